@@ -1,0 +1,44 @@
+# make demo | test | check | bench | clean. Everything lives in .venv; nothing needs root.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml $(wildcard runtime/native/*.[ch] runtime/include/*.h)
+C_WARNINGS := -std=c11 -O2 -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
+
+.PHONY: demo test check bench clean
+
+# pip 25.1 knows dependency groups; older ones are replaced in the venv first.
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
+
+# Each stamp is one set of packages; the project itself is reinstalled when its C code changes.
+$(VENV)/installed: $(BIN)/python $(SOURCES)
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+$(VENV)/%.group: $(VENV)/installed pyproject.toml
+	$(BIN)/pip install --quiet --group $*
+	touch $@
+
+demo: $(VENV)/demo.group
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/photo/demo.py
+
+# Tests run against an installed wheel, not against the source tree.
+test: $(VENV)/test.group
+	$(BIN)/python tests/installed.py $(TESTFLAGS)
+
+check: $(VENV)/check.group $(VENV)/test.group
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(CC) $(C_WARNINGS) -fsyntax-only -I$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') runtime/native/*.c
+	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -x c templates/glue.h
+
+bench: $(VENV)/test.group
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
+	find . -name '*.so' -delete

@@ -1,0 +1,82 @@
+"""Embedder ``c``: the bytes as a C array, in the text that TVM writes (dev.cc).
+
+Any C or C++ compiler takes it, for any object format; compilers give up on large arrays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .chunks import nbytes_of, pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from runtime.stream import Chunk
+
+_BYTES_PER_LINE = 20
+_HEX = [f"0x{byte:x}" for byte in range(256)]
+
+_HEAD = """\
+#ifdef _WIN32
+#define TVM_EXPORT __declspec(dllexport)
+#else
+#define TVM_EXPORT
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+"""
+_TAIL = """\
+#ifdef __cplusplus
+}
+#endif
+"""
+
+
+def array_text(symbol: str, chunks: Sequence[Chunk], *, system_lib: bool = False) -> Iterator[str]:
+    """Write the C text of an array, piece by piece.
+
+    Parameters
+    ----------
+    symbol : str
+        The array's name.
+    chunks : sequence of chunks
+        Its bytes.
+    system_lib : bool
+        Whether the text registers the array at start-up, for static linking.
+    """
+    yield _HEAD
+    yield f"TVM_EXPORT extern const unsigned char {symbol}[];\n"
+    yield f"const unsigned char {symbol}[{nbytes_of(chunks)}] = {{\n"
+    yield from _lines(chunks)
+    yield "\n};\n"
+    if system_lib:
+        yield "extern int TVMBackendRegisterSystemLibSymbol(const char*, void*);\n"
+        yield f"static int {symbol}_reg_ = "
+        yield f'TVMBackendRegisterSystemLibSymbol("{symbol}", (void*){symbol});\n'
+    yield _TAIL
+
+
+def _lines(chunks: Sequence[Chunk]) -> Iterator[str]:
+    separator, rest = "  ", b""
+    for piece in pieces(chunks):
+        data = rest + piece
+        whole = len(data) - len(data) % _BYTES_PER_LINE
+        for start in range(0, whole, _BYTES_PER_LINE):
+            yield separator + ",".join([_HEX[b] for b in data[start : start + _BYTES_PER_LINE]])
+            separator = ",\n  "
+        rest = data[whole:]
+    if rest:
+        yield separator + ",".join([_HEX[b] for b in rest])
+
+
+def embed(symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: str | None) -> Path:
+    """Write ``devc.c``, and return its path."""
+    del target  # a C compiler knows its own
+    path = folder / "devc.c"
+    with path.open("w", encoding="ascii") as file:
+        for symbol, chunks in symbols.items():
+            file.writelines(array_text(symbol, chunks))
+    return path

@@ -1,0 +1,109 @@
+"""pack_imports_to_c and pack_imports_to_llvm: a tree's blob as host code of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from runtime.abi import MODULE_BLOB
+from runtime.blob import dump
+from runtime.error import ExportError
+from runtime.serializer import serialize
+
+from .embed.c import array_text
+from .embed.chunks import with_header
+from .embed.llvm import constant_ir
+
+if TYPE_CHECKING:
+    from runtime.module import Module
+    from runtime.stream import Chunk
+
+    from .modules.llvm import LLVMModule
+
+
+def pack_imports_to_c(
+    module: Module, system_lib: bool = False, c_symbol_prefix: str = ""
+) -> str:
+    """Write a tree's blob as C text (dev.cc), byte for byte as TVM does.
+
+    Parameters
+    ----------
+    module : Module
+        The root.
+    system_lib : bool
+        Whether the text registers the blob at start-up, for static linking.
+    c_symbol_prefix : str
+        Stands before the symbol's name; only with `system_lib`.
+
+    Returns
+    -------
+    str
+        Valid C and C++.
+
+    Raises
+    ------
+    ExportError
+        A module cannot be exported, or there is a prefix without `system_lib`.
+    """
+    symbol, chunks = _packed(module, system_lib, c_symbol_prefix)
+    return "".join(array_text(symbol, chunks, system_lib=system_lib))
+
+
+def pack_imports_to_llvm(
+    module: Module,
+    system_lib: bool = False,
+    target: str | None = None,
+    c_symbol_prefix: str = "",
+) -> LLVMModule:
+    """Make an LLVM module that holds a tree's blob (devc.o).
+
+    Parameters
+    ----------
+    module : Module
+        The root.
+    system_lib : bool
+        Whether the module registers the blob at start-up, for static linking.
+    target : str, optional
+        The target triple; this machine's by default.
+    c_symbol_prefix : str
+        Stands before the symbol's name; only with `system_lib`.
+
+    Returns
+    -------
+    LLVMModule
+        Save it with ``fmt="o"`` for the linker.
+
+    Raises
+    ------
+    ExportError
+        A module cannot be exported, or there is a prefix without `system_lib`.
+    """
+    from .modules.llvm import LLVMModule, default_triple
+
+    symbol, chunks = _packed(module, system_lib, c_symbol_prefix)
+    triple = target or default_triple()
+    ir = constant_ir(symbol, chunks, triple)
+    if system_lib:
+        ir += _registration_ir(symbol)
+    return LLVMModule(ir, target=triple)
+
+
+def _packed(module: Module, system_lib: bool, prefix: str) -> tuple[str, list[Chunk]]:
+    if prefix and not system_lib:
+        text = f"c_symbol_prefix {prefix!r} without system_lib: a prefix only serves static linking"
+        raise ExportError(text)
+    return prefix + MODULE_BLOB, with_header(dump(serialize(module, export_dso=True)))
+
+
+def _registration_ir(symbol: str) -> str:
+    """A constructor that registers the blob, as the C text does."""
+    name = f"{symbol}\0".encode()
+    text = "".join(f"\\{byte:02x}" for byte in name)
+    return (
+        f'@packer_name = private constant [{len(name)} x i8] c"{text}"\n'
+        "@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] "
+        "[{ i32, ptr, ptr } { i32 65535, ptr @packer_register, ptr null }]\n"
+        "declare i32 @TVMBackendRegisterSystemLibSymbol(ptr, ptr)\n"
+        "define internal void @packer_register() {\n"
+        f"  call i32 @TVMBackendRegisterSystemLibSymbol(ptr @packer_name, ptr @{symbol})\n"
+        "  ret void\n}\n"
+    )

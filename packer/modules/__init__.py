@@ -1,0 +1,1 @@
+"""Module types of host code: what an export compiles and links into the library."""

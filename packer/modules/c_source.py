@@ -1,0 +1,145 @@
+"""CSourceModule: C, C++ or CUDA source that an export compiles."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runtime.error import ExportError
+
+from ..wrapper import parse_functions, redeclarations
+from .host import CodeFile, HostModule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from runtime.modules.source import CarriedSourceModule
+
+    from ..wrapper import FunctionDeclaration
+
+FORMATS = ("c", "cc", "cu")
+_FORMAT_OF_SUFFIX = {
+    ".c": "c",
+    ".cc": "cc",
+    ".cpp": "cc",
+    ".cxx": "cc",
+    ".C": "cc",
+    ".cu": "cu",
+}
+
+
+class CSourceModule(HostModule):
+    """Host code as source text.
+
+    Parameters
+    ----------
+    source_or_path : str or path
+        The code, or the file that holds it. A str with a line break, ``;`` or ``{`` is code;
+        any other, and any path object, is a file, read now.
+    fmt : {"c", "cc", "cu"}, optional
+        The language; by the file's suffix, else C.
+    functions : mapping of str to str or FunctionDeclaration, or sequence of str
+        The functions to export, each with its C declaration: ``{"add": "int64_t(int64_t a,
+        int64_t b)"}``. The source is compiled with the declarations behind it, so that a wrong
+        one is a compile error. A plain sequence names packed C functions.
+    options : sequence of str
+        Compiler options for this source alone.
+
+    Raises
+    ------
+    ExportError
+        The file cannot be read, or a declaration cannot be exported.
+    ValueError
+        `fmt` is unknown.
+
+    Notes
+    -----
+    Functions of C++ and CUDA must be ``extern "C"``. Quoted includes are looked up beside the
+    file first. `dso_packer.h` is on the include path.
+
+    Examples
+    --------
+    >>> import packer, runtime
+    >>> add = packer.CSourceModule(
+    ...     "long add(long a, long b) { return a + b; }",
+    ...     functions={"add": "long(long a, long b)"},
+    ... )
+    >>> path = packer.export_library(add, "add.so")
+    >>> runtime.load(path)["add"](40, 2)
+    42
+    """
+
+    type_key = "c"
+
+    def __init__(
+        self,
+        source_or_path: str | os.PathLike[str],
+        *,
+        fmt: str | None = None,
+        functions: Mapping[str, str | FunctionDeclaration] | Sequence[str] | None = None,
+        options: Sequence[str] = (),
+    ) -> None:
+        self.path = _as_path(source_or_path)
+        self.fmt = fmt or _FORMAT_OF_SUFFIX.get(self.path.suffix if self.path else "", "c")
+        if self.fmt not in FORMATS:
+            raise ValueError(f"fmt {self.fmt!r} is not known; known: {', '.join(FORMATS)}")
+        self.code = _read(self.path) if self.path else os.fsencode(source_or_path)
+        self.options = tuple(options)
+        self.functions = parse_functions(functions, module=repr(self))
+
+    @classmethod
+    def from_carried(cls, module: CarriedSourceModule) -> CSourceModule:
+        """View source that came in a blob; it has no declarations."""
+        made = cls("", fmt=module.fmt)
+        made.path, made.code = None, module.code.encode()
+        return made
+
+    def get_source(self, fmt: str = "") -> str:
+        """Return the text."""
+        if fmt not in ("", self.fmt):
+            return super().get_source(fmt)
+        return self.code.decode("utf-8", "replace")
+
+    def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
+        """Write the text to a file."""
+        if fmt not in ("", self.fmt):
+            super().save(path, fmt)
+        Path(path).write_bytes(self.code)
+
+    def write_code(self, stem: Path, object_format: str) -> CodeFile:
+        """Write the source with its declarations behind it."""
+        del object_format  # the compiler makes of it what the linker wants
+        path = stem.with_name(f"{stem.name}.{self.fmt}")
+        language = "c" if self.fmt == "c" else "cc"
+        parts = [
+            *([b"#line 1 ", _c_string(os.fsencode(self.path.name)), b"\n"] if self.path else []),
+            self.code,
+            f'\n#line 1 "declarations of {path.name}"\n'.encode(),
+            redeclarations(self.functions, language).encode(),
+        ]
+        path.write_bytes(b"".join(parts))
+        beside = ("-iquote", str(self.path.absolute().parent)) if self.path else ()
+        return CodeFile(path, self.fmt, (*beside, *self.options))
+
+    def __repr__(self) -> str:
+        return f"<CSourceModule {str(self.path) if self.path else self.fmt!r}>"
+
+
+def _as_path(source_or_path: str | os.PathLike[str]) -> Path | None:
+    if isinstance(source_or_path, str) and any(c in source_or_path for c in "\n;{"):
+        return None
+    return Path(source_or_path) if source_or_path else None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        text = f"{path}: cannot be read as source: {error.strerror}"
+        raise ExportError(text, module="c", path=str(path)) from error
+
+
+def _c_string(data: bytes) -> bytes:
+    escaped = data.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+    return b'"' + escaped + b'"'

@@ -1,0 +1,122 @@
+"""HostModule: host code that merges into the library, whatever it was written in."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from runtime.abi import DSO_EXPORTABLE
+from runtime.error import ExportError
+from runtime.module import Module
+from runtime.modules.source import CarriedSourceModule, CarriedStaticLibraryModule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from ..wrapper import Declaration
+
+
+@dataclass(frozen=True)
+class CodeFile:
+    """One file for the compiler or the linker.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    language : str
+        ``"c"``, ``"cc"``, ``"cu"``; ``"o"`` or ``"a"`` for what needs no compiler.
+    options : tuple of str
+        Compiler options for this file alone.
+    """
+
+    path: Path
+    language: str
+    options: tuple[str, ...] = ()
+
+
+class HostModule(Module):
+    """Host code with declared functions; the common part of what `packer` compiles.
+
+    Attributes
+    ----------
+    functions : tuple of Declaration
+        The functions that get a wrapper, and so can be called by name after a load.
+    """
+
+    property_mask = DSO_EXPORTABLE
+    functions: tuple[Declaration, ...] = ()
+
+    @abstractmethod
+    def write_code(self, stem: Path, object_format: str) -> CodeFile:
+        """Write the code as ``<stem>.<suffix>``.
+
+        Parameters
+        ----------
+        stem : Path
+            The path without a suffix, in a private folder.
+        object_format : str
+            What the linker wants where there is a choice: ``"o"``, ``"ll"``, ``"bc"``, ``"s"``.
+
+        Raises
+        ------
+        ExportError
+            The code cannot be written so.
+        """
+
+    def function_names(self) -> list[str]:
+        """The declared functions."""
+        return [declaration.name for declaration in self.functions]
+
+
+class RunnableModule(HostModule):
+    """Host code whose functions can be called before it is exported.
+
+    Notes
+    -----
+    One mechanism: the first look-up exports the module with its imports to a temporary library,
+    loads that, and asks it. Imports that are added later are not seen by host code.
+    """
+
+    _loaded: Module | None = None
+
+    def find_function(self, name: str) -> Callable[..., Any] | None:
+        """Find a function in the library that this module becomes."""
+        if self._loaded is None:
+            self._loaded = load_exported(self)
+        return self._loaded.find_function(name)
+
+
+def load_exported(module: Module) -> Module:
+    """Export a module to a temporary library, and load it; its file is gone afterwards."""
+    from tempfile import TemporaryDirectory
+
+    import runtime
+
+    from ..export import export_library
+
+    with TemporaryDirectory(prefix="packer-") as folder:
+        return runtime.load(export_library(module, f"{folder}/{module.type_key}.so"))
+
+
+def as_host_module(module: Module) -> HostModule:
+    """View any DSO-exportable module as a HostModule.
+
+    Raises
+    ------
+    ExportError
+        It is of a type that packer cannot compile.
+    """
+    from .c_source import CSourceModule
+    from .static_library import StaticLibraryModule
+
+    if isinstance(module, HostModule):
+        return module
+    if isinstance(module, CarriedSourceModule):
+        return CSourceModule.from_carried(module)
+    if isinstance(module, CarriedStaticLibraryModule):
+        return StaticLibraryModule.from_carried(module)
+    text = f"{module!r} says it is DSO-exportable, but is no packer.modules.HostModule"
+    raise ExportError(text, module=module.type_key)

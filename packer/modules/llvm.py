@@ -1,0 +1,171 @@
+"""LLVMModule: LLVM IR that llvmlite compiles."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runtime.abi import DSO_EXPORTABLE, RUNNABLE
+from runtime.error import ExportError, ToolchainError
+
+from ..wrapper import ir_signatures, parse_functions
+from .host import CodeFile, RunnableModule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..wrapper import FunctionDeclaration
+
+_FORMATS = ("ll", "bc", "s", "o")
+_OPT_LEVEL = 2
+
+
+class LLVMModule(RunnableModule):
+    """Host code as LLVM IR.
+
+    Parameters
+    ----------
+    ir : llvmlite.ir.Module, str or bytes
+        A module that was built with llvmlite, IR text, or bitcode.
+    target : str, optional
+        The target triple; by default that of the IR, else this machine's.
+    functions : mapping of str to str or FunctionDeclaration, or sequence of str
+        The functions to export, each with its C declaration: ``{"scale": "void(float *x,
+        int64_t n)"}``. It is compared with the function's IR type.
+
+    Raises
+    ------
+    ExportError
+        The IR does not parse or verify, or a declaration is not that of the function.
+    ToolchainError
+        llvmlite is not installed, or has no such target.
+
+    Notes
+    -----
+    The code is optimised as ``-O2`` does, position-independent.
+
+    Examples
+    --------
+    >>> import packer
+    >>> ir = "define i64 @add(i64 %a, i64 %b) { %c = add i64 %a, %b  ret i64 %c }"
+    >>> packer.LLVMModule(ir, functions={"add": "int64_t(int64_t a, int64_t b)"})["add"](40, 2)
+    42
+    """
+
+    type_key = "llvm"
+    property_mask = RUNNABLE | DSO_EXPORTABLE
+
+    def __init__(
+        self,
+        ir: Any,
+        *,
+        target: str | None = None,
+        functions: Mapping[str, str | FunctionDeclaration] | Sequence[str] | None = None,
+    ) -> None:
+        self._module = _parse(ir)
+        self.target = target or self._module.triple or default_triple()
+        self._module.triple = self.target
+        self.functions = parse_functions(functions, module=repr(self))
+        for declaration in self.functions:
+            if declaration.abi == "safe_call":
+                self._check_type(declaration.name, ir_signatures(declaration))
+
+    def _check_type(self, name: str, accepted: tuple[str, ...]) -> None:
+        try:
+            function = self._module.get_function(name)
+        except NameError:
+            text = f"{name}: declared, but the IR defines no such function"
+            raise ExportError(text, module=self.type_key) from None
+        found = str(function.global_value_type)
+        if function.is_declaration or found not in accepted:
+            what = "only declares it" if function.is_declaration else f"has type {found}"
+            text = f"{name}: the IR {what}, expected a definition of type {accepted[0]}"
+            raise ExportError(text, module=self.type_key)
+
+    def get_source(self, fmt: str = "") -> str:
+        """Return the IR text (``fmt="ll"``, the default) or assembly (``"s"``)."""
+        if fmt not in ("", "ll", "s"):
+            return super().get_source(fmt)
+        return self._emit(fmt or "ll").decode()
+
+    def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
+        """Write IR text, bitcode, assembly or an object.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        fmt : {"ll", "bc", "s", "o"}
+            By default what the file's suffix says, else ``"o"``.
+        """
+        fmt = fmt or Path(path).suffix.removeprefix(".")
+        Path(path).write_bytes(self._emit(fmt if fmt in _FORMATS else "o"))
+
+    def write_code(self, stem: Path, object_format: str) -> CodeFile:
+        """Write the code as an object, or as the IR or assembly that a compiler asks for."""
+        fmt = object_format if object_format in _FORMATS else "o"
+        path = stem.with_name(f"{stem.name}.{fmt}")
+        path.write_bytes(self._emit(fmt))
+        return CodeFile(path, "o")
+
+    def _emit(self, fmt: str) -> bytes:
+        if fmt == "ll":
+            return str(self._module).encode()
+        if fmt == "bc":
+            return bytes(self._module.as_bitcode())
+        # What is emitted is a copy: optimising must not change what is emitted next.
+        llvm = _binding()
+        module = llvm.parse_bitcode(self._module.as_bitcode())
+        machine = _target_machine(self.target)
+        _optimize(llvm, module, machine)
+        code = machine.emit_object(module) if fmt == "o" else machine.emit_assembly(module).encode()
+        return bytes(code)
+
+    def __repr__(self) -> str:
+        return f"<LLVMModule {getattr(self, 'target', '')!r}>"
+
+
+def default_triple() -> str:
+    """The triple of this machine, as LLVM writes it."""
+    return str(_binding().get_process_triple())
+
+
+def _binding() -> Any:
+    try:
+        from llvmlite import binding
+    except ImportError as error:
+        raise ToolchainError(f"LLVM needs llvmlite: pip install llvmlite ({error})") from error
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return binding
+
+
+def _parse(ir: Any) -> Any:
+    llvm = _binding()
+    try:
+        if isinstance(ir, (bytes, bytearray, memoryview)):
+            module = llvm.parse_bitcode(bytes(ir))
+        else:
+            module = llvm.parse_assembly(str(ir))
+        module.verify()
+    except RuntimeError as error:
+        text = f"LLVM refuses the IR: {str(error).strip()}"
+        raise ExportError(text, module=LLVMModule.type_key) from error
+    return module
+
+
+def _target_machine(triple: str) -> Any:
+    llvm = _binding()
+    try:
+        target = llvm.Target.from_triple(triple)
+        return target.create_target_machine(opt=_OPT_LEVEL, reloc="pic", codemodel="small")
+    except RuntimeError as error:
+        text = f"llvmlite has no target {triple!r}: {str(error).strip()}"
+        raise ToolchainError(text) from error
+
+
+def _optimize(llvm: Any, module: Any, machine: Any) -> None:
+    tuning = llvm.create_pipeline_tuning_options(speed_level=_OPT_LEVEL)
+    builder = llvm.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(module, builder)

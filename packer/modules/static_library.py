@@ -1,0 +1,99 @@
+"""StaticLibraryModule: an object file or archive that is linked in as it is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runtime.error import ExportError
+
+from ..wrapper import parse_functions
+from .host import CodeFile, HostModule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from runtime.modules.source import CarriedStaticLibraryModule
+
+    from ..wrapper import FunctionDeclaration
+
+_MAGICS = {b"\x7fELF": "o", b"!<arch>\n": "a", b"!<thin>\n": "a"}
+
+
+class StaticLibraryModule(HostModule):
+    """Compiled host code: ``.o`` or ``.a``, position-independent.
+
+    Parameters
+    ----------
+    path_to_o_or_a : path
+        The file; read at export. All members of an archive become part of the library.
+    functions : mapping of str to str or FunctionDeclaration, or sequence of str
+        As for `CSourceModule`; nothing can check these declarations against the code.
+
+    Raises
+    ------
+    ExportError
+        The file is neither an ELF object nor an archive, or cannot be read.
+    """
+
+    type_key = "static_library"
+
+    def __init__(
+        self,
+        path_to_o_or_a: str | os.PathLike[str],
+        functions: Mapping[str, str | FunctionDeclaration] | Sequence[str] | None = None,
+    ) -> None:
+        self.path = Path(path_to_o_or_a).absolute()
+        self._data: memoryview | None = None
+        self.suffix = _suffix_of(_head(self.path), str(self.path))
+        self.functions = parse_functions(functions, module=repr(self))
+
+    @classmethod
+    def from_carried(cls, module: CarriedStaticLibraryModule) -> StaticLibraryModule:
+        """View code that came in a blob; it has no declarations."""
+        made = cls.__new__(cls)
+        made.path, made._data, made.functions = Path("carried"), module.data, ()
+        made.suffix = _suffix_of(bytes(module.data[:8]), "static_library")
+        return made
+
+    def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
+        """Write a copy of the file."""
+        if fmt not in ("", self.suffix):
+            super().save(path, fmt)
+        if self._data is not None:
+            Path(path).write_bytes(self._data)
+        else:
+            shutil.copyfile(self.path, path)
+
+    def write_code(self, stem: Path, object_format: str) -> CodeFile:
+        """Put a copy where the linker works, so that what was checked is what is linked."""
+        del object_format
+        path = stem.with_name(f"{stem.name}.{self.suffix}")
+        try:
+            self.save(path)
+        except OSError as error:
+            text = f"{self.path}: cannot be copied for the linker: {error.strerror}"
+            raise ExportError(text, module=self.type_key, path=str(self.path)) from error
+        return CodeFile(path, self.suffix)
+
+    def __repr__(self) -> str:
+        return f"<StaticLibraryModule {str(self.path)!r}>"
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(8)
+    except OSError as error:
+        text = f"{path}: cannot be read as an object or archive: {error.strerror}"
+        raise ExportError(text, module="static_library", path=str(path)) from error
+
+
+def _suffix_of(head: bytes, path: str) -> str:
+    for magic, suffix in _MAGICS.items():
+        if head.startswith(magic):
+            return suffix
+    text = f"{path}: begins with {head!r}, expected an ELF object or an archive"
+    raise ExportError(text, module="static_library", path=path)

@@ -1,0 +1,134 @@
+"""Load packed libraries, and build and serialise module trees. Needs no other package.
+
+>>> import runtime
+>>> runtime.load("model.so")["add"](40, 2)  # doctest: +SKIP
+42
+"""
+
+from __future__ import annotations
+
+from .error import (
+    BlobFormatError,
+    DeviceError,
+    ExportError,
+    FunctionNotFoundError,
+    LibraryLoadError,
+    LoaderNotFoundError,
+    PackerError,
+    ToolchainError,
+)
+from .load import load
+from .module import Module
+from .registry import get_global_func, list_global_func_names, register_func, register_loader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from . import blob
+    from .library import LibraryModule
+    from .modules.const_loader import ConstLoaderModule
+    from .modules.device import DeviceModule, FunctionInfo, Shader
+    from .modules.graph_executor import AotExecutorFactory, GraphExecutorFactory
+    from .modules.json_runtime import JSONRuntimeModule
+    from .modules.metadata import MetadataModule
+    from .modules.opaque import OpaqueModule
+    from .modules.source import CarriedSourceModule, CarriedStaticLibraryModule
+    from .ndarray import dump_params, parse_params
+    from .property import ModuleProperty
+    from .serializer import deserialize_module_from_bytes, serialize_module_to_bytes
+    from .stream import Reader, Writer
+    from .tensors import Tensor, tensor
+
+__version__ = "0.1.0"
+
+# Names that a call does not need are imported on first use: a fresh process loads a library in
+# milliseconds. One place for each: file -> names.
+_LAZY = {
+    "library": ("LibraryModule",),
+    "modules.const_loader": ("ConstLoaderModule",),
+    "modules.device": ("DeviceModule", "FunctionInfo", "Shader"),
+    "modules.graph_executor": ("AotExecutorFactory", "GraphExecutorFactory"),
+    "modules.json_runtime": ("JSONRuntimeModule",),
+    "modules.metadata": ("MetadataModule",),
+    "modules.opaque": ("OpaqueModule",),
+    "modules.source": ("CarriedSourceModule", "CarriedStaticLibraryModule"),
+    "ndarray": ("dump_params", "parse_params"),
+    "property": ("ModuleProperty",),
+    "serializer": ("deserialize_module_from_bytes", "serialize_module_to_bytes"),
+    "stream": ("Reader", "Writer"),
+    "tensors": ("Tensor", "tensor"),
+}
+_HOME = {name: file for file, names in _LAZY.items() for name in names}
+
+__all__ = [
+    "AotExecutorFactory",
+    "BlobFormatError",
+    "CarriedSourceModule",
+    "CarriedStaticLibraryModule",
+    "ConstLoaderModule",
+    "DeviceError",
+    "DeviceModule",
+    "ExportError",
+    "FunctionInfo",
+    "FunctionNotFoundError",
+    "GraphExecutorFactory",
+    "JSONRuntimeModule",
+    "LibraryLoadError",
+    "LibraryModule",
+    "LoaderNotFoundError",
+    "MetadataModule",
+    "Module",
+    "ModuleProperty",
+    "OpaqueModule",
+    "PackerError",
+    "Reader",
+    "Shader",
+    "Tensor",
+    "ToolchainError",
+    "Writer",
+    "blob",
+    "deserialize_module_from_bytes",
+    "dump_params",
+    "get_global_func",
+    "list_global_func_names",
+    "load",
+    "parse_params",
+    "register_func",
+    "register_loader",
+    "serialize_module_to_bytes",
+    "tensor",
+]
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name == "blob":
+        return import_module(".blob", __name__)
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def _needs_packer(name: str) -> Callable[..., Any]:
+    """Return a function of packer: the one arrow back, behind the methods that compile.
+
+    Raises
+    ------
+    PackerError
+        packer cannot be imported; says what to install.
+    """
+    from importlib import import_module
+
+    try:
+        function: Callable[..., Any] = getattr(import_module("packer"), name)
+    except ImportError as error:
+        text = (
+            f"{name} compiles, which needs the packages of packer: pip install dso-packer ({error})"
+        )
+        raise PackerError(text) from error
+    return function

@@ -1,0 +1,68 @@
+"""The native core: checked opening of libraries, safe calls, tensors. Types only; see native/."""
+
+from typing import Any, final
+
+@final
+class Library:
+    """One open shared object; closed (dlclose) when the last reference goes."""
+
+    def __new__(cls, path: str | bytes) -> Library: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def key(self) -> tuple[int, int, int, int]:
+        """The (device, inode, size, mtime in ns) of the file that is loaded."""
+    def data(self, symbol: str) -> memoryview | None:
+        """The read-only bytes behind a data symbol that this very object defines; keeps it open."""
+    def symbols(self, prefix: str) -> list[str]:
+        """The names of the functions that this very object defines and that begin with `prefix`."""
+    def function(self, name: str, owner: object) -> Function | None:
+        """The safe-call function ``__tvm_ffi_<name>``; it keeps `owner` and this library alive."""
+
+@final
+class ElfFile:
+    """A statically checked shared object on disk; nothing of it is loaded."""
+
+    def __new__(cls, path: str | bytes, machine: int | None = None) -> ElfFile: ...
+    @property
+    def machine(self) -> int: ...
+    def symbol(self, name: str) -> tuple[int, int] | None:
+        """The (file offset, nbytes) of a symbol that the object defines, or None."""
+
+@final
+class Function:
+    """A callable of a library: vectorcall over the safe-call ABI."""
+
+    def __call__(self, *args: Any) -> Any: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def signature(self) -> str | None: ...
+    @property
+    def __doc__(self) -> str | None: ...  # type: ignore[override]
+    @property
+    def owner(self) -> object: ...
+
+class TensorBase:
+    """A dense CPU array over borrowed or own bytes, laid out as a DLTensor."""
+
+    def __new__(
+        cls,
+        data: Any,
+        shape: tuple[int, ...],
+        dtype_code: tuple[int, int, int],
+        *,
+        incomplete: bool = False,
+    ) -> TensorBase: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype_code(self) -> tuple[int, int, int]: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def raw(self) -> memoryview:
+        """The bytes as they were given, unaligned and possibly incomplete."""
+    @property
+    def readonly(self) -> bool: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...

@@ -1,0 +1,26 @@
+"""Names and numbers of the ABI that build time and load time share (formats.md section 2 and 4)."""
+
+from __future__ import annotations
+
+# Symbols of a packed library.
+MODULE_BLOB = "__tvm_dev_mblob"
+LIBRARY_BIN = "__tvm_ffi__library_bin"  # the other dialect's blob
+MANIFEST = "__packer_manifest"
+MAIN_NAME = "__tvm_main__"
+FUNCTION_PREFIX = "__tvm_ffi_"
+FACT_PREFIX = "__packer_fn_"
+
+# Keys of blob entries that are not type keys.
+LIB_KEY = "_lib"
+IMPORT_TREE_KEY = "_import_tree"
+
+# The nbytes header in front of every blob, in bytes.
+HEADER_NBYTES = 8
+
+# ModuleProperty masks (TVM runtime/module.h).
+BINARY_SERIALIZABLE = 1
+RUNNABLE = 2
+DSO_EXPORTABLE = 4
+
+# DLDeviceType (DLPack).
+DEVICE_CPU = 1

@@ -1,0 +1,393 @@
+"""The blob of dialect ``tvm``: `parse` and `dump` side by side, and the tree between them.
+
+A library carries, behind the symbol ``__tvm_dev_mblob``, a u64 nbytes and then nbytes of blob:
+
+    u64 count
+    count x { string key, payload }
+        key "_lib"          no payload: here stands the library itself
+        key "_import_tree"  vector<u64> import_tree_row_ptr, vector<u64> import_tree_child_indices
+        any other key       is a type key; its loader knows where its payload ends
+
+The tree is a CSR over the entries in wire order, ``_import_tree`` not counted; module 0 is the
+root. Writers of 2017 to 2019 ("gen 0") wrote no tree: the library is the root and imports all.
+"""
+
+from __future__ import annotations
+
+from .abi import HEADER_NBYTES, IMPORT_TREE_KEY, LIB_KEY
+from .error import BlobFormatError, LoaderNotFoundError, PackerError
+from .registry import find_loader
+from .stream import Reader, Writer, is_type_key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .module import Module
+    from .stream import Chunk
+
+DIALECTS = ("tvm",)
+MAX_MODULES = 65_536
+
+
+class Entry:
+    """One entry of a blob.
+
+    Attributes
+    ----------
+    key : str
+        The key as it stands in the blob; an alias stays what it was.
+    module : Module or None
+        The decoded payload; None for ``_lib`` and ``_import_tree``.
+    offset, nbytes : int
+        Where the entry lies in the blob, key included, in bytes; set by `parse` and by `dump`.
+    """
+
+    __slots__ = ("key", "module", "nbytes", "offset")
+
+    def __init__(self, key: str, module: Module | None, offset: int = 0, nbytes: int = 0) -> None:
+        self.key = key
+        self.module = module
+        self.offset = offset
+        self.nbytes = nbytes
+
+
+class Blob:
+    """A blob taken apart: entries in wire order, and the import tree.
+
+    Attributes
+    ----------
+    entries : list of Entry
+        All entries, ``_import_tree`` among them where the blob has one.
+    import_tree_row_ptr, import_tree_child_indices : tuple of int or None
+        The CSR arrays as they stand in the blob; None where it has no tree.
+    """
+
+    __slots__ = ("entries", "import_tree_child_indices", "import_tree_row_ptr")
+
+    def __init__(
+        self,
+        entries: list[Entry],
+        import_tree_row_ptr: tuple[int, ...] | None = None,
+        import_tree_child_indices: tuple[int, ...] | None = None,
+    ) -> None:
+        self.entries = entries
+        self.import_tree_row_ptr = import_tree_row_ptr
+        self.import_tree_child_indices = import_tree_child_indices
+
+    @property
+    def nodes(self) -> list[Entry]:
+        """The entries that are nodes of the tree, in wire order."""
+        return [entry for entry in self.entries if entry.key != IMPORT_TREE_KEY]
+
+    @property
+    def modules(self) -> list[Module | None]:
+        """The decoded modules in wire order; None stands for the library."""
+        return [entry.module for entry in self.nodes]
+
+    def children(self) -> list[tuple[int, ...]]:
+        """The children of each node in import order, each once. Only for a blob with a tree."""
+        row_ptr, indices = self.import_tree_row_ptr, self.import_tree_child_indices
+        assert row_ptr is not None and indices is not None
+        # Gen 1 wrote a child as often as it was imported: it is one import (dict keeps order).
+        return [
+            tuple(dict.fromkeys(indices[start:end]))
+            for start, end in zip(row_ptr, row_ptr[1:], strict=False)
+        ]
+
+
+def parse(
+    view: bytes | bytearray | memoryview,
+    dialect: str = "tvm",
+    *,
+    path: str | None = None,
+    where: str = "blob",
+    manifest_text: bytes | memoryview | None = None,
+) -> Blob:
+    """Take a blob apart; nothing of a payload is copied.
+
+    Parameters
+    ----------
+    view : buffer
+        The blob without its nbytes header. Modules keep views of it.
+    dialect : {"tvm"}
+        The format.
+    path, where : str
+        The library and the symbol, for messages.
+    manifest_text : buffer, optional
+        The library's ``__packer_manifest``: tells where entries end whose type key has no
+        loader, which are then carried. Read only when there is one.
+
+    Returns
+    -------
+    Blob
+        Well formed: one ``_lib`` at most, root 0, indices in range, no cycle, all reachable.
+
+    Raises
+    ------
+    BlobFormatError
+        The bytes break the format.
+    LoaderNotFoundError
+        A type key has no loader, and no manifest tells its length.
+    """
+    _check_dialect(dialect)
+    reader = Reader(view, path=path, where=where)
+    count = _read_count(reader)
+    blob = Blob([])
+    for index in range(count):
+        reader.last_entry = index == count - 1
+        blob.entries.append(_read_entry(reader, blob, manifest_text))
+    if reader.remaining:
+        raise reader.error(
+            f"{reader.remaining} bytes behind the last of {count} entries, expected none"
+        )
+    _check_entries(reader, blob)
+    return blob
+
+
+def dump(blob: Blob) -> list[Chunk]:
+    """Write a blob; the inverse of `parse`, through the modules themselves.
+
+    Parameters
+    ----------
+    blob : Blob
+        Its entries get the offsets at which they were written.
+
+    Returns
+    -------
+    list of bytes, memoryview or FileRange
+        The blob without its nbytes header; payloads are not copied.
+
+    Raises
+    ------
+    PackerError
+        A module has no binary form.
+    """
+    writer = Writer()
+    writer.write_u64(len(blob.entries))
+    for entry in blob.entries:
+        entry.offset = writer.offset
+        writer.write_string(entry.key)
+        if entry.key == IMPORT_TREE_KEY:
+            assert blob.import_tree_row_ptr is not None
+            assert blob.import_tree_child_indices is not None
+            writer.write_vector(blob.import_tree_row_ptr, writer.write_u64)
+            writer.write_vector(blob.import_tree_child_indices, writer.write_u64)
+        elif entry.module is not None:
+            entry.module.save_to_binary(writer)
+        entry.nbytes = writer.offset - entry.offset
+    return writer.finish()
+
+
+def link_tree(blob: Blob, library: Module | None = None) -> Module:
+    """Give the modules of a blob their imports, and return the root.
+
+    Parameters
+    ----------
+    blob : Blob
+        As `parse` gives it.
+    library : Module, optional
+        What stands for ``_lib``, and is the root where the blob has no tree.
+
+    Raises
+    ------
+    BlobFormatError
+        The blob needs a library and there is none, or it is empty without one.
+    """
+    if blob.import_tree_row_ptr is None:
+        modules = [module for module in blob.modules if module is not None]
+        if library is None:
+            raise BlobFormatError("blob at 0x0: no import tree, so only a library can be its root")
+        library.set_imports(modules)
+        return library
+    nodes = [library if module is None else module for module in blob.modules]
+    for node, children in zip(nodes, blob.children(), strict=True):
+        if node is None:
+            raise BlobFormatError("blob at 0x0: a '_lib' entry outside of a library", offset=0)
+        node.set_imports([child for i in children if (child := nodes[i]) is not None])
+    assert nodes[0] is not None
+    return nodes[0]
+
+
+def process_module_blob(
+    data: memoryview,
+    library: Module,
+    *,
+    path: str | None = None,
+    where: str = "__tvm_dev_mblob",
+    manifest_text: bytes | memoryview | None = None,
+) -> Module:
+    """Build the tree of a library from the bytes behind its blob symbol.
+
+    Parameters
+    ----------
+    data : memoryview
+        The symbol's bytes, the nbytes header included; modules keep slices of it.
+    library : Module
+        The library itself: stands for ``_lib``.
+    path, where, manifest_text
+        As for `parse`.
+
+    Returns
+    -------
+    Module
+        The root; `library` when nothing was imported.
+
+    Raises
+    ------
+    BlobFormatError, LoaderNotFoundError
+        As `parse` does; also when the header and the symbol disagree about the size.
+    """
+    body = _without_header(Reader(data, path=path, where=where))
+    return link_tree(parse(body, path=path, where=where, manifest_text=manifest_text), library)
+
+
+def _check_dialect(dialect: str) -> None:
+    if dialect not in DIALECTS:
+        raise ValueError(f"dialect {dialect!r} is not known; known: {', '.join(DIALECTS)}")
+
+
+def _without_header(reader: Reader) -> memoryview:
+    size = reader.remaining
+    if size < HEADER_NBYTES:
+        raise reader.error(f"a symbol of {size} bytes, expected at least {HEADER_NBYTES}")
+    header = bytes(reader.read_raw(HEADER_NBYTES))
+    found, expected = int.from_bytes(header, "little"), size - HEADER_NBYTES
+    if int.from_bytes(header, "big") == expected != found:
+        raise reader.error(
+            "nbytes is big-endian, expected little-endian; pack it for this machine", 0
+        )
+    if found != expected:
+        raise reader.error(f"nbytes is {found}, expected {expected} (symbol size - 8)", 0)
+    return reader.read_raw(expected)
+
+
+def _read_count(reader: Reader) -> int:
+    if reader.remaining < 8:
+        raise reader.error(f"a blob of {reader.remaining} bytes, expected at least 8")
+    count = reader.read_count(min_nbytes=9)
+    if count > MAX_MODULES + 1:
+        raise reader.error(f"{count} entries, expected at most {MAX_MODULES + 1}", 0)
+    return count
+
+
+def _read_entry(reader: Reader, blob: Blob, manifest_text: bytes | memoryview | None) -> Entry:
+    start = reader.offset
+    key = _read_key(reader)
+    if key == IMPORT_TREE_KEY:
+        _read_import_tree(reader, blob, start)
+        module = None
+    elif key == LIB_KEY:
+        module = None
+    else:
+        module = _read_module(reader, key, start, manifest_text)
+    return Entry(key, module, start, reader.offset - start)
+
+
+def _read_key(reader: Reader) -> str:
+    start = reader.offset
+    nbytes = reader.read_u64()
+    if not 0 < nbytes <= 255:
+        raise reader.error(f"a key of {nbytes} bytes, expected 1 to 255", start)
+    key = bytes(reader.read_raw(nbytes, "a key"))
+    if not is_type_key(key):
+        raise reader.error(f"key {key!r}, expected letters, digits, '_', '.', '-'", start)
+    return key.decode()
+
+
+def _read_import_tree(reader: Reader, blob: Blob, start: int) -> None:
+    if blob.import_tree_row_ptr is not None:
+        raise reader.error("a second '_import_tree', expected one", start)
+    blob.import_tree_row_ptr = reader.read_u64_vector()
+    blob.import_tree_child_indices = reader.read_u64_vector()
+
+
+def _read_module(
+    reader: Reader, key: str, start: int, manifest_text: bytes | memoryview | None
+) -> Module:
+    try:
+        loader = find_loader(key)
+    except LoaderNotFoundError as error:
+        if manifest_text is not None:
+            from .manifest import parse_manifest
+
+            return parse_manifest(manifest_text, path=reader.path).carry(reader, key, start)
+        raise _located(error, reader, start) from None
+    try:
+        return loader(reader)
+    except PackerError:
+        raise
+    except Exception as error:
+        what = f"the loader of {key!r} raised {type(error).__name__}: {error}"
+        raise reader.error(what, start) from error
+
+
+def _located(error: LoaderNotFoundError, reader: Reader, start: int) -> LoaderNotFoundError:
+    where = f"{reader.path}: {reader.where}" if reader.path else reader.where
+    message = f"{where} at {start:#x}: {error.message}"
+    return LoaderNotFoundError(
+        message, type_key=error.type_key, known=error.known, path=reader.path
+    )
+
+
+def _check_entries(reader: Reader, blob: Blob) -> None:
+    nodes = blob.nodes
+    libraries = [entry.offset for entry in nodes if entry.key == LIB_KEY]
+    if len(libraries) > 1:
+        raise reader.error("a second '_lib', expected one at most", libraries[1])
+    if blob.import_tree_row_ptr is None:
+        if libraries:
+            raise reader.error("'_lib' without an '_import_tree', expected both", libraries[0])
+        return
+    tree = next(entry for entry in blob.entries if entry.key == IMPORT_TREE_KEY)
+    _check_tree(reader, blob, len(nodes), tree.offset)
+
+
+def _check_tree(reader: Reader, blob: Blob, num_nodes: int, at: int) -> None:
+    row_ptr, indices = blob.import_tree_row_ptr, blob.import_tree_child_indices
+    assert row_ptr is not None and indices is not None
+    if num_nodes == 0:
+        raise reader.error("an import tree over no modules, expected at least one", at)
+    if len(row_ptr) != num_nodes + 1:
+        raise reader.error(f"{len(row_ptr)} row pointers, expected {num_nodes + 1}", at)
+    if row_ptr[0] != 0 or row_ptr[-1] != len(indices):
+        found = f"from {row_ptr[0]} to {row_ptr[-1]}"
+        raise reader.error(f"row pointers {found}, expected from 0 to {len(indices)}", at)
+    if any(start > end for start, end in zip(row_ptr, row_ptr[1:], strict=False)):
+        raise reader.error("row pointers that fall, expected them to rise", at)
+    if indices and max(indices) >= num_nodes:
+        raise reader.error(
+            f"child index {max(indices)} out of range, expected less than {num_nodes}", at
+        )
+    _check_acyclic(reader, blob.children(), at)
+
+
+def _check_acyclic(reader: Reader, children: list[tuple[int, ...]], at: int) -> None:
+    """Kahn's order from the root: what it does not take lies on a cycle or out of reach."""
+    parents = [0] * len(children)
+    for row in children:
+        for child in row:
+            parents[child] += 1
+    ready = [0] if parents[0] == 0 else []
+    taken = 0
+    while ready:
+        taken += 1
+        for child in children[ready.pop()]:
+            parents[child] -= 1
+            if parents[child] == 0:
+                ready.append(child)
+    if taken == len(children):
+        return
+    orphans = [i for i, n in enumerate(_parent_counts(children)) if n == 0 and i]
+    if orphans:
+        raise reader.error(
+            f"module {orphans[0]} cannot be reached from module 0, expected a tree", at
+        )
+    left = next(i for i, n in enumerate(parents) if n)
+    raise reader.error(f"module {left} lies on a cycle or below one, expected a tree", at)
+
+
+def _parent_counts(children: list[tuple[int, ...]]) -> list[int]:
+    counts = [0] * len(children)
+    for row in children:
+        for child in row:
+            counts[child] += 1
+    return counts

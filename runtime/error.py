@@ -1,0 +1,168 @@
+"""The error classes: one root, and each is also the builtin a caller would catch."""
+
+from __future__ import annotations
+
+
+class PackerError(Exception):
+    """Root of every error that dso-packer raises.
+
+    The message reads ``<path>: <where>: <what>, expected <x>, found <y>`` and says what to
+    do next where that is known; the attributes hold the same facts for programs.
+    """
+
+    def __init__(self, message: str, **facts: object) -> None:
+        super().__init__(message)
+        self.message = message
+        for name, value in facts.items():
+            setattr(self, name, value)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message, {**self.__dict__})
+
+
+def _rebuild(cls: type[PackerError], message: str, facts: dict[str, object]) -> PackerError:
+    error = cls.__new__(cls)
+    Exception.__init__(error, message)
+    error.__dict__.update(facts)
+    return error
+
+
+class BlobFormatError(PackerError, ValueError):
+    """The bytes of a blob break its format.
+
+    Attributes
+    ----------
+    path : str or None
+        The library the blob lies in; None for bytes that came from memory.
+    offset : int or None
+        Where, in bytes from the start of the blob (behind its nbytes header).
+    """
+
+    path: str | None
+    offset: int | None
+
+    def __init__(self, message: str, *, path: str | None = None, offset: int | None = None) -> None:
+        super().__init__(message, path=path, offset=offset)
+
+
+class LibraryLoadError(PackerError, OSError):
+    """A file cannot be loaded as a library on this machine.
+
+    Attributes
+    ----------
+    path : str or None
+        The file.
+    reason : str
+        One stable word for programs: ``"io"``, ``"not-a-file"``, ``"not-elf"``,
+        ``"truncated"``, ``"machine"``, ``"format"``, ``"malformed"``, ``"policy"``,
+        ``"blob"``, ``"dlopen"``, ``"busy"``.
+    """
+
+    path: str | None
+    reason: str
+
+    def __init__(self, message: str, *, path: str | None = None, reason: str = "io") -> None:
+        super().__init__(message, path=path, reason=reason)
+
+
+class DeviceError(PackerError, RuntimeError):
+    """A device or its driver cannot do what was asked.
+
+    Attributes
+    ----------
+    device : str or None
+        The device, as ``"cuda:0"``.
+    code : int or None
+        The driver's own error code.
+    """
+
+    device: str | None
+    code: int | None
+
+    def __init__(self, message: str, *, device: str | None = None, code: int | None = None) -> None:
+        super().__init__(message, device=device, code=code)
+
+
+class FunctionNotFoundError(PackerError, AttributeError):
+    """No module of the tree has a function of this name.
+
+    Attributes
+    ----------
+    name : str
+        The name that was looked up.
+    module : str
+        The type key of the module that was asked.
+    """
+
+    module: str
+
+    def __init__(self, message: str, *, name: str, module: str) -> None:
+        super().__init__(message, module=module)
+        self.name = name
+
+
+class LoaderNotFoundError(PackerError, LookupError):
+    """No loader is registered for a type key.
+
+    Attributes
+    ----------
+    type_key : str
+        The key found in the blob.
+    known : tuple of str
+        The keys that have a loader here.
+    """
+
+    type_key: str
+    known: tuple[str, ...]
+    path: str | None
+
+    def __init__(
+        self, message: str, *, type_key: str, known: tuple[str, ...] = (), path: str | None = None
+    ) -> None:
+        super().__init__(message, type_key=type_key, known=known, path=path)
+
+
+class ExportError(PackerError, ValueError):
+    """A tree cannot be exported as asked, or its output cannot be written.
+
+    Attributes
+    ----------
+    module : str or None
+        The module that is to blame.
+    path : str or None
+        The output or input that is to blame.
+    """
+
+    module: str | None
+    path: str | None
+
+    def __init__(self, message: str, *, module: str | None = None, path: str | None = None) -> None:
+        super().__init__(message, module=module, path=path)
+
+
+class ToolchainError(PackerError, RuntimeError):
+    """A compiler or linker is missing, broke off, or did not make what was asked.
+
+    Attributes
+    ----------
+    command : tuple of str
+        The command that was run; empty when none was found.
+    returncode : int or None
+        Its exit status; negative is the signal that ended it.
+    stderr : str
+        What it printed, cut to a bound.
+    """
+
+    command: tuple[str, ...]
+    returncode: int | None
+    stderr: str
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        command: tuple[str, ...] = (),
+        returncode: int | None = None,
+        stderr: str = "",
+    ) -> None:
+        super().__init__(message, command=command, returncode=returncode, stderr=stderr)

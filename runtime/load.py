@@ -1,0 +1,120 @@
+"""load(path): from a file to its module tree, in one straight line."""
+
+from __future__ import annotations
+
+import os
+from _thread import RLock
+from _weakref import ref
+
+from ._core import Library
+from .abi import LIBRARY_BIN, MANIFEST, MODULE_BLOB
+from .error import LibraryLoadError
+from .library import LibraryModule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .module import Module
+
+FileKey = tuple[int, int, int, int]
+
+# The root of every file that is loaded and still in use. One parse per file: loads take turns.
+_roots: dict[FileKey, ref[Module]] = {}
+_lock = RLock()
+
+
+def load(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Module:
+    """Load a packed library.
+
+    Parameters
+    ----------
+    path : path
+        The file; a relative name means the current directory, never the library search path.
+
+    Returns
+    -------
+    Module
+        The root of its tree. A plain shared library gives a `LibraryModule` without imports.
+
+    Raises
+    ------
+    LibraryLoadError
+        The file is no shared library for this machine, is damaged, or needs what is not there.
+        It is checked before any of its code runs.
+    BlobFormatError
+        Its blob is malformed.
+    LoaderNotFoundError
+        Its blob holds a type without a loader, and no manifest to step over it.
+
+    Notes
+    -----
+    The same file (device, inode, size, mtime) gives the same Module for as long as that is in
+    use; a new file under an old path gives new code. The file stays open until the modules, their
+    functions and all views of them are gone. Loading runs the library's constructors: what they
+    do cannot be helped here, and `packer inspect` lists them beforehand. A file that is
+    overwritten in place while it is loaded breaks whoever uses it: replace it by a rename.
+    Threads may load at once.
+
+    Examples
+    --------
+    >>> runtime.load("model.so")["add"](40, 2)  # doctest: +SKIP
+    42
+    """
+    name = os.fspath(path)
+    with _lock:
+        return _resident(name) or _open(name)
+
+
+def _resident(path: str | bytes) -> Module | None:
+    try:
+        stat = os.stat(path)
+    except (OSError, ValueError):
+        return None  # opening it says what is wrong
+    root = _roots.get((stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    return root() if root is not None else None
+
+
+def _open(path: str | bytes) -> Module:
+    library = Library(path)
+    root = _build(library)
+    _remember(library.key, root)
+    return root
+
+
+def _build(library: Library) -> Module:
+    module = LibraryModule(library)
+    blob = library.data(MODULE_BLOB)
+    _refuse_other_dialect(library, blob is not None)
+    if blob is None:
+        return module
+    from .blob import process_module_blob
+
+    return process_module_blob(
+        blob, module, path=library.path, where=MODULE_BLOB, manifest_text=library.data(MANIFEST)
+    )
+
+
+def _refuse_other_dialect(library: Library, packed: bool) -> None:
+    if library.data(LIBRARY_BIN) is None:
+        return
+    if packed:
+        what = f"both {MODULE_BLOB} and {LIBRARY_BIN}, expected one of them"
+    else:
+        what = f"a tree in {LIBRARY_BIN}, expected {MODULE_BLOB}: this version reads dialect 'tvm'"
+    raise LibraryLoadError(f"{library.path}: {what}", path=library.path, reason="blob")
+
+
+def _remember(key: FileKey, root: Module) -> None:
+    def forget(gone: ref[Module]) -> None:
+        if _roots.get(key) is gone:
+            del _roots[key]
+
+    _roots[key] = ref(root, forget)
+
+
+def _after_fork() -> None:
+    """A thread of the parent may have held the lock; it does not exist in the child."""
+    global _lock
+    _lock = RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,345 @@
+"""Module: a node of the tree, with the modules it imports."""
+
+from __future__ import annotations
+
+from .abi import BINARY_SERIALIZABLE, DSO_EXPORTABLE, RUNNABLE
+from .error import ExportError, FunctionNotFoundError, PackerError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from typing import Any
+
+    from .stream import Writer
+    from .timing import BenchmarkResult
+
+# Counts every change of any tree, so that a look-up cached before a change is not used after it.
+_tree_version = 0
+
+
+class Module:
+    """A node of the module tree: functions of its own, and imported modules.
+
+    Subclass it for a type of your own: set `type_key`, give it functions through
+    `find_function`, and, if it shall travel inside a library, write its payload in
+    `save_to_binary` and register the loader that reads it back (`runtime.register_loader`).
+
+    Attributes
+    ----------
+    type_key : str
+        Names the type, in the tree and in a blob.
+    property_mask : int
+        `runtime.ModuleProperty` flags: what can be done with the module.
+
+    Notes
+    -----
+    A module keeps its imports alive; nothing points from an import back to its importer. A
+    `Function` keeps the module that has it alive, hence that module's imports too.
+    """
+
+    type_key: str = "module"
+    property_mask: int = RUNNABLE
+
+    _imports: list[Module]
+    _found: tuple[int, dict[str, Callable[..., Any]]]
+
+    def __new__(cls, *_args: object, **_kwargs: object) -> Module:
+        # Here and not in __init__, so that a subclass need not call super().__init__().
+        self = super().__new__(cls)
+        self._imports = []
+        self._found = (-1, {})
+        return self
+
+    # ---- what a module type overrides
+
+    def find_function(self, name: str) -> Callable[..., Any] | None:
+        """Find a function of this very module; the hook that a module type overrides.
+
+        Parameters
+        ----------
+        name : str
+            The function's name.
+
+        Returns
+        -------
+        callable or None
+            None when the module has no such function. A result should keep the module alive.
+        """
+        return None
+
+    def save_to_binary(self, writer: Writer) -> None:
+        """Write the payload that the type's loader reads back; the other hook.
+
+        Parameters
+        ----------
+        writer : Writer
+            Buffers given to it are not copied, and must keep their bytes until the export ends.
+
+        Raises
+        ------
+        PackerError
+            The type has no binary form.
+        """
+        raise PackerError(f"{self!r} has no binary form, so it cannot be written into a blob")
+
+    def get_source(self, fmt: str = "") -> str:
+        """Return the module's source text.
+
+        Parameters
+        ----------
+        fmt : str
+            The kind of source, where a type has several.
+
+        Raises
+        ------
+        PackerError
+            The module has none.
+        """
+        raise PackerError(f"{self!r} has no source text" + (f" of format {fmt!r}" if fmt else ""))
+
+    def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
+        """Save the module as a file of its own kind.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        fmt : str
+            The kind of file, where a type has several.
+
+        Raises
+        ------
+        PackerError
+            The type has no file of its own.
+        """
+        raise PackerError(f"{self!r} has no file form of its own")
+
+    @property
+    def own_entry_name(self) -> str | None:
+        """The name of the entry function that this very module sets, or None."""
+        return None
+
+    # ---- properties
+
+    @property
+    def is_binary_serializable(self) -> bool:
+        """Whether the module can be written into a blob."""
+        return bool(self.property_mask & BINARY_SERIALIZABLE)
+
+    @property
+    def is_runnable(self) -> bool:
+        """Whether its functions can be called in this process."""
+        return bool(self.property_mask & RUNNABLE)
+
+    @property
+    def is_dso_exportable(self) -> bool:
+        """Whether it is host code that an export compiles and links into the library."""
+        return bool(self.property_mask & DSO_EXPORTABLE)
+
+    # ---- the tree
+
+    @property
+    def imported_modules(self) -> list[Module]:
+        """The imported modules in import order; the list is a copy."""
+        return list(self._imports)
+
+    def import_module(self, module: Module) -> None:
+        """Append a module to the imports.
+
+        Parameters
+        ----------
+        module : Module
+            Kept alive by this one from now on.
+
+        Raises
+        ------
+        TypeError
+            It is no Module.
+        ExportError
+            It imports this one already, directly or not: a tree has no cycles.
+        """
+        if not isinstance(module, Module):
+            raise TypeError(f"import_module takes a runtime.Module, found {type(module).__name__}")
+        if any(node is self for node in preorder(module)):
+            raise ExportError(
+                f"importing {module!r} into {self!r} would make a cycle", module=self.type_key
+            )
+        self._imports.append(module)
+        _tree_changed()
+
+    def clear_imports(self) -> None:
+        """Drop all imports."""
+        self._imports.clear()
+        _tree_changed()
+
+    def set_imports(self, modules: list[Module]) -> None:
+        """Replace the imports by modules of a tree that is known to have no cycles."""
+        self._imports[:] = modules
+        _tree_changed()
+
+    # ---- look-up
+
+    def get_function(self, name: str, query_imports: bool = False) -> Callable[..., Any]:
+        """Look up a function.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        query_imports : bool
+            Whether to go on through the imports, depth first in import order, each once.
+
+        Returns
+        -------
+        callable
+            It keeps the module that has it alive.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            There is none of this name; the message lists near names.
+        """
+        function = self._find(name) if query_imports else self.find_function(name)
+        if function is None:
+            raise self._not_found(name, query_imports)
+        return function
+
+    def implements_function(self, name: str, query_imports: bool = False) -> bool:
+        """Whether `get_function` would find a function of this name."""
+        return (self._find(name) if query_imports else self.find_function(name)) is not None
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        """``module["f"]`` is ``module.get_function("f", query_imports=True)``."""
+        return self.get_function(name, query_imports=True)
+
+    def _find(self, name: str) -> Callable[..., Any] | None:
+        function = self.find_function(name)
+        if function is not None:
+            return function
+        version, found = self._found
+        if version != _tree_version:
+            found = {}
+            self._found = (_tree_version, found)
+        if name not in found:
+            for module in preorder(self):
+                if module is not self and (function := module.find_function(name)) is not None:
+                    found[name] = function
+                    break
+        return found.get(name)
+
+    def function_names(self) -> list[str]:
+        """The names of this module's own functions, as far as the type can list them."""
+        return []
+
+    def _not_found(self, name: str, query_imports: bool) -> FunctionNotFoundError:
+        modules = list(preorder(self)) if query_imports else [self]
+        text = f"{self!r} has no function {name!r}" + (" in its tree" if query_imports else "")
+        holders = [m for m in modules if name in m.function_names()]
+        if holders:
+            text += f"; {holders[0]!r} carries it, but cannot run here"
+        else:
+            text += near_names(name, [n for m in modules for n in m.function_names()])
+        return FunctionNotFoundError(text, name=name, module=self.type_key)
+
+    # ---- the entry function
+
+    @property
+    def entry_name(self) -> str:
+        """The name of the entry function: the first that a module of the tree sets, or "main"."""
+        names = (module.own_entry_name for module in preorder(self))
+        return next((name for name in names if name is not None), "main")
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the entry function.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            The tree has none.
+        """
+        return self[self.entry_name](*args)
+
+    # ---- conveniences
+
+    def time_evaluator(
+        self, name: str, *, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0.0
+    ) -> Callable[..., BenchmarkResult]:
+        """Make a function that times calls of another.
+
+        Parameters
+        ----------
+        name : str
+            The function to time; looked up through the imports.
+        number : int
+            Calls per measurement.
+        repeat : int
+            Measurements.
+        min_repeat_ms : float
+            The least time of one measurement, in milliseconds: `number` is raised until it is met.
+
+        Returns
+        -------
+        callable
+            ``evaluate(*args) -> BenchmarkResult``, seconds per call; one call ahead is not counted.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            There is no such function.
+        """
+        from .timing import time_evaluator
+
+        return time_evaluator(self[name], number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
+
+    def export_library(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Export the tree below this module: `packer.export_library`, which must be installed.
+
+        Parameters
+        ----------
+        path : path
+            The library to write.
+        **options
+            Those of `packer.export_library`.
+
+        Raises
+        ------
+        PackerError
+            packer is not installed.
+        """
+        from . import _needs_packer
+
+        exported: Path = _needs_packer("export_library")(self, path, **options)
+        return exported
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.type_key!r}>"
+
+
+def preorder(root: Module) -> Iterator[Module]:
+    """Walk a tree depth first in import order, each module once; no recursion, any depth."""
+    seen: set[int] = set()
+    pending = [root]
+    while pending:
+        module = pending.pop()
+        if id(module) not in seen:
+            seen.add(id(module))
+            yield module
+            pending.extend(reversed(module._imports))
+
+
+def _tree_changed() -> None:
+    global _tree_version
+    _tree_version += 1
+
+
+def near_names(name: str, names: list[str]) -> str:
+    """The end of a not-found message: names that are like this one, or some that exist."""
+    if not names:
+        return ""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, names, n=3)
+    shown = close or sorted(set(names))[:8]
+    return ("; near names: " if close else "; it has: ") + ", ".join(map(repr, shown))

@@ -1,0 +1,117 @@
+"""const_loader: constants, handed to the host code that needs them on its first use.
+
+    vector<string> names, u64 n, n x NDArray
+    vector<string> symbols, u64 m, m x vector<string>   the constants that each symbol takes
+
+On the first look-up of a listed symbol, ``__init_<symbol>(arrays...)`` is called on the first
+import that has it. (TVM, src/runtime/const_loader_module.cc)
+"""
+
+from __future__ import annotations
+
+from ..abi import BINARY_SERIALIZABLE
+from ..error import ExportError
+from ..module import Module
+from ..ndarray import read_named_arrays, write_named_arrays
+from ..tensors import tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from ..stream import Reader, Writer
+    from ..tensors import Tensor
+
+GET_CONST_VARS = "get_const_var_ndarray"
+
+
+class ConstLoaderModule(Module):
+    """Constants beside the host code that uses them.
+
+    Parameters
+    ----------
+    const_vars : mapping of str to Tensor or buffer
+        The constants by name; viewed, not copied.
+    const_vars_by_symbol : mapping of str to sequence of str
+        For each host function the names of the constants that its ``__init_`` function takes.
+
+    Raises
+    ------
+    ExportError
+        A symbol lists a constant that is not there.
+
+    Notes
+    -----
+    Every function is looked up in the imports. ``get_const_var_ndarray()`` returns the constants.
+    The tensors that ``__init_`` functions receive live as long as this module.
+    """
+
+    type_key = "const_loader"
+    property_mask = BINARY_SERIALIZABLE
+
+    def __init__(
+        self,
+        const_vars: Mapping[str, Any],
+        const_vars_by_symbol: Mapping[str, Sequence[str]],
+    ) -> None:
+        self.const_vars: dict[str, Tensor] = {n: tensor(a) for n, a in const_vars.items()}
+        self.const_vars_by_symbol = {s: tuple(names) for s, names in const_vars_by_symbol.items()}
+        self._initialized: set[str] = set()
+        for symbol, names in self.const_vars_by_symbol.items():
+            if missing := [name for name in names if name not in self.const_vars]:
+                text = f"const_loader: {symbol!r} needs constants {missing} that are not there"
+                raise ExportError(text, module=self.type_key)
+
+    def find_function(self, name: str) -> Callable[..., Any] | None:
+        """Find a function of the imports, after its constants were handed over."""
+        if name == GET_CONST_VARS:
+            return lambda: dict(self.const_vars)
+        if name in self.const_vars_by_symbol and name not in self._initialized:
+            self._initialize(name)
+        return self._find_in_imports(name)
+
+    def _initialize(self, symbol: str) -> None:
+        initialize = self._find_in_imports(f"__init_{symbol}")
+        if initialize is not None:
+            initialize(*(self.const_vars[name] for name in self.const_vars_by_symbol[symbol]))
+            self._initialized.add(symbol)
+
+    def _find_in_imports(self, name: str) -> Callable[..., Any] | None:
+        found = (module.find_function(name) for module in self._imports)
+        return next((function for function in found if function is not None), None)
+
+    def function_names(self) -> list[str]:
+        """The one function of its own."""
+        return [GET_CONST_VARS]
+
+    def save_to_binary(self, writer: Writer) -> None:
+        """Write constants, then the names that each symbol takes."""
+        write_named_arrays(writer, self.const_vars)
+        writer.write_vector(self.const_vars_by_symbol, writer.write_string)
+        writer.write_vector(
+            self.const_vars_by_symbol.values(),
+            lambda names: writer.write_vector(names, writer.write_string),
+        )
+
+
+def loader(type_key: str) -> Callable[[Reader], ConstLoaderModule]:
+    """Make the loader of ``const_loader``, or of its alias ``metadata``."""
+    return load
+
+
+def load(reader: Reader) -> ConstLoaderModule:
+    """Read the payload that `ConstLoaderModule.save_to_binary` writes."""
+    const_vars = read_named_arrays(reader)
+    start = reader.offset
+    symbols = reader.read_vector(reader.read_string, 8)
+    if len(set(symbols)) < len(symbols):
+        raise reader.error(f"symbols {symbols}, expected distinct ones", start)
+    start = reader.offset
+    names = reader.read_vector(lambda: reader.read_vector(reader.read_string, 8), 8)
+    if len(names) != len(symbols):
+        raise reader.error(f"constants for {len(names)} symbols, expected {len(symbols)}", start)
+    try:
+        return ConstLoaderModule(const_vars, dict(zip(symbols, names, strict=True)))
+    except ExportError as error:
+        raise reader.error(f"{error.message}, expected only known ones", start) from None

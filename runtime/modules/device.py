@@ -1,0 +1,297 @@
+"""Device modules: kernels as source or binary, with the signature of each.
+
+The payload's fields depend on the type key, and on whether the TVM that wrote it had the backend:
+
+    cuda, opencl, hip (alias hsaco), hexagon, aocl, sdaccel    fmt, functions, data
+    metal, vulkan, webgpu, written without their backend       fmt, functions, data
+    metal, real                                                version, sources, functions, fmt
+    vulkan, real                                               fmt, functions, shaders
+    webgpu, real                                               functions, sources
+
+    fmt        string
+    functions  map<string, FunctionInfo>
+    data       bytes
+    version    string "0.1.0"
+    sources    map<string, string>
+    shaders    map<string, {u32 flag, vector<u32> words}>
+    FunctionInfo = string name, vector<DLDataType> arg_types, vector<string> launch_param_tags
+
+A real layout is tried first, and taken when it ends where the next key or the blob's end is.
+"""
+
+from __future__ import annotations
+
+from ..abi import BINARY_SERIALIZABLE
+from ..dtype import dtype_to_string, string_to_dtype
+from ..error import BlobFormatError, PackerError
+from ..module import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from ..stream import Reader, Writer
+
+METAL_VERSION = "0.1.0"
+
+SOURCE = ("fmt", "functions", "data")
+METAL = ("version", "sources", "functions", "fmt")
+VULKAN = ("fmt", "functions", "shaders")
+WEBGPU = ("functions", "sources")
+
+# The layouts that may stand behind each type key, in the order in which they are tried.
+LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "cuda": (SOURCE,),
+    "opencl": (SOURCE,),
+    "hip": (SOURCE,),
+    "hexagon": (SOURCE,),
+    "aocl": (SOURCE,),
+    "sdaccel": (SOURCE,),
+    "metal": (METAL, SOURCE),
+    "vulkan": (VULKAN, SOURCE),
+    "webgpu": (WEBGPU, SOURCE),
+}
+ALIASES = {"hsaco": "hip"}
+_TEXT_FORMATS = ("ptx", "cuda", "cl", "metal", "hip", "wgsl", "c", "aocl", "ll", "asm", "s")
+
+
+class FunctionInfo:
+    """The signature of a kernel.
+
+    Parameters
+    ----------
+    name : str
+        The kernel's name in its source or binary.
+    arg_types : iterable of str
+        Data types by name: ``"handle"``, ``"int32"``, ``"float32x4"``.
+    launch_param_tags : iterable of str
+        What the launch integers behind the arguments mean, in order: ``"blockIdx.x"``, ...,
+        ``"threadIdx.z"``, ``"tir.use_dyn_shared_memory"`` (bytes).
+
+    Raises
+    ------
+    ValueError
+        An argument type is unknown.
+    """
+
+    __slots__ = ("arg_types", "launch_param_tags", "name")
+
+    def __init__(
+        self, name: str, arg_types: Iterable[str] = (), launch_param_tags: Iterable[str] = ()
+    ) -> None:
+        self.name = name
+        self.arg_types = tuple(arg_types)
+        self.launch_param_tags = tuple(launch_param_tags)
+        for arg_type in self.arg_types:
+            string_to_dtype(arg_type)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FunctionInfo) and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def _fields(self) -> tuple[object, ...]:
+        return self.name, self.arg_types, self.launch_param_tags
+
+    def __repr__(self) -> str:
+        return f"FunctionInfo({self.name!r}, {self.arg_types!r}, {self.launch_param_tags!r})"
+
+
+class Shader:
+    """One SPIR-V shader of a real vulkan module.
+
+    Parameters
+    ----------
+    flag : int
+        TVM's flag word, u32.
+    words : buffer
+        The SPIR-V words, 4 bytes each.
+    """
+
+    __slots__ = ("flag", "words")
+
+    def __init__(self, flag: int, words: bytes | memoryview) -> None:
+        self.flag = flag
+        self.words = memoryview(words)
+
+
+class DeviceModule(Module):
+    """Kernels for a device, as source or binary.
+
+    Parameters
+    ----------
+    type_key : str
+        ``"cuda"``, ``"opencl"``, ``"hip"``, ``"metal"``, ``"vulkan"``, ``"webgpu"``, ...
+    data : str, buffer, or mapping
+        The code of all kernels; or one source per kernel (metal, webgpu: str; vulkan: Shader).
+        Kept, not copied.
+    fmt : str
+        The format of the code: ``"ptx"``, ``"cubin"``, ``"cl"``, ``"spirv"``, ``"metal"``, ...
+    functions : mapping of str to FunctionInfo, or iterable of FunctionInfo
+        The kernels.
+
+    Attributes
+    ----------
+    fmt : str
+        As given; "" where the layout has none.
+    functions : dict of str to FunctionInfo
+        In wire order.
+    data : memoryview or dict
+        As given; bytes as a read-only view.
+
+    Raises
+    ------
+    ValueError
+        The type key is none of a device, or the code does not have the shape that it needs.
+    """
+
+    property_mask = BINARY_SERIALIZABLE
+
+    def __init__(
+        self,
+        type_key: str,
+        data: str | bytes | bytearray | memoryview | Mapping[str, Any],
+        fmt: str,
+        functions: Mapping[str, FunctionInfo] | Iterable[FunctionInfo],
+    ) -> None:
+        if type_key not in LAYOUTS:
+            raise ValueError(f"type key {type_key!r} is no device; known: {', '.join(LAYOUTS)}")
+        self.type_key = type_key
+        self.fmt = fmt
+        self.functions = _by_name(functions)
+        self.data: memoryview | dict[str, Any]
+        self.layout: tuple[str, ...]
+        if isinstance(data, (str, bytes, bytearray, memoryview)):
+            encoded = data.encode() if isinstance(data, str) else data
+            self.data = memoryview(encoded).cast("B").toreadonly()
+            self.layout = SOURCE
+        else:
+            self.data = dict(data)
+            self.layout = LAYOUTS[type_key][0]
+            if self.layout is SOURCE:
+                raise ValueError(f"a {type_key!r} module takes its code as one str or buffer")
+
+    def function_names(self) -> list[str]:
+        """The names of the kernels."""
+        return list(self.functions)
+
+    def get_source(self, fmt: str = "") -> str:
+        """Return the code as text.
+
+        Raises
+        ------
+        PackerError
+            The code is binary, or of another format than `fmt`.
+        """
+        if fmt not in ("", self.fmt) or (self.layout is SOURCE and self.fmt not in _TEXT_FORMATS):
+            return super().get_source(fmt or self.fmt)
+        if isinstance(self.data, memoryview):
+            return str(self.data, "utf-8", "replace")
+        if self.layout is VULKAN:
+            return super().get_source("spirv")
+        return "\n".join(self.data.values())
+
+    def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
+        """Write the code as a file of its own format.
+
+        Raises
+        ------
+        PackerError
+            The code is one source per kernel, or not of format `fmt`.
+        """
+        if not isinstance(self.data, memoryview) or fmt not in ("", self.fmt):
+            raise PackerError(f"{self!r} of format {self.fmt!r} has no file of format {fmt!r}")
+        with open(path, "wb") as file:
+            file.write(self.data)
+
+    def save_to_binary(self, writer: Writer) -> None:
+        """Write the fields of the module's layout."""
+        for field in self.layout:
+            _WRITE[field](writer, self)
+
+
+def loader(type_key: str) -> Callable[[Reader], DeviceModule]:
+    """Make the loader of a device's type key."""
+    key = ALIASES.get(type_key, type_key)
+
+    def load(reader: Reader) -> DeviceModule:
+        *real, last = LAYOUTS[key]
+        start = reader.offset
+        for layout in real:
+            try:
+                module = _read(reader, key, layout)
+                if reader.ends_entry():
+                    return module
+            except BlobFormatError:
+                pass
+            reader.offset = start
+        return _read(reader, key, last)
+
+    return load
+
+
+def _read(reader: Reader, type_key: str, layout: tuple[str, ...]) -> DeviceModule:
+    fields: dict[str, Any] = {field: _READ[field](reader) for field in layout}
+    code = next(fields[name] for name in ("data", "sources", "shaders") if name in fields)
+    return DeviceModule(type_key, code, fields.get("fmt", ""), fields["functions"])
+
+
+def _read_function_info(reader: Reader) -> FunctionInfo:
+    return FunctionInfo(
+        reader.read_string(),
+        reader.read_vector(lambda: dtype_to_string(reader.read_dtype()), 4),
+        reader.read_vector(reader.read_string, 8),
+    )
+
+
+def _write_function_info(writer: Writer, info: FunctionInfo) -> None:
+    writer.write_string(info.name)
+    writer.write_vector(info.arg_types, lambda text: writer.write_dtype(string_to_dtype(text)))
+    writer.write_vector(info.launch_param_tags, writer.write_string)
+
+
+def _read_version(reader: Reader) -> str:
+    start = reader.offset
+    version = reader.read_string()
+    if version != METAL_VERSION:
+        raise reader.error(f"metal version {version!r}, expected {METAL_VERSION!r}", start)
+    return version
+
+
+def _read_shader(reader: Reader) -> Shader:
+    flag = reader.read_u32()
+    return Shader(flag, reader.read_raw(4 * reader.read_count(4)))
+
+
+def _write_shader(writer: Writer, shader: Shader) -> None:
+    writer.write_u32(shader.flag)
+    writer.write_u64(len(shader.words) // 4)
+    writer.write_raw(shader.words)
+
+
+# Each field's reader and writer; a layout is a sequence of fields.
+_READ: dict[str, Callable[[Reader], Any]] = {
+    "fmt": lambda r: r.read_string(),
+    "functions": lambda r: r.read_map(lambda: _read_function_info(r), 24),
+    "data": lambda r: r.read_bytes(),
+    "version": _read_version,
+    "sources": lambda r: r.read_map(r.read_string, 8),
+    "shaders": lambda r: r.read_map(lambda: _read_shader(r), 12),
+}
+_WRITE: dict[str, Callable[[Writer, Any], None]] = {
+    "fmt": lambda w, m: w.write_string(m.fmt),
+    "functions": lambda w, m: w.write_map(m.functions, lambda f: _write_function_info(w, f)),
+    "data": lambda w, m: w.write_bytes(m.data),
+    "version": lambda w, m: w.write_string(METAL_VERSION),
+    "sources": lambda w, m: w.write_map(m.data, w.write_string),
+    "shaders": lambda w, m: w.write_map(m.data, lambda s: _write_shader(w, s)),
+}
+
+
+def _by_name(functions: Any) -> dict[str, FunctionInfo]:
+    if hasattr(functions, "items"):
+        return dict(functions)
+    return {info.name: info for info in functions}

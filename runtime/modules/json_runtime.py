@@ -1,0 +1,71 @@
+"""JSON runtimes (``dnnl_json``, ``tensorrt_json``, ...): a subgraph for an outside library.
+
+string symbol, string graph_json, vector<string> const_names
+"""
+
+from __future__ import annotations
+
+from ..abi import BINARY_SERIALIZABLE
+from ..module import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..stream import Reader, Writer
+
+
+class JSONRuntimeModule(Module):
+    """A subgraph that is carried for the library that runs it.
+
+    Parameters
+    ----------
+    type_key : str
+        Ends in ``_json``.
+    symbol : str
+        The function it stands for.
+    graph_json : str
+        The subgraph.
+    const_names : iterable of str
+        The constants it takes.
+    """
+
+    property_mask = BINARY_SERIALIZABLE
+
+    def __init__(
+        self, type_key: str, symbol: str, graph_json: str, const_names: Iterable[str] = ()
+    ) -> None:
+        if not type_key.endswith("_json"):
+            raise ValueError(f"type key {type_key!r} of a JSON runtime must end in '_json'")
+        self.type_key = type_key
+        self.symbol = symbol
+        self.graph_json = graph_json
+        self.const_names = tuple(const_names)
+
+    def function_names(self) -> list[str]:
+        """The function it stands for."""
+        return [self.symbol]
+
+    def get_source(self, fmt: str = "") -> str:
+        """Return the subgraph."""
+        return self.graph_json if fmt in ("", "json") else super().get_source(fmt)
+
+    def save_to_binary(self, writer: Writer) -> None:
+        """Write symbol, graph_json, const_names."""
+        writer.write_string(self.symbol)
+        writer.write_string(self.graph_json)
+        writer.write_vector(self.const_names, writer.write_string)
+
+
+def loader(type_key: str) -> Callable[[Reader], JSONRuntimeModule]:
+    """Make the loader of a ``*_json`` type key."""
+
+    def load(reader: Reader) -> JSONRuntimeModule:
+        return JSONRuntimeModule(
+            type_key,
+            reader.read_string(),
+            reader.read_string(),
+            reader.read_vector(reader.read_string, 8),
+        )
+
+    return load

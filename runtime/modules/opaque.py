@@ -1,0 +1,60 @@
+"""A module whose type key has no loader here: its payload is carried as it is."""
+
+from __future__ import annotations
+
+from ..abi import BINARY_SERIALIZABLE
+from ..error import LoaderNotFoundError
+from ..module import Module
+from ..registry import known_type_keys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+    from ..stream import Writer
+
+
+class OpaqueModule(Module):
+    """Carries the payload of an unknown type; can be written again, not used.
+
+    Parameters
+    ----------
+    type_key : str
+        The key of the type.
+    payload : buffer
+        Its bytes; kept alive, not copied.
+    """
+
+    property_mask = BINARY_SERIALIZABLE
+
+    def __init__(self, type_key: str, payload: memoryview) -> None:
+        self.type_key = type_key
+        self.payload = payload
+
+    def save_to_binary(self, writer: Writer) -> None:
+        """Write the payload as it came."""
+        writer.write_raw(self.payload)
+
+    def get_function(self, name: str, query_imports: bool = False) -> Callable[..., Any]:
+        """Look `name` up in the imports, if asked to; the module itself has no usable function.
+
+        Raises
+        ------
+        LoaderNotFoundError
+            No import has it: what it needs is the loader of this type.
+        """
+        function = self._find(name) if query_imports else None
+        if function is None:
+            self._explain(name)
+        return function
+
+    def _explain(self, name: str) -> NoReturn:
+        known = known_type_keys()
+        raise LoaderNotFoundError(
+            f"function {name!r}: module type {self.type_key!r} has no loader here, so its "
+            f"{len(self.payload)} bytes are only carried; known: {', '.join(known)}. Install the "
+            f"package that provides it, or register one with runtime.register_loader, then load again",
+            type_key=self.type_key,
+            known=known,
+        )

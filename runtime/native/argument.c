@@ -1,0 +1,184 @@
+#include <string.h>
+
+#include "convert.h"
+#include "dtype.h"
+#include "exception.h"
+#include "tensor.h"
+
+static int set_int(dso_any *arg, int64_t value) {
+  arg->type_index = DSO_INT;
+  arg->small_len = 0;
+  arg->v_int64 = value;
+  return 0;
+}
+
+static int set_float(dso_any *arg, double value) {
+  arg->type_index = DSO_FLOAT;
+  arg->small_len = 0;
+  arg->v_float64 = value;
+  return 0;
+}
+
+static int set_bool(dso_any *arg, int value) {
+  arg->type_index = DSO_BOOL;
+  arg->small_len = 0;
+  arg->v_int64 = value;
+  return 0;
+}
+
+static int set_pointer(dso_any *arg, int32_t type_index, void *pointer) {
+  arg->type_index = type_index;
+  arg->small_len = 0;
+  arg->v_ptr = pointer;
+  return 0;
+}
+
+/* An int beyond int64 goes as uint64 bits, but only where the function declares a uint64. */
+static int set_wide_int(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  const struct param *param = target_param(frame->target, index);
+  int is_u64 = param != NULL && strcmp(param->code, "u64") == 0;
+  if (is_u64) {
+    unsigned long long value = PyLong_AsUnsignedLongLong(object);
+    if (!PyErr_Occurred()) {
+      set_int(&frame->args[index], (int64_t)value);
+      frame->args[index].small_len = DSO_UNSIGNED;
+      return 0;
+    }
+    PyErr_Clear();
+  }
+  return raise_argument_error(frame->target, index, PyExc_OverflowError,
+                              "out of range, expected %s, found %R",
+                              is_u64 ? "a uint64" : "an int64", object);
+}
+
+static int convert_int(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  int overflow;
+  long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (overflow != 0) return set_wide_int(frame, index, object);
+  return set_int(&frame->args[index], value);
+}
+
+/* The pointer is into the str's own cached UTF-8, which lives as long as the argument. */
+static int convert_str(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  Py_ssize_t length;
+  const char *text = PyUnicode_AsUTF8AndSize(object, &length);
+  if (text == NULL)
+    return raise_argument_error(frame->target, index, PyExc_ValueError,
+                                "expected a str that UTF-8 can hold, found %A", object);
+  if (strlen(text) != (size_t)length)
+    return raise_argument_error(frame->target, index, PyExc_ValueError,
+                                "expected a str without NUL, found %R", object);
+  return set_pointer(&frame->args[index], DSO_RAW_STR, (void *)(uintptr_t)text);
+}
+
+static int convert_bytes(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  struct hold *hold = &frame->holds[frame->num_holds++];
+  hold->kind = HOLD_BYTES;
+  hold->more_strides = NULL;
+  hold->bytes.data = PyBytes_AS_STRING(object);
+  hold->bytes.size = (uint64_t)PyBytes_GET_SIZE(object);
+  return set_pointer(&frame->args[index], DSO_BYTE_ARRAY_PTR, &hold->bytes);
+}
+
+static int convert_tensor(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  DLTensor *tensor = tensor_use(object);
+  if (tensor == NULL)
+    return raise_argument_error(frame->target, index, PyExc_ValueError,
+                                "expected a tensor that can be used");
+  if (tensor_is_readonly(object) && argument_is_written(frame, index))
+    return raise_argument_error(frame->target, index, PyExc_ValueError,
+                                "expected a writable tensor, found a read-only one");
+  return set_pointer(&frame->args[index], DSO_DLTENSOR_PTR, tensor);
+}
+
+static int refuse_type(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  return raise_argument_error(
+      frame->target, index, PyExc_TypeError,
+      "unsupported type, expected int, float, bool, str, bytes, None or an array, found %s",
+      Py_TYPE(object)->tp_name);
+}
+
+/* NumPy's scalars and arrays both have __index__, __float__ and a buffer; only arrays, and
+ * nothing that is a scalar, have a length. */
+static int is_scalar(PyObject *object) {
+  const PyTypeObject *type = Py_TYPE(object);
+  const PyNumberMethods *number = type->tp_as_number;
+  int has_length = (type->tp_as_sequence != NULL && type->tp_as_sequence->sq_length != NULL) ||
+                   (type->tp_as_mapping != NULL && type->tp_as_mapping->mp_length != NULL);
+  return number != NULL && (number->nb_index != NULL || number->nb_float != NULL) && !has_length;
+}
+
+/* The DLPack code of a scalar: by its buffer (a NumPy complex64 or bool_ has __float__ too), else
+ * by its methods. -1: none that we pass. */
+static int scalar_code(PyObject *object) {
+  Py_buffer view;
+  DLDataType dtype;
+  if (!PyObject_CheckBuffer(object))
+    return Py_TYPE(object)->tp_as_number->nb_index != NULL ? DTYPE_INT : DTYPE_FLOAT;
+  if (PyObject_GetBuffer(object, &view, PyBUF_RECORDS_RO) != 0) {
+    PyErr_Clear();
+    return -1;
+  }
+  int known = dtype_from_format(view.format, (size_t)view.itemsize, &dtype) == 0;
+  PyBuffer_Release(&view);
+  return known ? dtype.code : -1;
+}
+
+static int convert_index(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  PyObject *integer = PyNumber_Index(object);
+  if (integer == NULL) return -1;
+  int status = convert_int(frame, index, integer);
+  Py_DECREF(integer);
+  return status;
+}
+
+static int convert_float(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  double value = PyFloat_AsDouble(object);
+  if (value == -1.0 && PyErr_Occurred()) return -1;
+  return set_float(&frame->args[index], value);
+}
+
+static int convert_scalar(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  switch (scalar_code(object)) {
+    case DTYPE_INT:
+    case DTYPE_UINT: return convert_index(frame, index, object);
+    case DTYPE_FLOAT: return convert_float(frame, index, object);
+    case DTYPE_BOOL: return set_bool(&frame->args[index], PyObject_IsTrue(object) == 1);
+    default: return refuse_type(frame, index, object);
+  }
+}
+
+static int convert_array(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  if (PyObject_CheckBuffer(object)) return argument_buffer(frame, index, object);
+  PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
+  if (method == NULL) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+    PyErr_Clear();
+    return refuse_type(frame, index, object);
+  }
+  int status = argument_dlpack(frame, index, object, method);
+  Py_DECREF(method);
+  return status;
+}
+
+/* Whatever is not exactly one of Python's own types. */
+static int convert_other(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  if (tensor_check(object)) return convert_tensor(frame, index, object);
+  if (PyLong_Check(object)) return convert_int(frame, index, object);
+  if (PyFloat_Check(object)) return convert_float(frame, index, object);
+  if (PyUnicode_Check(object)) return convert_str(frame, index, object);
+  if (PyBytes_Check(object)) return convert_bytes(frame, index, object);
+  if (is_scalar(object)) return convert_scalar(frame, index, object);
+  return convert_array(frame, index, object);
+}
+
+int convert_argument(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  const PyTypeObject *type = Py_TYPE(object);
+  if (type == &PyLong_Type) return convert_int(frame, index, object);
+  if (type == &PyFloat_Type) return set_float(&frame->args[index], PyFloat_AS_DOUBLE(object));
+  if (type == &PyBool_Type) return set_bool(&frame->args[index], object == Py_True);
+  if (object == Py_None) return set_pointer(&frame->args[index], DSO_NONE, NULL);
+  if (type == &PyUnicode_Type) return convert_str(frame, index, object);
+  if (type == &PyBytes_Type) return convert_bytes(frame, index, object);
+  return convert_other(frame, index, object);
+}

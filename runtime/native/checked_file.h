@@ -1,0 +1,33 @@
+/* A file on disk that passed the static check: opened without blocking, mapped, read, not run. */
+#ifndef DSO_PACKER_NATIVE_CHECKED_FILE_H
+#define DSO_PACKER_NATIVE_CHECKED_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "elf.h"
+#include "load_error.h"
+
+/* What tells one file from another, and a file from its later content. */
+struct file_key {
+  uint64_t device, inode, size;
+  int64_t mtime_ns;
+};
+
+struct checked_file {
+  const uint8_t *bytes;
+  size_t nbytes;
+  struct file_key key;
+  struct elf_image image;
+};
+
+/* Map `path` and check it for `machine`. Returns 0, or -1 with *error filled and nothing mapped. */
+int checked_file_open(const char *path, uint16_t machine, struct checked_file *file,
+                      struct load_error *error);
+void checked_file_close(struct checked_file *file);
+
+/* The key of what stands at `path` now; 0, or -1 with errno. */
+int file_key_at(const char *path, struct file_key *key);
+int file_key_equal(const struct file_key *a, const struct file_key *b);
+
+#endif

@@ -1,0 +1,98 @@
+#include "elf_file.h"
+
+#include "checked_file.h"
+#include "exception.h"
+#include "path.h"
+
+typedef struct {
+  PyObject_HEAD
+  PyObject *path; /* str */
+  struct checked_file file;
+} ElfFile;
+
+static int check_path(ElfFile *self, PyObject *path, uint16_t machine) {
+  struct load_error error;
+  int status;
+  Py_BEGIN_ALLOW_THREADS
+  status = checked_file_open(PyBytes_AS_STRING(path), machine, &self->file, &error);
+  Py_END_ALLOW_THREADS
+  if (status == 0) return 0;
+  raise_load_error(self->path, error.reason, "%s", error.message);
+  return -1;
+}
+
+static int parse_machine(PyObject *argument, uint16_t *machine) {
+  *machine = elf_native_machine();
+  if (argument == Py_None) return 0;
+  long number = PyLong_AsLong(argument);
+  if (number == -1 && PyErr_Occurred()) return -1;
+  *machine = (uint16_t)number;
+  if (number == *machine) return 0;
+  PyErr_Format(PyExc_ValueError, "machine, expected 0 to 65535, found %ld", number);
+  return -1;
+}
+
+static PyObject *elf_file_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"path", "machine", NULL};
+  PyObject *argument, *machine_argument = Py_None;
+  uint16_t machine;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O:ElfFile", names, &argument,
+                                   &machine_argument))
+    return NULL;
+  if (parse_machine(machine_argument, &machine) != 0) return NULL;
+  PyObject *path = path_bytes(argument);
+  ElfFile *self = path ? (ElfFile *)type->tp_alloc(type, 0) : NULL;
+  if (self != NULL) {
+    self->path = path_str(path);
+    if (self->path == NULL || check_path(self, path, machine) != 0) Py_CLEAR(self);
+  }
+  Py_XDECREF(path);
+  return (PyObject *)self;
+}
+
+static void elf_file_dealloc(ElfFile *self) {
+  checked_file_close(&self->file);
+  Py_XDECREF(self->path);
+  Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyObject *elf_file_symbol(ElfFile *self, PyObject *name) {
+  struct elf_symbol symbol;
+  const char *text = PyUnicode_AsUTF8(name);
+  if (text == NULL) return NULL;
+  if (!elf_lookup(&self->file.image, elf_at_file, self->file.bytes, text, &symbol))
+    Py_RETURN_NONE;
+  const struct elf_segment *segment = elf_segment_of(&self->file.image, symbol.value, symbol.size);
+  if (segment == NULL)
+    return raise_load_error(self->path, "blob", "%U at 0x%llx: has no file bytes behind it", name,
+                            (unsigned long long)symbol.value);
+  return Py_BuildValue("(KK)",
+                       (unsigned long long)(segment->offset + (symbol.value - segment->vaddr)),
+                       (unsigned long long)symbol.size);
+}
+
+static PyObject *elf_file_machine(ElfFile *self, void *Py_UNUSED(closure)) {
+  return PyLong_FromLong(self->file.image.machine);
+}
+
+static PyMethodDef elf_file_methods[] = {
+    {"symbol", (PyCFunction)elf_file_symbol, METH_O,
+     "symbol($self, name, /)\n--\n\nThe (file offset, nbytes) of a defined symbol, or None."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef elf_file_getset[] = {
+    {"machine", (getter)elf_file_machine, NULL, "The e_machine number.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject ElfFile_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.ElfFile",
+    .tp_doc = "A statically checked shared object on disk; nothing of it is loaded.",
+    .tp_basicsize = sizeof(ElfFile),
+    .tp_new = elf_file_new,
+    .tp_dealloc = (destructor)elf_file_dealloc,
+    .tp_methods = elf_file_methods,
+    .tp_getset = elf_file_getset,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+};

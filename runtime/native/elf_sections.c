@@ -1,0 +1,2 @@
+#include "elf_reader.h"
+int elf_check_sections(struct elf_reader *reader) { (void)reader; return 0; }

@@ -1,0 +1,159 @@
+#include "exception.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "object.h"
+#include "raised.h"
+
+PyObject *exception_take(void) {
+#if PY_VERSION_HEX >= 0x030C0000
+  return PyErr_GetRaisedException();
+#else
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (type == NULL) return NULL;
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback != NULL) PyException_SetTraceback(value, traceback);
+  Py_DECREF(type);
+  Py_XDECREF(traceback);
+  return value;
+#endif
+}
+
+void exception_set(PyObject *value) {
+#if PY_VERSION_HEX >= 0x030C0000
+  PyErr_SetRaisedException(value);
+#else
+  PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(value)), value, PyException_GetTraceback(value));
+#endif
+}
+
+PyObject *shown_path(PyObject *path) {
+  PyObject *printable = PyObject_CallMethod(path, "isprintable", NULL);
+  if (printable == NULL) return NULL;
+  Py_DECREF(printable);
+  return printable == Py_True ? Py_NewRef(path) : PyObject_Repr(path);
+}
+
+static PyObject *make_load_error(PyObject *message, PyObject *path, const char *reason) {
+  PyObject *module = PyImport_ImportModule("runtime.error"); /* the cold path: not at start */
+  PyObject *class = module ? PyObject_GetAttrString(module, "LibraryLoadError") : NULL;
+  PyObject *args = class ? Py_BuildValue("(O)", message) : NULL;
+  PyObject *facts = args ? Py_BuildValue("{sOss}", "path", path, "reason", reason) : NULL;
+  PyObject *error = facts ? PyObject_Call(class, args, facts) : NULL;
+  Py_XDECREF(module);
+  Py_XDECREF(class);
+  Py_XDECREF(args);
+  Py_XDECREF(facts);
+  return error;
+}
+
+PyObject *raise_load_error(PyObject *path, const char *reason, const char *format, ...) {
+  va_list values;
+  va_start(values, format);
+  PyObject *text = PyUnicode_FromFormatV(format, values);
+  va_end(values);
+  PyObject *shown = text ? shown_path(path) : NULL;
+  PyObject *message = shown ? PyUnicode_FromFormat("%U: %U", shown, text) : NULL;
+  PyObject *error = message ? make_load_error(message, path, reason) : NULL;
+  Py_XDECREF(text);
+  Py_XDECREF(shown);
+  Py_XDECREF(message);
+  if (error != NULL) exception_set(error);
+  return NULL;
+}
+
+static PyObject *argument_message(const struct target *target, Py_ssize_t index, PyObject *text) {
+  const struct param *param = target_param(target, index);
+  const char *open = param ? " (" : "", *name = param ? param->name : "", *shut = param ? ")" : "";
+  if (target->signature == NULL)
+    return PyUnicode_FromFormat("%U: argument %zd%s%s%s: %U", target->name, index, open, name, shut,
+                                text);
+  return PyUnicode_FromFormat("%U: argument %zd%s%s%s: %U; declared %U", target->name, index, open,
+                              name, shut, text, target->signature);
+}
+
+int raise_argument_error(const struct target *target, Py_ssize_t index, PyObject *exception,
+                         const char *format, ...) {
+  PyObject *cause = exception_take();
+  va_list values;
+  va_start(values, format);
+  PyObject *text = PyUnicode_FromFormatV(format, values);
+  va_end(values);
+  PyObject *message = text ? argument_message(target, index, text) : NULL;
+  if (message != NULL) PyErr_SetObject(exception, message);
+  Py_XDECREF(text);
+  Py_XDECREF(message);
+  if (cause == NULL) return -1;
+  PyObject *raised = exception_take();
+  PyException_SetContext(raised, Py_NewRef(cause));
+  PyException_SetCause(raised, cause);
+  exception_set(raised);
+  return -1;
+}
+
+/* The builtin exception class called `kind`, borrowed, or NULL. */
+static PyObject *builtin_exception(const char *kind) {
+  PyObject *class = PyDict_GetItemString(PyEval_GetBuiltins(), kind);
+  if (class == NULL || !PyExceptionClass_Check(class)) return NULL;
+  return PyObject_IsSubclass(class, PyExc_Exception) == 1 ? class : NULL;
+}
+
+/* Raise `kind` with `message`. Kinds that are no builtin exception, or one that a message alone
+ * cannot make (UnicodeDecodeError), become RuntimeError "<kind>: <message>". */
+static PyObject *raise_kind(const char *kind, Py_ssize_t kind_length, const char *message,
+                            Py_ssize_t length) {
+  PyObject *text = PyUnicode_DecodeUTF8(message, length, "replace");
+  if (text == NULL) return NULL;
+  PyObject *class = memchr(kind, 0, (size_t)kind_length) ? NULL : builtin_exception(kind);
+  PyObject *error = class ? PyObject_CallOneArg(class, text) : NULL;
+  if (error == NULL) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_RuntimeError, "%s: %U", kind, text);
+  } else {
+    exception_set(error);
+  }
+  Py_DECREF(text);
+  return NULL;
+}
+
+/* A real libtvm_ffi that is in the process keeps its own slot: TVM FFI c_api.h,
+ * TVMFFIErrorMoveFromRaised; the TVMFFIErrorCell behind the header begins with kind, message. */
+static dso_object *take_tvm_error(void) {
+  void (*move)(dso_object **) = NULL;
+  dso_object *error = NULL;
+  void *process = dlopen(NULL, RTLD_NOW); /* not RTLD_DEFAULT: that would be our own scope */
+  if (process == NULL) return NULL;
+  void *address = dlsym(process, "TVMFFIErrorMoveFromRaised");
+  memcpy(&move, &address, sizeof address);
+  dlclose(process);
+  if (move != NULL) move(&error);
+  return error;
+}
+
+static PyObject *raise_tvm_error(dso_object *error) {
+  const dso_byte_array *cell = (const dso_byte_array *)(error + 1);
+  char kind[64];
+  size_t length = cell[0].size < sizeof kind - 1 ? (size_t)cell[0].size : sizeof kind - 1;
+  memcpy(kind, cell[0].data, length);
+  kind[length] = '\0';
+  raise_kind(kind, (Py_ssize_t)length, cell[1].data, (Py_ssize_t)cell[1].size);
+  object_release(error);
+  return NULL;
+}
+
+PyObject *raise_call_error(const struct target *target, int status, uint64_t count) {
+  char *kind;
+  const char *message;
+  if (PyErr_Occurred()) return NULL; /* a function that keeps the GIL may set it itself */
+  if (raised_take(count, &kind, &message)) {
+    raise_kind(kind, (Py_ssize_t)strlen(kind), message, (Py_ssize_t)strlen(message));
+    free(kind);
+    return NULL;
+  }
+  dso_object *error = take_tvm_error();
+  if (error != NULL) return raise_tvm_error(error);
+  return PyErr_Format(PyExc_RuntimeError, "%U: returned %d without raising", target->name, status);
+}

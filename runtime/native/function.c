@@ -1,0 +1,149 @@
+#include "function.h"
+
+#include <string.h>
+
+#include "convert.h"
+#include "exception.h"
+#include "raised.h"
+
+enum { STACK_ARGS = 16 };
+
+typedef struct {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  const struct target *target;
+  PyObject *library, *owner;
+} Function;
+
+/* The call itself: from here to the result's conversion no Python object is touched. */
+static PyObject *invoke(const struct target *target, const dso_any *args, int32_t count) {
+  dso_any result = {.type_index = DSO_NONE};
+  uint64_t raised = raised_count();
+  PyThreadState *state = target->facts.gil_keep ? NULL : PyEval_SaveThread();
+  int status = target->address(NULL, args, count, &result);
+  if (state != NULL) PyEval_RestoreThread(state);
+  if (status != 0) return raise_call_error(target, status, raised);
+  return convert_result(target, &result);
+}
+
+static PyObject *convert_and_invoke(struct frame *frame, PyObject *const *objects,
+                                    Py_ssize_t count) {
+  PyObject *value = NULL;
+  Py_ssize_t index = 0;
+  while (index < count && convert_argument(frame, index, objects[index]) == 0) index++;
+  if (index == count) value = invoke(frame->target, frame->args, (int32_t)count);
+  if (frame->num_holds > 0) frame_release(frame);
+  return value;
+}
+
+static PyObject *call_with_stack(const struct target *target, PyObject *const *objects,
+                                 Py_ssize_t count) {
+  dso_any args[STACK_ARGS];
+  struct hold holds[STACK_ARGS];
+  struct frame frame = {.target = target, .args = args, .holds = holds};
+  return convert_and_invoke(&frame, objects, count);
+}
+
+static PyObject *call_with_heap(const struct target *target, PyObject *const *objects,
+                                Py_ssize_t count) {
+  struct frame frame = {.target = target};
+  PyObject *value = NULL;
+  if (count > INT32_MAX) return PyErr_NoMemory();
+  frame.args = PyMem_New(dso_any, (size_t)count);
+  frame.holds = PyMem_New(struct hold, (size_t)count);
+  if (frame.args != NULL && frame.holds != NULL)
+    value = convert_and_invoke(&frame, objects, count);
+  else
+    PyErr_NoMemory();
+  PyMem_Free(frame.args);
+  PyMem_Free(frame.holds);
+  return value;
+}
+
+static PyObject *function_call(PyObject *self, PyObject *const *objects, size_t nargsf,
+                               PyObject *keywords) {
+  const struct target *target = ((Function *)self)->target;
+  Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+  if (keywords != NULL && PyTuple_GET_SIZE(keywords) > 0)
+    return PyErr_Format(PyExc_TypeError, "%U: expected positional arguments only, found %R",
+                        target->name, PyTuple_GET_ITEM(keywords, 0));
+  if (count > STACK_ARGS) return call_with_heap(target, objects, count);
+  return call_with_stack(target, objects, count);
+}
+
+PyObject *function_new(const struct target *target, PyObject *library, PyObject *owner) {
+  Function *self = PyObject_GC_New(Function, &Function_Type);
+  if (self == NULL) return NULL;
+  self->vectorcall = function_call;
+  self->target = target;
+  self->library = Py_NewRef(library);
+  self->owner = Py_NewRef(owner);
+  PyObject_GC_Track(self);
+  return (PyObject *)self;
+}
+
+static int function_traverse(Function *self, visitproc visit, void *arg) {
+  Py_VISIT(self->library);
+  Py_VISIT(self->owner);
+  return 0;
+}
+
+/* The library stays: a function that the collector has cleared can still be asked its name. */
+static int function_clear(Function *self) {
+  Py_CLEAR(self->owner);
+  return 0;
+}
+
+static void function_dealloc(Function *self) {
+  PyObject_GC_UnTrack(self);
+  Py_XDECREF(self->owner);
+  Py_DECREF(self->library);
+  PyObject_GC_Del(self);
+}
+
+static PyObject *or_none(PyObject *object) { return Py_NewRef(object ? object : Py_None); }
+
+static PyObject *function_repr(Function *self) {
+  const struct target *target = self->target;
+  if (target->signature == NULL) return PyUnicode_FromFormat("<Function %U>", target->name);
+  return PyUnicode_FromFormat("<Function %U: %U>", target->name, target->signature);
+}
+
+static PyObject *function_name(Function *self, void *Py_UNUSED(closure)) {
+  return Py_NewRef(self->target->name);
+}
+
+static PyObject *function_signature(Function *self, void *Py_UNUSED(closure)) {
+  return or_none(self->target->signature);
+}
+
+static PyObject *function_doc(Function *self, void *Py_UNUSED(closure)) {
+  return or_none(self->target->doc);
+}
+
+static PyObject *function_owner(Function *self, void *Py_UNUSED(closure)) {
+  return or_none(self->owner);
+}
+
+static PyGetSetDef function_getset[] = {
+    {"name", (getter)function_name, NULL, "The name it was looked up by.", NULL},
+    {"__name__", (getter)function_name, NULL, NULL, NULL},
+    {"signature", (getter)function_signature, NULL, "The C declaration, or None.", NULL},
+    {"__doc__", (getter)function_doc, NULL, NULL, NULL},
+    {"owner", (getter)function_owner, NULL, "The module that it keeps alive.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject Function_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.Function",
+    .tp_basicsize = sizeof(Function),
+    .tp_vectorcall_offset = offsetof(Function, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_repr = (reprfunc)function_repr,
+    .tp_traverse = (traverseproc)function_traverse,
+    .tp_clear = (inquiry)function_clear,
+    .tp_dealloc = (destructor)function_dealloc,
+    .tp_getset = function_getset,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                Py_TPFLAGS_DISALLOW_INSTANTIATION,
+};

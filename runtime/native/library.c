@@ -1,0 +1,197 @@
+#include "library.h"
+
+#include "exception.h"
+#include "function.h"
+#include "loaded.h"
+#include "path.h"
+#include "span.h"
+
+static const char TARGET[] = "runtime._core.target";
+
+typedef struct {
+  PyObject_HEAD
+  PyObject *path;    /* str */
+  PyObject *targets; /* name -> capsule of struct target */
+  int is_open;
+  struct loaded loaded;
+} Library;
+
+static int open_path(Library *self, PyObject *path) {
+  struct load_error error;
+  int status;
+  Py_BEGIN_ALLOW_THREADS
+  status = loaded_open(&self->loaded, PyBytes_AS_STRING(path), &error);
+  Py_END_ALLOW_THREADS
+  if (status != 0) {
+    raise_load_error(self->path, error.reason, "%s", error.message);
+    return -1;
+  }
+  self->is_open = 1;
+  return 0;
+}
+
+static PyObject *library_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"path", NULL};
+  PyObject *argument;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O:Library", names, &argument)) return NULL;
+  PyObject *path = path_bytes(argument);
+  Library *self = path ? (Library *)type->tp_alloc(type, 0) : NULL;
+  if (self != NULL) {
+    self->path = path_str(path);
+    self->targets = PyDict_New();
+    if (self->path == NULL || self->targets == NULL || open_path(self, path) != 0)
+      Py_CLEAR(self);
+  }
+  Py_XDECREF(path);
+  return (PyObject *)self;
+}
+
+/* dlclose runs the library's destructors, which may take their time or call back. */
+static void close_library(Library *self) {
+  PyObject *pending = exception_take();
+  Py_BEGIN_ALLOW_THREADS
+  loaded_close(&self->loaded);
+  Py_END_ALLOW_THREADS
+  if (pending != NULL) exception_set(pending);
+}
+
+static void library_dealloc(Library *self) {
+  Py_XDECREF(self->targets);
+  if (self->is_open) close_library(self);
+  Py_XDECREF(self->path);
+  Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+/* The symbol <prefix><name> that this object defines: 1 found, 0 absent, -1 exception set. */
+static int find(const Library *self, const char *prefix, PyObject *name,
+                struct elf_symbol *symbol) {
+  PyObject *full = PyUnicode_FromFormat("%s%U", prefix, name);
+  if (full == NULL) return -1;
+  Py_ssize_t length;
+  const char *text = PyUnicode_AsUTF8AndSize(full, &length);
+  int found = 0;
+  if (text == NULL)
+    PyErr_Clear(); /* no symbol is named by lone surrogates */
+  else if (strlen(text) == (size_t)length)
+    found = loaded_symbol(&self->loaded, text, symbol);
+  Py_DECREF(full);
+  return found;
+}
+
+static PyObject *library_data(Library *self, PyObject *name) {
+  struct elf_symbol symbol;
+  const uint8_t *bytes;
+  if (!PyUnicode_Check(name))
+    return PyErr_Format(PyExc_TypeError, "data: expected a str, found %s", Py_TYPE(name)->tp_name);
+  int found = find(self, "", name, &symbol);
+  if (found < 0) return NULL;
+  if (found == 0) Py_RETURN_NONE;
+  const char *wrong = loaded_data(&self->loaded, &symbol, &bytes);
+  if (wrong != NULL)
+    return raise_load_error(self->path, "blob", "%U at 0x%llx: %s", name,
+                            (unsigned long long)symbol.value, wrong);
+  return span_view((PyObject *)self, bytes, (Py_ssize_t)symbol.size, 1);
+}
+
+static void free_target(PyObject *capsule) {
+  target_free(PyCapsule_GetPointer(capsule, TARGET));
+}
+
+/* The facts of a function, if the library has them: 1, 0 without, -1 with an exception set. */
+static int find_facts(const Library *self, PyObject *name, const uint8_t **text, size_t *nbytes) {
+  struct elf_symbol symbol;
+  int found = find(self, "__packer_fn_", name, &symbol);
+  if (found <= 0) return found;
+  const char *wrong = loaded_data(&self->loaded, &symbol, text);
+  *nbytes = (size_t)symbol.size;
+  if (wrong == NULL) return 1;
+  raise_load_error(self->path, "malformed", "__packer_fn_%U at 0x%llx: %s", name,
+                   (unsigned long long)symbol.value, wrong);
+  return -1;
+}
+
+static struct target *make_target(const Library *self, PyObject *name, const uint8_t *code) {
+  const uint8_t *text = NULL;
+  const char *wrong;
+  size_t nbytes = 0;
+  if (find_facts(self, name, &text, &nbytes) < 0) return NULL;
+  struct target *target = target_new(name, code, text, nbytes, &wrong);
+  if (target == NULL && wrong != NULL)
+    raise_load_error(self->path, "malformed", "__packer_fn_%U: %s", name, wrong);
+  return target;
+}
+
+/* Put a new target in the cache, which owns it from here on. */
+static struct target *keep_target(Library *self, PyObject *name, struct target *target) {
+  PyObject *capsule = target ? PyCapsule_New(target, TARGET, free_target) : NULL;
+  if (capsule == NULL) {
+    if (target != NULL) target_free(target);
+    return NULL;
+  }
+  int status = PyDict_SetItem(self->targets, name, capsule);
+  Py_DECREF(capsule);
+  return status == 0 ? target : NULL;
+}
+
+/* The target of __tvm_ffi_<name>; NULL with an exception set, or without when there is none. */
+static struct target *look_up(Library *self, PyObject *name) {
+  struct elf_symbol symbol;
+  const uint8_t *code;
+  if (find(self, "__tvm_ffi_", name, &symbol) <= 0) return NULL;
+  const char *wrong = loaded_code(&self->loaded, &symbol, &code);
+  if (wrong != NULL)
+    return (struct target *)raise_load_error(self->path, "malformed", "__tvm_ffi_%U at 0x%llx: %s",
+                                             name, (unsigned long long)symbol.value, wrong);
+  return keep_target(self, name, make_target(self, name, code));
+}
+
+static PyObject *library_function(Library *self, PyObject *const *args, Py_ssize_t count) {
+  if (count != 2 || !PyUnicode_Check(args[0]))
+    return PyErr_Format(PyExc_TypeError, "function: expected a name and an owner");
+  PyObject *capsule = PyDict_GetItemWithError(self->targets, args[0]);
+  if (capsule == NULL && PyErr_Occurred()) return NULL;
+  struct target *target =
+      capsule ? PyCapsule_GetPointer(capsule, TARGET) : look_up(self, args[0]);
+  if (target != NULL) return function_new(target, (PyObject *)self, args[1]);
+  return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *library_path(Library *self, void *Py_UNUSED(closure)) {
+  return Py_NewRef(self->path);
+}
+
+static PyObject *library_key(Library *self, void *Py_UNUSED(closure)) {
+  const struct file_key *key = &self->loaded.key;
+  return Py_BuildValue("(KKKL)", (unsigned long long)key->device, (unsigned long long)key->inode,
+                       (unsigned long long)key->size, (long long)key->mtime_ns);
+}
+
+static PyObject *library_repr(Library *self) {
+  return PyUnicode_FromFormat("<Library %R>", self->path);
+}
+
+static PyMethodDef library_methods[] = {
+    {"data", (PyCFunction)library_data, METH_O,
+     "data($self, symbol, /)\n--\n\nThe read-only bytes of a data symbol, or None."},
+    {"function", (PyCFunction)(void (*)(void))library_function, METH_FASTCALL,
+     "function($self, name, owner, /)\n--\n\nThe safe-call function, or None."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef library_getset[] = {
+    {"path", (getter)library_path, NULL, "The absolute path that was opened.", NULL},
+    {"key", (getter)library_key, NULL, "(device, inode, size, mtime in ns) of the file.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject Library_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.Library",
+    .tp_doc = "One open shared object; closed when the last reference goes.",
+    .tp_basicsize = sizeof(Library),
+    .tp_new = library_new,
+    .tp_dealloc = (destructor)library_dealloc,
+    .tp_repr = (reprfunc)library_repr,
+    .tp_methods = library_methods,
+    .tp_getset = library_getset,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+};

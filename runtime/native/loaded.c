@@ -1,0 +1,168 @@
+#define _GNU_SOURCE /* dlinfo */
+#include "loaded.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "context.h"
+
+enum { MAX_TRIES = 8 };
+
+/* gABI, Symbol Table and Program Header. */
+enum { TYPE_NOTYPE = 0, TYPE_OBJECT = 1, TYPE_FUNC = 2, SECTION_ABSOLUTE = 0xfff1 };
+enum { FLAG_EXECUTE = 1, FLAG_WRITE = 2 };
+
+/* The open libraries. The lock also covers dlopen itself, so that between asking whether a name
+ * is taken and taking it no other thread of ours comes in; it is recursive because a library's
+ * constructor may load another one. */
+static struct loaded *open_libraries;
+static pthread_mutex_t lock;
+static pthread_once_t lock_once = PTHREAD_ONCE_INIT;
+
+static void make_lock(void) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&lock, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
+static void enter(void) {
+  pthread_once(&lock_once, make_lock);
+  pthread_mutex_lock(&lock);
+}
+
+static void leave(void) { pthread_mutex_unlock(&lock); }
+
+/* dir/name spelled as no one has before: the bits of a counter as "./" (1) and "/" (0) between.
+ * It begins with a pattern that no person writes. Called with the lock held. */
+static char *fresh_spelling(const char *path) {
+  static uint64_t counter = 0xd50;
+  uint64_t count = counter++;
+  const char *name = strrchr(path, '/') + 1;
+  size_t dir_length = (size_t)(name - path);
+  char *spelling = malloc(strlen(path) + 2 * 64 + 1);
+  if (spelling == NULL) return NULL;
+  memcpy(spelling, path, dir_length);
+  char *end = spelling + dir_length;
+  for (; count != 0; count >>= 1) {
+    if (count & 1) *end++ = '.';
+    *end++ = '/';
+  }
+  strcpy(end, name);
+  return spelling;
+}
+
+static int name_is_taken(const char *path) {
+  void *handle = dlopen(path, RTLD_NOLOAD | RTLD_NOW);
+  if (handle != NULL) dlclose(handle);
+  return handle != NULL;
+}
+
+/* dlopen compares names before inodes: a taken name may stand for an older file. A library of
+ * ours is asked for by the name it was opened under, since dlopen keeps each new one it is told. */
+static char *choose_spelling(const char *path, const struct file_key *key) {
+  for (const struct loaded *other = open_libraries; other != NULL; other = other->next)
+    if (file_key_equal(&other->key, key)) return strdup(other->spelling);
+  return name_is_taken(path) ? fresh_spelling(path) : strdup(path);
+}
+
+/* dlerror() often begins with the name that we passed; our own message has the path already. */
+static int dlopen_error(struct load_error *error, const char *spelling) {
+  const char *text = dlerror();
+  size_t length = strlen(spelling);
+  if (text == NULL) text = "dlopen gave no reason";
+  if (strncmp(text, spelling, length) == 0 && strncmp(text + length, ": ", 2) == 0)
+    text += length + 2;
+  return load_error_set(error, "dlopen", "%s", text);
+}
+
+static int open_handle(struct loaded *library, const char *path, struct load_error *error) {
+  struct link_map *link_map;
+  library->spelling = choose_spelling(path, &library->key);
+  if (library->spelling == NULL) return load_error_set(error, "io", "out of memory");
+  library->handle = dlopen(library->spelling, RTLD_NOW | RTLD_LOCAL);
+  if (library->handle == NULL || dlinfo(library->handle, RTLD_DI_LINKMAP, &link_map) != 0) {
+    dlopen_error(error, library->spelling);
+    if (library->handle != NULL) dlclose(library->handle);
+    free(library->spelling);
+    return -1;
+  }
+  library->address = (const uint8_t *)link_map->l_addr;
+  library->next = open_libraries;
+  open_libraries = library;
+  return 0;
+}
+
+/* Returns 0 with the library open, or -1; *changed says that `path` was replaced meanwhile. */
+static int open_once(struct loaded *library, const char *path, struct load_error *error,
+                     int *changed) {
+  struct checked_file file;
+  struct file_key key;
+  *changed = 0;
+  if (checked_file_open(path, elf_native_machine(), &file, error) != 0) return -1;
+  library->key = file.key;
+  library->image = file.image;
+  checked_file_close(&file);
+  enter();
+  int status = open_handle(library, path, error);
+  leave();
+  *changed = file_key_at(path, &key) != 0 || !file_key_equal(&key, &library->key);
+  if (status != 0 || !*changed) return status;
+  loaded_close(library);
+  return -1;
+}
+
+int loaded_open(struct loaded *library, const char *path, struct load_error *error) {
+  int changed = 0;
+  for (int tries = 0; tries < MAX_TRIES; tries++) {
+    if (open_once(library, path, error, &changed) == 0) {
+      context_fill(library);
+      return 0;
+    }
+    if (!changed) return -1;
+  }
+  return load_error_set(error, "busy", "replaced %d times while it was opened", MAX_TRIES);
+}
+
+void loaded_close(struct loaded *library) {
+  enter();
+  struct loaded **link = &open_libraries;
+  while (*link != library) link = &(*link)->next;
+  *link = library->next;
+  leave();
+  dlclose(library->handle);
+  free(library->spelling);
+}
+
+int loaded_symbol(const struct loaded *library, const char *name, struct elf_symbol *symbol) {
+  return elf_lookup(&library->image, elf_at_loaded, library->address, name, symbol);
+}
+
+const char *loaded_data(const struct loaded *library, const struct elf_symbol *symbol,
+                        const uint8_t **bytes) {
+  if (symbol->type == TYPE_FUNC) return "is a function, expected data";
+  if (symbol->type != TYPE_OBJECT && symbol->type != TYPE_NOTYPE) return "is not plain data";
+  if (symbol->section == SECTION_ABSOLUTE) return "is an absolute value, expected data";
+  if (symbol->size == 0) return "has size 0";
+  const struct elf_segment *segment = elf_segment_of(&library->image, symbol->value, symbol->size);
+  if (segment == NULL) return "has no file bytes behind it (.bss, or beyond its segment)";
+  if (segment->flags & FLAG_WRITE) return "lies in a writable segment, expected a read-only one";
+  *bytes = library->address + symbol->value;
+  return NULL;
+}
+
+const char *loaded_code(const struct loaded *library, const struct elf_symbol *symbol,
+                        const uint8_t **code) {
+  if (symbol->type != TYPE_FUNC && symbol->type != TYPE_NOTYPE) return "is not a function";
+  if (symbol->section == SECTION_ABSOLUTE) return "is an absolute value, expected a function";
+  const struct elf_segment *segment = elf_segment_of(&library->image, symbol->value, 1);
+  if (segment == NULL || !(segment->flags & FLAG_EXECUTE))
+    return "does not lie in an executable segment";
+  *code = library->address + symbol->value;
+  return NULL;
+}

@@ -1,0 +1,18 @@
+/* The error slot: where a called function leaves its error, one per thread. No Python.h. */
+#ifndef DSO_PACKER_NATIVE_RAISED_H
+#define DSO_PACKER_NATIVE_RAISED_H
+
+#include <stdint.h>
+
+/* What libraries get as __TVMFFIErrorSetRaisedFromCStr; NULL strings are taken as unknown. */
+void raised_set(const char *kind, const char *message);
+
+/* How often this thread has raised. Read it before a call, so that an error which an earlier
+ * call raised and then did not report is never taken for this call's. */
+uint64_t raised_count(void);
+
+/* Take the error raised since `count`: 1 with both strings, to be freed together by
+ * free(*kind), or 0. Either way the slot is empty afterwards. */
+int raised_take(uint64_t count, char **kind, const char **message);
+
+#endif

@@ -1,0 +1,61 @@
+#include "target.h"
+
+#include <string.h>
+
+void target_free(struct target *target) {
+  Py_XDECREF(target->name);
+  Py_XDECREF(target->signature);
+  Py_XDECREF(target->doc);
+  free(target->facts.params);
+  PyMem_Free(target->text);
+  PyMem_Free(target);
+}
+
+/* "void(int x)" and "f" -> "void f(int x)"; "const char *(int x)" -> "const char *f(int x)". */
+static PyObject *signature_of(const char *type, PyObject *name) {
+  const char *paren = strchr(type, '(');
+  Py_ssize_t length = paren - type;
+  while (length > 0 && type[length - 1] == ' ') length--;
+  PyObject *result = PyUnicode_FromStringAndSize(type, length);
+  if (result == NULL) return NULL;
+  const char *space = length > 0 && type[length - 1] == '*' ? "" : " ";
+  PyObject *signature = PyUnicode_FromFormat("%U%s%U%s", result, space, name, paren);
+  Py_DECREF(result);
+  return signature;
+}
+
+static const char *copy_text(struct target *target, const uint8_t *bytes, size_t nbytes) {
+  if (memchr(bytes, 0, nbytes) != bytes + nbytes - 1)
+    return "expected text that ends with its only NUL";
+  PyObject *decoded = PyUnicode_DecodeUTF8((const char *)bytes, (Py_ssize_t)nbytes - 1, NULL);
+  if (decoded == NULL) {
+    PyErr_Clear();
+    return "expected UTF-8 text";
+  }
+  Py_DECREF(decoded);
+  target->text = PyMem_Malloc(nbytes);
+  if (target->text == NULL) return "out of memory";
+  memcpy(target->text, bytes, nbytes);
+  return facts_parse(target->text, &target->facts);
+}
+
+static int make_strings(struct target *target) {
+  const struct facts *facts = &target->facts;
+  if (facts->type != NULL && !(target->signature = signature_of(facts->type, target->name)))
+    return -1;
+  if (facts->doc != NULL && !(target->doc = PyUnicode_FromString(facts->doc))) return -1;
+  return 0;
+}
+
+struct target *target_new(PyObject *name, const uint8_t *code, const uint8_t *fact_text,
+                          size_t nbytes, const char **wrong) {
+  struct target *target = PyMem_Calloc(1, sizeof *target);
+  *wrong = NULL;
+  if (target == NULL) return (struct target *)PyErr_NoMemory();
+  target->name = Py_NewRef(name);
+  memcpy(&target->address, &code, sizeof code); /* ISO C has no cast from data to function */
+  if (fact_text != NULL) *wrong = copy_text(target, fact_text, nbytes);
+  if (*wrong == NULL && make_strings(target) == 0) return target;
+  target_free(target);
+  return NULL;
+}

@@ -1,0 +1,186 @@
+"""Registries: loaders by type key, and global functions by name."""
+
+from __future__ import annotations
+
+from .error import LoaderNotFoundError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    from .module import Module
+    from .stream import Reader
+
+    Loader = Callable[[Reader], Module]
+    L = TypeVar("L", bound=Callable[[Any], Any])
+    F = TypeVar("F", bound=Callable[..., Any])
+
+ENTRY_POINT_GROUP = "dso_packer.loaders"
+
+# Our own type keys by the file of runtime/modules that has them; its loader(type_key) makes the
+# loader, and is imported on the first need.
+_FAMILIES = {
+    "device": (
+        *("cuda", "opencl", "hip", "hsaco", "hexagon", "aocl", "sdaccel"),
+        *("metal", "vulkan", "webgpu"),
+    ),
+    "const_loader": ("const_loader", "metadata"),
+    "metadata": ("metadata_module",),
+    "graph_executor": ("GraphExecutorFactory", "GraphRuntimeFactory", "AotExecutorFactory"),
+    "source": ("c", "static_library"),
+}
+_FAMILY_OF = {key: family for family, keys in _FAMILIES.items() for key in keys}
+
+_loaders: dict[str, Loader] = {}
+_functions: dict[str, Callable[..., Any]] = {}
+
+
+def register_loader(type_key: str, *aliases: str) -> Callable[[L], L]:
+    """Register the decorated function as the loader of a type key.
+
+    Parameters
+    ----------
+    type_key : str
+        The key that stands before the payload in a blob.
+    *aliases : str
+        Further keys with the same payload.
+
+    Returns
+    -------
+    callable
+        A decorator. The loader takes a `Reader` at the start of the payload, must read exactly
+        the payload, and returns the Module.
+
+    Raises
+    ------
+    ValueError
+        A key has a loader already.
+
+    Examples
+    --------
+    >>> import runtime
+    >>> class Note(runtime.Module):
+    ...     type_key = "doc.note"
+    ...     property_mask = runtime.ModuleProperty.BINARY_SERIALIZABLE
+    ...     def __init__(self, text):
+    ...         self.text = text
+    ...     def save_to_binary(self, writer):
+    ...         writer.write_string(self.text)
+    >>> @runtime.register_loader("doc.note")
+    ... def load_note(reader):
+    ...     return Note(reader.read_string())
+    >>> data = runtime.serialize_module_to_bytes(Note("hello"))
+    >>> runtime.deserialize_module_from_bytes(data).text
+    'hello'
+    """
+
+    def register(loader: L) -> L:
+        for key in (type_key, *aliases):
+            if key in _loaders or key in _FAMILY_OF:
+                raise ValueError(f"type key {key!r} has a loader already")
+            _loaders[key] = loader
+        return loader
+
+    return register
+
+
+def find_loader(type_key: str) -> Loader:
+    """Return the loader of a type key, importing what provides it.
+
+    Raises
+    ------
+    LoaderNotFoundError
+        Nothing registered one, and no installed package offers one.
+    """
+    loader = _loaders.get(type_key) or _own_loader(type_key) or _entry_point_loader(type_key)
+    if loader is None:
+        known = known_type_keys()
+        raise LoaderNotFoundError(
+            f"module type {type_key!r} has no loader here; known: {', '.join(known)}. Install the "
+            f"package that provides it, or register one with runtime.register_loader",
+            type_key=type_key,
+            known=known,
+        )
+    return _loaders.setdefault(type_key, loader)
+
+
+def known_type_keys() -> tuple[str, ...]:
+    """The type keys that can be loaded, those of entry points that were not needed yet aside."""
+    return tuple(sorted({*_loaders, *_FAMILY_OF, "_lib", "*_json"}))
+
+
+def _own_loader(type_key: str) -> Loader | None:
+    family = _FAMILY_OF.get(type_key) or ("json_runtime" if type_key.endswith("_json") else None)
+    if family is None:
+        return None
+    module = __import__(f"{__package__}.modules.{family}", fromlist=["loader"])
+    loader: Loader = module.loader(type_key)
+    return loader
+
+
+def _entry_point_loader(type_key: str) -> Loader | None:
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=ENTRY_POINT_GROUP, name=type_key):
+        loader: Loader = point.load()
+        return loader
+    return None
+
+
+def register_func(name: str, *, override: bool = False) -> Callable[[F], F]:
+    """Register the decorated function under a global name.
+
+    Parameters
+    ----------
+    name : str
+        The name for `get_global_func`.
+    override : bool
+        Whether an earlier function of this name is replaced.
+
+    Raises
+    ------
+    ValueError
+        The name is taken, and `override` is false.
+
+    Examples
+    --------
+    >>> import runtime
+    >>> @runtime.register_func("doc.twice")
+    ... def twice(x):
+    ...     return 2 * x
+    >>> runtime.get_global_func("doc.twice")(21)
+    42
+    """
+
+    def register(function: F) -> F:
+        if name in _functions and not override:
+            raise ValueError(
+                f"global function {name!r} is registered already; override=True replaces it"
+            )
+        _functions[name] = function
+        return function
+
+    return register
+
+
+def get_global_func(name: str) -> Callable[..., Any]:
+    """Return the global function of this name.
+
+    Raises
+    ------
+    FunctionNotFoundError
+        None is registered under it.
+    """
+    if name not in _functions:
+        from .error import FunctionNotFoundError
+        from .module import near_names
+
+        text = f"no global function {name!r} is registered" + near_names(name, list(_functions))
+        raise FunctionNotFoundError(text, name=name, module="global")
+    return _functions[name]
+
+
+def list_global_func_names() -> list[str]:
+    """List the names of all global functions, sorted."""
+    return sorted(_functions)
