@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml $(wildcard runtime/native/*.[ch] runtime/include/*.h)
+SOURCES := pyproject.toml setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]')
 C_WARNINGS := -std=c11 -O2 -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
 
 .PHONY: demo test check bench clean
@@ -12,9 +12,10 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
 
-# Each stamp is one set of packages; the project itself is reinstalled when its C code changes.
+# Each stamp is one set of packages. The project is installed as anyone would, not editable, so
+# that what is tested is what is shipped.
 $(VENV)/installed: $(BIN)/python $(SOURCES)
-	$(BIN)/pip install --quiet --editable .
+	$(BIN)/pip install --quiet .
 	touch $@
 
 $(VENV)/%.group: $(VENV)/installed pyproject.toml
@@ -24,9 +25,8 @@ $(VENV)/%.group: $(VENV)/installed pyproject.toml
 demo: $(VENV)/demo.group
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/photo/demo.py
 
-# Tests run against an installed wheel, not against the source tree.
 test: $(VENV)/test.group
-	$(BIN)/python tests/installed.py $(TESTFLAGS)
+	$(BIN)/pytest $(TESTFLAGS)
 
 check: $(VENV)/check.group $(VENV)/test.group
 	$(BIN)/ruff format --check .

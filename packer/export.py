@@ -5,41 +5,34 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from runtime.abi import MAIN_NAME, MANIFEST, MODULE_BLOB
+import runtime
+from runtime.abi import MANIFEST, MODULE_BLOB
 from runtime.blob import dump
 from runtime.error import ExportError
 from runtime.manifest import dump_manifest
 from runtime.module import Module, preorder
-from runtime.serializer import serialize
+from runtime.serializer import check_serializable, serialize
 
-from . import toolchain
 from .embed import Embed, find_embedder
 from .embed.chunks import with_header
 from .modules.host import CodeFile, HostModule, as_host_module
 from .output import replacing
-from .verify import Expected, verify_library
-from .wrapper import Declaration, glue_source
+from .toolchain import Compilation, compile_sources, create_shared
+from .verify import verify_library
+from .wrapper import Declaration, check_entry, glue_source
 
 if TYPE_CHECKING:
-    from runtime.blob import Blob
     from runtime.stream import Chunk
 
-PRODUCER = "dso-packer 0.1.0"
-TEMPLATES = Path(__file__).parent / "templates"
+    from .toolchain import Fcompile
 
+PRODUCER = f"dso-packer {runtime.__version__}"
 
-class Compile(Protocol):
-    """What links a library: TVM's ``fcompile``.
-
-    Two attributes are read where it has them: ``object_format`` (what it wants of LLVM modules:
-    ``"o"``, ``"ll"``, ``"bc"``, ``"s"``) and ``get_target_triple`` (a function that names the
-    machine it makes code for).
-    """
-
-    def __call__(self, output: str, files: list[str], /, *, options: list[str]) -> object:
-        """Compile and link `files` (sources and objects) to the shared library `output`."""
+# What generated and user's code includes: dso_packer.h and glue.h.
+INCLUDE = (Path(runtime.__file__).parent / "include", Path(__file__).parent / "templates")
+_SOURCE_LANGUAGES = ("c", "cc", "cu")
 
 
 PackImports = Callable[[Module, bool, str, str], "str | os.PathLike[str]"]
@@ -52,7 +45,7 @@ def export_library(
     *,
     embed: Embed = "auto",
     entry: str | None = None,
-    fcompile: Compile | None = None,
+    fcompile: Fcompile | None = None,
     fpack_imports: PackImports | None = None,
     addons: Sequence[str | os.PathLike[str]] = (),
     workspace_dir: str | os.PathLike[str] | None = None,
@@ -106,30 +99,153 @@ def export_library(
     """
     step = progress or _silent
     output = Path(path)
+    linker = fcompile or create_shared
 
     step("collect")
-    hosts = collect(module, entry, output, addons)
-    with replacing(output, workspace_dir=workspace_dir) as workspace:
-        linker = fcompile or _default_compile
+    hosts = collect(module, entry)
+    refuse_output_among_inputs(output, hosts, addons)
+    # From here on every module is either host code or goes into the blob: nothing is dropped.
+    with replacing(path, workspace_dir=workspace_dir) as workspace:
+        folder = workspace.directory
+
         step("save")
-        code = save(hosts, entry, workspace.directory, linker)
+        code = save(hosts, folder, linker)
+        declarations = tuple(d for host in hosts for d in host.functions)
+        code.append(save_glue(declarations, entry, folder))
+
         step("serialize")
         blob = serialize(module, export_dso=True)
         chunks = with_header(dump(blob))
+        # From here on the bytes are final.
+
         step("embed")
-        target = _target_of(linker)
+        target = target_of(linker)
+        symbols: dict[str, Sequence[Chunk]] = {}
         if fpack_imports is not None:
-            packed = fpack_imports(module, False, "", str(workspace.directory))
-            code.append(CodeFile(Path(packed), _language_of(packed)))
-        elif blob.entries or not hosts:
-            symbols = {MODULE_BLOB: chunks, MANIFEST: [_manifest(blob, target)]}
-            embedded = find_embedder(embed)(symbols, workspace.directory, _llvm_target(linker))
-            code.append(CodeFile(embedded, _language_of(embedded)))
+            code.append(_code_file(fpack_imports(module, False, "", str(folder))))
+        elif blob.entries:
+            symbols[MODULE_BLOB] = chunks
+            symbols[MANIFEST] = [dump_manifest(blob, producer=PRODUCER, target=target or "")]
+            code.append(_code_file(find_embedder(embed)(symbols, folder, target)))
+
         step("link")
-        link(linker, workspace.output, code, addons, options)
+        files, link_options = link_inputs(code, folder, options, compiled=fcompile is None)
+        linker(workspace.output, [*files, *map(os.path.abspath, addons)], options=link_options)
+
         step("verify")
-        symbols_expected = [] if fpack_imports or not blob.entries else chunks
-        verify_library(workspace.output, Expected(hosts_functions(hosts), entry, symbols_expected))
+        verify_library(workspace.output, target, declarations, entry, symbols)
+        # From here on the library is known to be what was asked for.
+
         step("commit")
         workspace.commit()
     return output
+
+
+def collect(module: Module, entry: str | None) -> list[HostModule]:
+    """Find the host code of a tree, and refuse what could not be exported, before any work.
+
+    Raises
+    ------
+    ExportError
+        A module would be dropped; a function is declared twice; the entry is not declared.
+    """
+    check_serializable(module, lambda m: m.is_dso_exportable)
+    serialize(module, export_dso=True)  # finds a cycle; the bytes are made later
+    hosts = [as_host_module(m) for m in preorder(module) if m.is_dso_exportable]
+    owners: dict[str, HostModule] = {}
+    for host in hosts:
+        for declaration in host.functions:
+            other = owners.setdefault(declaration.name, host)
+            if other is not host:
+                text = f"{declaration.name}: declared by {other!r} and by {host!r}, expected once"
+                raise ExportError(text, module=host.type_key)
+    check_entry(entry, [d for host in hosts for d in host.functions])
+    return hosts
+
+
+def refuse_output_among_inputs(
+    output: Path, hosts: Sequence[HostModule], addons: Sequence[str | os.PathLike[str]]
+) -> None:
+    """Refuse to replace a file that goes into the library.
+
+    Raises
+    ------
+    ExportError
+        The output is one of the inputs.
+    """
+    inputs = [*(getattr(host, "path", None) for host in hosts), *addons]
+    for path in inputs:
+        if path is not None and os.path.exists(path) and os.path.exists(output):
+            if os.path.samefile(path, output):
+                text = f"{output}: is an input too, expected another output"
+                raise ExportError(text, path=str(output))
+
+
+def save(hosts: Sequence[HostModule], folder: Path, linker: Fcompile) -> list[CodeFile]:
+    """Write each module's code into the private folder."""
+    object_format = getattr(linker, "object_format", "o")
+    return [host.write_code(folder / f"lib{i}", object_format) for i, host in enumerate(hosts)]
+
+
+def save_glue(declarations: Sequence[Declaration], entry: str | None, folder: Path) -> CodeFile:
+    """Write the wrappers, facts and entry of all declared functions as one C file."""
+    path = folder / "glue.c"
+    path.write_text(glue_source(declarations, entry), encoding="utf-8")
+    return CodeFile(path, "c")
+
+
+def link_inputs(
+    code: Sequence[CodeFile], folder: Path, options: Sequence[str], *, compiled: bool
+) -> tuple[list[str], list[str]]:
+    """Give what the linker takes: files, and options.
+
+    Parameters
+    ----------
+    code : sequence of CodeFile
+        All host code.
+    folder : Path
+        The private folder.
+    options : sequence of str
+        The caller's.
+    compiled : bool
+        Whether sources are compiled here, each with options of its own; else whoever links
+        compiles them, and gets all options.
+    """
+    sources = [file for file in code if file.language in _SOURCE_LANGUAGES]
+    objects = {file.path: file.path for file in code if file.language == "o"}
+    link_options = list(options)
+    if compiled:
+        objects |= compile_code(sources, folder)
+    else:
+        objects |= {file.path: file.path for file in sources}
+        link_options += [f"-I{path}" for path in INCLUDE]
+        link_options += [option for file in sources for option in file.options]
+    for archive in (str(file.path) for file in code if file.language == "a"):
+        link_options += ["-Wl,--whole-archive", archive, "-Wl,--no-whole-archive"]
+    return [str(objects[file.path]) for file in code if file.path in objects], link_options
+
+
+def compile_code(sources: Sequence[CodeFile], folder: Path) -> dict[Path, Path]:
+    """Compile sources, each with its options; give the object of each."""
+    jobs: list[Any] = [
+        Compilation(f.path, f.path.with_suffix(".o"), f.language, f.options, INCLUDE)  # type: ignore[arg-type]
+        for f in sources
+    ]
+    made = compile_sources(jobs, cwd=folder)
+    return dict(zip((file.path for file in sources), made, strict=True))
+
+
+def target_of(linker: Fcompile) -> str | None:
+    """The target triple of what links, or None where it does not say."""
+    get_target_triple = getattr(linker, "get_target_triple", None)
+    return get_target_triple() if get_target_triple else None
+
+
+def _code_file(path: str | os.PathLike[str]) -> CodeFile:
+    suffix = Path(path).suffix.removeprefix(".")
+    language = suffix if suffix in (*_SOURCE_LANGUAGES, "a") else "o"
+    return CodeFile(Path(path).absolute(), language)
+
+
+def _silent(_step: str) -> None:
+    pass

@@ -98,9 +98,9 @@ def string_to_dtype(text: str) -> DTypeCode:
 
 def _split_lanes(text: str) -> tuple[str, int]:
     stem, cross, lanes = text.rpartition("x")
-    if cross and stem and lanes.isdecimal():
-        return stem, int(lanes)
-    return text, 1
+    # The x of "complex64" is none: what stands before the lanes ends in bits, or is a whole name.
+    ends = stem[-1:] in (*_DIGITS, "]") or stem == "bool" or stem in _CODES
+    return (stem, int(lanes)) if cross and ends and lanes.isdecimal() else (text, 1)
 
 
 def _checked(text: str, code: int, bits: int, lanes: int) -> DTypeCode:

@@ -104,6 +104,34 @@ def write_ndarray(writer: Writer, array: Tensor) -> None:
     writer.write_raw(array.raw)
 
 
+def read_names(reader: Reader) -> list[str]:
+    """Read vector<string> names.
+
+    Raises
+    ------
+    BlobFormatError
+        A name is empty or there twice.
+    """
+    start = reader.offset
+    names = reader.read_vector(reader.read_string, 8)
+    if "" in names or len(set(names)) < len(names):
+        raise reader.error(f"array names {names}, expected distinct ones that are not empty", start)
+    return names
+
+
+def read_arrays(reader: Reader, names: list[str], count: int, start: int) -> dict[str, Tensor]:
+    """Read one NDArray per name; `count` is what the blob says at `start`.
+
+    Raises
+    ------
+    BlobFormatError
+        The counts differ, or an array is malformed.
+    """
+    if count != len(names):
+        raise reader.error(f"{count} arrays for {len(names)} names, expected as many", start)
+    return {name: read_ndarray(reader) for name in names}
+
+
 def read_named_arrays(reader: Reader) -> dict[str, Tensor]:
     """Read vector<string> names, u64 n, n x NDArray, as a dict in wire order.
 
@@ -112,15 +140,9 @@ def read_named_arrays(reader: Reader) -> dict[str, Tensor]:
     BlobFormatError
         The counts differ, a name is empty or there twice, or an array is malformed.
     """
+    names = read_names(reader)
     start = reader.offset
-    names = reader.read_vector(reader.read_string, 8)
-    if "" in names or len(set(names)) < len(names):
-        raise reader.error(f"array names {names}, expected distinct ones that are not empty", start)
-    start = reader.offset
-    count = reader.read_u64()
-    if count != len(names):
-        raise reader.error(f"{count} arrays for {len(names)} names, expected as many", start)
-    return {name: read_ndarray(reader) for name in names}
+    return read_arrays(reader, names, reader.read_u64(), start)
 
 
 def write_named_arrays(writer: Writer, arrays: Mapping[str, Tensor]) -> None:

@@ -1,18 +1,16 @@
 """Model factories: a graph with its parameters, or the parameters alone.
 
     GraphExecutorFactory (alias GraphRuntimeFactory)
-        string graph_json, vector<string> names, u64 n, n x NDArray, string module_name
+        string graph_json, u64 n, vector<string> names, n x NDArray, string module_name
     AotExecutorFactory
-        vector<string> names, u64 n, n x NDArray, string module_name
-
-In TVM's graph factory the names' count is written as the u64 n; the bytes are the same.
+        u64 n, vector<string> names, n x NDArray, string module_name
 """
 
 from __future__ import annotations
 
 from ..abi import BINARY_SERIALIZABLE
 from ..module import Module
-from ..ndarray import read_named_arrays, write_named_arrays
+from ..ndarray import read_arrays, read_names, write_ndarray
 from ..tensors import tensor
 
 TYPE_CHECKING = False
@@ -44,7 +42,10 @@ class AotExecutorFactory(Module):
 
     def save_to_binary(self, writer: Writer) -> None:
         """Write the parameters, then the name."""
-        write_named_arrays(writer, self.params)
+        writer.write_u64(len(self.params))
+        writer.write_vector(self.params, writer.write_string)
+        for array in self.params.values():
+            write_ndarray(writer, array)
         writer.write_string(self.module_name)
 
 
@@ -85,9 +86,15 @@ def loader(type_key: str) -> Callable[[Reader], AotExecutorFactory]:
 
 
 def _load_aot(reader: Reader) -> AotExecutorFactory:
-    return AotExecutorFactory(read_named_arrays(reader), reader.read_string())
+    return AotExecutorFactory(_read_params(reader), reader.read_string())
 
 
 def _load_graph(reader: Reader) -> GraphExecutorFactory:
     graph_json = reader.read_string()
-    return GraphExecutorFactory(graph_json, read_named_arrays(reader), reader.read_string())
+    return GraphExecutorFactory(graph_json, _read_params(reader), reader.read_string())
+
+
+def _read_params(reader: Reader) -> dict[str, Tensor]:
+    start = reader.offset
+    count = reader.read_u64()
+    return read_arrays(reader, read_names(reader), count, start)

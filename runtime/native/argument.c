@@ -119,7 +119,8 @@ static int scalar_code(PyObject *object) {
     PyErr_Clear();
     return -1;
   }
-  int known = dtype_from_format(view.format, (size_t)view.itemsize, &dtype) == 0;
+  int known = view.ndim == 0 && /* a datetime64 shows its bytes, with ndim 1 */
+              dtype_from_format(view.format, (size_t)view.itemsize, &dtype) == 0;
   PyBuffer_Release(&view);
   return known ? dtype.code : -1;
 }

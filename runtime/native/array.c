@@ -26,7 +26,9 @@ static void release(struct hold *hold) {
 }
 
 void frame_release(struct frame *frame) {
+  PyObject *pending = exception_take(); /* a deleter may run Python code, which would clear it */
   while (frame->num_holds > 0) release(&frame->holds[--frame->num_holds]);
+  if (pending != NULL) exception_set(pending);
 }
 
 static int pass_tensor(struct frame *frame, Py_ssize_t index, struct hold *hold) {
@@ -51,9 +53,23 @@ static int refuse_ndim(struct frame *frame, Py_ssize_t index, int ndim) {
                               "expected at most %d dimensions, found %d", MAX_DIMS, ndim);
 }
 
+/* DLPack allows NULL strides for a compact tensor, and ctypes gives a buffer without them; what we
+ * pass on always has them. */
+static int compact_strides(struct hold *hold) {
+  DLTensor *tensor = &hold->tensor;
+  if (tensor->strides != NULL) return 0;
+  if (make_strides(hold, tensor->ndim) != 0) return -1;
+  uint64_t stride = 1;
+  for (int i = tensor->ndim; i-- > 0; stride *= (uint64_t)tensor->shape[i])
+    tensor->strides[i] = (int64_t)stride;
+  return 0;
+}
+
 /* Buffer strides count bytes, a DLTensor's count elements. */
 static int element_strides(struct frame *frame, Py_ssize_t index, struct hold *hold) {
   const Py_buffer *view = &hold->buffer;
+  hold->tensor.strides = NULL;
+  if (view->strides == NULL) return compact_strides(hold);
   if (make_strides(hold, view->ndim) != 0) return -1;
   for (int i = 0; i < view->ndim; i++) {
     if (view->strides[i] % view->itemsize != 0)
@@ -159,17 +175,6 @@ static const DLTensor *managed_tensor(struct frame *frame, Py_ssize_t index, str
     return NULL;
   }
   return &managed->tensor;
-}
-
-/* DLPack allows NULL strides for a compact tensor; what we pass on always has them. */
-static int compact_strides(struct hold *hold) {
-  DLTensor *tensor = &hold->tensor;
-  if (tensor->strides != NULL) return 0;
-  if (make_strides(hold, tensor->ndim) != 0) return -1;
-  uint64_t stride = 1;
-  for (int i = tensor->ndim; i-- > 0; stride *= (uint64_t)tensor->shape[i])
-    tensor->strides[i] = (int64_t)stride;
-  return 0;
 }
 
 static int pass_capsule(struct frame *frame, Py_ssize_t index, PyObject *capsule) {

@@ -3,10 +3,10 @@
 #include "elf_reader.h"
 
 enum rule {
-  ONCE,     /* a second one contradicts the first */
-  NAME,     /* an offset into the string table, once */
-  NAMES,    /* an offset into the string table, any number */
-  REFUSED,  /* makes the loader run or search other code */
+  ONCE,    /* a second one contradicts the first */
+  NAME,    /* an offset into the string table, once */
+  NAMES,   /* an offset into the string table, any number */
+  REFUSED, /* makes the loader run or search other code */
 };
 
 static const struct tag_rule {
@@ -27,6 +27,7 @@ static const struct tag_rule {
     {DT_RELA, "DT_RELA", ONCE},
     {DT_RELASZ, "DT_RELASZ", ONCE},
     {DT_RELAENT, "DT_RELAENT", ONCE},
+    {DT_RELACOUNT, "DT_RELACOUNT", ONCE},
     {DT_REL, "DT_REL", ONCE},
     {DT_RELSZ, "DT_RELSZ", ONCE},
     {DT_RELENT, "DT_RELENT", ONCE},
@@ -80,16 +81,20 @@ const char *elf_tag_name(uint64_t tag) {
   return row == NUM_TAG_RULES ? "a dynamic tag" : tag_rules[row].name;
 }
 
-int elf_table_at(struct elf_reader *reader, uint64_t tag, uint64_t nbytes, struct elf_table *table) {
+int elf_table_at(struct elf_reader *reader, uint64_t tag, uint64_t nbytes,
+                 struct elf_table *table) {
   table->name = elf_tag_name(tag);
   table->nbytes = nbytes;
   if (!elf_tag(reader, tag, &table->vaddr))
-    return elf_refuse(reader, ELF_MALFORMED, "dynamic section: %s, expected 1, found none", table->name);
+    return elf_refuse(reader, ELF_MALFORMED, "dynamic section: %s, expected 1, found none",
+                      table->name);
   table->bytes = elf_bytes(reader, table->vaddr, nbytes);
-  if (table->bytes != NULL) return 0;
+  /* address 0 stands for "absent" in struct elf_image, and the ELF header lies there */
+  if (table->bytes != NULL && (table->vaddr != 0 || nbytes == 0)) return 0;
   return elf_refuse(reader, ELF_MALFORMED,
                     "%s: table, expected inside the file bytes of one PT_LOAD, found 0x%" PRIx64
-                    " bytes at address 0x%" PRIx64, table->name, nbytes, table->vaddr);
+                    " bytes at address 0x%" PRIx64,
+                    table->name, nbytes, table->vaddr);
 }
 
 static struct elf_dynamic_entry entry_at(const struct elf_reader *reader, uint64_t index) {
@@ -98,16 +103,19 @@ static struct elf_dynamic_entry entry_at(const struct elf_reader *reader, uint64
   return entry;
 }
 
-static int collect(struct elf_reader *reader, const struct elf_dynamic_entry *entry, uint64_t index) {
+static int collect(struct elf_reader *reader, const struct elf_dynamic_entry *entry,
+                   uint64_t index) {
   unsigned row = row_of(entry->d_tag);
   if (row == NUM_TAG_RULES) return 0;
   const struct tag_rule *rule = &tag_rules[row];
   if (rule->rule == REFUSED)
     return elf_refuse(reader, ELF_POLICY,
                       "dynamic section: %s at entry %" PRIu64
-                      " makes the loader use another object's code; link without it", rule->name, index);
+                      " makes the loader use another object's code; link without it",
+                      rule->name, index);
   if ((reader->tag_seen >> row & 1) && rule->rule != NAMES)
-    return elf_refuse(reader, ELF_MALFORMED, "dynamic section: %s, expected 1, found another at entry %" PRIu64,
+    return elf_refuse(reader, ELF_MALFORMED,
+                      "dynamic section: %s, expected 1, found another at entry %" PRIu64,
                       rule->name, index);
   reader->tag_seen |= UINT64_C(1) << row;
   reader->tag_values[row] = entry->d_val;
@@ -121,8 +129,9 @@ static int collect_all(struct elf_reader *reader) {
     if (entry.d_tag == DT_NULL) return 0;
     if (collect(reader, &entry, i) != 0) return -1;
   }
-  return elf_refuse(reader, ELF_MALFORMED,
-                    "dynamic section: DT_NULL, expected as the last of %" PRIu64 " entries, found none", count);
+  return elf_refuse(
+      reader, ELF_MALFORMED,
+      "dynamic section: DT_NULL, expected as the last of %" PRIu64 " entries, found none", count);
 }
 
 /* glibc takes names by pointer and never looks at DT_STRSZ: one NUL at the end bounds them all. */
@@ -134,7 +143,8 @@ static int check_strings(struct elf_reader *reader) {
   if (elf_table_at(reader, DT_STRTAB, nbytes, &strings) != 0) return -1;
   if (nbytes == 0 || strings.bytes[nbytes - 1] != 0)
     return elf_refuse(reader, ELF_MALFORMED,
-                      "DT_STRTAB: string table of 0x%" PRIx64 " bytes, expected a NUL as its last byte, found none",
+                      "DT_STRTAB: string table of 0x%" PRIx64
+                      " bytes, expected a NUL as its last byte, found none",
                       nbytes);
   reader->image->strtab = strings.vaddr;
   reader->image->strsz = nbytes;
@@ -146,11 +156,13 @@ static int check_names(struct elf_reader *reader) {
     struct elf_dynamic_entry entry = entry_at(reader, i);
     if (entry.d_tag == DT_NULL) return 0;
     unsigned row = row_of(entry.d_tag);
-    if (row == NUM_TAG_RULES || (tag_rules[row].rule != NAME && tag_rules[row].rule != NAMES)) continue;
+    if (row == NUM_TAG_RULES || (tag_rules[row].rule != NAME && tag_rules[row].rule != NAMES))
+      continue;
     if (entry.d_val >= reader->image->strsz)
       return elf_refuse(reader, ELF_MALFORMED,
-                        "dynamic section: %s at entry %" PRIu64 ", expected a name offset below 0x%" PRIx64
-                        ", found 0x%" PRIx64, tag_rules[row].name, i, reader->image->strsz, entry.d_val);
+                        "dynamic section: %s at entry %" PRIu64
+                        ", expected a name offset below 0x%" PRIx64 ", found 0x%" PRIx64,
+                        tag_rules[row].name, i, reader->image->strsz, entry.d_val);
   }
 }
 
@@ -169,20 +181,44 @@ static int check_flags(struct elf_reader *reader) {
   return 0;
 }
 
+/* Tags that say something only together; glibc takes the second for granted beside the first. */
+static const struct {
+  uint64_t tag, wanted;
+} tag_pairs[] = {
+    {DT_RELA, DT_RELASZ},      {DT_RELASZ, DT_RELA},       {DT_RELA, DT_RELAENT},
+    {DT_REL, DT_RELSZ},        {DT_RELSZ, DT_REL},         {DT_REL, DT_RELENT},
+    {DT_RELR, DT_RELRSZ},      {DT_RELRSZ, DT_RELR},       {DT_RELR, DT_RELRENT},
+    {DT_JMPREL, DT_PLTRELSZ},  {DT_PLTRELSZ, DT_JMPREL},   {DT_JMPREL, DT_PLTREL},
+    {DT_VERNEED, DT_VERSYM},   {DT_VERDEF, DT_VERSYM},     {DT_INIT_ARRAY, DT_INIT_ARRAYSZ},
+    {DT_INIT_ARRAYSZ, DT_INIT_ARRAY}, {DT_FINI_ARRAY, DT_FINI_ARRAYSZ},
+    {DT_FINI_ARRAYSZ, DT_FINI_ARRAY}, {DT_PREINIT_ARRAY, DT_PREINIT_ARRAYSZ},
+};
+
+static int check_pairs(struct elf_reader *reader) {
+  uint64_t value;
+  for (size_t i = 0; i < sizeof tag_pairs / sizeof *tag_pairs; i++)
+    if (elf_tag(reader, tag_pairs[i].tag, &value) && !elf_tag(reader, tag_pairs[i].wanted, &value))
+      return elf_refuse(reader, ELF_MALFORMED, "dynamic section: %s, expected beside %s, found none",
+                        elf_tag_name(tag_pairs[i].wanted), elf_tag_name(tag_pairs[i].tag));
+  return 0;
+}
+
 /* DT_INIT and DT_FINI are called at this very address. */
 static int check_code(struct elf_reader *reader, uint64_t tag) {
   uint64_t vaddr;
   if (!elf_tag(reader, tag, &vaddr)) return 0;
   const struct elf_segment *load = elf_segment_of(reader->image, vaddr, 1);
   if (load != NULL && (load->flags & PF_X)) return 0;
-  return elf_refuse(reader, ELF_MALFORMED, "%s: address, expected in an executable segment, found 0x%" PRIx64,
+  return elf_refuse(reader, ELF_MALFORMED,
+                    "%s: address, expected in an executable segment, found 0x%" PRIx64,
                     elf_tag_name(tag), vaddr);
 }
 
 static int check_array(struct elf_reader *reader, uint64_t tag, uint64_t size_tag) {
   uint64_t vaddr, nbytes = 0;
   if (!elf_tag(reader, tag, &vaddr)) return 0;
-  if (!elf_tag(reader, size_tag, &nbytes) || nbytes % sizeof(uint64_t) != 0)
+  elf_tag(reader, size_tag, &nbytes);
+  if (nbytes % sizeof(uint64_t) != 0)
     return elf_refuse(reader, ELF_MALFORMED, "%s: size, expected a multiple of 8, found 0x%" PRIx64,
                       elf_tag_name(size_tag), nbytes);
   struct elf_table table;
@@ -191,7 +227,8 @@ static int check_array(struct elf_reader *reader, uint64_t tag, uint64_t size_ta
 
 int elf_check_dynamic(struct elf_reader *reader) {
   if (collect_all(reader) != 0 || check_strings(reader) != 0 || check_names(reader) != 0) return -1;
-  if (check_flags(reader) != 0 || check_code(reader, DT_INIT) != 0 || check_code(reader, DT_FINI) != 0) return -1;
+  if (check_flags(reader) != 0 || check_pairs(reader) != 0) return -1;
+  if (check_code(reader, DT_INIT) != 0 || check_code(reader, DT_FINI) != 0) return -1;
   if (check_array(reader, DT_INIT_ARRAY, DT_INIT_ARRAYSZ) != 0) return -1;
   if (check_array(reader, DT_FINI_ARRAY, DT_FINI_ARRAYSZ) != 0) return -1;
   return check_array(reader, DT_PREINIT_ARRAY, DT_PREINIT_ARRAYSZ);

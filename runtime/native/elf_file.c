@@ -64,8 +64,8 @@ static PyObject *elf_file_symbol(ElfFile *self, PyObject *name) {
     Py_RETURN_NONE;
   const struct elf_segment *segment = elf_segment_of(&self->file.image, symbol.value, symbol.size);
   if (segment == NULL)
-    return raise_load_error(self->path, "blob", "%U at 0x%llx: has no file bytes behind it", name,
-                            (unsigned long long)symbol.value);
+    return raise_symbol_error(self->path, "blob", "", name, symbol.value,
+                              "has no file bytes behind it");
   return Py_BuildValue("(KK)",
                        (unsigned long long)(segment->offset + (symbol.value - segment->vaddr)),
                        (unsigned long long)symbol.size);

@@ -27,10 +27,14 @@ static struct gnu_table gnu_table_at(const uint8_t *bytes) {
 /* glibc divides by num_buckets, asserts on bloom_size and shifts by bloom_shift. */
 static int check_gnu_header(struct elf_reader *reader, const struct elf_gnu_hash *header) {
   uint32_t words = header->bloom_size;
-  if (header->num_buckets != 0 && words != 0 && (words & (words - 1)) == 0 && header->bloom_shift < 32) return 0;
+  if (header->num_buckets != 0 && words != 0 && (words & (words - 1)) == 0 &&
+      header->bloom_shift < 32)
+    return 0;
   return elf_refuse(reader, ELF_MALFORMED,
-                    "DT_GNU_HASH: header, expected buckets, a power of two of bloom words and a shift below 32, "
-                    "found %" PRIu32 ", %" PRIu32 " and %" PRIu32, header->num_buckets, words, header->bloom_shift);
+                    "DT_GNU_HASH: header, expected buckets, a power of two of bloom words and a "
+                    "shift below 32, "
+                    "found %" PRIu32 ", %" PRIu32 " and %" PRIu32,
+                    header->num_buckets, words, header->bloom_shift);
 }
 
 static int last_bucket(struct elf_reader *reader, const struct gnu_table *table, uint32_t *last) {
@@ -39,21 +43,24 @@ static int last_bucket(struct elf_reader *reader, const struct gnu_table *table,
     uint32_t index = elf_u32(table->buckets, i);
     if (index != 0 && index < table->header.symbol_offset)
       return elf_refuse(reader, ELF_MALFORMED,
-                        "DT_GNU_HASH: bucket %" PRIu32 ", expected 0 or a symbol index from %" PRIu32
-                        ", found %" PRIu32, i, table->header.symbol_offset, index);
+                        "DT_GNU_HASH: bucket %" PRIu32
+                        ", expected 0 or a symbol index from %" PRIu32 ", found %" PRIu32,
+                        i, table->header.symbol_offset, index);
     if (index > *last) *last = index;
   }
   return 0;
 }
 
 /* Every chain ends at the latest where the one of the highest bucket ends. */
-static int count_chained(struct elf_reader *reader, const struct gnu_table *table, uint64_t num_words,
-                         uint32_t last) {
+static int count_chained(struct elf_reader *reader, const struct gnu_table *table,
+                         uint64_t num_words, uint32_t last) {
   uint64_t word = last - table->header.symbol_offset;
   while (word < num_words && !(elf_u32(table->chains, word) & 1)) word++;
   if (word >= num_words)
     return elf_refuse(reader, ELF_MALFORMED,
-                      "DT_GNU_HASH: chain of symbol %" PRIu32 ", expected to end in its segment, found no end", last);
+                      "DT_GNU_HASH: chain of symbol %" PRIu32
+                      ", expected to end in its segment, found no end",
+                      last);
   reader->image->num_symbols = word + table->header.symbol_offset + 1;
   reader->num_symbols_exact = true;
   return 0;
@@ -79,18 +86,21 @@ static int check_gnu_hash(struct elf_reader *reader) {
 
 /* A bucket's chain ends in index 0. Each symbol is on one chain, so all chains together take
  * at most num_chains steps, or one of them goes round for ever. */
-static int check_sysv_chains(struct elf_reader *reader, const uint8_t *buckets, const struct elf_sysv_hash *header) {
+static int check_sysv_chains(struct elf_reader *reader, const uint8_t *buckets,
+                             const struct elf_sysv_hash *header) {
   const uint8_t *chains = buckets + UINT64_C(4) * header->num_buckets;
   uint64_t steps = 0;
   for (uint32_t i = 0; i < header->num_buckets; i++) {
     for (uint32_t index = elf_u32(buckets, i); index != 0; index = elf_u32(chains, index)) {
       if (index >= header->num_chains)
         return elf_refuse(reader, ELF_MALFORMED,
-                          "DT_HASH: bucket %" PRIu32 ", expected symbol indexes below %" PRIu32 ", found %" PRIu32,
+                          "DT_HASH: bucket %" PRIu32 ", expected symbol indexes below %" PRIu32
+                          ", found %" PRIu32,
                           i, header->num_chains, index);
       if (++steps > header->num_chains)
-        return elf_refuse(reader, ELF_MALFORMED,
-                          "DT_HASH: bucket %" PRIu32 ", expected each symbol on one chain, found a cycle", i);
+        return elf_refuse(
+            reader, ELF_MALFORMED,
+            "DT_HASH: bucket %" PRIu32 ", expected each symbol on one chain, found a cycle", i);
     }
   }
   return 0;
@@ -102,18 +112,33 @@ static int check_sysv_hash(struct elf_reader *reader) {
   if (elf_table_at(reader, DT_HASH, sizeof header, &table) != 0) return -1;
   memcpy(&header, table.bytes, sizeof header);
   if (header.num_buckets == 0)
-    return elf_refuse(reader, ELF_MALFORMED, "DT_HASH: number of buckets, expected at least 1, found 0");
-  uint64_t nbytes = sizeof header + UINT64_C(4) * header.num_buckets + UINT64_C(4) * header.num_chains;
+    return elf_refuse(reader, ELF_MALFORMED,
+                      "DT_HASH: number of buckets, expected at least 1, found 0");
+  uint64_t nbytes =
+      sizeof header + UINT64_C(4) * header.num_buckets + UINT64_C(4) * header.num_chains;
   if (elf_table_at(reader, DT_HASH, nbytes, &table) != 0) return -1;
   if (check_sysv_chains(reader, table.bytes + sizeof header, &header) != 0) return -1;
   if (reader->num_symbols_exact ? header.num_chains != reader->image->num_symbols
                                 : header.num_chains < reader->image->num_symbols)
     return elf_refuse(reader, ELF_MALFORMED,
-                      "DT_HASH: number of symbols, expected %" PRIu64 " as DT_GNU_HASH says, found %" PRIu32,
+                      "DT_HASH: number of symbols, expected %" PRIu64
+                      " as DT_GNU_HASH says, found %" PRIu32,
                       reader->image->num_symbols, header.num_chains);
   reader->image->sysv_hash = table.vaddr;
   reader->image->num_symbols = header.num_chains;
   reader->num_symbols_exact = true;
+  return 0;
+}
+
+static int locate_symbols(struct elf_reader *reader) {
+  struct elf_table table;
+  uint64_t entry_size = 0, size = sizeof(struct elf_symbol_entry);
+  if (!elf_tag(reader, DT_SYMENT, &entry_size) || entry_size != size)
+    return elf_refuse(reader, ELF_MALFORMED,
+                      "dynamic section: DT_SYMENT, expected 0x%" PRIx64 ", found 0x%" PRIx64, size,
+                      entry_size);
+  if (elf_table_at(reader, DT_SYMTAB, reader->image->num_symbols * size, &table) != 0) return -1;
+  reader->image->symtab = table.vaddr;
   return 0;
 }
 
@@ -122,9 +147,11 @@ int elf_check_hash(struct elf_reader *reader) {
   bool gnu = elf_tag(reader, DT_GNU_HASH, &value), sysv = elf_tag(reader, DT_HASH, &value);
   if (!gnu && !sysv)
     return elf_refuse(reader, ELF_MALFORMED,
-                      "dynamic section: hash table, expected DT_GNU_HASH or DT_HASH, found neither");
+                      "dynamic section: hash table, expected DT_GNU_HASH or DT_HASH, found "
+                      "neither");
   if (gnu && check_gnu_hash(reader) != 0) return -1;
-  return sysv ? check_sysv_hash(reader) : 0;
+  if (sysv && check_sysv_hash(reader) != 0) return -1;
+  return locate_symbols(reader);
 }
 
 /* The tables in memory that a look-up reads, and the name it looks for. */
@@ -138,11 +165,14 @@ struct search {
 static bool matches(const struct search *search, uint64_t index, struct elf_symbol *symbol) {
   struct elf_symbol_entry entry;
   memcpy(&entry, search->symbols + index * sizeof entry, sizeof entry);
-  if (entry.st_shndx == SHN_UNDEF || !elf_within(entry.st_name, search->length, search->image->strsz) ||
+  if (entry.st_shndx == SHN_UNDEF ||
+      !elf_within(entry.st_name, search->length, search->image->strsz) ||
       memcmp(search->strings + entry.st_name, search->name, search->length) != 0)
     return false;
-  *symbol = (struct elf_symbol){.value = entry.st_value, .size = entry.st_size,
-                                .type = entry.st_info & 15, .bind = entry.st_info >> 4,
+  *symbol = (struct elf_symbol){.value = entry.st_value,
+                                .size = entry.st_size,
+                                .type = entry.st_info & 15,
+                                .bind = entry.st_info >> 4,
                                 .section = entry.st_shndx};
   return true;
 }
@@ -164,7 +194,8 @@ static uint32_t sysv_hash_of(const char *name) {
   return hash;
 }
 
-static int lookup_gnu(const struct search *search, const uint8_t *bytes, struct elf_symbol *symbol) {
+static int lookup_gnu(const struct search *search, const uint8_t *bytes,
+                      struct elf_symbol *symbol) {
   struct gnu_table table = gnu_table_at(bytes);
   uint32_t hash = gnu_hash_of(search->name);
   uint64_t bloom = elf_u64(table.bloom, hash / 64 & (table.header.bloom_size - 1));
@@ -179,7 +210,8 @@ static int lookup_gnu(const struct search *search, const uint8_t *bytes, struct 
   return 0;
 }
 
-static int lookup_sysv(const struct search *search, const uint8_t *bytes, struct elf_symbol *symbol) {
+static int lookup_sysv(const struct search *search, const uint8_t *bytes,
+                       struct elf_symbol *symbol) {
   struct elf_sysv_hash header;
   memcpy(&header, bytes, sizeof header);
   const uint8_t *buckets = bytes + sizeof header;
@@ -194,9 +226,13 @@ static int lookup_sysv(const struct search *search, const uint8_t *bytes, struct
 
 int elf_lookup(const struct elf_image *image, elf_at at, const void *context, const char *name,
                struct elf_symbol *symbol) {
-  struct search search = {.image = image, .name = name, .length = strlen(name) + 1,
+  struct search search = {.image = image,
+                          .name = name,
+                          .length = strlen(name) + 1,
                           .symbols = at(context, image, image->symtab),
                           .strings = at(context, image, image->strtab)};
   if (image->gnu_hash != 0) return lookup_gnu(&search, at(context, image, image->gnu_hash), symbol);
-  return lookup_sysv(&search, at(context, image, image->sysv_hash), symbol);
+  if (image->sysv_hash != 0)
+    return lookup_sysv(&search, at(context, image, image->sysv_hash), symbol);
+  return 0;
 }

@@ -22,7 +22,10 @@ static const struct format {
     {0, 4, "\xde\xc0\x17\x0b", "LLVM bitcode; compile and link it first"},
     {0, 2, "PK", "a ZIP archive; take the library out of it first"},
     {0, 2, "\x1f\x8b", "gzip data; unpack it first"},
-    {0, 6, "\xfd" "7zXZ\0", "xz data; unpack it first"},
+    {0, 6,
+     "\xfd"
+     "7zXZ\0",
+     "xz data; unpack it first"},
     {0, 4, "\x28\xb5\x2f\xfd", "zstd data; unpack it first"},
     {0, 3, "BZh", "bzip2 data; unpack it first"},
     {0, 2, "#!", "a script"},
@@ -34,9 +37,17 @@ static const struct machine {
   uint16_t number;
   const char *name;
 } machines[] = {
-    {EM_386, "x86"},         {EM_MIPS, "MIPS"},   {EM_PPC64, "ppc64"},     {EM_S390, "s390"},
-    {EM_ARM, "arm"},         {EM_CUDA, "CUDA"},   {EM_X86_64, "x86-64"},   {EM_AARCH64, "aarch64"},
-    {EM_AMDGPU, "AMD GPU"},  {EM_RISCV, "riscv"}, {EM_LOONGARCH, "loongarch"},
+    {EM_386, "x86"},
+    {EM_MIPS, "MIPS"},
+    {EM_PPC64, "ppc64"},
+    {EM_S390, "s390"},
+    {EM_ARM, "arm"},
+    {EM_CUDA, "CUDA"},
+    {EM_X86_64, "x86-64"},
+    {EM_AARCH64, "aarch64"},
+    {EM_AMDGPU, "AMD GPU"},
+    {EM_RISCV, "riscv"},
+    {EM_LOONGARCH, "loongarch"},
 };
 
 static const char *machine_name(uint16_t number) {
@@ -64,7 +75,8 @@ static int refuse_magic(struct elf_reader *reader) {
                         format->text);
   }
   if (reader->nbytes == 0)
-    return elf_refuse(reader, ELF_NOT_ELF, "file header: not an ELF shared object, found an empty file");
+    return elf_refuse(reader, ELF_NOT_ELF,
+                      "file header: not an ELF shared object, found an empty file");
   uint8_t magic[4] = {0};
   uint64_t length = reader->nbytes < sizeof magic ? reader->nbytes : sizeof magic;
   memcpy(magic, reader->file, length);
@@ -79,7 +91,8 @@ static int check_magic(struct elf_reader *reader) {
   if (length == 0 || memcmp(reader->file, "\177ELF", length) != 0) return refuse_magic(reader);
   if (reader->nbytes < sizeof reader->header)
     return elf_refuse(reader, ELF_TRUNCATED,
-                      "ELF header: not an ELF shared object, expected at least %zu bytes, found %" PRIu64,
+                      "ELF header: not an ELF shared object, expected at least %zu bytes, found "
+                      "%" PRIu64,
                       sizeof reader->header, reader->nbytes);
   memcpy(&reader->header, reader->file, sizeof reader->header);
   return 0;
@@ -108,7 +121,8 @@ static int check_type(struct elf_reader *reader) {
     default: break;
   }
   return elf_refuse(reader, ELF_FORMAT,
-                    "ELF header: not an ELF shared object, expected e_type 3 (ET_DYN), found %u: %s",
+                    "ELF header: not an ELF shared object, expected e_type 3 (ET_DYN), found %u: "
+                    "%s",
                     reader->header.e_type, what);
 }
 
@@ -117,10 +131,12 @@ static int check_system(struct elf_reader *reader) {
   const uint8_t *ident = reader->header.e_ident;
   if (ident[EI_OSABI] != ELFOSABI_NONE && ident[EI_OSABI] != ELFOSABI_GNU)
     return elf_refuse(reader, ELF_MACHINE,
-                      "ELF header: made for another system, expected EI_OSABI 0 or 3 (GNU/Linux), found %u",
+                      "ELF header: made for another system, expected EI_OSABI 0 or 3 (GNU/Linux), "
+                      "found %u",
                       ident[EI_OSABI]);
   if (ident[EI_VERSION] != EV_CURRENT || reader->header.e_version != EV_CURRENT)
-    return elf_refuse(reader, ELF_MALFORMED, "ELF header: version, expected 1 and 1, found %u and %" PRIu32,
+    return elf_refuse(reader, ELF_MALFORMED,
+                      "ELF header: version, expected 1 and 1, found %u and %" PRIu32,
                       ident[EI_VERSION], reader->header.e_version);
   return 0;
 }

@@ -93,37 +93,92 @@ enum { ELFCLASS32 = 1, ELFCLASS64 = 2, ELFDATA2LSB = 1, ELFDATA2MSB = 2, EV_CURR
 enum { ELFOSABI_NONE = 0, ELFOSABI_GNU = 3 };
 enum { ET_REL = 1, ET_EXEC = 2, ET_DYN = 3, ET_CORE = 4 };
 enum {
-  EM_386 = 3, EM_MIPS = 8, EM_PPC64 = 21, EM_S390 = 22, EM_ARM = 40, EM_X86_64 = 62,
-  EM_AARCH64 = 183, EM_CUDA = 190, EM_AMDGPU = 224, EM_RISCV = 243, EM_LOONGARCH = 258,
+  EM_386 = 3,
+  EM_MIPS = 8,
+  EM_PPC64 = 21,
+  EM_S390 = 22,
+  EM_ARM = 40,
+  EM_X86_64 = 62,
+  EM_AARCH64 = 183,
+  EM_CUDA = 190,
+  EM_AMDGPU = 224,
+  EM_RISCV = 243,
+  EM_LOONGARCH = 258,
 };
 
 /* gABI, Program Header */
 enum { PN_XNUM = 0xffff };
 enum { PT_LOAD = 1, PT_DYNAMIC = 2, PT_INTERP = 3, PT_NOTE = 4, PT_PHDR = 6, PT_TLS = 7 };
 enum {
-  PT_GNU_EH_FRAME = 0x6474e550, PT_GNU_STACK = 0x6474e551, PT_GNU_RELRO = 0x6474e552,
+  PT_GNU_EH_FRAME = 0x6474e550,
+  PT_GNU_STACK = 0x6474e551,
+  PT_GNU_RELRO = 0x6474e552,
   PT_GNU_PROPERTY = 0x6474e553,
 };
 enum { PF_X = 1, PF_W = 2, PF_R = 4 };
 
 /* gABI, Sections; Symbol Table */
 enum { SHN_UNDEF = 0, SHN_LORESERVE = 0xff00, SHN_ABS = 0xfff1, SHN_XINDEX = 0xffff };
+enum { SHF_ALLOC = 2, SHF_TLS = 0x400, STB_LOCAL = 0, STV_DEFAULT = 0 };
 enum { SHT_NULL = 0, SHT_STRTAB = 3, SHT_DYNAMIC = 6, SHT_NOBITS = 8, SHT_DYNSYM = 11 };
-enum { STT_NOTYPE = 0, STT_OBJECT = 1, STT_FUNC = 2, STT_SECTION = 3, STT_TLS = 6, STT_GNU_IFUNC = 10 };
+enum {
+  STT_NOTYPE = 0,
+  STT_OBJECT = 1,
+  STT_FUNC = 2,
+  STT_SECTION = 3,
+  STT_TLS = 6,
+  STT_GNU_IFUNC = 10
+};
 
 /* gABI, Dynamic Section; GNU and Solaris extensions from binutils include/elf/common.h */
 enum {
-  DT_NULL = 0, DT_NEEDED = 1, DT_PLTRELSZ = 2, DT_PLTGOT = 3, DT_HASH = 4, DT_STRTAB = 5,
-  DT_SYMTAB = 6, DT_RELA = 7, DT_RELASZ = 8, DT_RELAENT = 9, DT_STRSZ = 10, DT_SYMENT = 11,
-  DT_INIT = 12, DT_FINI = 13, DT_SONAME = 14, DT_RPATH = 15, DT_REL = 17, DT_RELSZ = 18,
-  DT_RELENT = 19, DT_PLTREL = 20, DT_TEXTREL = 22, DT_JMPREL = 23, DT_INIT_ARRAY = 25,
-  DT_FINI_ARRAY = 26, DT_INIT_ARRAYSZ = 27, DT_FINI_ARRAYSZ = 28, DT_RUNPATH = 29, DT_FLAGS = 30,
-  DT_PREINIT_ARRAY = 32, DT_PREINIT_ARRAYSZ = 33, DT_RELRSZ = 35, DT_RELR = 36, DT_RELRENT = 37,
-  DT_GNU_HASH = 0x6ffffef5, DT_DEPAUDIT = 0x6ffffefb, DT_AUDIT = 0x6ffffefc,
-  DT_VERSYM = 0x6ffffff0, DT_FLAGS_1 = 0x6ffffffb, DT_VERDEF = 0x6ffffffc,
-  DT_VERDEFNUM = 0x6ffffffd, DT_VERNEED = 0x6ffffffe, DT_VERNEEDNUM = 0x6fffffff,
-  DT_AUXILIARY = 0x7ffffffd, DT_FILTER = 0x7fffffff,
+  DT_NULL = 0,
+  DT_NEEDED = 1,
+  DT_PLTRELSZ = 2,
+  DT_PLTGOT = 3,
+  DT_HASH = 4,
+  DT_STRTAB = 5,
+  DT_SYMTAB = 6,
+  DT_RELA = 7,
+  DT_RELASZ = 8,
+  DT_RELAENT = 9,
+  DT_STRSZ = 10,
+  DT_SYMENT = 11,
+  DT_INIT = 12,
+  DT_FINI = 13,
+  DT_SONAME = 14,
+  DT_RPATH = 15,
+  DT_REL = 17,
+  DT_RELSZ = 18,
+  DT_RELENT = 19,
+  DT_PLTREL = 20,
+  DT_TEXTREL = 22,
+  DT_JMPREL = 23,
+  DT_INIT_ARRAY = 25,
+  DT_FINI_ARRAY = 26,
+  DT_INIT_ARRAYSZ = 27,
+  DT_FINI_ARRAYSZ = 28,
+  DT_RUNPATH = 29,
+  DT_FLAGS = 30,
+  DT_PREINIT_ARRAY = 32,
+  DT_PREINIT_ARRAYSZ = 33,
+  DT_RELRSZ = 35,
+  DT_RELR = 36,
+  DT_RELRENT = 37,
+  DT_GNU_HASH = 0x6ffffef5,
+  DT_DEPAUDIT = 0x6ffffefb,
+  DT_AUDIT = 0x6ffffefc,
+  DT_VERSYM = 0x6ffffff0,
+  DT_RELACOUNT = 0x6ffffff9,
+  DT_FLAGS_1 = 0x6ffffffb,
+  DT_VERDEF = 0x6ffffffc,
+  DT_VERDEFNUM = 0x6ffffffd,
+  DT_VERNEED = 0x6ffffffe,
+  DT_VERNEEDNUM = 0x6fffffff,
+  DT_AUXILIARY = 0x7ffffffd,
+  DT_FILTER = 0x7fffffff,
 };
+enum { ELF_REL_SIZE = 16 }; /* Elf64_Rel */
 enum { DF_TEXTREL = 4, DF_1_PIE = 0x08000000 };
 
 #endif

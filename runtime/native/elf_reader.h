@@ -24,10 +24,10 @@ struct elf_reader {
   struct elf_image *image;
   struct elf_error *error;
   struct elf_header header;
-  struct elf_segment dynamic, tls;    /* PT_DYNAMIC; PT_TLS, memsz 0: none */
-  uint64_t tag_seen;                  /* bit i: row i of the tag table has a value */
+  struct elf_segment dynamic, tls; /* PT_DYNAMIC; PT_TLS, memsz 0: none */
+  uint64_t tag_seen;               /* bit i: row i of the tag table has a value */
   uint64_t tag_values[ELF_MAX_TAGS];
-  bool num_symbols_exact;             /* false: no symbol is hashed, relocations may name more */
+  bool num_symbols_exact; /* false: no symbol is hashed, relocations may name more */
 };
 
 /* A table of the dynamic section, its bytes known to lie in the file. */
@@ -37,14 +37,14 @@ struct elf_table {
   uint64_t vaddr, nbytes;
 };
 
-int elf_identify(struct elf_reader *reader, uint16_t machine);   /* elf_identify.c */
-int elf_check_segments(struct elf_reader *reader);               /* elf_segments.c */
-int elf_check_dynamic(struct elf_reader *reader);                /* elf_dynamic.c */
-int elf_check_hash(struct elf_reader *reader);                   /* elf_hash.c */
-int elf_check_relocations(struct elf_reader *reader);            /* elf_relocations.c */
-int elf_check_symbols(struct elf_reader *reader);                /* elf_symbols.c */
-int elf_check_versions(struct elf_reader *reader);               /* elf_versions.c */
-int elf_check_sections(struct elf_reader *reader);               /* elf_sections.c */
+int elf_identify(struct elf_reader *reader, uint16_t machine); /* elf_identify.c */
+int elf_check_segments(struct elf_reader *reader);             /* elf_segments.c */
+int elf_check_dynamic(struct elf_reader *reader);              /* elf_dynamic.c */
+int elf_check_hash(struct elf_reader *reader);                 /* elf_hash.c */
+int elf_check_relocations(struct elf_reader *reader);          /* elf_relocations.c */
+int elf_check_symbols(struct elf_reader *reader);              /* elf_symbols.c */
+int elf_check_versions(struct elf_reader *reader);             /* elf_versions.c */
+int elf_check_sections(struct elf_reader *reader);             /* elf_sections.c */
 
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
@@ -58,7 +58,7 @@ const char *elf_tag_name(uint64_t tag);
 /* The table at a tag's address; refused unless its file bytes lie in one PT_LOAD. */
 int elf_table_at(struct elf_reader *reader, uint64_t tag, uint64_t nbytes, struct elf_table *table);
 
-/* The file bytes of [vaddr, vaddr + nbytes), or NULL. */
+/* The file bytes of [vaddr, vaddr + nbytes) in a readable segment, or NULL. */
 const uint8_t *elf_bytes(const struct elf_reader *reader, uint64_t vaddr, uint64_t nbytes);
 
 /* The segment whose memory, .bss included, holds [vaddr, vaddr + nbytes), or NULL. */

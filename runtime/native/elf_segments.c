@@ -25,7 +25,8 @@ static int check_table(struct elf_reader *reader) {
   if (header->e_phnum == 0 || header->e_phnum > ELF_MAX_HEADERS)
     return elf_refuse(reader, ELF_MALFORMED, "ELF header: e_phnum, expected 1 to %d, found %u",
                       ELF_MAX_HEADERS, header->e_phnum);
-  if (!elf_within(header->e_phoff, header->e_phnum * sizeof(struct elf_program_header), reader->nbytes))
+  if (!elf_within(header->e_phoff, header->e_phnum * sizeof(struct elf_program_header),
+                  reader->nbytes))
     return elf_refuse(reader, ELF_TRUNCATED,
                       "ELF header: program header table at 0x%" PRIx64
                       ", expected inside the file of 0x%" PRIx64 " bytes, found %u entries",
@@ -33,7 +34,8 @@ static int check_table(struct elf_reader *reader) {
   return 0;
 }
 
-static int check_extent(struct elf_reader *reader, unsigned index, const struct elf_program_header *header) {
+static int check_extent(struct elf_reader *reader, unsigned index,
+                        const struct elf_program_header *header) {
   if (!elf_within(header->p_offset, header->p_filesz, reader->nbytes))
     return elf_refuse(reader, ELF_TRUNCATED,
                       "program header %u: file bytes, expected inside the file of 0x%" PRIx64
@@ -42,21 +44,25 @@ static int check_extent(struct elf_reader *reader, unsigned index, const struct 
   if (header->p_filesz > header->p_memsz)
     return elf_refuse(reader, ELF_MALFORMED,
                       "program header %u: p_memsz, expected at least p_filesz 0x%" PRIx64
-                      ", found 0x%" PRIx64, index, header->p_filesz, header->p_memsz);
+                      ", found 0x%" PRIx64,
+                      index, header->p_filesz, header->p_memsz);
   if (!elf_within(header->p_vaddr, header->p_memsz, MAX_ADDRESS))
     return elf_refuse(reader, ELF_MALFORMED,
                       "program header %u: address range, expected below 2^47, found 0x%" PRIx64
-                      " bytes at 0x%" PRIx64, index, header->p_memsz, header->p_vaddr);
+                      " bytes at 0x%" PRIx64,
+                      index, header->p_memsz, header->p_vaddr);
   return 0;
 }
 
 /* gABI wants p_vaddr and p_offset equal modulo p_align; glibc 2.35 and later only modulo the
  * page, since tools have written large p_align carelessly. */
-static int check_alignment(struct elf_reader *reader, unsigned index, const struct elf_program_header *header) {
+static int check_alignment(struct elf_reader *reader, unsigned index,
+                           const struct elf_program_header *header) {
   uint64_t align = header->p_align;
   if (align < ELF_PAGE || (align & (align - 1)) != 0)
     return elf_refuse(reader, ELF_MALFORMED,
-                      "program header %u: p_align, expected a power of two of 0x1000 or more, found 0x%" PRIx64,
+                      "program header %u: p_align, expected a power of two of 0x1000 or more, "
+                      "found 0x%" PRIx64,
                       index, align);
   if ((header->p_vaddr - header->p_offset) % ELF_PAGE != 0)
     return elf_refuse(reader, ELF_MALFORMED,
@@ -75,37 +81,47 @@ static bool comes_after(const struct elf_segment *last, const struct elf_program
          header->p_vaddr - header->p_offset == last->vaddr - last->offset;
 }
 
-static int add_load(struct elf_reader *reader, unsigned index, const struct elf_program_header *header) {
+static int add_load(struct elf_reader *reader, unsigned index,
+                    const struct elf_program_header *header) {
   struct elf_image *image = reader->image;
   if (image->num_loads == ELF_MAX_LOADS)
-    return elf_refuse(reader, ELF_MALFORMED, "program header %u: PT_LOAD, expected at most %d, found more",
-                      index, ELF_MAX_LOADS);
-  if (check_extent(reader, index, header) != 0 || check_alignment(reader, index, header) != 0) return -1;
+    return elf_refuse(reader, ELF_MALFORMED,
+                      "program header %u: PT_LOAD, expected at most %d, found more", index,
+                      ELF_MAX_LOADS);
+  if (check_extent(reader, index, header) != 0 || check_alignment(reader, index, header) != 0)
+    return -1;
   if (image->num_loads > 0 && !comes_after(&image->loads[image->num_loads - 1], header))
     return elf_refuse(reader, ELF_MALFORMED,
-                      "program header %u: p_vaddr, expected behind the PT_LOAD before it (ascending, "
-                      "not overlapping), found 0x%" PRIx64, index, header->p_vaddr);
+                      "program header %u: p_vaddr, expected behind the PT_LOAD before it "
+                      "(ascending, "
+                      "not overlapping), found 0x%" PRIx64,
+                      index, header->p_vaddr);
   if ((header->p_flags & PF_W) && (header->p_flags & PF_X))
     return elf_refuse(reader, ELF_POLICY,
-                      "program header %u: segment is writable and executable; link without -z rwx or "
+                      "program header %u: segment is writable and executable; link without -z rwx "
+                      "or "
                       "--omagic, expected p_flags without W or without X, found 0x%" PRIx32,
                       index, header->p_flags);
-  image->loads[image->num_loads++] = (struct elf_segment){
-      .vaddr = header->p_vaddr, .memsz = header->p_memsz, .offset = header->p_offset,
-      .filesz = header->p_filesz, .flags = header->p_flags};
+  image->loads[image->num_loads++] = (struct elf_segment){.vaddr = header->p_vaddr,
+                                                          .memsz = header->p_memsz,
+                                                          .offset = header->p_offset,
+                                                          .filesz = header->p_filesz,
+                                                          .flags = header->p_flags};
   return 0;
 }
 
 static int check_span(struct elf_reader *reader) {
   const struct elf_image *image = reader->image;
   if (image->num_loads == 0)
-    return elf_refuse(reader, ELF_MALFORMED, "program headers: PT_LOAD, expected at least 1, found none");
+    return elf_refuse(reader, ELF_MALFORMED,
+                      "program headers: PT_LOAD, expected at least 1, found none");
   const struct elf_segment *last = &image->loads[image->num_loads - 1];
   uint64_t span = last->vaddr + last->memsz - image->loads[0].vaddr;
   if (span > MAX_EXTRA_SPAN + reader->nbytes)
     return elf_refuse(reader, ELF_MALFORMED,
                       "program headers: memory asked for, expected at most 64 GiB more than the "
-                      "file's 0x%" PRIx64 " bytes, found 0x%" PRIx64, reader->nbytes, span);
+                      "file's 0x%" PRIx64 " bytes, found 0x%" PRIx64,
+                      reader->nbytes, span);
   return 0;
 }
 
@@ -114,18 +130,20 @@ static int check_mapped(struct elf_reader *reader, unsigned index, const char *n
                         const struct elf_program_header *header) {
   if (check_extent(reader, index, header) != 0) return -1;
   const uint8_t *bytes = elf_bytes(reader, header->p_vaddr, header->p_filesz);
-  if (bytes != NULL && (header->p_filesz == 0 || bytes == reader->file + header->p_offset)) return 0;
+  if (bytes != NULL && (header->p_filesz == 0 || bytes == reader->file + header->p_offset))
+    return 0;
   if (header->p_memsz == 0) return 0;
   return elf_refuse(reader, ELF_MALFORMED,
-                    "program header %u: %s, expected inside a PT_LOAD, at the same file offset, found 0x%" PRIx64
-                    " bytes at address 0x%" PRIx64 ", offset 0x%" PRIx64,
+                    "program header %u: %s, expected inside a PT_LOAD, at the same file offset, "
+                    "found 0x%" PRIx64 " bytes at address 0x%" PRIx64 ", offset 0x%" PRIx64,
                     index, name, header->p_filesz, header->p_vaddr, header->p_offset);
 }
 
 static int check_dynamic_header(struct elf_reader *reader, unsigned index,
                                 const struct elf_program_header *header) {
   if (reader->dynamic.memsz != 0)
-    return elf_refuse(reader, ELF_MALFORMED, "program header %u: PT_DYNAMIC, expected 1, found another", index);
+    return elf_refuse(reader, ELF_MALFORMED,
+                      "program header %u: PT_DYNAMIC, expected 1, found another", index);
   if (header->p_filesz == 0 || header->p_filesz % sizeof(struct elf_dynamic_entry) != 0 ||
       header->p_filesz != header->p_memsz)
     return elf_refuse(reader, ELF_MALFORMED,
@@ -137,45 +155,56 @@ static int check_dynamic_header(struct elf_reader *reader, unsigned index,
   const struct elf_segment *load = elf_segment_of(reader->image, header->p_vaddr, header->p_filesz);
   if ((header->p_flags & PF_W) && !(load->flags & PF_W))
     return elf_refuse(reader, ELF_MALFORMED,
-                      "program header %u: writable PT_DYNAMIC, expected in a writable PT_LOAD, found p_flags 0x%" PRIx32,
+                      "program header %u: writable PT_DYNAMIC, expected in a writable PT_LOAD, "
+                      "found p_flags 0x%" PRIx32,
                       index, load->flags);
-  reader->dynamic = (struct elf_segment){
-      .vaddr = header->p_vaddr, .memsz = header->p_memsz, .offset = header->p_offset,
-      .filesz = header->p_filesz, .flags = header->p_flags};
+  reader->dynamic = (struct elf_segment){.vaddr = header->p_vaddr,
+                                         .memsz = header->p_memsz,
+                                         .offset = header->p_offset,
+                                         .filesz = header->p_filesz,
+                                         .flags = header->p_flags};
   return 0;
 }
 
-static int check_tls(struct elf_reader *reader, unsigned index, const struct elf_program_header *header) {
+static int check_tls(struct elf_reader *reader, unsigned index,
+                     const struct elf_program_header *header) {
   uint64_t align = header->p_align;
   if (reader->tls.memsz != 0)
-    return elf_refuse(reader, ELF_MALFORMED, "program header %u: PT_TLS, expected at most 1, found another", index);
+    return elf_refuse(reader, ELF_MALFORMED,
+                      "program header %u: PT_TLS, expected at most 1, found another", index);
   if ((align & (align - 1)) != 0 || !elf_within(align, header->p_memsz, MAX_EXTRA_SPAN))
     return elf_refuse(reader, ELF_MALFORMED,
-                      "program header %u: PT_TLS, expected p_align a power of two and p_memsz below 64 GiB, "
-                      "found 0x%" PRIx64 " and 0x%" PRIx64, index, align, header->p_memsz);
+                      "program header %u: PT_TLS, expected p_align a power of two and p_memsz "
+                      "below 64 GiB, "
+                      "found 0x%" PRIx64 " and 0x%" PRIx64,
+                      index, align, header->p_memsz);
   if (check_mapped(reader, index, "PT_TLS", header) != 0) return -1;
   reader->tls.memsz = header->p_memsz;
   return 0;
 }
 
 /* mprotect(PROT_READ) goes over the pages of this range: it must not reach other mappings. */
-static int check_relro(struct elf_reader *reader, unsigned index, const struct elf_program_header *header) {
+static int check_relro(struct elf_reader *reader, unsigned index,
+                       const struct elf_program_header *header) {
   for (uint32_t i = 0; i < reader->image->num_loads; i++) {
     const struct elf_segment *load = &reader->image->loads[i];
-    if (header->p_vaddr >= load->vaddr &&
+    if ((load->flags & PF_W) && header->p_vaddr >= load->vaddr &&
         elf_within(header->p_vaddr, header->p_memsz, page_ceil(load->vaddr + load->memsz)))
       return 0;
   }
   return elf_refuse(reader, ELF_MALFORMED,
-                    "program header %u: PT_GNU_RELRO, expected inside a PT_LOAD, found 0x%" PRIx64
-                    " bytes at address 0x%" PRIx64, index, header->p_memsz, header->p_vaddr);
+                    "program header %u: PT_GNU_RELRO, expected inside a writable PT_LOAD, found 0x%" PRIx64
+                    " bytes at address 0x%" PRIx64,
+                    index, header->p_memsz, header->p_vaddr);
 }
 
-static int check_stack(struct elf_reader *reader, unsigned index, const struct elf_program_header *header) {
+static int check_stack(struct elf_reader *reader, unsigned index,
+                       const struct elf_program_header *header) {
   if (!(header->p_flags & PF_X)) return 0;
   return elf_refuse(reader, ELF_POLICY,
                     "program header %u: PT_GNU_STACK asks for an executable stack; link with "
-                    "-z noexecstack, expected p_flags without X, found 0x%" PRIx32, index, header->p_flags);
+                    "-z noexecstack, expected p_flags without X, found 0x%" PRIx32,
+                    index, header->p_flags);
 }
 
 /* The loader's default differs: x86-64 takes a missing header for an executable stack. */
@@ -186,7 +215,8 @@ static int check_stack_present(struct elf_reader *reader, bool present) {
                     "executable stack; link with -z noexecstack");
 }
 
-static int check_other(struct elf_reader *reader, unsigned index, const struct elf_program_header *header) {
+static int check_other(struct elf_reader *reader, unsigned index,
+                       const struct elf_program_header *header) {
   switch (header->p_type) {
     case PT_DYNAMIC: return check_dynamic_header(reader, index, header);
     case PT_INTERP: return check_mapped(reader, index, "PT_INTERP", header);
@@ -217,6 +247,7 @@ int elf_check_segments(struct elf_reader *reader) {
   }
   if (reader->dynamic.memsz == 0)
     return elf_refuse(reader, ELF_MALFORMED,
-                      "program headers: PT_DYNAMIC, expected 1, found none; nothing in this file can be looked up");
+                      "program headers: PT_DYNAMIC, expected 1, found none; nothing in this file "
+                      "can be looked up");
   return check_stack_present(reader, stack);
 }

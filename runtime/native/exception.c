@@ -1,6 +1,7 @@
 #include "exception.h"
 
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,8 +34,9 @@ void exception_set(PyObject *value) {
 PyObject *shown_path(PyObject *path) {
   PyObject *printable = PyObject_CallMethod(path, "isprintable", NULL);
   if (printable == NULL) return NULL;
+  int plain = printable == Py_True && PyUnicode_GET_LENGTH(path) > 0;
   Py_DECREF(printable);
-  return printable == Py_True ? Py_NewRef(path) : PyObject_Repr(path);
+  return plain ? Py_NewRef(path) : PyObject_Repr(path);
 }
 
 static PyObject *make_load_error(PyObject *message, PyObject *path, const char *reason) {
@@ -63,6 +65,13 @@ PyObject *raise_load_error(PyObject *path, const char *reason, const char *forma
   Py_XDECREF(message);
   if (error != NULL) exception_set(error);
   return NULL;
+}
+
+PyObject *raise_symbol_error(PyObject *path, const char *reason, const char *prefix,
+                             PyObject *name, uint64_t address, const char *wrong) {
+  char hex[24]; /* PyUnicode_FromFormat has %llx from 3.12 only */
+  snprintf(hex, sizeof hex, "0x%" PRIx64, address);
+  return raise_load_error(path, reason, "%s%U at %s: %s", prefix, name, hex, wrong);
 }
 
 static PyObject *argument_message(const struct target *target, Py_ssize_t index, PyObject *text) {

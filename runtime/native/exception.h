@@ -16,6 +16,10 @@ void exception_set(PyObject *exception);
 /* Raise runtime.error.LibraryLoadError "<path>: <text>" and return NULL. */
 PyObject *raise_load_error(PyObject *path, const char *reason, const char *format, ...);
 
+/* The same for a symbol: "<path>: <prefix><name> at <address>: <wrong>". */
+PyObject *raise_symbol_error(PyObject *path, const char *reason, const char *prefix,
+                             PyObject *name, uint64_t address, const char *wrong);
+
 /* Raise `exception` "<function>: argument <index> (<name>): <text>; declared <signature>",
  * caused by the exception that is set, if one is. Returns -1. */
 int raise_argument_error(const struct target *target, Py_ssize_t index, PyObject *exception,
@@ -25,7 +29,7 @@ int raise_argument_error(const struct target *target, Py_ssize_t index, PyObject
  * raised_count() from before the call. */
 PyObject *raise_call_error(const struct target *target, int status, uint64_t count);
 
-/* The path as messages show it: itself, or its repr if a terminal could not show it. */
+/* The path as messages show it: itself, or its repr if it is empty or unprintable. */
 PyObject *shown_path(PyObject *path);
 
 #endif

@@ -88,8 +88,7 @@ static PyObject *library_data(Library *self, PyObject *name) {
   if (found == 0) Py_RETURN_NONE;
   const char *wrong = loaded_data(&self->loaded, &symbol, &bytes);
   if (wrong != NULL)
-    return raise_load_error(self->path, "blob", "%U at 0x%llx: %s", name,
-                            (unsigned long long)symbol.value, wrong);
+    return raise_symbol_error(self->path, "blob", "", name, symbol.value, wrong);
   return span_view((PyObject *)self, bytes, (Py_ssize_t)symbol.size, 1);
 }
 
@@ -105,8 +104,7 @@ static int find_facts(const Library *self, PyObject *name, const uint8_t **text,
   const char *wrong = loaded_data(&self->loaded, &symbol, text);
   *nbytes = (size_t)symbol.size;
   if (wrong == NULL) return 1;
-  raise_load_error(self->path, "malformed", "__packer_fn_%U at 0x%llx: %s", name,
-                   (unsigned long long)symbol.value, wrong);
+  raise_symbol_error(self->path, "malformed", "__packer_fn_", name, symbol.value, wrong);
   return -1;
 }
 
@@ -140,8 +138,8 @@ static struct target *look_up(Library *self, PyObject *name) {
   if (find(self, "__tvm_ffi_", name, &symbol) <= 0) return NULL;
   const char *wrong = loaded_code(&self->loaded, &symbol, &code);
   if (wrong != NULL)
-    return (struct target *)raise_load_error(self->path, "malformed", "__tvm_ffi_%U at 0x%llx: %s",
-                                             name, (unsigned long long)symbol.value, wrong);
+    return (struct target *)raise_symbol_error(self->path, "malformed", "__tvm_ffi_", name,
+                                               symbol.value, wrong);
   return keep_target(self, name, make_target(self, name, code));
 }
 

@@ -1,6 +1,5 @@
 #include "object.h"
 
-
 #include <stddef.h>
 
 /* TVM FFI c_api.h, TVMFFIObject: all strong references together hold one weak one. */

@@ -1,0 +1,71 @@
+"""Make one shared library of a tree of modules.
+
+>>> import packer, runtime
+>>> code = "long add(long a, long b) { return a + b; }"
+>>> module = packer.CSourceModule(code, functions={"add": "long(long a, long b)"})
+>>> path = packer.export_library(module, "add.so")
+>>> runtime.load(path)["add"](40, 2)
+42
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from runtime.error import (
+    BlobFormatError,
+    ExportError,
+    LibraryLoadError,
+    LoaderNotFoundError,
+    PackerError,
+    ToolchainError,
+)
+
+if TYPE_CHECKING:
+    from .export import export_library
+    from .imports import pack_imports_to_c, pack_imports_to_llvm
+    from .modules.c_source import CSourceModule
+    from .modules.llvm import LLVMModule
+    from .modules.static_library import StaticLibraryModule
+    from .toolchain import create_shared, cross_compiler
+    from .wrapper import FunctionDeclaration
+
+__all__ = [
+    "BlobFormatError",
+    "CSourceModule",
+    "ExportError",
+    "FunctionDeclaration",
+    "LLVMModule",
+    "LibraryLoadError",
+    "LoaderNotFoundError",
+    "PackerError",
+    "StaticLibraryModule",
+    "ToolchainError",
+    "create_shared",
+    "cross_compiler",
+    "export_library",
+    "pack_imports_to_c",
+    "pack_imports_to_llvm",
+]
+
+# Imported on first use: --help and an export of C alone need neither llvmlite nor the rest.
+_HOME = {
+    "CSourceModule": "modules.c_source",
+    "FunctionDeclaration": "wrapper",
+    "LLVMModule": "modules.llvm",
+    "StaticLibraryModule": "modules.static_library",
+    "create_shared": "toolchain",
+    "cross_compiler": "toolchain",
+    "export_library": "export",
+    "pack_imports_to_c": "imports",
+    "pack_imports_to_llvm": "imports",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value
+    return value

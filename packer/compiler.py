@@ -1,0 +1,256 @@
+"""Compilers: find one, compile sources to object files, say what went wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from runtime.error import ToolchainError
+
+from .output import shown_path
+from .process import Completed, run_all
+
+Language = Literal["c", "cc", "cu", "link"]
+
+# language -> the variables that name its compiler, the programs looked for, how to get one.
+# C links with a C++ driver too where there is one, since a static library may hold C++ (with
+# --as-needed it costs nothing); each stands before the C driver of its own family, because
+# clang++ beside gcc need not find a C++ library.
+_COMPILERS: dict[Language, tuple[tuple[str, ...], tuple[str, ...], str]] = {
+    "c": (("CC",), ("gcc", "clang", "cc"), "a C compiler, say gcc,"),
+    "cc": (("CXX",), ("g++", "clang++", "c++"), "a C++ compiler, say g++,"),
+    "cu": (("NVCC",), ("nvcc",), "the CUDA toolkit"),
+    "link": (
+        ("CXX", "CC"),
+        ("g++", "gcc", "clang++", "clang", "c++", "cc"),
+        "a C compiler, say gcc,",
+    ),
+}
+_LANGUAGE_OPTIONS: dict[Language, str] = {"c": "c", "cc": "c++", "cu": "cu"}
+# The first line with one of these says what is wrong, unless it only says that the linker did.
+_TELLING = re.compile(
+    r"\berror\s*:|\bfatal\s*:|undefined (?:reference|symbol)|multiple definition|cannot find"
+    r"|recompile with|not recognized"
+)
+_EPILOGUE = re.compile(r"ld returned \d|linker command failed")
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """One source file on its way to an object file.
+
+    Attributes
+    ----------
+    source, output : Path
+        Read, and made.
+    language : "c", "cc" or "cu"
+        Whatever the suffix of `source` says.
+    options : tuple of str
+        Come after the default ones.
+    include : tuple of Path
+        Folders with headers.
+    """
+
+    source: Path
+    output: Path
+    language: Language
+    options: tuple[str, ...] = ()
+    include: tuple[Path, ...] = ()
+
+
+def find_compiler(language: Language, cc: str | None = None) -> tuple[str, ...]:
+    """Find the compiler for a language.
+
+    Parameters
+    ----------
+    language : "c", "cc", "cu" or "link"
+        ``"link"`` for the driver that links what needs no special one.
+    cc : str, optional
+        The compiler to take, a name or path, with options after it if need be. Otherwise the
+        variable CC, CXX or NVCC says it, in the same form; otherwise PATH is searched.
+
+    Returns
+    -------
+    tuple of str
+        The first words of a command: the absolute path of the program, and options.
+
+    Raises
+    ------
+    ToolchainError
+        There is none. What `cc` or a variable names is never passed over for another.
+    """
+    variables, programs, package = _COMPILERS[language]
+    named = [("cc", cc), *((variable, os.environ.get(variable)) for variable in variables)]
+    for origin, value in named:
+        if value and value.strip():
+            return _parse_compiler(origin, value)
+    for program in programs:
+        if path := shutil.which(program):
+            return (os.path.abspath(path),)
+    raise ToolchainError(
+        f"no compiler for {language!r}: none of {', '.join(programs)} is on PATH; "
+        f"install {package} or name one in {' or '.join(variables)}"
+    )
+
+
+def compile_source(
+    source: Path,
+    output: Path,
+    *,
+    language: Language,
+    options: Sequence[str] = (),
+    include: Sequence[Path] = (),
+    cwd: Path,
+    cc: str | None = None,
+) -> Path:
+    """Compile one source file to an object file.
+
+    Parameters
+    ----------
+    source, output, language, options, include
+        As in `Compilation`.
+    cwd : Path
+        A private folder, where the compiler starts and has its temporary files.
+    cc : str, optional
+        As in `find_compiler`; CUDA is nvcc's all the same.
+
+    Returns
+    -------
+    Path
+        `output`.
+
+    Raises
+    ------
+    ToolchainError
+        There is no compiler, or it did not make an object file.
+    """
+    job = Compilation(source, output, language, tuple(options), tuple(include))
+    return compile_sources([job], cwd=cwd, cc=cc)[0]
+
+
+def compile_sources(
+    compilations: Sequence[Compilation], *, cwd: Path, cc: str | None = None
+) -> list[Path]:
+    """Compile several source files, as many at a time as there are processors.
+
+    Parameters
+    ----------
+    compilations : sequence of Compilation
+        What to compile.
+    cwd, cc
+        As for `compile_source`.
+
+    Returns
+    -------
+    list of Path
+        The object files, in the order of `compilations`.
+
+    Raises
+    ------
+    ToolchainError
+        As for `compile_source`; of several errors the first in order.
+    """
+    commands = [_compile_command(job, cwd, cc) for job in compilations]
+    for job in compilations:
+        job.output.unlink(missing_ok=True)  # what is there afterwards was made by this compiler
+    ended = run_all(commands, cwd=cwd)
+    for job, completed in zip(compilations, ended, strict=False):  # stops at the first bad one
+        check(completed, f"compiling {shown_path(job.source.name)}", job.output)
+    return [job.output for job in compilations]
+
+
+def is_nvcc(compiler: Sequence[str]) -> bool:
+    """Whether a command is NVIDIA's driver, which has options of its own for everything."""
+    return any(os.path.basename(word) == "nvcc" for word in compiler)
+
+
+def spell(path: Path, cwd: Path) -> str:
+    """Spell a path for a command: it never starts with ``-`` or ``@``.
+
+    Below the private folder relative to it, so that __FILE__ is the same in every run.
+    """
+    absolute = path.absolute()
+    if absolute.is_relative_to(cwd.absolute()):
+        return f"./{absolute.relative_to(cwd.absolute())}"
+    return str(absolute)
+
+
+def check(completed: Completed, doing: str, output: Path) -> None:
+    """Go on only if a program exited with 0 and made a file.
+
+    Raises
+    ------
+    ToolchainError
+        It did not; the message says what it was `doing`, and the line that tells why.
+    """
+    name = os.path.basename(completed.command[0])
+    code = completed.returncode
+    if code != 0:
+        end = f"exited with {code}" if code > 0 else f"ended by {_signal_name(-code)}"
+        message = f"{name} {end} {doing}: {_summary(completed.output)}"
+    elif not output.is_file():
+        message = f"{name} exited with 0 {doing}, but made no output"
+    elif output.stat().st_size == 0:
+        message = f"{name} exited with 0 {doing}, but its output is empty"
+    else:
+        return
+    raise ToolchainError(
+        message, command=completed.command, returncode=code, stderr=completed.output
+    )
+
+
+def _parse_compiler(origin: str, value: str) -> tuple[str, ...]:
+    """Read a compiler as a shell would, unless the whole text is the path of a program."""
+    if path := shutil.which(value):
+        return (os.path.abspath(path),)
+    try:
+        program, *options = shlex.split(value)
+    except ValueError as error:
+        raise ToolchainError(f"{origin}={value!r}: {str(error).lower()}") from error
+    if path := shutil.which(program):
+        return (os.path.abspath(path), *options)
+    raise ToolchainError(
+        f"{origin}={value!r}: there is no program {program!r}, expected the name or path of a "
+        "compiler"
+    )
+
+
+def _compile_command(job: Compilation, cwd: Path, cc: str | None) -> list[str]:
+    compiler = find_compiler(job.language, None if job.language == "cu" else cc)
+    if is_nvcc(compiler):
+        defaults = ["-O2", "-Xcompiler", "-fPIC"]
+    else:  # the private folder's name is random: keep it out of debug information
+        defaults = ["-O2", "-fPIC", f"-fdebug-prefix-map={os.path.realpath(cwd)}=."]
+    return [
+        *compiler,
+        *defaults,
+        *(f"-I{folder.absolute()}" for folder in job.include),
+        *job.options,
+        *("-x", _LANGUAGE_OPTIONS[job.language]),
+        *("-c", spell(job.source, cwd)),
+        *("-o", spell(job.output, cwd)),
+    ]
+
+
+def _signal_name(number: int) -> str:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        name = f"signal {number}"
+    return f"{name} (out of memory?)" if number == signal.SIGKILL else name
+
+
+def _summary(output: str) -> str:
+    """The line that says what is wrong, or else the last twenty."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    for line in lines:
+        if _TELLING.search(line) and not _EPILOGUE.search(line):
+            return line
+    return "\n".join(lines[-20:]) or "it printed nothing"

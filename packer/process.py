@@ -1,0 +1,204 @@
+"""Run programs: no shell, own process group, bounded output, nothing left running."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import re
+import select
+import signal
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from runtime.error import ToolchainError
+
+# What is kept of a program's output: this many bytes from its start and from its end.
+KEPT_NBYTES = 64 * 1024
+# How often a program is asked whether it has ended while something else holds its pipe open.
+_TICK_MS = 100
+# ECMA-48, control sequences: colours, when the user's flags ask for them unconditionally.
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+@dataclass(frozen=True)
+class Completed:
+    """One program that has ended.
+
+    Attributes
+    ----------
+    command : tuple of str
+        What was run.
+    returncode : int
+        Its exit status; negative is the signal that ended it.
+    output : str
+        What it printed on stdout and stderr; of a long text its start and its end.
+    """
+
+    command: tuple[str, ...]
+    returncode: int
+    output: str
+
+
+def run(command: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None) -> Completed:
+    """Run one program to its end.
+
+    Parameters
+    ----------
+    command : sequence of str
+        The program, by absolute path, and its arguments.
+    cwd : Path
+        A private folder: the program starts there and has its temporary files there.
+    env : mapping, optional
+        The environment instead of this process's; LC_ALL and TMPDIR are set in either.
+
+    Returns
+    -------
+    Completed
+        Whatever the exit status is.
+
+    Raises
+    ------
+    ToolchainError
+        The program cannot be started.
+    """
+    return run_all([command], cwd=cwd, env=env)[0]
+
+
+def run_all(
+    commands: Iterable[Sequence[str]], *, cwd: Path, env: Mapping[str, str] | None = None
+) -> list[Completed]:
+    """Run several programs, as many at a time as there are processors.
+
+    Parameters
+    ----------
+    commands, cwd, env
+        As for `run`.
+
+    Returns
+    -------
+    list of Completed
+        In the order of `commands`. Once one has not exited with 0 no more are started, so the
+        list may be shorter; the first bad one in it is the same in every run.
+
+    Raises
+    ------
+    ToolchainError
+        A program cannot be started.
+
+    Notes
+    -----
+    One loop in the calling thread, not a thread per program: an exception that arrives here,
+    KeyboardInterrupt among them, ends every program's whole process group before it goes on.
+    """
+    environment = {**(os.environ if env is None else env), "LC_ALL": "C", "TMPDIR": str(cwd)}
+    waiting = collections.deque(commands)
+    started: list[_Process] = []
+    running: list[_Process] = []
+    try:
+        while waiting or running:
+            while waiting and len(running) < (os.cpu_count() or 1):
+                started.append(_Process(tuple(waiting.popleft()), cwd, environment))
+                running.append(started[-1])
+            _read_ready(running)
+            for process in [process for process in running if process.has_ended()]:
+                running.remove(process)
+                if process.end() != 0:
+                    waiting.clear()
+    finally:
+        for process in started:
+            process.end()
+    return [process.completed() for process in started]
+
+
+def _read_ready(running: list[_Process]) -> None:
+    by_pipe = {process.pipe: process for process in running}
+    poll = select.poll()
+    for pipe in by_pipe:
+        poll.register(pipe, select.POLLIN)
+    for pipe, _ in poll.poll(_TICK_MS):
+        by_pipe[pipe].read()
+
+
+class _Process:
+    """A running program, and what is kept of its output."""
+
+    def __init__(self, command: tuple[str, ...], cwd: Path, env: Mapping[str, str]) -> None:
+        self.command = command
+        self._output = _Output()
+        self._pipe_ended = False
+        try:
+            self._popen = subprocess.Popen(
+                command,
+                cwd=cwd,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
+            reason = getattr(error, "strerror", None) or error
+            raise ToolchainError(
+                f"{command[0]}: cannot start: {reason}", command=command
+            ) from error
+        assert self._popen.stdout is not None
+        self.pipe = self._popen.stdout.fileno()
+        os.set_blocking(self.pipe, False)
+
+    def read(self) -> None:
+        """Take all that the pipe holds now: a Linux pipe holds 64 KiB."""
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self.pipe, 64 * 1024)
+            self._output.add(data)
+            self._pipe_ended = not data
+
+    def has_ended(self) -> bool:
+        """Whether the program is over; not whether what it left behind still holds the pipe.
+
+        WNOWAIT leaves it a zombie, so its number, which is its group's, cannot be given to
+        another process before `end` has used it.
+        """
+        options = os.WEXITED | os.WNOWAIT | (0 if self._pipe_ended else os.WNOHANG)
+        try:
+            return os.waitid(os.P_PID, self._popen.pid, options) is not None
+        except ChildProcessError:  # SIGCHLD is ignored in this process: the kernel reaps
+            return True
+
+    def end(self) -> int:
+        """End the whole group, and wait; give the exit status."""
+        if self._popen.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._popen.pid, signal.SIGKILL)
+            self._popen.wait()
+            self.read()
+            assert self._popen.stdout is not None
+            self._popen.stdout.close()
+        return self._popen.returncode
+
+    def completed(self) -> Completed:
+        return Completed(self.command, self._popen.returncode, self._output.text())
+
+
+class _Output:
+    """The start and the end of a text of any length and any bytes."""
+
+    def __init__(self) -> None:
+        self._start = bytearray()
+        self._end = bytearray()
+        self._left_out = 0
+
+    def add(self, data: bytes) -> None:
+        room = KEPT_NBYTES - len(self._start)
+        self._start += data[:room]
+        self._end += data[room:]
+        surplus = max(0, len(self._end) - KEPT_NBYTES)
+        self._left_out += surplus
+        del self._end[:surplus]
+
+    def text(self) -> str:
+        gap = b"\n... %d bytes left out ...\n" % self._left_out if self._left_out else b""
+        return _COLOUR.sub("", (self._start + gap + self._end).decode(errors="replace"))

@@ -1,0 +1,258 @@
+"""Compile and link: create_shared, and other compilers in its place."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from runtime.error import ExportError
+
+from .compiler import (
+    Compilation,
+    Language,
+    check,
+    compile_source,
+    compile_sources,
+    find_compiler,
+    is_nvcc,
+    spell,
+)
+from .output import shown_path
+from .private_directory import private_directory
+from .process import run
+
+__all__ = [
+    "Compilation",
+    "CreateShared",
+    "Fcompile",
+    "Language",
+    "compile_source",
+    "compile_sources",
+    "create_shared",
+    "cross_compiler",
+    "find_compiler",
+    "run",
+]
+
+PathLike = str | os.PathLike[str]
+
+_SUFFIXES: dict[str, Language] = {
+    ".c": "c",
+    ".cc": "cc",
+    ".cpp": "cc",
+    ".cxx": "cc",
+    ".cu": "cu",
+}
+# Without -Bsymbolic a kernel named `gamma` or `index` is bound to the C library's.
+_LINKER_OPTIONS = ("-Bsymbolic", "-z", "relro", "-z", "now", "-z", "noexecstack", "--as-needed")
+
+
+class Fcompile(Protocol):
+    """What `export_library` takes as `fcompile`: links objects, and says what it makes."""
+
+    output_format: str
+    object_format: str
+    get_target_triple: Callable[[], str | None]
+
+    def __call__(
+        self,
+        output: PathLike,
+        objects: PathLike | Sequence[PathLike],
+        options: Sequence[str] | None = None,
+    ) -> None: ...
+
+
+class CreateShared(Fcompile, Protocol):
+    """The type of `create_shared`."""
+
+    def __call__(
+        self,
+        output: PathLike,
+        objects: PathLike | Sequence[PathLike],
+        options: Sequence[str] | None = None,
+        cc: str | None = None,
+        *,
+        language: Language = "link",
+    ) -> None: ...
+
+
+def _target_triple(cc: str | None = None) -> str | None:
+    """Say which target a compiler is for, as ``x86_64-linux-gnu``; None if it does not know."""
+    return _dump_machine(find_compiler("link", cc))
+
+
+def _fcompile(
+    output_format: str, object_format: str, get_target_triple: Callable[[], str | None]
+) -> Callable[[Callable[..., None]], CreateShared]:
+    """Give a function the attributes that TVM's `export_library` asks it for."""
+
+    def decorate(function: Callable[..., None]) -> CreateShared:
+        fcompile = cast(Any, function)
+        fcompile.output_format = output_format
+        fcompile.object_format = object_format
+        fcompile.get_target_triple = get_target_triple
+        return cast(CreateShared, fcompile)
+
+    return decorate
+
+
+@_fcompile("so", "o", _target_triple)
+def create_shared(
+    output: PathLike,
+    objects: PathLike | Sequence[PathLike],
+    options: Sequence[str] | None = None,
+    cc: str | None = None,
+    *,
+    language: Language = "link",
+) -> None:
+    """Link objects to a shared library.
+
+    Parameters
+    ----------
+    output : path
+        The library to make. It is linked beside its place and renamed, never half there.
+    objects : path or sequence of paths
+        Object files, static libraries and sources (.c, .cc, .cpp, .cxx, .cu), in link order.
+    options : sequence of str, optional
+        Come after the default ones, for sources and for the link.
+    cc : str, optional
+        As in `find_compiler`; CUDA sources are compiled by nvcc all the same.
+    language : "link", "c", "cc" or "cu"
+        Whose driver links; C++ and CUDA sources bring their own.
+
+    Raises
+    ------
+    ToolchainError
+        There is no compiler, or it did not make a library.
+    ExportError
+        The folder of `output` cannot be written.
+
+    Notes
+    -----
+    The attributes ``output_format``, ``object_format`` and ``get_target_triple`` are what
+    `export_library` asks an `fcompile` for.
+    """
+    target = Path(output).absolute()
+    inputs = [Path(item).absolute() for item in _as_list(objects)]
+    try:
+        with private_directory(target.parent) as cwd:
+            driver = find_compiler(_link_language(inputs, language), cc)
+            linkable = _compile_inputs(inputs, tuple(options or ()), cwd, cc)
+            made = cwd / "library.so"
+            command = _link_command(driver, made, linkable, tuple(options or ()))
+            check(run(command, cwd=cwd), f"linking {shown_path(target.name)}", made)
+            os.replace(made, target)
+    except OSError as error:
+        message = f"{shown_path(target)}: cannot write: {error.strerror or error}"
+        raise ExportError(message, path=str(target)) from error
+
+
+def cross_compiler(
+    compile_func: str | Callable[..., None],
+    options: Sequence[str] | None = None,
+    output_format: str | None = None,
+    get_target_triple: Callable[[], str | None] | None = None,
+    add_files: Sequence[PathLike] | None = None,
+) -> Fcompile:
+    """Make an `fcompile` of a compiler, or of another one, with options and files of its own.
+
+    Parameters
+    ----------
+    compile_func : str or callable
+        A compiler for `create_shared`, or a function (output, objects, options=...).
+    options : sequence of str, optional
+        Given to every call, before the call's own.
+    output_format : str, optional
+        The suffix of what it makes, without a dot; by default that of `compile_func`, or "so".
+    get_target_triple : callable, optional
+        By default that of `compile_func`; for a compiler what ``cc -dumpmachine`` prints.
+    add_files : sequence of paths, optional
+        Linked in after the objects.
+
+    Returns
+    -------
+    Fcompile
+        Called as (output, objects, options=None).
+
+    Raises
+    ------
+    ToolchainError
+        Not here: when it is called.
+
+    Examples
+    --------
+    >>> fcompile = cross_compiler("aarch64-linux-gnu-gcc", options=["-static-libgcc"])
+    >>> fcompile.output_format
+    'so'
+    """
+    own_options, own_files = tuple(options or ()), tuple(add_files or ())
+    made_format = output_format or str(getattr(compile_func, "output_format", "so"))
+    object_format = str(getattr(compile_func, "object_format", "o"))
+    link: Callable[..., None]
+    triple: Callable[[], str | None]
+    if isinstance(compile_func, str):
+        link = functools.partial(create_shared, cc=compile_func)
+        triple = functools.partial(_target_triple, compile_func)
+    else:
+        link = compile_func
+        triple = getattr(compile_func, "get_target_triple", None) or _unknown_triple
+
+    @_fcompile(made_format, object_format, get_target_triple or triple)
+    def fcompile(
+        output: PathLike,
+        objects: PathLike | Sequence[PathLike],
+        options: Sequence[str] | None = None,
+    ) -> None:
+        all_options = [*own_options, *(options or ())]
+        link(output, [*_as_list(objects), *own_files], options=all_options)
+
+    return fcompile
+
+
+def _as_list(objects: PathLike | Sequence[PathLike]) -> Sequence[PathLike]:
+    return [objects] if isinstance(objects, (str, os.PathLike)) else objects
+
+
+def _unknown_triple() -> None:
+    return None
+
+
+def _link_command(
+    driver: Sequence[str], output: Path, inputs: Sequence[Path], options: Sequence[str]
+) -> list[str]:
+    if is_nvcc(driver):
+        defaults = ["-O2", "-Xcompiler", "-fPIC", "-shared", "-Xlinker", ",".join(_LINKER_OPTIONS)]
+    else:
+        defaults = ["-O2", "-fPIC", "-shared", "-Wl," + ",".join(_LINKER_OPTIONS)]
+    names = [spell(item, output.parent) for item in inputs]
+    return [*driver, *defaults, "-o", spell(output, output.parent), *names, *options, "-lm"]
+
+
+def _link_language(inputs: Sequence[Path], language: Language) -> Language:
+    found = {_SUFFIXES.get(path.suffix) for path in inputs}
+    return "cu" if "cu" in found else "cc" if "cc" in found else language
+
+
+def _compile_inputs(
+    inputs: Sequence[Path], options: tuple[str, ...], cwd: Path, cc: str | None
+) -> list[Path]:
+    """Replace the sources among the inputs by their object files."""
+    jobs = {
+        index: Compilation(path, cwd / f"{index}.o", _SUFFIXES[path.suffix], options)
+        for index, path in enumerate(inputs)
+        if path.suffix in _SUFFIXES
+    }
+    made = dict(zip(jobs, compile_sources(list(jobs.values()), cwd=cwd, cc=cc), strict=True))
+    return [made.get(index, path) for index, path in enumerate(inputs)]
+
+
+@functools.cache
+def _dump_machine(compiler: tuple[str, ...]) -> str | None:
+    completed = run([*compiler, "-dumpmachine"], cwd=Path("/"))
+    words = completed.output.split("\n")[-2:-1]  # warnings of a wrapper come before
+    known = completed.returncode == 0 and words and re.fullmatch(r"[\w.]+(-[\w.]+)+", words[0])
+    return words[0] if known else None

@@ -1,0 +1,104 @@
+"""Read back what the linker made: a compiler that lies is found out before anything is replaced."""
+
+from __future__ import annotations
+
+import mmap
+from typing import TYPE_CHECKING
+
+from runtime._core import ElfFile
+from runtime.abi import FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME
+from runtime.error import LibraryLoadError, ToolchainError
+
+from .embed.chunks import nbytes_of, pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from runtime.stream import Chunk
+
+    from .wrapper import Declaration
+
+# First word of a target triple -> e_machine (gABI).
+_MACHINES = {"x86_64": 62, "aarch64": 183, "arm64": 183, "riscv64": 243}
+
+
+def verify_library(
+    path: Path,
+    target: str | None,
+    declarations: Sequence[Declaration],
+    entry: str | None,
+    data: Mapping[str, Sequence[Chunk]],
+) -> None:
+    """Check the machine, the symbols and the embedded bytes of a library that was just linked.
+
+    Parameters
+    ----------
+    path : Path
+        The library; it is not loaded.
+    target : str or None
+        The target triple; this machine's by default.
+    declarations : sequence of Declaration
+        The functions that it must export.
+    entry : str or None
+        Whether it must name an entry.
+    data : mapping of str to chunks
+        The data symbols that it must define, with these very bytes.
+
+    Raises
+    ------
+    ToolchainError
+        Something is missing or is not what was asked for.
+    """
+    elf = _open_checked(path, target)
+    missing = set(elf.undefined())
+    for declaration in declarations:
+        if declaration.name in missing:
+            raise ToolchainError(
+                f"function {declaration.name!r} is declared, but no module defines it: its symbol "
+                f"is undefined in the result; is it static, or C++ without extern \"C\"?"
+            )
+        _require(elf, FACT_PREFIX + declaration.name)
+        if declaration.abi == "safe_call":
+            _require(elf, FUNCTION_PREFIX + declaration.name)
+    if entry is not None:
+        _require(elf, MAIN_NAME)
+        _require(elf, f"{FUNCTION_PREFIX}main")
+    for symbol, chunks in data.items():
+        _compare(path, symbol, _require(elf, symbol), chunks)
+
+
+def _open_checked(path: Path, target: str | None) -> ElfFile:
+    machine = _MACHINES.get(target.split("-")[0]) if target else None
+    try:
+        return ElfFile(str(path), machine)
+    except LibraryLoadError as error:
+        what = str(error).removeprefix(f"{path}: ")
+        raise ToolchainError(f"the linker exited with 0, but its output is wrong: {what}") from error
+
+
+def _require(elf: ElfFile, symbol: str) -> tuple[int, int]:
+    try:
+        found = elf.symbol(symbol)
+    except LibraryLoadError as error:
+        raise ToolchainError(f"symbol {symbol} is wrong in the result: {error}") from error
+    if found is None:
+        raise ToolchainError(
+            f"symbol {symbol} is missing in the result: an option (a version script, "
+            f"--gc-sections, LTO) dropped it, or the compiler returned another file"
+        )
+    return found
+
+
+def _compare(path: Path, symbol: str, found: tuple[int, int], chunks: Sequence[Chunk]) -> None:
+    offset, nbytes = found
+    expected = nbytes_of(chunks)
+    if nbytes != expected:
+        text = f"symbol {symbol} has {nbytes} bytes in the result, expected {expected}"
+        raise ToolchainError(text)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        for piece in pieces(chunks):
+            if mapped[offset : offset + len(piece)] != piece:
+                text = f"symbol {symbol} holds other bytes in the result: a stale object was linked"
+                raise ToolchainError(text)
+            offset += len(piece)

@@ -1,0 +1,232 @@
+"""The blob: a good one, one thing poked, exactly the named guard; and the trees of old writers."""
+
+from __future__ import annotations
+
+import struct
+import tracemalloc
+
+import pytest
+
+import runtime
+from runtime.blob import MAX_MODULES, dump, link_tree, parse, process_module_blob
+
+
+def u64(*values: int) -> bytes:
+    """Little-endian words."""
+    return struct.pack(f"<{len(values)}Q", *values)
+
+
+def text(value: str | bytes) -> bytes:
+    """A length-prefixed string."""
+    data = value.encode() if isinstance(value, str) else value
+    return u64(len(data)) + data
+
+
+def cuda(data: str = "") -> bytes:
+    """A cuda entry: key, fmt, no functions, data."""
+    return text("cuda") + text("ptx") + u64(0) + text(data)
+
+
+LIB = text("_lib")
+
+
+def tree(row_ptr: list[int], indices: list[int]) -> bytes:
+    """An _import_tree entry."""
+    return text("_import_tree") + u64(len(row_ptr), *row_ptr) + u64(len(indices), *indices)
+
+
+def blob(*entries: bytes) -> bytes:
+    """A blob without its header."""
+    return u64(len(entries)) + b"".join(entries)
+
+
+GOOD = blob(LIB, cuda("k"), tree([0, 1, 1], [1]))
+
+
+def test_good_blob_is_written_back() -> None:
+    """What all the pokes below start from is right."""
+    assert b"".join(dump(parse(GOOD))) == GOOD
+
+
+@pytest.mark.parametrize(
+    ("row", "data", "message"),
+    [
+        ("A3", b"", "at 0x0: a blob of 0 bytes, expected at least 8"),
+        ("A5", GOOD + b"\0", "at 0x80: 1 bytes behind the last of 3 entries, expected none"),
+        ("A5", blob(LIB) + tree([0, 0], []), "bytes behind the last of 1 entries"),
+        ("A6", blob(LIB, text("_import_tree") + u64(2**61)), "a count of 2305843009213693952"),
+        ("A7", blob(LIB, text("_import_tree") + u64(2, 0)), "a count of 2 elements, expected at"),
+        ("A8", blob(u64(0) + b"x"), "at 0x8: a key of 0 bytes, expected 1 to 255"),
+        ("A8", blob(text("x" * 256)), "at 0x8: a key of 256 bytes, expected 1 to 255"),
+        ("A8", blob(u64(2**32) + b"x"), "at 0x8: a key of 4294967296 bytes"),
+        ("A9", blob(text("a\0b")), r"at 0x8: key b'a\\x00b', expected letters"),
+        ("A9", blob(text("a\nb")), r"key b'a\\nb', expected letters"),
+        ("A9", blob(text(b"\xff")), r"key b'\\xff', expected letters"),
+        ("A9", blob(text("%n")), "key b'%n', expected letters"),
+        ("A9", blob(text("../x")), r"key b'\.\./x', expected letters"),
+        ("A11", blob(LIB, LIB, tree([0, 0, 0], [])), "at 0x14: a second '_lib', expected one"),
+        ("A12", blob(LIB + b"payload!", tree([0, 0], [])), "a key of"),
+        ("A13", blob(text("cuda") + u64(1)), "at 0x14: a length of 1 bytes, expected at most 0"),
+        ("A13", blob(text("cuda") + u64(2**64 - 1)), "a length of 18446744073709551615 bytes"),
+        ("B1", blob(LIB, tree([], [])), "at 0x14: 0 row pointers, expected 2"),
+        ("B1", blob(LIB, tree([0], [])), "at 0x14: 1 row pointers, expected 2"),
+        ("B1", blob(tree([0], [])), "an import tree over no modules"),
+        ("B2", blob(LIB, cuda(), tree([1, 1, 1], [1])), "row pointers from 1 to 1, expected from"),
+        ("B2", blob(LIB, cuda(), tree([0, 1, 0], [])), "row pointers that fall"),
+        ("B2", blob(LIB, cuda(), tree([0, 1, 2], [1])), "row pointers from 0 to 2, expected from 0 to 1"),
+        ("B3", blob(LIB, cuda(), tree([0, 1, 1], [2])), "child index 2 out of range, expected less"),
+        ("B3", blob(LIB, cuda(), tree([0, 1, 1], [2**31])), "child index 2147483648 out of range"),
+        ("B3", blob(LIB, cuda(), tree([0, 1, 1], [2**63])), "child index 9223372036854775808 out"),
+        ("B4", blob(LIB, cuda(), tree([0, 1, 2], [1, 1])), "module 1 lies on a cycle or below one"),
+        ("B4", blob(LIB, cuda(), tree([0, 1, 2], [1, 0])), "module 0 lies on a cycle or below one"),
+        ("B4", blob(LIB, tree([0, 1], [0])), "module 0 lies on a cycle or below one"),
+        ("B6", blob(LIB, cuda(), tree([0, 0, 0], [])), "module 1 cannot be reached from module 0"),
+        ("B10", blob(LIB, tree([0, 0, 0], [])), "3 row pointers, expected 2"),
+        ("B10", blob(LIB, cuda(), tree([0, 0], [])), "2 row pointers, expected 3"),
+        ("C", blob(LIB), "'_lib' without an '_import_tree', expected both"),
+        ("C", blob(LIB, tree([0, 0], []), tree([0, 0], [])), "a second '_import_tree'"),
+    ],
+)
+def test_poked_blob_reaches_its_guard(row, data, message) -> None:
+    """One thing wrong: BlobFormatError, with the offset and what was found."""
+    del row
+    with pytest.raises(runtime.BlobFormatError, match=message) as info:
+        parse(data)
+    assert info.value.offset is not None
+    assert isinstance(info.value, ValueError)
+
+
+def test_blob_cut_at_every_byte_is_refused() -> None:
+    """Row A18: no prefix of a blob is a blob."""
+    for size in range(len(GOOD)):
+        with pytest.raises(runtime.BlobFormatError):
+            parse(GOOD[:size])
+
+
+def test_a_lying_length_allocates_nothing() -> None:
+    """Row A14: a payload of 4 GiB in an 80 KB file costs no memory."""
+    data = blob(text("cuda") + u64(2**32)) + bytes(80_000)
+    tracemalloc.start()
+    with pytest.raises(runtime.BlobFormatError, match="a length of 4294967296 bytes"):
+        parse(data)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+
+
+def test_more_than_65536_modules_are_refused() -> None:
+    """Row B9: refused by the count, before any entry is read."""
+    data = u64(MAX_MODULES + 2) + bytes(20 * MAX_MODULES)
+    with pytest.raises(runtime.BlobFormatError, match="65538 entries, expected at most 65537"):
+        parse(data)
+
+
+def test_chain_of_20000_modules_is_linked() -> None:
+    """Row B7: no recursion over the depth of a tree."""
+    n = 20_000
+    entries = [text("metadata_module")] * n
+    data = blob(*entries, tree([*range(n), n - 1], list(range(1, n))))
+    module = link_tree(parse(data))
+    depth = 1
+    while module.imported_modules:
+        (module,) = module.imported_modules
+        depth += 1
+    assert depth == n
+
+
+def test_child_a_thousand_times_is_one_import() -> None:
+    """Row B5: gen 1 wrote duplicates; they are one import, and are written back as they were."""
+    data = blob(cuda("a"), cuda("b"), tree([0, 1000, 1000], [1] * 1000))
+    parsed = parse(data)
+    assert b"".join(dump(parsed)) == data
+    assert len(link_tree(parsed).imported_modules) == 1
+
+
+def test_child_may_stand_before_its_parent() -> None:
+    """Row B4: only a real cycle is one; gen 1 put children anywhere."""
+    data = blob(cuda("root"), cuda("leaf"), cuda("middle"), tree([0, 1, 1, 2], [2, 1]))
+    root = link_tree(parse(data))
+    (middle,) = root.imported_modules
+    assert [bytes(m.data) for m in middle.imported_modules] == [b"leaf"]
+
+
+def test_gen0_blob_hangs_all_modules_under_the_library() -> None:
+    """Without a tree, the library is the root and imports every module."""
+    library = runtime.Module()
+    assert link_tree(parse(blob(cuda("a"), cuda("b"))), library) is library
+    assert [bytes(m.data) for m in library.imported_modules] == [b"a", b"b"]
+
+
+def test_gen0_blob_without_a_library_is_refused() -> None:
+    """Bytes from memory have no library to be the root."""
+    with pytest.raises(runtime.BlobFormatError, match="only a library can be its root"):
+        runtime.deserialize_module_from_bytes(blob(cuda()))
+
+
+def test_bytes_with_a_library_placeholder_are_refused() -> None:
+    """A `_lib` entry stands for a library, which bytes from memory do not have."""
+    with pytest.raises(runtime.BlobFormatError, match="at 0x8: '_lib' stands for a library"):
+        runtime.deserialize_module_from_bytes(GOOD)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "a symbol of 0 bytes, expected at least 8"),
+        (bytes(7), "a symbol of 7 bytes, expected at least 8"),
+        (u64(len(GOOD) + 1) + GOOD, f"nbytes is {len(GOOD) + 1}, expected {len(GOOD)}"),
+        (u64(len(GOOD) - 1) + GOOD, f"nbytes is {len(GOOD) - 1}, expected {len(GOOD)}"),
+        (u64(2**62) + GOOD, f"nbytes is {2**62}, expected {len(GOOD)}"),
+        (u64(2**64 - 1) + GOOD, f"nbytes is {2**64 - 1}, expected {len(GOOD)}"),
+        (len(GOOD).to_bytes(8, "big") + GOOD, "nbytes is big-endian, expected little-endian"),
+    ],
+)
+def test_header_that_disagrees_with_the_symbol_is_refused(data, message) -> None:
+    """Rows A2 to A4 and A20."""
+    with pytest.raises(runtime.BlobFormatError, match=f"lib.so: __tvm_dev_mblob at 0x0: {message}"):
+        process_module_blob(memoryview(data), runtime.Module(), path="lib.so")
+
+
+def test_real_and_source_layouts_are_told_apart_by_where_they_end() -> None:
+    """metal, vulkan and webgpu stand for two layouts each; both may stand in one blob."""
+    infos = [runtime.FunctionInfo("k", ["handle"], ["threadIdx.x"])]
+    modules = [
+        runtime.DeviceModule("metal", "kernel", "metal", infos),
+        runtime.DeviceModule("metal", {"k": "kernel void k(){}"}, "metal", infos),
+        runtime.DeviceModule("vulkan", b"\1\2\3\4", "spirv", infos),
+        runtime.DeviceModule("vulkan", {"k": runtime.Shader(1, b"\3\2\x23\7")}, "spirv", infos),
+        runtime.DeviceModule("webgpu", "fn k(){}", "wgsl", infos),
+        runtime.DeviceModule("webgpu", {"k": "fn k(){}"}, "", infos),
+    ]
+    root = runtime.MetadataModule()
+    for module in modules:
+        root.import_module(module)
+    data = runtime.serialize_module_to_bytes(root)
+    back = runtime.deserialize_module_from_bytes(data)
+    assert [m.layout for m in back.imported_modules] == [m.layout for m in modules]
+    assert runtime.serialize_module_to_bytes(back) == data
+
+
+def test_payload_of_another_kind_is_refused() -> None:
+    """Row D14: the bytes of a const_loader under the key of a device."""
+    constants = runtime.serialize_module_to_bytes(runtime.ConstLoaderModule({}, {"f": []}))
+    with pytest.raises(runtime.BlobFormatError):
+        parse(constants.replace(text("const_loader"), text("hexagon")))
+
+
+def test_loader_that_raises_is_named_with_its_place() -> None:
+    """An exception of a user's loader becomes ours, with the cause kept."""
+
+    @runtime.register_loader("test.raises")
+    def load(reader):
+        raise KeyError("oops")
+
+    with pytest.raises(runtime.BlobFormatError, match="the loader of 'test.raises' raised KeyError") as info:
+        parse(blob(text("test.raises"), tree([0, 0], [])))
+    assert isinstance(info.value.__cause__, KeyError)
+    assert info.value.offset == 8
+
+
+def test_unknown_dialect_is_a_value_error() -> None:
+    """The known ones are named."""
+    with pytest.raises(ValueError, match="dialect 'x' is not known; known: tvm"):
+        parse(GOOD, "x")

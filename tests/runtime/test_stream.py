@@ -1,0 +1,144 @@
+"""Reader and Writer: mirrors of each other; every length is checked before it is used."""
+
+from __future__ import annotations
+
+import pytest
+
+import runtime
+from runtime import Reader, Writer
+from runtime.stream import FileRange, is_type_key
+
+
+def written(write) -> bytes:
+    """The bytes that a function writes."""
+    writer = Writer()
+    write(writer)
+    return b"".join(writer.finish())
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("u64", 2**64 - 1),
+        ("u32", 2**32 - 1),
+        ("i64", -(2**63)),
+        ("i32", -1),
+        ("dtype", (2, 32, 0x1234)),
+        ("string", "ядро 🚀 \0 end"),
+    ],
+)
+def test_primitive_is_read_as_it_was_written(kind, value) -> None:
+    """Each primitive comes back, and nothing is left."""
+    data = written(lambda w: getattr(w, f"write_{kind}")(value))
+    reader = Reader(data)
+    assert getattr(reader, f"read_{kind}")() == value
+    assert reader.remaining == 0
+
+
+@pytest.mark.parametrize("kind", ["u64", "u32", "i64", "i32", "dtype"])
+def test_primitive_cut_short_is_refused(kind) -> None:
+    """One byte less than a primitive needs is an error, not a short read."""
+    size = {"u64": 8, "i64": 8}.get(kind, 4)
+    reader = Reader(bytes(size - 1))
+    with pytest.raises(runtime.BlobFormatError, match=rf"expected at most {size - 1} left"):
+        getattr(reader, f"read_{kind}")()
+
+
+@pytest.mark.parametrize("length", [4, 2**31, 2**32, 2**61, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("read", ["read_bytes", "read_string", "read_u64_vector"])
+def test_length_beyond_the_end_is_refused_where_it_stands(read, length) -> None:
+    """A length that lies allocates nothing; the error has its offset."""
+    reader = Reader(bytes(8) + length.to_bytes(8, "little") + b"abc")
+    reader.read_u64()
+    with pytest.raises(runtime.BlobFormatError) as info:
+        getattr(reader, read)()
+    assert info.value.offset == 8
+    assert "at 0x8: " in str(info.value)
+
+
+def test_vector_count_is_bounded_by_the_least_element() -> None:
+    """A count that could not lie in what is left is refused before anything is read."""
+    reader = Reader((3).to_bytes(8, "little") + bytes(23))
+    with pytest.raises(runtime.BlobFormatError, match="a count of 3 elements, expected at most 2"):
+        reader.read_vector(reader.read_u64, 8)
+
+
+def test_vector_and_map_come_back_in_order() -> None:
+    """Order is the writer's; a reader keeps the first of duplicate keys."""
+    data = written(lambda w: w.write_map({"b": [1, 2], "a": []}, lambda v: w.write_vector(v, w.write_u64)))
+    reader = Reader(data)
+    assert list(reader.read_map(reader.read_u64_vector).items()) == [("b", (1, 2)), ("a", ())]
+    pair = written(lambda w: w.write_string("k"))
+    double = Reader((2).to_bytes(8, "little") + pair + b"\1" + bytes(7) + pair + b"\2" + bytes(7))
+    assert double.read_map(double.read_u64) == {"k": 1}
+
+
+def test_bytes_are_views_not_copies() -> None:
+    """A payload shares memory with what is read, read-only."""
+    data = bytearray((5).to_bytes(8, "little") + b"hello")
+    view = Reader(data).read_bytes()
+    data[8] = ord("J")
+    assert bytes(view) == b"Jello"
+    assert view.readonly
+
+
+def test_text_that_is_not_utf8_is_refused() -> None:
+    """Names must be UTF-8; the message shows the bytes."""
+    reader = Reader((2).to_bytes(8, "little") + b"\xff\xfe", path="lib.so", where="__tvm_dev_mblob")
+    message = r"lib\.so: __tvm_dev_mblob at 0x0: text b'\\xff\\xfe', expected UTF-8"
+    with pytest.raises(runtime.BlobFormatError, match=message):
+        reader.read_string()
+
+
+def test_large_buffers_become_chunks_of_their_own() -> None:
+    """What is large is handed on without a copy; small writes run together."""
+    data = bytearray(100_000)
+    writer = Writer()
+    writer.write_u64(1)
+    writer.write_string("x")
+    writer.write_bytes(data)
+    chunks = writer.finish()
+    data[0] = 7
+    assert [memoryview(c).nbytes for c in chunks] == [8 + 9 + 8, 100_000]
+    assert chunks[1][0] == 7
+    assert writer.offset == 100_025
+
+
+def test_file_range_is_a_chunk_that_is_read_late(tmp_path) -> None:
+    """A range of a file takes no memory until the library is written."""
+    path = tmp_path / "weights"
+    path.write_bytes(b"0123456789")
+    writer = Writer()
+    writer.write_u64(0)
+    writer.write_file(path, 2, 5)
+    assert writer.offset == 13
+    chunk = writer.finish()[1]
+    assert isinstance(chunk, FileRange)
+    assert chunk.read() == b"23456"
+    path.write_bytes(b"012")
+    with pytest.raises(runtime.ExportError, match="changed while it was read"):
+        chunk.read()
+
+
+@pytest.mark.parametrize("before", range(0, 130, 13))
+def test_align_counts_from_the_symbol(before) -> None:
+    """The blob's symbol begins with the 8 bytes of nbytes."""
+    writer = Writer()
+    writer.write_raw(bytes(before))
+    padding = writer.align(64)
+    assert (8 + writer.offset) % 64 == 0
+    assert padding == writer.offset - before < 64
+
+
+@pytest.mark.parametrize("key", [b"_lib", b"cuda", b"relax.VMExecutable", b"a-b", b"x" * 255])
+def test_type_key_is_accepted(key) -> None:
+    """The keys of TVM, and those of the same form."""
+    assert is_type_key(key)
+
+
+@pytest.mark.parametrize(
+    "key", [b"", b"a\0b", b"a\nb", b"\xff", b"%n", b"../x", b"..", "é".encode(), b"x" * 256]
+)
+def test_hostile_type_key_is_refused(key) -> None:
+    """Nothing that could spoil a message, a path or a format string."""
+    assert not is_type_key(key)
