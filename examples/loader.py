@@ -1,10 +1,8 @@
 """Load a packed library without dso-packer: ``python loader.py model.so [function int...]``.
 
-Behind the symbol __tvm_dev_mblob lie u64 nbytes and the blob: u64 count, then count entries, each
-a key and a payload. ``_lib`` has no payload, it stands for the library itself. ``_import_tree`` is
-two vectors: module 0 is the root, module i imports indices[row_ptr[i]:row_ptr[i + 1]]. Any other
-key is a type key; its payload has no length, its reader must know the fields. The JSON behind
-__packer_manifest helps with the rest: it tells where each entry begins, and how long it is.
+Symbol __tvm_dev_mblob: u64 nbytes, u64 count, then count entries of a key (u64 length, text) and a
+payload. Type keys do not tell how long theirs is: __packer_manifest does, JSON beside the blob. Key
+``_lib`` stands for the library itself; key ``_import_tree`` holds two vectors (u64 count, u64...).
 """
 
 import ctypes
@@ -15,44 +13,48 @@ import sys
 
 from elftools.elf.elffile import ELFFile
 
-Any = type("TVMFFIAny", (ctypes.Structure,), {"_fields_": [("type_index", ctypes.c_int64), ("value", ctypes.c_int64)]})
 
-
-def read_symbol(path, name):
-    """Return the bytes behind a symbol: pyelftools finds it, ctypes says where dlopen put it."""
-    with open(path, "rb") as file:
-        found = ELFFile(file).get_section_by_name(".dynsym").get_symbol_by_name(name)
+def symbol(path, name):
+    """Return the bytes behind a symbol: the file knows how many they are, dlopen where they are."""
+    with ELFFile.load_from_path(path) as elf:
+        found = elf.get_section_by_name(".dynsym").get_symbol_by_name(name)
     array = ctypes.c_ubyte * (found[0]["st_size"] if found else 0)
     return bytes(array.in_dll(ctypes.CDLL(os.path.abspath(path)), name)) if found else b""
 
 
-def process_module_blob(data, ends):
-    """Return (type_key, children) of each module; `ends` is {start: end} of the entries."""
-    stream = io.BytesIO(data)
+def process_module_blob(blob, ends):
+    """Return (type_key, children) of each module; `ends` has the end of each entry by its start."""
+    stream, keys = io.BytesIO(blob), []
 
     def u64():
         return int.from_bytes(stream.read(8), "little")
 
-    def string():
-        return stream.read(u64())
+    assert u64() == len(blob) - 8
+    for start in (stream.tell() - 8 for _ in range(u64())):  # offsets begin behind nbytes
+        keys.append(stream.read(u64()).decode())
+        if keys[-1] == "_import_tree":
+            row_ptr, indices = ([u64() for _ in range(u64())] for _ in range(2))
+        stream.seek(8 + ends[start])
+    keys.remove("_import_tree")  # it is no module; the others are, 0 the root
+    return [(key, indices[row_ptr[i] : row_ptr[i + 1]]) for i, key in enumerate(keys)]
 
-    def vector(read):
-        return [read() for _ in range(u64())]
 
-    def function_info():
-        return string(), string(), vector(dtype), vector(string)
+def load_tree(path):
+    """Return (type_key, children) of each module of a library; children are indices."""
+    entries = json.loads(symbol(path, "__packer_manifest") or "{}").get("entries", [])
+    ends = {entry["offset"]: entry["offset"] + entry["nbytes"] for entry in entries}
+    return process_module_blob(symbol(path, "__tvm_dev_mblob"), ends) if ends else [("_lib", [])]
 
-    assert u64() == len(data) - 8
-    keys, row_ptr, indices = [], [0, 0], []
-    for _ in range(u64()):
-        start, key = stream.tell() - 8, string().decode()
-        if key == "_import_tree":
-            row_ptr, indices = vector(u64), vector(u64)
-            continue
-        if key in ("cuda", "opencl"):
-            fmt, functions, code = string(), vector(function_info), string()
-        elif key != "_lib":
-            stream.seek(ends[start] + 8)
-        keys.append(key)
-    rows = [indices[a:b] for a, b in zip(row_ptr, row_ptr[1:])]
-    return list(zip(keys or ["_lib"], rows))
+
+def call(path, name, *ints):
+    """Call a safe-call function with ints: each TVMFFIAny is two words, type index 1 and value."""
+    args, result = (ctypes.c_int64 * (2 * len(ints)))(), (ctypes.c_int64 * 2)()
+    args[::2], args[1::2] = [1] * len(ints), ints
+    if ctypes.CDLL(os.path.abspath(path))[f"__tvm_ffi_{name}"](None, args, len(ints), result):
+        raise RuntimeError(f"{name} raised an error")
+    return result[1]
+
+
+if __name__ == "__main__":
+    path, *function = sys.argv[1:]
+    print(call(path, function[0], *map(int, function[1:])) if function else load_tree(path))

@@ -15,13 +15,14 @@ from runtime.manifest import dump_manifest
 from runtime.module import Module, preorder
 from runtime.serializer import check_serializable, serialize
 
+from .compiler import Compilation, compile_sources
 from .embed import Embed, find_embedder
 from .embed.chunks import with_header
 from .modules.host import CodeFile, HostModule, as_host_module
 from .output import replacing
-from .toolchain import Compilation, compile_sources, create_shared
+from .toolchain import create_shared
 from .verify import verify_library
-from .wrapper import Declaration, check_entry, glue_source
+from .wrapper import Declaration, glue_source
 
 if TYPE_CHECKING:
     from runtime.stream import Chunk
@@ -159,7 +160,12 @@ def collect(module: Module, entry: str | None) -> list[HostModule]:
             if other is not host:
                 text = f"{declaration.name}: declared by {other!r} and by {host!r}, expected once"
                 raise ExportError(text, module=host.type_key)
-    check_entry(entry, [d for host in hosts for d in host.functions])
+    if entry is not None and entry not in owners:
+        text = f"entry {entry!r} is not declared; declared: {', '.join(sorted(owners)) or 'nothing'}"
+        raise ExportError(text)
+    if "main" in owners and entry != "main":
+        text = "main: stands for the entry function; export with entry='main', or rename it"
+        raise ExportError(text, module=owners["main"].type_key)
     return hosts
 
 

@@ -47,12 +47,13 @@ class Workspace:
         Raises
         ------
         ExportError
-            The file cannot be flushed or renamed; the target is as it was.
+            The file cannot be flushed or renamed: the target is as it was. Or it was renamed,
+            but the disk broke under the folder's own flush: the target is the new file, as yet.
         """
         with _reporting(self._path):
-            _flush(self.output, _mode_of_new_program(self.output.parent))
+            _flush_file(self.output, _mode_of_new_program(self.output.parent))
             os.replace(self.output, self.target)  # from here on the target is the new file
-            _flush(self.target.parent)
+            _flush_folder(self.target.parent)
 
 
 @contextlib.contextmanager
@@ -199,14 +200,26 @@ def _mode_of_new_program(directory: Path) -> int:
         os.close(probe)
 
 
-def _flush(path: Path, mode: int | None = None) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+def _flush_file(path: Path, mode: int) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
-        if mode is not None:
-            os.fchmod(descriptor, mode)
+        os.fchmod(descriptor, mode)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _flush_folder(path: Path) -> None:
+    """Flush a new name to disk, unless this may not be asked of the folder or file system."""
+    with contextlib.suppress(PermissionError):  # mode 0300: to be written, not to be read
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # fsync(2): not supported here
+                raise
+        finally:
+            os.close(descriptor)
 
 
 def _kept_directory(workspace_dir: str | os.PathLike[str]) -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from runtime.error import ExportError
@@ -44,12 +44,11 @@ _CODES = {
 }
 _TYPEDEFS = [word for (word, *more) in _CODES if not more and re.search(r"_t$|^bool|^DL", word)]
 _C_WORDS = {word for words in _CODES for word in words} | {"const", "volatile", "restrict"}
+_PREAMBLE = "".join(f"typedef int {name};" for name in _TYPEDEFS)
 
-# In user code no header may be needed, so stdint's names are written as the compiler's macros.
-_BUILTIN_TYPES = {
-    **{name: f"__{name[:-2].upper()}_TYPE__" for name in _TYPEDEFS if name.endswith("_t")},
-    "_Bool": "bool",
-}
+# A redeclaration stands behind any source, so it needs no header: the compiler's own type macros.
+_BUILTIN_TYPES = {name: f"__{name[:-2].upper()}_TYPE__" for name in _TYPEDEFS if name[-2:] == "_t"}
+_BOOL = {"c": "_Bool", "cc": "bool"}
 
 _SIGNED = ("i8", "i16", "i32", "i64")
 _UNSIGNED = ("u8", "u16", "u32", "u64")
@@ -84,9 +83,11 @@ _IR_TYPES = {
 _NAME = re.compile(r"(?!\.L)(?:[A-Za-z_]|\.(?=.))[A-Za-z0-9_.$]*", re.ASCII)
 _OWN_NAMES = ("_library_bin", "_library_ctx")
 _OWN_PREFIXES = ("_metadata_", "_doc_", "__tvm_", "__TVM", "TVMFFI", "__packer_")
-_LIBC_NAMES = frozenset(
-    "calloc free memchr memcmp memcpy memmove memset strlen vsnprintf".split()
-)  # what glue.h, and the compiler on its own, calls
+# What glue.h calls, and the compiler by itself: another definition would take its place.
+_LIBC_NAMES = (
+    *("calloc", "free", "memchr", "memcmp", "memcpy", "memmove", "memset"),
+    *("strlen", "vsnprintf"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +105,8 @@ class FunctionDeclaration:
     """
 
     declaration: str
-    _: object = None
-    doc: str = ""
-    gil: str = "release"
+    doc: str = field(default="", kw_only=True)
+    gil: str = field(default="release", kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +190,10 @@ def parse_functions(
             f" found {functions!r}",
             module=module,
         )
-    declarations = tuple(_Reader(module, name, entry).packed() for name in functions)
-    _check_distinct(declarations, module)
-    return declarations
+    for name in functions:
+        if functions.count(name) > 1:
+            raise ExportError(f"{module}: function {name!r}: named twice", module=module)
+    return tuple(_Reader(module, name, entry).packed() for name in functions)
 
 
 def ir_type(declaration: Declaration) -> IRType:
@@ -250,22 +251,330 @@ def glue_source(declarations: Sequence[Declaration], entry: str | None = None) -
     Parameters
     ----------
     declarations : sequence of Declaration
-        All declared functions, of all modules that merge into the library.
+        All declared functions, of all modules that merge into the library; each name once.
     entry : str or None
-        The function that a call of the library itself runs.
-
-    Raises
-    ------
-    ExportError
-        A function is declared twice, or the entry is not declared.
+        The one of them that a call of the library itself runs.
     """
-    _check_distinct(declarations, None)
-    lines = list(_HEADER)
+    lines = [_HEADER]
     for index, declaration in enumerate(declarations):
         lines += ["", f"/* {declaration.name} */"]
-        lines += _data_lines(f"dso_fact_{index}", f"__packer_fn_{declaration.name}", declaration)
+        lines += _fact_lines(index, declaration)
         if declaration.abi == "safe_call":
             lines += _wrapper_lines(index, declaration)
-    if entry is not None:
-        lines += ["", *_entry_lines(declarations, entry)]
-    return "\n".join([*lines, *_FOOTER]) + "\n"
+        if declaration.name == entry:
+            lines += _entry_lines(index, declaration)
+    return "\n".join([*lines, _FOOTER])
+
+
+class _Reader:
+    """One function, on its way from the user's words to a Declaration."""
+
+    def __init__(self, module: str, name: str, entry: str | None) -> None:
+        self.module = module
+        self.name = name
+        self.where = f"function {name!r}"
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            self.refuse("not a symbol name, expected letters, digits, '_', '.' and '$'")
+        if name in _OWN_NAMES or name.startswith(_OWN_PREFIXES):
+            self.refuse("the name is reserved, since it makes a symbol that loaders look for")
+        if name in _LIBC_NAMES:
+            self.refuse("the name is reserved, since every wrapper calls the C library's")
+        if name == "main" and entry != "main":
+            self.refuse("the name is reserved for the entry function; rename it or make it entry")
+
+    def refuse(self, what: str) -> NoReturn:
+        raise ExportError(f"{self.module}: {self.where}: {what}", module=self.module)
+
+    def packed(self) -> Declaration:
+        return Declaration(self.name, abi="packed_c")
+
+    def declaration(self, given: str | FunctionDeclaration) -> Declaration:
+        whole = FunctionDeclaration(given) if isinstance(given, str) else given
+        if not isinstance(whole, FunctionDeclaration) or not isinstance(whole.declaration, str):
+            self.refuse(f"expected a C function type like 'int64_t(int64_t n)', found {given!r}")
+        self.check_wording(whole)
+        text = " ".join(whole.declaration.split())
+        node = self.parsed(text)
+        result_text, result = self.result(node.type)
+        return Declaration(
+            self.name, text, tuple(self.parameters(node)), result, result_text, whole.doc, whole.gil
+        )
+
+    def check_wording(self, given: FunctionDeclaration) -> None:
+        """What becomes text in the library must survive there."""
+        if not given.declaration.isascii():
+            self.refuse(f"expected a declaration in ASCII, found {given.declaration!r}")
+        if given.gil not in ("release", "keep"):
+            self.refuse(f"gil, expected 'release' or 'keep', found {given.gil!r}")
+        if not isinstance(given.doc, str) or not re.fullmatch(r"[^\0\ud800-\udfff]*", given.doc):
+            self.refuse(f"doc, expected text without NUL and surrogates, found {given.doc!r}")
+
+    def parsed(self, text: str) -> c_ast.FuncDecl:
+        from pycparser import c_ast, c_parser
+
+        head, _, rest = text.partition("(")
+        if re.search(rf"\b{re.escape(self.name)}$", head.rstrip()):
+            self.refuse(f"expected a C function type without the name, found {text!r}")
+        # The name goes behind the head, on a line of its own, so that columns stay the user's.
+        source = f'{_PREAMBLE}\n# 1 ""\n{head} f\n{" " * len(head)}{text[len(head) :]};'
+        try:
+            node, *more = c_parser.CParser().parse(source).ext[len(_TYPEDEFS) :]
+        except c_parser.ParseError as error:
+            self.check_type_names(head, rest)
+            place = re.sub(r"^.*?:\d+:(\d+): ", r"at column \1, ", str(error)).lstrip(": ")
+            self.refuse(f"not a C function type, {place}, found {text!r}")
+        except RecursionError:
+            self.refuse("not a C function type, nested too deep")
+        plain = isinstance(node, c_ast.Decl) and not node.storage and not node.funcspec
+        if more or not plain or not isinstance(node.type, c_ast.FuncDecl):
+            self.refuse(f"expected one plain C function type, found {text!r}")
+        return node.type
+
+    def check_type_names(self, head: str, rest: str) -> None:
+        """A syntax error is most often a type that C does not know by itself; say so."""
+        places = [("result", head + " f")]
+        places += [(f"parameter {i}", text) for i, text in enumerate(rest.split(","), 1)]
+        for place, text in places:
+            for word in re.findall(r"(?<!struct )\b([A-Za-z_]\w*)(?=\s*\*|\s+[A-Za-z_])", text):
+                if word not in _C_WORDS | {"struct", "union", "enum"}:
+                    self.refuse(f"{place}: unknown type {word!r}, found {text.strip(' );')!r}")
+
+    def parameters(self, node: c_ast.FuncDecl) -> Iterator[Parameter]:
+        given = list(node.args.params) if node.args else []
+        if len(given) == 1 and _is_void(given[0]):
+            return
+        for index, parameter in enumerate(given):
+            name = getattr(parameter, "name", None) or f"arg{index}"
+            self.where = f"function {self.name!r}: parameter {index + 1} {name!r}"
+            yield Parameter(name, *self.parameter_type(parameter))
+
+    def parameter_type(self, node: c_ast.Node) -> tuple[str, str]:
+        from pycparser import c_ast
+
+        if isinstance(node, c_ast.EllipsisParam):
+            self.refuse("a variable number of arguments, expected a fixed one")
+        if isinstance(node, c_ast.ID):
+            self.refuse(f"unknown type {node.name!r}")
+        if isinstance(node.type, (c_ast.PtrDecl, c_ast.ArrayDecl)):
+            return self.pointer(node.type.type)
+        text, code = self.scalar(node.type)
+        if code == "void":
+            self.refuse("a parameter of type void, expected a value or void *")
+        return text, code
+
+    def result(self, node: c_ast.Node) -> tuple[str, str]:
+        from pycparser import c_ast
+
+        self.where = f"function {self.name!r}: result"
+        if not isinstance(node, c_ast.PtrDecl):
+            return self.scalar(node)
+        text, code = self.pointer(node.type)
+        if code != "str":
+            self.refuse(f"expected void, bool, a number or const char *, found {text!r}")
+        return text, code
+
+    def scalar(self, node: c_ast.Node) -> tuple[str, str]:
+        text, code = self.named(node)
+        if code == "char":
+            self.refuse("plain char is signed or not by machine, expected int8_t or uint8_t")
+        if code == "tensor":
+            self.refuse("a struct by value, expected DLTensor *")
+        return text, code
+
+    def pointer(self, node: c_ast.Node) -> tuple[str, str]:
+        text, code = self.named(node)
+        if "const" in node.quals:
+            text, code = f"const {text} *", {"char": "str", "tensor": code}.get(code, "&" + code)
+        else:
+            text, code = f"{text} *", code if code == "tensor" else "*" + code
+        if code == "*char":
+            self.refuse("char * is neither text nor numbers, expected const char * or int8_t *")
+        return text, code
+
+    def named(self, node: c_ast.Node) -> tuple[str, str]:
+        """The words and the code of a type that is no pointer, array or function."""
+        from pycparser import c_ast
+
+        for kind, what in _COMPOUND.items():
+            if isinstance(node, getattr(c_ast, kind)):
+                self.refuse(f"{what}, expected a scalar or a pointer to scalars")
+        if not isinstance(node.type, c_ast.IdentifierType):
+            kind = type(node.type).__name__.lower()
+            self.refuse(f"{kind} {node.type.name}, expected a scalar, its pointer or DLTensor *")
+        text = " ".join(node.type.names)
+        code = _CODES.get(tuple(sorted(node.type.names)))
+        if code is None or not {"const", "restrict"}.issuperset(node.quals):
+            quals = " ".join([*node.quals, text])
+            self.refuse(f"type {quals!r} is not supported; see the table of types")
+        return text, code
+
+
+# Where `named` expects a plain type. A parameter that is a function means a pointer to one.
+_COMPOUND = {
+    "FuncDecl": "a function pointer",
+    "PtrDecl": "a pointer to a pointer",
+    "ArrayDecl": "an array of arrays or pointers",
+}
+
+
+def _is_void(node: c_ast.Node) -> bool:
+    """Whether this is the lone nameless ``void`` of an empty parameter list."""
+    names = getattr(getattr(getattr(node, "type", None), "type", None), "names", None)
+    return names == ["void"] and node.name is None
+
+
+def _redeclaration(declaration: Declaration, language: str) -> str:
+    if "." in declaration.name:
+        raise ExportError(f"function {declaration.name!r}: the name has a '.', expected one of C")
+    types = [_portable(p.type_text, language) for p in declaration.parameters]
+    head = _joined(_portable(declaration.result_text, language), declaration.name)
+    return f"extern {head}({', '.join(types) or 'void'});"
+
+
+def _portable(type_text: str, language: str) -> str:
+    words = {**_BUILTIN_TYPES, "bool": _BOOL[language], "_Bool": _BOOL[language]}
+    return " ".join(words.get(word, word) for word in type_text.split())
+
+
+def _joined(type_text: str, name: str) -> str:
+    return f"{type_text}{name}" if type_text.endswith("*") else f"{type_text} {name}"
+
+
+# ---- glue.c: data and calls of glue.h ------------------------------------------------------------
+
+_HEADER = """\
+/* Written by dso-packer: the safe-call wrappers of one library. */
+#include "dso_packer.h"
+#include "glue.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+DSO_EXPORT void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind, const char *message) = 0;"""
+_FOOTER = """
+#ifdef __cplusplus
+}
+#endif
+"""
+_SAFE_CALL = "(void *handle, const dso_any *args, int32_t num_args, dso_any *result)"
+
+
+def _wrapper_lines(index: int, declaration: Declaration) -> Iterator[str]:
+    """The data of one function, its target under a private name, and the wrapper itself."""
+    yield from _function_lines(index, declaration)
+    types = ", ".join(_glue_type(p.code) for p in declaration.parameters) or "void"
+    yield f"DSO_OWN({_c_string(declaration.name)});"
+    yield (
+        f"extern {_joined(_GLUE_TYPES[declaration.result], f'dso_target_{index}')}({types})"
+        f" DSO_SYMBOL({_c_string(declaration.name)});"
+    )
+    yield from _exported_lines(
+        f"dso_wrapper_{index}",
+        f"__tvm_ffi_{declaration.name}",
+        _body_lines(index, declaration),
+    )
+
+
+def _function_lines(index: int, declaration: Declaration) -> Iterator[str]:
+    count = len(declaration.parameters)
+    if count:
+        yield f"static const dso_parameter dso_parameters_{index}[] = {{"
+        for parameter in declaration.parameters:
+            yield f"  {{{_c_string(parameter.name)}, {_c_string(parameter.type_text)}}},"
+        yield "};"
+    yield f"static const dso_function dso_function_{index} = {{"
+    yield f"  {_c_string(declaration.name)}, {_c_string(declaration.prototype)},"
+    yield f"  {f'dso_parameters_{index}' if count else 'NULL'}, {count}"
+    yield "};"
+
+
+def _exported_lines(name: str, symbol: str, body: Iterator[str]) -> Iterator[str]:
+    """A safe-call function under a symbol that need not be a C name."""
+    yield f"DSO_EXPORT int {name}{_SAFE_CALL}"
+    yield f"  DSO_SYMBOL({_c_string(symbol)});"
+    yield f"int {name}{_SAFE_CALL} {{"
+    yield from (f"  {line}" for line in body)
+    yield "}"
+
+
+def _body_lines(index: int, declaration: Declaration) -> Iterator[str]:
+    parameters = list(enumerate(declaration.parameters))
+    yield f"const dso_function *function = &dso_function_{index};"
+    for i, parameter in parameters:
+        yield f"{_joined(_taken(parameter.code)[0], f'a{i}')} = 0;"
+    yield "(void)handle, (void)args, (void)result;"
+    yield f"if (num_args != {len(parameters)}) return dso_refuse_count(function, num_args);"
+    for i, parameter in parameters:
+        _, take, options = _taken(parameter.code)
+        given = ", ".join(["function", "args", str(i), *options, f"&a{i}"])
+        yield f"if (dso_take_{take}({given})) return -1;"
+    values = ", ".join(f"({_glue_type(p.code)})a{i}" for i, p in parameters)
+    call = f"dso_target_{index}({values})"
+    if declaration.result == "void":
+        yield f"{call};"
+        yield "return 0;"
+    else:
+        yield f"return dso_give_{_given(declaration.result)}(result, {call});"
+
+
+def _taken(code: str) -> tuple[str, str, list[str]]:
+    """For a parameter: the type of its local variable, the dso_take_ function, its options."""
+    if code in _SIGNED:
+        return "int64_t", "signed", [f"INT{code[1:]}_MIN", f"INT{code[1:]}_MAX"]
+    if code in _UNSIGNED:
+        return "uint64_t", "unsigned", [f"UINT{code[1:]}_MAX"]
+    if code[0] in "*&":
+        return "void *", "pointer", [_DTYPES[code[1:]]]
+    return {
+        "bool": ("uint64_t", "unsigned", ["1"]),
+        "f32": ("double", "float", []),
+        "f64": ("double", "float", []),
+        "str": ("const char *", "string", []),
+        "tensor": ("DLTensor *", "tensor", []),
+    }[code]
+
+
+def _given(code: str) -> str:
+    """For a result: the dso_give_ function."""
+    names = {"bool": "bool", "f32": "float", "f64": "float", "str": "string"}
+    return names.get(code) or ("signed" if code in _SIGNED else "unsigned")
+
+
+def _glue_type(code: str) -> str:
+    if code[0] in "*&":
+        return f"{'const ' if code[0] == '&' else ''}{_GLUE_TYPES[code[1:]]} *"
+    return _GLUE_TYPES[code]
+
+
+def _entry_lines(index: int, declaration: Declaration) -> Iterator[str]:
+    yield from _text_lines("dso_entry_name", "__tvm_main__", declaration.name)
+    if declaration.abi == "safe_call" and declaration.name != "main":
+        call = f"return dso_wrapper_{index}(handle, args, num_args, result);"
+        yield from _exported_lines("dso_entry", "__tvm_ffi_main", iter([call]))
+
+
+def _fact_lines(index: int, declaration: Declaration) -> Iterator[str]:
+    symbol = f"__packer_fn_{declaration.name}"
+    yield from _text_lines(f"dso_fact_{index}", symbol, facts(declaration))
+
+
+def _text_lines(name: str, symbol: str, text: str) -> Iterator[str]:
+    """A constant char array; its size as a symbol includes the NUL."""
+    yield f"DSO_EXPORT extern const char {name}[] DSO_SYMBOL({_c_string(symbol)});"
+    yield f"const char {name}[] ="
+    yield from (f"  {_c_string(line)}" for line in text.splitlines(keepends=True))
+    yield "  ;"
+
+
+def _c_string(text: str) -> str:
+    """A C string literal: three octal digits end an escape, and "?" may begin a trigraph."""
+    escapes = {ord("\n"): "\\n", ord('"'): '\\"', ord("\\"): "\\\\", ord("?"): "\\?"}
+    return (
+        '"'
+        + "".join(
+            escapes.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}")
+            for byte in text.encode()
+        )
+        + '"'
+    )

@@ -2,14 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from .compile import compile_c
 
 CompileLibrary = Callable[..., Path]
+DATA = Path(__file__).parent / "data" / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let golden files and malformed ones come from other folders of the same form."""
+    parser.addoption("--golden-dir", type=Path, default=DATA, help="golden files")
+    parser.addoption("--malformed-dir", type=Path, help="malformed blobs, with an index.json")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One test per file: a test says by a parameter's name which files it takes."""
+    folder: Path = metafunc.config.getoption("golden_dir")
+    sources = {
+        "accepted_blob": lambda: _goldens(folder, _is_accepted_blob),
+        "refused_blob": lambda: _goldens(folder, lambda g, p: g["expect"] == "refuse"),
+        "params_file": lambda: _goldens(folder, lambda g, p: "modules" not in g),
+        "golden_tree": lambda: _goldens(folder, lambda g, p: "modules" in g),
+        "cc_text": lambda: [pytest.param(p, id=p.name) for p in sorted(folder.glob("*.cc.txt"))],
+        "random_tree": lambda: _random_trees(folder),
+        "malformed_case": lambda: _malformed(
+            metafunc.config.getoption("malformed_dir") or folder / "malformed"
+        ),
+    }
+    for name in sources.keys() & set(metafunc.fixturenames):
+        metafunc.parametrize(name, list(sources[name]()))
+
+
+def _goldens(folder: Path, wanted: Callable[[dict[str, Any], Path], bool]) -> Iterator[Any]:
+    for path in sorted(folder.glob("*.json")):
+        golden = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(golden, dict) and wanted(golden, path):
+            yield pytest.param((golden, path), id=path.stem)
+
+
+def _is_accepted_blob(golden: dict[str, Any], path: Path) -> bool:
+    return (
+        golden["expect"] == "accept" and "modules" in golden and path.with_suffix(".bin").exists()
+    )
+
+
+def _random_trees(folder: Path) -> Iterator[Any]:
+    path = folder / "random_trees.json"
+    for graph in json.loads(path.read_text()) if path.exists() else []:
+        yield pytest.param(graph, id=graph["id"])
+
+
+def _malformed(folder: Path) -> Iterator[Any]:
+    for name, case in json.loads((folder / "index.json").read_text()).items():
+        yield pytest.param((case, (folder / f"{name}.bin").read_bytes()), id=name)
+
+
+@pytest.fixture
+def golden_dir(request: pytest.FixtureRequest) -> Path:
+    """The folder of the golden files."""
+    folder: Path = request.config.getoption("golden_dir")
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +83,27 @@ def compile_library(tmp_path_factory: pytest.TempPathFactory) -> CompileLibrary:
         return made[key]
 
     return compile_library
+
+
+@pytest.fixture(scope="session")
+def empty_object(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An object file that defines nothing."""
+    return compile_c("static int nothing;", tmp_path_factory.mktemp("empty") / "empty.o", "-c")
+
+
+@pytest.fixture
+def pack_blob(tmp_path: Path) -> Callable[..., Path]:
+    """``pack_blob(data, nbytes=None)``: a library with these bytes behind ``__tvm_dev_mblob``."""
+
+    def pack(data: bytes, nbytes: int | None = None) -> Path:
+        header = (len(data) if nbytes is None else nbytes).to_bytes(8, "little")
+        (tmp_path / "blob.bin").write_bytes(header + data)
+        source = (
+            '__asm__(".section .rodata\\n.globl __tvm_dev_mblob\\n"\n'
+            '".type __tvm_dev_mblob, %object\\n.balign 64\\n__tvm_dev_mblob:\\n"\n'
+            f'".incbin \\"{tmp_path}/blob.bin\\"\\n'
+            '.size __tvm_dev_mblob, .-__tvm_dev_mblob\\n.text\\n");\n'
+        )
+        return compile_c(source, tmp_path / "packed.so")
+
+    return pack

@@ -35,9 +35,7 @@ def functions_of(fields: list[dict[str, Any]]) -> dict[str, runtime.FunctionInfo
 def params_of(fields: list[dict[str, Any]]) -> dict[str, runtime.Tensor]:
     """The parameters of a JSON list."""
     return {
-        p["name"]: runtime.Tensor(
-            bytes.fromhex(p["data_hex"]), tuple(p["shape"]), tuple(p["dtype"]), incomplete=True
-        )
+        p["name"]: runtime.Tensor(data_of(p["data"]), tuple(p["shape"]), tuple(p["dtype"]))
         for p in fields
     }
 
@@ -69,7 +67,9 @@ def make_module(m: dict[str, Any]) -> runtime.Module:
     if kind == "metadata_module":
         return runtime.MetadataModule()
     if kind == "c" and m["binary_serializable"]:
-        return runtime.CarriedSourceModule(m["code"], m["fmt"], m["func_names"], m["const_vars"])
+        return runtime.CarriedSourceModule(
+            m["code"], m["fmt"], m["func_names"], m.get("const_vars", ())
+        )
     if kind == "c":
         return packer.CSourceModule(m["code"], fmt=m["fmt"])
     return RawModule(m.get("type_key", kind), m["property_mask"])

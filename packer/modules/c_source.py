@@ -86,7 +86,7 @@ class CSourceModule(HostModule):
             raise ValueError(f"fmt {self.fmt!r} is not known; known: {', '.join(FORMATS)}")
         self.code = _read(self.path) if self.path else os.fsencode(source_or_path)
         self.options = tuple(options)
-        self.functions = parse_functions(functions, module=repr(self))
+        self.functions = parse_functions(functions, module=repr(self), entry="main")
 
     @classmethod
     def from_carried(cls, module: CarriedSourceModule) -> CSourceModule:
@@ -115,7 +115,6 @@ class CSourceModule(HostModule):
         parts = [
             *([b"#line 1 ", _c_string(os.fsencode(self.path.name)), b"\n"] if self.path else []),
             self.code,
-            f'\n#line 1 "declarations of {path.name}"\n'.encode(),
             redeclarations(self.functions, language).encode(),
         ]
         path.write_bytes(b"".join(parts))

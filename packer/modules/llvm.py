@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from runtime.abi import DSO_EXPORTABLE, RUNNABLE
 from runtime.error import ExportError, ToolchainError
 
-from ..wrapper import ir_signatures, parse_functions
+from ..wrapper import ir_type, parse_functions
 from .host import CodeFile, RunnableModule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..wrapper import FunctionDeclaration
+    from ..wrapper import Declaration, FunctionDeclaration
 
 _FORMATS = ("ll", "bc", "s", "o")
 _OPT_LEVEL = 2
@@ -66,21 +66,30 @@ class LLVMModule(RunnableModule):
         self._module = _parse(ir)
         self.target = target or self._module.triple or default_triple()
         self._module.triple = self.target
-        self.functions = parse_functions(functions, module=repr(self))
+        self.functions = parse_functions(functions, module=repr(self), entry="main")
         for declaration in self.functions:
             if declaration.abi == "safe_call":
-                self._check_type(declaration.name, ir_signatures(declaration))
+                self._check_type(declaration)
 
-    def _check_type(self, name: str, accepted: tuple[str, ...]) -> None:
+    def _check_type(self, declaration: Declaration) -> None:
+        name, expected = declaration.name, ir_type(declaration)
         try:
             function = self._module.get_function(name)
         except NameError:
             text = f"{name}: declared, but the IR defines no such function"
             raise ExportError(text, module=self.type_key) from None
-        found = str(function.global_value_type)
-        if function.is_declaration or found not in accepted:
-            what = "only declares it" if function.is_declaration else f"has type {found}"
-            text = f"{name}: the IR {what}, expected a definition of type {accepted[0]}"
+        if function.is_declaration:
+            text = f"{name}: the IR only declares it, expected a definition"
+            raise ExportError(text, module=self.type_key)
+        result, *parameters = _words(str(function.global_value_type))
+        places = (expected.result, *expected.parameters)
+        found = (result, *parameters)
+        if len(found) != len(places) or any(f not in p for f, p in zip(found, places, strict=True)):
+            meant = f"{places[0][0]} ({', '.join(p[0] for p in places[1:])})"
+            text = (
+                f"{name}: the IR function has type {function.global_value_type}, expected {meant} "
+                f"for the declaration {declaration.text!r}"
+            )
             raise ExportError(text, module=self.type_key)
 
     def get_source(self, fmt: str = "") -> str:
@@ -124,6 +133,12 @@ class LLVMModule(RunnableModule):
 
     def __repr__(self) -> str:
         return f"<LLVMModule {getattr(self, 'target', '')!r}>"
+
+
+def _words(function_type: str) -> list[str]:
+    """Take ``i64 (ptr, i64)`` apart, result first."""
+    result, _, parameters = function_type.partition(" (")
+    return [result, *(word for word in parameters.rstrip(")").split(", ") if word)]
 
 
 def default_triple() -> str:

@@ -48,7 +48,7 @@ class StaticLibraryModule(HostModule):
         self.path = Path(path_to_o_or_a).absolute()
         self._data: memoryview | None = None
         self.suffix = _suffix_of(_head(self.path), str(self.path))
-        self.functions = parse_functions(functions, module=repr(self))
+        self.functions = parse_functions(functions, module=repr(self), entry="main")
 
     @classmethod
     def from_carried(cls, module: CarriedStaticLibraryModule) -> StaticLibraryModule:

@@ -1,6 +1,7 @@
+#include "convert.h"
+
 #include <string.h>
 
-#include "convert.h"
 #include "dtype.h"
 #include "exception.h"
 #include "tensor.h"
@@ -82,9 +83,10 @@ static int convert_bytes(struct frame *frame, Py_ssize_t index, PyObject *object
 
 static int convert_tensor(struct frame *frame, Py_ssize_t index, PyObject *object) {
   DLTensor *tensor = tensor_use(object);
+  if (tensor == NULL && !PyErr_ExceptionMatches(PyExc_ValueError)) return -1;
   if (tensor == NULL)
     return raise_argument_error(frame->target, index, PyExc_ValueError,
-                                "expected a tensor that can be used");
+                                "expected a complete tensor, found an incomplete one");
   if (tensor_is_readonly(object) && argument_is_written(frame, index))
     return raise_argument_error(frame->target, index, PyExc_ValueError,
                                 "expected a writable tensor, found a read-only one");

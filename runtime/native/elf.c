@@ -84,5 +84,7 @@ const uint8_t *elf_at_file(const void *file, const struct elf_image *image, uint
 
 const uint8_t *elf_bytes(const struct elf_reader *reader, uint64_t vaddr, uint64_t nbytes) {
   const struct elf_segment *load = elf_segment_of(reader->image, vaddr, nbytes);
-  return load == NULL || !(load->flags & PF_R) ? NULL : reader->file + load->offset + (vaddr - load->vaddr);
+  return load == NULL || !(load->flags & PF_R)
+             ? NULL
+             : reader->file + load->offset + (vaddr - load->vaddr);
 }

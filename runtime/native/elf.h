@@ -63,6 +63,11 @@ const uint8_t *elf_at_file(const void *file, const struct elf_image *image, uint
 int elf_lookup(const struct elf_image *image, elf_at at, const void *context, const char *name,
                struct elf_symbol *symbol);
 
+/* The dynamic symbol number `index` (below num_symbols): its name and what it is; section 0 says
+ * that this object does not define it. */
+const char *elf_symbol_at(const struct elf_image *image, elf_at at, const void *context,
+                          uint64_t index, struct elf_symbol *symbol);
+
 /* The segment that holds [vaddr, vaddr + nbytes) with file bytes behind it, or NULL. */
 const struct elf_segment *elf_segment_of(const struct elf_image *image, uint64_t vaddr, uint64_t nbytes);
 

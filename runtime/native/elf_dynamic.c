@@ -103,6 +103,16 @@ static struct elf_dynamic_entry entry_at(const struct elf_reader *reader, uint64
   return entry;
 }
 
+bool elf_needed(const struct elf_reader *reader, uint64_t *index, uint64_t *name) {
+  for (;;) {
+    struct elf_dynamic_entry entry = entry_at(reader, *index);
+    if (entry.d_tag == DT_NULL) return false;
+    ++*index;
+    *name = entry.d_val;
+    if (entry.d_tag == DT_NEEDED) return true;
+  }
+}
+
 static int collect(struct elf_reader *reader, const struct elf_dynamic_entry *entry,
                    uint64_t index) {
   unsigned row = row_of(entry->d_tag);
@@ -185,20 +195,33 @@ static int check_flags(struct elf_reader *reader) {
 static const struct {
   uint64_t tag, wanted;
 } tag_pairs[] = {
-    {DT_RELA, DT_RELASZ},      {DT_RELASZ, DT_RELA},       {DT_RELA, DT_RELAENT},
-    {DT_REL, DT_RELSZ},        {DT_RELSZ, DT_REL},         {DT_REL, DT_RELENT},
-    {DT_RELR, DT_RELRSZ},      {DT_RELRSZ, DT_RELR},       {DT_RELR, DT_RELRENT},
-    {DT_JMPREL, DT_PLTRELSZ},  {DT_PLTRELSZ, DT_JMPREL},   {DT_JMPREL, DT_PLTREL},
-    {DT_VERNEED, DT_VERSYM},   {DT_VERDEF, DT_VERSYM},     {DT_INIT_ARRAY, DT_INIT_ARRAYSZ},
-    {DT_INIT_ARRAYSZ, DT_INIT_ARRAY}, {DT_FINI_ARRAY, DT_FINI_ARRAYSZ},
-    {DT_FINI_ARRAYSZ, DT_FINI_ARRAY}, {DT_PREINIT_ARRAY, DT_PREINIT_ARRAYSZ},
+    {DT_RELA, DT_RELASZ},
+    {DT_RELASZ, DT_RELA},
+    {DT_RELA, DT_RELAENT},
+    {DT_REL, DT_RELSZ},
+    {DT_RELSZ, DT_REL},
+    {DT_REL, DT_RELENT},
+    {DT_RELR, DT_RELRSZ},
+    {DT_RELRSZ, DT_RELR},
+    {DT_RELR, DT_RELRENT},
+    {DT_JMPREL, DT_PLTRELSZ},
+    {DT_PLTRELSZ, DT_JMPREL},
+    {DT_JMPREL, DT_PLTREL},
+    {DT_VERNEED, DT_VERSYM},
+    {DT_VERDEF, DT_VERSYM},
+    {DT_INIT_ARRAY, DT_INIT_ARRAYSZ},
+    {DT_INIT_ARRAYSZ, DT_INIT_ARRAY},
+    {DT_FINI_ARRAY, DT_FINI_ARRAYSZ},
+    {DT_FINI_ARRAYSZ, DT_FINI_ARRAY},
+    {DT_PREINIT_ARRAY, DT_PREINIT_ARRAYSZ},
 };
 
 static int check_pairs(struct elf_reader *reader) {
   uint64_t value;
   for (size_t i = 0; i < sizeof tag_pairs / sizeof *tag_pairs; i++)
     if (elf_tag(reader, tag_pairs[i].tag, &value) && !elf_tag(reader, tag_pairs[i].wanted, &value))
-      return elf_refuse(reader, ELF_MALFORMED, "dynamic section: %s, expected beside %s, found none",
+      return elf_refuse(reader, ELF_MALFORMED,
+                        "dynamic section: %s, expected beside %s, found none",
                         elf_tag_name(tag_pairs[i].wanted), elf_tag_name(tag_pairs[i].tag));
   return 0;
 }

@@ -162,6 +162,14 @@ struct search {
   size_t length; /* with the NUL */
 };
 
+static struct elf_symbol describe(const struct elf_symbol_entry *entry) {
+  return (struct elf_symbol){.value = entry->st_value,
+                             .size = entry->st_size,
+                             .type = entry->st_info & 15,
+                             .bind = entry->st_info >> 4,
+                             .section = entry->st_shndx};
+}
+
 static bool matches(const struct search *search, uint64_t index, struct elf_symbol *symbol) {
   struct elf_symbol_entry entry;
   memcpy(&entry, search->symbols + index * sizeof entry, sizeof entry);
@@ -169,12 +177,16 @@ static bool matches(const struct search *search, uint64_t index, struct elf_symb
       !elf_within(entry.st_name, search->length, search->image->strsz) ||
       memcmp(search->strings + entry.st_name, search->name, search->length) != 0)
     return false;
-  *symbol = (struct elf_symbol){.value = entry.st_value,
-                                .size = entry.st_size,
-                                .type = entry.st_info & 15,
-                                .bind = entry.st_info >> 4,
-                                .section = entry.st_shndx};
+  *symbol = describe(&entry);
   return true;
+}
+
+const char *elf_symbol_at(const struct elf_image *image, elf_at at, const void *context,
+                          uint64_t index, struct elf_symbol *symbol) {
+  struct elf_symbol_entry entry;
+  memcpy(&entry, at(context, image, image->symtab) + index * sizeof entry, sizeof entry);
+  *symbol = describe(&entry);
+  return (const char *)at(context, image, image->strtab) + entry.st_name;
 }
 
 /* glibc, elf/dl-new-hash.h */

@@ -55,6 +55,9 @@ int elf_refuse(struct elf_reader *reader, enum elf_reason reason, const char *fo
 bool elf_tag(const struct elf_reader *reader, uint64_t tag, uint64_t *value);
 const char *elf_tag_name(uint64_t tag);
 
+/* The next DT_NEEDED name from entry *index on, which moves behind it; false: no more. */
+bool elf_needed(const struct elf_reader *reader, uint64_t *index, uint64_t *name);
+
 /* The table at a tag's address; refused unless its file bytes lie in one PT_LOAD. */
 int elf_table_at(struct elf_reader *reader, uint64_t tag, uint64_t nbytes, struct elf_table *table);
 

@@ -1,18 +1,24 @@
 /* Relocation tables: where the loader will write, which symbols it will ask for, what it calls.
  *
- * The values it writes are not judged: a wrong pointer in data is a bug of the object's code. */
+ * The values it writes are judged only where the loader itself calls them, in DT_INIT_ARRAY and
+ * DT_FINI_ARRAY: a wrong pointer in data is a bug of the object's code. */
 
 #include "elf_reader.h"
 
 /* psABI of each machine: the types that need more than a word to write to and a symbol. */
 static const struct relocation_types {
   uint16_t machine;
-  uint32_t copy, irelative, tlsdesc;
+  uint32_t relative, copy, irelative, tlsdesc;
 } relocation_types[] = {
-    {EM_X86_64, 5, 37, 36},   {EM_AARCH64, 1024, 1032, 1031}, {EM_RISCV, 4, 58, 12},
-    {EM_PPC64, 19, 248, ~0u}, {EM_LOONGARCH, 4, 12, 14},
+    {EM_X86_64, 8, 5, 37, 36},    {EM_AARCH64, 1027, 1024, 1032, 1031}, {EM_RISCV, 3, 4, 58, 12},
+    {EM_PPC64, 22, 19, 248, ~0u}, {EM_LOONGARCH, 3, 4, 12, 14},
 };
 enum { R_NONE = 0, R_X86_64_PC32 = 2, R_X86_64_32 = 10 };
+
+/* An array of functions that the loader calls: each entry must be relocated. */
+struct calls {
+  uint64_t start, end, num_relocated;
+};
 
 struct relocations {
   struct elf_reader *reader;
@@ -20,6 +26,7 @@ struct relocations {
   const struct elf_segment *last;       /* where the last target was: most are neighbours */
   const char *table;
   uint64_t index;
+  struct calls init, fini;
 };
 
 static const struct relocation_types *types_of(uint16_t machine) {
@@ -61,14 +68,37 @@ static int check_symbol_index(struct relocations *at, uint64_t symbol) {
                     at->table, at->index, image->num_symbols, symbol);
 }
 
-/* The loader calls the resolver while it relocates. */
-static int check_resolver(struct relocations *at, uint64_t vaddr) {
+/* The loader calls resolvers while it relocates, and constructors right after. */
+static int check_code(struct relocations *at, uint64_t vaddr) {
   const struct elf_segment *load = elf_segment_of(at->reader->image, vaddr, 1);
   if (load != NULL && (load->flags & PF_X)) return 0;
   return elf_refuse(at->reader, ELF_MALFORMED,
-                    "%s: resolver of IRELATIVE relocation %" PRIu64
+                    "%s: function of relocation %" PRIu64
                     ", expected in an executable segment, found 0x%" PRIx64,
                     at->table, at->index, vaddr);
+}
+
+static bool overlaps(const struct calls *calls, uint64_t vaddr, uint64_t nbytes) {
+  return vaddr < calls->end && vaddr + nbytes > calls->start;
+}
+
+/* function: what is written to the entry, where the relocation itself says so. */
+static int check_entry(struct relocations *at, struct calls *calls, uint64_t vaddr,
+                       const uint64_t *function) {
+  if (!overlaps(calls, vaddr, sizeof(uint64_t))) return 0;
+  if ((vaddr - calls->start) % sizeof(uint64_t) != 0)
+    return elf_refuse(at->reader, ELF_MALFORMED,
+                      "%s: target of relocation %" PRIu64
+                      ", expected a whole entry of the array of functions at 0x%" PRIx64
+                      ", found 0x%" PRIx64,
+                      at->table, at->index, calls->start, vaddr);
+  calls->num_relocated++;
+  return function == NULL ? 0 : check_code(at, *function);
+}
+
+static int check_calls(struct relocations *at, uint64_t vaddr, const uint64_t *function) {
+  if (check_entry(at, &at->init, vaddr, function) != 0) return -1;
+  return check_entry(at, &at->fini, vaddr, function);
 }
 
 static uint64_t target_size(const struct relocations *at, uint32_t type) {
@@ -88,8 +118,9 @@ static int check_relocation(struct relocations *at, const struct elf_rela *rela)
                       ", expected one for shared objects, found COPY",
                       at->table, at->index);
   if (check_target(at, rela->r_offset, target_size(at, type)) != 0) return -1;
-  if (at->types != NULL && type == at->types->irelative) return check_resolver(at, rela->r_addend);
-  return 0;
+  if (at->types == NULL) return check_calls(at, rela->r_offset, NULL);
+  if (type == at->types->irelative && check_code(at, rela->r_addend) != 0) return -1;
+  return check_calls(at, rela->r_offset, type == at->types->relative ? &rela->r_addend : NULL);
 }
 
 static int check_number(struct elf_reader *reader, uint64_t tag, uint64_t expected) {
@@ -120,6 +151,22 @@ static int find_table(struct elf_reader *reader, uint64_t tag, uint64_t size_tag
   return elf_table_at(reader, tag, nbytes, table);
 }
 
+/* glibc asserts that the first DT_RELACOUNT entries are what they are said to be. */
+static int check_relative(struct relocations *at, const struct elf_table *table) {
+  uint64_t count = 0, total = table->nbytes / sizeof(struct elf_rela);
+  if (at->types == NULL || !elf_tag(at->reader, DT_RELACOUNT, &count)) return 0;
+  for (uint64_t i = 0; i < count && i < total; i++) {
+    struct elf_rela rela;
+    memcpy(&rela, table->bytes + i * sizeof rela, sizeof rela);
+    if ((uint32_t)rela.r_info != at->types->relative)
+      return elf_refuse(at->reader, ELF_MALFORMED,
+                        "%s: type of relocation %" PRIu64 ", expected %" PRIu32
+                        " (RELATIVE) within DT_RELACOUNT, found %" PRIu32,
+                        table->name, i, at->types->relative, (uint32_t)rela.r_info);
+  }
+  return 0;
+}
+
 /* entry_size 24: Elf64_Rela; 16: Elf64_Rel. */
 static int check_entries(struct relocations *at, const struct elf_table *table,
                          uint64_t entry_size) {
@@ -138,6 +185,7 @@ static int check_rela(struct relocations *at) {
   if (find_table(at->reader, DT_RELA, DT_RELASZ, sizeof(struct elf_rela), &table) != 0) return -1;
   if (table.bytes == NULL) return 0;
   if (check_number(at->reader, DT_RELAENT, sizeof(struct elf_rela)) != 0) return -1;
+  if (check_relative(at, &table) != 0) return -1;
   return check_entries(at, &table, sizeof(struct elf_rela));
 }
 
@@ -161,11 +209,25 @@ static int check_jmprel(struct relocations *at) {
   return table.bytes == NULL ? 0 : check_entries(at, &table, sizeof(struct elf_rela));
 }
 
+/* A word that the loader adds its base to; the word itself lies in the file. */
+static int check_word(struct relocations *at, uint64_t vaddr) {
+  if (check_target(at, vaddr, sizeof(uint64_t)) != 0) return -1;
+  if (!overlaps(&at->init, vaddr, sizeof(uint64_t)) &&
+      !overlaps(&at->fini, vaddr, sizeof(uint64_t)))
+    return 0;
+  const uint8_t *bytes = elf_bytes(at->reader, vaddr, sizeof(uint64_t));
+  uint64_t function = bytes == NULL ? 0 : elf_u64(bytes, 0);
+  return check_calls(at, vaddr, &function);
+}
+
 /* gABI, Relocation Table: an odd entry is a bitmap of the 63 words behind the last address. */
 static int check_bitmap(struct relocations *at, uint64_t start, uint64_t bits) {
-  if (is_writable(at, start, 63 * sizeof(uint64_t))) return 0;
+  uint64_t nbytes = 63 * sizeof(uint64_t);
+  if (is_writable(at, start, nbytes) && !overlaps(&at->init, start, nbytes) &&
+      !overlaps(&at->fini, start, nbytes))
+    return 0;
   for (; bits != 0; bits >>= 1, start += sizeof(uint64_t))
-    if ((bits & 1) && check_target(at, start, sizeof(uint64_t)) != 0) return -1;
+    if ((bits & 1) && check_word(at, start) != 0) return -1;
   return 0;
 }
 
@@ -182,15 +244,38 @@ static int check_relr(struct relocations *at) {
       if (check_bitmap(at, next, entry >> 1) != 0) return -1;
       next += 63 * sizeof(uint64_t);
     } else {
-      if (check_target(at, entry, sizeof(uint64_t)) != 0) return -1;
+      if (check_word(at, entry) != 0) return -1;
       next = entry + sizeof(uint64_t);
     }
   }
   return 0;
 }
 
+static struct calls calls_of(const struct elf_reader *reader, uint64_t tag, uint64_t size_tag) {
+  struct calls calls = {0};
+  uint64_t nbytes = 0;
+  if (elf_tag(reader, tag, &calls.start) && elf_tag(reader, size_tag, &nbytes))
+    calls.end = calls.start + nbytes;
+  return calls;
+}
+
+/* The loader calls an entry that nothing relocates at its link-time address: never right. */
+static int check_all_relocated(struct elf_reader *reader, const struct calls *calls,
+                               const char *name) {
+  uint64_t count = (calls->end - calls->start) / sizeof(uint64_t);
+  if (calls->num_relocated >= count) return 0;
+  return elf_refuse(reader, ELF_MALFORMED,
+                    "%s: relocated entries, expected %" PRIu64 ", found %" PRIu64, name, count,
+                    calls->num_relocated);
+}
+
 int elf_check_relocations(struct elf_reader *reader) {
-  struct relocations at = {.reader = reader, .types = types_of(reader->image->machine)};
+  struct relocations at = {.reader = reader,
+                           .types = types_of(reader->image->machine),
+                           .init = calls_of(reader, DT_INIT_ARRAY, DT_INIT_ARRAYSZ),
+                           .fini = calls_of(reader, DT_FINI_ARRAY, DT_FINI_ARRAYSZ)};
   if (check_rela(&at) != 0 || check_rel(&at) != 0) return -1;
-  return check_jmprel(&at) != 0 ? -1 : check_relr(&at);
+  if (check_jmprel(&at) != 0 || check_relr(&at) != 0) return -1;
+  if (check_all_relocated(reader, &at.init, "DT_INIT_ARRAY") != 0) return -1;
+  return check_all_relocated(reader, &at.fini, "DT_FINI_ARRAY");
 }

@@ -77,6 +77,24 @@ static int check_same(struct elf_reader *reader, uint64_t index,
       index, name, nbytes, vaddr, section->sh_size, section->sh_addr, section->sh_offset);
 }
 
+/* What a section header shows at an address is what the loader maps there. */
+static int check_mapped(struct elf_reader *reader, uint64_t index,
+                        const struct elf_section_header *section) {
+  bool bits = section->sh_type != SHT_NOBITS;
+  if (!(section->sh_flags & SHF_ALLOC) || section->sh_size == 0) return 0;
+  if (!bits && (section->sh_flags & SHF_TLS)) return 0; /* .tbss takes no room in a segment */
+  const struct elf_segment *load =
+      bits ? elf_segment_of(reader->image, section->sh_addr, section->sh_size)
+           : elf_memory_of(reader->image, section->sh_addr, section->sh_size);
+  if (load != NULL &&
+      (!bits || load->offset + (section->sh_addr - load->vaddr) == section->sh_offset))
+    return 0;
+  return elf_refuse(reader, ELF_MALFORMED,
+                    "section %" PRIu64 ": address, expected inside one PT_LOAD, at the same file "
+                    "offset, found 0x%" PRIx64 " bytes at address 0x%" PRIx64 ", offset 0x%" PRIx64,
+                    index, section->sh_size, section->sh_addr, section->sh_offset);
+}
+
 /* Where no symbol is hashed the section knows better than we how many there are. */
 static uint64_t symbols_size(const struct elf_reader *reader,
                              const struct elf_section_header *section) {
@@ -103,6 +121,7 @@ static int check_symbol_section(struct elf_reader *reader, uint64_t index, uint6
 static int check_section(struct elf_reader *reader, uint64_t index, uint64_t count) {
   struct elf_section_header section = section_at(reader, index);
   if (check_contents(reader, index, &section) != 0) return -1;
+  if (check_mapped(reader, index, &section) != 0) return -1;
   switch (section.sh_type) {
     case SHT_DYNSYM: return check_symbol_section(reader, index, count, &section);
     case SHT_DYNAMIC:

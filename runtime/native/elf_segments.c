@@ -193,8 +193,8 @@ static int check_relro(struct elf_reader *reader, unsigned index,
       return 0;
   }
   return elf_refuse(reader, ELF_MALFORMED,
-                    "program header %u: PT_GNU_RELRO, expected inside a writable PT_LOAD, found 0x%" PRIx64
-                    " bytes at address 0x%" PRIx64,
+                    "program header %u: PT_GNU_RELRO, expected inside a writable PT_LOAD, found "
+                    "0x%" PRIx64 " bytes at address 0x%" PRIx64,
                     index, header->p_memsz, header->p_vaddr);
 }
 

@@ -51,6 +51,19 @@ static int check_value(struct elf_reader *reader, uint64_t index,
   return refuse_value(reader, index, symbol, "inside one PT_LOAD");
 }
 
+/* An undefined symbol that binds here, or has a value, glibc would take for a definition. */
+static int check_undefined(struct elf_reader *reader, uint64_t index,
+                           const struct elf_symbol_entry *symbol) {
+  if (symbol->st_info >> 4 != STB_LOCAL && (symbol->st_other & 3) == STV_DEFAULT &&
+      symbol->st_value == 0)
+    return 0;
+  return elf_refuse(reader, ELF_MALFORMED,
+                    "DT_SYMTAB: undefined symbol %" PRIu64
+                    ", expected global binding, default visibility and value 0, found st_info "
+                    "0x%02x, st_other 0x%02x, st_value 0x%" PRIx64,
+                    index, symbol->st_info, symbol->st_other, symbol->st_value);
+}
+
 static int check_symbol(struct elf_reader *reader, uint64_t index,
                         const struct elf_symbol_entry *symbol) {
   if (symbol->st_name >= reader->image->strsz)
@@ -58,7 +71,7 @@ static int check_symbol(struct elf_reader *reader, uint64_t index,
                       "DT_SYMTAB: st_name of symbol %" PRIu64 ", expected below 0x%" PRIx64
                       ", found 0x%" PRIx32,
                       index, reader->image->strsz, symbol->st_name);
-  if (symbol->st_shndx == SHN_UNDEF) return 0;
+  if (symbol->st_shndx == SHN_UNDEF) return index == 0 ? 0 : check_undefined(reader, index, symbol);
   if (!is_section(reader, symbol->st_shndx))
     return elf_refuse(reader, ELF_MALFORMED,
                       "DT_SYMTAB: st_shndx of symbol %" PRIu64

@@ -2,12 +2,13 @@
 
 #include "elf_reader.h"
 
+enum { MIN_STEPS = 1 << 20 };
 enum { VERSION_INDEX = 0x7fff }; /* the other bit of a version index hides the symbol */
 
 struct versions {
   struct elf_reader *reader;
   const char *table;
-  uint64_t steps;   /* how many records may still be read: a list cannot have more than fit */
+  uint64_t steps;   /* how much may still be read: what is linear for a real file */
   uint16_t highest; /* the highest version index that is defined or needed */
 };
 
@@ -30,6 +31,30 @@ static int check_name(struct versions *at, uint32_t name) {
                     at->table, at->reader->image->strsz, name);
 }
 
+/* Each character compared takes a step too, so that no choice of names makes this slow. */
+static bool same_name(struct versions *at, uint64_t a, uint64_t b) {
+  const uint8_t *strings =
+      elf_bytes(at->reader, at->reader->image->strtab, at->reader->image->strsz);
+  for (; at->steps > 0 && strings[a] == strings[b]; at->steps--, a++, b++)
+    if (strings[a] == 0 || a == b) return true;
+  return false;
+}
+
+/* glibc asserts that a file whose versions are needed has been loaded. */
+static int check_file(struct versions *at, uint32_t file) {
+  uint64_t name;
+  for (uint64_t i = 0, last = 0; elf_needed(at->reader, &i, &name) && at->steps > i - last;
+       last = i) {
+    at->steps -= i - last;
+    if (name == file || same_name(at, name, file)) return 0;
+  }
+  return elf_refuse(at->reader, ELF_MALFORMED,
+                    "%s: file of a needed version, expected one that DT_NEEDED names too, found "
+                    "the "
+                    "name at 0x%" PRIx32,
+                    at->table, file);
+}
+
 static void raise_highest(struct versions *at, uint16_t index) {
   index &= VERSION_INDEX;
   if (index > at->highest) at->highest = index;
@@ -49,8 +74,8 @@ static int check_needed_by_one(struct versions *at, uint64_t vaddr) {
 static int check_needed(struct versions *at, uint64_t vaddr) {
   struct elf_verneed file;
   do {
-    if (copy_record(at, vaddr, &file, sizeof file) != 0 || check_name(at, file.vn_file) != 0)
-      return -1;
+    if (copy_record(at, vaddr, &file, sizeof file) != 0) return -1;
+    if (check_name(at, file.vn_file) != 0 || check_file(at, file.vn_file) != 0) return -1;
     if (check_needed_by_one(at, vaddr + file.vn_aux) != 0) return -1;
     vaddr += file.vn_next;
   } while (file.vn_next != 0);
@@ -76,7 +101,7 @@ static int check_list(struct versions *at, uint64_t tag,
   uint64_t vaddr;
   if (!elf_tag(at->reader, tag, &vaddr)) return 0;
   at->table = elf_tag_name(tag);
-  at->steps = at->reader->nbytes / sizeof(struct elf_verdaux);
+  at->steps = at->reader->nbytes + MIN_STEPS;
   return check(at, vaddr);
 }
 

@@ -1,12 +1,12 @@
 #include "exception.h"
 
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "object.h"
 #include "raised.h"
+#include "tvm_ffi.h"
 
 PyObject *exception_take(void) {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -112,11 +112,10 @@ static PyObject *builtin_exception(const char *kind) {
 
 /* Raise `kind` with `message`. Kinds that are no builtin exception, or one that a message alone
  * cannot make (UnicodeDecodeError), become RuntimeError "<kind>: <message>". */
-static PyObject *raise_kind(const char *kind, Py_ssize_t kind_length, const char *message,
-                            Py_ssize_t length) {
+static PyObject *raise_kind(const char *kind, const char *message, Py_ssize_t length) {
   PyObject *text = PyUnicode_DecodeUTF8(message, length, "replace");
   if (text == NULL) return NULL;
-  PyObject *class = memchr(kind, 0, (size_t)kind_length) ? NULL : builtin_exception(kind);
+  PyObject *class = builtin_exception(kind);
   PyObject *error = class ? PyObject_CallOneArg(class, text) : NULL;
   if (error == NULL) {
     PyErr_Clear();
@@ -128,41 +127,28 @@ static PyObject *raise_kind(const char *kind, Py_ssize_t kind_length, const char
   return NULL;
 }
 
-/* A real libtvm_ffi that is in the process keeps its own slot: TVM FFI c_api.h,
- * TVMFFIErrorMoveFromRaised; the TVMFFIErrorCell behind the header begins with kind, message. */
-static dso_object *take_tvm_error(void) {
-  void (*move)(dso_object **) = NULL;
-  dso_object *error = NULL;
-  void *process = dlopen(NULL, RTLD_NOW); /* not RTLD_DEFAULT: that would be our own scope */
-  if (process == NULL) return NULL;
-  void *address = dlsym(process, "TVMFFIErrorMoveFromRaised");
-  memcpy(&move, &address, sizeof address);
-  dlclose(process);
-  if (move != NULL) move(&error);
-  return error;
-}
-
-static PyObject *raise_tvm_error(dso_object *error) {
-  const dso_byte_array *cell = (const dso_byte_array *)(error + 1);
-  char kind[64];
-  size_t length = cell[0].size < sizeof kind - 1 ? (size_t)cell[0].size : sizeof kind - 1;
-  memcpy(kind, cell[0].data, length);
-  kind[length] = '\0';
-  raise_kind(kind, (Py_ssize_t)length, cell[1].data, (Py_ssize_t)cell[1].size);
-  object_release(error);
-  return NULL;
+static PyObject *raise_tvm_error(const dso_object *error) {
+  const dso_byte_array *kind = &tvm_ffi_error(error)->kind, *message = &tvm_ffi_error(error)->message;
+  char name[64];
+  size_t length = kind->size < sizeof name ? (size_t)kind->size : sizeof name - 1;
+  memcpy(name, kind->data, length);
+  name[length] = '\0';
+  return raise_kind(name, message->data, (Py_ssize_t)message->size);
 }
 
 PyObject *raise_call_error(const struct target *target, int status, uint64_t count) {
   char *kind;
   const char *message;
   if (PyErr_Occurred()) return NULL; /* a function that keeps the GIL may set it itself */
+  dso_object *error = tvm_ffi_take_error(); /* also when the error is ours: it went to both */
   if (raised_take(count, &kind, &message)) {
-    raise_kind(kind, (Py_ssize_t)strlen(kind), message, (Py_ssize_t)strlen(message));
+    raise_kind(kind, message, (Py_ssize_t)strlen(message));
     free(kind);
-    return NULL;
+  } else if (error != NULL) {
+    raise_tvm_error(error);
+  } else {
+    PyErr_Format(PyExc_RuntimeError, "%U: returned %d without raising", target->name, status);
   }
-  dso_object *error = take_tvm_error();
-  if (error != NULL) return raise_tvm_error(error);
-  return PyErr_Format(PyExc_RuntimeError, "%U: returned %d without raising", target->name, status);
+  if (error != NULL) object_release(error);
+  return NULL;
 }

@@ -3,6 +3,7 @@
 #include "exception.h"
 #include "function.h"
 #include "loaded.h"
+#include "names.h"
 #include "path.h"
 #include "span.h"
 
@@ -154,6 +155,13 @@ static PyObject *library_function(Library *self, PyObject *const *args, Py_ssize
   return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
+static PyObject *library_symbols(Library *self, PyObject *argument) {
+  const char *prefix = PyUnicode_AsUTF8(argument);
+  if (prefix == NULL) return NULL;
+  return symbol_names(&self->loaded.image, elf_at_loaded, self->loaded.address, NAMES_OF_FUNCTIONS,
+                      prefix);
+}
+
 static PyObject *library_path(Library *self, void *Py_UNUSED(closure)) {
   return Py_NewRef(self->path);
 }
@@ -171,6 +179,8 @@ static PyObject *library_repr(Library *self) {
 static PyMethodDef library_methods[] = {
     {"data", (PyCFunction)library_data, METH_O,
      "data($self, symbol, /)\n--\n\nThe read-only bytes of a data symbol, or None."},
+    {"symbols", (PyCFunction)library_symbols, METH_O,
+     "symbols($self, prefix, /)\n--\n\nThe names of defined functions that begin so."},
     {"function", (PyCFunction)(void (*)(void))library_function, METH_FASTCALL,
      "function($self, name, owner, /)\n--\n\nThe safe-call function, or None."},
     {NULL, NULL, 0, NULL},

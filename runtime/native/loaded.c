@@ -23,12 +23,18 @@ static struct loaded *open_libraries;
 static pthread_mutex_t lock;
 static pthread_once_t lock_once = PTHREAD_ONCE_INIT;
 
-static void make_lock(void) {
+static void reset_lock(void) {
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);
   pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
   pthread_mutex_init(&lock, &attributes);
   pthread_mutexattr_destroy(&attributes);
+}
+
+/* A fork while another thread loads must not leave the child with a lock that nobody opens. */
+static void make_lock(void) {
+  reset_lock();
+  (void)pthread_atfork(NULL, NULL, reset_lock);
 }
 
 static void enter(void) {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tvm_ffi.h"
+
 struct slot {
   uint64_t count;
   char *text; /* kind NUL message NUL, or NULL: nothing raised, or no memory to say what */
@@ -35,6 +37,7 @@ void raised_set(const char *kind, const char *message) {
   }
   keep(text);
   slot.count++;
+  tvm_ffi_forward_error(kind, message);
 }
 
 uint64_t raised_count(void) { return slot.count; }

@@ -1,6 +1,7 @@
+#include "convert.h"
+
 #include <string.h>
 
-#include "convert.h"
 #include "exception.h"
 #include "object.h"
 

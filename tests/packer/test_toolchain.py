@@ -41,6 +41,7 @@ def add_c(tmp_path):
 
 
 def write(path: Path, text: str) -> Path:
+    """Make a text file."""
     path.write_text(text)
     return path
 
@@ -52,12 +53,14 @@ def program(path: Path, text: str) -> str:
 
 
 def compile_c(source: Path, **options) -> Path:
+    """Compile a C source in a folder of its own."""
     cwd = source.parent / "private"
     cwd.mkdir(exist_ok=True)
     return compile_source(source, cwd / "made.o", language="c", cwd=cwd, **options)
 
 
 def output_of(*command: str | Path) -> str:
+    """What an outside tool prints."""
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
@@ -129,7 +132,7 @@ def test_argument_that_names_nothing_is_an_error():
 def test_unbalanced_quote_in_variable_is_an_error(monkeypatch):
     """What a shell could not read is refused with the reason."""
     monkeypatch.setenv("CC", "gcc '-DX")
-    with pytest.raises(ToolchainError, match="CC=.*no closing quotation"):
+    with pytest.raises(ToolchainError, match=r"CC=.*no closing quotation"):
         find_compiler("c")
 
 
@@ -258,7 +261,7 @@ def test_error_names_file_and_first_error_line(tmp_path):
 def test_colours_do_not_hide_the_error(tmp_path):
     """Flags that ask for colours give the same words."""
     source = write(tmp_path / "bad.c", "int f(void) { return y; }\n")
-    with pytest.raises(ToolchainError, match="error: .y. undeclared") as caught:
+    with pytest.raises(ToolchainError, match=r"error: .y. undeclared") as caught:
         compile_c(source, cc="gcc -fdiagnostics-color=always")
     assert "\x1b" not in caught.value.stderr
 
@@ -275,7 +278,7 @@ def test_without_an_error_line_the_last_twenty_are_shown(tmp_path, add_c):
 
 def test_silent_compiler(tmp_path, add_c):
     """One that says nothing is reported as such."""
-    with pytest.raises(ToolchainError, match="exited with 2 compiling add.c: it printed nothing"):
+    with pytest.raises(ToolchainError, match=r"exited with 2 compiling add\.c: it printed nothing"):
         compile_c(add_c, cc=program(tmp_path / "cc", "exit 2\n"))
 
 
@@ -297,14 +300,14 @@ def test_signal_is_named(tmp_path, add_c, number, words):
 
 def test_compiler_that_makes_nothing(tmp_path, add_c):
     """Exit status 0 without an output is an error."""
-    with pytest.raises(ToolchainError, match="exited with 0 compiling add.c, but made no output"):
+    with pytest.raises(ToolchainError, match=r"exited with 0 compiling add\.c, but made no"):
         compile_c(add_c, cc=program(tmp_path / "cc", "exit 0\n"))
 
 
 def test_compiler_that_makes_an_empty_file(tmp_path, add_c):
     """Exit status 0 with an empty output is an error."""
     compiler = program(tmp_path / "cc", 'for last; do :; done; : > "$last"\n')
-    with pytest.raises(ToolchainError, match="add.c, but its output is empty"):
+    with pytest.raises(ToolchainError, match=r"add\.c, but its output is empty"):
         compile_c(add_c, cc=compiler)
 
 
@@ -365,9 +368,7 @@ def test_memory_is_bounded(tmp_path):
         f"import resource; run([{compiler!r}], cwd=Path({str(tmp_path)!r}));"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
-    bare = run_python(
-        "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-    )
+    bare = run_python("import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)")
     assert int(completed) - int(bare) < 16 * 1024
 
 
@@ -412,7 +413,7 @@ def test_child_that_stays_behind_is_ended(tmp_path):
     script = "sleep 1000 & echo $! > child; echo done; exit 0\n"
     completed = run([program(tmp_path / "cc", script)], cwd=tmp_path)
     assert completed.output == "done\n"
-    assert is_gone(int((tmp_path / "child").read_text()))
+    wait_until(lambda: is_gone(int((tmp_path / "child").read_text())))
 
 
 def test_ignored_sigchld(tmp_path):
@@ -469,6 +470,7 @@ def is_gone(pid: int) -> bool:
 
 
 def wait_until(condition) -> None:
+    """Wait for another process."""
     for _ in range(600):
         if condition():
             return
@@ -486,7 +488,7 @@ def test_shared_library_has_the_default_flags(tmp_path, add_c):
     assert ctypes.CDLL(str(library)).add(40, 2) == 42
     dynamic = output_of("readelf", "-dW", library)
     assert "SYMBOLIC" in dynamic
-    assert "BIND_NOW" in dynamic or "NOW" in dynamic
+    assert "NOW" in dynamic
     assert "libm." not in dynamic
     assert "libstdc++" not in dynamic
     segments = output_of("readelf", "-lW", library)
@@ -508,9 +510,7 @@ def test_own_gamma_is_called(tmp_path):
 
 def test_needed_libm_is_linked(tmp_path):
     """-lm is there, at the end, for who needs it."""
-    source = write(
-        tmp_path / "e.c", "#include <math.h>\ndouble f(double x) { return erf(x); }\n"
-    )
+    source = write(tmp_path / "e.c", "#include <math.h>\ndouble f(double x) { return erf(x); }\n")
     create_shared(tmp_path / "e.so", [source])
     assert "libm.so" in output_of("readelf", "-dW", tmp_path / "e.so")
 

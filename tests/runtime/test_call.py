@@ -251,7 +251,9 @@ def test_array_dtype(probe: Probe, dtype: str, code: int, bits: int) -> None:
 @pytest.mark.parametrize("dtype", [">f4", ">u2", "S3", "U2", "V4", "g", "O", [("a", "f4")]])
 def test_foreign_dtype_is_refused(probe: Probe, dtype: Any) -> None:
     """Foreign byte order, structs and text have no DLPack dtype."""
-    with pytest.raises(TypeError, match=r"^dtype: argument 0: unsupported dtype, expected a native"):
+    with pytest.raises(
+        TypeError, match=r"^dtype: argument 0: unsupported dtype, expected a native"
+    ):
         probe("dtype")(np.zeros(3, dtype))
 
 
@@ -314,10 +316,26 @@ def _read_only() -> np.ndarray[Any, Any]:
 )
 def test_read_only_array_is_refused_where_it_is_written(probe: Probe, value: object) -> None:
     """`float *` needs a writable array, `const float *` does not."""
-    expected = r"^scale: argument 0 \(y\): expected a writable (array|tensor), found a read-only one"
+    expected = (
+        r"^scale: argument 0 \(y\): expected a writable (array|tensor), found a read-only one"
+    )
     with pytest.raises(ValueError, match=expected):
         probe("scale")(value, 2.0)
     assert probe("first")(value) in (0.0, 1.0)
+
+
+def test_tensor_goes_as_its_own_dltensor(probe: Probe) -> None:
+    """Unaligned bytes are aligned first; an incomplete tensor is refused."""
+    tensor = TensorBase(memoryview(b"x" + bytes(16))[1:], (2,), (0, 64, 1))
+    address = probe("address")(tensor)
+    assert (address % 64, address) == (0, np.asarray(tensor).ctypes.data)
+    assert (probe("dtype")(tensor), probe("extent")(tensor, 0), probe("stride")(tensor, 0)) == (
+        64001, 2, 1,
+    )  # fmt: skip
+    cut = TensorBase(b"1234", (2,), (0, 64, 1), incomplete=True)
+    with pytest.raises(ValueError, match="^ndim: argument 0: expected a complete tensor") as caught:
+        probe("ndim")(cut)
+    assert "incomplete: shape (2,)" in str(caught.value.__cause__)
 
 
 def test_array_is_released_after_the_call(probe: Probe) -> None:
@@ -397,7 +415,10 @@ class _Managed(ctypes.Structure):
 
 def _capsule(managed: _Managed) -> Any:
     new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    new.restype, new.argtypes = (
+        ctypes.py_object,
+        [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p],
+    )
     return new(ctypes.addressof(managed), b"dltensor_versioned", None)
 
 
@@ -484,7 +505,9 @@ def test_null_object_result_is_refused(probe: Probe) -> None:
 @pytest.mark.parametrize("name", ["not_utf8", "small_not_utf8"])
 def test_result_that_is_not_utf8(probe: Probe, name: str) -> None:
     """A str result has to be text."""
-    with pytest.raises(ValueError, match=rf"^{name}: result is a str of \d bytes that is not UTF-8$"):
+    with pytest.raises(
+        ValueError, match=rf"^{name}: result is a str of \d bytes that is not UTF-8$"
+    ):
         probe(name)()
     assert probe("live_objects")() == 0
 
@@ -492,7 +515,9 @@ def test_result_that_is_not_utf8(probe: Probe, name: str) -> None:
 # ---- errors
 
 
-@pytest.mark.parametrize("kind", [ValueError, TypeError, KeyError, MemoryError, IndexError, OSError])
+@pytest.mark.parametrize(
+    "kind", [ValueError, TypeError, KeyError, MemoryError, IndexError, OSError]
+)
 def test_raised_kind_is_the_builtin_class(probe: Probe, kind: type[Exception]) -> None:
     """The kind is the class, the message its only argument."""
     with pytest.raises(kind) as caught:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -176,7 +177,9 @@ def test_bare_name_is_a_file_here(
     monkeypatch.chdir(tmp_path)
     assert _answer(Library("lib.so")) == 1
     assert Library("lib.so").path == str(library_file)
-    with pytest.raises(LibraryLoadError, match=r"/libc\.so\.6: cannot open: No such file") as caught:
+    with pytest.raises(
+        LibraryLoadError, match=r"/libc\.so\.6: cannot open: No such file"
+    ) as caught:
         Library("libc.so.6")
     assert caught.value.reason == "io"
 
@@ -256,6 +259,23 @@ def test_file_that_cannot_be_opened(library_file: Path, name: str, expected: str
         Library(path)
     assert (str(caught.value), caught.value.reason) == (f"{path}: {expected}", "io")
     assert caught.value.path == path
+
+
+def test_unreadable_file_is_refused(library_file: Path) -> None:
+    """E11: said by the system; root is asked as somebody else, since it may read anything."""
+    library_file.chmod(0)
+    code = f"""
+import os
+from runtime._core import Library
+if os.geteuid() == 0:
+    os.seteuid(65534)
+try:
+    Library({str(library_file)!r})
+except OSError as error:
+    print(error)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == f"{library_file}: cannot open: Permission denied\n"
 
 
 def test_empty_path_is_refused() -> None:
@@ -500,6 +520,50 @@ def test_many_threads_open_and_close(compile_library: CompileLibrary, library_fi
     for thread in threads:
         thread.join()
     assert found == [True] * (16 * 50)
+
+
+def test_small_stack_and_signals(library_file: Path) -> None:
+    """G19, G20: neither a small thread stack nor a shower of signals disturbs a load."""
+    found: list[int] = []
+
+    def run() -> None:
+        found.extend(_answer(Library(str(library_file))) for _ in range(300))
+
+    before = threading.stack_size(64 * 1024)
+    handler = signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+    try:
+        thread = threading.Thread(target=run)
+        thread.start()
+        run()
+        thread.join()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        threading.stack_size(before)
+    assert found == [1] * 600
+
+
+def test_forked_child_calls_and_loads(library_file: Path) -> None:
+    """G9: what was loaded before a fork works after it in both processes."""
+    library = Library(str(library_file))
+    child = os.fork()
+    if child == 0:
+        os._exit(_answer(library) + _answer(Library(str(library_file))))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+    assert _answer(library) == 1
+
+
+def test_file_without_a_name(library_file: Path) -> None:
+    """Bytes in memory are a file too; a descriptor number that is used again is another one."""
+    for _ in range(2):
+        descriptor = os.memfd_create("library")
+        try:
+            os.write(descriptor, library_file.read_bytes())
+            library = Library(f"/proc/self/fd/{descriptor}")
+        finally:
+            os.close(descriptor)
+        assert _answer(library) == 1
 
 
 LOADS_ANOTHER = """

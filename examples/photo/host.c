@@ -1,0 +1,51 @@
+/* Host code of the photo example: grey values, a filter bank, and colours for its responses.
+ *
+ * Plain C. What may be called, and with which checks, is declared in packer.toml. */
+#include <math.h>
+#include <stdint.h>
+
+#include "dso_packer.h"
+
+/* The filter bank, (filters, size, size) float32. It lies in the library's blob, not in this
+ * code: const_loader hands it over when `convolve` is looked up for the first time. */
+static const float *bank;
+static int64_t filters, size;
+
+void __init_convolve(DLTensor *constant) {
+  bank = (const float *)((const char *)constant->data + constant->byte_offset);
+  filters = constant->shape[0];
+  size = constant->shape[1];
+}
+
+static int64_t clamp(int64_t i, int64_t n) { return i < 0 ? 0 : i < n ? i : n - 1; }
+
+/* Luma of ITU-R BT.709; 0 is black, 1 is white. */
+void gray(const uint8_t *rgb, float *out, int64_t pixels) {
+  for (int64_t i = 0; i < pixels; ++i, rgb += 3)
+    out[i] = (0.2126f * rgb[0] + 0.7152f * rgb[1] + 0.0722f * rgb[2]) / 255;
+}
+
+/* One response image per filter; beyond the border the nearest pixel counts. */
+void convolve(const float *image, float *responses, int64_t height, int64_t width) {
+  for (int64_t f = 0; f < filters; ++f)
+    for (int64_t y = 0; y < height; ++y)
+      for (int64_t x = 0; x < width; ++x) {
+        const float *weight = bank + f * size * size;
+        float sum = 0;
+        for (int64_t dy = -(size / 2); dy <= size / 2; ++dy)
+          for (int64_t dx = -(size / 2); dx <= size / 2; ++dx)
+            sum += *weight++ * image[clamp(y + dy, height) * width + clamp(x + dx, width)];
+        *responses++ = sum;
+      }
+}
+
+/* Each pixel shines in the colours of the filters that respond to it. */
+void paint(const float *responses, const float *colours, float *rgb, int64_t pixels) {
+  for (int64_t i = 0; i < pixels; ++i)
+    for (int64_t c = 0; c < 3; ++c) {
+      float sum = 0;
+      for (int64_t f = 0; f < filters; ++f)
+        sum += fabsf(responses[f * pixels + i]) * colours[3 * f + c];
+      rgb[3 * i + c] = sum;
+    }
+}

@@ -1,0 +1,17 @@
+/* The filter bank for a device: one work item per pixel and filter.
+ *
+ * Only carried by the library: a machine without OpenCL loads it all the same, and a runtime
+ * with a driver finds the source where the host code is. */
+__kernel void convolve_cl(__global const float *image, __global const float *bank,
+                          __global float *responses, int height, int width, int size) {
+  const int x = get_global_id(0), y = get_global_id(1), f = get_global_id(2);
+  if (x >= width || y >= height) return;
+  float sum = 0;
+  for (int i = 0; i < size; ++i)
+    for (int j = 0; j < size; ++j) {
+      const int row = clamp(y + i - size / 2, 0, height - 1);
+      const int column = clamp(x + j - size / 2, 0, width - 1);
+      sum += bank[(f * size + i) * size + j] * image[row * width + column];
+    }
+  responses[(f * height + y) * width + x] = sum;
+}

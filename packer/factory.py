@@ -1,0 +1,102 @@
+"""Modules that a user's Python file makes: ``build.py:make``."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from traceback import walk_tb
+from types import ModuleType
+
+from runtime.error import ExportError, PackerError
+from runtime.module import Module, near_names
+
+from .output import shown_path
+
+# A file's name here; no import statement can name it, so it stands for no other module.
+_NAME = "packer factory"
+_TERMINATED = (128 + signal.SIGTERM, 128 + signal.SIGHUP)
+
+
+def call_factory(path: Path, name: str) -> Module:
+    """Run a Python file, and return what one of its functions makes.
+
+    Parameters
+    ----------
+    path : Path
+        The file. Modules beside it can be imported while it runs; nothing is left in
+        `sys.modules` or `sys.path`, and no bytecode is written.
+    name : str
+        A function that takes no arguments.
+
+    Returns
+    -------
+    Module
+        What it returns.
+
+    Raises
+    ------
+    ExportError
+        The file or the function raises (says the line), or no Module is returned.
+    """
+    path = path.absolute()  # as its code objects name it
+    with _isolated(path.parent), _reporting(path):
+        spec = importlib.util.spec_from_file_location(_NAME, path)
+        assert spec is not None and spec.loader is not None  # the suffix is .py
+        namespace = sys.modules[_NAME] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(namespace)
+        module = _function(namespace, name)()
+        if not isinstance(module, Module):
+            text = f"{name}() returns {type(module).__name__}, expected a runtime.Module"
+            raise ExportError(text)
+    return module
+
+
+def _function(namespace: ModuleType, name: str) -> Callable[[], object]:
+    function: Callable[[], object] | None = getattr(namespace, name, None)
+    if callable(function):
+        return function
+    names = [n for n, v in vars(namespace).items() if callable(v) and not n.startswith("_")]
+    raise ExportError(f"has no function {name!r}{near_names(name, names)}")
+
+
+@contextlib.contextmanager
+def _isolated(folder: Path) -> Iterator[None]:
+    """Let the file import what lies beside it, and leave the interpreter as it was."""
+    known, search, bytecode = set(sys.modules), list(sys.path), sys.dont_write_bytecode
+    sys.path.insert(0, str(folder))
+    sys.dont_write_bytecode = True
+    try:
+        yield
+    finally:
+        sys.path[:], sys.dont_write_bytecode = search, bytecode
+        for name in sys.modules.keys() - known:
+            file = getattr(sys.modules[name], "__file__", None)
+            if name == _NAME or (file and Path(file).parent == folder):
+                del sys.modules[name]
+
+
+@contextlib.contextmanager
+def _reporting(path: Path) -> Iterator[None]:
+    """Turn whatever the user's code raises into an ExportError with its line."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        if isinstance(error, SystemExit) and error.code in _TERMINATED:
+            raise  # not the file's: a signal ends this process
+        line = _line_of(path, error)
+        place = shown_path(path) if line is None else f"{shown_path(path)}:{line}"
+        what = str(error) if isinstance(error, PackerError) else f"{type(error).__name__}: {error}"
+        raise ExportError(f"{place}: {what}", path=str(path)) from error
+
+
+def _line_of(path: Path, error: BaseException) -> int | None:
+    """The innermost line of the file that led to the error; None if it was not running."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return error.lineno
+    frames = walk_tb(error.__traceback__)
+    lines = [line for frame, line in frames if frame.f_code.co_filename == str(path)]
+    return lines[-1] if lines else None

@@ -1,0 +1,278 @@
+"""packer.toml: a module tree, and the library that it becomes.
+
+    [library]                  output, root, embed, entry, options, addons; all may be left out
+    [module.NAME]              kind, imports, and what the kind takes:
+        c cc cu                sources, functions, options
+        llvm                   sources, functions, target
+        static_library         sources, functions
+        const_loader           constants, by_symbol
+        python                 factory
+        cuda opencl hip ...    fmt, sources, functions
+
+Paths are relative to the file's folder. docs/project.md describes every key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING, cast, get_args
+
+from runtime.error import ExportError
+from runtime.module import Module, near_names, preorder
+from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
+
+from .arrays import read_array
+from .embed import Embed
+from .factory import call_factory
+from .inputs import Inputs
+from .sources import COMPILED, Functions, Source, host_module, source_of
+from .table import Table
+from .wrapper import FunctionDeclaration
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+PROJECT_FILE = "packer.toml"
+
+
+@dataclass(frozen=True)
+class Project:
+    """A tree, and how it is to be exported.
+
+    Attributes
+    ----------
+    root : Module
+        The tree.
+    inputs : Inputs
+        Every file that it was made of.
+    output : str or None
+        Where the library goes.
+    embed, entry, options, addons
+        As `packer.export_library` takes them.
+    """
+
+    root: Module
+    inputs: Inputs
+    output: str | None = None
+    embed: Embed = "auto"
+    entry: str | None = None
+    options: tuple[str, ...] = ()
+    addons: tuple[Path, ...] = ()
+
+    def count(self) -> tuple[int, int]:
+        """How many functions of host code, and how many modules, the library will have."""
+        modules = list(preorder(self.root))
+        hosts = [module for module in modules if module.is_dso_exportable]
+        functions = sum(len(module.function_names()) for module in hosts)
+        return functions, len(modules) - len(hosts) + bool(hosts)
+
+
+def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
+    """Read a project file, and make its modules.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    Project
+        Ready to be exported.
+
+    Raises
+    ------
+    ExportError
+        The file, or a file that it names, is not what it should be; says file, table and key.
+    ToolchainError
+        A kind of module needs a package that is not installed.
+    """
+    file = Table.read(path)
+    file.only(("library", "module"))
+    library = file.table("library")
+    library.only(("output", "root", "embed", "entry", "options", "addons"))
+    tables = _module_tables(file)
+    imports = {name: _imports(table, tables) for name, table in tables.items()}
+    order = _order(file, imports)
+    root = _root(file, library, imports)
+    addons = library.files("addons")
+    embed = library.choice("embed", get_args(Embed)) or "auto"
+    output = library.text("output")
+    # From here on the tree is known to be one; now each module is made, its imports before it.
+    modules: dict[str, Module] = {}
+    for name in order:
+        modules[name] = _make(tables[name], [modules[other] for other in imports[name]])
+    return Project(
+        root=modules[root],
+        inputs=file.inputs,
+        output=None if output is None else library.path_of(output),
+        embed=cast(Embed, embed),
+        entry=library.text("entry"),
+        options=library.texts("options"),
+        addons=addons,
+    )
+
+
+def project_of_sources(
+    paths: Iterable[str | os.PathLike[str]], functions: Functions
+) -> Project:
+    """Make the project of the simple case: files of host code, and the functions they define.
+
+    Raises
+    ------
+    ExportError
+        A file is not what it should be.
+    """
+    inputs = Inputs()
+    sources = [source_of(inputs.add(path)) for path in paths]
+    return Project(root=host_module(sources, functions), inputs=inputs)
+
+
+def _module_tables(file: Table) -> dict[str, Table]:
+    modules = file.table("module")
+    tables = {name: modules.table(name) for name in modules}
+    if not tables:
+        raise file.error("has no [module.NAME] table, expected at least one")
+    for table in tables.values():
+        kind = table.needed_text("kind")
+        if kind not in _KINDS:
+            raise table.error(f"unknown kind {kind!r}{near_names(kind, list(_KINDS))}", "kind")
+        table.only(("kind", "imports", *_KINDS[kind][0]))
+    return tables
+
+
+def _imports(table: Table, tables: dict[str, Table]) -> tuple[str, ...]:
+    names = table.texts("imports")
+    for name in names:
+        if name not in tables:
+            text = f"there is no module {name!r}{near_names(name, list(tables))}"
+            raise table.error(text, "imports")
+    return names
+
+
+def _order(file: Table, imports: dict[str, tuple[str, ...]]) -> list[str]:
+    """All modules, each behind its imports."""
+    try:
+        return list(TopologicalSorter(imports).static_order())
+    except CycleError as error:
+        names = " -> ".join(reversed(error.args[1]))
+        raise file.error(f"imports go in a circle: {names}") from None
+
+
+def _root(file: Table, library: Table, imports: dict[str, tuple[str, ...]]) -> str:
+    """The module that the tree begins with; whatever it does not reach would be dropped."""
+    imported = {name for names in imports.values() for name in names}
+    tops = [name for name in imports if name not in imported]
+    root = library.text("root")
+    if root is None:
+        if len(tops) > 1:
+            text = f"nobody imports {', '.join(map(repr, tops))}, so which is the root? name it"
+            raise library.error(text, "root")
+        return tops[0]
+    if root not in imports:
+        text = f"there is no module {root!r}{near_names(root, list(imports))}"
+        raise library.error(text, "root")
+    reached = set(_reached(root, imports))
+    if lost := [repr(name) for name in imports if name not in reached]:
+        text = f"the root {root!r} does not reach {', '.join(lost)}: import or remove what is left"
+        raise file.error(text)
+    return root
+
+
+def _reached(root: str, imports: dict[str, tuple[str, ...]]) -> Iterator[str]:
+    pending, seen = [root], {root}
+    while pending:
+        yield (name := pending.pop())
+        pending += [other for other in imports[name] if other not in seen]
+        seen.update(imports[name])
+
+
+def _make(table: Table, imports: list[Module]) -> Module:
+    _, make = _KINDS[table.needed_text("kind")]
+    try:
+        module = make(table)
+        for imported in imports:
+            module.import_module(imported)
+    except (ExportError, ValueError) as error:
+        text = str(error)
+        raise (error if text.startswith(table.place) else table.error(text)) from error
+    return module
+
+
+def _host(table: Table) -> Module:
+    kind = table.needed_text("kind")
+    sources = [Source(path, kind) for path in table.needed_files("sources")]
+    options = table.texts("options")
+    return host_module(sources, _functions(table), options=options, target=table.text("target"))
+
+
+def _functions(table: Table) -> Functions:
+    functions = table.table("functions")
+    return {name: _declaration(functions, name) for name in functions}
+
+
+def _declaration(functions: Table, name: str) -> str | FunctionDeclaration:
+    if not functions.is_table(name):
+        return functions.needed_text(name)
+    function = functions.table(name)
+    function.only(("declaration", "doc", "gil"))
+    return FunctionDeclaration(
+        function.needed_text("declaration"),
+        doc=function.text("doc") or "",
+        gil=function.choice("gil", ("release", "keep")) or "release",
+    )
+
+
+def _device(table: Table) -> Module:
+    paths = table.needed_files("sources")
+    if len(paths) > 1:
+        raise table.error(f"expected one file, found {len(paths)}", "sources")
+    kernels = table.table("functions")
+    infos = [_kernel(name, kernels.table(name)) for name in kernels]
+    fmt = table.text("fmt") or paths[0].suffix.removeprefix(".")
+    return DeviceModule(table.needed_text("kind"), table.read(paths[0]), fmt, infos)
+
+
+def _kernel(name: str, table: Table) -> FunctionInfo:
+    table.only(("arg_types", "launch_param_tags"))
+    try:
+        return FunctionInfo(name, table.texts("arg_types"), table.texts("launch_param_tags"))
+    except ValueError as error:
+        raise table.error(str(error), "arg_types") from error
+
+
+def _const_loader(table: Table) -> Module:
+    from runtime.modules.const_loader import ConstLoaderModule
+
+    files, by_symbol = table.table("constants"), table.table("by_symbol")
+    constants = {name: files.file(name, files.needed_text(name)) for name in files}
+    symbols = {symbol: by_symbol.texts(symbol) for symbol in by_symbol}
+    try:
+        arrays = {name: read_array(path) for name, path in constants.items()}
+        return ConstLoaderModule(arrays, symbols)
+    except TypeError as error:
+        raise table.error(str(error), "constants") from error
+
+
+def _python(table: Table) -> Module:
+    file, _, name = table.needed_text("factory").rpartition(":")
+    if not file.endswith(".py") or not name.isidentifier():
+        found = table.needed_text("factory")
+        raise table.error(f"expected 'FILE.py:FUNCTION', found {found!r}", "factory")
+    return call_factory(table.file("factory", file), name)
+
+
+_HOST = ("sources", "functions")
+# Every kind: the keys that it takes, and what makes the module.
+_KINDS: dict[str, tuple[tuple[str, ...], Callable[[Table], Module]]] = {
+    **{kind: ((*_HOST, "options"), _host) for kind in COMPILED},
+    "llvm": ((*_HOST, "target"), _host),
+    "static_library": (_HOST, _host),
+    "const_loader": (("constants", "by_symbol"), _const_loader),
+    "python": (("factory",), _python),
+    **{kind: (("fmt", *_HOST), _device) for kind in LAYOUTS},
+}

@@ -1,0 +1,22 @@
+/* A real libtvm_ffi in the same process, if there is one; its error slot. No Python.h. */
+#ifndef DSO_PACKER_NATIVE_TVM_FFI_H
+#define DSO_PACKER_NATIVE_TVM_FFI_H
+
+#include "../include/dso_packer.h"
+
+/* Set its error too: a file that both runtimes loaded has one setter, and either may be calling. */
+void tvm_ffi_forward_error(const char *kind, const char *message);
+
+/* Take its error of this thread, or NULL; owned by the caller (object_release). */
+dso_object *tvm_ffi_take_error(void);
+
+/* What an error object says: TVMFFIErrorCell begins with these two, behind the header. */
+typedef struct {
+  dso_byte_array kind, message;
+} tvm_ffi_error_cell;
+
+static inline const tvm_ffi_error_cell *tvm_ffi_error(const dso_object *error) {
+  return (const tvm_ffi_error_cell *)(error + 1);
+}
+
+#endif

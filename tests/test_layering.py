@@ -1,0 +1,120 @@
+"""Who may import whom, read from the code itself; and what a cold start imports."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import packer
+import runtime
+
+ROOTS = {
+    name: Path(module.__file__).parent
+    for name, module in (("runtime", runtime), ("packer", packer))
+}
+FILES = {
+    ".".join((root, *path.relative_to(folder).with_suffix("").parts)): path
+    for root, folder in ROOTS.items()
+    for path in folder.rglob("*.py")
+    if "templates" not in path.parts
+}
+
+# Heavy modules that the runtime imports only where they are used (docs/design.md, cold start).
+HEAVY = {
+    *("ctypes", "dataclasses", "enum", "functools", "importlib.metadata", "json", "numpy"),
+    *("pathlib", "re", "threading", "typing", "inspect", "packer", "llvmlite", "cffi"),
+}
+
+
+def imports_of(module: str) -> set[str]:
+    """Every module that a module imports, anywhere in it, type checking aside."""
+    package = module.split(".")[:-1]
+    found = set()
+    for node in _nodes(ast.parse(FILES[module].read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            start = ".".join([*base, *([node.module] if node.module else [])])
+            found |= {start, *(f"{start}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def _nodes(tree: ast.AST):
+    """Walk a tree, without the bodies of `if TYPE_CHECKING`."""
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from _nodes(child)
+
+
+def importers(target: str) -> set[str]:
+    """The modules that import a module, or something of it."""
+    return {
+        module.removesuffix(".__init__")
+        for module in FILES
+        if any(f"{name}.".startswith(f"{target}.") for name in imports_of(module))
+    }
+
+
+def test_runtime_never_imports_packer() -> None:
+    """The one arrow back goes through import_module in runtime._needs_packer."""
+    assert not {m for m in importers("packer") if m.startswith("runtime")}
+
+
+@pytest.mark.parametrize("target", ["runtime.load", "packer.export"])
+def test_entry_lines_are_imported_by_the_outside_only(target) -> None:
+    """Nobody but __init__, the command line and run-before-export imports load or export."""
+    allowed = {"runtime", "packer", "packer.modules.host", "packer.__main__"}
+    assert {m for m in importers(target) if not m.startswith("packer.cli")} <= allowed
+
+
+def test_embedders_know_bytes_and_symbols_only() -> None:
+    """embed/* import no module types, but for the one that emits LLVM's objects."""
+    known = (
+        "packer.embed",
+        "packer.modules.llvm",
+        "runtime.abi",
+        "runtime.error",
+        "runtime.stream",
+    )
+    for module in FILES:
+        if module.startswith("packer.embed."):
+            assert all(name.startswith(known) for name in _ours(module)), module
+
+
+def test_blob_knows_streams_not_libraries() -> None:
+    """The format can be read without the native core."""
+    known = ("abi", "error", "registry", "stream", "manifest")
+    assert all(name.split(".")[1] in known for name in _ours("runtime.blob"))
+
+
+def _ours(module: str) -> set[str]:
+    """What a module imports of our packages, by the full name."""
+    names = {n for n in imports_of(module) if n.startswith(("packer.", "runtime."))}
+    return {n for n in names if not any(other.startswith(f"{n}.") for other in names)}
+
+
+def test_packer_imports_are_one_way() -> None:
+    """The command line uses the rest of packer; nothing uses the command line."""
+    assert {m for m in importers("packer.cli") if not m.startswith("packer.cli")} <= {
+        "packer.__main__"
+    }
+
+
+def test_import_runtime_pulls_in_nothing_heavy() -> None:
+    """A fresh process that imports runtime has none of the modules that cost milliseconds."""
+    code = (
+        "import sys; before = set(sys.modules); import runtime; print(*(set(sys.modules) - before))"
+    )
+    flags = ["-I", "-S"]
+    path = f"import sys; sys.path.insert(0, {str(ROOTS['runtime'].parent)!r}); "
+    run = subprocess.run(
+        [sys.executable, *flags, "-c", path + code], capture_output=True, text=True, check=True
+    )
+    assert not HEAVY & set(run.stdout.split())
