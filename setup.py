@@ -10,7 +10,7 @@ setup(
             "runtime._core",
             sources=sorted(glob("runtime/native/*.c")),
             depends=sorted(glob("runtime/native/*.h") + glob("runtime/include/*.h")),
-            extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden"],
+            extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-pthread"],
             libraries=["dl"],
         )
     ]

@@ -25,6 +25,7 @@ from runtime.error import (
 if TYPE_CHECKING:
     from .export import export_library
     from .imports import pack_imports_to_c, pack_imports_to_llvm
+    from .inspect import inspect_library
     from .modules.c_source import CSourceModule
     from .modules.llvm import LLVMModule
     from .modules.static_library import StaticLibraryModule
@@ -45,6 +46,7 @@ __all__ = [
     "create_shared",
     "cross_compiler",
     "export_library",
+    "inspect_library",
     "pack_imports_to_c",
     "pack_imports_to_llvm",
 ]
@@ -58,6 +60,7 @@ _HOME = {
     "create_shared": "toolchain",
     "cross_compiler": "toolchain",
     "export_library": "export",
+    "inspect_library": "inspect",
     "pack_imports_to_c": "imports",
     "pack_imports_to_llvm": "imports",
 }

@@ -42,9 +42,9 @@ def call_factory(path: Path, name: str) -> Module:
     ExportError
         The file or the function raises (says the line), or no Module is returned.
     """
-    path = path.absolute()  # as its code objects name it
-    with _isolated(path.parent), _reporting(path):
-        spec = importlib.util.spec_from_file_location(_NAME, path)
+    origin = str(path.absolute())  # as its code objects name it
+    with _isolated(path.absolute().parent), _reporting(path, origin):
+        spec = importlib.util.spec_from_file_location(_NAME, origin)
         assert spec is not None and spec.loader is not None  # the suffix is .py
         namespace = sys.modules[_NAME] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(namespace)
@@ -80,23 +80,23 @@ def _isolated(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _reporting(path: Path) -> Iterator[None]:
+def _reporting(path: Path, origin: str) -> Iterator[None]:
     """Turn whatever the user's code raises into an ExportError with its line."""
     try:
         yield
     except (Exception, SystemExit) as error:
         if isinstance(error, SystemExit) and error.code in _TERMINATED:
             raise  # not the file's: a signal ends this process
-        line = _line_of(path, error)
+        line = _line_of(origin, error)
         place = shown_path(path) if line is None else f"{shown_path(path)}:{line}"
         what = str(error) if isinstance(error, PackerError) else f"{type(error).__name__}: {error}"
         raise ExportError(f"{place}: {what}", path=str(path)) from error
 
 
-def _line_of(path: Path, error: BaseException) -> int | None:
+def _line_of(origin: str, error: BaseException) -> int | None:
     """The innermost line of the file that led to the error; None if it was not running."""
-    if isinstance(error, SyntaxError) and error.filename == str(path):
+    if isinstance(error, SyntaxError) and error.filename == origin:
         return error.lineno
     frames = walk_tb(error.__traceback__)
-    lines = [line for frame, line in frames if frame.f_code.co_filename == str(path)]
+    lines = [line for frame, line in frames if frame.f_code.co_filename == origin]
     return lines[-1] if lines else None

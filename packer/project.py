@@ -9,7 +9,7 @@
         python                 factory
         cuda opencl hip ...    fmt, sources, functions
 
-Paths are relative to the file's folder. docs/project.md describes every key.
+Paths are relative to the file's folder. `packer init` writes a file with every key explained.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
-from runtime.error import ExportError
 from runtime.module import Module, near_names, preorder
 from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
 
@@ -91,7 +90,7 @@ def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
     ToolchainError
         A kind of module needs a package that is not installed.
     """
-    file = Table.read(path)
+    file = Table.of_file(path)
     file.only(("library", "module"))
     library = file.table("library")
     library.only(("output", "root", "embed", "entry", "options", "addons"))
@@ -117,9 +116,7 @@ def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
     )
 
 
-def project_of_sources(
-    paths: Iterable[str | os.PathLike[str]], functions: Functions
-) -> Project:
+def project_of_sources(paths: Iterable[str | os.PathLike[str]], functions: Functions) -> Project:
     """Make the project of the simple case: files of host code, and the functions they define.
 
     Raises
@@ -197,9 +194,8 @@ def _make(table: Table, imports: list[Module]) -> Module:
         module = make(table)
         for imported in imports:
             module.import_module(imported)
-    except (ExportError, ValueError) as error:
-        text = str(error)
-        raise (error if text.startswith(table.place) else table.error(text)) from error
+    except ValueError as error:  # an ExportError is one
+        raise table.placed(error) from error
     return module
 
 
@@ -234,7 +230,7 @@ def _device(table: Table) -> Module:
     kernels = table.table("functions")
     infos = [_kernel(name, kernels.table(name)) for name in kernels]
     fmt = table.text("fmt") or paths[0].suffix.removeprefix(".")
-    return DeviceModule(table.needed_text("kind"), table.read(paths[0]), fmt, infos)
+    return DeviceModule(table.needed_text("kind"), table.read_bytes(paths[0]), fmt, infos)
 
 
 def _kernel(name: str, table: Table) -> FunctionInfo:
@@ -269,10 +265,10 @@ def _python(table: Table) -> Module:
 _HOST = ("sources", "functions")
 # Every kind: the keys that it takes, and what makes the module.
 _KINDS: dict[str, tuple[tuple[str, ...], Callable[[Table], Module]]] = {
-    **{kind: ((*_HOST, "options"), _host) for kind in COMPILED},
+    **dict.fromkeys(COMPILED, ((*_HOST, "options"), _host)),
     "llvm": ((*_HOST, "target"), _host),
     "static_library": (_HOST, _host),
     "const_loader": (("constants", "by_symbol"), _const_loader),
     "python": (("factory",), _python),
-    **{kind: (("fmt", *_HOST), _device) for kind in LAYOUTS},
+    **dict.fromkeys(LAYOUTS, (("fmt", *_HOST), _device)),
 }

@@ -1,4 +1,4 @@
-"""Host code in source and object files: which module type each becomes, and whose function is whose.
+"""Files of host code: which module type each becomes, and whose function is whose.
 
 Several files make several modules, the first of which imports the others; an export merges them.
 A declaration names no file, so it belongs to the LLVM file that defines the function; else to the
@@ -105,9 +105,10 @@ def host_module(
     declared = tuple(d for module in compiled for d in module.functions)
     for module in compiled:
         module.redeclared = tuple(d for d in declared if d not in module.functions)
-    for module in modules[1:]:
-        modules[0].import_module(module)
-    return modules[0]
+    root, *others = modules
+    for other in others:
+        root.import_module(other)
+    return root
 
 
 class SourceFileModule(CSourceModule):
@@ -134,9 +135,7 @@ def _module(
     source: Source, functions: Functions, options: Sequence[str], target: str | None
 ) -> Module:
     if source.kind in COMPILED:
-        return SourceFileModule(
-            source.path, fmt=source.kind, functions=functions, options=options
-        )
+        return SourceFileModule(source.path, fmt=source.kind, functions=functions, options=options)
     if source.kind == "llvm":
         from .modules.llvm import LLVMModule
 

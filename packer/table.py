@@ -39,7 +39,7 @@ class Table:
         self._values = values
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Table:
+    def of_file(cls, path: str | os.PathLike[str]) -> Table:
         """Read a whole file.
 
         Raises
@@ -62,6 +62,12 @@ class Table:
             place.append(where)
         return ExportError(f"{': '.join(place)}: {text}", path=self._path)
 
+    def placed(self, error: Exception) -> ExportError:
+        """Put this table's place before the text of an error that does not say any yet."""
+        if isinstance(error, ExportError) and error.path == self._path:
+            return error
+        return self.error(str(error))
+
     def only(self, known: Collection[str]) -> None:
         """Refuse every key that is not known.
 
@@ -73,9 +79,6 @@ class Table:
         for key in self._values:
             if key not in known:
                 raise self.error(f"unknown key{near_names(key, list(known))}", key)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._values
 
     def text(self, key: str) -> str | None:
         """Return a string, or None where there is none."""
@@ -113,6 +116,13 @@ class Table:
         """Return the files that an array names, each taken among the inputs."""
         return tuple(self.file(key, text) for text in self.texts(key))
 
+    def needed_files(self, key: str) -> tuple[Path, ...]:
+        """Return files as `files` does, one at least."""
+        files = self.files(key)
+        if not files:
+            raise self.error("missing, expected an array of paths, one at least", key)
+        return files
+
     def file(self, key: str, text: str) -> Path:
         """Return a file that a key names, taken among the inputs."""
         try:
@@ -128,9 +138,16 @@ class Table:
         name = f"{self._name}.{_bare(key)}" if self._name else _bare(key)
         return Table(self._inputs, self._path, name, values)
 
-    def value(self, key: str) -> Any:
-        """Return whatever stands behind a key that is there."""
-        return self._values[key]
+    def is_table(self, key: str) -> bool:
+        """Whether a table stands behind a key."""
+        return isinstance(self._values.get(key), dict)
+
+    def read_bytes(self, path: Path) -> bytes:
+        """Read a file that the table names."""
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise self.error(f"{shown_path(path)}: cannot be read: {error.strerror}") from error
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)

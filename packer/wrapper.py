@@ -296,9 +296,15 @@ class _Reader:
         text = " ".join(whole.declaration.split())
         node = self.parsed(text)
         result_text, result = self.result(node.type)
-        return Declaration(
-            self.name, text, tuple(self.parameters(node)), result, result_text, whole.doc, whole.gil
-        )
+        parameters = tuple(self.parameters(node))
+        self.check_implicit_int(text, [result_text, *(p.type_text for p in parameters)])
+        return Declaration(self.name, text, parameters, result, result_text, whole.doc, whole.gil)
+
+    def check_implicit_int(self, text: str, types: list[str]) -> None:
+        """Where a type is missing the parser puts int, as C89 did."""
+        if " ".join(types).split().count("int") > len(re.findall(r"\bint\b", text)):
+            self.where = f"function {self.name!r}"
+            self.refuse(f"a type is missing or not known, found {text!r}")
 
     def check_wording(self, given: FunctionDeclaration) -> None:
         """What becomes text in the library must survive there."""
@@ -355,6 +361,8 @@ class _Reader:
             self.refuse("a variable number of arguments, expected a fixed one")
         if isinstance(node, c_ast.ID):
             self.refuse(f"unknown type {node.name!r}")
+        if getattr(node, "storage", None) or getattr(node, "funcspec", None):
+            self.refuse("a storage class, expected a type and a name")
         if isinstance(node.type, (c_ast.PtrDecl, c_ast.ArrayDecl)):
             return self.pointer(node.type.type)
         text, code = self.scalar(node.type)

@@ -28,8 +28,6 @@ class ElfFile:
     def machine(self) -> int: ...
     def symbol(self, name: str) -> tuple[int, int] | None:
         """The (file offset, nbytes) of a symbol that the object defines, or None."""
-    def undefined(self) -> list[str]:
-        """The names that the object uses and leaves to others to define."""
 
 @final
 class Function:

@@ -236,7 +236,7 @@ def process_module_blob(
     BlobFormatError, LoaderNotFoundError
         As `parse` does; also when the header and the symbol disagree about the size.
     """
-    body = _without_header(Reader(data, path=path, where=where))
+    body = without_header(Reader(data, path=path, where=where))
     return link_tree(parse(body, path=path, where=where, manifest_text=manifest_text), library)
 
 
@@ -245,7 +245,14 @@ def _check_dialect(dialect: str) -> None:
         raise ValueError(f"dialect {dialect!r} is not known; known: {', '.join(DIALECTS)}")
 
 
-def _without_header(reader: Reader) -> memoryview:
+def without_header(reader: Reader) -> memoryview:
+    """Read the nbytes header of a blob symbol, and return the blob behind it.
+
+    Raises
+    ------
+    BlobFormatError
+        The header and the symbol disagree about the size.
+    """
     size = reader.remaining
     if size < HEADER_NBYTES:
         raise reader.error(f"a symbol of {size} bytes, expected at least {HEADER_NBYTES}")

@@ -11,7 +11,7 @@ INCLUDE = Path(runtime.__file__).parent / "include"
 
 
 def compile_c(source: str, output: Path, *options: str) -> Path:
-    """Make a shared library (or with ``-c`` an object) of C text; a compiler error is the test's."""
+    """Make a shared library of C text, or with ``-c`` an object."""
     text = output.with_suffix(".c")
     text.write_text(source)
     shared = () if "-c" in options else ("-shared", "-Wl,-Bsymbolic")

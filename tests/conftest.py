@@ -26,6 +26,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     folder: Path = metafunc.config.getoption("golden_dir")
     sources = {
         "accepted_blob": lambda: _goldens(folder, _is_accepted_blob),
+        "reloaded_blob": lambda: _goldens(folder, _is_reloaded_blob),
         "refused_blob": lambda: _goldens(folder, lambda g, p: g["expect"] == "refuse"),
         "params_file": lambda: _goldens(folder, lambda g, p: "modules" not in g),
         "golden_tree": lambda: _goldens(folder, lambda g, p: "modules" in g),
@@ -50,6 +51,10 @@ def _is_accepted_blob(golden: dict[str, Any], path: Path) -> bool:
     return (
         golden["expect"] == "accept" and "modules" in golden and path.with_suffix(".bin").exists()
     )
+
+
+def _is_reloaded_blob(golden: dict[str, Any], path: Path) -> bool:
+    return _is_accepted_blob(golden, path) and golden.get("legacy_load", {}).get("ok", False)
 
 
 def _random_trees(folder: Path) -> Iterator[Any]:
@@ -83,6 +88,16 @@ def compile_library(tmp_path_factory: pytest.TempPathFactory) -> CompileLibrary:
         return made[key]
 
     return compile_library
+
+
+@pytest.fixture
+def compile_object(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """``compile_object(source)``: a position-independent object file."""
+
+    def compile_object(source: str) -> Path:
+        return compile_c(source, tmp_path_factory.mktemp("object") / "made.o", "-c")
+
+    return compile_object
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""A small ELF-64 writer for tests: find one field of a good library, by its gABI name, and poke it."""
+"""An ELF-64 poker for tests: find one field of a good library by its gABI name, overwrite it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 # gABI, chapters 4 and 5: the records' fields in order.
 RECORDS = {
-    "header": "16s:e_ident H:e_type H:e_machine I:e_version Q:e_entry Q:e_phoff Q:e_shoff I:e_flags "
-    "H:e_ehsize H:e_phentsize H:e_phnum H:e_shentsize H:e_shnum H:e_shstrndx",
+    "header": "16s:e_ident H:e_type H:e_machine I:e_version Q:e_entry Q:e_phoff Q:e_shoff "
+    "I:e_flags H:e_ehsize H:e_phentsize H:e_phnum H:e_shentsize H:e_shnum H:e_shstrndx",
     "program": "I:p_type I:p_flags Q:p_offset Q:p_vaddr Q:p_paddr Q:p_filesz Q:p_memsz Q:p_align",
     "section": "I:sh_name I:sh_type Q:sh_flags Q:sh_addr Q:sh_offset Q:sh_size I:sh_link I:sh_info "
     "Q:sh_addralign Q:sh_entsize",

@@ -55,7 +55,9 @@ def make_module(m: dict[str, Any]) -> runtime.Module:
     """Build one module of a golden tree."""
     kind = m["kind"]
     if kind == "device":
-        return DeviceModule(m["type_key"], data_of(m["data"]), m["fmt"], functions_of(m["functions"]))
+        return DeviceModule(
+            m["type_key"], data_of(m["data"]), m["fmt"], functions_of(m["functions"])
+        )
     if kind in ("metal_real", "webgpu_real"):
         return DeviceModule(
             m["type_key"], dict(m["smap"]), m.get("fmt", ""), functions_of(m["functions"])

@@ -20,9 +20,7 @@ infos = st.builds(
 )
 functions = st.dictionaries(st.text(max_size=12), infos, max_size=4)
 arrays = st.builds(
-    lambda shape, dtype: runtime.Tensor(
-        bytes(dtype[1] // 8 * shape[0] * shape[1]), shape, dtype
-    ),
+    lambda shape, dtype: runtime.Tensor(bytes(dtype[1] // 8 * shape[0] * shape[1]), shape, dtype),
     st.tuples(st.integers(0, 3), st.integers(0, 3)),
     st.sampled_from([(2, 32, 1), (0, 64, 1), (1, 8, 1), (4, 16, 1), (6, 8, 1)]),
 )
@@ -73,7 +71,9 @@ def test_damaged_golden_blob_is_our_error_or_a_tree(blob, data) -> None:
     _parse_and_use(damaged)
 
 
-@pytest.mark.parametrize("path", [p for p in GOLDEN if p.stat().st_size < 1200], ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path", [p for p in GOLDEN if p.stat().st_size < 1200], ids=lambda p: p.stem
+)
 def test_golden_blob_with_any_byte_flipped(path) -> None:
     """Each byte in turn becomes 0, 255, and its complement."""
     blob = path.read_bytes()

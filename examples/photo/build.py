@@ -41,12 +41,15 @@ def gamma():
 
 
 def filters(size=7, sigma=1.3):
-    """Compute the bank: the slope of a Gaussian in four directions, (4, size, size) float32."""
+    """Compute the bank: the slope of a Gaussian in four directions, (4, size, size) float32.
+
+    It is scaled so that a step of a third of the way from black to white gives 1.
+    """
     y, x = np.mgrid[:size, :size] - size // 2
     hill = np.exp(-(x**2 + y**2) / (2 * sigma**2))
     angles = np.deg2rad([0, 45, 90, 135])[:, None, None]
-    bank = (np.cos(angles) * x + np.sin(angles) * y) * hill
-    return (bank / np.abs(bank).sum(axis=(1, 2), keepdims=True)).astype(np.float32)
+    slopes = (np.cos(angles) * x + np.sin(angles) * y) * hill
+    return (6 * slopes / np.abs(slopes).sum(axis=(1, 2), keepdims=True)).astype(np.float32)
 
 
 if __name__ == "__main__":

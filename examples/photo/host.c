@@ -39,13 +39,18 @@ void convolve(const float *image, float *responses, int64_t height, int64_t widt
       }
 }
 
-/* Each pixel shines in the colours of the filters that respond to it. */
+/* Each pixel shines as bright as its edge is strong, in the colour of the filter it fits best:
+ * a filter's share of the energy, squared, is its share of the light. */
 void paint(const float *responses, const float *colours, float *rgb, int64_t pixels) {
-  for (int64_t i = 0; i < pixels; ++i)
-    for (int64_t c = 0; c < 3; ++c) {
-      float sum = 0;
-      for (int64_t f = 0; f < filters; ++f)
-        sum += fabsf(responses[f * pixels + i]) * colours[3 * f + c];
-      rgb[3 * i + c] = sum;
+  for (int64_t i = 0; i < pixels; ++i, rgb += 3) {
+    float energy = 0;
+    for (int64_t f = 0; f < filters; ++f)
+      energy += responses[f * pixels + i] * responses[f * pixels + i];
+    rgb[0] = rgb[1] = rgb[2] = 0;
+    for (int64_t f = 0; f < filters && energy > 0; ++f) {
+      const float share = responses[f * pixels + i] * responses[f * pixels + i] / energy;
+      for (int64_t c = 0; c < 3; ++c)
+        rgb[c] += sqrtf(energy) * share * share * colours[3 * f + c];
     }
+  }
 }

@@ -47,5 +47,5 @@ def load(reader):
 def directions():
     """Make the palette of this library: one colour for each direction an edge may have."""
     return Palette(
-        {"upright": 0xFF5A3C, "rising": 0xFFC83C, "level": 0x3CD2C8, "falling": 0x6E6EFF}
+        {"upright": 0xFF3030, "rising": 0xFFC000, "level": 0x00D0A0, "falling": 0x5070FF}
     )

@@ -22,27 +22,25 @@ def develop(model, photo, exponent):
     photo : numpy.ndarray
         (height, width, 3) uint8.
     exponent : float
-        Below 1 it lifts what is dark.
+        Of the tone curve: below 1 it lifts what is dark.
     """
     height, width, _ = photo.shape
-    colours = model["colours"]()  # our own module type: Python
+    colours = model["colours"]()  # our own module type, Python
     gray = np.empty((height, width), np.float32)
     responses = np.empty((len(colours), height, width), np.float32)
     edges = np.empty((height, width, 3), np.float32)
 
     model["gray"](photo, gray, gray.size)  # C
-    model["convolve"](gray, responses, height, width)  # C, with the constants of const_loader
+    model["convolve"](gray, responses, height, width)  # C, with the filters of const_loader
     model["paint"](responses, colours, edges, gray.size)  # C
     model["gamma"](edges, edges.size, exponent)  # LLVM
     return gray, edges
 
 
-def tree(module, depth=0):
-    """Return the tree below a module as lines of text."""
-    lines = [f"{'  ' * depth}{module!r}"]
-    for imported in module.imported_modules:
-        lines += tree(imported, depth + 1)
-    return lines
+def tree(module):
+    """Return the type keys of a module and what it imports."""
+    imports = ", ".join(map(tree, module.imported_modules))
+    return f"{module.type_key} > {imports}" if imports else module.type_key
 
 
 if __name__ == "__main__":
@@ -51,8 +49,10 @@ if __name__ == "__main__":
     start = perf_counter()
     model = runtime.load(library)
     loaded = perf_counter()
-    gray, edges = develop(model, pixels, exponent=0.6)
+    gray, edges = develop(model, pixels, exponent=0.7)
     done = perf_counter()
+    assert "packer" not in sys.modules
+
     print(f"loaded in {1e3 * (loaded - start):.1f} ms, ran in {1e3 * (done - loaded):.0f} ms")
-    print(*tree(model), sep="\n")
-    np.savez(result, gray=gray, edges=edges, names=model["names"]())
+    print("tree:", tree(model))
+    np.savez(result, gray=gray, edges=edges, colours=model["colours"](), names=model["names"]())

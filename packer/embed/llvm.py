@@ -54,7 +54,7 @@ _ESCAPES = [f"\\{byte:02x}" for byte in range(256)]
 def incbin_ir(symbol: str, path: Path, nbytes: int, triple: str) -> str:
     """The IR of a module whose assembly takes the bytes from a file."""
     large = nbytes > LARGE_NBYTES and triple.startswith("x86_64")
-    section = '.lrodata,\\22al\\22,@progbits' if large else '.rodata,\\22a\\22,%progbits'
+    section = ".lrodata,\\22al\\22,@progbits" if large else ".rodata,\\22a\\22,%progbits"
     lines = [
         f".section {section}",
         f".globl {symbol}",
@@ -80,13 +80,13 @@ def _ir_escape(char: str) -> str:
 
 
 def embed(symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: str | None) -> Path:
-    """Write ``devc.o``, and return its path."""
-    from ..modules.llvm import LLVMModule, default_triple
+    """Write ``devc.o``, and return its path; ``devc.s`` where only the target can assemble it."""
+    from ..modules.llvm import LLVMModule, default_triple, has_assembly, is_native
 
     triple = target or default_triple()
-    parts = [_symbol_ir(symbol, chunks, folder, triple) for symbol, chunks in symbols.items()]
-    path = folder / "devc.o"
-    LLVMModule("".join(parts), target=triple).save(path, "o")
+    ir = "".join(_symbol_ir(symbol, chunks, folder, triple) for symbol, chunks in symbols.items())
+    path = folder / ("devc.o" if is_native(triple) or not has_assembly(ir) else "devc.s")
+    LLVMModule(ir, target=triple).save(path)
     return path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _FORMATS = ("ll", "bc", "s", "o")
 _OPT_LEVEL = 2
+_NO_TRIPLE = "unknown-unknown-unknown"  # what llvmlite.ir.Module writes when it was given none
 
 
 class LLVMModule(RunnableModule):
@@ -64,7 +66,8 @@ class LLVMModule(RunnableModule):
         functions: Mapping[str, str | FunctionDeclaration] | Sequence[str] | None = None,
     ) -> None:
         self._module = _parse(ir)
-        self.target = target or self._module.triple or default_triple()
+        named = self._module.triple
+        self.target = target or (named if named != _NO_TRIPLE else "") or default_triple()
         self._module.triple = self.target
         self.functions = parse_functions(functions, module=repr(self), entry="main")
         for declaration in self.functions:
@@ -128,6 +131,10 @@ class LLVMModule(RunnableModule):
         module = llvm.parse_bitcode(self._module.as_bitcode())
         machine = _target_machine(self.target)
         _optimize(llvm, module, machine)
+        if fmt == "o" and has_assembly(str(module)) and not is_native(self.target):
+            # LLVM would abort the process: llvmlite has the assembler of this machine only.
+            text = f"assembly in IR for {self.target!r}: only its own assembler takes it; save it as 's'"
+            raise ToolchainError(text)
         code = machine.emit_object(module) if fmt == "o" else machine.emit_assembly(module).encode()
         return bytes(code)
 
@@ -146,6 +153,16 @@ def default_triple() -> str:
     return str(_binding().get_process_triple())
 
 
+def is_native(triple: str) -> bool:
+    """Whether a triple is of this machine's architecture."""
+    return triple.split("-")[0] == default_triple().split("-")[0]
+
+
+def has_assembly(ir: str) -> bool:
+    """Whether IR text holds inline or module assembly; text within quotes aside."""
+    return re.search(r"\basm\b", re.sub(r'"[^"]*"', "", ir)) is not None
+
+
 def _binding() -> Any:
     try:
         from llvmlite import binding
@@ -153,6 +170,7 @@ def _binding() -> Any:
         raise ToolchainError(f"LLVM needs llvmlite: pip install llvmlite ({error})") from error
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
+    binding.initialize_native_asmparser()
     return binding
 
 

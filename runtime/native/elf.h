@@ -1,8 +1,12 @@
 /* The static check of an ELF shared object: what the dynamic loader will read is looked at first.
  *
- * No Python.h, no allocation, no libc beyond memcmp/memcpy/snprintf; the whole file lies in
+ * No Python.h, no allocation, no libc beyond <string.h> and vsnprintf; the whole file lies in
  * memory (a read-only map). Sources: gABI (ELF header, program headers, dynamic section,
- * symbol table), GNU hash as glibc's elf/dl-lookup.c reads it, psABI relocation types. */
+ * symbol table), GNU hash as glibc's elf/dl-lookup.c reads it, psABI relocation types.
+ *
+ * Time is linear in the file, never more. Bounds of ours: 4,096 program headers, 64 PT_LOADs,
+ * addresses below 2^47, 64 GiB of memory beyond the file's size, the first 4,096 section headers.
+ * Not judged: machine code, data, and what other objects the loader will bring in. */
 #ifndef DSO_PACKER_NATIVE_ELF_H
 #define DSO_PACKER_NATIVE_ELF_H
 
@@ -17,9 +21,10 @@ enum elf_reason {
   ELF_NOT_ELF,   /* "not-elf":   the magic is not there */
   ELF_TRUNCATED, /* "truncated": something lies beyond the end of the file */
   ELF_MACHINE,   /* "machine":   wrong class, byte order, machine */
-  ELF_FORMAT,    /* "format":    another known format: archive, tar, object, PE, Mach-O, wasm, ZIP ... */
+  ELF_FORMAT,    /* "format":    another known format: archive, tar, object, PE, Mach-O, ZIP, ... */
   ELF_MALFORMED, /* "malformed": the headers or tables contradict themselves */
-  ELF_POLICY,    /* "policy":    valid, but refused: RWX segment, executable stack, TEXTREL, AUDIT ... */
+  ELF_POLICY, /* "policy":    valid, but refused: RWX segment, executable stack, TEXTREL, AUDIT ...
+               */
 };
 
 struct elf_error {
@@ -56,8 +61,10 @@ uint16_t elf_native_machine(void);
 
 /* Find a symbol that this object itself defines, by its hash table. `at` turns a link-time
  * address into a readable pointer: for a loaded object base + vaddr, for a file its offset.
- * Returns 1 found, 0 absent (undefined counts as absent). */
-typedef const uint8_t *(*elf_at)(const void *context, const struct elf_image *image, uint64_t vaddr);
+ * Returns 1 found, 0 absent (undefined counts as absent). Symbol versions are not looked at: of
+ * several versions of a name the first in its hash chain is found. */
+typedef const uint8_t *(*elf_at)(const void *context, const struct elf_image *image,
+                                 uint64_t vaddr);
 const uint8_t *elf_at_loaded(const void *base, const struct elf_image *image, uint64_t vaddr);
 const uint8_t *elf_at_file(const void *file, const struct elf_image *image, uint64_t vaddr);
 int elf_lookup(const struct elf_image *image, elf_at at, const void *context, const char *name,
@@ -69,6 +76,7 @@ const char *elf_symbol_at(const struct elf_image *image, elf_at at, const void *
                           uint64_t index, struct elf_symbol *symbol);
 
 /* The segment that holds [vaddr, vaddr + nbytes) with file bytes behind it, or NULL. */
-const struct elf_segment *elf_segment_of(const struct elf_image *image, uint64_t vaddr, uint64_t nbytes);
+const struct elf_segment *elf_segment_of(const struct elf_image *image, uint64_t vaddr,
+                                         uint64_t nbytes);
 
 #endif

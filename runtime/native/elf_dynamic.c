@@ -92,8 +92,8 @@ int elf_table_at(struct elf_reader *reader, uint64_t tag, uint64_t nbytes,
   /* address 0 stands for "absent" in struct elf_image, and the ELF header lies there */
   if (table->bytes != NULL && (table->vaddr != 0 || nbytes == 0)) return 0;
   return elf_refuse(reader, ELF_MALFORMED,
-                    "%s: table, expected inside the file bytes of one PT_LOAD, found 0x%" PRIx64
-                    " bytes at address 0x%" PRIx64,
+                    "%s: table, expected inside the file bytes of one readable PT_LOAD, found "
+                    "0x%" PRIx64 " bytes at address 0x%" PRIx64,
                     table->name, nbytes, table->vaddr);
 }
 

@@ -2,7 +2,6 @@
 
 #include "checked_file.h"
 #include "exception.h"
-#include "names.h"
 #include "path.h"
 
 typedef struct {
@@ -72,17 +71,11 @@ static PyObject *elf_file_symbol(ElfFile *self, PyObject *name) {
                        (unsigned long long)symbol.size);
 }
 
-static PyObject *elf_file_undefined(ElfFile *self, PyObject *Py_UNUSED(ignored)) {
-  return symbol_names(&self->file.image, elf_at_file, self->file.bytes, NAMES_OF_UNDEFINED, "");
-}
-
 static PyObject *elf_file_machine(ElfFile *self, void *Py_UNUSED(closure)) {
   return PyLong_FromLong(self->file.image.machine);
 }
 
 static PyMethodDef elf_file_methods[] = {
-    {"undefined", (PyCFunction)elf_file_undefined, METH_NOARGS,
-     "undefined($self, /)\n--\n\nThe names that the object leaves to others."},
     {"symbol", (PyCFunction)elf_file_symbol, METH_O,
      "symbol($self, name, /)\n--\n\nThe (file offset, nbytes) of a defined symbol, or None."},
     {NULL, NULL, 0, NULL},

@@ -26,6 +26,7 @@ struct relocations {
   const struct elf_segment *last;       /* where the last target was: most are neighbours */
   const char *table;
   uint64_t index;
+  uint64_t num_relative; /* DT_RELACOUNT while DT_RELA is read */
   struct calls init, fini;
 };
 
@@ -102,48 +103,39 @@ static int check_calls(struct relocations *at, uint64_t vaddr, const uint64_t *f
 }
 
 static uint64_t target_size(const struct relocations *at, uint32_t type) {
-  if (at->types == NULL) return 8;
   if (type == at->types->tlsdesc) return 16;
   bool narrow = type == R_X86_64_PC32 || type == R_X86_64_32;
   return at->types->machine == EM_X86_64 && narrow ? 4 : 8;
 }
 
-static int check_relocation(struct relocations *at, const struct elf_rela *rela) {
-  uint32_t type = (uint32_t)rela->r_info;
-  if (check_symbol_index(at, rela->r_info >> 32) != 0) return -1;
-  if (type == R_NONE) return 0;
-  if (at->types != NULL && type == at->types->copy)
-    return elf_refuse(at->reader, ELF_MALFORMED,
-                      "%s: type of relocation %" PRIu64
-                      ", expected one for shared objects, found COPY",
-                      at->table, at->index);
-  if (check_target(at, rela->r_offset, target_size(at, type)) != 0) return -1;
-  if (at->types == NULL) return check_calls(at, rela->r_offset, NULL);
-  if (type == at->types->irelative && check_code(at, rela->r_addend) != 0) return -1;
-  return check_calls(at, rela->r_offset, type == at->types->relative ? &rela->r_addend : NULL);
+static int check_write(struct relocations *at, uint64_t vaddr, const uint64_t *function,
+                       uint64_t nbytes) {
+  if (check_target(at, vaddr, nbytes) != 0) return -1;
+  return check_calls(at, vaddr, function);
+}
+
+static int refuse_copy(struct relocations *at) {
+  return elf_refuse(at->reader, ELF_MALFORMED,
+                    "%s: type of relocation %" PRIu64
+                    ", expected one for shared objects, found COPY",
+                    at->table, at->index);
 }
 
 static int check_number(struct elf_reader *reader, uint64_t tag, uint64_t expected) {
-  uint64_t found;
-  if (!elf_tag(reader, tag, &found))
-    return elf_refuse(reader, ELF_MALFORMED,
-                      "dynamic section: %s, expected 0x%" PRIx64 ", found none", elf_tag_name(tag),
-                      expected);
-  if (found == expected) return 0;
+  uint64_t found = 0;
+  if (elf_tag(reader, tag, &found) && found == expected) return 0;
   return elf_refuse(reader, ELF_MALFORMED,
                     "dynamic section: %s, expected 0x%" PRIx64 ", found 0x%" PRIx64,
                     elf_tag_name(tag), expected, found);
 }
 
-/* The table of a tag and its size tag, if it is there, in whole entries. */
+/* The table of a tag, if it is there, in whole entries; its size tag is there with it. */
 static int find_table(struct elf_reader *reader, uint64_t tag, uint64_t size_tag,
                       uint64_t entry_size, struct elf_table *table) {
-  uint64_t vaddr, nbytes;
+  uint64_t vaddr, nbytes = 0;
   *table = (struct elf_table){.name = elf_tag_name(tag)};
   if (!elf_tag(reader, tag, &vaddr)) return 0;
-  if (!elf_tag(reader, size_tag, &nbytes))
-    return elf_refuse(reader, ELF_MALFORMED, "dynamic section: %s, expected beside %s, found none",
-                      elf_tag_name(size_tag), table->name);
+  elf_tag(reader, size_tag, &nbytes);
   if (nbytes % entry_size != 0)
     return elf_refuse(reader, ELF_MALFORMED,
                       "dynamic section: %s, expected a multiple of 0x%" PRIx64 ", found 0x%" PRIx64,
@@ -152,19 +144,24 @@ static int find_table(struct elf_reader *reader, uint64_t tag, uint64_t size_tag
 }
 
 /* glibc asserts that the first DT_RELACOUNT entries are what they are said to be. */
-static int check_relative(struct relocations *at, const struct elf_table *table) {
-  uint64_t count = 0, total = table->nbytes / sizeof(struct elf_rela);
-  if (at->types == NULL || !elf_tag(at->reader, DT_RELACOUNT, &count)) return 0;
-  for (uint64_t i = 0; i < count && i < total; i++) {
-    struct elf_rela rela;
-    memcpy(&rela, table->bytes + i * sizeof rela, sizeof rela);
-    if ((uint32_t)rela.r_info != at->types->relative)
-      return elf_refuse(at->reader, ELF_MALFORMED,
-                        "%s: type of relocation %" PRIu64 ", expected %" PRIu32
-                        " (RELATIVE) within DT_RELACOUNT, found %" PRIu32,
-                        table->name, i, at->types->relative, (uint32_t)rela.r_info);
-  }
-  return 0;
+static int refuse_counted(struct relocations *at, uint32_t type) {
+  return elf_refuse(at->reader, ELF_MALFORMED,
+                    "%s: type of relocation %" PRIu64 ", expected %" PRIu32
+                    " (RELATIVE) within DT_RELACOUNT, found %" PRIu32,
+                    at->table, at->index, at->types->relative, type);
+}
+
+static int check_relocation(struct relocations *at, const struct elf_rela *rela) {
+  uint32_t type = (uint32_t)rela->r_info;
+  if (check_symbol_index(at, rela->r_info >> 32) != 0) return -1;
+  if (at->types == NULL) return type == R_NONE ? 0 : check_write(at, rela->r_offset, NULL, 8);
+  if (type == at->types->relative)
+    return check_write(at, rela->r_offset, &rela->r_addend, sizeof(uint64_t));
+  if (at->index < at->num_relative) return refuse_counted(at, type);
+  if (type == R_NONE) return 0;
+  if (type == at->types->copy) return refuse_copy(at);
+  if (type == at->types->irelative && check_code(at, rela->r_addend) != 0) return -1;
+  return check_write(at, rela->r_offset, NULL, target_size(at, type));
 }
 
 /* entry_size 24: Elf64_Rela; 16: Elf64_Rel. */
@@ -174,7 +171,9 @@ static int check_entries(struct relocations *at, const struct elf_table *table,
   uint64_t count = table->nbytes / entry_size;
   for (at->index = 0; at->index < count; at->index++) {
     struct elf_rela rela = {0};
-    memcpy(&rela, table->bytes + at->index * entry_size, entry_size);
+    const uint8_t *entry = table->bytes + at->index * entry_size;
+    memcpy(&rela, entry, ELF_REL_SIZE);
+    if (entry_size == sizeof rela) rela.r_addend = elf_u64(entry, 2);
     if (check_relocation(at, &rela) != 0) return -1;
   }
   return 0;
@@ -185,8 +184,10 @@ static int check_rela(struct relocations *at) {
   if (find_table(at->reader, DT_RELA, DT_RELASZ, sizeof(struct elf_rela), &table) != 0) return -1;
   if (table.bytes == NULL) return 0;
   if (check_number(at->reader, DT_RELAENT, sizeof(struct elf_rela)) != 0) return -1;
-  if (check_relative(at, &table) != 0) return -1;
-  return check_entries(at, &table, sizeof(struct elf_rela));
+  elf_tag(at->reader, DT_RELACOUNT, &at->num_relative);
+  int status = check_entries(at, &table, sizeof(struct elf_rela));
+  at->num_relative = 0;
+  return status;
 }
 
 static int check_rel(struct relocations *at) {

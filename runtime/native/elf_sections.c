@@ -26,6 +26,11 @@ static int count_sections(struct elf_reader *reader, uint64_t *count) {
     return elf_refuse(reader, ELF_MALFORMED,
                       "ELF header: e_shentsize, expected %" PRIu64 ", found %u", size,
                       header->e_shentsize);
+  if (header->e_shoff < sizeof *header)
+    return elf_refuse(reader, ELF_MALFORMED,
+                      "ELF header: e_shoff, expected 0x%zx or more for %u sections, found "
+                      "0x%" PRIx64,
+                      sizeof *header, header->e_shnum, header->e_shoff);
   *count = header->e_shnum;
   if (*count == 0) {
     if (!elf_within(header->e_shoff, size, reader->nbytes)) return refuse_table(reader, 1);

@@ -134,7 +134,8 @@ static int check_mapped(struct elf_reader *reader, unsigned index, const char *n
     return 0;
   if (header->p_memsz == 0) return 0;
   return elf_refuse(reader, ELF_MALFORMED,
-                    "program header %u: %s, expected inside a PT_LOAD, at the same file offset, "
+                    "program header %u: %s, expected inside a readable PT_LOAD, at the same file "
+                    "offset, "
                     "found 0x%" PRIx64 " bytes at address 0x%" PRIx64 ", offset 0x%" PRIx64,
                     index, name, header->p_filesz, header->p_vaddr, header->p_offset);
 }

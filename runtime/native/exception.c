@@ -128,7 +128,8 @@ static PyObject *raise_kind(const char *kind, const char *message, Py_ssize_t le
 }
 
 static PyObject *raise_tvm_error(const dso_object *error) {
-  const dso_byte_array *kind = &tvm_ffi_error(error)->kind, *message = &tvm_ffi_error(error)->message;
+  const dso_byte_array *kind = &tvm_ffi_error(error)->kind;
+  const dso_byte_array *message = &tvm_ffi_error(error)->message;
   char name[64];
   size_t length = kind->size < sizeof name ? (size_t)kind->size : sizeof name - 1;
   memcpy(name, kind->data, length);

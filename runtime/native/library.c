@@ -158,8 +158,7 @@ static PyObject *library_function(Library *self, PyObject *const *args, Py_ssize
 static PyObject *library_symbols(Library *self, PyObject *argument) {
   const char *prefix = PyUnicode_AsUTF8(argument);
   if (prefix == NULL) return NULL;
-  return symbol_names(&self->loaded.image, elf_at_loaded, self->loaded.address, NAMES_OF_FUNCTIONS,
-                      prefix);
+  return function_names(&self->loaded.image, elf_at_loaded, self->loaded.address, prefix);
 }
 
 static PyObject *library_path(Library *self, void *Py_UNUSED(closure)) {

@@ -7,10 +7,9 @@
 
 #include "elf.h"
 
-enum names_of { NAMES_OF_FUNCTIONS, NAMES_OF_UNDEFINED };
-
-/* The names that begin with `prefix`, in table order; NULL with an exception set. */
-PyObject *symbol_names(const struct elf_image *image, elf_at at, const void *context,
-                       enum names_of wanted, const char *prefix);
+/* The names of the functions that an object defines and that begin with `prefix`, in table
+ * order; NULL with an exception set. */
+PyObject *function_names(const struct elf_image *image, elf_at at, const void *context,
+                         const char *prefix);
 
 #endif

@@ -134,14 +134,10 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywor
   return NULL;
 }
 
-static int tensor_traverse(Tensor *self, visitproc visit, void *arg) {
-  Py_VISIT(self->source.obj);
-  Py_VISIT(self->shape);
-  return 0;
-}
-
+/* The type itself takes no part in garbage collection (a subclass with attributes does): were the
+ * collector to see the reference to a memoryview, it would clear the view while we export it, and
+ * CPython's memory_dealloc then crashes. */
 static void tensor_dealloc(Tensor *self) {
-  PyObject_GC_UnTrack(self);
   if (self->weakrefs != NULL) PyObject_ClearWeakRefs((PyObject *)self);
   PyBuffer_Release(&self->source);
   PyMem_Free(self->tensor.shape);
@@ -249,9 +245,8 @@ PyTypeObject TensorBase_Type = {
     .tp_basicsize = sizeof(Tensor),
     .tp_weaklistoffset = offsetof(Tensor, weakrefs),
     .tp_new = tensor_new,
-    .tp_traverse = (traverseproc)tensor_traverse,
     .tp_dealloc = (destructor)tensor_dealloc,
     .tp_getset = tensor_getset,
     .tp_as_buffer = &tensor_buffer,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
 };

@@ -169,6 +169,9 @@ def test_language_wins_over_suffix(tmp_path):
     cwd = tmp_path
     made = compile_source(source, tmp_path / "made.o", language="cc", cwd=cwd)
     assert "_Z1gv" in output_of("nm", made)
+    source = write(tmp_path / "kernel.cc", "int class(void) { return 1; }\n")
+    made = compile_source(source, tmp_path / "made.o", language="c", cwd=cwd, cc="g++")
+    assert " T class" in output_of("nm", made)
 
 
 def test_options_and_include_reach_the_compiler(tmp_path):
@@ -282,6 +285,13 @@ def test_silent_compiler(tmp_path, add_c):
         compile_c(add_c, cc=program(tmp_path / "cc", "exit 2\n"))
 
 
+def test_the_linkers_epilogue_tells_nothing(tmp_path, add_c):
+    """That "ld returned 1" is shown only with the lines before it."""
+    script = "echo odd trouble; echo 'collect2: error: ld returned 1 exit status'; exit 1\n"
+    with pytest.raises(ToolchainError, match=r"add\.c: odd trouble\ncollect2: error"):
+        compile_c(add_c, cc=program(tmp_path / "cc", script))
+
+
 @pytest.mark.parametrize(
     ("number", "words"),
     [
@@ -373,15 +383,23 @@ def test_memory_is_bounded(tmp_path):
 
 
 def test_environment_of_a_program(tmp_path, monkeypatch):
-    """Programs run in the private folder, in the C locale, with an empty stdin."""
+    """Programs run in the private folder, in the C locale."""
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
     monkeypatch.setenv("TMPDIR", "/no/such/folder")
-    script = 'pwd; echo "$LC_ALL $TMPDIR $KEPT"; cat; echo end\n'
+    script = 'pwd; echo "$LC_ALL $TMPDIR $KEPT"\n'
     monkeypatch.setenv("KEPT", "kept")
     completed = run([program(tmp_path / "cc", script)], cwd=tmp_path)
-    assert completed.output == f"{tmp_path}\nC {tmp_path} kept\nend\n"
+    assert completed.output == f"{tmp_path}\nC {tmp_path} kept\n"
     completed = run([program(tmp_path / "cc", script)], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"})
-    assert completed.output == f"{tmp_path}\nC {tmp_path} \nend\n"
+    assert completed.output == f"{tmp_path}\nC {tmp_path} \n"
+
+
+def test_stdin_is_empty(tmp_path):
+    """What is typed or piped to us is not for the compiler."""
+    script = program(tmp_path / "cc", "cat\n")
+    code = f"print(run([{script!r}], cwd=Path({str(tmp_path)!r})).output)"
+    command = [sys.executable, "-c", PRELUDE + code]
+    assert subprocess.run(command, input=b"typed", capture_output=True).stdout == b"\n"
 
 
 def test_temporary_files_of_gcc_are_private(tmp_path, add_c, monkeypatch):
@@ -511,17 +529,18 @@ def test_own_gamma_is_called(tmp_path):
 def test_needed_libm_is_linked(tmp_path):
     """-lm is there, at the end, for who needs it."""
     source = write(tmp_path / "e.c", "#include <math.h>\ndouble f(double x) { return erf(x); }\n")
-    create_shared(tmp_path / "e.so", [source])
+    create_shared(tmp_path / "e.so", [source], cc="gcc")
     assert "libm.so" in output_of("readelf", "-dW", tmp_path / "e.so")
 
 
-def test_sources_are_compiled_in_place(tmp_path, add_c):
+def test_sources_are_compiled_in_place(tmp_path, add_c, monkeypatch):
     """Sources and objects mix; C++ brings its driver, hence its library; nothing stays behind."""
     source = write(
         tmp_path / "s.cpp",
         '#include <string>\nextern "C" int add(int, int);\n'
         'extern "C" int f(int n) { return add(std::string(n, SIGN).size(), 1); }\n',
     )
+    monkeypatch.setenv("CC", "gcc")
     create_shared(tmp_path / "s.so", [source, compile_c(add_c)], ["-DSIGN=65"])
     assert ctypes.CDLL(str(tmp_path / "s.so")).f(41) == 42
     assert "libstdc++" in output_of("readelf", "-dW", tmp_path / "s.so")

@@ -1,4 +1,4 @@
-/* Hand-written safe-call functions that report what the core passed, and return what it must take. */
+/* Hand-written safe-call functions: they report what the core passed, return what it must take. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,8 @@ void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind, const char *message);
 #define FACTS(name, text) \
   DSO_EXPORT const char __packer_fn_##name[] = "packer-function 1\nabi safe_call\n" text
 #define FUNCTION(name) \
-  DSO_EXPORT int __tvm_ffi_##name(void *handle, const dso_any *args, int32_t num_args, dso_any *result)
+  DSO_EXPORT int __tvm_ffi_##name(void *handle, const dso_any *args, int32_t num_args, \
+                                  dso_any *result)
 #define UNUSED (void)handle, (void)args, (void)num_args, (void)result
 
 static int give_int(dso_any *result, int64_t value) {
@@ -36,7 +37,7 @@ FUNCTION(sum) {
   return give_int(result, sum);
 }
 
-/* A plain value comes back as it is; bytes as a small or heap object; small_len is passed on. */
+/* A plain value comes back as it is, small_len too; bytes come back as a heap object. */
 static int give_object(dso_any *result, int32_t type_index, const char *data, uint64_t size,
                        uint64_t counts);
 FUNCTION(echo) {
@@ -53,10 +54,19 @@ FUNCTION(echo_u64) { UNUSED; *result = args[0]; return 0; }
 /* ---- tensors */
 
 FUNCTION(ndim) { UNUSED; return give_int(result, ((DLTensor *)args[0].v_ptr)->ndim); }
-FUNCTION(extent) { UNUSED; return give_int(result, ((DLTensor *)args[0].v_ptr)->shape[args[1].v_int64]); }
-FUNCTION(stride) { UNUSED; return give_int(result, ((DLTensor *)args[0].v_ptr)->strides[args[1].v_int64]); }
+FUNCTION(extent) {
+  UNUSED;
+  return give_int(result, ((DLTensor *)args[0].v_ptr)->shape[args[1].v_int64]);
+}
+FUNCTION(stride) {
+  UNUSED;
+  return give_int(result, ((DLTensor *)args[0].v_ptr)->strides[args[1].v_int64]);
+}
 FUNCTION(address) { UNUSED; return give_int(result, (int64_t)((DLTensor *)args[0].v_ptr)->data); }
-FUNCTION(device) { UNUSED; return give_int(result, ((DLTensor *)args[0].v_ptr)->device.device_type); }
+FUNCTION(device) {
+  UNUSED;
+  return give_int(result, ((DLTensor *)args[0].v_ptr)->device.device_type);
+}
 FUNCTION(dtype) {
   UNUSED;
   DLDataType dtype = ((DLTensor *)args[0].v_ptr)->dtype;
@@ -82,14 +92,16 @@ FUNCTION(first) {
 
 /* ---- errors */
 
-static void raise(const char *kind, const char *message) { __TVMFFIErrorSetRaisedFromCStr(kind, message); }
-
 FUNCTION(fail) { UNUSED; return dso_raise(args[0].v_c_str, args[1].v_c_str); }
 FUNCTION(fail_null) { UNUSED; return dso_raise(NULL, NULL); }
 FUNCTION(fail_silently) { UNUSED; return -1; }
 FUNCTION(fail_with_7) { UNUSED; return 7; }
-FUNCTION(raise_but_succeed) { UNUSED; raise("ValueError", "not reported"); return 0; }
-FUNCTION(fail_twice) { UNUSED; raise("ValueError", "first"); return dso_raise("KeyError", "second"); }
+FUNCTION(raise_but_succeed) { UNUSED; dso_raise("ValueError", "not reported"); return 0; }
+FUNCTION(fail_twice) {
+  UNUSED;
+  dso_raise("ValueError", "first");
+  return dso_raise("KeyError", "second");
+}
 
 /* ---- results */
 
@@ -132,7 +144,10 @@ FUNCTION(object) {
   last_object = result->v_ptr;
   return 0;
 }
-FUNCTION(last_counts) { UNUSED; return give_int(result, (int64_t)((dso_object *)last_object)->combined_ref_count); }
+FUNCTION(last_counts) {
+  UNUSED;
+  return give_int(result, (int64_t)((dso_object *)last_object)->combined_ref_count);
+}
 FUNCTION(free_last) { UNUSED; free(last_object); live_objects = 0; return 0; }
 
 /* small(type_index, text, length) */
@@ -145,8 +160,17 @@ FUNCTION(small) {
 }
 
 FUNCTION(of_type) { UNUSED; result->type_index = (int32_t)args[0].v_int64; return 0; }
-FUNCTION(not_utf8) { UNUSED; return give_object(result, DSO_STR, "abcdefgh\xff", 9, (1ull << 32) | 1); }
-FUNCTION(small_not_utf8) { UNUSED; result->type_index = DSO_SMALL_STR; result->small_len = 1; result->v_bytes[0] = (char)0xff; return 0; }
+FUNCTION(not_utf8) {
+  UNUSED;
+  return give_object(result, DSO_STR, "abcdefgh\xff", 9, (1ull << 32) | 1);
+}
+FUNCTION(small_not_utf8) {
+  UNUSED;
+  result->type_index = DSO_SMALL_STR;
+  result->small_len = 1;
+  result->v_bytes[0] = (char)0xff;
+  return 0;
+}
 
 /* ---- the GIL: wait until another Python thread has called set_flag */
 

@@ -73,8 +73,16 @@ def test_good_blob_is_written_back() -> None:
         ("B1", blob(tree([0], [])), "an import tree over no modules"),
         ("B2", blob(LIB, cuda(), tree([1, 1, 1], [1])), "row pointers from 1 to 1, expected from"),
         ("B2", blob(LIB, cuda(), tree([0, 1, 0], [])), "row pointers that fall"),
-        ("B2", blob(LIB, cuda(), tree([0, 1, 2], [1])), "row pointers from 0 to 2, expected from 0 to 1"),
-        ("B3", blob(LIB, cuda(), tree([0, 1, 1], [2])), "child index 2 out of range, expected less"),
+        (
+            "B2",
+            blob(LIB, cuda(), tree([0, 1, 2], [1])),
+            "row pointers from 0 to 2, expected from 0 to 1",
+        ),
+        (
+            "B3",
+            blob(LIB, cuda(), tree([0, 1, 1], [2])),
+            "child index 2 out of range, expected less",
+        ),
         ("B3", blob(LIB, cuda(), tree([0, 1, 1], [2**31])), "child index 2147483648 out of range"),
         ("B3", blob(LIB, cuda(), tree([0, 1, 1], [2**63])), "child index 9223372036854775808 out"),
         ("B4", blob(LIB, cuda(), tree([0, 1, 2], [1, 1])), "module 1 lies on a cycle or below one"),
@@ -220,7 +228,9 @@ def test_loader_that_raises_is_named_with_its_place() -> None:
     def load(reader):
         raise KeyError("oops")
 
-    with pytest.raises(runtime.BlobFormatError, match="the loader of 'test.raises' raised KeyError") as info:
+    with pytest.raises(
+        runtime.BlobFormatError, match="the loader of 'test.raises' raised KeyError"
+    ) as info:
         parse(blob(text("test.raises"), tree([0, 0], [])))
     assert isinstance(info.value.__cause__, KeyError)
     assert info.value.offset == 8

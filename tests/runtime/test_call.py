@@ -333,7 +333,9 @@ def test_tensor_goes_as_its_own_dltensor(probe: Probe) -> None:
         64001, 2, 1,
     )  # fmt: skip
     cut = TensorBase(b"1234", (2,), (0, 64, 1), incomplete=True)
-    with pytest.raises(ValueError, match="^ndim: argument 0: expected a complete tensor") as caught:
+    with pytest.raises(
+        ValueError, match=r"^ndim: argument 0: expected a complete tensor"
+    ) as caught:
         probe("ndim")(cut)
     assert "incomplete: shape (2,)" in str(caught.value.__cause__)
 
@@ -382,7 +384,7 @@ def test_dlpack_that_the_producer_refuses(probe: Probe) -> None:
         def __dlpack__(self, **_: object) -> object:
             raise BufferError("requires grad")
 
-    with pytest.raises(ValueError, match="^first: argument 0 .*cannot; declared") as caught:
+    with pytest.raises(ValueError, match=r"^first: argument 0 .*cannot; declared") as caught:
         probe("first")(Refuses())
     assert str(caught.value.__cause__) == "requires grad"
 
@@ -403,7 +405,7 @@ _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 class _Managed(ctypes.Structure):
     """DLManagedTensorVersioned, field by field (dlpack.h)."""
 
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("manager_ctx", ctypes.c_void_p),
         ("deleter", _Deleter), ("flags", ctypes.c_uint64), ("data", ctypes.c_void_p),
         ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
@@ -461,7 +463,7 @@ def test_small_string_result(probe: Probe, text: str) -> None:
 
 def test_small_string_longer_than_its_room_is_refused(probe: Probe) -> None:
     """The length of a small string is not believed beyond seven."""
-    with pytest.raises(ValueError, match="^small: result is a small string of more than 7 bytes$"):
+    with pytest.raises(ValueError, match=r"^small: result is a small string of more than 7 bytes$"):
         probe("small")(SMALL_STR, "abcdefgh", 8)
 
 
@@ -489,16 +491,16 @@ def test_object_result_that_is_shared(probe: Probe) -> None:
 
 def test_unsupported_result_is_released_and_named(probe: Probe) -> None:
     """A type that has no Python form is a TypeError, not a leak."""
-    with pytest.raises(TypeError, match="^object: result of type index 71 is not supported$"):
+    with pytest.raises(TypeError, match=r"^object: result of type index 71 is not supported$"):
         probe("object")(ARRAY_OBJECT, "", 1, 1)
     assert probe("live_objects")() == 0
-    with pytest.raises(TypeError, match="^of_type: result of type index 4 is not supported$"):
+    with pytest.raises(TypeError, match=r"^of_type: result of type index 4 is not supported$"):
         probe("of_type")(4)
 
 
 def test_null_object_result_is_refused(probe: Probe) -> None:
     """An object type without an object is the function's mistake."""
-    with pytest.raises(ValueError, match="^of_type: result is an object that is NULL$"):
+    with pytest.raises(ValueError, match=r"^of_type: result is an object that is NULL$"):
         probe("of_type")(STR_OBJECT)
 
 
@@ -538,7 +540,7 @@ def test_other_kind_is_a_runtime_error(probe: Probe, kind: str) -> None:
 
 def test_long_and_null_texts(probe: Probe) -> None:
     """The slot holds any length, and NULL for either string."""
-    with pytest.raises(ValueError, match="^x{100000}$"):
+    with pytest.raises(ValueError, match=r"^x{100000}$"):
         probe("fail")("ValueError", "x" * 100000)
     with pytest.raises(RuntimeError) as caught:
         probe("fail_null")()
@@ -547,9 +549,9 @@ def test_long_and_null_texts(probe: Probe) -> None:
 
 def test_failure_without_an_error_says_so(probe: Probe) -> None:
     """-1 alone names the function; so does any other status."""
-    with pytest.raises(RuntimeError, match="^fail_silently: returned -1 without raising$"):
+    with pytest.raises(RuntimeError, match=r"^fail_silently: returned -1 without raising$"):
         probe("fail_silently")()
-    with pytest.raises(RuntimeError, match="^fail_with_7: returned 7 without raising$"):
+    with pytest.raises(RuntimeError, match=r"^fail_with_7: returned 7 without raising$"):
         probe("fail_with_7")()
 
 

@@ -31,12 +31,17 @@ def test_name_and_triple_belong_together(text, code) -> None:
 def test_every_triple_comes_back() -> None:
     """All codes and bits, and some lanes: 300,000 names, all different."""
     triples = {
-        (code, bits, lanes) for code in range(256) for bits in range(256) for lanes in (0, 1, 4, 65535)
+        (code, bits, lanes)
+        for code in range(256)
+        for bits in range(256)
+        for lanes in (0, 1, 4, 65535)
     }
     assert all(string_to_dtype(dtype_to_string(triple)) == triple for triple in triples)
 
 
-@pytest.mark.parametrize("text", ["", "float", "int", "x4", "floaty32", "int8x", "int300", "int8x70000"])
+@pytest.mark.parametrize(
+    "text", ["", "float", "int", "x4", "floaty32", "int8x", "int300", "int8x70000"]
+)
 def test_other_text_is_refused(text) -> None:
     """A name that is none says what one looks like."""
     with pytest.raises(ValueError, match="data type|range of DLDataType"):

@@ -55,7 +55,7 @@ def _is_mapped(path: Path) -> bool:
 
 
 def test_last_reference_closes_the_library(library_file: Path) -> None:
-    """dlclose happens when the Library goes, and not before."""
+    """It is closed when the Library goes, and not before."""
     library = Library(str(library_file))
     assert _is_mapped(library_file)
     del library
@@ -280,7 +280,7 @@ except OSError as error:
 
 def test_empty_path_is_refused() -> None:
     """E6."""
-    with pytest.raises(LibraryLoadError, match="^'': expected a path, found an empty one$"):
+    with pytest.raises(LibraryLoadError, match=r"^'': expected a path, found an empty one$"):
         Library("")
 
 
@@ -438,7 +438,7 @@ def test_facts_without_nul_or_in_writable_memory(compile_library: CompileLibrary
     library = Library(str(compile_library(source)))
     with pytest.raises(LibraryLoadError, match="__packer_fn_f: expected text that ends with its"):
         library.function("f", None)
-    with pytest.raises(LibraryLoadError, match="__packer_fn_g at 0x.* writable segment"):
+    with pytest.raises(LibraryLoadError, match=r"__packer_fn_g at 0x.* writable segment"):
         library.function("g", None)
 
 
@@ -468,7 +468,8 @@ void (*__TVMFFIErrorSetRaisedFromCStr)(const char *, const char *) = VALUE;
 DSO_EXPORT int __tvm_ffi_f(void *h, const dso_any *args, int32_t n, dso_any *result) {
   (void)h, (void)args, (void)n, (void)other;
   result->type_index = DSO_INT;
-  result->v_int64 = __TVMFFIErrorSetRaisedFromCStr == other ? 2 : __TVMFFIErrorSetRaisedFromCStr != 0;
+  result->v_int64 = __TVMFFIErrorSetRaisedFromCStr != 0;
+  if (__TVMFFIErrorSetRaisedFromCStr == other) result->v_int64 = 2;
   return 0;
 }
 """
@@ -604,7 +605,7 @@ def test_elf_file_says_where_in_the_file(compile_library: CompileLibrary) -> Non
     offset, nbytes = found
     assert path.read_bytes()[offset : offset + nbytes] == b"abc\0"
     assert elf.symbol("absent") is None
-    with pytest.raises(LibraryLoadError, match="zeros at 0x.*no file bytes behind it") as caught:
+    with pytest.raises(LibraryLoadError, match=r"zeros at 0x.*no file bytes behind it") as caught:
         elf.symbol("zeros")
     assert caught.value.reason == "blob"
 

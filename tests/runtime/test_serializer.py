@@ -117,7 +117,9 @@ def test_any_graph_comes_back_with_its_import_order(imports) -> None:
 @given(graphs())
 def test_parents_precede_children_and_siblings_ascend_in_trees(imports) -> None:
     """The root is 0; every child index is greater than its parent's."""
-    blob = serialize(connect([device(str(i)) for i in range(len(imports))], imports), export_dso=True)
+    blob = serialize(
+        connect([device(str(i)) for i in range(len(imports))], imports), export_dso=True
+    )
     assert bytes(blob.modules[0].data) == b"0"
     for parent, children in enumerate(blob.children()):
         assert all(child > parent for child in children)

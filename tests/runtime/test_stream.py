@@ -65,7 +65,9 @@ def test_vector_count_is_bounded_by_the_least_element() -> None:
 
 def test_vector_and_map_come_back_in_order() -> None:
     """Order is the writer's; a reader keeps the first of duplicate keys."""
-    data = written(lambda w: w.write_map({"b": [1, 2], "a": []}, lambda v: w.write_vector(v, w.write_u64)))
+    data = written(
+        lambda w: w.write_map({"b": [1, 2], "a": []}, lambda v: w.write_vector(v, w.write_u64))
+    )
     reader = Reader(data)
     assert list(reader.read_map(reader.read_u64_vector).items()) == [("b", (1, 2)), ("a", ())]
     pair = written(lambda w: w.write_string("k"))

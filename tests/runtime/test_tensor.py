@@ -119,7 +119,9 @@ def test_unaligned_writable_data_is_refused() -> None:
     """A copy would lose what is written."""
     data = memoryview(bytearray(17))
     at = 1 if np.frombuffer(data, "u1").ctypes.data % 8 != 7 else 2
-    with pytest.raises(ValueError, match="^writable data at 0x[0-9a-f]+, expected alignment to 8 "):
+    with pytest.raises(
+        ValueError, match=r"^writable data at 0x[0-9a-f]+, expected alignment to 8 "
+    ):
         TensorBase(data[at : at + 8], (1,), I64)
 
 
@@ -145,15 +147,15 @@ def test_buffer_requests() -> None:
     frozen, line = TensorBase(bytes(24), (2, 3), F32), TensorBase(bytearray(12), (1, 3), F32)
     _request(frozen, simple)
     _request(line, writable | f_contiguous)
-    with pytest.raises(BufferError, match="^the tensor is read-only$"):
+    with pytest.raises(BufferError, match=r"^the tensor is read-only$"):
         _request(frozen, writable)
-    with pytest.raises(BufferError, match="^the tensor is not Fortran contiguous$"):
+    with pytest.raises(BufferError, match=r"^the tensor is not Fortran contiguous$"):
         _request(frozen, f_contiguous)
     assert memoryview(frozen).strides == (12, 4)
 
 
 def test_views_keep_the_bytes() -> None:
-    """memoryview -> Tensor -> the buffer it views; then all of it goes."""
+    """A view keeps the tensor, and that the buffer it views; then all of it goes."""
     data = bytearray(8)
     tensor = TensorBase(data, (2,), F32)
     gone = weakref.ref(tensor)
@@ -191,3 +193,18 @@ def test_subclass_in_a_cycle_is_collected() -> None:
     del tensor
     gc.collect()
     assert gone() is None
+
+
+def test_garbage_over_a_memoryview_is_collected() -> None:
+    """The collector meets tensor and view in one heap of garbage, and leaves the view to us."""
+
+    class Node:
+        content: object = None
+
+    data = bytearray(9)
+    view = memoryview(data)[1:]  # older than the cycle, so that the collector clears it first
+    node = Node()
+    node.content = (node, view, TensorBase(view, (8,), (1, 8, 1)))
+    del node, view
+    gc.collect()
+    data.append(1)

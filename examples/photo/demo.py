@@ -1,0 +1,92 @@
+"""Pack photo.so, send a real photograph through it in a fresh process, and check the result.
+
+`make demo` runs it; what it writes lies in out/, beside it.
+"""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import reference
+from matplotlib import cbook
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+
+HERE = Path(__file__).parent
+OUT = HERE / "out"
+LIBRARY, PHOTO, RESULT, PICTURE = (
+    OUT / name for name in ("photo.so", "photo.npy", "result.npz", "picture.png")
+)
+EXPONENT = 0.7  # as run.py has it
+TOLERANCE = 1e-4  # float32 there, float64 here
+
+
+def main():
+    """Pack, load and run elsewhere, check, draw, inspect."""
+    OUT.mkdir(exist_ok=True)
+
+    print("1. Pack C, LLVM, constants, OpenCL source and a module type of our own into one file:")
+    packer("export", LIBRARY)
+
+    photo = imread(cbook.get_sample_data("grace_hopper.jpg", asfileobj=False))
+    np.save(PHOTO, photo)
+    height, width, _ = photo.shape
+    print("\n2. Load it in a fresh process without packer; let it find the edges of a photograph")
+    print(f"   (matplotlib's grace_hopper.jpg, {width} x {height}):")
+    run(["python", "run.py"], [sys.executable, "run.py"], LIBRARY, PHOTO, RESULT)
+
+    print("\n3. Compute the same with NumPy:")
+    result = np.load(RESULT)
+    compare(photo, result)
+
+    print("\n4. Draw photograph and edges side by side:")
+    draw(photo, result)
+    print(f"   {os.path.relpath(PICTURE)}")
+
+    print("\n5. See what is inside, without running any of it:")
+    packer("inspect", LIBRARY)
+
+
+def packer(command, library):
+    """Run the packer command of this very environment."""
+    run(["packer", command], [sys.executable, "-m", "packer", command], library)
+
+
+def run(shown, command, *paths):
+    """Run a command in this folder; print it, what it prints, and how long it took."""
+    names = [str(path.relative_to(HERE)) for path in paths]
+    print("   $", *shown, *names, flush=True)
+    done = subprocess.run(
+        [*command, *names], cwd=HERE, check=True, stdout=subprocess.PIPE, text=True
+    )
+    print(textwrap.indent(done.stdout, "     "), end="")
+
+
+def compare(photo, result):
+    """Print how far the library's images are from NumPy's, and stop if they are too far."""
+    expected = reference.develop(photo, np.load(HERE / "filters.npy"), result["colours"], EXPONENT)
+    for name, image in zip(("gray", "edges"), expected, strict=True):
+        difference = np.abs(result[name] - image).max()
+        print(f"   {name:5}  greatest difference {difference:.1e}, allowed {TOLERANCE:.0e}")
+        assert difference <= TOLERANCE, f"{name} differs by {difference}"
+
+
+def draw(photo, result):
+    """Write photograph, grey image and edges as one picture; the palette names its colours."""
+    figure = Figure(figsize=(12, 5.4), facecolor="black", layout="constrained")
+    images = {"photograph": photo, "gray": result["gray"], "edges by direction": result["edges"]}
+    for axes, (title, image) in zip(figure.subplots(1, 3), images.items(), strict=True):
+        axes.imshow(image, cmap="gray")
+        axes.set_title(title, color="white")
+        axes.axis("off")
+    for i, (name, colour) in enumerate(zip(result["names"], result["colours"], strict=True)):
+        x = (i + 0.5) / len(result["names"])
+        axes.text(x, -0.05, name, color=colour, ha="center", transform=axes.transAxes)
+    figure.savefig(PICTURE)
+
+
+if __name__ == "__main__":
+    main()

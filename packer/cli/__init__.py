@@ -1,0 +1,104 @@
+"""The command line: one file per subcommand, and here what they share: streams, errors, exit codes.
+
+0 done    1 refused or broken off    2 wrong usage    129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import runtime
+from runtime.error import PackerError, ToolchainError
+
+from ..output import terminate_as_exception
+from .parser import CommandParser
+from .terminal import flush, open_missing_streams, printable, write_error
+
+COMMANDS = {
+    "export": "make one shared library of a module tree",
+    "load": "load a library, print its tree, call a function",
+    "inspect": "show what is in a library without running it",
+    "init": "write a commented packer.toml and a sample source",
+}
+# Of a compiler's output this much is shown: what comes first is what counts.
+_SHOWN_LINES = 40
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The words behind the program's name; this process's by default.
+
+    Returns
+    -------
+    int
+        The exit status.
+
+    Raises
+    ------
+    SystemExit
+        For ``--help``, wrong usage, SIGTERM and SIGHUP; its code is the exit status.
+    """
+    open_missing_streams()
+    try:
+        with terminate_as_exception():
+            _run(sys.argv[1:] if argv is None else argv)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except BrokenPipeError:
+        return 128 + signal.SIGPIPE
+    except Exception as error:
+        _report(error)
+        return 1
+    return 0
+
+
+def _run(argv: Sequence[str]) -> None:
+    try:
+        if not argv or argv[0] not in COMMANDS:
+            _parser().parse_args(argv)  # --help, --version, or wrong usage: ends here
+        name, *rest = argv
+        command = import_module(f".{name}", __name__)
+        command.run(command.parse(rest))
+    finally:
+        flush()  # what argparse and a user's own code printed
+
+
+def _parser() -> CommandParser:
+    width = max(map(len, COMMANDS))
+    commands = "\n".join(f"  {name:{width}}  {text}" for name, text in COMMANDS.items())
+    parser = CommandParser(
+        "packer",
+        usage="packer [-h] [--version] COMMAND ...",
+        description="A tree of modules becomes one shared library, and comes back.",
+        epilog=f"commands:\n{commands}\n\n"
+        "`packer COMMAND --help` explains a command and shows examples.",
+    )
+    parser.add_argument("--version", action="version", version=f"packer {runtime.__version__}")
+    parser.add_argument("command", metavar="COMMAND", choices=COMMANDS, help="see below")
+    return parser
+
+
+def _report(error: Exception) -> None:
+    """Say in one line what is wrong; what a compiler printed stands before it."""
+    if os.environ.get("PACKER_TRACEBACK"):
+        import traceback
+
+        write_error("".join(traceback.format_exception(error)))
+    if isinstance(error, ToolchainError) and error.stderr:
+        lines = error.stderr.splitlines()
+        more = [f"... {len(lines) - _SHOWN_LINES} more lines"] if len(lines) > _SHOWN_LINES else []
+        write_error("\n".join(lines[:_SHOWN_LINES] + more))
+    if isinstance(error, PackerError):
+        write_error(f"packer: {error}")
+    else:
+        what = printable(f"{type(error).__name__}: {error}").replace("\n", " ")
+        write_error(f"packer: internal error: {what}")
+        write_error("run with PACKER_TRACEBACK=1 for the traceback")

@@ -1,0 +1,158 @@
+"""``packer export``: make one shared library."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from runtime.error import ExportError
+
+from ..export import export_library, refuse_output_among_inputs
+from ..output import shown_path
+from ..project import PROJECT_FILE, Project, project_of_sources, read_project
+from ..sources import kind_of
+from .parser import CommandParser
+from .terminal import showing_steps, write
+
+_DESCRIPTION = """\
+Make one shared library of a module tree.
+
+The tree is described by packer.toml, or, in the simple case, given by source files. If source
+files are given, packer.toml is not read."""
+
+_EPILOG = """\
+examples:
+  packer export                    # as packer.toml says
+  packer export model.so           # the same, to another file
+  packer export model.so add.c --function "add=int64_t(int64_t a, int64_t b)"
+  packer export model.so a.c b.ll --function "f=void(float *x, int64_t n)" --entry f
+  packer export model.so add.c --option=-lfoo -v
+  packer export --function "add=int(int)" -- -strange.so -name.c
+
+Source files: .c .cc .cpp .cxx .cu, LLVM IR (.ll .bc), objects and archives (.o .a).
+A function is declared by its C type without the name; see `packer init` for what may stand there.
+The library appears as a whole or not at all: whatever breaks off leaves the old file."""
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Read the words behind ``packer export``."""
+    parser = CommandParser("packer export", description=_DESCRIPTION, epilog=_EPILOG)
+    add = parser.add_argument
+    add("output", nargs="?", metavar="OUTPUT", help="the library; by default as packer.toml says")
+    add("sources", nargs="*", metavar="SOURCE", help="host code, instead of packer.toml")
+    add(
+        "--function",
+        action="append",
+        default=[],
+        metavar="NAME=TYPE",
+        help="a function to export, with its C type; as often as needed, only with SOURCE",
+    )
+    add("--project", metavar="FILE", help=f"read this file instead of {PROJECT_FILE}")
+    add("--entry", metavar="NAME", help="the function that calling the library itself runs")
+    add("--embed", choices=("auto", "c", "llvm"), help="how the imports get into the library")
+    add(
+        "--option",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="a further option for the linker driver; as often as needed",
+    )
+    add("--workspace", metavar="FOLDER", help="keep the intermediate files in this folder")
+    add("-v", "--verbose", action="store_true", help="print each step and every command")
+    arguments = parser.parse_paths(argv)
+    if arguments.sources and arguments.project is not None:
+        parser.error("argument --project: not with SOURCE, which stands in its place")
+    if arguments.function and not arguments.sources:
+        parser.error("argument --function: only with SOURCE; else packer.toml declares functions")
+    arguments.functions = _functions(parser, arguments.function)
+    return arguments
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Export, and say in one line what was made.
+
+    Raises
+    ------
+    PackerError
+        The library cannot be made.
+    """
+    started = time.monotonic()
+    project = _project(arguments)
+    output = _output(arguments, project)
+    refuse_output_among_inputs(Path(output), [], project.inputs.paths)
+    with showing_steps(arguments.verbose) as show:
+
+        def step(name: str) -> None:
+            show(name)
+            if name == "commit":  # from here on the inputs are known to be what they were
+                project.inputs.check_unchanged()
+
+        export_library(
+            project.root,
+            output,
+            embed=arguments.embed or project.embed,
+            entry=arguments.entry or project.entry,
+            addons=project.addons,
+            workspace_dir=arguments.workspace,
+            options=[*project.options, *arguments.option],
+            progress=step,
+        )
+    write(_summary(output, project, time.monotonic() - started))
+
+
+def _functions(parser: CommandParser, texts: Sequence[str]) -> dict[str, str]:
+    functions: dict[str, str] = {}
+    for text in texts:
+        name, separator, declaration = (part.strip() for part in text.partition("="))
+        if not separator or not name or not declaration:
+            parser.error(f"argument --function: expected NAME=TYPE, found {text!r}")
+        if name in functions:
+            parser.error(f"argument --function: {name!r} is declared twice")
+        functions[name] = declaration
+    return functions
+
+
+def _project(arguments: argparse.Namespace) -> Project:
+    if arguments.sources:
+        return project_of_sources(arguments.sources, arguments.functions)
+    if arguments.project is None and not os.path.lexists(PROJECT_FILE):
+        text = (
+            f"there is no {PROJECT_FILE} here, and no source file is given: begin with "
+            "`packer init`, or name sources: "
+            "packer export model.so add.c --function 'add=int64_t(int64_t a, int64_t b)'"
+        )
+        raise ExportError(text, path=PROJECT_FILE)
+    return read_project(PROJECT_FILE if arguments.project is None else arguments.project)
+
+
+def _output(arguments: argparse.Namespace, project: Project) -> str:
+    output: str | None = project.output if arguments.output is None else arguments.output
+    if output is None:
+        text = "no output: name it, or set output in [library]: packer export model.so"
+        raise ExportError(text)
+    if kind_of(Path(output)) is not None and not arguments.sources:
+        text = f"{shown_path(output)}: is the name of a source, expected an output: model.so"
+        raise ExportError(text, path=output)
+    return output
+
+
+def _summary(output: str, project: Project, seconds: float) -> str:
+    functions, modules = project.count()
+    return (
+        f"{shown_path(output)}: {_size(os.path.getsize(output))}, "
+        f"{_counted(functions, 'function')}, {_counted(modules, 'module')}, {seconds:.2f} s"
+    )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _size(nbytes: int) -> str:
+    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if nbytes >> shift:
+            return f"{nbytes / (1 << shift):.1f} {unit}"
+    return f"{nbytes} bytes"

@@ -1,0 +1,148 @@
+"""``packer load``: load a library, print its tree, call a function."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from runtime.error import PackerError
+
+from ..output import shown_path
+from .parser import CommandParser
+from .terminal import write
+
+if TYPE_CHECKING:
+    from runtime.module import Module
+
+_DESCRIPTION = """\
+Load a library and print its tree of modules; with a function, call it and print the result.
+
+Loading runs the library's constructors: load only what you trust, and see with `packer inspect`
+beforehand what would run."""
+
+_EPILOG = """\
+arguments of the function:
+  42  -1  0x2a       int                      1.5  1e-3  inf  nan   float
+  true  false        bool                     none                  None
+  text  '"42"'       str; in quotes, always   @x.npy                the array in a file
+
+An array is the function's own copy, and printed after the call.
+
+examples:
+  packer load model.so
+  packer load model.so add 40 2
+  packer load --quiet model.so add 40 2
+  packer load model.so scale @x.npy 3 0.5
+  packer load -- -strange.so add 40 2"""
+
+# A tree may be a chain of any length; lines need not be.
+_MAX_INDENT = 30
+_MAX_NAMES = 12
+_WORDS = {"true": True, "false": False, "none": None}
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Read the words behind ``packer load``."""
+    parser = CommandParser(
+        "packer load",
+        usage="packer load [-h] [-q] LIBRARY [FUNCTION [ARGUMENT ...]]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print the result alone")
+    parser.add_argument("library", metavar="LIBRARY", help="the file to load")
+    # All that follows is the function's: -1 is a number, not an option.
+    parser.add_argument("call", metavar="FUNCTION", nargs=argparse.REMAINDER, help="and arguments")
+    arguments = parser.parse_args(argv)
+    if arguments.call and arguments.call[0].startswith("-"):
+        parser.error(f"options go before LIBRARY: {arguments.call[0]}")
+    return arguments
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Load, print, call.
+
+    Raises
+    ------
+    PackerError
+        The library cannot be loaded, or the call raises.
+    """
+    import runtime
+
+    module = runtime.load(arguments.library)
+    if not arguments.quiet:
+        write(shown_path(arguments.library))
+        for line in tree_lines(module):
+            write(f"  {line}")
+    if arguments.call:
+        name, *texts = arguments.call
+        if texts[:1] == ["--"]:
+            del texts[0]
+        _call(module[name], name, texts, quiet=arguments.quiet)
+
+
+def tree_lines(root: Module) -> Iterator[str]:
+    """Draw a tree: a line for each module, indented below its importer, imports in order."""
+    seen: set[int] = set()
+    pending = [(root, 0)]
+    while pending:
+        module, depth = pending.pop()
+        indent = "  " * min(depth, _MAX_INDENT)
+        if id(module) in seen:
+            yield f"{indent}{module.type_key} (as above)"
+            continue
+        seen.add(id(module))
+        yield f"{indent}{module.type_key}{_names(module)}"
+        pending += [(imported, depth + 1) for imported in reversed(module.imported_modules)]
+
+
+def parse_argument(text: str) -> Any:
+    """Make an argument of a word of the command line.
+
+    Raises
+    ------
+    PackerError
+        It names an array that cannot be read.
+    """
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    if text.startswith("@"):
+        from ..arrays import read_array
+
+        return read_array(text[1:])
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        return text[1:-1]
+    return _number(text)
+
+
+def _number(text: str) -> Any:
+    for number in (int, lambda digits: int(digits, 0), float):
+        try:
+            return number(text)
+        except ValueError:
+            pass
+    return text
+
+
+def _names(module: Module) -> str:
+    names = module.function_names()
+    more = f", and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f": {', '.join(names[:_MAX_NAMES])}{more}" if names else ""
+
+
+def _call(function: Callable[..., Any], name: str, texts: Sequence[str], *, quiet: bool) -> None:
+    values = [parse_argument(text) for text in texts]
+    try:
+        result = function(*values)
+    except Exception as error:  # whatever the function raises is its user's to see
+        raise PackerError(f"{type(error).__name__}: {error}") from error
+    if quiet:
+        write(str(result))
+    else:
+        pairs = zip(texts, values, strict=True)
+        shown = ", ".join(text if text.startswith("@") else repr(v) for text, v in pairs)
+        write(f"{name}({shown}) -> {result!r}")
+    for text, value in zip(texts, values, strict=True):
+        if text.startswith("@"):
+            write(f"{text}: {value}")

@@ -1,0 +1,114 @@
+"""What the user sees: text that cannot steer a terminal, and the step that is under way."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from io import TextIOWrapper
+from typing import Any
+
+from runtime.error import PackerError
+
+_ERASE_LINE = "\r\x1b[K"  # ECMA-48, EL: erase to the end of the line
+
+
+def printable(text: str) -> str:
+    """Escape whatever a terminal would act on, or could not show; tabs and line ends stay."""
+    return "".join(c if c.isprintable() or c in "\t\n" else ascii(c)[1:-1] for c in text)
+
+
+def write(text: str) -> None:
+    """Write a line to stdout, now.
+
+    Raises
+    ------
+    BrokenPipeError
+        Nobody reads it.
+    PackerError
+        It cannot be written.
+    """
+    with _reporting_stdout():
+        print(printable(text), flush=True)
+
+
+def flush() -> None:
+    """Write what was printed in other ways and still waits, with the errors of `write`."""
+    with _reporting_stdout():
+        sys.stdout.flush()
+
+
+def write_error(text: str) -> None:
+    """Write a line to stderr, if anybody can see it."""
+    _put(f"{printable(text)}\n")
+
+
+@contextlib.contextmanager
+def showing_steps(verbose: bool) -> Iterator[Callable[[str], None]]:
+    """Show each step of an export as it begins.
+
+    Parameters
+    ----------
+    verbose : bool
+        One line each, and every command that is run. Otherwise one line that is overwritten, and
+        only on a terminal.
+    """
+    transient = not verbose and sys.stderr.isatty()
+
+    def show(step: str) -> None:
+        if verbose:
+            write_error(f"packer: {step}")
+        elif transient:
+            _put(f"{_ERASE_LINE}packer: {step}")
+
+    if verbose:
+        sys.addaudithook(_show_command)
+    try:
+        yield show
+    finally:
+        if transient:
+            _put(_ERASE_LINE)
+
+
+def open_missing_streams() -> None:
+    """Let a process that was started with closed streams have them all the same.
+
+    Otherwise the next file that is opened becomes stdout, and what is printed goes into it.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number: this one
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a locale's encoding may lack a character
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _show_command(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "subprocess.Popen":
+        import shlex
+
+        write_error(f"  {shlex.join(map(os.fsdecode, arguments[1]))}")
+
+
+def _put(text: str) -> None:
+    with contextlib.suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def _reporting_stdout() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        # What waits is dropped, or the interpreter would try again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise PackerError(f"cannot write to stdout: {error.strerror}") from error

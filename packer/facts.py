@@ -1,0 +1,100 @@
+"""Function facts: the text that lies behind ``__packer_fn_<name>``, read without running anything.
+
+    packer-function 1
+    abi safe_call                     or packed_c
+    gil release                       or keep
+    type void(const float *x)         the C function type without the name
+    params x:&f32                     name:code, in order
+    result void                       a code
+    doc Free text, the last key       runs to the end, may hold newlines
+
+A NUL ends the text; unknown keys are skipped. `packer.wrapper.facts` writes it, and the native
+core reads it at look-up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FIRST_LINE = "packer-function 1"
+MAX_NBYTES = 1 << 20
+
+_DEFAULTS = {"abi": "safe_call", "gil": "release", "type": "", "params": "", "result": "void"}
+_CHOICES = {"abi": ("safe_call", "packed_c"), "gil": ("release", "keep")}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a library says about one of its functions.
+
+    Attributes
+    ----------
+    type : str
+        The C function type without the name; empty for a packed C function.
+    params : tuple of (name, code)
+        The parameters in order.
+    result : str
+        The code of the result.
+    """
+
+    abi: str
+    gil: str
+    type: str
+    params: tuple[tuple[str, str], ...]
+    result: str
+    doc: str
+
+    def signature(self, name: str) -> str | None:
+        """The C declaration with the name in its place, as ``Function.signature`` shows it."""
+        head, paren, rest = self.type.partition("(")
+        head = head.rstrip(" ")
+        space = "" if head.endswith("*") else " "
+        return f"{head}{space}{name}({rest}" if paren else None
+
+
+def parse_facts(data: bytes | memoryview) -> Facts:
+    """Read the bytes of a fact symbol.
+
+    Parameters
+    ----------
+    data : buffer
+        The text with the NUL that ends it.
+
+    Raises
+    ------
+    ValueError
+        It is no text of this format; says what was expected.
+    """
+    if len(data) > MAX_NBYTES:
+        raise ValueError(f"{len(data)} bytes, expected at most {MAX_NBYTES}")
+    text, nul, rest = bytes(data).partition(b"\0")
+    if not nul or rest:
+        raise ValueError("expected text that ends with its only NUL")
+    head, doc = _without_doc(text.decode())
+    first, *lines = head.split("\n")
+    if first != FIRST_LINE:
+        raise ValueError(f"first line {first[:40]!r}, expected {FIRST_LINE!r}")
+    fields = _DEFAULTS | dict(_key_value(line) for line in lines if line)
+    for key, choices in _CHOICES.items():
+        if fields[key] not in choices:
+            raise ValueError(f"{key} {fields[key]!r}, expected {' or '.join(choices)}")
+    params = tuple(_parameter(text) for text in fields["params"].split())
+    return Facts(fields["abi"], fields["gil"], fields["type"], params, fields["result"], doc)
+
+
+def _without_doc(text: str) -> tuple[str, str]:
+    """Part the lines from the doc, which runs to the end; only its last newline is not its own."""
+    head, key, doc = text.partition("\ndoc ")
+    return head, doc.removesuffix("\n") if key else ""
+
+
+def _key_value(line: str) -> tuple[str, str]:
+    key, _, value = line.partition(" ")
+    return key, value
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    name, _, code = text.partition(":")
+    if not name or not code:
+        raise ValueError(f"params {text!r}, expected name:code")
+    return name, code

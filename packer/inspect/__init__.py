@@ -1,0 +1,165 @@
+"""inspect_library(path): what is in a library, read from its bytes; nothing of it is ever run.
+
+What a load would use is read the way a load finds it, through the program headers; sections
+only serve for the static symbols. Whatever can be read is shown, and what is wrong is said.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import TYPE_CHECKING
+
+from runtime._core import ElfFile
+from runtime.error import LibraryLoadError
+
+from .dynamic import Dynamic
+from .functions import read_entry, read_functions
+from .image import Image
+from .report import (
+    Blob,
+    Constructor,
+    Entry,
+    Function,
+    Hardening,
+    LibraryReport,
+    Linkage,
+    Module,
+    Symbols,
+)
+from .sections import read_static_symbols
+from .startup import read_constructors
+from .text import render
+from .tree import find_duplicates, read_blob
+
+if TYPE_CHECKING:
+    from runtime.error import PackerError
+
+__all__ = [
+    "Blob",
+    "Constructor",
+    "Entry",
+    "Function",
+    "Hardening",
+    "LibraryReport",
+    "Linkage",
+    "Module",
+    "Symbols",
+    "inspect_library",
+    "render",
+]
+
+# The native check's verdicts on a file that is no 64-bit ELF shared object: nothing to look into.
+_FOREIGN = ("io", "not-a-file", "not-elf", "format")
+_E_MACHINE = slice(18, 20)  # gABI, ELF Header
+
+
+def inspect_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> LibraryReport:
+    """Look into a library without loading it.
+
+    Parameters
+    ----------
+    path : path
+        Any 64-bit little-endian ELF shared object, of any machine, stripped or not.
+
+    Returns
+    -------
+    LibraryReport
+        ``report.problems`` says what would stop a load, and what could not be read.
+
+    Raises
+    ------
+    LibraryLoadError
+        The file is no such object, or its program headers cannot be read.
+
+    Examples
+    --------
+    >>> report = packer.inspect_library("model.so")  # doctest: +SKIP
+    >>> [function.signature for function in report.functions]  # doctest: +SKIP
+    ['int64_t add(int64_t a, int64_t b)']
+    """
+    name = os.fspath(path)
+    problems: list[str] = []
+    notes: list[str] = []
+
+    native, refusal = _check(name)
+    image = Image(_map(name), _shown(name), problems)
+    # From here on every segment is known, and no read leaves the file.
+    if refusal is not None:
+        problems.append(f"a load would refuse it: {_without_path(refusal, name)}")
+
+    dynamic = Dynamic(image)
+    symbols = Symbols(dynamic.symbols, read_static_symbols(image, dynamic, notes))
+    functions = read_functions(image, dynamic.symbols)
+    entry = read_entry(image, dynamic.symbols)
+    tree = read_blob(image, dynamic.symbols, [function.name for function in functions], notes)
+    notes.extend(find_duplicates(tree.modules))
+    if not native:
+        notes.append(f"made for {image.machine}, so it cannot be loaded on this machine")
+
+    return LibraryReport(
+        path=image.path,
+        nbytes=len(image.data),
+        machine=image.machine,
+        native=native,
+        dialect=tree.dialect,
+        producer=tree.producer,
+        target=tree.target,
+        root=tree.modules[0].type_key if tree.modules else None,
+        modules=tree.modules,
+        functions=functions,
+        entry=entry,
+        blob=tree.blob,
+        linkage=dynamic.linkage(),
+        hardening=dynamic.hardening(),
+        constructors=read_constructors(image, dynamic, symbols),
+        symbols=symbols,
+        notes=tuple(notes),
+        problems=tuple(problems),
+    )
+
+
+def _check(path: str | bytes) -> tuple[bool, LibraryLoadError | None]:
+    """Whether the file is for this machine, and why a load there would refuse it."""
+    try:
+        ElfFile(path)
+    except LibraryLoadError as error:
+        if error.reason in _FOREIGN:
+            raise
+        if error.reason != "machine":
+            return True, error
+        return False, _check_machine(path, error)
+    return True, None
+
+
+def _check_machine(path: str | bytes, refusal: LibraryLoadError) -> LibraryLoadError | None:
+    """Check a file as a machine of its own kind would; `refusal` is what this machine says."""
+    machine = int.from_bytes(_map(path)[_E_MACHINE], "little")
+    try:
+        ElfFile(path, machine)
+    except LibraryLoadError as error:
+        if error.reason in _FOREIGN:
+            raise
+        if error.reason == "machine":  # 32-bit or big-endian: nothing of ours is
+            raise refusal from None
+        return error
+    return None
+
+
+def _map(path: str | bytes) -> memoryview:
+    """Map a file read-only, never executable; the view keeps the map."""
+    try:
+        with open(path, "rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError) as error:
+        text = f"{_shown(path)}: cannot map: {error}"
+        raise LibraryLoadError(text, path=os.fsdecode(path), reason="io") from error
+
+
+def _shown(path: str | bytes) -> str:
+    """A path as valid text, whatever its bytes are."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _without_path(error: PackerError, path: str | bytes) -> str:
+    return error.message.removeprefix(f"{os.fsdecode(path)}: ")

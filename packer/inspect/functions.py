@@ -1,0 +1,68 @@
+"""The library's own functions, with what their facts say, and the entry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from runtime.abi import FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME
+
+from ..facts import MAX_NBYTES, Facts, parse_facts
+from .report import Function
+
+if TYPE_CHECKING:
+    from .image import Image
+    from .symbols import Symbol, SymbolTable
+
+
+def read_functions(image: Image, symbols: SymbolTable) -> tuple[Function, ...]:
+    """Find the callable functions, sorted by name.
+
+    Those are the safe-call functions, as ``LibraryModule.function_names`` has them, and the
+    packed C functions that facts declare.
+    """
+    start = len(FUNCTION_PREFIX)
+    names = {s.name[start:] for s in symbols.beginning_with(FUNCTION_PREFIX) if s.type == "FUNC"}
+    names = {name for name in names if name and not name.startswith("_")}
+    facts: dict[str, Facts] = {}
+    budget = len(image.data)  # symbols may overlap, but not make gigabytes of a small file
+    for symbol in symbols.beginning_with(FACT_PREFIX):
+        budget -= symbol.size
+        found = _read_facts(image, symbol) if budget >= 0 else None
+        name = symbol.name[len(FACT_PREFIX) :]
+        if found is not None and (name in names or found.abi == "packed_c"):
+            facts[name] = found
+    return tuple(_function(name, facts.get(name)) for name in sorted(names | facts.keys()))
+
+
+def read_entry(image: Image, symbols: SymbolTable) -> str | None:
+    """Read the name of the function that a call of the library runs."""
+    symbol = symbols.find(MAIN_NAME)
+    if symbol is None:
+        return None
+    with image.reading():
+        data = bytes(image.at(symbol.address, min(symbol.size, MAX_NBYTES), MAIN_NAME))
+        name = data.rstrip(b"\0")
+        if name.isascii():
+            return name.decode()
+        raise image.error(f"{MAIN_NAME} holds {name[:40]!r}, expected a function's name")
+    return None
+
+
+def _read_facts(image: Image, symbol: Symbol) -> Facts | None:
+    with image.reading():
+        try:
+            return parse_facts(image.at(symbol.address, symbol.size, symbol.name))
+        except ValueError as error:
+            raise image.error(f"{symbol.name} at {symbol.address:#x}: {error}") from error
+    return None
+
+
+def _function(name: str, facts: Facts | None) -> Function:
+    if facts is None:
+        symbol = FUNCTION_PREFIX + name
+        return Function(name, symbol, "safe_call", None, (), None, "", None)
+    symbol = name if facts.abi == "packed_c" else FUNCTION_PREFIX + name
+    result = facts.result if facts.type else None
+    return Function(
+        name, symbol, facts.abi, facts.signature(name), facts.params, result, facts.doc, facts.gil
+    )

@@ -1,0 +1,149 @@
+"""Image: a file as the dynamic loader maps it; every read is checked against the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from runtime.error import LibraryLoadError
+
+# gABI: PT_ and PF_ numbers, and the size of a program header of ELF-64.
+PT_LOAD, PT_DYNAMIC = 1, 2
+PT_GNU_STACK, PT_GNU_RELRO = 0x6474E551, 0x6474E552
+PF_X, PF_W = 1, 2
+_MAX_SEGMENTS = 4096
+
+
+class Segment(NamedTuple):
+    """One program header; `nbytes` is what it has in the file."""
+
+    type: int
+    flags: int
+    offset: int
+    address: int
+    nbytes: int
+
+
+class Image:
+    """A shared object, seen through its program headers.
+
+    Parameters
+    ----------
+    data : memoryview
+        The whole file.
+    path : str
+        For messages.
+    problems : list of str
+        Receives what could not be read.
+
+    Attributes
+    ----------
+    machine : str
+        As ELF names it, lower case.
+
+    Raises
+    ------
+    LibraryLoadError
+        ELF header or program headers cannot be read.
+    """
+
+    def __init__(self, data: memoryview, path: str, problems: list[str]) -> None:
+        self.data = data
+        self.path = path
+        self.problems = problems
+        self._structs = _structs()
+        self.header = self.record("Elf_Ehdr", 0, "ELF header")
+        self._structs.create_advanced_structs(self.header.e_type, self.header.e_machine)
+        self.machine_number = int.from_bytes(data[18:20], "little")
+        self.machine = str(self.header.e_machine).removeprefix("EM_").lower()
+        self.segments = list(self._read_segments())
+
+    def record(self, name: str, offset: int, where: str) -> Any:
+        """Parse one record of the file with the structure that pyelftools has for it.
+
+        Raises
+        ------
+        LibraryLoadError
+            It lies beyond the end of the file.
+        """
+        structure = getattr(self._structs, name)
+        return structure.parse(bytes(self.slice(offset, structure.sizeof(), where)))
+
+    def slice(self, offset: int, nbytes: int, where: str) -> memoryview:
+        """Give bytes of the file by their offset.
+
+        Raises
+        ------
+        LibraryLoadError
+            They lie beyond its end.
+        """
+        if nbytes > len(self.data) - offset:
+            text = f"{nbytes:#x} bytes at offset {offset:#x}, expected inside the file of "
+            raise self.error(f"{where}: {text}{len(self.data):#x} bytes", "truncated")
+        return self.data[offset : offset + nbytes]
+
+    def offset_of(self, address: int, nbytes: int, where: str) -> int:
+        """Turn an address into the file offset that a load maps there.
+
+        Raises
+        ------
+        LibraryLoadError
+            The range does not lie in the file's part of one segment.
+        """
+        for load in self.segments:
+            start = address - load.address
+            if load.type == PT_LOAD and 0 <= start <= load.nbytes - nbytes:
+                return load.offset + start
+        text = f"{nbytes:#x} bytes at address {address:#x}, expected inside one PT_LOAD"
+        raise self.error(f"{where}: {text} with file bytes behind it")
+
+    def at(self, address: int, nbytes: int, where: str) -> memoryview:
+        """Give the file bytes behind an address. Raises LibraryLoadError where there are none."""
+        return self.slice(self.offset_of(address, nbytes, where), nbytes, where)
+
+    def rest_at(self, address: int, where: str) -> memoryview:
+        """Give all file bytes from an address to the end of its segment."""
+        offset = self.offset_of(address, 0, where)
+        ends = (
+            load.offset + load.nbytes
+            for load in self.segments
+            if load.type == PT_LOAD and 0 <= address - load.address <= load.nbytes
+        )
+        return self.data[offset : next(ends)]
+
+    def error(self, what: str, reason: str = "malformed") -> LibraryLoadError:
+        """Make the error that names the file."""
+        return LibraryLoadError(f"{self.path}: {what}", path=self.path, reason=reason)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn an error inside the block into a problem: the rest of the file is still shown."""
+        try:
+            yield
+        except LibraryLoadError as error:
+            self.problems.append(error.message.removeprefix(f"{self.path}: "))
+
+    def _read_segments(self) -> Iterator[Segment]:
+        header, size = self.header, self._structs.Elf_Phdr.sizeof()
+        if header.e_phentsize != size or header.e_phnum > _MAX_SEGMENTS:
+            found = f"{header.e_phnum} of {header.e_phentsize} bytes"
+            text = f"program headers, expected at most {_MAX_SEGMENTS} of {size} bytes"
+            raise self.error(f"ELF header: {text}, found {found}")
+        self.slice(header.e_phoff, header.e_phnum * size, "program headers")
+        for index in range(header.e_phnum):
+            offset = header.e_phoff + index * size
+            fields = self.record("Elf_Phdr", offset, f"program header {index}")
+            number = int.from_bytes(self.data[offset : offset + 4], "little")
+            yield Segment(
+                number, fields.p_flags, fields.p_offset, fields.p_vaddr, fields.p_filesz
+            )
+
+
+def _structs() -> Any:
+    """The structures of ELF-64, as pyelftools declares them."""
+    from elftools.elf.structs import ELFStructs
+
+    structs = ELFStructs(little_endian=True, elfclass=64)
+    structs.create_basic_structs()
+    return structs

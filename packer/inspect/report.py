@@ -1,0 +1,216 @@
+"""LibraryReport: all that is known about a library, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from .symbols import Symbol, SymbolTable
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A node of the import tree.
+
+    Attributes
+    ----------
+    index : int
+        Its place in `LibraryReport.modules`: depth first in import order, the root is 0.
+    type_key : str
+        As a loaded module has it; the library itself is ``"library"``.
+    fmt : str
+        The format of the code that it carries, where the type has one.
+    nbytes : int
+        What its entry takes of the blob.
+    imports : tuple of int
+        The indices of the modules that it imports, in order.
+    functions : tuple of str
+        The names of its own functions.
+    loadable : bool
+        Whether its type has a loader here.
+    """
+
+    index: int
+    type_key: str
+    fmt: str
+    nbytes: int
+    imports: tuple[int, ...]
+    functions: tuple[str, ...]
+    loadable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the library's own.
+
+    Attributes
+    ----------
+    symbol : str
+        What is called.
+    signature : str or None
+        The C declaration; None where the library does not say.
+    params : tuple of (name, code)
+        The parameters as the facts have them.
+    """
+
+    name: str
+    symbol: str
+    abi: str
+    signature: str | None
+    params: tuple[tuple[str, str], ...]
+    result: str | None
+    doc: str
+    gil: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the blob; `offset` and `nbytes` count from the blob's start, key included."""
+
+    key: str
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Where the tree's bytes lie.
+
+    Attributes
+    ----------
+    symbol : str
+        The symbol behind which they lie.
+    offset, nbytes : int
+        Where in the file, the 8-byte header included.
+    error : str or None
+        What is wrong with it; then it has no entries here.
+    """
+
+    symbol: str
+    offset: int | None
+    nbytes: int
+    entries: tuple[Entry, ...] = ()
+    import_tree_row_ptr: tuple[int, ...] | None = None
+    import_tree_child_indices: tuple[int, ...] | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Linkage:
+    """What the dynamic section asks the dynamic loader for."""
+
+    soname: str | None
+    needed: tuple[str, ...]
+    rpath: tuple[str, ...]
+    runpath: tuple[str, ...]
+    audit: tuple[str, ...]
+    filter: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hardening:
+    """How the linker hardened the file.
+
+    Attributes
+    ----------
+    relro : str
+        ``"full"``, ``"partial"`` or ``"none"``.
+    nx : bool
+        Whether the stack stays non-executable.
+    rwx : bool
+        Whether a segment is writable and executable.
+    textrel : bool
+        Whether relocations write to read-only segments.
+    """
+
+    relro: str
+    nx: bool
+    rwx: bool
+    textrel: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Constructor:
+    """Code that a load runs before anything is called.
+
+    Attributes
+    ----------
+    kind : str
+        ``"init"``, ``"init_array"`` or ``"ifunc"``.
+    name : str or None
+        The symbol at the address, where one is left; for an import its name.
+    """
+
+    kind: str
+    address: int
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """The two symbol tables, decoded only as they are listed."""
+
+    dynamic: SymbolTable
+    static: SymbolTable
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryReport:
+    """All that is known about a library.
+
+    Attributes
+    ----------
+    machine : str
+        As ELF names it, lower case: ``"x86_64"``, ``"aarch64"``.
+    native : bool
+        Whether that is this machine.
+    dialect : str or None
+        ``"tvm"``, ``"tvm-ffi"``, or None for a library without a blob.
+    producer, target : str or None
+        As the manifest has them.
+    root : str or None
+        The type key of module 0; None where the tree cannot be read.
+    entry : str or None
+        The function that a call of the library runs.
+    notes : tuple of str
+        What a reader should know and is no fault.
+    problems : tuple of str
+        What would stop a load, and what could not be read.
+    """
+
+    path: str
+    nbytes: int
+    machine: str
+    native: bool
+    dialect: str | None
+    producer: str | None
+    target: str | None
+    root: str | None
+    modules: tuple[Module, ...]
+    functions: tuple[Function, ...]
+    entry: str | None
+    blob: Blob | None
+    linkage: Linkage
+    hardening: Hardening
+    constructors: tuple[Constructor, ...]
+    symbols: Symbols
+    notes: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as dicts, lists, strings and numbers, ready for `json.dumps`."""
+        return {"schema": SCHEMA, **_plain(self)}
+
+
+def _plain(value: Any) -> Any:
+    """Recursion over the report's own classes: its depth is fixed, not the input's."""
+    if isinstance(value, Symbol):
+        return value._asdict()
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,108 @@
+"""Constructors: the code that a load runs before anything is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from .report import Constructor, Symbols
+
+if TYPE_CHECKING:
+    from .dynamic import Dynamic
+    from .image import Image
+
+_WORD = Struct("<Q")
+_MAX_LISTED = 4096
+
+
+class _Types(NamedTuple):
+    """Relocation types of a psABI: base + addend, symbol + addend, and what a resolver returns."""
+
+    relative: int
+    absolute: int
+    irelative: int
+
+
+# By e_machine: x86-64, AArch64, RISC-V, PowerPC64, LoongArch.
+_RELOCATIONS = {
+    62: _Types(8, 1, 37),
+    183: _Types(1027, 257, 1032),
+    243: _Types(3, 2, 58),
+    21: _Types(22, 38, 248),
+    258: _Types(3, 2, 12),
+}
+_UNKNOWN = _Types(-1, -1, -1)
+
+
+def read_constructors(
+    image: Image, dynamic: Dynamic, symbols: Symbols
+) -> tuple[Constructor, ...]:
+    """List the constructors in the order in which a load runs them, then resolvers of IFUNCs.
+
+    Notes
+    -----
+    Linkers put a few of their own into every library (``_init``, ``frame_dummy``); they are
+    listed too, since a name proves nothing.
+    """
+    found: list[Constructor] = []
+    if init := dynamic.value("DT_INIT"):
+        found.append(Constructor("init", init, None))
+    with image.reading():
+        found.extend(_read_init_array(image, dynamic))
+    with image.reading():
+        found.extend(islice(_read_resolvers(image, dynamic), _MAX_LISTED))
+    for symbol in islice(symbols.dynamic.ifuncs(), _MAX_LISTED):
+        found.append(Constructor("ifunc", symbol.address, symbol.name))
+    if len(found) > _MAX_LISTED:
+        image.problems.append(f"constructors: more than {_MAX_LISTED}, expected at most that many")
+    return tuple(_named(_unique(found)[:_MAX_LISTED], symbols))
+
+
+def _read_init_array(image: Image, dynamic: Dynamic) -> Iterator[Constructor]:
+    """What stands in DT_INIT_ARRAY after relocation: linkers leave zeros in the file, or not."""
+    start = dynamic.value("DT_INIT_ARRAY")
+    data = dynamic.table("DT_INIT_ARRAY", "DT_INIT_ARRAYSZ")
+    if not data:
+        return
+    types = _RELOCATIONS.get(image.machine_number, _UNKNOWN)
+    places = range(start, start + len(data) // 8 * 8, 8)[: _MAX_LISTED + 1]
+    relocated = {
+        place: (info, addend)
+        for place, info, addend in dynamic.relocations()
+        if place in places
+    }
+    for place in places:
+        info, addend = relocated.get(place, (None, 0))
+        if info is None:  # of a packed relocation (DT_RELR), or of no one: it stands in the file
+            (address,) = _WORD.unpack_from(data, place - start)
+            yield Constructor("init_array", address, None)
+        elif info & 0xFFFFFFFF == types.absolute and 0 < info >> 32 <= len(dynamic.symbols):
+            symbol = dynamic.symbols[(info >> 32) - 1]
+            yield Constructor("init_array", symbol.address + addend, symbol.name)
+        else:
+            yield Constructor("init_array", addend, None)
+
+
+def _read_resolvers(image: Image, dynamic: Dynamic) -> Iterator[Constructor]:
+    types = _RELOCATIONS.get(image.machine_number, _UNKNOWN)
+    for _, info, addend in dynamic.relocations():
+        if info & 0xFFFFFFFF == types.irelative:
+            yield Constructor("ifunc", addend, None)
+
+
+def _unique(found: list[Constructor]) -> list[Constructor]:
+    """A resolver that a symbol names and a relocation calls is one; the named one is kept."""
+    named = {(c.kind, c.address) for c in found if c.name is not None}
+    return [c for c in found if c.name is not None or (c.kind, c.address) not in named]
+
+
+def _named(found: list[Constructor], symbols: Symbols) -> Iterator[Constructor]:
+    addresses = {c.address for c in found if c.name is None}
+    names: dict[int, str] = {}
+    for table in (symbols.static, symbols.dynamic):
+        for symbol in table.at_addresses(addresses) if addresses else ():
+            names.setdefault(symbol.address, symbol.name)
+    for c in found:
+        yield c if c.name is not None else Constructor(c.kind, c.address, names.get(c.address))

@@ -1,0 +1,152 @@
+"""The blob and the import tree, taken apart by the runtime's own reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import runtime
+from runtime.abi import LIBRARY_BIN, MANIFEST, MODULE_BLOB
+from runtime.blob import link_tree, parse, without_header
+from runtime.error import PackerError
+from runtime.manifest import parse_manifest
+from runtime.module import preorder
+from runtime.modules.opaque import OpaqueModule
+from runtime.stream import Reader
+
+from .report import Blob, Entry, Module
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from runtime.blob import Blob as ParsedBlob
+
+    from .image import Image
+    from .symbols import Symbol, SymbolTable
+
+_FFI_NOTE = f"a tree in {LIBRARY_BIN}: this version does not read it yet (dialect 'tvm-ffi')"
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """What the blob and the manifest of a library say."""
+
+    dialect: str | None = None
+    producer: str | None = None
+    target: str | None = None
+    blob: Blob | None = None
+    modules: tuple[Module, ...] = ()
+
+
+class _Library(runtime.Module):
+    """Stands for the library, which is not loaded."""
+
+    type_key = "library"
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = list(names)
+
+    def function_names(self) -> list[str]:
+        return self._names
+
+
+def read_blob(
+    image: Image, symbols: SymbolTable, names: Sequence[str], notes: list[str]
+) -> Tree:
+    """Read the tree of a library.
+
+    Parameters
+    ----------
+    image : Image
+        The library; what is wrong goes to its problems.
+    symbols : SymbolTable
+        Its dynamic symbols.
+    names : sequence of str
+        Its own functions.
+    notes : list of str
+        Receives what is no fault.
+    """
+    library = _Library(names)
+    own, other = symbols.find(MODULE_BLOB), symbols.find(LIBRARY_BIN)
+    if own is not None and other is not None:
+        image.problems.append(f"both {MODULE_BLOB} and {LIBRARY_BIN}, expected one of them")
+    if own is not None:
+        return _read_own(image, own, symbols.find(MANIFEST), library)
+    if other is not None:
+        notes.append(_FFI_NOTE)
+        with image.reading():
+            return Tree("tvm-ffi", blob=_locate(image, other))
+        return Tree("tvm-ffi", blob=Blob(other.name, None, other.size))
+    return Tree(modules=(_module(library, 0, 0, ()),))
+
+
+def find_duplicates(modules: Sequence[Module]) -> Iterator[str]:
+    """Say which function names several modules have, and which of them a look-up finds."""
+    holders: dict[str, list[Module]] = {}
+    for module in modules:
+        for name in dict.fromkeys(module.functions):
+            holders.setdefault(name, []).append(module)
+    for name, (first, *others) in sorted(holders.items()):
+        if others:
+            places = " and ".join(f"{m.type_key!r} (module {m.index})" for m in (first, *others))
+            yield f"function {name!r} is in {places}: a look-up finds the first"
+
+
+def _read_own(image: Image, symbol: Symbol, manifest: Symbol | None, library: _Library) -> Tree:
+    tree = Tree("tvm", blob=Blob(symbol.name, None, symbol.size))
+    manifest_text: memoryview | None = None
+    try:
+        if manifest is not None:
+            manifest_text = image.at(manifest.address, manifest.size, MANIFEST)
+            about = parse_manifest(manifest_text, path=image.path)
+            tree = replace(tree, producer=about.producer, target=about.target)
+    except PackerError as error:
+        manifest_text = None
+        image.problems.append(error.message.removeprefix(f"{image.path}: "))
+    try:
+        return _parse(image, symbol, manifest_text, library, tree)
+    except PackerError as error:
+        what = error.message.removeprefix(f"{image.path}: ")
+        image.problems.append(what)
+        assert tree.blob is not None
+        return replace(tree, blob=replace(tree.blob, error=what))
+
+
+def _locate(image: Image, symbol: Symbol) -> Blob:
+    offset = image.offset_of(symbol.address, symbol.size, symbol.name)
+    image.slice(offset, symbol.size, symbol.name)
+    return Blob(symbol.name, offset, symbol.size)
+
+
+def _parse(
+    image: Image, symbol: Symbol, manifest_text: memoryview | None, library: _Library, tree: Tree
+) -> Tree:
+    place = _locate(image, symbol)
+    data = image.at(symbol.address, symbol.size, symbol.name)
+    body = without_header(Reader(data, path=image.path, where=symbol.name))
+    parsed = parse(body, path=image.path, where=symbol.name, manifest_text=manifest_text)
+    root = link_tree(parsed, library)
+    blob = replace(
+        place,
+        entries=tuple(Entry(e.key, e.offset, e.nbytes) for e in parsed.entries),
+        import_tree_row_ptr=parsed.import_tree_row_ptr,
+        import_tree_child_indices=parsed.import_tree_child_indices,
+    )
+    return replace(tree, blob=blob, modules=tuple(_modules(parsed, root, library)))
+
+
+def _modules(parsed: ParsedBlob, root: runtime.Module, library: _Library) -> Iterator[Module]:
+    nodes = list(preorder(root))
+    indices = {id(node): index for index, node in enumerate(nodes)}
+    nbytes = {id(e.module or library): e.nbytes for e in parsed.nodes}
+    for index, node in enumerate(nodes):
+        imports = tuple(indices[id(child)] for child in node.imported_modules)
+        yield _module(node, index, nbytes.get(id(node), 0), imports)
+
+
+def _module(node: runtime.Module, index: int, nbytes: int, imports: tuple[int, ...]) -> Module:
+    names = tuple(node.function_names())
+    fmt = str(getattr(node, "fmt", ""))
+    loadable = not isinstance(node, OpaqueModule)
+    return Module(index, node.type_key, fmt, nbytes, imports, names, loadable)

@@ -1,0 +1,78 @@
+"""Real tvm_ffi loads what we export; both runtimes live on one file in one process."""
+
+from __future__ import annotations
+
+import pytest
+
+import packer
+
+from .process import run_python
+
+SOURCE = """
+#include <stdint.h>
+void add_one(const float *x, float *y, int64_t n) {
+  for (int64_t i = 0; i < n; i++) y[i] = x[i] + 1;
+}
+const char *greet(const char *name) { return name; }
+double half(double x) { return x / 2; }
+"""
+FUNCTIONS = {
+    "add_one": "void(const float *x, float *y, int64_t n)",
+    "greet": "const char *(const char *name)",
+    "half": "double(double x)",
+}
+
+THEIRS = """
+import json, sys, numpy, tvm_ffi
+m = tvm_ffi.load_module(sys.argv[1])
+x, y = numpy.arange(4, dtype='float32'), numpy.zeros(4, 'float32')
+m['add_one'](x, y, 4)
+try: m['add_one'](x, y.astype('int32'), 4)
+except TypeError as error: raised = str(error)
+theirs = [y.tolist(), m['greet']('hello, world'), m['greet']('hi'), m['half'](3), raised]
+"""
+OURS = """
+import json, sys, numpy, runtime
+m = runtime.load(sys.argv[1])
+x, y = numpy.arange(4, dtype='float32'), numpy.zeros(4, 'float32')
+m['add_one'](x, y, 4)
+try: m['add_one'](x, y.astype('int32'), 4)
+except TypeError as error: raised = str(error)
+ours = [y.tolist(), m['greet']('hello, world'), m['greet']('hi'), m['half'](3), raised]
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """A packed library with functions of three kinds."""
+    module = packer.CSourceModule(SOURCE, functions=FUNCTIONS)
+    return packer.export_library(module, tmp_path_factory.mktemp("tvm_ffi") / "lib.so")
+
+
+def _assert_results(results) -> None:
+    numbers, long, short, half, raised = results
+    assert (numbers, long, short, half) == ([1, 2, 3, 4], "hello, world", "hi", 1.5)
+    assert "argument 2 'y'" in raised
+    assert "int32[4] on cpu" in raised
+
+
+def test_our_library_runs_in_real_tvm_ffi(library) -> None:
+    """NumPy arrays in, results out, and an error raised inside arrives as an exception."""
+    code = THEIRS + "import sys; assert 'runtime' not in sys.modules\nprint(json.dumps(theirs))"
+    _assert_results(run_python(code, str(library)))
+
+
+@pytest.mark.parametrize(
+    "order", [(THEIRS, OURS), (OURS, THEIRS)], ids=["theirs first", "ours first"]
+)
+def test_both_runtimes_use_one_file_in_one_process(library, order) -> None:
+    """One dlopen handle, one set of pointer variables; errors arrive on either side, twice."""
+    code = "".join(order) * 2 + "print(json.dumps([theirs, ours]))"
+    for results in run_python(code, str(library)):
+        _assert_results(results)
+
+
+def test_importing_tvm_ffi_between_load_and_call_changes_nothing(library) -> None:
+    """Nothing of ours is visible to it, nothing of it to us."""
+    code = OURS.replace("m['add_one'](x, y, 4)\ntry", "import tvm_ffi\nm['add_one'](x, y, 4)\ntry")
+    _assert_results(run_python(code + "print(json.dumps(ours))", str(library)))
