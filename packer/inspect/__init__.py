@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from runtime._core import ElfFile
@@ -82,7 +83,7 @@ def inspect_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -
     problems: list[str] = []
     notes: list[str] = []
 
-    native, refusal = _check(name)
+    native, checked, refusal = _check(name)
     image = Image(_map(name), _shown(name), problems)
     # From here on every segment is known, and no read leaves the file.
     if refusal is not None:
@@ -93,6 +94,8 @@ def inspect_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -
     functions = read_functions(image, dynamic.symbols)
     entry = read_entry(image, dynamic.symbols)
     tree = read_blob(image, dynamic.symbols, [function.name for function in functions], notes)
+    if checked is not None:
+        problems.extend(_compare(checked, tree.blob))
     notes.extend(find_duplicates(tree.modules))
     if not native:
         notes.append(f"made for {image.machine}, so it cannot be loaded on this machine")
@@ -119,31 +122,40 @@ def inspect_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -
     )
 
 
-def _check(path: str | bytes) -> tuple[bool, LibraryLoadError | None]:
-    """Whether the file is for this machine, and why a load there would refuse it."""
+def _check(path: str | bytes) -> tuple[bool, ElfFile | None, LibraryLoadError | None]:
+    """Whether the file is for this machine, and the native check or why it refuses the file."""
     try:
-        ElfFile(path)
+        return True, ElfFile(path), None
     except LibraryLoadError as error:
         if error.reason in _FOREIGN:
             raise
         if error.reason != "machine":
-            return True, error
-        return False, _check_machine(path, error)
-    return True, None
+            return True, None, error
+        return False, *_check_machine(path, error)
 
 
-def _check_machine(path: str | bytes, refusal: LibraryLoadError) -> LibraryLoadError | None:
+def _check_machine(
+    path: str | bytes, refusal: LibraryLoadError
+) -> tuple[ElfFile | None, LibraryLoadError | None]:
     """Check a file as a machine of its own kind would; `refusal` is what this machine says."""
     machine = int.from_bytes(_map(path)[_E_MACHINE], "little")
     try:
-        ElfFile(path, machine)
+        return ElfFile(path, machine), None
     except LibraryLoadError as error:
         if error.reason in _FOREIGN:
             raise
         if error.reason == "machine":  # 32-bit or big-endian: nothing of ours is
             raise refusal from None
-        return error
-    return None
+        return None, error
+
+
+def _compare(checked: ElfFile, blob: Blob | None) -> Iterator[str]:
+    """The loader looks names up by hash: it must find the blob that is shown here."""
+    if blob is None or blob.offset is None:
+        return
+    found = checked.symbol(blob.symbol)
+    if found != (blob.offset, blob.nbytes):
+        yield f"{blob.symbol}: a load would find {found}, shown is {(blob.offset, blob.nbytes)}"
 
 
 def _map(path: str | bytes) -> memoryview:

@@ -1,4 +1,4 @@
-"""Dynamic: the dynamic section, and the tables that it leads to, as the dynamic loader finds them."""
+"""Dynamic: the dynamic section and the tables that it leads to, as the dynamic loader has them."""
 
 from __future__ import annotations
 

@@ -40,8 +40,7 @@ def read_entry(image: Image, symbols: SymbolTable) -> str | None:
     if symbol is None:
         return None
     with image.reading():
-        data = bytes(image.at(symbol.address, min(symbol.size, MAX_NBYTES), MAIN_NAME))
-        name = data.rstrip(b"\0")
+        name = bytes(image.data_of(symbol)[:MAX_NBYTES]).rstrip(b"\0")
         if name.isascii():
             return name.decode()
         raise image.error(f"{MAIN_NAME} holds {name[:40]!r}, expected a function's name")
@@ -51,7 +50,7 @@ def read_entry(image: Image, symbols: SymbolTable) -> str | None:
 def _read_facts(image: Image, symbol: Symbol) -> Facts | None:
     with image.reading():
         try:
-            return parse_facts(image.at(symbol.address, symbol.size, symbol.name))
+            return parse_facts(image.data_of(symbol))
         except ValueError as error:
             raise image.error(f"{symbol.name} at {symbol.address:#x}: {error}") from error
     return None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.error import LibraryLoadError
+
+if TYPE_CHECKING:
+    from .symbols import Symbol
 
 # gABI: PT_ and PF_ numbers, and the size of a program header of ELF-64.
 PT_LOAD, PT_DYNAMIC = 1, 2
@@ -91,12 +94,11 @@ class Image:
         LibraryLoadError
             The range does not lie in the file's part of one segment.
         """
-        for load in self.segments:
-            start = address - load.address
-            if load.type == PT_LOAD and 0 <= start <= load.nbytes - nbytes:
-                return load.offset + start
-        text = f"{nbytes:#x} bytes at address {address:#x}, expected inside one PT_LOAD"
-        raise self.error(f"{where}: {text} with file bytes behind it")
+        load = self._segment_at(address, nbytes)
+        if load is None:
+            text = f"{nbytes:#x} bytes at address {address:#x}, expected inside one PT_LOAD"
+            raise self.error(f"{where}: {text} with file bytes behind it")
+        return load.offset + address - load.address
 
     def at(self, address: int, nbytes: int, where: str) -> memoryview:
         """Give the file bytes behind an address. Raises LibraryLoadError where there are none."""
@@ -104,13 +106,28 @@ class Image:
 
     def rest_at(self, address: int, where: str) -> memoryview:
         """Give all file bytes from an address to the end of its segment."""
-        offset = self.offset_of(address, 0, where)
-        ends = (
-            load.offset + load.nbytes
-            for load in self.segments
-            if load.type == PT_LOAD and 0 <= address - load.address <= load.nbytes
-        )
-        return self.data[offset : next(ends)]
+        load = self._segment_at(address, 0)
+        nbytes = load.address + load.nbytes - address if load else 0
+        return self.at(address, nbytes, where)
+
+    def data_of(self, symbol: Symbol) -> memoryview:
+        """Give the bytes behind a data symbol, as the loader would take them.
+
+        Raises
+        ------
+        LibraryLoadError
+            It is no data of a read-only segment.
+        """
+        where = f"{symbol.name} at {symbol.address:#x}"
+        if symbol.type not in ("OBJECT", "NOTYPE"):
+            raise self.error(f"{where}: type {symbol.type}, expected data", "blob")
+        if symbol.size == 0:
+            raise self.error(f"{where}: size 0, expected data", "blob")
+        data = self.at(symbol.address, symbol.size, symbol.name)
+        load = self._segment_at(symbol.address, symbol.size)
+        if load is not None and load.flags & PF_W:
+            raise self.error(f"{where}: in a writable segment, expected a read-only one", "blob")
+        return data
 
     def error(self, what: str, reason: str = "malformed") -> LibraryLoadError:
         """Make the error that names the file."""
@@ -124,6 +141,12 @@ class Image:
         except LibraryLoadError as error:
             self.problems.append(error.message.removeprefix(f"{self.path}: "))
 
+    def _segment_at(self, address: int, nbytes: int) -> Segment | None:
+        for load in self.segments:
+            if load.type == PT_LOAD and 0 <= address - load.address <= load.nbytes - nbytes:
+                return load
+        return None
+
     def _read_segments(self) -> Iterator[Segment]:
         header, size = self.header, self._structs.Elf_Phdr.sizeof()
         if header.e_phentsize != size or header.e_phnum > _MAX_SEGMENTS:
@@ -135,9 +158,7 @@ class Image:
             offset = header.e_phoff + index * size
             fields = self.record("Elf_Phdr", offset, f"program header {index}")
             number = int.from_bytes(self.data[offset : offset + 4], "little")
-            yield Segment(
-                number, fields.p_flags, fields.p_offset, fields.p_vaddr, fields.p_filesz
-            )
+            yield Segment(number, fields.p_flags, fields.p_offset, fields.p_vaddr, fields.p_filesz)
 
 
 def _structs() -> Any:

@@ -63,7 +63,9 @@ def read_static_symbols(image: Image, dynamic: Dynamic, notes: list[str]) -> Sym
         return SymbolTable()
     with image.reading():
         if table.link >= len(dynamic.sections):
-            raise image.error(f"static symbols: strings in section {table.link}, which is not there")
+            raise image.error(
+                f"static symbols: strings in section {table.link}, which is not there"
+            )
         strings = dynamic.sections[table.link]
         return SymbolTable(_contents(image, table), _contents(image, strings))
     return SymbolTable()

@@ -36,9 +36,7 @@ _RELOCATIONS = {
 _UNKNOWN = _Types(-1, -1, -1)
 
 
-def read_constructors(
-    image: Image, dynamic: Dynamic, symbols: Symbols
-) -> tuple[Constructor, ...]:
+def read_constructors(image: Image, dynamic: Dynamic, symbols: Symbols) -> tuple[Constructor, ...]:
     """List the constructors in the order in which a load runs them, then resolvers of IFUNCs.
 
     Notes
@@ -53,8 +51,8 @@ def read_constructors(
         found.extend(_read_init_array(image, dynamic))
     with image.reading():
         found.extend(islice(_read_resolvers(image, dynamic), _MAX_LISTED))
-    for symbol in islice(symbols.dynamic.ifuncs(), _MAX_LISTED):
-        found.append(Constructor("ifunc", symbol.address, symbol.name))
+    ifuncs = islice(symbols.dynamic.ifuncs(), _MAX_LISTED)
+    found.extend(Constructor("ifunc", symbol.address, symbol.name) for symbol in ifuncs)
     if len(found) > _MAX_LISTED:
         image.problems.append(f"constructors: more than {_MAX_LISTED}, expected at most that many")
     return tuple(_named(_unique(found)[:_MAX_LISTED], symbols))
@@ -69,9 +67,7 @@ def _read_init_array(image: Image, dynamic: Dynamic) -> Iterator[Constructor]:
     types = _RELOCATIONS.get(image.machine_number, _UNKNOWN)
     places = range(start, start + len(data) // 8 * 8, 8)[: _MAX_LISTED + 1]
     relocated = {
-        place: (info, addend)
-        for place, info, addend in dynamic.relocations()
-        if place in places
+        place: (info, addend) for place, info, addend in dynamic.relocations() if place in places
     }
     for place in places:
         info, addend = relocated.get(place, (None, 0))

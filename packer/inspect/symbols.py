@@ -21,7 +21,7 @@ _Entry = tuple[int, int, int, int, int, int]
 
 
 class Symbol(NamedTuple):
-    """One symbol; bytes of a name that are not UTF-8 are written as ``\\xNN``."""
+    """One symbol; bytes of its name that are not UTF-8 are written as hex escapes."""
 
     name: str
     defined: bool

@@ -21,8 +21,8 @@ def render(report: LibraryReport) -> str:
     Returns
     -------
     str
-        Printable ASCII and printable Unicode only: what names and paths hold besides, terminal
-        escapes among it, is shown as ``\\x1b``.
+        Lines of printable text: what names and paths hold besides, terminal escapes among it,
+        is written out, not obeyed. The locale's encoding may lack letters that names have.
     """
     return "".join(f"{printable(line).rstrip()}\n" for line in _lines(report))
 
@@ -41,12 +41,15 @@ def _lines(report: LibraryReport) -> Iterator[str]:
     if report.modules:
         yield from _block("tree", _some(_tree_lines(report.modules)))
     if report.functions:
-        yield from _block("functions", _some([_function(f, report.entry) for f in report.functions]))
+        yield from _block(
+            "functions", _some([_function(f, report.entry) for f in report.functions])
+        )
     if report.entry is not None:
         yield f"entry: {report.entry}"
     if report.blob is not None:
         yield from _block(_blob_title(report), _some(_entry_lines(report)))
-    yield f"symbols: dynamic {_count(report.symbols.dynamic)}; static {_count(report.symbols.static)}"
+    symbols = report.symbols
+    yield f"symbols: dynamic {_count(symbols.dynamic)}; static {_count(symbols.static)}"
     yield from _linkage(report.linkage)
     yield _hardening(report)
     yield f"constructors: {_constructors(report)}"

@@ -51,9 +51,7 @@ class _Library(runtime.Module):
         return self._names
 
 
-def read_blob(
-    image: Image, symbols: SymbolTable, names: Sequence[str], notes: list[str]
-) -> Tree:
+def read_blob(image: Image, symbols: SymbolTable, names: Sequence[str], notes: list[str]) -> Tree:
     """Read the tree of a library.
 
     Parameters
@@ -98,7 +96,7 @@ def _read_own(image: Image, symbol: Symbol, manifest: Symbol | None, library: _L
     manifest_text: memoryview | None = None
     try:
         if manifest is not None:
-            manifest_text = image.at(manifest.address, manifest.size, MANIFEST)
+            manifest_text = image.data_of(manifest)
             about = parse_manifest(manifest_text, path=image.path)
             tree = replace(tree, producer=about.producer, target=about.target)
     except PackerError as error:
@@ -114,8 +112,8 @@ def _read_own(image: Image, symbol: Symbol, manifest: Symbol | None, library: _L
 
 
 def _locate(image: Image, symbol: Symbol) -> Blob:
+    image.data_of(symbol)
     offset = image.offset_of(symbol.address, symbol.size, symbol.name)
-    image.slice(offset, symbol.size, symbol.name)
     return Blob(symbol.name, offset, symbol.size)
 
 
@@ -123,7 +121,7 @@ def _parse(
     image: Image, symbol: Symbol, manifest_text: memoryview | None, library: _Library, tree: Tree
 ) -> Tree:
     place = _locate(image, symbol)
-    data = image.at(symbol.address, symbol.size, symbol.name)
+    data = image.data_of(symbol)
     body = without_header(Reader(data, path=image.path, where=symbol.name))
     parsed = parse(body, path=image.path, where=symbol.name, manifest_text=manifest_text)
     root = link_tree(parsed, library)

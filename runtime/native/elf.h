@@ -23,8 +23,7 @@ enum elf_reason {
   ELF_MACHINE,   /* "machine":   wrong class, byte order, machine */
   ELF_FORMAT,    /* "format":    another known format: archive, tar, object, PE, Mach-O, ZIP, ... */
   ELF_MALFORMED, /* "malformed": the headers or tables contradict themselves */
-  ELF_POLICY, /* "policy":    valid, but refused: RWX segment, executable stack, TEXTREL, AUDIT ...
-               */
+  ELF_POLICY,    /* "policy":    valid, but refused: RWX, executable stack, TEXTREL, AUDIT, ... */
 };
 
 struct elf_error {

@@ -1,0 +1,171 @@
+"""Every example runs and does what it says; so does every example in a docstring."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import packer
+import runtime
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+PHOTO = EXAMPLES / "photo"
+
+CODE = """
+#include <stdint.h>
+int64_t scale(int64_t a, int64_t b) { return a * b; }
+int32_t answer(void) { return 42; }
+"""
+FUNCTIONS = {"scale": "int64_t(int64_t a, int64_t b)", "answer": "int32_t(void)"}
+
+
+def run(script: Path, *arguments: object, cwd: Path) -> str:
+    """Run an example as a user does, warnings as errors, and return what it prints."""
+    command = [sys.executable, "-W", "error", script, *map(str, arguments)]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def loader() -> ModuleType:
+    """examples/loader.py, which imports nothing of ours."""
+    spec = importlib.util.spec_from_file_location("example_loader", EXAMPLES / "loader.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    """A library whose tree is a diamond: host code over two device modules over one of constants."""
+    root = packer.CSourceModule(CODE, functions=FUNCTIONS)
+    constants = runtime.ConstLoaderModule({"w": np.arange(6, dtype=np.float32)}, {"scale": ["w"]})
+    for type_key in ("opencl", "cuda"):
+        device = runtime.DeviceModule(type_key, "source", "cl", [runtime.FunctionInfo("kernel")])
+        device.import_module(constants)
+        root.import_module(device)
+    return packer.export_library(root, tmp_path / "diamond.so")
+
+
+def numbered(root: runtime.Module) -> list[tuple[str, list[int]]]:
+    """The tree as the runtime sees it, in the form and order of the loader of 60 lines."""
+    names = {"library": "_lib"}
+    by_id: dict[int, runtime.Module] = {}
+    pending = [root]
+    while pending:
+        module = pending.pop(0)
+        if id(module) not in by_id:
+            by_id[id(module)] = module
+            pending += module.imported_modules
+    index = {key: i for i, key in enumerate(by_id)}
+    return [
+        (names.get(m.type_key, m.type_key), [index[id(child)] for child in m.imported_modules])
+        for m in by_id.values()
+    ]
+
+
+def test_loader_reads_the_tree(loader: ModuleType, library: Path) -> None:
+    """Sixty lines of ctypes and pyelftools see the same modules and imports as the runtime."""
+    expected = [("_lib", [1, 2]), ("opencl", [3]), ("cuda", [3]), ("const_loader", [])]
+    assert expected == loader.load_tree(str(library))
+    assert expected == numbered(runtime.load(library))
+
+
+def test_loader_reads_a_library_without_imports(loader: ModuleType, tmp_path: Path) -> None:
+    """Host code alone has no blob: the library is the tree."""
+    path = packer.export_library(packer.CSourceModule(CODE, functions=FUNCTIONS), tmp_path / "a.so")
+    assert loader.load_tree(str(path)) == [("_lib", [])]
+
+
+@pytest.mark.parametrize(
+    ("name", "ints", "expected"), [("scale", (6, -7), -42), ("answer", (), 42)]
+)
+def test_loader_calls(
+    loader: ModuleType, library: Path, name: str, ints: tuple[int, ...], expected: int
+) -> None:
+    """A call by hand through the safe-call ABI gives what the runtime gives."""
+    assert expected == loader.call(str(library), name, *ints)
+    assert expected == runtime.load(library)[name](*ints)
+
+
+def test_loader_reports_a_raised_error(loader: ModuleType, library: Path) -> None:
+    """A wrapper refuses a wrong number of arguments without any runtime, by its result alone."""
+    with pytest.raises(RuntimeError, match="scale raised an error"):
+        loader.call(str(library), "scale", 1)
+
+
+def test_loader_runs_as_a_script(library: Path) -> None:
+    """From the command line it prints the tree, or the result of a call; a bare name is a file."""
+    script = EXAMPLES / "loader.py"
+    assert run(script, library.name, cwd=library.parent).startswith("[('_lib', [1, 2]), ('opencl'")
+    assert run(script, library.name, "scale", 6, 7, cwd=library.parent) == "42\n"
+
+
+def test_loader_keeps_its_promise() -> None:
+    """At most sixty lines, and nothing of ours imported."""
+    text = (EXAMPLES / "loader.py").read_text()
+    assert len(text.splitlines()) <= 60
+    imports = [line for line in text.splitlines() if line.startswith(("import ", "from "))]
+    assert not [line for line in imports if "packer" in line or "runtime" in line]
+
+
+def test_own_type_travels(tmp_path: Path) -> None:
+    """The labels come back in a fresh process, beside the host code that they were packed with."""
+    output = run(EXAMPLES / "own_type.py", cwd=tmp_path)
+    assert "exported: classifier.so" in output
+    assert "[<Labels 'example.labels'>]" in output
+    assert output.endswith("= 1: 'dog'\n")
+
+
+def test_quickstart(tmp_path: Path) -> None:
+    """The example that the README shows prints what it says, and leaves its library."""
+    output = run(EXAMPLES / "quickstart.py", cwd=tmp_path)
+    assert output.startswith("42\n")
+    assert (tmp_path / "model.so").exists()
+
+
+def test_photo_demo(tmp_path: Path) -> None:
+    """The demo packs, runs and checks a photograph in a copy of its folder, and draws it."""
+    folder = tmp_path / "photo"
+    folder.mkdir()
+    for file in PHOTO.iterdir():
+        if file.is_file():
+            (folder / file.name).write_bytes(file.read_bytes())
+    output = run(folder / "demo.py", cwd=tmp_path)
+    assert "photo.palette > const_loader > library > opencl" in output
+    assert "greatest difference" in output
+    picture = folder / "out" / "picture.png"
+    assert picture.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+
+
+def test_filter_bank_is_what_the_script_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers in filters.npy are those of build.py."""
+    monkeypatch.syspath_prepend(str(PHOTO))
+    build = importlib.import_module("build")
+    np.testing.assert_allclose(np.load(PHOTO / "filters.npy"), build.filters(), rtol=1e-6)
+
+
+def own_modules() -> list[str]:
+    """The names of all modules of both packages, the commands' entry point aside."""
+    names = ["packer", "runtime"]
+    for package in (packer, runtime):
+        prefix = f"{package.__name__}."
+        names += [found.name for found in pkgutil.walk_packages(package.__path__, prefix)]
+    return sorted(name for name in names if not name.endswith(("__main__", "._core")))
+
+
+@pytest.mark.parametrize("name", own_modules())
+def test_docstring_examples(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every example in a docstring gives what it shows."""
+    monkeypatch.chdir(tmp_path)
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
