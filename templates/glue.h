@@ -372,7 +372,7 @@ static inline int dso_take_float(const dso_function *function, const dso_any *ar
 static inline int dso_take_string(const dso_function *function, const dso_any *args, int32_t index,
                                   const char **out) {
   const dso_any *value = &args[index];
-  if (value->type_index == DSO_RAW_STR) {
+  if (value->type_index == DSO_RAW_STR && value->v_c_str) {
     *out = value->v_c_str;
     return 0;
   }

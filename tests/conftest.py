@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 import pytest
 
 from .compile import compile_c
+
+# Processes that tests start import what is installed, not the source tree they may stand in.
+os.environ["PYTHONSAFEPATH"] = "1"
 
 CompileLibrary = Callable[..., Path]
 DATA = Path(__file__).parent / "data" / "golden"

@@ -831,6 +831,7 @@ DECLARED = "; declared as uintptr_t in_float(const float *x)"
         ("length", Any16(4), "TypeError", "expected a str, found an opaque pointer"),
         ("length", Any16(5), "TypeError", "expected a str, found a dtype"),
         ("length", Any16(6), "TypeError", "expected a str, found a device"),
+        ("length", Any16(8), "TypeError", "expected a str, found str"),
         ("length", Any16(9), "TypeError", "expected a str, found bytes"),
         ("length", Any16(12), "TypeError", "expected a str, found bytes"),
         ("length", Any16(66), "TypeError", "expected a str, found bytes"),
