@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.util
 import os
 import pkgutil
 import subprocess
@@ -18,7 +19,8 @@ import pytest
 import packer
 import runtime
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+README = Path(__file__).parents[1] / "README.md"
+EXAMPLES = README.with_name("examples")
 PHOTO = EXAMPLES / "photo"
 
 CODE = """
@@ -31,9 +33,10 @@ FUNCTIONS = {"scale": "int64_t(int64_t a, int64_t b)", "answer": "int32_t(void)"
 
 def run(script: Path, *arguments: object, cwd: Path) -> str:
     """Run an example as a user does, warnings as errors, and return what it prints."""
-    command = [sys.executable, "-W", "error", script, *map(str, arguments)]
-    # The packages that are tested, wherever they were imported from.
+    command = [sys.executable, "-W", "error", str(script), *map(str, arguments)]
+    # The packages that are tested, wherever they lie; and scripts may import what lies beside them.
     environment = {**os.environ, "PYTHONPATH": str(Path(packer.__file__).parents[1])}
+    environment.pop("PYTHONSAFEPATH", None)
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -127,10 +130,17 @@ def test_own_type_travels(tmp_path: Path) -> None:
 
 
 def test_quickstart(tmp_path: Path) -> None:
-    """The example that the README shows prints what it says, and leaves its library."""
+    """Three kinds of modules become one library, and are called."""
     output = run(EXAMPLES / "quickstart.py", cwd=tmp_path)
     assert output == "42 [<DeviceModule 'opencl'>]\n"
     assert (tmp_path / "model.so").exists()
+
+
+def test_readme_example(tmp_path: Path) -> None:
+    """The README's Python code runs as it stands there."""
+    script = tmp_path / "readme.py"
+    script.write_text(README.read_text().split("```python\n")[1].split("```")[0])
+    assert run(script, cwd=tmp_path).startswith("42 ")
 
 
 def test_photo_demo(loader: ModuleType, tmp_path: Path) -> None:

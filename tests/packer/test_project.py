@@ -60,8 +60,8 @@ def test_tree_is_as_described(folder: Path) -> None:
     found = project(
         folder,
         '[library]\noutput = "model.so"\nentry = "add"\nembed = "c"\noptions = ["-lm"]\n'
-        f'{HOST}imports = ["weights", "kernels"]\n'.replace("functions", "functions", 1)
-        + '[module.weights]\nkind = "const_loader"\nconstants = { w = "w.npy" }\n'
+        f'{HOST}imports = ["weights", "kernels"]\n'
+        '[module.weights]\nkind = "const_loader"\nconstants = { w = "w.npy" }\n'
         'by_symbol = { conv = ["w"] }\nimports = ["kernels"]\n'
         f"{KERNELS}[module.kernels.functions]\n"
         'scale = { arg_types = ["handle", "int32"], launch_param_tags = ["blockIdx.x"] }\n',
@@ -219,9 +219,13 @@ MISTAKES = {
         HOST.replace(f'"{TWO}"', f'{{ declaration = "{TWO}", gil = "no" }}'),
         "[module.host.functions.add] gil: expected one of 'release', 'keep', found 'no'",
     ),
-    "llvm type": (
-        HOST.replace('"c"', '"llvm"').replace("add", "mul").replace(".c", ".ll")[:-2] + '"\n',
-        "[module.host]: ",
+    "LLVM type": (
+        "[module.m]\nkind = 'llvm'\nsources = ['mul.ll']\nfunctions.mul = 'int(int x)'\n",
+        "[module.m]: mul: the IR function has type i64 (i64, i64), expected i32 (i32)",
+    ),
+    "LLVM": (
+        "[module.m]\nkind = 'llvm'\nsources = ['add.c']\n",
+        "[module.m]: LLVM refuses the IR: ",
     ),
     "two device files": (
         KERNELS.replace('"k.cl"', '"k.cl", "add.c"'),

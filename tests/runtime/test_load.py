@@ -1,0 +1,158 @@
+"""load: which files are packed, which are plain, and which blobs are refused where they lie."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import runtime
+
+EMPTY = struct.pack("<QQ", 8, 0)
+
+
+def data_symbol(name: str, data: bytes, qualifier: str = "const") -> str:
+    """C text of an exported array."""
+    numbers = ",".join(map(str, data))
+    return f"{qualifier} unsigned char {name}[] = {{{numbers}}};\n"
+
+
+def test_plain_library_is_one_module_without_imports(compile_library) -> None:
+    """Row A1: no blob symbol, no tree."""
+    module = runtime.load(compile_library("int x;"))
+    assert (module.type_key, module.imported_modules) == ("library", [])
+    assert module.function_names() == []
+    with pytest.raises(runtime.FunctionNotFoundError, match="has no function 'f'"):
+        module["f"]
+
+
+def test_system_library_of_this_machine_loads() -> None:
+    """Any shared library is one; its plain C symbols are not callable by name."""
+    (path,) = {Path(line.split()[-1]) for line in open("/proc/self/maps") if "/libc.so.6" in line}
+    module = runtime.load(path)
+    assert module.type_key == "library"
+    assert not module.implements_function("strlen")
+
+
+def test_root_without_imports_is_the_library(compile_library) -> None:
+    """Count 0: the library is the whole tree."""
+    module = runtime.load(compile_library(data_symbol("__tvm_dev_mblob", EMPTY)))
+    assert (module.type_key, module.imported_modules) == ("library", [])
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_blob_symbol_too_short_for_its_header_is_refused(size, compile_library) -> None:
+    """Row A2: fewer than 8 bytes."""
+    with pytest.raises(
+        runtime.BlobFormatError, match=f"a symbol of {size} bytes, expected at least"
+    ):
+        runtime.load(compile_library(data_symbol("__tvm_dev_mblob", bytes(size))))
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (data_symbol("__tvm_dev_mblob", EMPTY, ""), "writable"),
+        ("char __tvm_dev_mblob[16];", "__tvm_dev_mblob"),
+        ("void __tvm_dev_mblob(void) {}", "function"),
+    ],
+    ids=["writable", "bss", "function"],
+)
+def test_blob_symbol_that_is_no_constant_data_is_refused(source, message, compile_library) -> None:
+    """Row A16: the bytes must lie in a read-only, file-backed part of this file."""
+    with pytest.raises(runtime.LibraryLoadError, match=message) as info:
+        runtime.load(compile_library(source))
+    assert info.value.reason == "blob"
+    assert info.value.path is not None
+
+
+def test_both_blob_symbols_are_refused(compile_library) -> None:
+    """Row A17: a library is of one dialect."""
+    source = data_symbol("__tvm_dev_mblob", EMPTY) + data_symbol("__tvm_ffi__library_bin", EMPTY)
+    with pytest.raises(
+        runtime.LibraryLoadError, match="both __tvm_dev_mblob and __tvm_ffi__library_bin"
+    ):
+        runtime.load(compile_library(source))
+
+
+def test_other_dialect_is_refused_rather_than_dropped(compile_library) -> None:
+    """A tree that this version cannot read is not silently left out."""
+    source = data_symbol("__tvm_ffi__library_bin", EMPTY)
+    with pytest.raises(runtime.LibraryLoadError, match="this version reads dialect 'tvm'"):
+        runtime.load(compile_library(source))
+
+
+def test_blob_of_a_dependency_is_not_taken(compile_library) -> None:
+    """Row C15: the symbol must be defined by this very file."""
+    inner = compile_library(data_symbol("__tvm_dev_mblob", EMPTY + b"!"))
+    outer = compile_library(
+        "int x;", str(inner), "-Wl,--no-as-needed", f"-Wl,-rpath,{inner.parent}"
+    )
+    assert runtime.load(outer).imported_modules == []
+    with pytest.raises(runtime.BlobFormatError, match="nbytes is 8, expected 9"):
+        runtime.load(inner)
+
+
+def test_refused_library_is_closed_again(compile_library) -> None:
+    """A blob that is refused does not leave its file mapped."""
+    path = compile_library(data_symbol("__tvm_dev_mblob", bytes(9)))
+    with pytest.raises(runtime.BlobFormatError):
+        runtime.load(path)
+    assert str(path) not in Path("/proc/self/maps").read_text()
+
+
+def test_bare_name_means_the_current_directory(compile_library, tmp_path, monkeypatch) -> None:
+    """Row E5: never the library search path; path objects and bytes are paths too."""
+    path = compile_library("int y;")
+    monkeypatch.chdir(path.parent)
+    assert runtime.load(path.name) is runtime.load(path) is runtime.load(os.fsencode(path))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(runtime.LibraryLoadError, match="No such file"):
+        runtime.load("libc.so.6")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "/", "no/such/file", "/dev/zero", "/dev/null"])
+def test_path_that_is_no_file_is_a_clear_error(name, tmp_path, monkeypatch) -> None:
+    """Rows E6 and E7: nothing blocks, nothing is read."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(runtime.LibraryLoadError) as info:
+        runtime.load(name)
+    assert info.value.reason in ("io", "not-a-file")
+
+
+@pytest.mark.parametrize(
+    "name", ["sp ace.so", "new\nline.so", 'qu"o$(te).so', "üñí 文.so", b"\xff\xfe.so", "-x", "@x"]
+)
+def test_strange_file_names_work(name, compile_library, tmp_path) -> None:
+    """Rows E1, E2, E4: a name is a name."""
+    source = compile_library("int z;").read_bytes()
+    path = os.path.join(os.fsencode(tmp_path), os.fsencode(name))
+    Path(os.fsdecode(path)).write_bytes(source)
+    assert runtime.load(path).type_key == "library"
+
+
+def test_link_to_a_loaded_file_gives_the_same_module(compile_library, tmp_path) -> None:
+    """Row G15: the file counts, not its name."""
+    path = compile_library("int link;")
+    os.symlink(path, tmp_path / "soft.so")
+    os.link(path, tmp_path / "hard.so")
+    module = runtime.load(path)
+    assert runtime.load(tmp_path / "soft.so") is runtime.load(tmp_path / "hard.so") is module
+
+
+def test_stripped_library_loads(pack_blob) -> None:
+    """Row C20: the dynamic section is enough."""
+    path = pack_blob(bytes(8))
+    subprocess.run(["strip", "--strip-section-headers", path], check=False, capture_output=True)
+    subprocess.run(["strip", path], check=True)
+    assert runtime.load(path).type_key == "library"
+
+
+def test_entry_name_that_is_no_text_is_refused(compile_library) -> None:
+    """What names the entry must be ASCII."""
+    module = runtime.load(compile_library(data_symbol("__tvm_main__", b"\xff\xfe\0")))
+    with pytest.raises(runtime.LibraryLoadError, match="__tvm_main__ holds"):
+        _ = module.entry_name
