@@ -39,6 +39,6 @@ bench: $(VENV)/test.group
 	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name '*.so' -delete

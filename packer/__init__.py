@@ -23,6 +23,7 @@ from runtime.error import (
 )
 
 if TYPE_CHECKING:
+    from .declaration import FunctionDeclaration
     from .export import export_library
     from .imports import pack_imports_to_c, pack_imports_to_llvm
     from .inspect import inspect_library
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from .modules.llvm import LLVMModule
     from .modules.static_library import StaticLibraryModule
     from .toolchain import create_shared, cross_compiler
-    from .wrapper import FunctionDeclaration
 
 __all__ = [
     "BlobFormatError",
@@ -54,7 +54,7 @@ __all__ = [
 # Imported on first use: --help and an export of C alone need neither llvmlite nor the rest.
 _HOME = {
     "CSourceModule": "modules.c_source",
-    "FunctionDeclaration": "wrapper",
+    "FunctionDeclaration": "declaration",
     "LLVMModule": "modules.llvm",
     "StaticLibraryModule": "modules.static_library",
     "create_shared": "toolchain",

@@ -16,13 +16,14 @@ from runtime.module import Module, preorder
 from runtime.serializer import check_serializable, serialize
 
 from .compiler import Compilation, compile_sources
+from .declaration import Declaration
 from .embed import Embed, find_embedder
 from .embed.chunks import with_header
 from .modules.host import CodeFile, HostModule, as_host_module
 from .output import replacing
 from .toolchain import create_shared
 from .verify import verify_library
-from .wrapper import Declaration, glue_source
+from .wrapper import glue_source
 
 if TYPE_CHECKING:
     from runtime.stream import Chunk
@@ -161,7 +162,9 @@ def collect(module: Module, entry: str | None) -> list[HostModule]:
                 text = f"{declaration.name}: declared by {other!r} and by {host!r}, expected once"
                 raise ExportError(text, module=host.type_key)
     if entry is not None and entry not in owners:
-        text = f"entry {entry!r} is not declared; declared: {', '.join(sorted(owners)) or 'nothing'}"
+        text = (
+            f"entry {entry!r} is not declared; declared: {', '.join(sorted(owners)) or 'nothing'}"
+        )
         raise ExportError(text)
     if "main" in owners and entry != "main":
         text = "main: stands for the entry function; export with entry='main', or rename it"
@@ -181,10 +184,16 @@ def refuse_output_among_inputs(
     """
     inputs = [*(getattr(host, "path", None) for host in hosts), *addons]
     for path in inputs:
-        if path is not None and os.path.exists(path) and os.path.exists(output):
-            if os.path.samefile(path, output):
-                text = f"{output}: is an input too, expected another output"
-                raise ExportError(text, path=str(output))
+        if path is not None and _is_same_file(path, output):
+            text = f"{output}: is an input too, expected another output"
+            raise ExportError(text, path=str(output))
+
+
+def _is_same_file(path: str | os.PathLike[str], other: Path) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except (OSError, ValueError):
+        return False
 
 
 def save(hosts: Sequence[HostModule], folder: Path, linker: Fcompile) -> list[CodeFile]:

@@ -27,8 +27,8 @@ def call_factory(path: Path, name: str) -> Module:
     Parameters
     ----------
     path : Path
-        The file. Modules beside it can be imported while it runs; nothing is left in
-        `sys.modules` or `sys.path`, and no bytecode is written.
+        The file. Files beside it can be imported while it runs; afterwards neither they nor it
+        are left in `sys.modules` or `sys.path`, and no bytecode is written.
     name : str
         A function that takes no arguments.
 

@@ -8,13 +8,16 @@
     result void                       a code
     doc Free text, the last key       runs to the end, may hold newlines
 
-A NUL ends the text; unknown keys are skipped. `packer.wrapper.facts` writes it, and the native
-core reads it at look-up.
+A NUL ends the text; unknown keys are skipped. The native core reads it at look-up.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .declaration import Declaration
 
 FIRST_LINE = "packer-function 1"
 MAX_NBYTES = 1 << 20
@@ -50,6 +53,18 @@ class Facts:
         head = head.rstrip(" ")
         space = "" if head.endswith("*") else " "
         return f"{head}{space}{name}({rest}" if paren else None
+
+
+def dump_facts(declaration: Declaration) -> str:
+    """Write the text of ``__packer_fn_<name>``, without the NUL; the inverse of `parse_facts`."""
+    lines = [FIRST_LINE, f"abi {declaration.abi}", f"gil {declaration.gil}"]
+    if declaration.abi == "safe_call":
+        codes = " ".join(f"{p.name}:{p.code}" for p in declaration.parameters)
+        lines += [f"type {declaration.text}", f"params {codes}".rstrip()]
+        lines += [f"result {declaration.result}"]
+    if declaration.doc:
+        lines += [f"doc {declaration.doc}"]
+    return "\n".join(lines) + "\n"
 
 
 def parse_facts(data: bytes | memoryview) -> Facts:

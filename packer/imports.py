@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from .modules.llvm import LLVMModule
 
 
-def pack_imports_to_c(
-    module: Module, system_lib: bool = False, c_symbol_prefix: str = ""
-) -> str:
+def pack_imports_to_c(module: Module, system_lib: bool = False, c_symbol_prefix: str = "") -> str:
     """Write a tree's blob as C text (dev.cc), byte for byte as TVM does.
 
     Parameters

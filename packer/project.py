@@ -24,12 +24,12 @@ from runtime.module import Module, near_names, preorder
 from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
 
 from .arrays import read_array
+from .declaration import FunctionDeclaration
 from .embed import Embed
 from .factory import call_factory
 from .inputs import Inputs
 from .sources import COMPILED, Functions, Source, host_module, source_of
 from .table import Table
-from .wrapper import FunctionDeclaration
 
 if TYPE_CHECKING:
     import os

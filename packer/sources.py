@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 from runtime.error import ExportError
 from runtime.module import Module
 
+from .declaration import FunctionDeclaration
 from .modules.c_source import CSourceModule
 from .output import shown_path
-from .wrapper import FunctionDeclaration, redeclarations
+from .wrapper import redeclarations
 
 if TYPE_CHECKING:
+    from .declaration import Declaration
     from .modules.host import CodeFile
-    from .wrapper import Declaration
 
 Functions = Mapping[str, str | FunctionDeclaration]
 

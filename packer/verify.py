@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from runtime.stream import Chunk
 
-    from .wrapper import Declaration
+    from .declaration import Declaration
 
 # First word of a target triple -> e_machine (gABI).
 _MACHINES = {"x86_64": 62, "aarch64": 183, "arm64": 183, "riscv64": 243}
@@ -68,7 +68,9 @@ def _open_checked(path: Path, target: str | None) -> ElfFile:
         return ElfFile(str(path), machine)
     except LibraryLoadError as error:
         what = str(error).removeprefix(f"{path}: ")
-        raise ToolchainError(f"the linker exited with 0, but its output is wrong: {what}") from error
+        raise ToolchainError(
+            f"the linker exited with 0, but its output is wrong: {what}"
+        ) from error
 
 
 def _require(elf: ElfFile, symbol: str) -> tuple[int, int]:

@@ -27,7 +27,7 @@ CODE_NAMES = {
     16: "float6_e3m2fn",
     17: "float4_e2m1fn",
 }
-_FIXED_BITS = {**{code: 8 for code in range(7, 15)}, 15: 6, 16: 6, 17: 4}
+_FIXED_BITS = {**dict.fromkeys(range(7, 15), 8), 15: 6, 16: 6, 17: 4}
 _CODES = {name: code for code, name in CODE_NAMES.items()}
 _WHOLE = {"handle": (3, 64, 1), "bool": (6, 8, 1), "void": (3, 0, 0)}
 _WHOLE_NAMES = {code: name for name, code in _WHOLE.items()}

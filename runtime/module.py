@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
     from pathlib import Path
-    from typing import Any
+    from typing import Any, Self
 
     from .stream import Writer
     from .timing import BenchmarkResult
@@ -45,7 +45,7 @@ class Module:
     _imports: list[Module]
     _found: tuple[int, dict[str, Callable[..., Any]]]
 
-    def __new__(cls, *_args: object, **_kwargs: object) -> Module:
+    def __new__(cls, *_args: object, **_kwargs: object) -> Self:
         # Here and not in __init__, so that a subclass need not call super().__init__().
         self = super().__new__(cls)
         self._imports = []

@@ -435,7 +435,7 @@ def test_unknown_target_is_named() -> None:
 
 
 def test_const_loader_hands_constants_to_host_code_once(tmp_path) -> None:
-    """On the first look-up of a listed symbol its __init_ function gets the arrays, views of the file."""
+    """On the first look-up of a listed symbol its __init_ function gets the arrays."""
     source = """
     static const float *weights; static int inits;
     void __init_dot(const float *w) { weights = w; inits++; }

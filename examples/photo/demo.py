@@ -56,7 +56,7 @@ def packer(command, library):
 
 
 def run(shown, command, *paths):
-    """Run a command in this folder; print it, what it prints, and how long it took."""
+    """Run a command in this folder; print it, and what it prints."""
     names = [str(path.relative_to(HERE)) for path in paths]
     print("   $", *shown, *names, flush=True)
     done = subprocess.run(

@@ -14,7 +14,7 @@ from .parser import CommandParser
 from .terminal import write
 
 _DESCRIPTION = """\
-Write a commented packer.toml, and host.c, the source that it names. No file is overwritten."""
+Write a commented packer.toml, and host.c, the source that it names. Nothing is overwritten."""
 
 _EPILOG = """\
 examples:
@@ -88,7 +88,9 @@ void scale(float *x, int64_t n, float by) {
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Read the words behind ``packer init``."""
     parser = CommandParser("packer init", description=_DESCRIPTION, epilog=_EPILOG)
-    parser.add_argument("folder", metavar="FOLDER", nargs="?", default=".", help="by default here")
+    parser.add_argument(
+        "folder", metavar="FOLDER", nargs="?", default=".", help="made if need be; by default here"
+    )
     return parser.parse_paths(argv)
 
 
@@ -100,6 +102,7 @@ def run(arguments: argparse.Namespace) -> None:
     ExportError
         packer.toml is there already, or a file cannot be written.
     """
+    _make_folder(arguments.folder)
     project, source = (Path(arguments.folder, name) for name in ("packer.toml", "host.c"))
     if os.path.lexists(project):
         raise ExportError(f"{shown_path(project)}: is there already", path=str(project))
@@ -108,6 +111,15 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         _write_new(source, _SOURCE)
     _write_new(project, _PROJECT)
+
+
+def _make_folder(path: str) -> None:
+    try:
+        Path(path).mkdir(exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        text = f"{shown_path(path)}: cannot make the folder: {reason}"
+        raise ExportError(text, path=path) from error
 
 
 def _write_new(path: Path, text: str) -> None:

@@ -84,7 +84,10 @@ def inspect_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -
     notes: list[str] = []
 
     native, checked, refusal = _check(name)
-    image = Image(_map(name), _shown(name), problems)
+    try:
+        image = Image(_map(name), _shown(name), problems)
+    except LibraryLoadError as error:
+        raise refusal or error from None  # the native check says it better
     # From here on every segment is known, and no read leaves the file.
     if refusal is not None:
         problems.append(f"a load would refuse it: {_without_path(refusal, name)}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from runtime.error import LibraryLoadError
+from runtime.error import LibraryLoadError, PackerError
 
 if TYPE_CHECKING:
     from .symbols import Symbol
@@ -138,8 +138,12 @@ class Image:
         """Turn an error inside the block into a problem: the rest of the file is still shown."""
         try:
             yield
-        except LibraryLoadError as error:
-            self.problems.append(error.message.removeprefix(f"{self.path}: "))
+        except PackerError as error:
+            self.add_problem(error)
+
+    def add_problem(self, error: PackerError) -> None:
+        """Keep what an error says, without the path."""
+        self.problems.append(error.message.removeprefix(f"{self.path}: "))
 
     def _segment_at(self, address: int, nbytes: int) -> Segment | None:
         for load in self.segments:

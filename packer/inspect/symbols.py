@@ -118,6 +118,8 @@ class SymbolTable(Sequence[Symbol]):
             kind = _TYPES.get(info & 15, f"<{info & 15}>")
             bind = _BINDS.get(info >> 4, f"<{info >> 4}>")
             version = self._version(index + 1)
+            if version == name:  # it stands for the version itself, as linkers define one for each
+                version = None
             yield Symbol(name, section != 0, size, kind, bind, version, address)
 
     def _name(self, start: int, limit: int) -> str:

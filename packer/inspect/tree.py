@@ -92,46 +92,48 @@ def find_duplicates(modules: Sequence[Module]) -> Iterator[str]:
 
 
 def _read_own(image: Image, symbol: Symbol, manifest: Symbol | None, library: _Library) -> Tree:
-    tree = Tree("tvm", blob=Blob(symbol.name, None, symbol.size))
-    manifest_text: memoryview | None = None
+    manifest_text, producer, target = _read_manifest(image, manifest)
+    blob = Blob(symbol.name, None, symbol.size)
+    modules: tuple[Module, ...] = ()
     try:
-        if manifest is not None:
-            manifest_text = image.data_of(manifest)
-            about = parse_manifest(manifest_text, path=image.path)
-            tree = replace(tree, producer=about.producer, target=about.target)
+        blob = _locate(image, symbol)
+        reader = Reader(image.data_of(symbol), path=image.path, where=symbol.name)
+        parsed = parse(
+            without_header(reader), path=image.path, where=symbol.name, manifest_text=manifest_text
+        )
+        root = link_tree(parsed, library)
+        blob = _with_entries(blob, parsed)
+        modules = tuple(_modules(parsed, root, library))
     except PackerError as error:
-        manifest_text = None
-        image.problems.append(error.message.removeprefix(f"{image.path}: "))
-    try:
-        return _parse(image, symbol, manifest_text, library, tree)
-    except PackerError as error:
-        what = error.message.removeprefix(f"{image.path}: ")
-        image.problems.append(what)
-        assert tree.blob is not None
-        return replace(tree, blob=replace(tree.blob, error=what))
+        image.add_problem(error)
+        blob = replace(blob, error=image.problems[-1])
+    return Tree("tvm", producer, target, blob, modules)
+
+
+def _read_manifest(
+    image: Image, symbol: Symbol | None
+) -> tuple[memoryview | None, str | None, str | None]:
+    """The manifest's text, and the producer and target that it names; None where it has none."""
+    if symbol is not None:
+        with image.reading():
+            text = image.data_of(symbol)
+            manifest = parse_manifest(text, path=image.path)
+            return text, manifest.producer, manifest.target
+    return None, None, None
 
 
 def _locate(image: Image, symbol: Symbol) -> Blob:
-    image.data_of(symbol)
-    offset = image.offset_of(symbol.address, symbol.size, symbol.name)
-    return Blob(symbol.name, offset, symbol.size)
+    nbytes = len(image.data_of(symbol))
+    return Blob(symbol.name, image.offset_of(symbol.address, nbytes, symbol.name), nbytes)
 
 
-def _parse(
-    image: Image, symbol: Symbol, manifest_text: memoryview | None, library: _Library, tree: Tree
-) -> Tree:
-    place = _locate(image, symbol)
-    data = image.data_of(symbol)
-    body = without_header(Reader(data, path=image.path, where=symbol.name))
-    parsed = parse(body, path=image.path, where=symbol.name, manifest_text=manifest_text)
-    root = link_tree(parsed, library)
-    blob = replace(
-        place,
+def _with_entries(blob: Blob, parsed: ParsedBlob) -> Blob:
+    return replace(
+        blob,
         entries=tuple(Entry(e.key, e.offset, e.nbytes) for e in parsed.entries),
         import_tree_row_ptr=parsed.import_tree_row_ptr,
         import_tree_child_indices=parsed.import_tree_child_indices,
     )
-    return replace(tree, blob=blob, modules=tuple(_modules(parsed, root, library)))
 
 
 def _modules(parsed: ParsedBlob, root: runtime.Module, library: _Library) -> Iterator[Module]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from runtime.error import ExportError
 
-from ..wrapper import parse_functions, redeclarations
+from ..declaration import parse_functions
+from ..wrapper import redeclarations
 from .host import CodeFile, HostModule
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from runtime.modules.source import CarriedSourceModule
 
-    from ..wrapper import FunctionDeclaration
+    from ..declaration import FunctionDeclaration
 
 FORMATS = ("c", "cc", "cu")
 _FORMAT_OF_SUFFIX = {

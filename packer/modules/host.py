@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from ..wrapper import Declaration
+    from ..declaration import Declaration
 
 
 @dataclass(frozen=True)

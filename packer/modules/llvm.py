@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from runtime.abi import DSO_EXPORTABLE, RUNNABLE
 from runtime.error import ExportError, ToolchainError
 
-from ..wrapper import ir_type, parse_functions
+from ..declaration import ir_type, parse_functions
 from .host import CodeFile, RunnableModule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..wrapper import Declaration, FunctionDeclaration
+    from ..declaration import Declaration, FunctionDeclaration
 
 _FORMATS = ("ll", "bc", "s", "o")
 _OPT_LEVEL = 2
@@ -133,7 +133,9 @@ class LLVMModule(RunnableModule):
         _optimize(llvm, module, machine)
         if fmt == "o" and has_assembly(str(module)) and not is_native(self.target):
             # LLVM would abort the process: llvmlite has the assembler of this machine only.
-            text = f"assembly in IR for {self.target!r}: only its own assembler takes it; save it as 's'"
+            text = (
+                f"assembly in IR for {self.target!r}: only its own assembler takes it; use fmt 's'"
+            )
             raise ToolchainError(text)
         code = machine.emit_object(module) if fmt == "o" else machine.emit_assembly(module).encode()
         return bytes(code)

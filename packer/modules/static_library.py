@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from runtime.error import ExportError
 
-from ..wrapper import parse_functions
+from ..declaration import parse_functions
 from .host import CodeFile, HostModule
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from runtime.modules.source import CarriedStaticLibraryModule
 
-    from ..wrapper import FunctionDeclaration
+    from ..declaration import FunctionDeclaration
 
 _MAGICS = {b"\x7fELF": "o", b"!<arch>\n": "a", b"!<thin>\n": "a"}
 

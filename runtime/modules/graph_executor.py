@@ -1,9 +1,7 @@
 """Model factories: a graph with its parameters, or the parameters alone.
 
-    GraphExecutorFactory (alias GraphRuntimeFactory)
-        string graph_json, u64 n, vector<string> names, n x NDArray, string module_name
-    AotExecutorFactory
-        u64 n, vector<string> names, n x NDArray, string module_name
+GraphExecutorFactory   string graph_json, then as AotExecutorFactory; alias GraphRuntimeFactory
+AotExecutorFactory     u64 n, vector<string> names, n x NDArray, string module_name
 """
 
 from __future__ import annotations

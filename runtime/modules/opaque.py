@@ -54,7 +54,7 @@ class OpaqueModule(Module):
         raise LoaderNotFoundError(
             f"function {name!r}: module type {self.type_key!r} has no loader here, so its "
             f"{len(self.payload)} bytes are only carried; known: {', '.join(known)}. Install the "
-            f"package that provides it, or register one with runtime.register_loader, then load again",
+            f"package that provides it, or register one and load again",
             type_key=self.type_key,
             known=known,
         )

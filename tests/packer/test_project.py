@@ -79,7 +79,7 @@ def test_tree_is_as_described(folder: Path) -> None:
     assert weights.const_vars_by_symbol == {"conv": ("w",)}
     expected = numpy.arange(6, dtype="float32").reshape(2, 3).T
     assert numpy.array_equal(expected, weights.const_vars["w"].numpy())
-    assert (1, 3) == found.count()
+    assert found.count() == (1, 3)
 
 
 def test_described_library_works(folder: Path) -> None:
@@ -93,23 +93,23 @@ def test_described_library_works(folder: Path) -> None:
         f'functions = {{ mul = "{TWO}" }}\n',
     )
     library = exported(found, folder)
-    assert (3, 1) == found.count()
-    assert (42, -1, 20) == (library(40, 2), library["sub"](4, 5), library["mul"](4, 5))
+    assert found.count() == (3, 1)
+    assert (library(40, 2), library["sub"](4, 5), library["mul"](4, 5)) == (42, -1, 20)
     assert library["sub"].__doc__.endswith("Less.")
-    assert ["add", "main", "mul", "sub"] == library.function_names()
+    assert library.function_names() == ["add", "main", "mul", "sub"]
 
 
 def test_paths_are_relative_to_the_file(folder: Path, tmp_path_factory, monkeypatch) -> None:
     """The current directory does not matter."""
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
-    assert 42 == exported(project(folder, HOST), folder)["add"](40, 2)
+    assert exported(project(folder, HOST), folder)["add"](40, 2) == 42
 
 
 def test_static_library_is_linked(folder: Path) -> None:
     """An object file is host code."""
     subprocess.run(["cc", "-c", "-fPIC", "add.c", "-o", "add.o"], cwd=folder, check=True)
     text = HOST.replace('"c"', '"static_library"').replace("add.c", "add.o")
-    assert 42 == exported(project(folder, text), folder)["add"](40, 2)
+    assert exported(project(folder, text), folder)["add"](40, 2) == 42
 
 
 def test_addons_are_linked(folder: Path) -> None:
@@ -121,13 +121,13 @@ def test_addons_are_linked(folder: Path) -> None:
     )
     found = project(folder, f'[library]\naddons = ["sub.o"]\n{HOST}')
     path = packer.export_library(found.root, folder / "out.so", addons=found.addons)
-    assert 42 == runtime.load(path)["add"](40, 2)
+    assert runtime.load(path)["add"](40, 2) == 42
 
 
 def test_byte_order_mark_and_crlf_are_accepted(folder: Path) -> None:
     """A file that a Windows editor wrote is read."""
     (folder / "packer.toml").write_bytes(b"\xef\xbb\xbf" + HOST.replace("\n", "\r\n").encode())
-    assert (1, 1) == read_project(folder / "packer.toml").count()
+    assert read_project(folder / "packer.toml").count() == (1, 1)
 
 
 def test_numpy_is_imported_only_for_constants(folder: Path) -> None:
@@ -139,7 +139,7 @@ def test_numpy_is_imported_only_for_constants(folder: Path) -> None:
     )
     command = [sys.executable, "-c", code]
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    assert "set()\n" == run.stdout
+    assert run.stdout == "set()\n"
 
 
 MISTAKES = {
@@ -301,8 +301,8 @@ def test_factory_makes_the_module(folder: Path) -> None:
     )
     search, before = list(sys.path), sorted(os.listdir(folder))
     found = project(folder, FACTORY + "imports = ['kernels']\n" + KERNELS)
-    assert "kernel void f() {}" == found.root.get_source()
-    assert ["opencl"] == [module.type_key for module in found.root.imported_modules]
+    assert found.root.get_source() == "kernel void f() {}"
+    assert [module.type_key for module in found.root.imported_modules] == ["opencl"]
     assert search == sys.path
     assert not {"beside_build", "build", "packer factory"} & set(sys.modules)
     assert sorted([*before, "packer.toml"]) == sorted(os.listdir(folder))
@@ -339,8 +339,8 @@ def test_sources_share_their_declarations(folder: Path) -> None:
     files = [folder / name for name in ("sub.o", "mul.ll", "add.c")]
     found = project_of_sources(files, dict.fromkeys(("sub", "mul", "add"), TWO))
     library = exported(found, folder)
-    assert (42, 40, 20) == tuple(library[name](*a) for name, a in CALLS.items())
-    assert (3, 1) == found.count()
+    assert tuple(library[name](*a) for name, a in CALLS.items()) == (42, 40, 20)
+    assert found.count() == (3, 1)
 
 
 CALLS = {"add": (40, 2), "sub": (42, 2), "mul": (4, 5)}

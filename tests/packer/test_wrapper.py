@@ -13,17 +13,16 @@ import pytest
 
 import packer
 import runtime
-from packer.wrapper import (
+from packer.declaration import (
     Declaration,
     FunctionDeclaration,
     IRType,
     Parameter,
-    facts,
-    glue_source,
     ir_type,
     parse_functions,
-    redeclarations,
 )
+from packer.facts import dump_facts
+from packer.wrapper import glue_source, redeclarations
 from runtime.error import ExportError
 
 INCLUDE = [
@@ -133,7 +132,7 @@ def test_a_function_may_have_no_parameters(text: str) -> None:
 def test_facts_are_the_lines_that_travel() -> None:
     """The text of __packer_fn_<name>, key by key, the doc last."""
     given = FunctionDeclaration("void(const float *x, float *, int64_t n)", doc="One.\nTwo.")
-    assert facts(parse(given)) == (
+    assert dump_facts(parse(given)) == (
         "packer-function 1\nabi safe_call\ngil release\n"
         "type void(const float *x, float *, int64_t n)\n"
         "params x:&f32 arg1:*f32 n:i64\nresult void\ndoc One.\nTwo.\n"
@@ -144,7 +143,7 @@ def test_names_alone_are_packed_functions() -> None:
     """A plain list makes facts, no wrapper, and no redeclaration."""
     declarations = parse_functions(["f", "g"], module="c")
     assert [d.abi for d in declarations] == ["packed_c", "packed_c"]
-    assert facts(declarations[0]) == "packer-function 1\nabi packed_c\ngil release\n"
+    assert dump_facts(declarations[0]) == "packer-function 1\nabi packed_c\ngil release\n"
     assert "__tvm_ffi_" not in glue_source(declarations)
     assert "extern" not in redeclarations(declarations, "c")
 
@@ -635,7 +634,7 @@ def test_facts_in_the_library_are_the_text_and_a_nul(product: Path) -> None:
     ).splitlines()
     (size,) = [int(line.split()[2]) for line in lines if line.endswith(" __packer_fn_index")]
     text = (ctypes.c_char * size).in_dll(ctypes.CDLL(str(product)), "__packer_fn_index").raw
-    assert text == facts(parse(FUNCTIONS["index"])).encode() + b"\0"
+    assert text == dump_facts(parse(FUNCTIONS["index"])).encode() + b"\0"
     assert text.endswith('doc Says "n"??/\n\xe9\\\n\0'.encode())
 
 

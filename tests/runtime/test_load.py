@@ -31,7 +31,8 @@ def test_plain_library_is_one_module_without_imports(compile_library) -> None:
 
 def test_system_library_of_this_machine_loads() -> None:
     """Any shared library is one; its plain C symbols are not callable by name."""
-    (path,) = {Path(line.split()[-1]) for line in open("/proc/self/maps") if "/libc.so.6" in line}
+    maps = Path("/proc/self/maps").read_text()
+    (path,) = {Path(s.split()[-1]) for s in maps.splitlines() if "/libc.so.6" in s}
     module = runtime.load(path)
     assert module.type_key == "library"
     assert not module.implements_function("strlen")

@@ -165,7 +165,7 @@ def _serializable(module):
 
 
 def test_time_evaluator_counts_calls() -> None:
-    """number x repeat calls are made, and one ahead that is not counted."""
+    """Number x repeat calls are made, and one ahead that is not counted."""
     calls = []
 
     class Counting(runtime.Module):
@@ -192,6 +192,6 @@ def test_time_evaluator_measures_at_least_min_repeat_ms() -> None:
 
 
 def test_time_evaluator_refuses_zero_calls() -> None:
-    """number and repeat are at least one."""
+    """The number and repeat are at least one."""
     with pytest.raises(ValueError, match="at least 1, found 0 and 1"):
         Named("m", ["f"]).time_evaluator("f", number=0)

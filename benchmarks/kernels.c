@@ -1,0 +1,10 @@
+/* What is called: as little work as there can be, so that the call itself is what is measured. */
+#include <stdint.h>
+
+void noop(void) {}
+
+int64_t add(int64_t a, int64_t b) { return a + b; }
+
+void pair(const float *x, float *y) { y[0] = x[0]; }
+
+int64_t first(const char *text) { return text[0]; }

@@ -1,0 +1,42 @@
+"""The libraries that are measured: a few small functions, with or without a device payload."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Literal
+
+import packer
+import runtime
+
+MIB = 1 << 20
+KERNELS = Path(__file__).with_name("kernels.c")
+# For packer and, as they stand here, for cffi.
+DECLARATIONS = {
+    "noop": "void(void)",
+    "add": "int64_t(int64_t a, int64_t b)",
+    "pair": "void(const float *x, float *y)",
+    "first": "int64_t(const char *text)",
+}
+
+
+def build_library(
+    path: Path, *, payload: Path | None = None, gil: Literal["release", "keep"] = "release"
+) -> Path:
+    """Export the functions, and a payload for a device if there is one."""
+    functions = {
+        name: packer.FunctionDeclaration(declaration, gil=gil)
+        for name, declaration in DECLARATIONS.items()
+    }
+    root = packer.CSourceModule(KERNELS, functions=functions)
+    if payload is not None:
+        root.import_module(runtime.DeviceModule("cuda", payload.read_bytes(), "cubin", []))
+    return packer.export_library(root, path)
+
+
+def write_payload(folder: Path, nbytes: int) -> Path:
+    """Write bytes that no compiler or file system can make smaller; the same in every run."""
+    path = folder / f"payload_{nbytes}.bin"
+    if not path.exists():
+        path.write_bytes(random.Random(nbytes).randbytes(nbytes))
+    return path

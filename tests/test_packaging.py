@@ -1,0 +1,108 @@
+"""The sdist, the wheel and an editable install: each is whole, and each works."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DEMO = (
+    "import json, packer, runtime\n"
+    "add = packer.CSourceModule('long add(long a, long b) { return a + b; }',"
+    " functions={'add': 'long(long a, long b)'})\n"
+    "add.import_module(runtime.MetadataModule())\n"
+    "print(json.dumps([runtime.load(packer.export_library(add, 'add.so'))['add'](40, 2),"
+    " runtime.__file__]))"
+)
+
+
+def run(*command: str | Path, cwd: Path, **env: str) -> str:
+    """What a command prints; it must succeed."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    done = subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, check=False, env={**clean, **env}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory) -> Path:
+    """A fresh environment that sees the packages of this one, but for ours."""
+    folder = tmp_path_factory.mktemp("environment") / "venv"
+    run(sys.executable, "-m", "venv", folder, cwd=folder.parent)
+    run(folder / "bin/pip", "install", "--quiet", "setuptools>=77", cwd=folder.parent)
+    packages = next(folder.glob("lib/python*/site-packages"))
+    # Behind its own packages on the path, so what is installed there comes first.
+    (packages / "outer.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory, environment) -> Path:
+    """A source distribution, made of a copy of what git would check out."""
+    source = tmp_path_factory.mktemp("source") / "tree"
+    ignored = shutil.ignore_patterns(
+        ".git", ".venv", "build", "dist", "*.egg-info", "*.so", ".*_cache"
+    )
+    shutil.copytree(ROOT, source, symlinks=True, ignore=ignored)
+    code = "import setuptools.build_meta as b; print(b.build_sdist('dist'))"
+    name = run(environment / "bin/python", "-c", code, cwd=source).splitlines()[-1]
+    return source / "dist" / name
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist, environment, tmp_path_factory) -> Path:
+    """A wheel that is built from the unpacked sdist."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    (source,) = folder.iterdir()
+    code = "import setuptools.build_meta as b; print(b.build_wheel('dist'))"
+    name = run(environment / "bin/python", "-c", code, cwd=source).splitlines()[-1]
+    return source / "dist" / name
+
+
+def test_wheel_has_core_header_templates_and_types(wheel) -> None:
+    """What a user needs beside the Python files is inside."""
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {
+        "runtime/py.typed",
+        "runtime/_core.pyi",
+        "runtime/include/dso_packer.h",
+        "packer/py.typed",
+        "packer/templates/glue.h",
+    } <= names
+    assert [n for n in names if n.startswith("runtime/_core.") and n.endswith(".so")]
+    assert not [n for n in names if n.startswith("tests/")]
+
+
+def test_wheel_runs_from_anywhere(wheel, environment, tmp_path) -> None:
+    """Installed, the packages export and load, and the command is there."""
+    pip = environment / "bin/pip"
+    run(pip, "install", "--no-deps", "--force-reinstall", wheel, cwd=tmp_path)
+    result, home = json.loads(run(environment / "bin/python", "-c", DEMO, cwd=tmp_path))
+    assert result == 42
+    assert Path(home).is_relative_to(environment)
+    assert run(environment / "bin/packer", "--version", cwd=tmp_path).startswith("packer 0.1.0")
+
+
+def test_editable_install_runs_from_the_source_tree(sdist, environment, tmp_path) -> None:
+    """The core is built in place; templates are found through their link."""
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (source,) = tmp_path.iterdir()
+    command = ("install", "--no-deps", "--no-build-isolation", "--force-reinstall", "-e", source)
+    run(environment / "bin/pip", *command, cwd=tmp_path)
+    result, home = json.loads(run(environment / "bin/python", "-c", DEMO, cwd=tmp_path))
+    assert result == 42
+    assert Path(home).is_relative_to(source)
