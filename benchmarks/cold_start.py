@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 from library import MIB, build_library, write_payload
-from measure import Case, Launcher, Sample
-from measure import interleave
+from measure import Case, Launcher, Sample, interleave
 from table import Table
 
 ROUNDS = 25

@@ -24,9 +24,7 @@ packer.export_library(root, sys.argv[2], embed=sys.argv[3])
 """
 # sh arguments: payload, library. Both end on the disk, as an export does.
 COPY = 'cp "$1" "$2" && sync "$2"'
-BINARY = (
-    'ld -r -b binary -z noexecstack -o "$2.o" "$1" && gcc -shared -o "$2" "$2.o" && sync "$2"'
-)
+BINARY = 'ld -r -b binary -z noexecstack -o "$2.o" "$1" && gcc -shared -o "$2" "$2.o" && sync "$2"'
 
 
 def tables(folder: Path, launch: Launcher) -> list[Table]:
@@ -48,9 +46,7 @@ def _small(folder: Path, launch: Launcher) -> Table:
     return Table("export: a small C file", interleave(cases, ROUNDS), "ms", "peak", notes)
 
 
-def _payload(
-    nbytes: int, embedders: tuple[str, ...], folder: Path, launch: Launcher
-) -> Table:
+def _payload(nbytes: int, embedders: tuple[str, ...], folder: Path, launch: Launcher) -> Table:
     payload = write_payload(folder, nbytes)
 
     def shell(script: str) -> Sample:

@@ -45,9 +45,7 @@ def tables(folder: Path, launch: Launcher) -> list[Table]:
     return [_table(title, nbytes, warm, folder, launch) for title, nbytes in SIZES.items()]
 
 
-def _table(
-    title: str, nbytes: int, warm: list[Path], folder: Path, launch: Launcher
-) -> Table:
+def _table(title: str, nbytes: int, warm: list[Path], folder: Path, launch: Launcher) -> Table:
     payload = write_payload(folder, nbytes) if nbytes else None
     library = build_library(folder / f"load_{nbytes}.so", payload=payload)
 

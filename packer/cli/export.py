@@ -13,7 +13,7 @@ from runtime.error import ExportError
 from ..export import export_library, refuse_output_among_inputs
 from ..output import shown_path
 from ..project import PROJECT_FILE, Project, project_of_sources, read_project
-from ..sources import kind_of
+from ..project.sources import kind_of
 from .parser import CommandParser
 from .terminal import showing_steps, write
 

@@ -108,7 +108,7 @@ def parse_argument(text: str) -> Any:
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     if text.startswith("@"):
-        from ..arrays import read_array
+        from ..project.arrays import read_array
 
         return read_array(text[1:])
     if len(text) > 1 and text[0] == text[-1] == '"':

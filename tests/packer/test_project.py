@@ -13,7 +13,7 @@ import pytest
 import packer
 import runtime
 from packer.project import Project, project_of_sources, read_project
-from packer.sources import SourceFileModule, source_of
+from packer.project.sources import SourceFileModule, source_of
 
 ADD = "#include <stdint.h>\nint64_t add(int64_t a, int64_t b) { return a + b; }\n"
 SUB = "#include <stdint.h>\nint64_t sub(int64_t a, int64_t b) { return a - b; }\n"

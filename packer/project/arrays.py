@@ -1,4 +1,4 @@
-"""Arrays from .npy files; numpy is imported only when there is one."""
+"""Arrays from ..npy files; numpy is imported only when there is one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from runtime.error import ExportError
 
+from ..output import shown_path
 from .inputs import check_regular_file
-from .output import shown_path
 
 
 def read_array(path: str | os.PathLike[str]) -> Any:

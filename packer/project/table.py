@@ -11,8 +11,8 @@ from typing import Any
 from runtime.error import ExportError
 from runtime.module import near_names
 
+from ..output import shown_path
 from .inputs import Inputs
-from .output import shown_path
 
 
 class Table:

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, cast, get_args
 from runtime.module import Module, near_names, preorder
 from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
 
+from ..declaration import FunctionDeclaration
+from ..embed import Embed
 from .arrays import read_array
-from .declaration import FunctionDeclaration
-from .embed import Embed
 from .factory import call_factory
 from .inputs import Inputs
 from .sources import COMPILED, Functions, Source, host_module, source_of

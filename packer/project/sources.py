@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 from runtime.error import ExportError
 from runtime.module import Module
 
-from .declaration import FunctionDeclaration
-from .modules.c_source import CSourceModule
-from .output import shown_path
-from .wrapper import redeclarations
+from ..declaration import FunctionDeclaration
+from ..modules.c_source import CSourceModule
+from ..output import shown_path
+from ..wrapper import redeclarations
 
 if TYPE_CHECKING:
-    from .declaration import Declaration
-    from .modules.host import CodeFile
+    from ..declaration import Declaration
+    from ..modules.host import CodeFile
 
 Functions = Mapping[str, str | FunctionDeclaration]
 
@@ -138,10 +138,10 @@ def _module(
     if source.kind in COMPILED:
         return SourceFileModule(source.path, fmt=source.kind, functions=functions, options=options)
     if source.kind == "llvm":
-        from .modules.llvm import LLVMModule
+        from ..modules.llvm import LLVMModule
 
         return LLVMModule(_read_ir(source.path), target=target, functions=functions)
-    from .modules.static_library import StaticLibraryModule
+    from ..modules.static_library import StaticLibraryModule
 
     return StaticLibraryModule(source.path, functions)
 
@@ -165,7 +165,7 @@ def _defined(source: Source) -> set[str]:
         return set()
     from llvmlite import binding
 
-    from .modules.llvm import LLVMModule
+    from ..modules.llvm import LLVMModule
 
     module = binding.parse_assembly(LLVMModule(_read_ir(source.path)).get_source("ll"))
     return {function.name for function in module.functions if not function.is_declaration}
