@@ -13,7 +13,10 @@ ROUNDS = 25
 
 RUNTIME = "import sys, runtime; runtime.load(sys.argv[1])['add'](40, 2)"
 CTYPES = "import sys, ctypes; ctypes.CDLL(sys.argv[1]).add(40, 2)"
-CFFI = "import sys, cffi; f = cffi.FFI(); f.cdef('long add(long, long);'); f.dlopen(sys.argv[1]).add(40, 2)"
+CFFI = (
+    "import sys, cffi; f = cffi.FFI(); f.cdef('long add(long, long);'); "
+    "f.dlopen(sys.argv[1]).add(40, 2)"
+)
 TVM_FFI = "import sys, tvm_ffi; tvm_ffi.load_module(sys.argv[1])['add'](40, 2)"
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from library import DECLARATIONS, KERNELS, MIB, write_payload
-from measure import Case, Launcher, Sample, interleave
+from measure import Case, Command, Launcher, Sample, interleave
 from table import Table
 
 ROUNDS = 9
@@ -18,7 +18,7 @@ SIZES = {MIB: ("llvm", "c"), 64 * MIB: ("llvm",)}
 EXPORT = """
 import mmap, sys, packer, runtime
 with open(sys.argv[1], "rb") as file:
-    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 root = runtime.DeviceModule("cuda", data, "cubin", [])
 packer.export_library(root, sys.argv[2], embed=sys.argv[3])
 """
@@ -35,11 +35,22 @@ def tables(folder: Path, launch: Launcher) -> list[Table]:
 
 
 def _small(folder: Path, launch: Launcher) -> Table:
-    gcc = ["gcc", "-shared", "-O2", "-fPIC", "-o", folder / "gcc.so", KERNELS]
+    gcc: Command = ["gcc", "-shared", "-O2", "-fPIC", "-o", folder / "gcc.so", KERNELS]
+    synced: Command = ["sh", "-c", '"$@" && sync "$6"', "sh", *gcc]
     functions = [f"--function={name}={text}" for name, text in DECLARATIONS.items()]
-    packer = [sys.executable, "-m", "packer", "export", folder / "packer.so", KERNELS, *functions]
+    packer: Command = [
+        sys.executable,
+        "-I",
+        "-m",
+        "packer",
+        "export",
+        folder / "packer.so",
+        KERNELS,
+        *functions,
+    ]
     cases = [
         Case("gcc -shared -O2 -fPIC (reference)", lambda: launch(gcc).sample()),
+        Case("the same, and sync", lambda: launch(synced).sample()),
         Case("packer export", lambda: launch(packer).sample()),
     ]
     notes = ("aim: at most 100 ms over gcc",)
@@ -54,7 +65,7 @@ def _payload(nbytes: int, embedders: tuple[str, ...], folder: Path, launch: Laun
 
     def export(embed: str) -> Sample:
         library = folder / f"export_{embed}.so"
-        return launch([sys.executable, "-c", EXPORT, payload, library, embed]).sample()
+        return launch([sys.executable, "-I", "-c", EXPORT, payload, library, embed]).sample()
 
     cases = [
         Case("cp, sync (reference)", lambda: shell(COPY)),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 # What one measurement gives: "seconds", and for memory "peak" or "growth" in bytes.
 Sample = dict[str, float]
+Command = list[str | Path]
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Launcher:
         source = Path(__file__).with_name("launch.c")
         subprocess.run(["gcc", "-O2", "-o", self._program, source], check=True)
 
-    def __call__(self, command: Sequence[str | Path]) -> Ended:
+    def __call__(self, command: Command) -> Ended:
         """Run a program to its end.
 
         Raises

@@ -1,11 +1,13 @@
 """Embedder ``llvm``: the bytes as an object that LLVM emits (devc.o), without a compiler.
 
 Up to 1 MiB they are a constant in the IR. Beyond, the assembler takes them from a file
-(``.incbin``): as a constant 64 MiB take seconds and 700 MB.
+(``.incbin``): as a constant 64 MiB take seconds and 700 MB. LLVM's own assembler serves up to
+1 GiB on this machine's architecture; else the linker driver's does (devc.s).
 """
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -51,50 +53,70 @@ def constant_ir(symbol: str, chunks: Sequence[Chunk], triple: str) -> str:
 _ESCAPES = [f"\\{byte:02x}" for byte in range(256)]
 
 
-def incbin_ir(symbol: str, path: Path, nbytes: int, triple: str) -> str:
-    """The IR of a module whose assembly takes the bytes from a file."""
-    large = nbytes > LARGE_NBYTES and triple.startswith("x86_64")
-    section = ".lrodata,\\22al\\22,@progbits" if large else ".rodata,\\22a\\22,%progbits"
-    lines = [
-        f".section {section}",
+def incbin_lines(symbol: str, path: Path, nbytes: int, triple: str) -> list[str]:
+    """Assembly that defines a symbol by the bytes of a file, for GNU as and LLVM alike."""
+    is_large = nbytes > LARGE_NBYTES and triple.startswith("x86_64")
+    # GNU as loses count in one .incbin of 2 GiB and more.
+    starts = range(0, nbytes, LARGE_NBYTES)
+    name = _quoted(str(path))
+    return [
+        '.section .lrodata,"al",@progbits' if is_large else '.section .rodata,"a",%progbits',
         f".globl {symbol}",
         f".type {symbol}, %object",
         f".size {symbol}, {nbytes}",
         f".balign {ALIGNMENT}",
         f"{symbol}:",
-        f".incbin \\22{_ir_text(_asm_text(str(path)))}\\22",
+        *(f".incbin {name},{start},{min(LARGE_NBYTES, nbytes - start)}" for start in starts),
     ]
-    return "".join(f'module asm "{line}"\n' for line in lines)
 
 
-def _asm_text(path: str) -> str:
-    return path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def module_assembly(lines: Sequence[str]) -> str:
+    """IR that holds lines of assembly."""
+    return "".join(f'module asm "{_ir_escaped(line)}"\n' for line in lines)
 
 
-def _ir_text(text: str) -> str:
-    return "".join(c if c.isalnum() or c in "/._-" else _ir_escape(c) for c in text)
+def _quoted(path: str) -> str:
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
 
 
-def _ir_escape(char: str) -> str:
-    return "".join(f"\\{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
+def _ir_escaped(text: str) -> str:
+    data = text.encode("utf-8", "surrogateescape")
+    plain = bytes(c for c in range(32, 127) if c not in b'"\\')
+    return "".join(chr(byte) if byte in plain else _ESCAPES[byte] for byte in data)
 
 
 def embed(symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: str | None) -> Path:
-    """Write ``devc.o``, and return its path; ``devc.s`` where only the target can assemble it."""
-    from ..modules.llvm import LLVMModule, default_triple, has_assembly, is_native
+    """Write ``devc.o``, or ``devc.s`` where LLVM cannot make the object; return its path."""
+    from ..modules.llvm import LLVMModule, default_triple, is_native
 
     triple = target or default_triple()
-    ir = "".join(_symbol_ir(symbol, chunks, folder, triple) for symbol, chunks in symbols.items())
-    path = folder / ("devc.o" if is_native(triple) or not has_assembly(ir) else "devc.s")
-    LLVMModule(ir, target=triple).save(path)
+    sizes = {symbol: nbytes_of(chunks) for symbol, chunks in symbols.items()}
+    if max(sizes.values()) > (LARGE_NBYTES if is_native(triple) else CONSTANT_NBYTES_MAX):
+        lines = [
+            line
+            for symbol, chunks in symbols.items()
+            for line in incbin_lines(symbol, _write(symbol, chunks, folder), sizes[symbol], triple)
+        ]
+        path = folder / "devc.s"
+        text = "\n".join([*lines, '.section .note.GNU-stack,"",%progbits', ""])
+        path.write_bytes(os.fsencode(text))
+        return path
+    parts = [
+        constant_ir(symbol, chunks, triple)
+        if sizes[symbol] <= CONSTANT_NBYTES_MAX
+        else module_assembly(
+            incbin_lines(symbol, _write(symbol, chunks, folder), sizes[symbol], triple)
+        )
+        for symbol, chunks in symbols.items()
+    ]
+    path = folder / "devc.o"
+    LLVMModule("".join(parts), target=triple).save(path)
     return path
 
 
-def _symbol_ir(symbol: str, chunks: Sequence[Chunk], folder: Path, triple: str) -> str:
-    nbytes = nbytes_of(chunks)
-    if nbytes <= CONSTANT_NBYTES_MAX:
-        return constant_ir(symbol, chunks, triple)
-    data = folder / f"{symbol}.bin"
-    with data.open("wb") as file:
+def _write(symbol: str, chunks: Sequence[Chunk], folder: Path) -> Path:
+    path = folder.absolute() / f"{symbol}.bin"
+    with path.open("wb") as file:
         file.writelines(pieces(chunks))
-    return incbin_ir(symbol, data.absolute(), nbytes, triple)
+    return path

@@ -83,13 +83,13 @@ class SymbolTable(Sequence[Symbol]):
 
     def find(self, name: str) -> Symbol | None:
         """Find the symbol of this name that the object defines."""
-        offsets = set(_occurrences(self._strings, name.encode() + b"\0"))
-        return next(self._select(lambda entry: entry[0] in offsets and entry[3] != 0), None)
+        whole, named = name.encode() + b"\0", self._strings.startswith
+        return next(self._select(lambda entry: named(whole, entry[0]) and entry[3] != 0), None)
 
     def beginning_with(self, prefix: str) -> Iterator[Symbol]:
         """Find the defined symbols whose names begin so, in file order."""
-        offsets = set(_occurrences(self._strings, prefix.encode()))
-        return self._select(lambda entry: entry[0] in offsets and entry[3] != 0)
+        start, named = prefix.encode(), self._strings.startswith
+        return self._select(lambda entry: named(start, entry[0]) and entry[3] != 0)
 
     def at_addresses(self, addresses: set[int]) -> Iterator[Symbol]:
         """Find the functions that begin at one of the addresses."""
@@ -132,10 +132,3 @@ class SymbolTable(Sequence[Symbol]):
             return None
         (number,) = _VERSION.unpack_from(self._versions, index * 2)
         return self._version_names.get(number & 0x7FFF)  # the top bit hides it (LSB)
-
-
-def _occurrences(data: bytes, pattern: bytes) -> Iterator[int]:
-    at = data.find(pattern)
-    while at >= 0:
-        yield at
-        at = data.find(pattern, at + 1)

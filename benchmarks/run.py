@@ -1,0 +1,82 @@
+"""Measure dso-packer beside its peers, and print the tables.
+
+python benchmarks/run.py [--only NAME]... [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import call
+import cold_start
+import export
+import load
+from measure import Launcher
+
+# Each has tables(folder, launch); a further subject is a file and a row here.
+SUBJECTS = {
+    "cold_start": cold_start.tables,
+    "load": load.tables,
+    "export": export.tables,
+    "call": call.tables,
+}
+PACKAGES = ("dso-packer", "apache-tvm-ffi", "cffi", "numpy", "llvmlite")
+
+
+def main() -> None:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", action="append", choices=SUBJECTS, metavar="NAME",
+                        help=f"one subject, as often as needed: {', '.join(SUBJECTS)}")  # fmt: skip
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples, too")
+    arguments = parser.parse_args()
+
+    facts, tables = describe_machine(), []
+    print("\n".join(facts.values()))
+    started = time.monotonic()
+    with TemporaryDirectory(prefix="dso-packer-benchmark-") as folder:
+        launch = Launcher(Path(folder))
+        for name in arguments.only or SUBJECTS:
+            for table in SUBJECTS[name](Path(folder), launch):
+                tables.append({"subject": name, **table.json()})
+                print(f"\n{table.text()}", flush=True)
+    print(f"\n{time.monotonic() - started:.0f} s; load average now {os.getloadavg()[0]:.2f}")
+    if arguments.json:
+        text = json.dumps({"machine": facts, "tables": tables}, indent=1)
+        arguments.json.write_text(text + "\n", encoding="utf-8")
+
+
+def describe_machine() -> dict[str, str]:
+    """Say what the figures were measured on, a line each."""
+    gcc = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True).stdout
+    processor = f"{_processor()}, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.2f}"
+    return {
+        "processor": processor,
+        "system": f"{platform.system()} {platform.release()}, {gcc.splitlines()[0]}",
+        "packages": f"Python {platform.python_version()}, " + ", ".join(map(_version, PACKAGES)),
+    }
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    names = [line.partition(": ")[2] for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _version(package: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return f"{package} not installed"
+
+
+if __name__ == "__main__":
+    main()
