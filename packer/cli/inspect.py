@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 from .parser import CommandParser
@@ -31,7 +32,9 @@ def run(arguments: argparse.Namespace) -> None:
     Raises
     ------
     PackerError
-        The file is no library, or is damaged.
+        The file is no library.
+    SystemExit
+        It is one, but something in it is wrong; exit status 1.
     """
     from ..inspect import inspect_library, render
 
@@ -42,3 +45,5 @@ def run(arguments: argparse.Namespace) -> None:
         write(json.dumps(report.to_dict(), indent=2))
     else:
         write(render(report))
+    if report.problems:
+        sys.exit(1)  # the report says what they are

@@ -300,6 +300,18 @@ def test_version(packer: Packer) -> None:
     assert f"packer {runtime.__version__}\n" == done(packer("--version"))
 
 
+def test_inspect_shows_a_damaged_blob_and_exits_with_1(
+    packer: Packer, compile_library: Callable[..., Path]
+) -> None:
+    """What can be shown is shown, with what is wrong."""
+    blob = "const unsigned char __tvm_dev_mblob[9] = {1, 0, 0, 0, 0, 0, 0, 0, 0};"
+    for options in ([], ["--json"]):
+        run = packer("inspect", str(compile_library(blob)), *options)
+        assert run.returncode == 1
+        assert "a blob of 1 bytes, expected at least 8" in run.stdout
+        assert run.stderr == ""
+
+
 @pytest.mark.parametrize("command", ["export", "load", "inspect", "init"])
 def test_help_has_examples(packer: Packer, command: str) -> None:
     """Each command explains itself, and the first help names it."""
