@@ -41,9 +41,12 @@ def environment(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("environment") / "venv"
     run(sys.executable, "-m", "venv", folder, cwd=folder.parent)
     run(folder / "bin/pip", "install", "--quiet", "setuptools>=77", cwd=folder.parent)
-    packages = next(folder.glob("lib/python*/site-packages"))
-    # Behind its own packages on the path, so what is installed there comes first.
-    (packages / "outer.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    outer = folder.parent / "outer"
+    outer.mkdir()
+    for path in Path(sysconfig.get_paths()["purelib"]).iterdir():
+        if not path.name.startswith(("runtime", "packer", "dso_packer", "__editable__")):
+            (outer / path.name).symlink_to(path)
+    (next(folder.glob("lib/python*/site-packages")) / "outer.pth").write_text(f"{outer}\n")
     return folder
 
 

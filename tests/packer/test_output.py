@@ -807,7 +807,7 @@ def sweep_new_folder(event, args, parent, swept):
         folder.rmdir()
 
 
-class audit:  # noqa: N801
+class audit:
     """One audit hook for this process (they cannot be removed), which tests switch on."""
 
     hook = None

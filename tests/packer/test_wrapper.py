@@ -156,7 +156,7 @@ def test_no_functions_is_none() -> None:
 def test_pycparser_is_imported_only_to_parse() -> None:
     """A packer that parses nothing does not pay for the parser."""
     code = (
-        "import sys; from packer import wrapper; wrapper.parse_functions(['f'], module='c');"
+        "import sys; from packer import declaration as d; d.parse_functions(['f'], module='c');"
         "print('pycparser' in sys.modules)"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
