@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from .abi import HEADER_NBYTES, IMPORT_TREE_KEY, LIB_KEY
 from .error import BlobFormatError, LoaderNotFoundError, PackerError
+from .import_tree import check_import_tree, children_of
 from .registry import find_loader
 from .stream import Reader, Writer, is_type_key
 
@@ -85,13 +86,9 @@ class Blob:
 
     def children(self) -> list[tuple[int, ...]]:
         """The children of each node in import order, each once. Only for a blob with a tree."""
-        row_ptr, indices = self.import_tree_row_ptr, self.import_tree_child_indices
-        assert row_ptr is not None and indices is not None
-        # Gen 1 wrote a child as often as it was imported: it is one import (dict keeps order).
-        return [
-            tuple(dict.fromkeys(indices[start:end]))
-            for start, end in zip(row_ptr, row_ptr[1:], strict=False)
-        ]
+        assert self.import_tree_row_ptr is not None
+        assert self.import_tree_child_indices is not None
+        return children_of(self.import_tree_row_ptr, self.import_tree_child_indices)
 
 
 def parse(
@@ -345,56 +342,6 @@ def _check_entries(reader: Reader, blob: Blob) -> None:
             raise reader.error("'_lib' without an '_import_tree', expected both", libraries[0])
         return
     tree = next(entry for entry in blob.entries if entry.key == IMPORT_TREE_KEY)
-    _check_tree(reader, blob, len(nodes), tree.offset)
-
-
-def _check_tree(reader: Reader, blob: Blob, num_nodes: int, at: int) -> None:
-    row_ptr, indices = blob.import_tree_row_ptr, blob.import_tree_child_indices
-    assert row_ptr is not None and indices is not None
-    if num_nodes == 0:
-        raise reader.error("an import tree over no modules, expected at least one", at)
-    if len(row_ptr) != num_nodes + 1:
-        raise reader.error(f"{len(row_ptr)} row pointers, expected {num_nodes + 1}", at)
-    if row_ptr[0] != 0 or row_ptr[-1] != len(indices):
-        found = f"from {row_ptr[0]} to {row_ptr[-1]}"
-        raise reader.error(f"row pointers {found}, expected from 0 to {len(indices)}", at)
-    if any(start > end for start, end in zip(row_ptr, row_ptr[1:], strict=False)):
-        raise reader.error("row pointers that fall, expected them to rise", at)
-    if indices and max(indices) >= num_nodes:
-        raise reader.error(
-            f"child index {max(indices)} out of range, expected less than {num_nodes}", at
-        )
-    _check_acyclic(reader, blob.children(), at)
-
-
-def _check_acyclic(reader: Reader, children: list[tuple[int, ...]], at: int) -> None:
-    """Kahn's order from the root: what it does not take lies on a cycle or out of reach."""
-    parents = [0] * len(children)
-    for row in children:
-        for child in row:
-            parents[child] += 1
-    ready = [0] if parents[0] == 0 else []
-    taken = 0
-    while ready:
-        taken += 1
-        for child in children[ready.pop()]:
-            parents[child] -= 1
-            if parents[child] == 0:
-                ready.append(child)
-    if taken == len(children):
-        return
-    orphans = [i for i, n in enumerate(_parent_counts(children)) if n == 0 and i]
-    if orphans:
-        raise reader.error(
-            f"module {orphans[0]} cannot be reached from module 0, expected a tree", at
-        )
-    left = next(i for i, n in enumerate(parents) if n)
-    raise reader.error(f"module {left} lies on a cycle or below one, expected a tree", at)
-
-
-def _parent_counts(children: list[tuple[int, ...]]) -> list[int]:
-    counts = [0] * len(children)
-    for row in children:
-        for child in row:
-            counts[child] += 1
-    return counts
+    assert blob.import_tree_child_indices is not None
+    rows = (blob.import_tree_row_ptr, blob.import_tree_child_indices)
+    check_import_tree(reader, *rows, num_nodes=len(nodes), at=tree.offset)

@@ -1,0 +1,84 @@
+"""The import tree of a blob: CSR arrays over its modules, root 0; checked before they are used."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .stream import Reader
+
+
+def children_of(row_ptr: tuple[int, ...], indices: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The children of each module in import order, each once.
+
+    Gen 1 wrote a child as often as it was imported: it is one import (a dict keeps order).
+    """
+    rows = zip(row_ptr, row_ptr[1:], strict=False)
+    return [tuple(dict.fromkeys(indices[start:end])) for start, end in rows]
+
+
+def check_import_tree(
+    reader: Reader,
+    row_ptr: tuple[int, ...],
+    indices: tuple[int, ...],
+    *,
+    num_nodes: int,
+    at: int,
+) -> None:
+    """Refuse arrays that are no tree over so many modules.
+
+    Parameters
+    ----------
+    reader : Reader
+        Makes the errors.
+    row_ptr, indices : tuple of int
+        As they stand in the blob.
+    num_nodes : int
+        The modules of the blob.
+    at : int
+        The offset of the ``_import_tree`` entry.
+
+    Raises
+    ------
+    BlobFormatError
+        A pointer or an index is out of range, there is a cycle, or a module out of reach.
+    """
+    if num_nodes == 0:
+        raise reader.error("an import tree over no modules, expected at least one", at)
+    if len(row_ptr) != num_nodes + 1:
+        raise reader.error(f"{len(row_ptr)} row pointers, expected {num_nodes + 1}", at)
+    if row_ptr[0] != 0 or row_ptr[-1] != len(indices):
+        found = f"from {row_ptr[0]} to {row_ptr[-1]}"
+        raise reader.error(f"row pointers {found}, expected from 0 to {len(indices)}", at)
+    if any(start > end for start, end in zip(row_ptr, row_ptr[1:], strict=False)):
+        raise reader.error("row pointers that fall, expected them to rise", at)
+    highest = max(indices, default=0)
+    if highest >= num_nodes:
+        raise reader.error(
+            f"child index {highest} out of range, expected less than {num_nodes}", at
+        )
+    _check_order(reader, children_of(row_ptr, indices), at)
+
+
+def _check_order(reader: Reader, children: list[tuple[int, ...]], at: int) -> None:
+    """Kahn's order from the root: what it does not take lies on a cycle or out of reach."""
+    parents = _parent_counts(children)
+    orphan = next((i for i, count in enumerate(parents) if count == 0 and i), None)
+    if orphan is not None:
+        raise reader.error(f"module {orphan} cannot be reached from module 0, expected a tree", at)
+    ready = [0] if parents[0] == 0 else []
+    while ready:
+        for child in children[ready.pop()]:
+            parents[child] -= 1
+            if parents[child] == 0:
+                ready.append(child)
+    left = next((i for i, count in enumerate(parents) if count), None)
+    if left is not None:
+        raise reader.error(f"module {left} lies on a cycle or below one, expected a tree", at)
+
+
+def _parent_counts(children: list[tuple[int, ...]]) -> list[int]:
+    counts = [0] * len(children)
+    for row in children:
+        for child in row:
+            counts[child] += 1
+    return counts

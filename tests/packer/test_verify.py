@@ -1,0 +1,125 @@
+"""What the linker made is read back: a compiler that lies is found out, and the old file stays."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+
+import packer
+import runtime
+
+EM_AARCH64 = 183
+
+
+def tree() -> packer.CSourceModule:
+    """Host code that imports a device module."""
+    root = packer.CSourceModule(
+        "long add(long a, long b) { return a + b; }", functions={"add": "long(long a, long b)"}
+    )
+    root.import_module(runtime.DeviceModule("cuda", b"payload" * 100, "ptx", []))
+    return root
+
+
+@pytest.fixture
+def old(tmp_path) -> Path:
+    """A library that stands where the export shall go."""
+    return packer.export_library(tree(), tmp_path / "lib.so", embed="c")
+
+
+def refused(old: Path, match: str, **options) -> None:
+    """Export over the old file: refused, and it is as it was; nothing else is left."""
+    before = hashlib.sha256(old.read_bytes()).hexdigest()
+    with pytest.raises(packer.ToolchainError, match=match):
+        packer.export_library(tree(), old, **{"embed": "c", **options})
+    assert hashlib.sha256(old.read_bytes()).hexdigest() == before
+    assert [p.name for p in old.parent.iterdir()] == [old.name]
+
+
+def lying(change):
+    """A linker that links, and then changes what it made."""
+
+    def fcompile(output, files, options=None):
+        packer.create_shared(output, files, options=options)
+        Path(output).write_bytes(change(Path(output).read_bytes()))
+
+    return fcompile
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda data: b"", "empty file"),
+        (lambda data: data[:1000], "output is wrong: "),
+        (lambda data: b"not a library", "output is wrong: "),
+        (
+            lambda data: data[:18] + struct.pack("<H", EM_AARCH64) + data[20:],
+            "output is wrong: .*aarch64",
+        ),
+    ],
+    ids=["empty", "truncated", "text", "other machine"],
+)
+def test_output_that_is_no_library_for_the_target_is_refused(change, match, old) -> None:
+    """Rows F3 and F6: exit status 0 proves nothing."""
+    refused(old, match, fcompile=lying(change))
+
+
+def test_missing_output_is_refused(old) -> None:
+    """Row F3: a linker that makes nothing."""
+    refused(
+        old, "output is wrong: .*No such file", fcompile=lambda output, files, options=None: None
+    )
+
+
+def test_stale_output_is_refused(old, tmp_path_factory) -> None:
+    """Row F9: the library of another tree, as a cache might return it."""
+    stale = tmp_path_factory.mktemp("stale") / "stale.so"
+    root = tree()
+    root.import_module(runtime.MetadataModule())
+    packer.export_library(root, stale, embed="c")
+
+    def fcompile(output, files, options=None):
+        shutil.copy(stale, output)
+
+    refused(old, "__tvm_dev_mblob has .* bytes in the result, expected", fcompile=fcompile)
+
+
+def test_blob_with_another_byte_is_refused(old) -> None:
+    """Row F9: every byte of the blob is compared."""
+    change = lying(lambda data: data.replace(b"payloadpayload", b"payloadPayload", 1))
+    refused(old, "__tvm_dev_mblob holds other bytes in the result", fcompile=change)
+
+
+@pytest.mark.parametrize("name", ["__tvm_dev_mblob", "__tvm_ffi_add", "__packer_fn_add"])
+def test_symbol_that_a_version_script_hides_is_missed(name, old, tmp_path_factory) -> None:
+    """Row F6: an option can drop what a load needs."""
+    script = tmp_path_factory.mktemp("script") / "hide.map"
+    script.write_text(f"{{ local: {name}; }};")
+    options = [f"-Wl,--version-script={script}"]
+    refused(old, f"symbol {name} is missing in the result", options=options)
+
+
+def test_blob_symbol_without_file_bytes_is_refused(old, tmp_path_factory) -> None:
+    """Row F6: a symbol in .bss."""
+    source = tmp_path_factory.mktemp("bss") / "bss.c"
+    source.write_text("char __tvm_dev_mblob[64];")
+    refused(
+        old,
+        "__tvm_dev_mblob is wrong in the result: .*has no file bytes",
+        fcompile=lambda output, files, options=None: packer.create_shared(
+            output, [f for f in files if "devc" not in str(f)] + [str(source)], options=options
+        ),
+    )
+
+
+def test_two_exports_share_a_workspace_dir(tmp_path) -> None:
+    """Row F10: each has a folder of its own in it, which is kept."""
+    work = tmp_path / "work"
+    work.mkdir()
+    for name in ("a.so", "b.so"):
+        packer.export_library(tree(), tmp_path / name, workspace_dir=work, embed="c")
+    assert len(list(work.iterdir())) == 2
+    assert (tmp_path / "a.so").read_bytes() == (tmp_path / "b.so").read_bytes()
