@@ -35,7 +35,7 @@ check: $(VENV)/check.group $(VENV)/test.group
 	$(CC) $(C_WARNINGS) -fsyntax-only -I$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') runtime/native/*.c
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -x c templates/glue.h
 
-bench: $(VENV)/test.group
+bench: $(VENV)/bench.group
 	$(BIN)/python benchmarks/run.py
 
 clean:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
+    from typing_extensions import Buffer
+
     from ..stream import Reader, Writer
 
 METAL_VERSION = "0.1.0"
@@ -153,7 +155,7 @@ class DeviceModule(Module):
     def __init__(
         self,
         type_key: str,
-        data: str | bytes | bytearray | memoryview | Mapping[str, Any],
+        data: str | Buffer | Mapping[str, Any],
         fmt: str,
         functions: Mapping[str, FunctionInfo] | Iterable[FunctionInfo],
     ) -> None:
@@ -164,15 +166,16 @@ class DeviceModule(Module):
         self.functions = _by_name(functions)
         self.data: memoryview | dict[str, Any]
         self.layout: tuple[str, ...]
-        if isinstance(data, (str, bytes, bytearray, memoryview)):
-            encoded = data.encode() if isinstance(data, str) else data
-            self.data = memoryview(encoded).cast("B").toreadonly()
-            self.layout = SOURCE
-        else:
+        if isinstance(data, str):
+            data = data.encode()
+        if hasattr(data, "items"):
             self.data = dict(data)
             self.layout = LAYOUTS[type_key][0]
             if self.layout is SOURCE:
                 raise ValueError(f"a {type_key!r} module takes its code as one str or buffer")
+        else:
+            self.data = memoryview(data).cast("B").toreadonly()
+            self.layout = SOURCE
 
     def function_names(self) -> list[str]:
         """The names of the kernels."""

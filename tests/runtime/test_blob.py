@@ -240,3 +240,16 @@ def test_unknown_dialect_is_a_value_error() -> None:
     """The known ones are named."""
     with pytest.raises(ValueError, match="dialect 'x' is not known; known: tvm"):
         parse(GOOD, "x")
+
+
+def test_device_code_may_be_any_buffer(tmp_path) -> None:
+    """A mapped file is taken as it is, without a copy."""
+    import mmap
+
+    (tmp_path / "k.cubin").write_bytes(b"cubin" * 1000)
+    with (tmp_path / "k.cubin").open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    module = runtime.DeviceModule("cuda", mapped, "cubin", [])
+    assert module.data.obj is mapped
+    data = runtime.serialize_module_to_bytes(module)
+    assert bytes(runtime.deserialize_module_from_bytes(data).data) == b"cubin" * 1000
