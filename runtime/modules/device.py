@@ -169,7 +169,7 @@ class DeviceModule(Module):
         if isinstance(data, str):
             data = data.encode()
         if hasattr(data, "items"):
-            self.data = dict(data)
+            self.data = dict(data.items())
             self.layout = LAYOUTS[type_key][0]
             if self.layout is SOURCE:
                 raise ValueError(f"a {type_key!r} module takes its code as one str or buffer")
