@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import runtime
 from runtime.abi import MANIFEST, MODULE_BLOB
@@ -15,12 +15,13 @@ from runtime.manifest import dump_manifest
 from runtime.module import Module, preorder
 from runtime.serializer import check_serializable, serialize
 
-from .compiler import Compilation, compile_sources
 from .declaration import Declaration
-from .embed import Embed, find_embedder
+from .embed import Embed, find_embedders
 from .embed.chunks import with_header
+from .link import Link, code_file, embed_and_link, target_of, target_without_linker
 from .modules.host import CodeFile, HostModule, as_host_module
 from .output import replacing
+from .progress import Progress, bytes_of
 from .toolchain import create_shared
 from .verify import verify_library
 from .wrapper import glue_source
@@ -32,13 +33,7 @@ if TYPE_CHECKING:
 
 PRODUCER = f"dso-packer {runtime.__version__}"
 
-# What generated and user's code includes: dso_packer.h and glue.h.
-INCLUDE = (Path(runtime.__file__).parent / "include", Path(__file__).parent / "templates")
-_SOURCE_LANGUAGES = ("c", "cc", "cu")
-
-
 PackImports = Callable[[Module, bool, str, str], "str | os.PathLike[str]"]
-Progress = Callable[[str], None]
 
 
 def export_library(
@@ -63,8 +58,9 @@ def export_library(
         serialised into the blob.
     path : path
         The library to write. It is replaced by a rename at the very end, or stays as it was.
-    embed : {"auto", "c", "llvm"}
-        How the blob gets into the library; the bytes and the symbol are the same.
+    embed : {"auto", "c", "llvm", "segment"}
+        How the blob gets into the library; the bytes and the symbol are the same. ``"auto"`` is
+        segment for ELF targets: the only one that takes no time and memory of its own.
     entry : str, optional
         The declared function that ``runtime.load(path)(...)`` calls.
     fcompile : callable, optional
@@ -80,7 +76,8 @@ def export_library(
     options : sequence of str
         Further options for the linker driver.
     progress : callable, optional
-        Called with the name of each step as it begins.
+        Called with the name of each step as it begins. If it has a method ``bytes``, that is
+        called with (bytes done, bytes in all) while the blob is copied.
 
     Returns
     -------
@@ -113,29 +110,35 @@ def export_library(
         step("save")
         code = save(hosts, folder, linker)
         declarations = tuple(d for host in hosts for d in host.functions)
-        code.append(save_glue(declarations, entry, folder))
+        if hosts:
+            code.append(save_glue(declarations, entry, folder))
 
         step("serialize")
         blob = serialize(module, export_dso=True)
         chunks = with_header(dump(blob))
         # From here on the bytes are final.
 
-        step("embed")
-        target = target_of(linker)
         symbols: dict[str, Sequence[Chunk]] = {}
+        is_linked = bool(code or addons or options or fcompile or fpack_imports)
+        target = target_of(linker) if is_linked else target_without_linker(linker)
         if fpack_imports is not None:
-            code.append(_code_file(fpack_imports(module, False, "", str(folder))))
+            code.append(code_file(fpack_imports(module, False, "", str(folder))))
         elif blob.entries:
             symbols[MODULE_BLOB] = chunks
             symbols[MANIFEST] = [dump_manifest(blob, producer=PRODUCER, target=target or "")]
-            code.append(_code_file(find_embedder(embed)(symbols, folder, target)))
+        embedders = find_embedders(embed, target)
 
-        step("link")
-        files, link_options = link_inputs(code, folder, options, compiled=fcompile is None)
-        linker(workspace.output, [*files, *map(os.path.abspath, addons)], options=link_options)
+        if is_linked or embedders[0].write_library is None:
+            link = Link(linker, code, folder, options, addons, compiled=fcompile is None)
+            linked = embed_and_link(link, symbols, embedders, workspace, target, step)
+        else:
+            step("place")
+            with workspace.writing():
+                embedders[0].write_library(workspace.output, symbols, target, bytes_of(step))
+            linked = {}
 
         step("verify")
-        verify_library(workspace.output, target, declarations, entry, symbols)
+        verify_library(workspace.output, target, declarations, entry, symbols, linked)
         # From here on the library is known to be what was asked for.
 
         step("commit")
@@ -207,59 +210,6 @@ def save_glue(declarations: Sequence[Declaration], entry: str | None, folder: Pa
     path = folder / "glue.c"
     path.write_text(glue_source(declarations, entry), encoding="utf-8")
     return CodeFile(path, "c")
-
-
-def link_inputs(
-    code: Sequence[CodeFile], folder: Path, options: Sequence[str], *, compiled: bool
-) -> tuple[list[str], list[str]]:
-    """Give what the linker takes: files, and options.
-
-    Parameters
-    ----------
-    code : sequence of CodeFile
-        All host code.
-    folder : Path
-        The private folder.
-    options : sequence of str
-        The caller's.
-    compiled : bool
-        Whether sources are compiled here, each with options of its own; else whoever links
-        compiles them, and gets all options.
-    """
-    sources = [file for file in code if file.language in _SOURCE_LANGUAGES]
-    objects = {file.path: file.path for file in code if file.language == "o"}
-    link_options = list(options)
-    if compiled:
-        objects |= compile_code(sources, folder)
-    else:
-        objects |= {file.path: file.path for file in sources}
-        link_options += [f"-I{path}" for path in INCLUDE]
-        link_options += [option for file in sources for option in file.options]
-    for archive in (str(file.path) for file in code if file.language == "a"):
-        link_options += ["-Wl,--whole-archive", archive, "-Wl,--no-whole-archive"]
-    return [str(objects[file.path]) for file in code if file.path in objects], link_options
-
-
-def compile_code(sources: Sequence[CodeFile], folder: Path) -> dict[Path, Path]:
-    """Compile sources, each with its options; give the object of each."""
-    jobs: list[Any] = [
-        Compilation(f.path, f.path.with_suffix(".o"), f.language, f.options, INCLUDE)  # type: ignore[arg-type]
-        for f in sources
-    ]
-    made = compile_sources(jobs, cwd=folder)
-    return dict(zip((file.path for file in sources), made, strict=True))
-
-
-def target_of(linker: Fcompile) -> str | None:
-    """The target triple of what links, or None where it does not say."""
-    get_target_triple = getattr(linker, "get_target_triple", None)
-    return get_target_triple() if get_target_triple else None
-
-
-def _code_file(path: str | os.PathLike[str]) -> CodeFile:
-    suffix = Path(path).suffix.removeprefix(".")
-    language = suffix if suffix in (*_SOURCE_LANGUAGES, "a") else "o"
-    return CodeFile(Path(path).absolute(), language)
 
 
 def _silent(_step: str) -> None:

@@ -41,6 +41,10 @@ class Workspace:
         self.directory = directory
         self.output = private / "library.so"
 
+    def writing(self) -> contextlib.AbstractContextManager[None]:
+        """Have whatever the system says in a block that only writes `output` be an ExportError."""
+        return _reporting(self._path)
+
     def commit(self) -> None:
         """Put the finished output in the target's place, on disk and under its name at once.
 

@@ -10,6 +10,7 @@ from runtime.abi import FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME
 from runtime.error import LibraryLoadError, ToolchainError
 
 from .embed.chunks import nbytes_of, pieces
+from .embed.target import MACHINES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,18 +20,16 @@ if TYPE_CHECKING:
 
     from .declaration import Declaration
 
-# First word of a target triple -> e_machine (gABI).
-_MACHINES = {"x86_64": 62, "aarch64": 183, "arm64": 183, "riscv64": 243}
-
 
 def verify_library(
     path: Path,
     target: str | None,
     declarations: Sequence[Declaration],
     entry: str | None,
-    data: Mapping[str, Sequence[Chunk]],
+    symbols: Mapping[str, Sequence[Chunk]],
+    linked: Mapping[str, Sequence[Chunk]],
 ) -> None:
-    """Check the machine, the symbols and the embedded bytes of a library that was just linked.
+    """Check the machine, the symbols and the embedded bytes of a library that was just made.
 
     Parameters
     ----------
@@ -42,15 +41,18 @@ def verify_library(
         The functions that it must export.
     entry : str or None
         Whether it must name an entry.
-    data : mapping of str to chunks
-        The data symbols that it must define, with these very bytes.
+    symbols : mapping of str to chunks
+        The data symbols that it must define, with so many bytes.
+    linked : mapping of str to chunks
+        Those of them whose bytes a linker had in hand, so that all are compared. Of what we
+        copied ourselves only the first chunk is read again: the header of a blob.
 
     Raises
     ------
     ToolchainError
         Something is missing or is not what was asked for.
     """
-    elf = _open_checked(path, target)
+    elf = check_linked(path, target)
     for declaration in declarations:
         _require(elf, FACT_PREFIX + declaration.name)
         if declaration.abi == "safe_call":
@@ -58,12 +60,23 @@ def verify_library(
     if entry is not None:
         _require(elf, MAIN_NAME)
         _require(elf, f"{FUNCTION_PREFIX}main")
-    for symbol, chunks in data.items():
-        _compare(path, symbol, _require(elf, symbol), chunks)
+    for symbol, chunks in symbols.items():
+        offset, nbytes = _require(elf, symbol)
+        if nbytes != nbytes_of(chunks):
+            text = f"symbol {symbol} has {nbytes} bytes in the result"
+            raise ToolchainError(f"{text}, expected {nbytes_of(chunks)}")
+        _compare(path, symbol, offset, chunks if symbol in linked else chunks[:1])
 
 
-def _open_checked(path: Path, target: str | None) -> ElfFile:
-    machine = _MACHINES.get(target.split("-")[0]) if target else None
+def check_linked(path: Path, target: str | None) -> ElfFile:
+    """Check that what a linker made is a well-formed library for its target.
+
+    Raises
+    ------
+    ToolchainError
+        It is not.
+    """
+    machine, _ = MACHINES.get(target.split("-")[0], (None, 0)) if target else (None, 0)
     try:
         return ElfFile(str(path), machine)
     except LibraryLoadError as error:
@@ -86,12 +99,7 @@ def _require(elf: ElfFile, symbol: str) -> tuple[int, int]:
     return found
 
 
-def _compare(path: Path, symbol: str, found: tuple[int, int], chunks: Sequence[Chunk]) -> None:
-    offset, nbytes = found
-    expected = nbytes_of(chunks)
-    if nbytes != expected:
-        text = f"symbol {symbol} has {nbytes} bytes in the result, expected {expected}"
-        raise ToolchainError(text)
+def _compare(path: Path, symbol: str, offset: int, chunks: Sequence[Chunk]) -> None:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         for piece in pieces(chunks):
             if mapped[offset : offset + len(piece)] != piece:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .modules.json_runtime import JSONRuntimeModule
     from .modules.metadata import MetadataModule
     from .modules.opaque import OpaqueModule
+    from .modules.safetensors import SafetensorsModule
     from .modules.source import CarriedSourceModule, CarriedStaticLibraryModule
     from .ndarray import dump_params, parse_params
     from .property import ModuleProperty
@@ -53,6 +54,7 @@ _LAZY = {
     "modules.json_runtime": ("JSONRuntimeModule",),
     "modules.metadata": ("MetadataModule",),
     "modules.opaque": ("OpaqueModule",),
+    "modules.safetensors": ("SafetensorsModule",),
     "modules.source": ("CarriedSourceModule", "CarriedStaticLibraryModule"),
     "ndarray": ("dump_params", "parse_params"),
     "property": ("ModuleProperty",),
@@ -84,6 +86,7 @@ __all__ = [
     "OpaqueModule",
     "PackerError",
     "Reader",
+    "SafetensorsModule",
     "Shader",
     "Tensor",
     "ToolchainError",

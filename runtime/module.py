@@ -8,12 +8,14 @@ from .error import ExportError, FunctionNotFoundError, PackerError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
     from typing import Any, Self
 
     from .stream import Writer
+    from .tensors import Tensor
     from .timing import BenchmarkResult
+    from .weights import Weights
 
 # Counts every change of any tree, so that a look-up cached before a change is not used after it.
 _tree_version = 0
@@ -120,6 +122,11 @@ class Module:
     def own_entry_name(self) -> str | None:
         """The name of the entry function that this very module sets, or None."""
         return None
+
+    @property
+    def own_weights(self) -> Mapping[str, Tensor]:
+        """The named tensors that this very module carries."""
+        return {}
 
     # ---- properties
 
@@ -242,6 +249,17 @@ class Module:
         else:
             text += near_names(name, [n for m in modules for n in m.function_names()])
         return FunctionNotFoundError(text, name=name, module=self.type_key)
+
+    @property
+    def weights(self) -> Weights:
+        """The named tensors of this module and its imports, ``weights[name]``; a read-only view.
+
+        They are looked up as functions are: depth first in import order, the first of a name
+        counts. The tensors view the library's memory, and keep it mapped.
+        """
+        from .weights import Weights
+
+        return Weights(self)
 
     # ---- the entry function
 

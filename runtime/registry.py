@@ -28,6 +28,7 @@ _FAMILIES = {
     "const_loader": ("const_loader", "metadata"),
     "metadata": ("metadata_module",),
     "graph_executor": ("GraphExecutorFactory", "GraphRuntimeFactory", "AotExecutorFactory"),
+    "safetensors": ("safetensors",),
     "source": ("c", "static_library"),
 }
 _FAMILY_OF = {key: family for family, keys in _FAMILIES.items() for key in keys}

@@ -21,6 +21,9 @@ _FORMATS = {
     "Zd": (5, 128, 1),
 }
 
+# DLDataTypeCodes whose arrays NumPy has through ml_dtypes, under the same names.
+_ML_DTYPES = (4, *range(7, 18))
+
 
 class Tensor(TensorBase):
     """A compact, row-major array on the CPU.
@@ -79,11 +82,26 @@ class Tensor(TensorBase):
         ValueError
             The tensor is incomplete.
         BufferError
-            NumPy has no such data type.
+            NumPy has no such data type, nor has ml_dtypes (bfloat16, 8-bit floats), or that is
+            not installed. `raw` has the bytes.
         """
         import numpy
 
-        return numpy.asarray(memoryview(self))
+        if self.dtype_code[0] not in _ML_DTYPES:
+            return numpy.asarray(memoryview(self))
+        dtype = _ml_dtype(self.dtype)
+        if self.raw.nbytes < self.nbytes:
+            text = (
+                f"{self!r} is incomplete: its elements are packed or cut short; raw has the bytes"
+            )
+            raise ValueError(text)
+        return numpy.ndarray(self.shape, dtype, self.raw)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """What NumPy asks where the buffer protocol has no such data type."""
+        import numpy
+
+        return numpy.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __repr__(self) -> str:
         return f"<Tensor {self.dtype}{list(self.shape)} on cpu>"
@@ -118,3 +136,15 @@ def tensor(array: Any) -> Tensor:
     if code is None:
         raise TypeError(f"a buffer of format {view.format!r}, expected a plain number type")
     return Tensor(view.cast("B") if view.nbytes else b"", tuple(view.shape or ()), code)
+
+
+def _ml_dtype(name: str) -> Any:
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        text = f"{name} in NumPy needs ml_dtypes: pip install ml_dtypes; raw has the bytes"
+        raise BufferError(text) from error
+    dtype = getattr(ml_dtypes, name, None)
+    if dtype is None:
+        raise BufferError(f"{name}: neither NumPy nor ml_dtypes has it; raw has the bytes")
+    return dtype

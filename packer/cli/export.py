@@ -7,9 +7,11 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from runtime.error import ExportError
 
+from ..embed import Embed
 from ..export import export_library, refuse_output_among_inputs
 from ..output import shown_path
 from ..project import PROJECT_FILE, Project, project_of_sources, read_project
@@ -20,8 +22,8 @@ from .terminal import showing_steps, write
 _DESCRIPTION = """\
 Make one shared library of a module tree.
 
-The tree is described by packer.toml, or, in the simple case, given by source files. If source
-files are given, packer.toml is not read."""
+The tree is described by packer.toml, or, in the simple case, given by source files and weights.
+If any are given, packer.toml is not read."""
 
 _EPILOG = """\
 examples:
@@ -30,6 +32,8 @@ examples:
   packer export model.so add.c --function "add=int64_t(int64_t a, int64_t b)"
   packer export model.so a.c b.ll --function "f=void(float *x, int64_t n)" --entry f
   packer export model.so add.c --option=-lfoo -v
+  packer export model.so add.c --weights model.safetensors
+  packer export model.so --weights 1.safetensors --weights 2.safetensors
   packer export --function "add=int(int)" -- -strange.so -name.c
 
 Source files: .c .cc .cpp .cxx .cu, LLVM IR (.ll .bc), objects and archives (.o .a).
@@ -50,9 +54,16 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="NAME=TYPE",
         help="a function to export, with its C type; as often as needed, only with SOURCE",
     )
+    add(
+        "--weights",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a safetensors file to carry; as often as needed, with SOURCE or without",
+    )
     add("--project", metavar="FILE", help=f"read this file instead of {PROJECT_FILE}")
     add("--entry", metavar="NAME", help="the function that calling the library itself runs")
-    add("--embed", choices=("auto", "c", "llvm"), help="how the imports get into the library")
+    add("--embed", choices=get_args(Embed), help="how the imports get into the library")
     add(
         "--option",
         action="append",
@@ -63,8 +74,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--workspace", metavar="FOLDER", help="keep the intermediate files in this folder")
     add("-v", "--verbose", action="store_true", help="print each step and every command")
     arguments = parser.parse_paths(argv)
-    if arguments.sources and arguments.project is not None:
-        parser.error("argument --project: not with SOURCE, which stands in its place")
+    if (arguments.sources or arguments.weights) and arguments.project is not None:
+        parser.error("argument --project: not with SOURCE or --weights, which stand in its place")
     if arguments.function and not arguments.sources:
         parser.error("argument --function: only with SOURCE; else packer.toml declares functions")
     arguments.functions = _functions(parser, arguments.function)
@@ -116,8 +127,8 @@ def _functions(parser: CommandParser, texts: Sequence[str]) -> dict[str, str]:
 
 
 def _project(arguments: argparse.Namespace) -> Project:
-    if arguments.sources:
-        return project_of_sources(arguments.sources, arguments.functions)
+    if arguments.sources or arguments.weights:
+        return project_of_sources(arguments.sources, arguments.functions, arguments.weights)
     if arguments.project is None and not os.path.lexists(PROJECT_FILE):
         text = (
             f"there is no {PROJECT_FILE} here, and no source file is given: begin with "
@@ -133,8 +144,10 @@ def _output(arguments: argparse.Namespace, project: Project) -> str:
     if output is None:
         text = "no output: name it, or set output in [library]: packer export model.so"
         raise ExportError(text)
-    if kind_of(Path(output)) is not None and not arguments.sources:
-        text = f"{shown_path(output)}: is the name of a source, expected an output: model.so"
+    is_source = kind_of(Path(output)) is not None and not arguments.sources
+    if is_source or output.endswith(".safetensors"):
+        what = "a source" if is_source else "weights"
+        text = f"{shown_path(output)}: is the name of {what}, expected an output: model.so"
         raise ExportError(text, path=output)
     return output
 

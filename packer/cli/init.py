@@ -40,7 +40,7 @@ kind = "c"               # c, cc, cu: source; llvm: .ll or .bc; static_library: 
 sources = ["host.c"]
 # options = ["-O3"]      # for the compiler; c, cc and cu
 # target = "x86_64-unknown-linux-gnu"    # llvm
-# imports = ["kernels", "weights"]
+# imports = ["kernels", "constants", "weights"]
 
 # What can be called by name: each function's C type without its name.
 #   intN_t uintN_t int long size_t bool float double     numbers
@@ -61,10 +61,15 @@ scale = { declaration = "void(float *x, int64_t n, float by)", doc = "Multiply x
 # scale = { arg_types = ["handle", "int32"], launch_param_tags = ["blockIdx.x", "threadIdx.x"] }
 
 # Constants, for host code: on the first look-up of conv, __init_conv(w) is called.
-# [module.weights]
+# [module.constants]
 # kind = "const_loader"
 # constants = { w = "w.npy" }
 # by_symbol = { conv = ["w"] }
+
+# Weights of any size: they come back as model.weights["name"], read-only and without a copy.
+# [module.weights]
+# kind = "safetensors"
+# sources = ["model.safetensors"]
 
 # Anything else: a Python function without arguments that returns a runtime.Module.
 # [module.own]

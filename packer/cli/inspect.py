@@ -3,27 +3,57 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from .parser import CommandParser
-from .terminal import write
+from .terminal import show, write
 
-_DESCRIPTION = "Show the symbols, the tree and the functions of a library. Nothing of it is run."
+if TYPE_CHECKING:
+    from ..drawing import Line
+    from ..inspect import LibraryReport
+    from ..inspect.symbols import Symbol
+
+_DESCRIPTION = """\
+Show the symbols, the tree and the functions of a library. Nothing of it is run.
+
+Without an option: what one wants to know first, on one screen."""
 
 _EPILOG = """\
 examples:
   packer inspect model.so
-  packer inspect model.so --json | jq .
-  packer inspect -- -strange.so"""
+  packer inspect model.so --symbols --defined --sort size
+  packer inspect model.so --symbols --dynamic --filter __tvm_ffi_
+  packer inspect model.so --blob --size
+  packer inspect model.so --json | jq .linkage.needed
+  packer inspect -- -strange.so
+
+Exit status: 0, or 1 where something is wrong with the library; the report says what."""
+
+_TABLES = ("dynamic", "static")
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Read the words behind ``packer inspect``."""
     parser = CommandParser("packer inspect", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("library", metavar="LIBRARY", help="the file")
-    parser.add_argument("--json", action="store_true", help="for programs, as JSON")
-    return parser.parse_paths(argv)
+    parser.add_argument("--json", action="store_true", help="for programs: all of it, as JSON")
+    parts = parser.add_argument_group("lists, one or more of them")
+    parts.add_argument("--symbols", action="store_true", help="the symbols, and what ours are for")
+    parts.add_argument("--blob", action="store_true", help="the blob's entries and their fields")
+    parts.add_argument("--size", action="store_true", help="where the bytes are")
+    _add_selection(parser)
+    arguments = parser.parse_paths(argv)
+    if not (arguments.symbols or arguments.json) and _selects(arguments):
+        parser.error("symbols are selected, but not shown: add --symbols or --json")
+    if arguments.regex is not None:
+        try:
+            arguments.regex = re.compile(arguments.regex)
+        except re.error as error:
+            parser.error(f"argument --regex: {error}")
+    return arguments
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -36,14 +66,81 @@ def run(arguments: argparse.Namespace) -> None:
     SystemExit
         It is one, but something in it is wrong; exit status 1.
     """
-    from ..inspect import inspect_library, render
+    from ..inspect import inspect_library
 
     report = inspect_library(arguments.library)
     if arguments.json:
         import json
 
-        write(json.dumps(report.to_dict(), indent=2))
+        write(json.dumps(_to_dict(report, arguments), indent=2))
     else:
-        write(render(report))
+        show(_lines(report, arguments))
     if report.problems:
         sys.exit(1)  # the report says what they are
+
+
+def _add_selection(parser: CommandParser) -> None:
+    selection = parser.add_argument_group("which symbols, with --symbols or --json")
+    table = selection.add_mutually_exclusive_group()
+    for name in _TABLES:
+        text = f"only the {name} table"
+        table.add_argument(f"--{name}", dest="table", action="store_const", const=name, help=text)
+    where = selection.add_mutually_exclusive_group()
+    for name, value in (("defined", True), ("undefined", False)):
+        text = f"only {name} ones"
+        where.add_argument(f"--{name}", dest="is", action="store_const", const=value, help=text)
+    selection.add_argument("--filter", metavar="TEXT", help="only names that hold this text")
+    selection.add_argument("--regex", metavar="PATTERN", help="only names that match somewhere")
+    orders = ("file", "name", "size", "address")
+    selection.add_argument(
+        "--sort", choices=orders, default="file", help="by default as in the file"
+    )
+
+
+def _selects(arguments: argparse.Namespace) -> bool:
+    chosen = (arguments.table, vars(arguments)["is"], arguments.filter, arguments.regex)
+    return any(value is not None for value in chosen) or arguments.sort != "file"
+
+
+def _lines(report: LibraryReport, arguments: argparse.Namespace) -> Iterator[Line]:
+    from ..drawing import line
+    from ..inspect.listing import list_entries, list_sizes, list_symbols
+    from ..inspect.text import headline, summary
+
+    if not (arguments.symbols or arguments.blob or arguments.size):
+        yield from summary(report)
+        return
+    yield headline(report)
+    yield from (line(("problem: ", "bad"), text, hang=2) for text in report.problems)
+    if arguments.symbols:
+        for name, symbols in _symbols(report, arguments).items():
+            table = getattr(report.symbols, name)
+            yield from list_symbols(f"{name} symbols", symbols, len(table))
+    if arguments.blob:
+        yield from list_entries(report.blob) if report.blob else [line("no blob")]
+    if arguments.size:
+        yield from list_sizes(report)
+
+
+def _symbols(report: LibraryReport, arguments: argparse.Namespace) -> dict[str, list[Symbol]]:
+    from ..inspect.listing import select_symbols
+
+    return {
+        name: select_symbols(
+            getattr(report.symbols, name),
+            text=arguments.filter,
+            pattern=arguments.regex,
+            defined=vars(arguments)["is"],
+            order=arguments.sort,
+        )
+        for name in _TABLES
+        if arguments.table in (None, name)
+    }
+
+
+def _to_dict(report: LibraryReport, arguments: argparse.Namespace) -> dict[str, Any]:
+    fields = report.to_dict()
+    if _selects(arguments):
+        chosen = {name: [s._asdict() for s in t] for name, t in _symbols(report, arguments).items()}
+        fields["symbols"] = dict.fromkeys(_TABLES, ()) | chosen
+    return fields

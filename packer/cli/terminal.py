@@ -5,17 +5,22 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import TextIOWrapper
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runtime.error import PackerError
+
+if TYPE_CHECKING:
+    from ..drawing import Line
 
 _ERASE_LINE = "\r\x1b[K"  # ECMA-48, EL: erase to the end of the line
 
 
 def printable(text: str) -> str:
     """Escape whatever a terminal would act on, or could not show; tabs and line ends stay."""
+    if text.replace("\t", "").replace("\n", "").isprintable():
+        return text
     return "".join(c if c.isprintable() or c in "\t\n" else ascii(c)[1:-1] for c in text)
 
 
@@ -31,6 +36,25 @@ def write(text: str) -> None:
     """
     with _reporting_stdout():
         print(printable(text), flush=True)
+
+
+def show(lines: Iterable[Line]) -> None:
+    """Write lines to stdout: in colour and as wide as it is on a terminal, plain elsewhere.
+
+    The environment may say NO_COLOR (no-color.org) and COLUMNS.
+
+    Raises
+    ------
+    BrokenPipeError
+        Nobody reads them.
+    PackerError
+        They cannot be written.
+    """
+    from ..drawing import draw
+
+    text = draw(lines, colour=_shows_colour(), width=_width())
+    with _reporting_stdout():
+        print(text, end="", flush=True)
 
 
 def flush() -> None:
@@ -87,6 +111,19 @@ def open_missing_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a locale's encoding may lack a character
             stream.reconfigure(errors="backslashreplace")
+
+
+def _shows_colour() -> bool:
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    return sys.stdout.isatty() and not plain
+
+
+def _width() -> int | None:
+    if not sys.stdout.isatty():
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns
 
 
 def _show_command(event: str, arguments: tuple[Any, ...]) -> None:

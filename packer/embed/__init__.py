@@ -1,14 +1,16 @@
 """Embedders: ways to put the same bytes behind the same symbol. A loader cannot tell which ran.
 
-An embedder takes the chunks of each symbol and a private folder, and writes one input for the
-linker that defines them all.
+An embedder is two acts: from the chunks of each symbol it makes one input for the linker, and it
+may have something to do once that has run.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from . import c, llvm
+from . import c, llvm, segment, shared_object
+from .segment import NotPlacedError
+from .target import is_elf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -16,15 +18,48 @@ if TYPE_CHECKING:
 
     from runtime.stream import Chunk
 
+    from .copy import Report
+
     Symbols = Mapping[str, Sequence[Chunk]]
-    Embedder = Callable[[Symbols, Path, str | None], Path]
 
-Embed = Literal["auto", "c", "llvm"]
-EMBEDDERS: dict[str, Embedder] = {"c": c.embed, "llvm": llvm.embed}
+__all__ = ["EMBEDDERS", "Embed", "Embedder", "NotPlacedError", "find_embedders"]
 
 
-def find_embedder(name: str) -> Embedder:
-    """Return the embedder of this name; ``"auto"`` is llvm where llvmlite is installed, else c.
+class Embedder(NamedTuple):
+    """One way to embed.
+
+    Attributes
+    ----------
+    name : str
+        What `export_library` calls it.
+    prepare : callable
+        ``(symbols, folder, target)`` gives the linker's input, in that private folder.
+    place : callable or None
+        ``(library, symbols, report)`` puts the bytes into what the linker made. None: they went
+        through the linker, which may have done anything to them.
+    write_library : callable or None
+        ``(library, symbols, target, report)`` makes the whole library where nothing is linked.
+    """
+
+    name: str
+    prepare: Callable[[Symbols, Path, str | None], Path]
+    place: Callable[[Path, Symbols, Report], None] | None = None
+    write_library: Callable[[Path, Symbols, str | None, Report], None] | None = None
+
+
+Embed = Literal["auto", "c", "llvm", "segment"]
+EMBEDDERS = {
+    embedder.name: embedder
+    for embedder in (
+        Embedder("c", c.prepare),
+        Embedder("llvm", llvm.prepare),
+        Embedder("segment", segment.prepare, segment.place, shared_object.write_library),
+    )
+}
+
+
+def find_embedders(name: str, target: str | None) -> list[Embedder]:
+    """Return the embedders to try: the one of this name, or for ``"auto"`` the best one first.
 
     Raises
     ------
@@ -33,6 +68,7 @@ def find_embedder(name: str) -> Embedder:
     """
     if name not in get_args(Embed):
         raise ValueError(f"embed {name!r} is not known; known: {', '.join(get_args(Embed))}")
-    if name == "auto":
-        name = "llvm" if llvm.is_available() else "c"
-    return EMBEDDERS[name]
+    if name != "auto":
+        return [EMBEDDERS[name]]
+    best = ["segment"] if is_elf(target) else []
+    return [EMBEDDERS[name] for name in [*best, "llvm" if llvm.is_available() else "c"]]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from runtime.error import ExportError
+
 from .chunks import nbytes_of, pieces
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
     from runtime.stream import Chunk
 
+# As a C array 16 MB take g++ half a minute and 2 GB.
+MAX_NBYTES = 16 << 20
 _BYTES_PER_LINE = 20
 _HEX = [f"0x{byte:x}" for byte in range(256)]
 
@@ -72,9 +76,19 @@ def _lines(chunks: Sequence[Chunk]) -> Iterator[str]:
         yield separator + ",".join([_HEX[b] for b in rest])
 
 
-def embed(symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: str | None) -> Path:
-    """Write ``devc.c``, and return its path."""
+def prepare(symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: str | None) -> Path:
+    """Write ``devc.c``, and return its path.
+
+    Raises
+    ------
+    ExportError
+        The bytes are more than compilers take.
+    """
     del target  # a C compiler knows its own
+    nbytes = sum(map(nbytes_of, symbols.values()))
+    if nbytes > MAX_NBYTES:
+        text = f"embed 'c': {nbytes} bytes, expected at most {MAX_NBYTES}: compilers give up on"
+        raise ExportError(f"{text} larger arrays; use embed='segment' or embed='llvm'")
     path = folder / "devc.c"
     with path.open("w", encoding="ascii") as file:
         for symbol, chunks in symbols.items():

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from runtime.abi import HEADER_NBYTES
 from runtime.error import ExportError
 from runtime.stream import FileRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from runtime.stream import Chunk
 
@@ -24,6 +24,35 @@ def nbytes_of(chunks: Sequence[Chunk]) -> int:
 def with_header(chunks: Sequence[Chunk]) -> list[Chunk]:
     """Put the u64 nbytes in front, as it lies behind the blob's symbol."""
     return [nbytes_of(chunks).to_bytes(HEADER_NBYTES, "little"), *chunks]
+
+
+class Contents(NamedTuple):
+    """The bytes of several symbols as they lie one behind another.
+
+    Attributes
+    ----------
+    chunks : list of chunks
+        All of them, with zeros in between.
+    places : list of (offset, nbytes)
+        Where each symbol lies from the start of the first.
+    """
+
+    chunks: list[Chunk]
+    places: list[tuple[int, int]]
+
+
+def join(symbols: Mapping[str, Sequence[Chunk]], alignment: int) -> Contents:
+    """Put the bytes of symbols one behind another, each aligned."""
+    chunks: list[Chunk] = []
+    places: list[tuple[int, int]] = []
+    offset = 0
+    for own in symbols.values():
+        chunks.append(bytes(-offset % alignment))
+        offset += -offset % alignment
+        places.append((offset, nbytes_of(own)))
+        chunks += own
+        offset += nbytes_of(own)
+    return Contents(chunks, places)
 
 
 def pieces(chunks: Sequence[Chunk]) -> Iterator[memoryview]:

@@ -86,7 +86,7 @@ def _ir_escaped(text: str) -> str:
     return "".join(chr(byte) if byte in plain else _ESCAPES[byte] for byte in data)
 
 
-def embed(symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: str | None) -> Path:
+def prepare(symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: str | None) -> Path:
     """Write ``devc.o``, or ``devc.s`` where LLVM cannot make the object; return its path."""
     from ..modules.llvm import LLVMModule, default_triple, is_native
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runtime._core import ElfFile
+from runtime.abi import HEADER_NBYTES
 from runtime.error import LibraryLoadError
 
 from .dynamic import Dynamic
@@ -21,12 +23,15 @@ from .report import (
     Blob,
     Constructor,
     Entry,
+    Field,
     Function,
     Hardening,
     LibraryReport,
     Linkage,
     Module,
     Symbols,
+    Tensor,
+    VersionNeed,
 )
 from .sections import read_static_symbols
 from .startup import read_constructors
@@ -34,21 +39,59 @@ from .text import render
 from .tree import find_duplicates, read_blob
 
 if TYPE_CHECKING:
+    import runtime
+    from runtime.blob import Blob as ParsedBlob
     from runtime.error import PackerError
 
 __all__ = [
     "Blob",
     "Constructor",
     "Entry",
+    "Field",
     "Function",
     "Hardening",
     "LibraryReport",
     "Linkage",
     "Module",
+    "OpenedLibrary",
     "Symbols",
+    "Tensor",
+    "VersionNeed",
     "inspect_library",
+    "open_library",
     "render",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedLibrary:
+    """A library that was looked into.
+
+    Attributes
+    ----------
+    report : LibraryReport
+        What is known about it.
+    data : memoryview
+        The whole file; the view keeps the map.
+    parsed : runtime.blob.Blob or None
+        The blob taken apart; None where there is none, or it cannot be read.
+    root : runtime.Module or None
+        The tree; ``"library"`` stands for the host code, which is not loaded.
+    """
+
+    report: LibraryReport
+    data: memoryview
+    parsed: ParsedBlob | None
+    root: runtime.Module | None
+
+    @property
+    def body(self) -> memoryview:
+        """The blob behind its 8-byte header."""
+        blob = self.report.blob
+        if blob is None or blob.offset is None:
+            return memoryview(b"")
+        return self.data[blob.offset + HEADER_NBYTES : blob.offset + blob.nbytes]
+
 
 # The native check's verdicts on a file that is no 64-bit ELF shared object: nothing to look into.
 _FOREIGN = ("io", "not-a-file", "not-elf", "format")
@@ -79,6 +122,22 @@ def inspect_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -
     >>> [function.signature for function in report.functions]  # doctest: +SKIP
     ['int64_t add(int64_t a, int64_t b)']
     """
+    return open_library(path).report
+
+
+def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> OpenedLibrary:
+    """Look into a library as `inspect_library` does, and keep what it carries at hand.
+
+    Returns
+    -------
+    OpenedLibrary
+        The report, with the modules and bytes that it is about.
+
+    Raises
+    ------
+    LibraryLoadError
+        As of `inspect_library`.
+    """
     name = os.fspath(path)
     problems: list[str] = []
     notes: list[str] = []
@@ -103,7 +162,7 @@ def inspect_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -
     if not native:
         notes.append(f"made for {image.machine}, so it cannot be loaded on this machine")
 
-    return LibraryReport(
+    report = LibraryReport(
         path=image.path,
         nbytes=len(image.data),
         machine=image.machine,
@@ -120,9 +179,12 @@ def inspect_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -
         hardening=dynamic.hardening(),
         constructors=read_constructors(image, dynamic, symbols),
         symbols=symbols,
+        segments=tuple(image.segments),
+        sections=dynamic.sections,
         notes=tuple(notes),
         problems=tuple(problems),
     )
+    return OpenedLibrary(report, image.data, tree.parsed, tree.root)
 
 
 def _check(path: str | bytes) -> tuple[bool, ElfFile | None, LibraryLoadError | None]:

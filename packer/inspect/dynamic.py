@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator
+from itertools import compress, repeat
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from .image import PF_W, PF_X, PT_DYNAMIC, PT_GNU_RELRO, PT_GNU_STACK, PT_LOAD
-from .report import Hardening, Linkage
-from .sections import SHT_DYNSYM, Section, read_sections
+from .report import Hardening, Linkage, VersionNeed
+from .sections import SHT_DYNSYM, SectionTable, read_sections
 from .symbols import ENTRY, SymbolTable
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ _MAX_CHAIN = 1 << 20
 # gABI and LSB: bits of DT_FLAGS and DT_FLAGS_1.
 _DF_TEXTREL, _DF_BIND_NOW, _DF_1_NOW = 4, 8, 1
 _VER_FLG_BASE = 1
+_GLIBC = re.compile(r"GLIBC_(\d{1,4}(?:\.\d{1,4}){1,2})")
 
 
 class Dynamic:
@@ -32,7 +35,7 @@ class Dynamic:
 
     Attributes
     ----------
-    sections : list of Section
+    sections : SectionTable
         The section headers, which a load does not use.
     symbols : SymbolTable
         The dynamic symbols.
@@ -43,7 +46,8 @@ class Dynamic:
         self._tags: list[tuple[int, int]] = []
         self._strings = b""
         self._versions_left = _MAX_VERSIONS
-        self.sections: list[Section] = []
+        self._version_needs: tuple[VersionNeed, ...] = ()
+        self.sections = SectionTable()
         self.symbols = SymbolTable()
         with image.reading():
             self._tags = list(self._read_tags())
@@ -80,8 +84,17 @@ class Dynamic:
         """The strings that tags name, in order."""
         return tuple(self._text(offset) for tag in tags for offset in self.values(tag))
 
-    def relocations(self) -> Iterator[tuple[int, int, int]]:
+    def relocations(
+        self, *, places: Collection[int] | None = None, kind: int | None = None
+    ) -> Iterator[tuple[int, int, int]]:
         """Each relocation with an addend: place, info, addend.
+
+        Parameters
+        ----------
+        places : collection of int, optional
+            Only those at one of these addresses.
+        kind : int, optional
+            Only those of this type.
 
         Raises
         ------
@@ -89,9 +102,14 @@ class Dynamic:
             A table does not lie in the file.
         """
         for tags in (("DT_RELA", "DT_RELASZ"), ("DT_JMPREL", "DT_PLTRELSZ")):
-            table = self.table(*tags)
-            whole = len(table) // RELOCATION.size * RELOCATION.size
-            yield from RELOCATION.iter_unpack(table[:whole])
+            table = _whole(self.table(*tags), RELOCATION.size)
+            found: Iterable[bool] = repeat(True)
+            if places is not None:
+                found = map(places.__contains__, table.cast("Q")[::3].tolist())
+            elif kind is not None:
+                found = map(kind.__eq__, table.cast("I")[2::6].tolist())
+            for index in compress(range(len(table) // RELOCATION.size), found):
+                yield RELOCATION.unpack_from(table, index * RELOCATION.size)
 
     def linkage(self) -> Linkage:
         """Read what other files the library asks for."""
@@ -102,6 +120,8 @@ class Dynamic:
             runpath=self.texts("DT_RUNPATH"),
             audit=self.texts("DT_AUDIT", "DT_DEPAUDIT"),
             filter=self.texts("DT_FILTER", "DT_AUXILIARY"),
+            version_needs=self._version_needs,
+            glibc=_newest_glibc(self._version_needs),
         )
 
     def hardening(self) -> Hardening:
@@ -159,8 +179,9 @@ class Dynamic:
             data = self.image.at(self.value("DT_HASH"), 8, "DT_HASH")
             return int.from_bytes(data[4:], "little")  # nchain
         count = self._count_hashed() if self.values("DT_GNU_HASH") else 0
-        sizes = (s.nbytes for s in self.sections if s.type == SHT_DYNSYM and s.address == address)
-        return max(count, next(sizes, 0) // ENTRY.size, self._count_relocated() if not count else 0)
+        sections = self.sections.of_type(SHT_DYNSYM)
+        nbytes = next((s.nbytes for s in sections if s.address == address), 0)
+        return max(count, nbytes // ENTRY.size, self._count_relocated() if not count else 0)
 
     def _count_hashed(self) -> int:
         """One more than the last symbol of the longest-reaching chain; 0 where all are empty."""
@@ -185,10 +206,14 @@ class Dynamic:
 
     def _read_version_names(self) -> Iterator[tuple[int, str]]:
         """The names by their numbers: of versions that it needs, and that it defines."""
-        for need in self._chain("Elf_Verneed", self.value("DT_VERNEED"), "vn_next"):
-            at, fields = need
+        needs: list[VersionNeed] = []
+        for at, fields in self._chain("Elf_Verneed", self.value("DT_VERNEED"), "vn_next"):
+            names: list[str] = []
             for _, name in self._chain("Elf_Vernaux", at + fields.vn_aux, "vna_next"):
-                yield name.vna_other & 0x7FFF, self._text(name.vna_name)
+                names.append(self._text(name.vna_name))
+                yield name.vna_other & 0x7FFF, names[-1]
+            needs.append(VersionNeed(self._text(fields.vn_file), tuple(names)))
+        self._version_needs = tuple(needs)
         for at, fields in self._chain("Elf_Verdef", self.value("DT_VERDEF"), "vd_next"):
             if not fields.vd_flags & _VER_FLG_BASE:
                 for _, name in self._chain("Elf_Verdaux", at + fields.vd_aux, ""):
@@ -208,3 +233,11 @@ class Dynamic:
 
 def _whole(data: memoryview, size: int) -> memoryview:
     return data[: len(data) // size * size]
+
+
+def _newest_glibc(needs: Collection[VersionNeed]) -> str | None:
+    """The version of glibc that a library needs at least: the newest that it names."""
+    names = {name for need in needs for name in need.versions}
+    found = [match[1] for name in names if (match := _GLIBC.fullmatch(name))]
+    numbers = [tuple(map(int, text.split("."))) for text in found]
+    return ".".join(map(str, max(numbers))) if numbers else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.error import LibraryLoadError, PackerError
@@ -11,21 +12,45 @@ from runtime.error import LibraryLoadError, PackerError
 if TYPE_CHECKING:
     from .symbols import Symbol
 
-# gABI: PT_ and PF_ numbers, and the size of a program header of ELF-64.
+# gABI: Elf64_Phdr, PT_ and PF_ numbers.
+_PROGRAM_HEADER = Struct("<IIQQQQQQ")
 PT_LOAD, PT_DYNAMIC = 1, 2
 PT_GNU_STACK, PT_GNU_RELRO = 0x6474E551, 0x6474E552
-PF_X, PF_W = 1, 2
+PF_X, PF_W, PF_R = 1, 2, 4
 _MAX_SEGMENTS = 4096
+
+# p_type, as readelf writes it.
+_TYPES = {
+    **dict(enumerate(("NULL", "LOAD", "DYNAMIC", "INTERP", "NOTE", "SHLIB", "PHDR", "TLS"))),
+    **dict(enumerate(("EH_FRAME", "STACK", "RELRO", "PROPERTY", "SFRAME"), 0x6474E550)),
+}
 
 
 class Segment(NamedTuple):
-    """One program header; `nbytes` is what it has in the file."""
+    """One program header; `nbytes` is what it has in the file, `memory_nbytes` when loaded."""
 
     type: int
     flags: int
     offset: int
     address: int
     nbytes: int
+    memory_nbytes: int
+
+    @property
+    def type_name(self) -> str:
+        """As readelf writes it."""
+        name = _TYPES.get(self.type) or f"{self.type:#x}"
+        return f"GNU_{name}" if self.type >= PT_GNU_STACK - 1 and self.type in _TYPES else name
+
+    @property
+    def access(self) -> str:
+        """What a load allows there: ``"R E"``, ``"RW "``, as readelf writes it."""
+        flags = zip("RWE", (PF_R, PF_W, PF_X), strict=True)
+        return "".join(letter if self.flags & bit else " " for letter, bit in flags)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it with names for numbers."""
+        return self._asdict() | {"type": self.type_name, "flags": self.access}
 
 
 class Image:
@@ -152,17 +177,16 @@ class Image:
         return None
 
     def _read_segments(self) -> Iterator[Segment]:
-        header, size = self.header, self._structs.Elf_Phdr.sizeof()
+        header, size = self.header, _PROGRAM_HEADER.size
         if header.e_phentsize != size or header.e_phnum > _MAX_SEGMENTS:
             found = f"{header.e_phnum} of {header.e_phentsize} bytes"
             text = f"program headers, expected at most {_MAX_SEGMENTS} of {size} bytes"
             raise self.error(f"ELF header: {text}, found {found}")
-        self.slice(header.e_phoff, header.e_phnum * size, "program headers")
-        for index in range(header.e_phnum):
-            offset = header.e_phoff + index * size
-            fields = self.record("Elf_Phdr", offset, f"program header {index}")
-            number = int.from_bytes(self.data[offset : offset + 4], "little")
-            yield Segment(number, fields.p_flags, fields.p_offset, fields.p_vaddr, fields.p_filesz)
+        table = self.slice(header.e_phoff, header.e_phnum * size, "program headers")
+        for number, flags, offset, address, _, nbytes, memory, _ in _PROGRAM_HEADER.iter_unpack(
+            table
+        ):
+            yield Segment(number, flags, offset, address, nbytes, memory)
 
 
 def _structs() -> Any:

@@ -6,9 +6,29 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from .image import Segment
+from .sections import Section, SectionTable
 from .symbols import Symbol, SymbolTable
 
 SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A named tensor that a module carries.
+
+    Attributes
+    ----------
+    dtype : str
+        As ``"float32"``.
+    nbytes : int
+        What its elements take of the blob.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    nbytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +51,8 @@ class Module:
         The names of its own functions.
     loadable : bool
         Whether its type has a loader here.
+    tensors : tuple of Tensor
+        The tensors that it carries, in order.
     """
 
     index: int
@@ -40,6 +62,7 @@ class Module:
     imports: tuple[int, ...]
     functions: tuple[str, ...]
     loadable: bool
+    tensors: tuple[Tensor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +90,29 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a payload as short text: long ones are cut, and say how long they are."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of the blob; `offset` and `nbytes` count from the blob's start, key included."""
+    """One entry of the blob.
+
+    Attributes
+    ----------
+    offset, nbytes : int
+        Where it lies, from the blob's start, which is behind its 8-byte header; key included.
+    fields : tuple of Field
+        What its payload begins with, decoded.
+    """
 
     key: str
     offset: int
     nbytes: int
+    fields: tuple[Field, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +139,22 @@ class Blob:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionNeed:
+    """The symbol versions that a library needs of another one."""
+
+    library: str
+    versions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Linkage:
-    """What the dynamic section asks the dynamic loader for."""
+    """What the dynamic section asks the dynamic loader for.
+
+    Attributes
+    ----------
+    glibc : str or None
+        The newest version of glibc that a symbol is bound to: an older one cannot load it.
+    """
 
     soname: str | None
     needed: tuple[str, ...]
@@ -108,6 +162,8 @@ class Linkage:
     runpath: tuple[str, ...]
     audit: tuple[str, ...]
     filter: tuple[str, ...]
+    version_needs: tuple[VersionNeed, ...] = ()
+    glibc: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +231,10 @@ class LibraryReport:
         The type key of module 0; None where the tree cannot be read.
     entry : str or None
         The function that a call of the library runs.
+    segments : tuple of Segment
+        What a load maps, and where.
+    sections : SectionTable
+        The section headers, the null section's among them; decoded only as they are listed.
     notes : tuple of str
         What a reader should know and is no fault.
     problems : tuple of str
@@ -197,6 +257,8 @@ class LibraryReport:
     hardening: Hardening
     constructors: tuple[Constructor, ...]
     symbols: Symbols
+    segments: tuple[Segment, ...]
+    sections: SectionTable
     notes: tuple[str, ...]
     problems: tuple[str, ...]
 
@@ -209,6 +271,8 @@ def _plain(value: Any) -> Any:
     """Recursion over the report's own classes: its depth is fixed, not the input's."""
     if isinstance(value, Symbol):
         return value._asdict()
+    if isinstance(value, Segment | Section):
+        return value.to_dict()
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Iterable) and not isinstance(value, str):

@@ -66,9 +66,7 @@ def _read_init_array(image: Image, dynamic: Dynamic) -> Iterator[Constructor]:
         return
     types = _RELOCATIONS.get(image.machine_number, _UNKNOWN)
     places = range(start, start + len(data) // 8 * 8, 8)[: _MAX_LISTED + 1]
-    relocated = {
-        place: (info, addend) for place, info, addend in dynamic.relocations() if place in places
-    }
+    relocated = {p: (info, addend) for p, info, addend in dynamic.relocations(places=places)}
     for place in places:
         info, addend = relocated.get(place, (None, 0))
         if info is None:  # of a packed relocation (DT_RELR), or of no one: it stands in the file
@@ -83,9 +81,8 @@ def _read_init_array(image: Image, dynamic: Dynamic) -> Iterator[Constructor]:
 
 def _read_resolvers(image: Image, dynamic: Dynamic) -> Iterator[Constructor]:
     types = _RELOCATIONS.get(image.machine_number, _UNKNOWN)
-    for _, info, addend in dynamic.relocations():
-        if info & 0xFFFFFFFF == types.irelative:
-            yield Constructor("ifunc", addend, None)
+    for _, _, addend in dynamic.relocations(kind=types.irelative):
+        yield Constructor("ifunc", addend, None)
 
 
 def _unique(found: list[Constructor]) -> list[Constructor]:

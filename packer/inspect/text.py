@@ -1,9 +1,11 @@
-"""render(report): a report as plain text, on one screen."""
+"""render(report): a report for a person, on one screen."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
+
+from ..drawing import Line, Span, draw, line
 
 if TYPE_CHECKING:
     from .report import Function, LibraryReport, Linkage, Module
@@ -11,12 +13,21 @@ if TYPE_CHECKING:
 
 # Of any list so much is shown; the whole of it is in the report.
 _SHOWN = 12
+_SHOWN_NAMES = 6
 _DEPTH = 10
 _DOC_WIDTH = 60
+_HANG = 4
 
 
-def render(report: LibraryReport) -> str:
+def render(report: LibraryReport, *, colour: bool = False, width: int | None = None) -> str:
     """Write a report for a person.
+
+    Parameters
+    ----------
+    colour : bool
+        Whether it is written for a terminal that shows colours.
+    width : int, optional
+        The columns that a line may take.
 
     Returns
     -------
@@ -24,95 +35,110 @@ def render(report: LibraryReport) -> str:
         Lines of printable text: what names and paths hold besides, terminal escapes among it,
         is written out, not obeyed. The locale's encoding may lack letters that names have.
     """
-    return "".join(f"{printable(line).rstrip()}\n" for line in _lines(report))
+    return draw(summary(report), colour=colour, width=width)
 
 
-def printable(text: str) -> str:
-    """Write what would act on a terminal, instead of showing, as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def _lines(report: LibraryReport) -> Iterator[str]:
-    yield _headline(report)
-    yield from (f"problem: {text}" for text in _some(report.problems))
-    yield from (f"note: {text}" for text in _some(report.notes))
+def summary(report: LibraryReport) -> Iterator[Line]:
+    """What a person wants to know first."""
+    yield headline(report)
+    yield from (line(("problem: ", "bad"), text, hang=2) for text in _some(report.problems))
+    yield from (line(("note: ", "warn"), text, hang=2) for text in _some(report.notes))
     if report.modules:
-        yield from _block("tree", _some(_tree_lines(report.modules)))
+        yield _label("root", report.root or "")
+        yield from _block("tree", _tree_lines(report.modules))
     if report.functions:
-        yield from _block(
-            "functions", _some([_function(f, report.entry) for f in report.functions])
-        )
+        yield from _block("functions", [_function(f, report.entry) for f in report.functions])
     if report.entry is not None:
-        yield f"entry: {report.entry}"
+        yield _label("entry", report.entry)
+    yield from _weights(report.modules)
     if report.blob is not None:
-        yield from _block(_blob_title(report), _some(_entry_lines(report)))
+        yield from _block(_blob_title(report), _entry_lines(report))
     symbols = report.symbols
-    yield f"symbols: dynamic {_count(symbols.dynamic)}; static {_count(symbols.static)}"
+    yield _label("symbols", f"dynamic {_count(symbols.dynamic)}; static {_count(symbols.static)}")
     yield from _linkage(report.linkage)
     yield _hardening(report)
-    yield f"constructors: {_constructors(report)}"
+    yield _label("constructors", _constructors(report))
 
 
-def _headline(report: LibraryReport) -> str:
+def headline(report: LibraryReport) -> Line:
+    """The file, its size, for what it is made, and who made it."""
     dialect = f"dialect {report.dialect}" if report.dialect else "no blob"
-    parts = [f"{report.nbytes:,} bytes", report.machine, dialect]
+    parts = [f"{report.nbytes:,} bytes", f"ELF-64 {report.machine}", dialect]
     if report.producer:
-        parts.append(report.producer)
-    return f"{report.path}: {', '.join(parts)}"
+        parts.append(f"{report.producer} for {report.target}")
+    return line((report.path, "title"), f": {', '.join(parts)}", hang=2)
 
 
-def _block(title: str, lines: Iterable[str]) -> Iterator[str]:
-    yield f"{title}:"
-    yield from (f"  {line}" for line in lines)
+def _label(name: str, *parts: str | Span) -> Line:
+    return line((f"{name}:", "title"), " ", *parts, hang=_HANG)
 
 
-def _some(lines: Sequence[str]) -> list[str]:
-    left = len(lines) - _SHOWN
-    if left <= 1:
-        return list(lines)
-    return [*lines[:_SHOWN], f"... {left:,} more, listed with --json"]
+def _block(title: str, lines: Sequence[Line]) -> Iterator[Line]:
+    yield line((f"{title}:", "title"))
+    shown = len(lines) if len(lines) - _SHOWN <= 1 else _SHOWN
+    yield from (Line([("  ", ""), *one.spans]) for one in lines[:shown])
+    if shown < len(lines):
+        yield line((f"  {_more(len(lines) - shown)}", "dim"))
 
 
-def _tree_lines(modules: Sequence[Module]) -> list[str]:
+def _some(texts: Sequence[str], limit: int = _SHOWN) -> list[str]:
+    left = len(texts) - limit
+    return list(texts) if left <= 1 else [*texts[:limit], _more(left)]
+
+
+def _more(count: int) -> str:
+    return f"... {count:,} more, listed with --json"
+
+
+def _tree_lines(modules: Sequence[Module]) -> list[Line]:
     """Depth first, each module in full once; no recursion, since a tree may be 20,000 deep."""
     lines, seen, pending = [], set[int](), [(0, 0)]
     while pending:
         index, depth = pending.pop()
         module = modules[index]
-        indent = "  " * min(depth, _DEPTH)
+        name: Span = ("  " * min(depth, _DEPTH) + module.type_key, "name")
         if index in seen:
-            lines.append(f"{indent}{module.type_key} (module {index}, as above)")
+            lines.append(line(name, (f" (module {index}, as above)", "dim")))
             continue
         seen.add(index)
-        lines.append(f"{indent}{_module(module)}")
+        lines.append(line(name, f"  {', '.join(_module(module))}"))
         pending.extend((child, depth + 1) for child in reversed(module.imports))
     return lines
 
 
-def _module(module: Module) -> str:
-    parts = [module.fmt] if module.fmt else []
+def _module(module: Module) -> Iterator[str]:
+    if module.fmt:
+        yield module.fmt
     if module.nbytes:
-        parts.append(f"{module.nbytes:,} bytes")
+        yield f"{module.nbytes:,} bytes"
     if module.functions:
-        parts.append(_plural(len(module.functions), "function"))
+        yield _plural(len(module.functions), "function")
+    if module.tensors:
+        yield _plural(len(module.tensors), "tensor")
     if not module.loadable:
-        parts.append("no loader here")
-    return f"{module.type_key}  {', '.join(parts)}"
+        yield "no loader here"
 
 
-def _function(function: Function, entry: str | None) -> str:
+def _function(function: Function, entry: str | None) -> Line:
     if function.signature is not None:
-        line = function.signature
+        text = function.signature
     elif function.name == "main" and entry not in (None, "main"):
-        line = f"main: the entry, {entry}"
+        text = f"main: the entry, {entry}"
     else:
-        line = f"{function.name}: {function.abi}, no declaration"
+        text = f"{function.name}: {function.abi}, no declaration"
     first = function.doc.partition("\n")[0]
     if len(first) > _DOC_WIDTH:
         first = f"{first[:_DOC_WIDTH]}..."
-    return f"{line}  {first}"
+    return line(text, (f"  {first}", "dim"))
+
+
+def _weights(modules: Iterable[Module]) -> Iterator[Line]:
+    tensors = [tensor for module in modules for tensor in module.tensors]
+    if tensors:
+        nbytes = sum(tensor.nbytes for tensor in tensors)
+        largest = max(tensors, key=lambda tensor: tensor.nbytes)
+        text = f"{_plural(len(tensors), 'tensor')}, {nbytes:,} bytes; the largest is "
+        yield _label("weights", f"{text}{largest.name} {largest.dtype}{list(largest.shape)}")
 
 
 def _blob_title(report: LibraryReport) -> str:
@@ -122,9 +148,11 @@ def _blob_title(report: LibraryReport) -> str:
     return f"blob {blob.symbol}{place}, {blob.nbytes:,} bytes"
 
 
-def _entry_lines(report: LibraryReport) -> list[str]:
+def _entry_lines(report: LibraryReport) -> list[Line]:
     assert report.blob is not None
-    return [f"{e.offset:#010x}  {e.nbytes:>12,}  {e.key}" for e in report.blob.entries]
+    return [
+        line(f"{e.offset:#010x}  {e.nbytes:>12,}  ", (e.key, "name")) for e in report.blob.entries
+    ]
 
 
 def _count(symbols: SymbolTable) -> str:
@@ -134,28 +162,35 @@ def _count(symbols: SymbolTable) -> str:
     return f"{defined:,} defined, {len(symbols) - defined:,} undefined"
 
 
-def _linkage(linkage: Linkage) -> Iterator[str]:
+def _linkage(linkage: Linkage) -> Iterator[Line]:
     if linkage.soname is not None:
-        yield f"soname: {linkage.soname}"
-    yield f"needed: {', '.join(_some(linkage.needed)) or 'nothing'}"
+        yield _label("soname", linkage.soname)
+    yield _label("needed", ", ".join(_some(linkage.needed)) or "nothing")
+    if linkage.glibc is not None:
+        yield _label("glibc", f"{linkage.glibc} or newer")
     for name in ("audit", "filter"):
         if values := getattr(linkage, name):
-            yield f"{name}: {', '.join(_some(values))}"
+            yield _label(name, ", ".join(_some(values)))
 
 
-def _hardening(report: LibraryReport) -> str:
+def _hardening(report: LibraryReport) -> Line:
     hardening, linkage = report.hardening, report.linkage
-    parts = [f"RELRO {hardening.relro}", f"NX {'yes' if hardening.nx else 'no'}"]
-    parts.append(f"RPATH {', '.join(linkage.rpath) or 'none'}")
-    parts.append(f"RUNPATH {', '.join(linkage.runpath) or 'none'}")
-    parts += ["a segment is writable and executable"] if hardening.rwx else []
-    parts += ["TEXTREL"] if hardening.textrel else []
-    return f"hardening: {'; '.join(parts)}"
+    rwx = "a segment is writable and executable" if hardening.rwx else "no segment is both W and X"
+    parts: list[Span] = [
+        (f"RELRO {hardening.relro}", "good" if hardening.relro == "full" else "warn"),
+        (f"NX {'yes' if hardening.nx else 'no'}", "good" if hardening.nx else "bad"),
+        (rwx, "bad" if hardening.rwx else "good"),
+        *([("TEXTREL", "bad")] if hardening.textrel else []),
+        (f"RPATH {', '.join(linkage.rpath) or 'none'}", ""),
+        (f"RUNPATH {', '.join(linkage.runpath) or 'none'}", ""),
+    ]
+    spans = [span for part in parts for span in (("; ", ""), part)]
+    return _label("hardening", *spans[1:])
 
 
 def _constructors(report: LibraryReport) -> str:
     shown = [f"{c.name or hex(c.address)} ({c.kind})" for c in report.constructors]
-    return ", ".join(_some(shown)) or "none"
+    return ", ".join(_some(shown, _SHOWN_NAMES)) or "none"
 
 
 def _plural(count: int, word: str) -> str:

@@ -15,28 +15,40 @@ from runtime.module import preorder
 from runtime.modules.opaque import OpaqueModule
 from runtime.stream import Reader
 
-from .report import Blob, Entry, Module
+from .library_bin import has_loader, parse_library_bin
+from .payload import fields_of
+from .report import Blob, Entry, Module, Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from runtime.blob import Blob as ParsedBlob
+    from runtime.blob import Entry as ParsedEntry
 
     from .image import Image
     from .symbols import Symbol, SymbolTable
 
-_FFI_NOTE = f"a tree in {LIBRARY_BIN}: this version does not read it yet (dialect 'tvm-ffi')"
+_FFI_NOTE = "dialect 'tvm-ffi': the tree is listed here, and not read by a load of this version"
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What the blob and the manifest of a library say."""
+    """What the blob and the manifest of a library say.
+
+    Attributes
+    ----------
+    parsed, root : optional
+        The blob as its reader took it apart, and the root of the modules made of it; None where
+        it cannot be read, or is of another dialect.
+    """
 
     dialect: str | None = None
     producer: str | None = None
     target: str | None = None
     blob: Blob | None = None
     modules: tuple[Module, ...] = ()
+    parsed: ParsedBlob | None = None
+    root: runtime.Module | None = None
 
 
 class _Library(runtime.Module):
@@ -73,10 +85,8 @@ def read_blob(image: Image, symbols: SymbolTable, names: Sequence[str], notes: l
         return _read_own(image, own, symbols.find(MANIFEST), library)
     if other is not None:
         notes.append(_FFI_NOTE)
-        with image.reading():
-            return Tree("tvm-ffi", blob=_locate(image, other))
-        return Tree("tvm-ffi", blob=Blob(other.name, None, other.size))
-    return Tree(modules=(_module(library, 0, 0, ()),))
+        return replace(_read_ffi(image, other, library), parsed=None, root=None)
+    return Tree(modules=(_module(library, 0, 0, ()),), root=library)
 
 
 def find_duplicates(modules: Sequence[Module]) -> Iterator[str]:
@@ -93,21 +103,37 @@ def find_duplicates(modules: Sequence[Module]) -> Iterator[str]:
 
 def _read_own(image: Image, symbol: Symbol, manifest: Symbol | None, library: _Library) -> Tree:
     manifest_text, producer, target = _read_manifest(image, manifest)
+
+    def read(body: memoryview) -> ParsedBlob:
+        return parse(body, path=image.path, where=symbol.name, manifest_text=manifest_text)
+
+    return replace(
+        _read(image, symbol, library, read), dialect="tvm", producer=producer, target=target
+    )
+
+
+def _read_ffi(image: Image, symbol: Symbol, library: _Library) -> Tree:
+    def read(body: memoryview) -> ParsedBlob:
+        return parse_library_bin(Reader(body, path=image.path, where=symbol.name))
+
+    return replace(_read(image, symbol, library, read), dialect="tvm-ffi")
+
+
+def _read(
+    image: Image, symbol: Symbol, library: _Library, read: Callable[[memoryview], ParsedBlob]
+) -> Tree:
     blob = Blob(symbol.name, None, symbol.size)
-    modules: tuple[Module, ...] = ()
     try:
         blob = _locate(image, symbol)
-        reader = Reader(image.data_of(symbol), path=image.path, where=symbol.name)
-        parsed = parse(
-            without_header(reader), path=image.path, where=symbol.name, manifest_text=manifest_text
-        )
+        body = without_header(Reader(image.data_of(symbol), path=image.path, where=symbol.name))
+        parsed = read(body)
         root = link_tree(parsed, library)
-        blob = _with_entries(blob, parsed)
+        blob = _with_entries(blob, parsed, body)
         modules = tuple(_modules(parsed, root, library))
     except PackerError as error:
         image.add_problem(error)
-        blob = replace(blob, error=image.problems[-1])
-    return Tree("tvm", producer, target, blob, modules)
+        return Tree(blob=replace(blob, error=image.problems[-1]))
+    return Tree(blob=blob, modules=modules, parsed=parsed, root=root)
 
 
 def _read_manifest(
@@ -127,13 +153,24 @@ def _locate(image: Image, symbol: Symbol) -> Blob:
     return Blob(symbol.name, image.offset_of(symbol.address, nbytes, symbol.name), nbytes)
 
 
-def _with_entries(blob: Blob, parsed: ParsedBlob) -> Blob:
+def _with_entries(blob: Blob, parsed: ParsedBlob, body: memoryview) -> Blob:
     return replace(
         blob,
-        entries=tuple(Entry(e.key, e.offset, e.nbytes) for e in parsed.entries),
+        entries=tuple(_entry(parsed, e, body) for e in parsed.entries),
         import_tree_row_ptr=parsed.import_tree_row_ptr,
         import_tree_child_indices=parsed.import_tree_child_indices,
     )
+
+
+def _entry(parsed: ParsedBlob, entry: ParsedEntry, body: memoryview) -> Entry:
+    payload = payload_of(entry, body)
+    return Entry(entry.key, entry.offset, entry.nbytes, fields_of(parsed, entry, payload))
+
+
+def payload_of(entry: ParsedEntry, body: memoryview) -> memoryview:
+    """Give the bytes of an entry behind its key; `body` is the blob without its header."""
+    start = entry.offset + 8 + len(entry.key)  # u64 length, then a key of ASCII letters
+    return body[start : entry.offset + entry.nbytes]
 
 
 def _modules(parsed: ParsedBlob, root: runtime.Module, library: _Library) -> Iterator[Module]:
@@ -148,5 +185,11 @@ def _modules(parsed: ParsedBlob, root: runtime.Module, library: _Library) -> Ite
 def _module(node: runtime.Module, index: int, nbytes: int, imports: tuple[int, ...]) -> Module:
     names = tuple(node.function_names())
     fmt = str(getattr(node, "fmt", ""))
-    loadable = not isinstance(node, OpaqueModule)
-    return Module(index, node.type_key, fmt, nbytes, imports, names, loadable)
+    loadable = not isinstance(node, OpaqueModule) or has_loader(node.type_key)
+    tensors = tuple(_tensors(node))
+    return Module(index, node.type_key, fmt, nbytes, imports, names, loadable, tensors)
+
+
+def _tensors(node: runtime.Module) -> Iterator[Tensor]:
+    for name, tensor in node.own_weights.items():
+        yield Tensor(name, tensor.dtype, tensor.shape, tensor.raw.nbytes)

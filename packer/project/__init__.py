@@ -6,6 +6,7 @@
         llvm                   sources, functions, target
         static_library         sources, functions
         const_loader           constants, by_symbol
+        safetensors            sources
         python                 factory
         cuda opencl hip ...    fmt, sources, functions
 
@@ -14,7 +15,7 @@ Paths are relative to the file's folder. `packer init` writes a file with every 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -116,8 +117,22 @@ def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
     )
 
 
-def project_of_sources(paths: Iterable[str | os.PathLike[str]], functions: Functions) -> Project:
+def project_of_sources(
+    paths: Iterable[str | os.PathLike[str]],
+    functions: Functions,
+    weights: Iterable[str | os.PathLike[str]] = (),
+) -> Project:
     """Make the project of the simple case: files of host code, and the functions they define.
+
+    Parameters
+    ----------
+    paths : iterable of path
+        The host code.
+    functions : mapping
+        What it exports.
+    weights : iterable of path
+        Safetensors files, which the host code imports in this order. Without host code the first
+        one is the root, and imports the others. One file at least, of either kind.
 
     Raises
     ------
@@ -126,7 +141,24 @@ def project_of_sources(paths: Iterable[str | os.PathLike[str]], functions: Funct
     """
     inputs = Inputs()
     sources = [source_of(inputs.add(path)) for path in paths]
-    return Project(root=host_module(sources, functions), inputs=inputs)
+    modules = [host_module(sources, functions)] if sources else []
+    modules += weight_modules([inputs.add(path) for path in weights])
+    return Project(root=_importing(modules), inputs=inputs)
+
+
+def weight_modules(paths: Iterable[Path]) -> list[Module]:
+    """Make a module of each safetensors file."""
+    from runtime.modules.safetensors import SafetensorsModule
+
+    return [SafetensorsModule(path) for path in paths]
+
+
+def _importing(modules: Sequence[Module]) -> Module:
+    """Return the first module, which from now on imports the others."""
+    root, *others = modules
+    for other in others:
+        root.import_module(other)
+    return root
 
 
 def _module_tables(file: Table) -> dict[str, Table]:
@@ -254,6 +286,10 @@ def _const_loader(table: Table) -> Module:
         raise table.error(str(error), "constants") from error
 
 
+def _safetensors(table: Table) -> Module:
+    return _importing(weight_modules(table.needed_files("sources")))
+
+
 def _python(table: Table) -> Module:
     file, _, name = table.needed_text("factory").rpartition(":")
     if not file.endswith(".py") or not name.isidentifier():
@@ -269,6 +305,7 @@ _KINDS: dict[str, tuple[tuple[str, ...], Callable[[Table], Module]]] = {
     "llvm": ((*_HOST, "target"), _host),
     "static_library": (_HOST, _host),
     "const_loader": (("constants", "by_symbol"), _const_loader),
+    "safetensors": (("sources",), _safetensors),
     "python": (("factory",), _python),
     **dict.fromkeys(LAYOUTS, (("fmt", *_HOST), _device)),
 }

@@ -64,10 +64,12 @@ def source_of(path: Path) -> Source:
     kind = kind_of(path)
     if kind is None:
         known = " ".join(_KIND_OF_SUFFIX)
-        text = (
-            f"{shown_path(path)}: suffix {path.suffix!r}, expected one of {known}; "
-            "other modules go into packer.toml"
+        elsewhere = (
+            f"weights are given by --weights {shown_path(path)}"
+            if path.suffix == ".safetensors"
+            else "other modules go into packer.toml"
         )
+        text = f"{shown_path(path)}: suffix {path.suffix!r}, expected one of {known}; {elsewhere}"
         raise ExportError(text, path=str(path))
     return Source(path, kind)
 

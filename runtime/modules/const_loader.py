@@ -85,6 +85,11 @@ class ConstLoaderModule(Module):
         """The one function of its own."""
         return [GET_CONST_VARS]
 
+    @property
+    def own_weights(self) -> Mapping[str, Tensor]:
+        """The constants."""
+        return self.const_vars
+
     def save_to_binary(self, writer: Writer) -> None:
         """Write constants, then the names that each symbol takes."""
         write_named_arrays(writer, self.const_vars)

@@ -38,6 +38,11 @@ class AotExecutorFactory(Module):
         self.params: dict[str, Tensor] = {name: tensor(array) for name, array in params.items()}
         self.module_name = module_name
 
+    @property
+    def own_weights(self) -> Mapping[str, Tensor]:
+        """The parameters."""
+        return self.params
+
     def save_to_binary(self, writer: Writer) -> None:
         """Write the parameters, then the name."""
         writer.write_u64(len(self.params))

@@ -95,17 +95,18 @@ def test_commented_settings_of_init_are_right(packer: Packer, tmp_path: Path) ->
     lines = [line.removeprefix("# ") if _is_setting(line) else line for line in text.splitlines()]
     text = "\n".join(lines).replace('"-lfoo"', '"-lm"').replace("foo.o", "foo.o")
     text = text.replace('target = "', '# target = "')  # not for C
-    text = text.replace('["kernels", "weights"]', '["kernels", "weights", "own"]')
+    text = text.replace('"constants", "weights"]', '"constants", "weights", "own"]')
     (tmp_path / "packer.toml").write_text(text)
     (tmp_path / "kernels.cl").write_text("kernel void scale() {}")
     (tmp_path / "build.py").write_text(
         "import runtime\ndef make():\n    return runtime.ConstLoaderModule({}, {})\n"
     )
     numpy.save(tmp_path / "w.npy", numpy.zeros(3))
+    (tmp_path / "model.safetensors").write_bytes(b"\2\0\0\0\0\0\0\0{}")
     subprocess.run(
         ["cc", "-c", "-fPIC", "-xc", "/dev/null", "-o", "foo.o"], cwd=tmp_path, check=True
     )
-    assert ", 2 functions, 4 modules, " in done(packer("export"))
+    assert ", 2 functions, 5 modules, " in done(packer("export"))
     assert runtime.load(tmp_path / "model.so")(40, 2) == 42
 
 

@@ -1,0 +1,191 @@
+"""Embedder ``segment``: the bytes in a read-only PT_LOAD of their own, put there after the link.
+
+The linker gets an object that keeps a place for them (`placeholder`). In what it makes
+
+    PT_NOTE of .note.packer   becomes the PT_LOAD, behind the last one: no table moves or grows
+    .packer.blob              its header and its symbols are pointed to the segment
+    end of the file           the bytes, from the next 64 KiB on, copied inside the kernel
+
+so it takes as long as the copy, and nothing is held in memory, at any size. All page sizes up to
+64 KiB can map the segment. Nothing but symbols refers to it, so it may lie at any distance.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from runtime.error import ToolchainError
+
+from .chunks import Contents, join, nbytes_of
+from .copy import write_chunks
+from .elf import (
+    MAX_PAGE,
+    PF_R,
+    PT_LOAD,
+    PT_NOTE,
+    SHT_DYNSYM,
+    SHT_SYMTAB,
+    Header,
+    ProgramHeader,
+    SectionHeader,
+    Symbol,
+    align_up,
+    pack,
+    size_of,
+    unpack,
+)
+from .placeholder import NOTE, SECTION, SLOT_NBYTES, placeholder_object
+from .target import machine_of
+
+if TYPE_CHECKING:
+    from runtime.stream import Chunk
+
+    from .copy import Report
+
+    Edit = tuple[int, bytes]  # file offset, new bytes
+
+ALIGNMENT = 64
+
+
+class NotPlacedError(ToolchainError):
+    """The linker did not keep the place for the bytes; another embedder needs none."""
+
+
+class _Linked(NamedTuple):
+    """What is read of a library: its tables, and where in them the placeholder is."""
+
+    header: Header
+    programs: list[ProgramHeader]
+    sections: list[SectionHeader]
+    note: int
+    section: int
+    nbytes: int
+
+
+def prepare(symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: str | None) -> Path:
+    """Write ``devc.o``, which keeps a place for the bytes; return its path."""
+    path = folder / "devc.o"
+    path.write_bytes(placeholder_object(symbols, machine_of(target)))
+    return path
+
+
+def place(library: Path, symbols: Mapping[str, Sequence[Chunk]], report: Report) -> None:
+    """Put the bytes into a library that was linked with the placeholder.
+
+    Parameters
+    ----------
+    library : Path
+        A well-formed one; it is rewritten in place.
+    symbols : mapping of str to chunks
+        As they were given to `prepare`.
+    report : callable
+        Called with (bytes done, bytes in all) while they are copied.
+
+    Raises
+    ------
+    NotPlacedError
+        The linker dropped or merged the placeholder. The library is as it was.
+    ExportError
+        A source cannot be read, or changed while it was.
+    OSError
+        The library cannot be written.
+    """
+    contents = join(symbols, ALIGNMENT)
+    descriptor = os.open(library, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        try:
+            linked = _read(descriptor)
+            segment = _segment(linked, nbytes_of(contents.chunks))
+            edits = [
+                *_header_edits(linked, segment),
+                *_symbol_edits(descriptor, linked, segment, contents),
+            ]
+        except (struct.error, ValueError, IndexError) as error:
+            raise NotPlacedError("the linker left no section headers, or odd ones") from error
+        # From here on it is known what to write and where; nothing is written yet.
+        os.ftruncate(descriptor, segment.p_offset + segment.p_filesz)
+        for offset, data in edits:
+            os.pwrite(descriptor, data, offset)
+        write_chunks(descriptor, segment.p_offset, contents.chunks, report)
+    finally:
+        os.close(descriptor)
+
+
+def _read(descriptor: int) -> _Linked:
+    (header,) = unpack(Header, os.pread(descriptor, size_of(Header), 0))
+    size = header.e_phnum * size_of(ProgramHeader)
+    programs = unpack(ProgramHeader, os.pread(descriptor, size, header.e_phoff))
+    size = header.e_shnum * size_of(SectionHeader)
+    sections = unpack(SectionHeader, os.pread(descriptor, size, header.e_shoff))
+    names = _contents(descriptor, sections[header.e_shstrndx])
+    return _Linked(
+        header,
+        programs,
+        sections,
+        _find_note(descriptor, programs),
+        _find_section(sections, names),
+        os.fstat(descriptor).st_size,
+    )
+
+
+def _contents(descriptor: int, section: SectionHeader) -> bytes:
+    return os.pread(descriptor, section.sh_size, section.sh_offset)
+
+
+def _find_note(descriptor: int, programs: Sequence[ProgramHeader]) -> int:
+    for index, program in enumerate(programs):
+        if program.p_type == PT_NOTE and NOTE in os.pread(
+            descriptor, program.p_filesz, program.p_offset
+        ):
+            return index
+    raise NotPlacedError("the linker left no PT_NOTE for section .note.packer")
+
+
+def _find_section(sections: Sequence[SectionHeader], names: bytes) -> int:
+    wanted = SECTION.encode() + b"\0"
+    for index, section in enumerate(sections):
+        if names.startswith(wanted, section.sh_name):
+            return index
+    raise NotPlacedError(f"the linker left no section {SECTION}")
+
+
+def _segment(linked: _Linked, nbytes: int) -> ProgramHeader:
+    """The new PT_LOAD: above all others in memory, behind everything in the file."""
+    loads = [program for program in linked.programs if program.p_type == PT_LOAD]
+    address = align_up(max(load.p_vaddr + load.p_memsz for load in loads), MAX_PAGE)
+    offset = align_up(linked.nbytes, MAX_PAGE)
+    return ProgramHeader(PT_LOAD, PF_R, offset, address, address, nbytes, nbytes, MAX_PAGE)
+
+
+def _header_edits(linked: _Linked, segment: ProgramHeader) -> Iterator[Edit]:
+    """Trade the note for the segment; PT_LOAD entries stay ascending, as the gABI wants them."""
+    programs = list(linked.programs)
+    del programs[linked.note]
+    last = max(i for i, program in enumerate(programs) if program.p_type == PT_LOAD)
+    programs.insert(last + 1, segment)
+    yield linked.header.e_phoff, pack(programs)
+    section = linked.sections[linked.section]._replace(
+        sh_addr=segment.p_vaddr, sh_offset=segment.p_offset, sh_size=segment.p_filesz
+    )
+    yield linked.header.e_shoff + linked.section * size_of(SectionHeader), pack([section])
+
+
+def _symbol_edits(
+    descriptor: int, linked: _Linked, segment: ProgramHeader, contents: Contents
+) -> Iterator[Edit]:
+    """Point what lies in the placeholder to the segment; a section's symbol has no size."""
+    slots = linked.sections[linked.section].sh_addr
+    for section in linked.sections:
+        if section.sh_type not in (SHT_DYNSYM, SHT_SYMTAB):
+            continue
+        for index, symbol in enumerate(unpack(Symbol, _contents(descriptor, section))):
+            if symbol.st_shndx == linked.section:
+                start, nbytes = contents.places[(symbol.st_value - slots) // SLOT_NBYTES]
+                moved = symbol._replace(
+                    st_value=segment.p_vaddr + start, st_size=nbytes if symbol.st_size else 0
+                )
+                yield section.sh_offset + index * size_of(Symbol), pack([moved])

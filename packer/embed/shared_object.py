@@ -1,0 +1,206 @@
+"""A whole shared object that holds bytes and nothing else, written without compiler and linker.
+
+    address   file       what
+    0         0          ELF header, program headers, .hash, .dynsym, .dynstr    R
+    0x10000+  behind it  .dynamic: the loader relocates it, then protects it     RW
+    -         behind it  .shstrtab, section headers
+    0x20000   at 64 KiB  .packer.blob                                            R
+
+Segments lie 64 KiB apart in memory, so that pages of any size up to that can be mapped.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from .chunks import Contents, join, nbytes_of
+from .copy import write_chunks
+from .elf import (
+    DT_HASH,
+    DT_NULL,
+    DT_STRSZ,
+    DT_STRTAB,
+    DT_SYMENT,
+    DT_SYMTAB,
+    ET_DYN,
+    MAX_PAGE,
+    PF_R,
+    PF_W,
+    PT_DYNAMIC,
+    PT_GNU_RELRO,
+    PT_GNU_STACK,
+    PT_LOAD,
+    SHF_ALLOC,
+    SHF_WRITE,
+    SHT_DYNAMIC,
+    SHT_DYNSYM,
+    SHT_HASH,
+    SHT_NOBITS,
+    SHT_PROGBITS,
+    SHT_STRTAB,
+    STB_GLOBAL,
+    STT_OBJECT,
+    DynamicEntry,
+    Header,
+    ProgramHeader,
+    SectionHeader,
+    Strings,
+    Symbol,
+    align_up,
+    make_header,
+    pack,
+    size_of,
+    symbol_info,
+)
+from .placeholder import SECTION
+from .sections import Section, lay_out
+from .segment import ALIGNMENT
+from .target import machine_of
+
+if TYPE_CHECKING:
+    from runtime.stream import Chunk
+
+    from .copy import Report
+
+_NUM_PROGRAMS = 6
+_HASH, _DYNSYM, _DYNSTR, _DYNAMIC, _PADDING, _BLOB = range(1, 7)  # section indexes
+_DYNAMIC_ADDRESS, _BLOB_ADDRESS = MAX_PAGE, 2 * MAX_PAGE
+
+
+def write_library(
+    library: Path, symbols: Mapping[str, Sequence[Chunk]], target: str | None, report: Report
+) -> None:
+    """Write a library that defines data symbols.
+
+    Parameters
+    ----------
+    library : Path
+        Made anew.
+    symbols : mapping of str to chunks
+        Their bytes, copied as `segment.place` does.
+    target : str or None
+        The triple; this machine by default.
+    report : callable
+        Called with (bytes done, bytes in all) while they are copied.
+
+    Raises
+    ------
+    ExportError
+        The target has no such libraries; a source cannot be read, or changed while it was.
+    OSError
+        The library cannot be written.
+    """
+    contents = join(symbols, ALIGNMENT)
+    head = _head(list(symbols), contents, machine_of(target))
+    descriptor = os.open(library, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o777)
+    try:
+        offset = align_up(len(head), MAX_PAGE)
+        os.ftruncate(descriptor, offset + nbytes_of(contents.chunks))
+        os.pwrite(descriptor, head, 0)
+        write_chunks(descriptor, offset, contents.chunks, report)
+    finally:
+        os.close(descriptor)
+
+
+def _head(names: Sequence[str], contents: Contents, machine: tuple[int, int]) -> bytes:
+    """Everything in front of the bytes."""
+    strings = Strings()
+    symbols = _symbols(names, strings, contents)
+    start = size_of(Header) + _NUM_PROGRAMS * size_of(ProgramHeader)
+    # Once with an empty .dynamic, to know where it and what it points to lie.
+    headers, _ = lay_out(_sections(symbols, strings, bytes(_DYNAMIC_NBYTES)), start)
+    tags = _dynamic_entries(headers)
+    headers, body = lay_out(_sections(symbols, strings, pack(tags)), start)
+    shoff = start + len(body)
+    offset = align_up(shoff + len(headers) * size_of(SectionHeader), MAX_PAGE)
+    headers = _with_addresses(headers, offset, nbytes_of(contents.chunks))
+    programs = _programs(headers)
+    elf = make_header(
+        ET_DYN, machine, num_programs=len(programs), shoff=shoff, num_sections=len(headers)
+    )
+    return pack([elf]) + pack(programs) + body + pack(headers)
+
+
+def _symbols(names: Sequence[str], strings: Strings, contents: Contents) -> list[Symbol]:
+    info = symbol_info(STB_GLOBAL, STT_OBJECT)
+    return [Symbol()] + [
+        Symbol(strings.add(name), info, 0, _BLOB, _BLOB_ADDRESS + offset, nbytes)
+        for name, (offset, nbytes) in zip(names, contents.places, strict=True)
+    ]
+
+
+def _sections(symbols: Sequence[Symbol], strings: Strings, dynamic: bytes) -> list[Section]:
+    entsize = size_of(DynamicEntry)
+    return [
+        Section(".hash", SHT_HASH, _hash_table(len(symbols)), SHF_ALLOC, _DYNSYM, 0, 8, 4),
+        Section(".dynsym", SHT_DYNSYM, pack(symbols), SHF_ALLOC, _DYNSTR, 1, 8, size_of(Symbol)),
+        Section(".dynstr", SHT_STRTAB, strings.data, SHF_ALLOC),
+        Section(".dynamic", SHT_DYNAMIC, dynamic, SHF_ALLOC | SHF_WRITE, _DYNSTR, 0, 8, entsize),
+        Section(".bss", SHT_NOBITS, b"", SHF_ALLOC | SHF_WRITE),
+        Section(SECTION, SHT_PROGBITS, b"", SHF_ALLOC, align=ALIGNMENT),
+    ]
+
+
+def _hash_table(num_symbols: int) -> bytes:
+    """One chain through all symbols (gABI, Hash Table): nbucket, nchain, the bucket, the chain."""
+    chain = [0, *range(2, num_symbols), 0]
+    return Struct(f"<{3 + num_symbols}I").pack(1, num_symbols, 1, *chain)
+
+
+def _dynamic_entries(headers: Sequence[SectionHeader]) -> list[DynamicEntry]:
+    return [
+        DynamicEntry(DT_HASH, headers[_HASH].sh_offset),
+        DynamicEntry(DT_STRTAB, headers[_DYNSTR].sh_offset),
+        DynamicEntry(DT_SYMTAB, headers[_DYNSYM].sh_offset),
+        DynamicEntry(DT_STRSZ, headers[_DYNSTR].sh_size),
+        DynamicEntry(DT_SYMENT, size_of(Symbol)),
+        DynamicEntry(DT_NULL, 0),
+    ]
+
+
+_DYNAMIC_NBYTES = 6 * size_of(DynamicEntry)
+
+
+def _with_addresses(
+    headers: Sequence[SectionHeader], offset: int, nbytes: int
+) -> list[SectionHeader]:
+    """Say where each section that is loaded lies in memory, and where the bytes are."""
+    null, *tables, dynamic, padding, blob, names = headers
+    address = _DYNAMIC_ADDRESS + dynamic.sh_offset
+    end = address + dynamic.sh_size
+    return [
+        null,
+        *(table._replace(sh_addr=table.sh_offset) for table in tables),
+        dynamic._replace(sh_addr=address),
+        padding._replace(sh_addr=end, sh_size=_BLOB_ADDRESS - end),  # RELRO is of whole pages
+        blob._replace(sh_addr=_BLOB_ADDRESS, sh_offset=offset, sh_size=nbytes),
+        names,
+    ]
+
+
+def _programs(headers: Sequence[SectionHeader]) -> list[ProgramHeader]:
+    strings, dynamic, blob = headers[_DYNSTR], headers[_DYNAMIC], headers[_BLOB]
+    end = strings.sh_offset + strings.sh_size
+    at, address, nbytes = dynamic.sh_offset, dynamic.sh_addr, dynamic.sh_size
+    rest = _BLOB_ADDRESS - address
+    return [
+        ProgramHeader(PT_LOAD, PF_R, 0, 0, 0, end, end, MAX_PAGE),
+        ProgramHeader(PT_LOAD, PF_R | PF_W, at, address, address, nbytes, rest, MAX_PAGE),
+        ProgramHeader(
+            PT_LOAD,
+            PF_R,
+            blob.sh_offset,
+            blob.sh_addr,
+            blob.sh_addr,
+            blob.sh_size,
+            blob.sh_size,
+            MAX_PAGE,
+        ),
+        ProgramHeader(PT_DYNAMIC, PF_R | PF_W, at, address, address, nbytes, nbytes, 8),
+        ProgramHeader(PT_GNU_RELRO, PF_R, at, address, address, nbytes, rest, 1),
+        ProgramHeader(PT_GNU_STACK, PF_R | PF_W, 0, 0, 0, 0, 0, 16),
+    ]

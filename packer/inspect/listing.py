@@ -1,0 +1,154 @@
+"""The long lists of a report for a person: symbols, the blob's entries, and where the bytes are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from ..drawing import Line, Span, line, table
+from .meaning import meaning_of
+
+if TYPE_CHECKING:
+    import re
+
+    from .image import Segment
+    from .report import Blob, Entry, LibraryReport
+    from .symbols import Symbol
+
+SymbolOrder = Literal["file", "name", "size", "address"]
+ORDERS: tuple[SymbolOrder, ...] = get_args(SymbolOrder)
+_KEYS: dict[SymbolOrder, Callable[[Symbol], Any]] = {
+    "name": lambda symbol: symbol.name,
+    "size": lambda symbol: -symbol.size,
+    "address": lambda symbol: symbol.address,
+}
+
+
+def select_symbols(
+    symbols: Iterable[Symbol],
+    *,
+    text: str | None = None,
+    pattern: re.Pattern[str] | None = None,
+    defined: bool | None = None,
+    order: SymbolOrder = "file",
+) -> list[Symbol]:
+    """Pick symbols, and sort them.
+
+    Parameters
+    ----------
+    text, pattern : optional
+        What the name must hold somewhere.
+    defined : bool, optional
+        Only the defined ones, or only the undefined ones.
+    order : {"file", "name", "size", "address"}
+        The largest come first; equal ones stay as they are in the file.
+    """
+    found = [
+        symbol
+        for symbol in symbols
+        if (text is None or text in symbol.name)
+        and (pattern is None or pattern.search(symbol.name))
+        and (defined is None or symbol.defined == defined)
+    ]
+    return sorted(found, key=_KEYS[order]) if order in _KEYS else found
+
+
+def list_symbols(title: str, symbols: list[Symbol], count: int) -> Iterator[Line]:
+    """List symbols of a table that has `count` of them, with what ours are for."""
+    shown = f"{len(symbols):,}" if len(symbols) == count else f"{len(symbols):,} of {count:,}"
+    yield line((f"{title}: ", "title"), shown)
+    head = [("address", "size", "type", "bind", "visibility", "section", "name")]
+    rows = [[(text, "dim") for text in (*row, "")] for row in head]
+    yield from table([*rows, *map(_symbol, symbols)], right=(0, 1, 5)) if symbols else ()
+
+
+def list_entries(blob: Blob) -> Iterator[Line]:
+    """List the entries of a blob, with what their payloads begin with."""
+    where = f" at offset {blob.offset:#x}" if blob.offset is not None else ""
+    yield line((f"blob {blob.symbol}{where}, {blob.nbytes:,} bytes", "title"))
+    if blob.error is not None:
+        yield line("  ", (blob.error, "bad"), hang=4)
+    rows = [_entry(blob, entry) for entry in blob.entries]
+    lines = table([_ENTRY_HEAD, *rows], right=(2,)) if rows else []
+    yield from lines[:1]
+    for entry, one in zip(blob.entries, lines[1:], strict=True):
+        yield one
+        for field in entry.fields:
+            yield line("      ", (f"{field.name}: ", "dim"), field.text, hang=8)
+
+
+def list_sizes(report: LibraryReport) -> Iterator[Line]:
+    """List what takes the bytes of the file: segments, sections and entries, the largest first."""
+    yield line((f"segments, of {report.nbytes:,} bytes", "title"))
+    loads = [_segment(segment, report.nbytes) for segment in report.segments]
+    yield from table([_SEGMENT_HEAD, *loads], right=(0, 1, 2, 3, 4)) if loads else ()
+    sections = sorted(report.sections, key=lambda s: -s.file_nbytes)
+    rows = [
+        _size(section.file_nbytes, report.nbytes, section.offset, section.name)
+        for section in sections
+        if section.file_nbytes
+    ]
+    yield from _sizes("sections", rows)
+    if report.blob is not None:
+        start = (report.blob.offset or 0) + 8
+        entries = sorted(report.blob.entries, key=lambda entry: -entry.nbytes)
+        rows = [_size(e.nbytes, report.nbytes, start + e.offset, e.key) for e in entries]
+        yield from _sizes("blob entries", rows)
+
+
+def _sizes(title: str, rows: list[list[Span]]) -> Iterator[Line]:
+    yield line((title, "title"))
+    yield from table([_SIZE_HEAD, *rows], right=(0, 1, 2)) if rows else [line("  none")]
+
+
+def _head(*names: str) -> list[Span]:
+    return [(name, "dim") for name in names]
+
+
+_ENTRY_HEAD = _head("offset", "in file", "bytes", "key")
+_SEGMENT_HEAD = _head("bytes", "share", "in memory", "offset", "address", "flags", "type")
+_SIZE_HEAD = _head("bytes", "share", "offset", "name")
+
+
+def _symbol(symbol: Symbol) -> list[Span]:
+    meaning = meaning_of(symbol.name)
+    version = f"{'@@' if symbol.default_version else '@'}{symbol.version}" if symbol.version else ""
+    return [
+        (f"{symbol.address:#x}", ""),
+        (f"{symbol.size:,}", ""),
+        (symbol.type, ""),
+        (symbol.bind, ""),
+        (symbol.visibility, ""),
+        (symbol.section, "" if symbol.defined else "warn"),
+        (f"{symbol.name}{version}", "name"),
+        (f"# {meaning}" if meaning else "", "dim"),
+    ]
+
+
+def _entry(blob: Blob, entry: Entry) -> list[Span]:
+    place = hex(blob.offset + 8 + entry.offset) if blob.offset is not None else "?"
+    return [(f"{entry.offset:#x}", ""), (place, ""), (f"{entry.nbytes:,}", ""), (entry.key, "name")]
+
+
+def _segment(segment: Segment, total: int) -> list[Span]:
+    row = _size(segment.nbytes, total, segment.offset, segment.type_name)
+    nbytes, share, offset, name = row
+    memory: Span = (f"{segment.memory_nbytes:,}", "")
+    return [
+        nbytes,
+        share,
+        memory,
+        offset,
+        (f"{segment.address:#x}", ""),
+        (segment.access, ""),
+        name,
+    ]
+
+
+def _size(nbytes: int, total: int, offset: int, name: str) -> list[Span]:
+    return [
+        (f"{nbytes:,}", ""),
+        (f"{nbytes / total:.1%}", ""),
+        (f"{offset:#x}", ""),
+        (name, "name"),
+    ]

@@ -1,0 +1,149 @@
+"""The fields of a payload as short text, in the order in which they stand in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from runtime.abi import IMPORT_TREE_KEY
+from runtime.modules.const_loader import ConstLoaderModule
+from runtime.modules.device import DeviceModule
+from runtime.modules.graph_executor import AotExecutorFactory, GraphExecutorFactory
+from runtime.modules.json_runtime import JSONRuntimeModule
+from runtime.modules.safetensors import SafetensorsModule
+from runtime.modules.source import CarriedSourceModule, CarriedStaticLibraryModule
+
+from .report import Field
+
+if TYPE_CHECKING:
+    from runtime.blob import Blob
+    from runtime.blob import Entry as ParsedEntry
+    from runtime.module import Module
+    from runtime.modules.device import FunctionInfo
+    from runtime.tensors import Tensor
+
+_MAX_TEXT = 60
+_MAX_BYTES = 24
+_MAX_ITEMS = 4
+
+
+def fields_of(blob: Blob, entry: ParsedEntry, payload: memoryview) -> tuple[Field, ...]:
+    """Describe a payload.
+
+    Parameters
+    ----------
+    blob : Blob
+        What the entry is of.
+    entry : Entry
+        One that was parsed.
+    payload : memoryview
+        Its bytes; shown where no more is known of them.
+    """
+    if entry.key == IMPORT_TREE_KEY:
+        rows, children = blob.import_tree_row_ptr or (), blob.import_tree_child_indices or ()
+        fields = [
+            ("import_tree_row_ptr", _numbers(rows)),
+            ("import_tree_child_indices", _numbers(children)),
+        ]
+    elif entry.module is None:
+        fields = []
+    else:
+        fields = list(_module(entry.module)) or [("payload", shown_bytes(payload))]
+    return tuple(Field(*field) for field in fields)
+
+
+def shown_bytes(data: memoryview) -> str:
+    """How many bytes there are, and the first ones: as text where they are that."""
+    count = f"{len(data):,} bytes"
+    if not data:
+        return count
+    head = bytes(data[:_MAX_TEXT])
+    text = head.decode("utf-8", "ignore")
+    if all(c.isprintable() or c in "\t\r\n" for c in text) and len(text) + 3 > len(head):
+        return f"{count}: {_quoted(text, len(data) > len(head))}"
+    more = " ..." if len(data) > _MAX_BYTES else ""
+    return f"{count}: {head[:_MAX_BYTES].hex(' ')}{more}"
+
+
+def _module(module: Module) -> Iterator[tuple[str, str]]:
+    """Each type's fields; a type that is not known here has none."""
+    match module:
+        case DeviceModule():
+            yield from _device(module)
+        case ConstLoaderModule():
+            yield "constants", _tensors(module.const_vars)
+            yield "symbols", _items(module.const_vars_by_symbol)
+        case AotExecutorFactory():
+            if isinstance(module, GraphExecutorFactory):
+                yield "graph_json", _text(module.graph_json)
+            yield "params", _tensors(module.params)
+            yield "module_name", _text(module.module_name)
+        case JSONRuntimeModule():
+            yield "symbol", _text(module.symbol)
+            yield "graph_json", _text(module.graph_json)
+            yield "const_names", _items(module.const_names)
+        case SafetensorsModule():
+            yield "tensors", _tensors(module.own_weights)
+            yield "metadata", _items(module.metadata.items(), "=".join)
+        case CarriedSourceModule():
+            yield "code", _text(module.code)
+            yield "fmt", _text(module.fmt)
+            yield "func_names", _items(module.func_names)
+            yield "const_vars", _items(module.const_vars)
+        case CarriedStaticLibraryModule():
+            yield "data", shown_bytes(module.data)
+            yield "func_names", _items(module.func_names)
+
+
+def _device(module: DeviceModule) -> Iterator[tuple[str, str]]:
+    for name in module.layout:
+        if name == "fmt":
+            yield name, _text(module.fmt)
+        elif name == "functions":
+            yield name, _items(module.functions.values(), _kernel)
+        elif isinstance(module.data, memoryview) and name == "data":
+            yield name, shown_bytes(module.data)
+        elif not isinstance(module.data, memoryview) and name in ("sources", "shaders"):
+            yield name, _items(module.data)
+
+
+def _kernel(info: FunctionInfo) -> str:
+    tags = f" [{', '.join(info.launch_param_tags)}]" if info.launch_param_tags else ""
+    return f"{info.name}({', '.join(info.arg_types)}){tags}"
+
+
+def _tensors(tensors: Mapping[str, Tensor]) -> str:
+    return _items(tensors, lambda name: f"{name} {_shape(tensors[name])}")
+
+
+def _shape(tensor: Tensor) -> str:
+    return f"{tensor.dtype}{list(tensor.shape)}"
+
+
+def _items(items: Collection[Any], show: Callable[[Any], str] = str) -> str:
+    return _joined([show(item) for item in islice(items, _MAX_ITEMS)], len(items))
+
+
+def _joined(texts: list[str], count: int) -> str:
+    more = f", ... {count - len(texts):,} more" if count > len(texts) else ""
+    cut = [text if len(text) <= 2 * _MAX_TEXT else f"{text[: 2 * _MAX_TEXT]}..." for text in texts]
+    return f"{', '.join(cut)}{more}" if texts else "none"
+
+
+def _numbers(values: Collection[int]) -> str:
+    shown = ", ".join(map(str, islice(values, 16)))
+    return f"[{shown}{f', ... {len(values) - 16:,} more' if len(values) > 16 else ''}]"
+
+
+def _text(text: str) -> str:
+    if len(text) <= _MAX_TEXT and text.isprintable():
+        return text or '""'
+    return f"{len(text):,} characters: {_quoted(text[:_MAX_TEXT], len(text) > _MAX_TEXT)}"
+
+
+def _quoted(text: str, is_cut: bool) -> str:
+    """As JSON writes it, on one line."""
+    from json import dumps
+
+    return dumps(text, ensure_ascii=False) + ("..." if is_cut else "")

@@ -1,0 +1,180 @@
+"""Link host code, compiled once, with the bytes that an embedder adds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import runtime
+from runtime.error import ToolchainError
+
+from .compiler import Compilation, compile_sources
+from .embed import NotPlacedError
+from .embed.target import native_triple
+from .modules.host import CodeFile
+from .progress import bytes_of
+from .verify import check_linked
+
+if TYPE_CHECKING:
+    from .embed import Embedder, Symbols
+    from .output import Workspace
+    from .progress import Progress
+    from .toolchain import Fcompile
+
+# What generated and user's code includes: dso_packer.h and glue.h.
+INCLUDE = (Path(runtime.__file__).parent / "include", Path(__file__).parent / "templates")
+_SOURCE_LANGUAGES = ("c", "cc", "cu")
+
+
+class Link:
+    """One library's link; what was compiled for it is compiled once, if it is linked again.
+
+    Parameters
+    ----------
+    linker : Fcompile
+        Links, and compiles where `compiled` is False.
+    code : sequence of CodeFile
+        All host code.
+    folder : Path
+        A private folder for object files.
+    options, addons : sequence
+        The caller's, for the linker.
+    compiled : bool
+        Whether sources are compiled here, each with options of its own; else whoever links
+        compiles them, and gets all options.
+    """
+
+    def __init__(
+        self,
+        linker: Fcompile,
+        code: Sequence[CodeFile],
+        folder: Path,
+        options: Sequence[str],
+        addons: Sequence[str | os.PathLike[str]],
+        *,
+        compiled: bool,
+    ) -> None:
+        self._linker = linker
+        self._code = list(code)
+        self.folder = folder
+        self._options = list(options)
+        self._addons = [os.path.abspath(path) for path in addons]
+        self._compiled = compiled
+        self._objects: dict[Path, Path] = {}
+
+    def run(self, output: Path, embedded: Path | None = None) -> None:
+        """Link all code, and last an embedder's file.
+
+        Raises
+        ------
+        ToolchainError
+            A compiler or the linker breaks off.
+        """
+        code = [*self._code, *([code_file(embedded)] if embedded is not None else [])]
+        options = list(self._options)
+        sources = [file for file in code if file.language in _SOURCE_LANGUAGES]
+        if self._compiled:
+            self._compile([file for file in sources if file.path not in self._objects])
+        else:
+            options += [f"-I{path}" for path in INCLUDE]
+            options += [option for file in sources for option in file.options]
+        for archive in (str(file.path) for file in code if file.language == "a"):
+            options += ["-Wl,--whole-archive", archive, "-Wl,--no-whole-archive"]
+        files = [self._objects.get(f.path, f.path) for f in code if f.language != "a"]
+        self._linker(output, [*map(str, files), *self._addons], options=options)
+
+    def _compile(self, sources: Sequence[CodeFile]) -> None:
+        jobs: list[Any] = [
+            Compilation(f.path, f.path.with_suffix(".o"), f.language, f.options, INCLUDE)  # type: ignore[arg-type]
+            for f in sources
+        ]
+        made = compile_sources(jobs, cwd=self.folder)
+        self._objects.update(zip((file.path for file in sources), made, strict=True))
+
+
+def embed_and_link(
+    link: Link,
+    symbols: Symbols,
+    embedders: Sequence[Embedder],
+    workspace: Workspace,
+    target: str | None,
+    step: Progress,
+) -> Symbols:
+    """Link, with the bytes of symbols by the first embedder that the linker leaves a way.
+
+    Parameters
+    ----------
+    link : Link
+        What to link, and how.
+    symbols : mapping of str to chunks
+        May be empty.
+    embedders : sequence of Embedder
+        At least one.
+    workspace : Workspace
+        Its output is made.
+    target : str or None
+        The target triple; this machine's by default.
+    step : callable
+        Called with the name of each step, and with why an embedder did not do.
+
+    Returns
+    -------
+    mapping of str to chunks
+        What went through the linker, which may have changed it: to be compared.
+
+    Raises
+    ------
+    ToolchainError
+        A compiler or the linker breaks off, or left none of them a way.
+    ExportError
+        An embedder cannot take these bytes.
+    """
+    for embedder in embedders:
+        step("embed")
+        embedded = embedder.prepare(symbols, link.folder, target) if symbols else None
+        step("link")
+        link.run(workspace.output, embedded)
+        if embedder.place is None or not symbols:
+            return symbols
+        check_linked(workspace.output, target)
+        step("place")
+        try:
+            with workspace.writing():
+                embedder.place(workspace.output, symbols, bytes_of(step))
+        except NotPlacedError as error:
+            reason = error
+            step(f"embed {embedder.name!r} is not possible: {error.message}")
+        else:
+            return {}
+    raise reason
+
+
+def code_file(path: str | os.PathLike[str]) -> CodeFile:
+    """Take a file for what its suffix says."""
+    suffix = Path(path).suffix.removeprefix(".")
+    language = suffix if suffix in (*_SOURCE_LANGUAGES, "a") else "o"
+    return CodeFile(Path(path).absolute(), language)
+
+
+def target_without_linker(linker: Fcompile) -> str | None:
+    """The target of what would link; of this machine, if there is no compiler and none is named.
+
+    Raises
+    ------
+    ToolchainError
+        CC or CXX names none.
+    """
+    try:
+        return target_of(linker)
+    except ToolchainError:
+        if os.environ.get("CXX") or os.environ.get("CC"):
+            raise
+        return native_triple()
+
+
+def target_of(linker: Fcompile) -> str | None:
+    """The target triple of what links, or None where it does not say."""
+    get_target_triple = getattr(linker, "get_target_triple", None)
+    return get_target_triple() if get_target_triple else None

@@ -1,0 +1,107 @@
+"""safetensors: a file of weights, verbatim (ours; TVM has no such type).
+
+u64 npad, npad zeros    npad < 64; puts the file's data area at a multiple of 64 bytes from the
+                        start of the blob's symbol
+the file                as runtime/safetensors.py reads it; it tells its own length
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..abi import BINARY_SERIALIZABLE, HEADER_NBYTES
+from ..module import Module
+from ..safetensors import SafetensorsFile, open_safetensors, parse_safetensors, read_safetensors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..stream import Reader, Writer
+    from ..tensors import Tensor
+
+ALIGNMENT = 64
+
+
+class SafetensorsModule(Module):
+    """The weights of one safetensors file.
+
+    Parameters
+    ----------
+    source : path or buffer
+        The file (str or PathLike): mapped, and copied into the library from disk, so that it is
+        never read into memory. Or its bytes: kept alive, not copied.
+
+    Attributes
+    ----------
+    metadata : dict of str to str
+        The file's ``__metadata__``.
+
+    Raises
+    ------
+    ExportError
+        The file cannot be read or breaks the format; names it.
+    BlobFormatError
+        The bytes break the format.
+
+    Notes
+    -----
+    `weights` are read-only views of the file or of the library that carries it: nothing is copied,
+    and processes share the memory. They stay valid when the module is gone. A file that is
+    overwritten in place meanwhile breaks whoever uses it.
+
+    Examples
+    --------
+    >>> header = b'{"w": {"dtype": "I16", "shape": [2], "data_offsets": [0, 4]}}'
+    >>> data = len(header).to_bytes(8, "little") + header + bytes([1, 0, 2, 0])
+    >>> module = SafetensorsModule(data)
+    >>> module.weights["w"], memoryview(module.weights["w"]).tolist()
+    (<Tensor int16[2] on cpu>, [1, 2])
+    """
+
+    type_key = "safetensors"
+    property_mask = BINARY_SERIALIZABLE
+
+    def __init__(
+        self, source: str | os.PathLike[str] | bytes | bytearray | memoryview | SafetensorsFile
+    ) -> None:
+        if isinstance(source, str | os.PathLike):
+            source = open_safetensors(source)
+        elif not isinstance(source, SafetensorsFile):
+            source = parse_safetensors(source)
+        self._file = source
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The file's ``__metadata__``; a copy."""
+        return dict(self._file.metadata)
+
+    @property
+    def own_weights(self) -> Mapping[str, Tensor]:
+        """The tensors of this very file, in the order of its header."""
+        return self._file.tensors
+
+    def save_to_binary(self, writer: Writer) -> None:
+        """Write the padding, then the file."""
+        offset = HEADER_NBYTES + writer.offset + 8 + self._file.data_offset
+        npad = -offset % ALIGNMENT
+        writer.write_u64(npad)
+        writer.write_raw(bytes(npad))
+        self._file.write(writer)
+
+
+def loader(type_key: str) -> Callable[[Reader], SafetensorsModule]:
+    """Make the loader of ``safetensors``."""
+    return load
+
+
+def load(reader: Reader) -> SafetensorsModule:
+    """Read the payload that `SafetensorsModule.save_to_binary` writes."""
+    start = reader.offset
+    npad = reader.read_u64()
+    if npad >= ALIGNMENT:
+        raise reader.error(f"a padding of {npad} bytes, expected less than {ALIGNMENT}", start)
+    start = reader.offset
+    if any(reader.read_raw(npad, "a padding")):
+        raise reader.error("a padding that is not zero, expected zeros", start)
+    return SafetensorsModule(read_safetensors(reader))
