@@ -1,8 +1,15 @@
 """Build the native core; everything else is said in pyproject.toml."""
 
+import sysconfig
 from glob import glob
 
 from setuptools import Extension, setup
+
+if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    raise SystemExit(
+        "dso-packer: found a free-threaded build of CPython, expected one with the GIL, which the "
+        "native core relies on"
+    )
 
 setup(
     ext_modules=[

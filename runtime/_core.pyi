@@ -59,6 +59,9 @@ class TensorBase:
     @property
     def dtype_code(self) -> tuple[int, int, int]: ...
     @property
+    def device(self) -> tuple[str, int]:
+        """Where the memory is, as ``("cpu", 0)``."""
+    @property
     def nbytes(self) -> int: ...
     @property
     def raw(self) -> memoryview:
@@ -66,3 +69,16 @@ class TensorBase:
     @property
     def readonly(self) -> bool: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: object = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> CapsuleType:
+        """Share the memory, which the capsule keeps; BufferError where that cannot be."""
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+def weights_data_nbytes(header: Any, /) -> int:
+    """The bytes of data that a safetensors header speaks of; -1: parse it to know."""

@@ -104,7 +104,9 @@ class Tensor(TensorBase):
         return numpy.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __repr__(self) -> str:
-        return f"<Tensor {self.dtype}{list(self.shape)} on cpu>"
+        name, index = self.device
+        place = name if name == "cpu" else f"{name}:{index}"
+        return f"<Tensor {self.dtype}{list(self.shape)} on {place}>"
 
 
 def tensor(array: Any) -> Tensor:

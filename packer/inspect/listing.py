@@ -57,9 +57,7 @@ def list_symbols(title: str, symbols: list[Symbol], count: int) -> Iterator[Line
     """List symbols of a table that has `count` of them, with what ours are for."""
     shown = f"{len(symbols):,}" if len(symbols) == count else f"{len(symbols):,} of {count:,}"
     yield line((f"{title}: ", "title"), shown)
-    head = [("address", "size", "type", "bind", "visibility", "section", "name")]
-    rows = [[(text, "dim") for text in (*row, "")] for row in head]
-    yield from table([*rows, *map(_symbol, symbols)], right=(0, 1, 5)) if symbols else ()
+    yield from table([_SYMBOL_HEAD, *map(_symbol, symbols)], right=(0, 1, 5)) if symbols else ()
 
 
 def list_entries(blob: Blob) -> Iterator[Line]:
@@ -88,12 +86,24 @@ def list_sizes(report: LibraryReport) -> Iterator[Line]:
         for section in sections
         if section.file_nbytes
     ]
+    if left := _uncovered(report):
+        rows.append([(f"{left:,}", ""), (f"{left / report.nbytes:.1%}", ""), ("", ""), _NO_SECTION])
     yield from _sizes("sections", rows)
     if report.blob is not None:
         start = (report.blob.offset or 0) + 8
         entries = sorted(report.blob.entries, key=lambda entry: -entry.nbytes)
         rows = [_size(e.nbytes, report.nbytes, start + e.offset, e.key) for e in entries]
         yield from _sizes("blob entries", rows)
+
+
+def _uncovered(report: LibraryReport) -> int:
+    """How many bytes of the file lie in no section: headers, padding, what others appended."""
+    left, end = report.nbytes, 0
+    for section in sorted(report.sections, key=lambda section: section.offset):
+        stop = min(section.offset + section.file_nbytes, report.nbytes)
+        left -= max(stop - max(section.offset, end), 0)
+        end = max(end, stop)
+    return left
 
 
 def _sizes(title: str, rows: list[list[Span]]) -> Iterator[Line]:
@@ -105,6 +115,8 @@ def _head(*names: str) -> list[Span]:
     return [(name, "dim") for name in names]
 
 
+_NO_SECTION: Span = ("in no section: headers, padding", "dim")
+_SYMBOL_HEAD = _head("address", "size", "type", "bind", "visibility", "section", "name", "")
 _ENTRY_HEAD = _head("offset", "in file", "bytes", "key")
 _SEGMENT_HEAD = _head("bytes", "share", "in memory", "offset", "address", "flags", "type")
 _SIZE_HEAD = _head("bytes", "share", "offset", "name")

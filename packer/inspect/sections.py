@@ -25,8 +25,12 @@ _TYPES = {
     **dict(enumerate(("NULL", "PROGBITS", "SYMTAB", "STRTAB", "RELA", "HASH", "DYNAMIC", "NOTE"))),
     **dict(enumerate(("NOBITS", "REL", "SHLIB", "DYNSYM"), 8)),
     **dict(enumerate(("INIT_ARRAY", "FINI_ARRAY", "PREINIT_ARRAY", "GROUP"), 14)),
-    **{18: "SYMTAB_SHNDX", 19: "RELR", 0x6FFFFFF6: "GNU_HASH", 0x6FFFFFFD: "VERDEF"},
-    **{0x6FFFFFFE: "VERNEED", 0x6FFFFFFF: "VERSYM"},
+    18: "SYMTAB_SHNDX",
+    19: "RELR",
+    0x6FFFFFF6: "GNU_HASH",
+    0x6FFFFFFD: "VERDEF",
+    0x6FFFFFFE: "VERNEED",
+    0x6FFFFFFF: "VERSYM",
 }
 
 

@@ -17,6 +17,7 @@ _SHOWN_NAMES = 6
 _DEPTH = 10
 _DOC_WIDTH = 60
 _HANG = 4
+_SEMICOLON: Span = ("; ", "")
 
 
 def render(report: LibraryReport, *, colour: bool = False, width: int | None = None) -> str:
@@ -180,11 +181,12 @@ def _hardening(report: LibraryReport) -> Line:
         (f"RELRO {hardening.relro}", "good" if hardening.relro == "full" else "warn"),
         (f"NX {'yes' if hardening.nx else 'no'}", "good" if hardening.nx else "bad"),
         (rwx, "bad" if hardening.rwx else "good"),
-        *([("TEXTREL", "bad")] if hardening.textrel else []),
         (f"RPATH {', '.join(linkage.rpath) or 'none'}", ""),
         (f"RUNPATH {', '.join(linkage.runpath) or 'none'}", ""),
     ]
-    spans = [span for part in parts for span in (("; ", ""), part)]
+    if hardening.textrel:
+        parts.append(("TEXTREL", "bad"))
+    spans: list[Span] = [span for part in parts for span in (_SEMICOLON, part)]
     return _label("hardening", *spans[1:])
 
 

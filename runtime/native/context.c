@@ -26,7 +26,7 @@ static void fill(const struct loaded *library, const char *name, context_value v
       !lies_in_writable_memory(&library->image, symbol.value))
     return;
   context_value *variable = (context_value *)(uintptr_t)(library->address + symbol.value);
-  __atomic_compare_exchange_n(variable, &empty, value, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+  __atomic_compare_exchange_n(variable, &empty, value, 0, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE);
 }
 
 void context_fill(const struct loaded *library) {

@@ -3,16 +3,45 @@
 #include "library.h"
 #include "span.h"
 #include "tensor.h"
+#include "weights_header.h"
+
+static PyObject *core_weights_data_nbytes(PyObject *Py_UNUSED(module), PyObject *header) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(header, &view, PyBUF_SIMPLE) != 0) return NULL;
+  int64_t nbytes = weights_data_nbytes(view.buf, (uint64_t)view.len);
+  PyBuffer_Release(&view);
+  return PyLong_FromLongLong(nbytes);
+}
+
+static PyMethodDef core_methods[] = {
+    {"weights_data_nbytes", core_weights_data_nbytes, METH_O,
+     "weights_data_nbytes($module, header, /)\n--\n\n"
+     "The bytes of data that a safetensors header speaks of, or -1."},
+    {NULL, NULL, 0, NULL},
+};
+
+#ifdef Py_GIL_DISABLED
+#error "the core relies on the GIL: build it for a CPython that is not free-threaded"
+#endif
+
+/* The types are static, one set for the process. From 3.12 on an interpreter with a GIL of its own
+ * is refused by the slot below; those that share the GIL come here. */
+static int refuse_subinterpreter(void) {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main()) return 0;
+  PyErr_SetString(PyExc_ImportError,
+                  "runtime._core: found a subinterpreter, expected the main one; load libraries "
+                  "there, or in a process of their own");
+  return -1;
+}
 
 static int core_exec(PyObject *module) {
   PyTypeObject *const types[] = {&Library_Type, &ElfFile_Type, &Function_Type, &TensorBase_Type};
-  if (PyType_Ready(&Span_Type) != 0) return -1;
+  if (refuse_subinterpreter() != 0 || PyType_Ready(&Span_Type) != 0) return -1;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (PyModule_AddType(module, types[i]) != 0) return -1;
   return 0;
 }
 
-/* The types are static: one set for the process, so no sub-interpreters. */
 static PyModuleDef_Slot core_slots[] = {
     {Py_mod_exec, (void *)(uintptr_t)core_exec},
 #if PY_VERSION_HEX >= 0x030C0000
@@ -28,6 +57,7 @@ static struct PyModuleDef core_module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "runtime._core",
     .m_doc = "The native core: checked opening of libraries, safe calls, tensors.",
+    .m_methods = core_methods,
     .m_slots = core_slots,
 };
 

@@ -17,6 +17,7 @@ import safetensors
 import safetensors.numpy
 
 import runtime
+from runtime._core import weights_data_nbytes
 from runtime.modules.safetensors import ALIGNMENT
 from runtime.safetensors import DTYPES
 from runtime.stream import FileRange
@@ -453,8 +454,40 @@ def test_poked_blob_is_refused_or_a_tree() -> None:
             poked = bytearray(blob)
             poked[at] ^= 1 << bit
             try:
-                root = runtime.deserialize_module_from_bytes(poked)
+                tensors = list(runtime.deserialize_module_from_bytes(poked).weights.values())
             except runtime.PackerError:
                 continue
-            for tensor in root.weights.values():
-                assert len(tensor.raw) <= 4
+            assert all(len(tensor.raw) <= 4 for tensor in tensors)
+
+
+def test_header_is_parsed_at_the_first_use_of_the_weights() -> None:
+    """A load steps over the file; what is wrong inside is said when it is asked for."""
+    blob = blob_of(runtime.SafetensorsModule(file_of(TWO, b"1234")))
+    module = runtime.deserialize_module_from_bytes(blob.replace(b'"U8"', b'"XX"', 1))
+    for _ in range(2):
+        with pytest.raises(runtime.BlobFormatError, match="dtype, expected .*, found 'XX'"):
+            _ = module.weights
+    assert runtime.serialize_module_to_bytes(module) == blob.replace(b'"U8"', b'"XX"', 1)
+
+
+@pytest.mark.parametrize(
+    ("header", "nbytes"),
+    [
+        (ONE, 4),
+        (TWO, 4),
+        ("{}", 0),
+        (TWO.replace(":", " :\n ").replace(",", " , "), 4),
+        ('{"a": {"dtype": "data_offsets", "data_offsets": [0, 3]}}', 3),
+        ('{"data_offsets": {"data_offsets": [0, 9]}}', -1),
+        (ONE.replace("data_offsets", "data\\u005foffsets"), -1),
+        (ONE.replace("[0, 4]", "[0, 4.0]"), -1),
+        (ONE.replace("4", "9" * 30), -1),
+        ('{"a', -1),
+        ("", 0),
+    ],
+)
+def test_scan_finds_the_end_of_the_data_or_leaves_it_to_the_parser(
+    header: str, nbytes: int
+) -> None:
+    """Only plain headers are scanned: nothing hides in strings, escapes or odd numbers."""
+    assert weights_data_nbytes(header.encode()) == nbytes
