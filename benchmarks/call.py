@@ -4,80 +4,106 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import io
 import operator
-import subprocess
-import sysconfig
+import threading
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from functools import partial
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from statistics import median
 from timeit import Timer
 from typing import Any
 
 import numpy as np
-from library import DECLARATIONS, KERNELS, build_library
-from measure import Case, Command, Launcher, Row, Sample, interleave
+import peers
+from library import build_library
+from measure import Case, Launcher, Row, Sample, interleave, is_installed
+from peers import PLAIN, Call
 from table import Table
-
-import runtime
 
 ROUNDS = 15
 # One sample is as many calls as fill this time: long beside the clock, short beside a time slice.
 SAMPLE_SECONDS = 0.008
 
-# A call: the expression that is timed, and the function f and converter c that it uses. What a
-# peer wants converted is converted in every call, from the same arguments.
-Call = tuple[str, Any, Any]
 ARGUMENTS: dict[str, object] = {
     "a": 1_234_567,
     "b": 7_654_321,
+    "r": 0.5,
+    "k": True,
+    "n": 1024,
     "x": np.ones(1024, np.float32),
     "y": np.zeros(1024, np.float32),
     "s": "a string",
+    "g": lambda value: value,
 }
 TITLES = {
     "noop": "call f()",
     "add": "call f(int, int) -> int",
     "pair": "call f(ndarray, ndarray)",
+    "torch": "call f(torch.Tensor, torch.Tensor)",
     "first": "call f(str) -> int",
+    "mixed": "call f(int, float, bool, str, ndarray, ndarray, int, int) -> float",
+    "apply": "call f(function, int) -> int, which calls function(int) -> int",
+    "thread": "call f(int, int) -> int, from a loop in another thread",
 }
 AIMS = {
     "add": "aim: runtime at most 65 ns; 45 with the GIL kept",
     "pair": "aim: runtime at most 100 ns; 80 with the GIL kept",
+    "torch": "aim: runtime at most 170 ns",
 }
 # What a call into C costs at least: functions of the interpreter itself.
-BUILTINS: dict[str, Call] = {
-    "noop": ("f()", gc.isenabled, None),
-    "add": ("f(a, b)", operator.add, None),
-    "pair": ("f(x, y)", operator.is_, None),
-    "first": ("f(s)", operator.truth, None),
+BUILTINS: dict[str, Any] = {
+    "noop": gc.isenabled,
+    "add": operator.add,
+    "pair": operator.is_,
+    "torch": operator.is_,
+    "first": operator.truth,
+    "thread": operator.add,
 }
+# Which package has no call of this kind: pybind11 takes no tensors.
+ABSENT = {("torch", "pybind11")}
+
+Peer = tuple[str, Callable[[str], Call], str | None]
 
 
 def tables(folder: Path, _launch: Launcher) -> list[Table]:
     """Measure every function through every peer, in this process."""
-    release = build_library(folder / "call.so")
-    keep = build_library(folder / "call_keep.so", gil="keep")
+    apply = peers.build_apply(folder / "apply.so")
+    release = {"all": build_library(folder / "call.so"), "apply": apply}
+    keep = {"all": build_library(folder / "call_keep.so", gil="keep"), "apply": apply}
     # Each gives the call of a function by name. The GIL is released where nothing is said.
-    peers: list[tuple[str, Callable[[str], Call], str | None]] = [
-        ("ctypes (reference)", partial(_ctypes, ctypes.CDLL(str(release))), None),
-        ("ctypes, GIL kept", partial(_ctypes, ctypes.PyDLL(str(release))), None),
-        ("cffi, API mode", partial(_cffi, folder), "cffi"),
-        ("tvm_ffi", partial(_tvm_ffi, release, True), "tvm_ffi"),
-        ("tvm_ffi, GIL kept", partial(_tvm_ffi, release, False), "tvm_ffi"),
-        ("runtime", partial(_runtime, runtime.load(release)), None),
-        ("runtime, GIL kept", partial(_runtime, runtime.load(keep)), None),
-        ("a builtin of Python", BUILTINS.__getitem__, None),
+    every: list[Peer] = [
+        ("ctypes (reference)", partial(peers.with_ctypes, ctypes.CDLL(str(release["all"]))), None),
+        ("ctypes, GIL kept", partial(peers.with_ctypes, ctypes.PyDLL(str(release["all"]))), None),
+        ("cffi, API mode", partial(peers.with_cffi, folder), "cffi"),
+        ("pybind11", partial(peers.with_bindings, folder, "pybind11"), "pybind11"),
+        ("nanobind", partial(peers.with_bindings, folder, "nanobind"), "nanobind"),
+        ("tvm_ffi", partial(peers.with_tvm_ffi, release, True), "tvm_ffi"),
+        ("tvm_ffi, GIL kept", partial(peers.with_tvm_ffi, release, False), "tvm_ffi"),
+        ("runtime", partial(peers.with_runtime, release), None),
+        ("runtime, GIL kept", partial(peers.with_runtime, keep), None),
+        ("a builtin of Python", _builtin, None),
     ]
-    return [_table(name, peers) for name in DECLARATIONS]
+    return [_table(name, _able(name, every)) for name in TITLES]
 
 
-def _table(name: str, peers: list[tuple[str, Callable[[str], Call], str | None]]) -> Table:
-    loop = Case("empty loop", _timed("pass", {}))
-    cases = [Case(peer, _lazily(call, name), package) for peer, call, package in peers]
+def _able(name: str, every: list[Peer]) -> list[Peer]:
+    """The peers that have such a call; a callback takes the GIL, so none keeps it."""
+    able = [peer for peer in every if (name, peer[2]) not in ABSENT]
+    if name == "apply":
+        able = [peer for peer in able if not peer[0].endswith("GIL kept")]
+    return able if name in BUILTINS else [peer for peer in able if peer[1] is not _builtin]
+
+
+def _builtin(name: str) -> Call:
+    return PLAIN[name], BUILTINS[name], None
+
+
+def _table(name: str, able: list[Peer]) -> Table:
+    run = _in_thread if name == "thread" else _here
+    missing = "torch" if name == "torch" and not is_installed("torch") else None
+    loop = Case("empty loop", _timed("pass", {}, run))
+    cases = [Case(peer, _lazily(call, name, run), missing or package)
+             for peer, call, package in able]  # fmt: skip
     empty, *rows = interleave([loop, *cases], ROUNDS)
     cost = median(sample["seconds"] for sample in empty.samples)
     notes = [f"the empty loop's {cost * 1e9:.1f} ns are subtracted"]
@@ -91,81 +117,50 @@ def _less(row: Row, seconds: float) -> Row:
     return Row(row.name, samples, row.absent)
 
 
-def _lazily(call: Callable[[str], Call], name: str) -> Callable[[], Sample]:
+Runner = Callable[[Timer, int], float]
+
+
+def _here(timer: Timer, number: int) -> float:
+    return timer.timeit(number)
+
+
+def _in_thread(timer: Timer, number: int) -> float:
+    taken: list[float] = []
+    thread = threading.Thread(target=lambda: taken.append(timer.timeit(number)))
+    thread.start()
+    thread.join()
+    return taken[0]
+
+
+def _lazily(call: Callable[[str], Call], name: str, run: Runner) -> Callable[[], Sample]:
     """Prepare the call when it is first measured: a peer that is not installed never is."""
     prepared: list[Callable[[], Sample]] = []
 
     def measure() -> Sample:
         if not prepared:
             expression, function, converter = call(name)
-            prepared.append(_timed(expression, {**ARGUMENTS, "f": function, "c": converter}))
+            names = {**ARGUMENTS, **_tensors(name), "f": function, "c": converter}
+            prepared.append(_timed(expression, names, run))
         return prepared[0]()
 
     return measure
 
 
-def _timed(expression: str, names: dict[str, Any]) -> Callable[[], Sample]:
+def _tensors(name: str) -> dict[str, object]:
+    """The arguments that PyTorch makes, where they are asked for."""
+    if name != "torch":
+        return {}
+    import torch  # type: ignore[import-not-found,unused-ignore]
+
+    return {"t": torch.ones(1024), "u": torch.zeros(1024)}
+
+
+def _timed(expression: str, names: dict[str, Any], run: Runner) -> Callable[[], Sample]:
     """Time an expression whose names are local variables, as in a function that calls."""
     setup = "\n".join(f"{name} = names[{name!r}]" for name in names) or "pass"
     timer = Timer(expression, setup, globals={"names": names})
     number = 1000
-    while timer.timeit(number) < SAMPLE_SECONDS:
+    while run(timer, number) < SAMPLE_SECONDS:
         number *= 2
 
-    return lambda: {"seconds": timer.timeit(number) / number}
-
-
-def _ctypes(library: ctypes.CDLL, name: str) -> Call:
-    pointer, i64 = ctypes.c_void_p, ctypes.c_int64
-    expression, types, result = {
-        "noop": ("f()", [], None),
-        "add": ("f(a, b)", [i64, i64], i64),
-        "pair": ("f(x.ctypes.data, y.ctypes.data)", [pointer, pointer], None),
-        "first": ("f(s.encode())", [ctypes.c_char_p], i64),
-    }[name]
-    function = library[name]
-    function.argtypes, function.restype = types, result  # type: ignore[assignment]
-    return expression, function, None
-
-
-def _cffi(folder: Path, name: str) -> Call:
-    extension = _cffi_extension(folder)
-    expression = {
-        "noop": "f()",
-        "add": "f(a, b)",
-        "pair": "f(c(x), c(y))",
-        "first": "f(s.encode())",
-    }[name]
-    from_buffer, floats = extension.ffi.from_buffer, extension.ffi.typeof("float[]")
-    return expression, getattr(extension.lib, name), partial(from_buffer, floats)
-
-
-def _cffi_extension(folder: Path) -> Any:
-    import cffi  # type: ignore[import-untyped]
-
-    source, module = folder / "_call_cffi.c", folder / "_call_cffi.so"
-    if not module.exists():
-        ffi = cffi.FFI()
-        for name, declaration in DECLARATIONS.items():
-            ffi.cdef(declaration.replace("(", f" {name}(", 1) + ";")
-        ffi.set_source("_call_cffi", KERNELS.read_text(encoding="utf-8"))
-        with redirect_stdout(io.StringIO()):  # it says that it does
-            ffi.emit_c_code(str(source))
-        include = f"-I{sysconfig.get_path('include')}"
-        command: Command = ["gcc", "-O2", "-shared", "-fPIC", include, "-o", module, source]
-        subprocess.run(command, check=True)
-    spec = spec_from_file_location("_call_cffi", module)
-    assert spec is not None
-    return module_from_spec(spec)
-
-
-def _tvm_ffi(library: Path, release_gil: bool, name: str) -> Call:
-    import tvm_ffi
-
-    function = tvm_ffi.load_module(str(library))[name]
-    function.release_gil = release_gil
-    return BUILTINS[name][0], function, None
-
-
-def _runtime(module: runtime.Module, name: str) -> Call:
-    return BUILTINS[name][0], module[name], None
+    return lambda: {"seconds": run(timer, number) / number}

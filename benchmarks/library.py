@@ -17,6 +17,8 @@ DECLARATIONS = {
     "add": "int64_t(int64_t a, int64_t b)",
     "pair": "void(const float *x, float *y)",
     "first": "int64_t(const char *text)",
+    "mixed": "double(int64_t a, double b, bool c, const char *text, const float *x, float *y, "
+    "int32_t n, int64_t d)",
 }
 
 

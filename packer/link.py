@@ -145,10 +145,11 @@ def embed_and_link(
                 embedder.place(workspace.output, symbols, bytes_of(step))
         except NotPlacedError as error:
             reason = error
-            step(f"embed {embedder.name!r} is not possible: {error.message}")
+            step(f"embed {embedder.name!r} is not possible: {error}")
         else:
             return {}
-    raise reason
+    text = f"embed {embedder.name!r} is not possible: {reason}; use embed='llvm' or embed='c'"
+    raise ToolchainError(text) from reason
 
 
 def code_file(path: str | os.PathLike[str]) -> CodeFile:

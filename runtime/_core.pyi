@@ -76,7 +76,7 @@ class TensorBase:
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-    ) -> CapsuleType:
+    ) -> Any:
         """Share the memory, which the capsule keeps; BufferError where that cannot be."""
     def __dlpack_device__(self) -> tuple[int, int]: ...
 

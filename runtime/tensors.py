@@ -47,8 +47,12 @@ class Tensor(TensorBase):
 
     Notes
     -----
-    Takes part in the buffer protocol, so ``numpy.asarray(tensor)`` is a view. Data that is not
-    aligned to its element is copied at the first use; `raw` shows it as it was given.
+    Takes part in the buffer protocol and in DLPack, so ``numpy.asarray(tensor)`` and
+    ``torch.from_dlpack(tensor)`` are views. Data that is not aligned to its element is copied at
+    the first use; `raw` shows it as it was given.
+
+    Functions return tensors, too, and callbacks get some: those may have strides, or lie on a
+    device. One that a callback was given can be used only until the callback returns.
     """
 
     def __new__(

@@ -115,9 +115,9 @@ function makeHead(column, sort) {
 }
 
 function makeList(tensors) {
-  const space = make("div", { class: "space", role: "rowgroup" });
-  const window_ = make("div", { class: "window", tabindex: "0", role: "group",
-    "aria-label": "Tensors, scrolls" }, space);
+  const space = make("div", { class: "space" });
+  const sight = make("div", { class: "window", tabindex: "0", role: "rowgroup",
+    "aria-label": "Tensors" }, space);
   let shown = tensors;
   let sorted = COLUMNS[3];
   let drawn = "";
@@ -129,8 +129,8 @@ function makeList(tensors) {
     space.replaceChildren(...shown.slice(start, end).map((t, i) => makeRow(t, start + i)));
   };
   const drawInSight = () => {
-    const first = Math.floor(window_.scrollTop / ROW) - MARGIN;
-    const count = Math.ceil(window_.clientHeight / ROW) + 2 * MARGIN;
+    const first = Math.floor(sight.scrollTop / ROW) - MARGIN;
+    const count = Math.ceil(sight.clientHeight / ROW) + 2 * MARGIN;
     draw(Math.max(0, first), Math.min(shown.length, first + count));
   };
   const update = (found) => {
@@ -147,7 +147,7 @@ function makeList(tensors) {
       }
     });
     drawn = "";
-    window_.scrollTop = 0;
+    sight.scrollTop = 0;
     drawInSight();
   };
   const sort = (column) => {
@@ -157,8 +157,8 @@ function makeList(tensors) {
   const heads = COLUMNS.map((column) => makeHead(column, sort));
   const list = make("div", { class: "list", role: "table", "aria-label": "Tensors" },
     make("div", { role: "rowgroup" }, make("div", { role: "row", class: "rowhead" }, ...heads)),
-    window_);
-  window_.addEventListener("scroll", () => requestAnimationFrame(drawInSight), { passive: true });
+    sight);
+  sight.addEventListener("scroll", () => requestAnimationFrame(drawInSight), { passive: true });
   window.addEventListener("resize", drawInSight);
   window.addEventListener("beforeprint", () => draw(0, PRINTED));
   window.addEventListener("afterprint", drawInSight);

@@ -68,13 +68,13 @@ function makeHex(region) {
     ? `All ${exact(region.nbytes)}.`
     : `The first ${whole(bytes.length)} of ${exact(region.nbytes)}; the page carries no more. ` +
       `All of them: xxd -s ${hex(region.offset)} -l ${region.nbytes} FILE`;
-  const key = keyEnd ? " Underlined: the key, behind its length." : "";
+  const key = keyEnd ? "Underlined: the key, behind its length. " : "";
   return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Bytes" },
-    make("table", { class: "hex" }, make("caption", {}, all + key), make("tbody", {}, ...rows)));
+    make("table", { class: "hex" }, make("caption", {}, key + all), make("tbody", {}, ...rows)));
 }
 
 function makeChildren(region) {
-  return table(`What it is made of`, [
+  return table("What it is made of", [
     { name: "Name", cell: (r) => make("button",
       { type: "button", class: "link mono", onclick: () => choose(r) }, r.name) },
     { name: "Kind", cell: (r) => r.kind },
@@ -120,7 +120,8 @@ function showDetails(region, module) {
 
 function startSymbols() {
   const columns = [
-    { name: "Name", cell: (s) => make("span", { class: "mono" }, s[0]) },
+    { name: "Name", cell: (s) => make("span", {}, make("span", { class: "mono" }, s[0]),
+      s[5] ? make("span", { class: "quiet meaning" }, s[5]) : "") },
     { name: "Type", cell: (s) => s[1] },
     { name: "Bind", cell: (s) => s[2] },
     { name: "Version", cell: (s) => s[3] ?? "" },

@@ -89,19 +89,20 @@ def test_kill_at_any_time_leaves_the_old_file_or_the_new(tmp_path) -> None:
     old = _sha256(packer.export_library(host(), path))
     export = [sys.executable, "-c", _EXPORT, str(tmp_path / "add.c"), str(path)]
     new = _measured_export(export, path)
-    span = max(_seconds_to_ready_and_end(export) for _ in range(3)) * 1.05
     counts = {old: 0, new: 0}
     for i in range(100):
+        if i % 10 == 0:  # measured anew, since other work on the machine comes and goes
+            span = 1.2 * _seconds_to_ready_and_end(export)
         packer.export_library(host(), path) if _sha256(path) == new else None
         process = subprocess.Popen(export, stdout=subprocess.PIPE)
         assert process.stdout is not None
         process.stdout.readline()  # imported, about to export
-        time.sleep(span * i / 100)
+        time.sleep(span * (i % 10 + i / 100) / 10)
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdout.close()
         counts[_sha256(path)] += 1
-    print(f"old file {counts[old]} times, new file {counts[new]} times, over {span:.3f} s")
+    print(f"old file {counts[old]} times, new file {counts[new]} times, over about {span:.3f} s")
     assert counts[old] > 0
     assert counts[new] > 0
     assert runtime.load(packer.export_library(host(), path))["add"](1, 2) == 3

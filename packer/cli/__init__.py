@@ -22,6 +22,10 @@ COMMANDS = {
     "export": "make one shared library of a module tree",
     "load": "load a library, print its tree, call a function",
     "inspect": "show what is in a library without running it",
+    "diff": "compare two libraries",
+    "extract": "write a library's payloads as files, and a packer.toml",
+    "check": "say whether a library would load here",
+    "doctor": "show what this machine has for packing and loading",
     "init": "write a commented packer.toml and a sample source",
 }
 # Of a compiler's output this much is shown: what comes first is what counts.

@@ -17,7 +17,7 @@ from ..output import shown_path
 from ..project import PROJECT_FILE, Project, project_of_sources, read_project
 from ..project.sources import kind_of
 from .parser import CommandParser
-from .terminal import showing_steps, write
+from .terminal import Steps, showing_steps, size_text, write
 
 _DESCRIPTION = """\
 Make one shared library of a module tree.
@@ -94,13 +94,7 @@ def run(arguments: argparse.Namespace) -> None:
     project = _project(arguments)
     output = _output(arguments, project)
     refuse_output_among_inputs(Path(output), [], project.inputs.paths)
-    with showing_steps(arguments.verbose) as show:
-
-        def step(name: str) -> None:
-            show(name)
-            if name == "commit":  # from here on the inputs are known to be what they were
-                project.inputs.check_unchanged()
-
+    with showing_steps(arguments.verbose) as steps:
         export_library(
             project.root,
             output,
@@ -109,9 +103,23 @@ def run(arguments: argparse.Namespace) -> None:
             addons=project.addons,
             workspace_dir=arguments.workspace,
             options=[*project.options, *arguments.option],
-            progress=step,
+            progress=_Progress(steps, project),
         )
     write(_summary(output, project, time.monotonic() - started))
+
+
+class _Progress:
+    """Shows the steps; at the last one the inputs are found to be what they were."""
+
+    def __init__(self, steps: Steps, project: Project) -> None:
+        self._steps = steps
+        self._project = project
+        self.bytes = steps.bytes
+
+    def __call__(self, step: str) -> None:
+        self._steps(step)
+        if step == "commit":
+            self._project.inputs.check_unchanged()
 
 
 def _functions(parser: CommandParser, texts: Sequence[str]) -> dict[str, str]:
@@ -155,17 +163,10 @@ def _output(arguments: argparse.Namespace, project: Project) -> str:
 def _summary(output: str, project: Project, seconds: float) -> str:
     functions, modules = project.count()
     return (
-        f"{shown_path(output)}: {_size(os.path.getsize(output))}, "
+        f"{shown_path(output)}: {size_text(os.path.getsize(output))}, "
         f"{_counted(functions, 'function')}, {_counted(modules, 'module')}, {seconds:.2f} s"
     )
 
 
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _size(nbytes: int) -> str:
-    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if nbytes >> shift:
-            return f"{nbytes / (1 << shift):.1f} {unit}"
-    return f"{nbytes} bytes"

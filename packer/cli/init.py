@@ -28,7 +28,7 @@ _PROJECT = """\
 output = "model.so"
 # root = "host"          # where the tree begins; by default the one module that nobody imports
 # entry = "add"          # the function that runtime.load("model.so")(...) calls
-# embed = "auto"         # how the imports get into the library: "auto", "c" or "llvm"
+# embed = "auto"         # how the imports get into the library: auto, segment, llvm or c
 # options = ["-lfoo"]    # further options for the linker driver
 # addons = ["foo.o"]     # further files to link
 

@@ -28,6 +28,7 @@ examples:
   packer inspect model.so --symbols --dynamic --filter __tvm_ffi_
   packer inspect model.so --blob --size
   packer inspect model.so --json | jq .linkage.needed
+  packer inspect model.so --html model.html
   packer inspect -- -strange.so
 
 Exit status: 0, or 1 where something is wrong with the library; the report says what."""
@@ -40,6 +41,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = CommandParser("packer inspect", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("library", metavar="LIBRARY", help="the file")
     parser.add_argument("--json", action="store_true", help="for programs: all of it, as JSON")
+    parser.add_argument("--html", metavar="FILE", help="write a page for a browser, all of it")
     parts = parser.add_argument_group("lists, one or more of them")
     parts.add_argument("--symbols", action="store_true", help="the symbols, and what ours are for")
     parts.add_argument("--blob", action="store_true", help="the blob's entries and their fields")
@@ -62,13 +64,17 @@ def run(arguments: argparse.Namespace) -> None:
     Raises
     ------
     PackerError
-        The file is no library.
+        The file is no library, or the page cannot be written.
     SystemExit
         It is one, but something in it is wrong; exit status 1.
     """
     from ..inspect import inspect_library
 
     report = inspect_library(arguments.library)
+    if arguments.html is not None:
+        from ..report import write_report
+
+        write_report(arguments.library, arguments.html)
     if arguments.json:
         import json
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from runtime.error import PackerError
 if TYPE_CHECKING:
     from ..drawing import Line
 
+# A copy shows its bytes when it has taken so long, and then so often.
+_BYTES_AFTER_S, _BYTES_EVERY_S = 1.0, 0.1
 _ERASE_LINE = "\r\x1b[K"  # ECMA-48, EL: erase to the end of the line
 
 
@@ -68,9 +71,8 @@ def write_error(text: str) -> None:
     _put(f"{printable(text)}\n")
 
 
-@contextlib.contextmanager
-def showing_steps(verbose: bool) -> Iterator[Callable[[str], None]]:
-    """Show each step of an export as it begins.
+class Steps:
+    """Shows each step of an export as it begins, and the bytes of a copy that takes a while.
 
     Parameters
     ----------
@@ -78,21 +80,52 @@ def showing_steps(verbose: bool) -> Iterator[Callable[[str], None]]:
         One line each, and every command that is run. Otherwise one line that is overwritten, and
         only on a terminal.
     """
-    transient = not verbose and sys.stderr.isatty()
 
-    def show(step: str) -> None:
-        if verbose:
+    def __init__(self, verbose: bool) -> None:
+        self._verbose = verbose
+        self.transient = not verbose and sys.stderr.isatty()
+        self._step = ""
+        self._began = self._next = 0.0
+
+    def __call__(self, step: str) -> None:
+        """Show a step."""
+        self._step = step
+        self._began = time.monotonic()
+        self._next = self._began + _BYTES_AFTER_S
+        if self._verbose:
             write_error(f"packer: {step}")
-        elif transient:
+        elif self.transient:
             _put(f"{_ERASE_LINE}packer: {step}")
 
+    def bytes(self, done: int, total: int) -> None:
+        """Show how far the step is, and how fast."""
+        now = time.monotonic()
+        if self.transient and now >= self._next:
+            self._next = now + _BYTES_EVERY_S
+            rate = size_text(int(done / (now - self._began)))
+            shown = f"{size_text(done)} of {size_text(total)}, {rate}/s"
+            _put(f"{_ERASE_LINE}packer: {self._step} {shown}")
+
+
+@contextlib.contextmanager
+def showing_steps(verbose: bool) -> Iterator[Steps]:
+    """Show the steps of an export for the length of a block; see `Steps`."""
+    steps = Steps(verbose)
     if verbose:
         sys.addaudithook(_show_command)
     try:
-        yield show
+        yield steps
     finally:
-        if transient:
+        if steps.transient:
             _put(_ERASE_LINE)
+
+
+def size_text(nbytes: int) -> str:
+    """Write a number of bytes for a reader: ``1.5 MiB``."""
+    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if nbytes >> shift:
+            return f"{nbytes / (1 << shift):.1f} {unit}"
+    return f"{nbytes} bytes"
 
 
 def open_missing_streams() -> None:

@@ -4,9 +4,9 @@ The linker gets an object that keeps a place for them (`placeholder`). In what i
 
     PT_NOTE of .note.packer   becomes the PT_LOAD, behind the last one: no table moves or grows
     .packer.blob              its header and its symbols are pointed to the segment
-    end of the file           the bytes, from the next 64 KiB on, copied inside the kernel
+    end of the file           the bytes are appended, from the next 64 KiB on
 
-so it takes as long as the copy, and nothing is held in memory, at any size. All page sizes up to
+so it takes as long as a copy of the bytes, and holds none of them in memory. All page sizes up to
 64 KiB can map the segment. Nothing but symbols refers to it, so it may lie at any distance.
 """
 
@@ -18,8 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from runtime.error import ToolchainError
-
 from .chunks import Contents, join, nbytes_of
 from .copy import write_chunks
 from .elf import (
@@ -27,6 +25,7 @@ from .elf import (
     PF_R,
     PT_LOAD,
     PT_NOTE,
+    PT_PHDR,
     SHT_DYNSYM,
     SHT_SYMTAB,
     Header,
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
 ALIGNMENT = 64
 
 
-class NotPlacedError(ToolchainError):
+class NotPlacedError(Exception):
     """The linker did not keep the place for the bytes; another embedder needs none."""
 
 
@@ -61,7 +60,7 @@ class _Linked(NamedTuple):
     header: Header
     programs: list[ProgramHeader]
     sections: list[SectionHeader]
-    note: int
+    spare: int
     section: int
     nbytes: int
 
@@ -126,7 +125,7 @@ def _read(descriptor: int) -> _Linked:
         header,
         programs,
         sections,
-        _find_note(descriptor, programs),
+        _find_spare(descriptor, programs),
         _find_section(sections, names),
         os.fstat(descriptor).st_size,
     )
@@ -136,12 +135,19 @@ def _contents(descriptor: int, section: SectionHeader) -> bytes:
     return os.pread(descriptor, section.sh_size, section.sh_offset)
 
 
-def _find_note(descriptor: int, programs: Sequence[ProgramHeader]) -> int:
+def _find_spare(descriptor: int, programs: Sequence[ProgramHeader]) -> int:
+    """The entry to trade: our note's, or, where others share that, the superfluous PT_PHDR.
+
+    mold gives all notes one entry, and debuggers need that for the build id; without PT_PHDR a
+    loader takes the table's place from the ELF header, as it does for what GNU ld makes.
+    """
     for index, program in enumerate(programs):
         if program.p_type == PT_NOTE and NOTE in os.pread(
             descriptor, program.p_filesz, program.p_offset
         ):
-            return index
+            types = [program.p_type for program in programs]
+            is_shared = program.p_filesz > len(NOTE) and PT_PHDR in types
+            return types.index(PT_PHDR) if is_shared else index
     raise NotPlacedError("the linker left no PT_NOTE for section .note.packer")
 
 
@@ -162,9 +168,9 @@ def _segment(linked: _Linked, nbytes: int) -> ProgramHeader:
 
 
 def _header_edits(linked: _Linked, segment: ProgramHeader) -> Iterator[Edit]:
-    """Trade the note for the segment; PT_LOAD entries stay ascending, as the gABI wants them."""
+    """Trade an entry for the segment; PT_LOAD entries stay ascending, as the gABI wants them."""
     programs = list(linked.programs)
-    del programs[linked.note]
+    del programs[linked.spare]
     last = max(i for i, program in enumerate(programs) if program.p_type == PT_LOAD)
     programs.insert(last + 1, segment)
     yield linked.header.e_phoff, pack(programs)

@@ -59,6 +59,7 @@ __all__ = [
     "VersionNeed",
     "inspect_library",
     "open_library",
+    "read_dynamic",
     "render",
 ]
 
@@ -185,6 +186,22 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
         problems=tuple(problems),
     )
     return OpenedLibrary(report, image.data, tree.parsed, tree.root)
+
+
+def read_dynamic(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Dynamic:
+    """Read the dynamic section of a library or a program, as far as it can be read.
+
+    Raises
+    ------
+    LibraryLoadError
+        The file is no 64-bit ELF file, or its program headers cannot be read.
+    """
+    name = os.fspath(path)
+    data = _map(name)
+    if bytes(data[:6]) != b"\x7fELF\x02\x01":
+        text = f"{_shown(name)}: expected a 64-bit little-endian ELF file"
+        raise LibraryLoadError(text, path=os.fsdecode(name), reason="not-elf")
+    return Dynamic(Image(data, _shown(name), []))
 
 
 def _check(path: str | bytes) -> tuple[bool, ElfFile | None, LibraryLoadError | None]:

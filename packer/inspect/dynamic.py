@@ -39,6 +39,8 @@ class Dynamic:
         The section headers, which a load does not use.
     symbols : SymbolTable
         The dynamic symbols.
+    defined_versions : tuple of str
+        The symbol versions that it defines, such as ``"GLIBC_2.34"``.
     """
 
     def __init__(self, image: Image) -> None:
@@ -47,6 +49,7 @@ class Dynamic:
         self._strings = b""
         self._versions_left = _MAX_VERSIONS
         self._version_needs: tuple[VersionNeed, ...] = ()
+        self.defined_versions: tuple[str, ...] = ()
         self.sections = SectionTable()
         self.symbols = SymbolTable()
         with image.reading():
@@ -214,10 +217,13 @@ class Dynamic:
                 yield name.vna_other & 0x7FFF, names[-1]
             needs.append(VersionNeed(self._text(fields.vn_file), tuple(names)))
         self._version_needs = tuple(needs)
+        defined: list[str] = []
         for at, fields in self._chain("Elf_Verdef", self.value("DT_VERDEF"), "vd_next"):
             if not fields.vd_flags & _VER_FLG_BASE:
                 for _, name in self._chain("Elf_Verdaux", at + fields.vd_aux, ""):
-                    yield fields.vd_ndx & 0x7FFF, self._text(name.vda_name)
+                    defined.append(self._text(name.vda_name))
+                    yield fields.vd_ndx & 0x7FFF, defined[-1]
+        self.defined_versions = tuple(defined)
 
     def _chain(self, structure: str, address: int, step: str) -> Iterator[tuple[int, Any]]:
         """Follow records that say how far the next one is; one record only without a step."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from runtime.abi import FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from .image import Image
     from .symbols import Symbol, SymbolTable
 
+_MAX_FUNCTIONS = 65_536
+
 
 def read_functions(image: Image, symbols: SymbolTable) -> tuple[Function, ...]:
     """Find the callable functions, sorted by name.
@@ -21,11 +25,11 @@ def read_functions(image: Image, symbols: SymbolTable) -> tuple[Function, ...]:
     packed C functions that facts declare.
     """
     start = len(FUNCTION_PREFIX)
-    names = {s.name[start:] for s in symbols.beginning_with(FUNCTION_PREFIX) if s.type == "FUNC"}
+    names = {s.name[start:] for s in _first(image, symbols, FUNCTION_PREFIX) if s.type == "FUNC"}
     names = {name for name in names if name and not name.startswith("_")}
     facts: dict[str, Facts] = {}
     budget = len(image.data)  # symbols may overlap, but not make gigabytes of a small file
-    for symbol in symbols.beginning_with(FACT_PREFIX):
+    for symbol in _first(image, symbols, FACT_PREFIX):
         budget -= symbol.size
         found = _read_facts(image, symbol) if budget >= 0 else None
         name = symbol.name[len(FACT_PREFIX) :]
@@ -45,6 +49,15 @@ def read_entry(image: Image, symbols: SymbolTable) -> str | None:
             return name.decode()
         raise image.error(f"{MAIN_NAME} holds {name[:40]!r}, expected a function's name")
     return None
+
+
+def _first(image: Image, symbols: SymbolTable, prefix: str) -> Iterator[Symbol]:
+    """As many symbols as a library may have functions; a file of 100 MB can hold a million."""
+    found = symbols.beginning_with(prefix)
+    yield from islice(found, _MAX_FUNCTIONS)
+    if next(found, None) is not None:
+        text = f"more than {_MAX_FUNCTIONS:,} symbols {prefix}*, expected at most that many"
+        image.problems.append(text)
 
 
 def _read_facts(image: Image, symbol: Symbol) -> Facts | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import compress
+from itertools import compress, islice
 from struct import Struct
 from typing import Literal, NamedTuple, overload
 
@@ -17,6 +17,7 @@ ENTRY = Struct("<IBBHQQ")
 _VERSION = Struct("<H")
 _VERSION_HIDDEN = 0x8000  # LSB, Symbol Version Table
 _MAX_NAME = 65_536
+_MANY = 10_000
 
 # st_info, st_other and st_shndx, as readelf writes them.
 _TYPES = {0: "NOTYPE", 1: "OBJECT", 2: "FUNC", 3: "SECTION", 4: "FILE", 5: "COMMON", 6: "TLS"}
@@ -125,13 +126,19 @@ class SymbolTable(Sequence[Symbol]):
 
     def _named(self, start: bytes) -> Iterator[Symbol]:
         """Names may share their ends, so that one may begin inside of another."""
-        offsets = set[int]()
-        at = self._strings.find(start)
-        while at >= 0:
-            offsets.add(at)
-            at = self._strings.find(start, at + 1)
-        found = self._among(self._names, offsets) if offsets else ()
+        offsets = set(islice(self._occurrences(start), _MANY))
+        if len(offsets) < _MANY:
+            found = self._among(self._names, offsets) if offsets else iter(())
+        else:  # symbol by symbol, for as long as the caller asks for more
+            is_start = self._strings.startswith
+            found = (i for i, at in enumerate(self._names) if i and is_start(start, at))
         return self._decode(index for index in found if self._is_defined(index))
+
+    def _occurrences(self, text: bytes) -> Iterator[int]:
+        at = self._strings.find(text)
+        while at >= 0:
+            yield at
+            at = self._strings.find(text, at + 1)
 
     @cached_property
     def _names(self) -> list[int]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.import_tree import children_of
 
+from ..inspect.meaning import meaning_of
 from .visible import visible
 
 if TYPE_CHECKING:
@@ -212,4 +213,11 @@ def _largest(symbols: Iterable[Symbol]) -> list[Symbol]:
 
 
 def _symbol(symbol: Symbol) -> Sequence[Any]:
-    return symbol.name, symbol.type, symbol.bind, symbol.version, symbol.size
+    return (
+        symbol.name,
+        symbol.type,
+        symbol.bind,
+        symbol.version,
+        symbol.size,
+        meaning_of(symbol.name),
+    )

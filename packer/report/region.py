@@ -47,21 +47,25 @@ class Region:
 
 def nest(root: Region, regions: Iterable[Region]) -> None:
     """Put regions into `root`, each into the smallest one that holds it; empty ones go."""
-    stack = [root]
+    stack = [root]  # the regions around the place that is reached
     for region in sorted(regions, key=lambda r: (r.offset, r.level, -r.nbytes)):
-        start, end = max(region.offset, root.offset), region.end
-        while stack[-1].end <= start or stack[-1].level >= region.level:
-            if stack[-1].level >= region.level:
-                start = max(start, stack[-1].end)
-            if len(stack) == 1:
-                break
-            stack.pop()
-        parent = stack[-1]
-        start, end = max(start, parent.offset), min(end, parent.end)
-        if start < end:
-            region.offset, region.nbytes = start, end - start
-            parent.children.append(region)
-            stack.append(region)
+        around = [parent for parent in stack if _may_hold(parent, region)]
+        if around and _cut(region, around[-1]):
+            around[-1].children.append(region)
+            stack = [*around, region]
+
+
+def _may_hold(parent: Region, region: Region) -> bool:
+    return parent.level < region.level and region.offset < parent.end
+
+
+def _cut(region: Region, parent: Region) -> bool:
+    """Cut a region to what is left of its parent; say whether anything is left of it."""
+    free = parent.children[-1].end if parent.children else parent.offset
+    start, end = max(region.offset, free), min(region.end, parent.end)
+    if start < end:
+        region.offset, region.nbytes = start, end - start
+    return start < end
 
 
 def fill(root: Region, gap: Callable[[Region, int, int], Region]) -> None:
@@ -117,6 +121,7 @@ def _grouped(parent: Region) -> Iterator[Region]:
 def _joined(parent: Region, run: list[Region]) -> Region:
     if len(run) == 1:
         return run[0]
-    name, start = f"{len(run):,} small ones", run[0].offset
-    nbytes = run[-1].end - start
+    entries = [region.entry for region in run if region.entry is not None]
+    name = f"entries {entries[0]:,} to {entries[-1]:,}" if entries else f"{len(run):,} parts"
+    start, nbytes = run[0].offset, run[-1].end - run[0].offset
     return Region(name, "group", parent.role, parent.level, start, nbytes, children=run)

@@ -36,6 +36,7 @@ ABOUT = {
     ".init_array": "Addresses of functions that run at load.",
     ".note.gnu.build-id": "A number for just this build.",
     ".note.gnu.property": "What the code expects of the processor.",
+    ".packer.blob": "The import tree, put in whole after the link.",
     ".plt": "Jumps to functions of other libraries.",
     ".rela.dyn": "Relocations: addresses that the loader sets.",
     ".rela.plt": "Relocations of functions of other libraries.",

@@ -2,8 +2,12 @@
 
 #include <string.h>
 
+#include "callback.h"
 #include "dtype.h"
 #include "exception.h"
+#include "exchange.h"
+#include "function.h"
+#include "ndarray.h"
 #include "tensor.h"
 
 static int set_int(dso_any *arg, int64_t value) {
@@ -47,7 +51,7 @@ static int set_wide_int(struct frame *frame, Py_ssize_t index, PyObject *object)
     }
     PyErr_Clear();
   }
-  return raise_argument_error(frame->target, index, PyExc_OverflowError,
+  return raise_argument_error(frame, index, PyExc_OverflowError,
                               "out of range, expected %s, found %R",
                               is_u64 ? "a uint64" : "an int64", object);
 }
@@ -64,18 +68,16 @@ static int convert_str(struct frame *frame, Py_ssize_t index, PyObject *object) 
   Py_ssize_t length;
   const char *text = PyUnicode_AsUTF8AndSize(object, &length);
   if (text == NULL)
-    return raise_argument_error(frame->target, index, PyExc_ValueError,
+    return raise_argument_error(frame, index, PyExc_ValueError,
                                 "expected a str that UTF-8 can hold, found %A", object);
   if (strlen(text) != (size_t)length)
-    return raise_argument_error(frame->target, index, PyExc_ValueError,
+    return raise_argument_error(frame, index, PyExc_ValueError,
                                 "expected a str without NUL, found %R", object);
   return set_pointer(&frame->args[index], DSO_RAW_STR, (void *)(uintptr_t)text);
 }
 
 static int convert_bytes(struct frame *frame, Py_ssize_t index, PyObject *object) {
-  struct hold *hold = &frame->holds[frame->num_holds++];
-  hold->kind = HOLD_BYTES;
-  hold->more_strides = NULL;
+  struct hold *hold = frame_hold(frame, HOLD_ROOM);
   hold->bytes.data = PyBytes_AS_STRING(object);
   hold->bytes.size = (uint64_t)PyBytes_GET_SIZE(object);
   return set_pointer(&frame->args[index], DSO_BYTE_ARRAY_PTR, &hold->bytes);
@@ -85,19 +87,19 @@ static int convert_tensor(struct frame *frame, Py_ssize_t index, PyObject *objec
   DLTensor *tensor = tensor_use(object);
   if (tensor == NULL && !PyErr_ExceptionMatches(PyExc_ValueError)) return -1;
   if (tensor == NULL)
-    return raise_argument_error(frame->target, index, PyExc_ValueError,
+    return raise_argument_error(frame, index, PyExc_ValueError,
                                 "expected a complete tensor, found an incomplete one");
-  if (tensor_is_readonly(object) && argument_is_written(frame, index))
-    return raise_argument_error(frame->target, index, PyExc_ValueError,
+  if (((Tensor *)object)->is_readonly && argument_is_written(frame, index))
+    return raise_argument_error(frame, index, PyExc_ValueError,
                                 "expected a writable tensor, found a read-only one");
   return set_pointer(&frame->args[index], DSO_DLTENSOR_PTR, tensor);
 }
 
 static int refuse_type(struct frame *frame, Py_ssize_t index, PyObject *object) {
-  return raise_argument_error(
-      frame->target, index, PyExc_TypeError,
-      "unsupported type, expected int, float, bool, str, bytes, None or an array, found %s",
-      Py_TYPE(object)->tp_name);
+  return raise_argument_error(frame, index, PyExc_TypeError,
+                              "unsupported type, expected int, float, bool, str, bytes, None, an "
+                              "array or a callable, found %s",
+                              Py_TYPE(object)->tp_name);
 }
 
 /* NumPy's scalars and arrays both have __index__, __float__ and a buffer; only arrays, and
@@ -151,22 +153,64 @@ static int convert_scalar(struct frame *frame, Py_ssize_t index, PyObject *objec
   }
 }
 
+/* What another library returned is passed on as it is. */
+static int convert_function(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  dso_object *handle = function_check(object) ? function_target(object)->handle : NULL;
+  if (handle != NULL) return set_pointer(&frame->args[index], DSO_FUNCTION, handle);
+  dso_object *function = callback_new(object, frame->is_result ? NULL : frame->function);
+  if (function == NULL) return -1;
+  frame_hold(frame, HOLD_FUNCTION)->function = function;
+  return set_pointer(&frame->args[index], DSO_FUNCTION, function);
+}
+
+/* A Module is callable as its entry is, but it is no function: it has no ABI type of its own yet. */
+static int is_module(PyObject *object) {
+  PyObject *file = PyDict_GetItemString(PyImport_GetModuleDict(), "runtime.module");
+  PyObject *class = file ? PyObject_GetAttrString(file, "Module") : NULL;
+  int status = class != NULL && PyObject_IsInstance(object, class) == 1;
+  PyErr_Clear();
+  Py_XDECREF(class);
+  return status;
+}
+
+/* What has neither number, text nor buffer. A class may have the methods of its instances. */
+static int convert_by_method(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  PyObject *method = PyType_Check(object) ? NULL : PyObject_GetAttrString(object, "__dlpack__");
+  if (method != NULL) {
+    int status = argument_dlpack(frame, index, object, method);
+    Py_DECREF(method);
+    return status;
+  }
+  if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+  PyErr_Clear();
+  if (PyCallable_Check(object) && !is_module(object)) return convert_function(frame, index, object);
+  return refuse_type(frame, index, object);
+}
+
+/* 0, -1 with an exception set, or 1: it is none, or `__dlpack__` has to serve. */
+static int convert_exchanged(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  const struct exchange *exchange = exchange_of(Py_TYPE(object));
+  if (exchange == NULL) exchange = exchange_find(object);
+  return exchange != NULL ? argument_exchange(frame, index, object, exchange) : 1;
+}
+
 static int convert_array(struct frame *frame, Py_ssize_t index, PyObject *object) {
   if (PyObject_CheckBuffer(object)) return argument_buffer(frame, index, object);
-  PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
-  if (method == NULL) {
-    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
-    PyErr_Clear();
-    return refuse_type(frame, index, object);
-  }
-  int status = argument_dlpack(frame, index, object, method);
-  Py_DECREF(method);
-  return status;
+  return convert_by_method(frame, index, object);
+}
+
+static int is_plain_callable(const PyTypeObject *type) {
+  return type == &Function_Type || type == &PyFunction_Type || type == &PyMethod_Type ||
+         type == &PyCFunction_Type;
 }
 
 /* Whatever is not exactly one of Python's own types. */
 static int convert_other(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  if (is_plain_callable(Py_TYPE(object))) return convert_function(frame, index, object);
   if (tensor_check(object)) return convert_tensor(frame, index, object);
+  int status = convert_exchanged(frame, index, object);
+  if (status != 1) return status;
+  if (ndarray_recognise(Py_TYPE(object))) return argument_ndarray(frame, index, object);
   if (PyLong_Check(object)) return convert_int(frame, index, object);
   if (PyFloat_Check(object)) return convert_float(frame, index, object);
   if (PyUnicode_Check(object)) return convert_str(frame, index, object);
@@ -179,6 +223,7 @@ int convert_argument(struct frame *frame, Py_ssize_t index, PyObject *object) {
   const PyTypeObject *type = Py_TYPE(object);
   if (type == &PyLong_Type) return convert_int(frame, index, object);
   if (type == &PyFloat_Type) return set_float(&frame->args[index], PyFloat_AS_DOUBLE(object));
+  if (type == ndarray_type) return argument_ndarray(frame, index, object);
   if (type == &PyBool_Type) return set_bool(&frame->args[index], object == Py_True);
   if (object == Py_None) return set_pointer(&frame->args[index], DSO_NONE, NULL);
   if (type == &PyUnicode_Type) return convert_str(frame, index, object);

@@ -20,13 +20,12 @@ static int lies_in_writable_memory(const struct elf_image *image, uint64_t vaddr
 
 static void fill(const struct loaded *library, const char *name, context_value value) {
   struct elf_symbol symbol;
-  context_value empty = NULL;
   if (!loaded_symbol(library, name, &symbol) || symbol.type != TYPE_OBJECT ||
       symbol.size != sizeof value || symbol.value % sizeof value != 0 ||
       !lies_in_writable_memory(&library->image, symbol.value))
     return;
   context_value *variable = (context_value *)(uintptr_t)(library->address + symbol.value);
-  __atomic_compare_exchange_n(variable, &empty, value, 0, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE);
+  if (*variable == NULL) *variable = value;
 }
 
 void context_fill(const struct loaded *library) {

@@ -5,6 +5,10 @@
 #include "tensor.h"
 #include "weights_header.h"
 
+#ifdef Py_GIL_DISABLED
+#error "the core relies on the GIL: build it for a CPython that is not free-threaded"
+#endif
+
 static PyObject *core_weights_data_nbytes(PyObject *Py_UNUSED(module), PyObject *header) {
   Py_buffer view;
   if (PyObject_GetBuffer(header, &view, PyBUF_SIMPLE) != 0) return NULL;
@@ -19,10 +23,6 @@ static PyMethodDef core_methods[] = {
      "The bytes of data that a safetensors header speaks of, or -1."},
     {NULL, NULL, 0, NULL},
 };
-
-#ifdef Py_GIL_DISABLED
-#error "the core relies on the GIL: build it for a CPython that is not free-threaded"
-#endif
 
 /* The types are static, one set for the process. From 3.12 on an interpreter with a GIL of its own
  * is refused by the slot below; those that share the GIL come here. */

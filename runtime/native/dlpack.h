@@ -4,7 +4,7 @@
 
 #include "../include/dso_packer.h"
 
-enum { DLPACK_CPU = 1, DLPACK_MAJOR = 1, DLPACK_READ_ONLY = 1 };
+enum { DLPACK_CPU = 1, DLPACK_CUDA_HOST = 3, DLPACK_MAJOR = 1, DLPACK_READ_ONLY = 1 };
 
 typedef struct DLManagedTensor {
   DLTensor tensor;

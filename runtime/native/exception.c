@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "convert.h"
 #include "object.h"
 #include "raised.h"
 #include "tvm_ffi.h"
@@ -74,24 +75,41 @@ PyObject *raise_symbol_error(PyObject *path, const char *reason, const char *pre
   return raise_load_error(path, reason, "%s%U at %s: %s", prefix, name, hex, wrong);
 }
 
-static PyObject *argument_message(const struct target *target, Py_ssize_t index, PyObject *text) {
-  const struct param *param = target_param(target, index);
-  const char *open = param ? " (" : "", *name = param ? param->name : "", *shut = param ? ")" : "";
-  if (target->signature == NULL)
-    return PyUnicode_FromFormat("%U: argument %zd%s%s%s: %U", target->name, index, open, name, shut,
-                                text);
-  return PyUnicode_FromFormat("%U: argument %zd%s%s%s: %U; declared %U", target->name, index, open,
-                              name, shut, text, target->signature);
+PyObject *callable_name(PyObject *callable) {
+  PyObject *name = PyObject_GetAttrString(callable, "__name__");
+  if (name != NULL && PyUnicode_Check(name)) return name;
+  Py_XDECREF(name);
+  PyErr_Clear();
+  return PyUnicode_FromString(Py_TYPE(callable)->tp_name);
 }
 
-int raise_argument_error(const struct target *target, Py_ssize_t index, PyObject *exception,
+static PyObject *argument_text(const struct frame *frame, PyObject *name, Py_ssize_t index,
+                               PyObject *text) {
+  const struct param *param = target_param(frame->target, index);
+  if (frame->is_result) return PyUnicode_FromFormat("%U: result: %U", name, text);
+  if (param == NULL) return PyUnicode_FromFormat("%U: argument %zd: %U", name, index + 1, text);
+  return PyUnicode_FromFormat("%U: argument %zd '%s': %U", name, index + 1, param->name, text);
+}
+
+static PyObject *argument_message(const struct frame *frame, Py_ssize_t index, PyObject *text) {
+  PyObject *name = callable_name(frame->function);
+  PyObject *message = name ? argument_text(frame, name, index, text) : NULL;
+  Py_XDECREF(name);
+  if (message == NULL || frame->target->signature == NULL) return message;
+  PyObject *whole =
+      PyUnicode_FromFormat("%U; declared as %U", message, frame->target->signature);
+  Py_DECREF(message);
+  return whole;
+}
+
+int raise_argument_error(const struct frame *frame, Py_ssize_t index, PyObject *exception,
                          const char *format, ...) {
   PyObject *cause = exception_take();
   va_list values;
   va_start(values, format);
   PyObject *text = PyUnicode_FromFormatV(format, values);
   va_end(values);
-  PyObject *message = text ? argument_message(target, index, text) : NULL;
+  PyObject *message = text ? argument_message(frame, index, text) : NULL;
   if (message != NULL) PyErr_SetObject(exception, message);
   Py_XDECREF(text);
   Py_XDECREF(message);
@@ -137,19 +155,96 @@ static PyObject *raise_tvm_error(const dso_object *error) {
   return raise_kind(name, message->data, (Py_ssize_t)message->size);
 }
 
+/* ---- Exceptions on their way through C code. They are kept in the dict of Python's thread state,
+ * which drops them when a thread that C code made ends. */
+
+static const char LEFT[] = "runtime._core.left";
+
+/* raised_count() right after the exception was left, so that a later error is told apart; 0 when
+ * there is none. */
+static _Thread_local uint64_t left_at;
+
+static void raise_in_slot(PyObject *exception) {
+  PyObject *text = PyObject_Str(exception);
+  const char *message = text ? PyUnicode_AsUTF8(text) : NULL;
+  const char *dot = strrchr(Py_TYPE(exception)->tp_name, '.');
+  raised_set(dot ? dot + 1 : Py_TYPE(exception)->tp_name, message);
+  PyErr_Clear();
+  Py_XDECREF(text);
+}
+
+void exception_leave(void) {
+  PyObject *exception = exception_take();
+  PyObject *dict = PyThreadState_GetDict();
+  raise_in_slot(exception);
+  left_at = 0;
+  if (dict != NULL && PyDict_SetItemString(dict, LEFT, exception) == 0) left_at = raised_count();
+  PyErr_Clear();
+  Py_DECREF(exception);
+}
+
+/* The exception that was left in this thread since `count`, or NULL; *is_newest says whether no
+ * other error was raised after it. */
+static PyObject *take_left(uint64_t count, int *is_newest) {
+  PyObject *dict = left_at > count ? PyThreadState_GetDict() : NULL;
+  PyObject *exception = dict ? Py_XNewRef(PyDict_GetItemString(dict, LEFT)) : NULL;
+  *is_newest = left_at == raised_count();
+  exception_forget();
+  return exception;
+}
+
+void exception_forget(void) {
+  PyObject *dict = left_at != 0 ? PyThreadState_GetDict() : NULL;
+  left_at = 0;
+  if (dict == NULL || PyDict_GetItemString(dict, LEFT) == NULL) return;
+  PyObject *pending = exception_take();
+  if (PyDict_DelItemString(dict, LEFT) != 0) PyErr_Clear();
+  if (pending != NULL) exception_set(pending);
+}
+
+/* Whether two accounts are of one error: ours is forwarded to a real tvm_ffi as it is raised. */
+static int says(const dso_object *error, const char *kind, const char *message) {
+  const tvm_ffi_error_cell *cell = tvm_ffi_error(error);
+  return cell->kind.size == strlen(kind) && cell->message.size == strlen(message) &&
+         memcmp(cell->kind.data, kind, strlen(kind)) == 0 &&
+         memcmp(cell->message.data, message, strlen(message)) == 0;
+}
+
+/* Raise the error of the slot, as the exception that it was made of if there is one. */
+static void raise_slot(const char *kind, const char *message, PyObject *original) {
+  if (original == NULL)
+    raise_kind(kind, message, (Py_ssize_t)strlen(message));
+  else
+    exception_set(Py_NewRef(original));
+}
+
+/* The exception that is set came of another one, which C code turned into it. */
+static void add_context(PyObject *context) {
+  PyObject *exception = exception_take();
+  if (exception != context) PyException_SetContext(exception, Py_NewRef(context));
+  exception_set(exception);
+}
+
 PyObject *raise_call_error(const struct target *target, int status, uint64_t count) {
   char *kind;
   const char *message;
+  int is_newest;
   if (PyErr_Occurred()) return NULL; /* a function that keeps the GIL may set it itself */
+  PyObject *original = take_left(count, &is_newest);
   dso_object *error = tvm_ffi_take_error(); /* also when the error is ours: it went to both */
   if (raised_take(count, &kind, &message)) {
-    raise_kind(kind, message, (Py_ssize_t)strlen(message));
+    if (error == NULL || says(error, kind, message))
+      raise_slot(kind, message, is_newest ? original : NULL);
+    else
+      raise_tvm_error(error);
     free(kind);
   } else if (error != NULL) {
     raise_tvm_error(error);
   } else {
     PyErr_Format(PyExc_RuntimeError, "%U: returned %d without raising", target->name, status);
   }
+  if (original != NULL) add_context(original);
+  Py_XDECREF(original);
   if (error != NULL) object_release(error);
   return NULL;
 }

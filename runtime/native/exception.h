@@ -8,6 +8,8 @@
 #include "load_error.h"
 #include "target.h"
 
+struct frame;
+
 /* The exception that is set, taken, or NULL; and setting it again, which takes the reference.
  * (PyErr_Fetch and PyErr_Restore went out with 3.12.) */
 PyObject *exception_take(void);
@@ -20,14 +22,25 @@ PyObject *raise_load_error(PyObject *path, const char *reason, const char *forma
 PyObject *raise_symbol_error(PyObject *path, const char *reason, const char *prefix,
                              PyObject *name, uint64_t address, const char *wrong);
 
-/* Raise `exception` "<function>: argument <index> (<name>): <text>; declared <signature>",
- * caused by the exception that is set, if one is. Returns -1. */
-int raise_argument_error(const struct target *target, Py_ssize_t index, PyObject *exception,
+/* Raise `exception` "<function>: argument <number> '<name>': <text>; declared as <signature>",
+ * caused by the exception that is set, if one is. Numbers count from 1, as in the messages of the
+ * wrappers that packer makes. Returns -1. */
+int raise_argument_error(const struct frame *frame, Py_ssize_t index, PyObject *exception,
                          const char *format, ...);
 
 /* Raise what a call that returned `status` left behind, and return NULL. `count` is
  * raised_count() from before the call. */
 PyObject *raise_call_error(const struct target *target, int status, uint64_t count);
+
+/* Leave the exception that is set to the call of ours that ends because of it, in this thread: as
+ * an error for the C code between, and as itself. */
+void exception_leave(void);
+
+/* Forget one that was left, and that no call ended of. */
+void exception_forget(void);
+
+/* The `__name__` of a callable, or its type's; NULL with an exception set. */
+PyObject *callable_name(PyObject *callable);
 
 /* The path as messages show it: itself, or its repr if it is empty or unprintable. */
 PyObject *shown_path(PyObject *path);

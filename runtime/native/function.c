@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "convert.h"
 #include "exception.h"
 #include "raised.h"
 
@@ -16,14 +15,17 @@ typedef struct {
 } Function;
 
 /* The call itself: from here to the result's conversion no Python object is touched. */
-static PyObject *invoke(const struct target *target, const dso_any *args, int32_t count) {
+static PyObject *invoke(const struct frame *frame, int32_t count) {
+  const struct target *target = frame->target;
   dso_any result = {.type_index = DSO_NONE};
   uint64_t raised = raised_count();
   PyThreadState *state = target->facts.gil_keep ? NULL : PyEval_SaveThread();
-  int status = target->address(NULL, args, count, &result);
+  int status = target->address(target->handle, frame->args, count, &result);
   if (state != NULL) PyEval_RestoreThread(state);
   if (status != 0) return raise_call_error(target, status, raised);
-  return convert_result(target, &result);
+  struct source source = {
+      .callable = frame->function, .function = frame->function, .is_result = 1};
+  return convert_result(&source, &result);
 }
 
 static PyObject *convert_and_invoke(struct frame *frame, PyObject *const *objects,
@@ -31,22 +33,21 @@ static PyObject *convert_and_invoke(struct frame *frame, PyObject *const *object
   PyObject *value = NULL;
   Py_ssize_t index = 0;
   while (index < count && convert_argument(frame, index, objects[index]) == 0) index++;
-  if (index == count) value = invoke(frame->target, frame->args, (int32_t)count);
-  if (frame->num_holds > 0) frame_release(frame);
+  if (index == count) value = invoke(frame, (int32_t)count);
+  if (frame->is_owing) frame_release(frame);
   return value;
 }
 
-static PyObject *call_with_stack(const struct target *target, PyObject *const *objects,
-                                 Py_ssize_t count) {
+static PyObject *call_with_stack(Function *self, PyObject *const *objects, Py_ssize_t count) {
   dso_any args[STACK_ARGS];
   struct hold holds[STACK_ARGS];
-  struct frame frame = {.target = target, .args = args, .holds = holds};
+  struct frame frame = {
+      .target = self->target, .function = (PyObject *)self, .args = args, .holds = holds};
   return convert_and_invoke(&frame, objects, count);
 }
 
-static PyObject *call_with_heap(const struct target *target, PyObject *const *objects,
-                                Py_ssize_t count) {
-  struct frame frame = {.target = target};
+static PyObject *call_with_heap(Function *self, PyObject *const *objects, Py_ssize_t count) {
+  struct frame frame = {.target = self->target, .function = (PyObject *)self};
   PyObject *value = NULL;
   if (count > INT32_MAX) return PyErr_NoMemory();
   frame.args = PyMem_New(dso_any, (size_t)count);
@@ -60,15 +61,15 @@ static PyObject *call_with_heap(const struct target *target, PyObject *const *ob
   return value;
 }
 
-static PyObject *function_call(PyObject *self, PyObject *const *objects, size_t nargsf,
+static PyObject *function_call(PyObject *object, PyObject *const *objects, size_t nargsf,
                                PyObject *keywords) {
-  const struct target *target = ((Function *)self)->target;
+  Function *self = (Function *)object;
   Py_ssize_t count = PyVectorcall_NARGS(nargsf);
   if (keywords != NULL && PyTuple_GET_SIZE(keywords) > 0)
     return PyErr_Format(PyExc_TypeError, "%U: expected positional arguments only, found %R",
-                        target->name, PyTuple_GET_ITEM(keywords, 0));
-  if (count > STACK_ARGS) return call_with_heap(target, objects, count);
-  return call_with_stack(target, objects, count);
+                        self->target->name, PyTuple_GET_ITEM(keywords, 0));
+  if (count > STACK_ARGS) return call_with_heap(self, objects, count);
+  return call_with_stack(self, objects, count);
 }
 
 PyObject *function_new(const struct target *target, PyObject *library, PyObject *owner) {
@@ -80,6 +81,18 @@ PyObject *function_new(const struct target *target, PyObject *library, PyObject 
   self->owner = Py_NewRef(owner);
   PyObject_GC_Track(self);
   return (PyObject *)self;
+}
+
+const struct target *function_target(PyObject *function) {
+  return ((Function *)function)->target;
+}
+
+PyObject *function_library(PyObject *function) { return ((Function *)function)->library; }
+
+/* The collector may have taken it. */
+PyObject *function_owner(PyObject *function) {
+  PyObject *owner = ((Function *)function)->owner;
+  return owner ? owner : Py_None;
 }
 
 static int function_traverse(Function *self, visitproc visit, void *arg) {
@@ -121,7 +134,7 @@ static PyObject *function_doc(Function *self, void *Py_UNUSED(closure)) {
   return or_none(self->target->doc);
 }
 
-static PyObject *function_owner(Function *self, void *Py_UNUSED(closure)) {
+static PyObject *function_get_owner(Function *self, void *Py_UNUSED(closure)) {
   return or_none(self->owner);
 }
 
@@ -130,7 +143,7 @@ static PyGetSetDef function_getset[] = {
     {"__name__", (getter)function_name, NULL, NULL, NULL},
     {"signature", (getter)function_signature, NULL, "The C declaration, or None.", NULL},
     {"__doc__", (getter)function_doc, NULL, NULL, NULL},
-    {"owner", (getter)function_owner, NULL, "The module that it keeps alive.", NULL},
+    {"owner", (getter)function_get_owner, NULL, "The module that it keeps alive.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

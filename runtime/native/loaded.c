@@ -116,6 +116,7 @@ static int open_once(struct loaded *library, const char *path, struct load_error
   checked_file_close(&file);
   enter();
   int status = open_handle(library, path, error);
+  if (status == 0) context_fill(library);
   leave();
   *changed = file_key_at(path, &key) != 0 || !file_key_equal(&key, &library->key);
   if (status != 0 || !*changed) return status;
@@ -126,10 +127,7 @@ static int open_once(struct loaded *library, const char *path, struct load_error
 int loaded_open(struct loaded *library, const char *path, struct load_error *error) {
   int changed = 0;
   for (int tries = 0; tries < MAX_TRIES; tries++) {
-    if (open_once(library, path, error, &changed) == 0) {
-      context_fill(library);
-      return 0;
-    }
+    if (open_once(library, path, error, &changed) == 0) return 0;
     if (!changed) return -1;
   }
   return load_error_set(error, "busy", "replaced %d times while it was opened", MAX_TRIES);

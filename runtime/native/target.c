@@ -2,7 +2,10 @@
 
 #include <string.h>
 
+#include "object.h"
+
 void target_free(struct target *target) {
+  if (target->handle != NULL) object_release(target->handle);
   Py_XDECREF(target->name);
   Py_XDECREF(target->signature);
   Py_XDECREF(target->doc);

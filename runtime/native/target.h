@@ -11,6 +11,7 @@
 
 struct target {
   dso_safe_call address;
+  dso_object *handle; /* the Function object, retained; NULL for exports */
   PyObject *name;
   PyObject *signature; /* str, or NULL without facts */
   PyObject *doc;       /* str, or NULL */

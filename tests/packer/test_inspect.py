@@ -166,7 +166,7 @@ def test_text_has_all_of_it_on_one_screen(library) -> None:
         "\nblob __tvm_dev_mblob at offset 0x",
         "  _import_tree\n",
         "\nneeded: libc.so.6\n",
-        "\nhardening: RELRO full; NX yes; RPATH none; RUNPATH none\n",
+        "\nhardening: RELRO full; NX yes; no segment is both W and X; RPATH none; RUNPATH none\n",
         "\nconstructors: ",
     ):
         assert part in text
@@ -433,14 +433,53 @@ def test_library_of_another_machine_is_read(compile_library, tmp_path) -> None:
     assert report.problems == ()
 
 
-def test_other_dialect_is_named(compile_library) -> None:
-    """A tvm-ffi library: its functions are shown, its tree is not read yet."""
-    source = f"{DATA} __tvm_ffi__library_bin[24] = {{16}};\n{SAFE_CALL.format('f')}"
+def library_bin(*modules: bytes, tree: bytes) -> str:
+    """C source of a tvm-ffi library with these modules and one function."""
+    body = tree + b"".join(modules)
+    values = ", ".join(map(str, u64(len(body)) + body))
+    return f"{DATA} __tvm_ffi__library_bin[] = {{{values}}};\n{SAFE_CALL.format('f')}"
+
+
+def test_other_dialect_is_listed(compile_library) -> None:
+    """A tvm-ffi library: functions, entries and tree, with a note on what a load makes of it."""
+    source = library_bin(
+        entry("_lib"),
+        entry("cuda", u64(3) + b"ptx"),
+        entry("relax.VMExecutable", u64(0)),
+        tree=u64(4, 0, 2, 2, 2) + u64(2, 1, 2),
+    )
     report = inspect_library(compile_library(source))
-    assert (report.dialect, report.modules, report.problems) == ("tvm-ffi", (), ())
+    assert (report.dialect, report.problems) == ("tvm-ffi", ())
+    assert [(m.type_key, m.imports, m.loadable) for m in report.modules] == [
+        ("library", (1, 2), True),
+        ("cuda", (), True),
+        ("relax.VMExecutable", (), False),
+    ]
     assert report.blob.symbol == "__tvm_ffi__library_bin"
-    assert report.blob.nbytes == 24
-    assert any("does not read it yet" in note for note in report.notes)
+    assert [e.key for e in report.blob.entries] == ["_lib", "cuda", "relax.VMExecutable"]
+    assert any("dialect 'tvm-ffi'" in note for note in report.notes)
+    assert [f.name for f in report.functions] == ["f"]
+
+
+@pytest.mark.parametrize(
+    ("modules", "tree", "match"),
+    [
+        ((), u64(1, 0, 0), "import tree over no modules"),
+        ((entry("_lib"),), u64(2, 0, 1, 1, 0), "cycle"),
+        ((entry("_lib"), entry("_lib")), u64(3, 0, 1, 1, 1, 1), "a second '_lib'"),
+        ((entry("_lib"), b"x"), u64(2, 0, 0, 0), "1 bytes behind the last of 1 modules"),
+        ((entry("a b", u64(0)),), u64(2, 0, 0, 0), "kind 'a b', expected letters"),
+        ((entry("cuda", u64(9)),), u64(2, 0, 0, 0), "a length of 9 bytes, expected at most 0"),
+        ((), u64(2**61), "expected at most"),
+    ],
+)
+def test_malformed_blob_of_the_other_dialect_is_a_problem(
+    modules, tree, match, compile_library
+) -> None:
+    """Each guard names what is wrong, and the functions are still shown."""
+    report = inspect_library(compile_library(library_bin(*modules, tree=tree)))
+    assert match in report.blob.error
+    assert report.problems == (report.blob.error,)
     assert [f.name for f in report.functions] == ["f"]
 
 

@@ -164,7 +164,7 @@ MISTAKES = {
     ),
     "embed": (
         f"[library]\nembed = 'b'\n{HOST}",
-        "[library] embed: expected one of 'auto', 'c', 'llvm', found 'b'",
+        "[library] embed: expected one of 'auto', 'c', 'llvm', 'segment', found 'b'",
     ),
     "type": (f"[library]\noutput = 3\n{HOST}", "[library] output: expected a string, found 3"),
     "array": (

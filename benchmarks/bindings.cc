@@ -1,0 +1,66 @@
+// The functions of kernels.c, bound by pybind11 or, with -DNANOBIND, by nanobind: as their own
+// documentation shows it, arrays checked and not converted, the GIL released.
+#include <cstdint>
+
+extern "C" {
+void noop(void);
+int64_t add(int64_t a, int64_t b);
+void pair(const float *x, float *y);
+int64_t first(const char *text);
+double mixed(int64_t a, double b, bool c, const char *text, const float *x, float *y, int32_t n,
+             int64_t d);
+}
+
+#ifdef NANOBIND
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+namespace py = nanobind;
+using Input = py::ndarray<const float, py::ndim<1>, py::c_contig, py::device::cpu>;
+using Output = py::ndarray<float, py::ndim<1>, py::c_contig, py::device::cpu>;
+static const float *data_of(const Input &array) { return array.data(); }
+static float *data_of(const Output &array) { return array.data(); }
+static int64_t apply(py::callable function, int64_t value) {
+  return py::cast<int64_t>(function(value));
+}
+#define MODULE NB_MODULE(bindings, module)
+#else
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+namespace py = pybind11;
+using Input = py::array_t<float, py::array::c_style>;
+using Output = py::array_t<float, py::array::c_style>;
+static const float *data_of(const Input &array) { return array.data(); }
+static float *data_of(Output &array) { return array.mutable_data(); }
+static int64_t apply(py::function function, int64_t value) {
+  return function(value).cast<int64_t>();
+}
+#define MODULE PYBIND11_MODULE(bindings, module)
+#endif
+
+static auto as_is(const char *name) { return py::arg(name).noconvert(); }
+
+static void call_pair(Input x, Output y) {
+  const float *from = data_of(x);
+  float *to = data_of(y);
+  py::gil_scoped_release release;
+  pair(from, to);
+}
+
+static double call_mixed(int64_t a, double b, bool c, const char *text, Input x, Output y,
+                         int32_t n, int64_t d) {
+  const float *from = data_of(x);
+  float *to = data_of(y);
+  py::gil_scoped_release release;
+  return mixed(a, b, c, text, from, to, n, d);
+}
+
+MODULE {
+  using Release = py::call_guard<py::gil_scoped_release>;
+  module.def("noop", noop, Release());
+  module.def("add", add, Release());
+  module.def("first", first, Release());
+  module.def("pair", call_pair, as_is("x"), as_is("y"));
+  module.def("mixed", call_mixed, py::arg("a"), py::arg("b"), py::arg("c"), py::arg("text"),
+             as_is("x"), as_is("y"), py::arg("n"), py::arg("d"));
+  module.def("apply", apply);
+}

@@ -1,0 +1,178 @@
+"""Peers: how each of them calls the functions of kernels.c."""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import subprocess
+import sysconfig
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from functools import partial
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+from library import DECLARATIONS, KERNELS
+
+import runtime
+
+Command = list[str | Path]
+# A call: the expression that is timed, and the function f and converter c that it uses. What a
+# peer wants converted is converted in every call, from the same arguments.
+Call = tuple[str, Any, Any]
+
+# How the call is written where all arguments go as they are; benchmarks/call.py says what they are.
+PLAIN = {
+    "noop": "f()",
+    "add": "f(a, b)",
+    "pair": "f(x, y)",
+    "torch": "f(t, u)",
+    "first": "f(s)",
+    "mixed": "f(a, r, k, s, x, y, n, b)",
+    "apply": "f(g, a)",
+    "thread": "f(a, b)",
+}
+# Which function a call is of, where it is not called like it.
+FUNCTIONS = {"torch": "pair", "thread": "add"}
+APPLY = "int64_t(int64_t (*function)(int64_t), int64_t value)"
+
+
+def with_ctypes(library: ctypes.CDLL, name: str) -> Call:
+    """Take the address of any array, and encode text by hand."""
+    expression = {
+        "pair": "f(x.ctypes.data, y.ctypes.data)",
+        "torch": "f(t.data_ptr(), u.data_ptr())",
+        "first": "f(s.encode())",
+        "mixed": "f(a, r, k, s.encode(), x.ctypes.data, y.ctypes.data, n, b)",
+        "apply": "f(c, a)",
+    }.get(name, PLAIN[name])
+    pointer, i64, i32 = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32
+    callback = ctypes.CFUNCTYPE(i64, i64)
+    types: dict[str, tuple[list[Any], Any]] = {
+        "noop": ([], None),
+        "add": ([i64, i64], i64),
+        "pair": ([pointer, pointer], None),
+        "first": ([ctypes.c_char_p], i64),
+        "mixed": ([i64, ctypes.c_double, ctypes.c_bool, ctypes.c_char_p, pointer, pointer, i32,
+                   i64], ctypes.c_double),
+        "apply": ([callback, i64], i64),
+    }  # fmt: skip
+    symbol = FUNCTIONS.get(name, name)
+    function = library[symbol]
+    function.argtypes, function.restype = types[symbol]  # type: ignore[assignment]
+    return expression, function, callback(_identity)
+
+
+def with_cffi(folder: Path, name: str) -> Call:
+    """Take the address of any array, and encode text by hand; API mode."""
+    extension = _cffi_extension(folder)
+    expression = {
+        "pair": "f(c(x), c(y))",
+        "torch": "f(c(t.data_ptr()), c(u.data_ptr()))",
+        "first": "f(s.encode())",
+        "mixed": "f(a, r, k, s.encode(), c(x), c(y), n, b)",
+        "apply": "f(c, a)",
+    }.get(name, PLAIN[name])
+    ffi = extension.ffi
+    converters: dict[str, Callable[[], Any]] = {
+        "torch": lambda: partial(ffi.cast, "float *"),
+        "apply": lambda: ffi.callback("int64_t(int64_t)", _identity),
+    }
+    arrays = partial(ffi.from_buffer, ffi.typeof("float[]"))
+    converter = converters.get(name, lambda: arrays)()
+    return expression, getattr(extension.lib, FUNCTIONS.get(name, name)), converter
+
+
+def with_bindings(folder: Path, package: str, name: str) -> Call:
+    """Call through an extension module of pybind11 or nanobind."""
+    return PLAIN[name], getattr(_bindings(folder, package), FUNCTIONS.get(name, name)), None
+
+
+def with_tvm_ffi(libraries: dict[str, Path], release_gil: bool, name: str) -> Call:
+    """Call the very library that the runtime calls."""
+    import tvm_ffi
+
+    symbol = FUNCTIONS.get(name, name)
+    function = tvm_ffi.load_module(str(libraries.get(symbol, libraries["all"])))[symbol]
+    function.release_gil = release_gil
+    return PLAIN[name], function, None
+
+
+def with_runtime(libraries: dict[str, Path], name: str) -> Call:
+    """Call as a user does."""
+    symbol = FUNCTIONS.get(name, name)
+    return PLAIN[name], runtime.load(libraries.get(symbol, libraries["all"]))[symbol], None
+
+
+def build_apply(output: Path) -> Path:
+    """Compile apply.c, which is a packed function already."""
+    include = f"-I{Path(runtime.__file__).parent / 'include'}"
+    source = Path(__file__).with_name("apply.c")
+    _run(["gcc", "-O2", "-shared", "-fPIC", include, "-o", output, source])
+    return output
+
+
+def _identity(value: int) -> int:
+    return value
+
+
+def _run(command: Command) -> None:
+    subprocess.run(command, check=True)
+
+
+def _extension(name: str, path: Path) -> Any:
+    spec = spec_from_file_location(name, path)
+    assert spec is not None
+    return module_from_spec(spec)
+
+
+def _cffi_extension(folder: Path) -> Any:
+    import cffi  # type: ignore[import-untyped]
+
+    source, module = folder / "_call_cffi.c", folder / "_call_cffi.so"
+    if not module.exists():
+        ffi = cffi.FFI()
+        for name, declaration in {**DECLARATIONS, "apply": APPLY}.items():
+            ffi.cdef(declaration.replace("(", f" {name}(", 1) + ";")
+        ffi.set_source("_call_cffi", KERNELS.read_text(encoding="utf-8"))
+        with redirect_stdout(io.StringIO()):  # it says that it does
+            ffi.emit_c_code(str(source))
+        include = f"-I{sysconfig.get_path('include')}"
+        _run(["gcc", "-O2", "-shared", "-fPIC", include, "-o", module, source])
+    return _extension("_call_cffi", module)
+
+
+def _bindings(folder: Path, package: str) -> Any:
+    module = folder / package / "bindings.so"
+    if not module.exists():
+        module.parent.mkdir()
+        kernels = module.with_name("kernels.o")
+        _run(["gcc", "-O2", "-fPIC", "-Dapply=apply_in_c", "-c", "-o", kernels, KERNELS])
+        source = Path(__file__).with_name("bindings.cc")
+        options = _nanobind_options() if package == "nanobind" else _pybind11_options()
+        include = f"-I{sysconfig.get_path('include')}"
+        command: Command = ["g++", "-std=c++17", "-O2", "-DNDEBUG", "-fvisibility=hidden"]
+        _run([*command, "-shared", "-fPIC", include, "-o", module, source, kernels, *options])
+    spec = spec_from_file_location("bindings", module)
+    assert spec is not None and spec.loader is not None
+    made = module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def _pybind11_options() -> Command:
+    import pybind11
+
+    return [f"-I{pybind11.get_include()}"]
+
+
+def _nanobind_options() -> Command:
+    """The library of nanobind is compiled along."""
+    import nanobind
+
+    package = Path(nanobind.__file__).parent
+    robin_map = package / "ext/robin_map/include"
+    library = package / "src/nb_combined.cpp"
+    return ["-DNANOBIND", f"-I{package / 'include'}", f"-I{robin_map}", "-fno-strict-aliasing",
+            library]  # fmt: skip

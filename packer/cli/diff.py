@@ -1,0 +1,62 @@
+"""``packer diff``: compare two libraries."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from runtime.error import PackerError
+
+from .parser import CommandParser
+from .terminal import show, write, write_error
+
+_SCHEMA = 1
+_DIFFERENT, _TROUBLE = 1, 2
+
+_DESCRIPTION = """\
+Compare two libraries: functions and signatures, modules and their payloads, symbols, needed
+libraries. Neither is run."""
+
+_EPILOG = """\
+examples:
+  packer diff old.so new.so
+  packer diff old.so new.so --json | jq '.differences[] | select(.group == "functions")'
+
+Exit status, as of diff(1): 0 the same bytes, 1 different, 2 trouble."""
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Read the words behind ``packer diff``."""
+    parser = CommandParser("packer diff", description=_DESCRIPTION, epilog=_EPILOG)
+    parser.add_argument("a", metavar="A", help="a library")
+    parser.add_argument("b", metavar="B", help="the other one")
+    parser.add_argument("--json", action="store_true", help="for programs, as JSON")
+    return parser.parse_paths(argv)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the differences.
+
+    Raises
+    ------
+    SystemExit
+        There are some, exit status 1; or one of the files cannot be compared, exit status 2.
+    """
+    from ..diff import diff_libraries, list_differences
+
+    try:
+        found = diff_libraries(arguments.a, arguments.b)
+    except PackerError as error:
+        write_error(f"packer: {error}")
+        sys.exit(_TROUBLE)
+    if arguments.json:
+        import json
+
+        fields = {"schema": _SCHEMA, "a": arguments.a, "b": arguments.b, "same": not found}
+        plain = [difference.to_dict() for difference in found]
+        write(json.dumps({**fields, "differences": plain}, indent=2))
+    elif found:
+        show(list_differences(found, arguments.a, arguments.b))
+    if found:
+        sys.exit(_DIFFERENT)

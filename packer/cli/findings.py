@@ -1,0 +1,38 @@
+"""How ``packer check`` and ``packer doctor`` print what they found."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from .terminal import show, write
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..findings import Finding
+
+_SCHEMA = 1
+
+
+def report(findings: Sequence[Finding], as_json: bool, **fields: str) -> None:
+    """Print findings, for a person or, with further fields, as JSON.
+
+    Raises
+    ------
+    SystemExit
+        One of them failed; exit status 1.
+    """
+    from ..findings import has_failed, list_findings
+
+    failed = has_failed(findings)
+    if as_json:
+        import json
+
+        plain = [finding.to_dict() for finding in findings]
+        content = {"schema": _SCHEMA, **fields, "ok": not failed, "findings": plain}
+        write(json.dumps(content, indent=2))
+    else:
+        show(list_findings(findings))
+    if failed:
+        sys.exit(1)

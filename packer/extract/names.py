@@ -1,0 +1,46 @@
+"""File and module names that are safe whatever a library says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_MAX_LENGTH = 80
+
+
+class Names:
+    """Gives names out, each once; file systems may not tell upper from lower case.
+
+    Parameters
+    ----------
+    taken : iterable of str
+        File names that are not given out.
+    """
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._files = {name.lower() for name in taken}
+        self._modules: set[str] = set()
+
+    def of_module(self, text: str) -> str:
+        """A name that is a bare key of TOML and a part of a Python name."""
+        return _first_free(
+            _safe(text).replace(".", "_").replace("-", "_").lower(), "", self._modules
+        )
+
+    def of_file(self, *parts: str, suffix: str) -> str:
+        """A file name of parts: no folder, nothing hidden, nothing that looks like an option."""
+        return _first_free(".".join(map(_safe, parts)), f".{_safe(suffix)}", self._files)
+
+
+def _safe(text: str) -> str:
+    return _UNSAFE.sub("_", text)[:_MAX_LENGTH].strip(".-") or "unnamed"
+
+
+def _first_free(stem: str, suffix: str, taken: set[str]) -> str:
+    number, name = 1, stem + suffix
+    while name.lower() in taken:
+        number += 1
+        name = f"{stem}_{number}{suffix}"
+    taken.add(name.lower())
+    return name

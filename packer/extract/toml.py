@@ -1,0 +1,36 @@
+"""TOML as extract writes it: every text quoted, so that any name can be a key or a value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_ESCAPES = {"\n": r"\n", "\t": r"\t", '"': r"\"", "\\": r"\\"}
+
+
+def key(text: str) -> str:
+    """Write a key, bare where it can be."""
+    return text if _BARE.fullmatch(text) else quoted(text)
+
+
+def quoted(text: str) -> str:
+    """Write a basic string; what is not printable becomes an escape (TOML 1.0, String)."""
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def quoted_list(texts: Iterable[str]) -> str:
+    """Write an array of strings."""
+    return f"[{', '.join(map(quoted, texts))}]"
+
+
+def table(title: str, values: Mapping[str, str]) -> list[str]:
+    """Write a table; its values are TOML already. An empty one is left out."""
+    rows = [f"{key(name)} = {value}" for name, value in values.items()]
+    return [f"[{title}]", *rows] if rows else []
+
+
+def _escaped(char: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    return char if char.isprintable() else f"\\U{ord(char):08X}"

@@ -1,0 +1,203 @@
+#include "callback.h"
+
+#include <string.h>
+
+#include "convert.h"
+#include "exception.h"
+#include "function.h"
+#include "raised.h"
+#include "tensor.h"
+
+enum { STACK_ARGS = 8 };
+
+struct callback {
+  dso_function_object function;
+  PyObject *callable;
+  PyObject *caller; /* keeps the code behind what it is given, while that call lasts */
+};
+
+/* ---- Converting: the arguments there, the result back */
+
+/* TVM FFI's strings of up to 7 bytes lie in the value itself. */
+static int own_string(dso_any *result, int is_str, const char *data, size_t nbytes) {
+  char text[sizeof result->v_bytes] = {0};
+  if (nbytes >= sizeof text) {
+    dso_object *string = object_new_string(is_str ? DSO_STR : DSO_BYTES, data, nbytes);
+    if (string == NULL) {
+      PyErr_NoMemory();
+      return -1;
+    }
+    *result = (dso_any){.type_index = string->type_index, .v_ptr = string};
+    return 0;
+  }
+  memcpy(text, data, nbytes);
+  result->type_index = is_str ? DSO_SMALL_STR : DSO_SMALL_BYTES;
+  result->small_len = (uint32_t)nbytes;
+  memcpy(result->v_bytes, text, sizeof text);
+  return 0;
+}
+
+/* An argument is borrowed, a result is owned. */
+static int own_value(struct frame *frame, dso_any *result) {
+  const dso_byte_array *bytes = result->v_ptr;
+  switch (result->type_index) {
+    case DSO_RAW_STR: return own_string(result, 1, result->v_c_str, strlen(result->v_c_str));
+    case DSO_BYTE_ARRAY_PTR: return own_string(result, 0, bytes->data, (size_t)bytes->size);
+    case DSO_FUNCTION: object_retain(result->v_ptr); return 0;
+    case DSO_DLTENSOR_PTR:
+      return raise_argument_error(frame, 0, PyExc_TypeError,
+                                  "expected None, a bool, int, float, str, bytes or callable, "
+                                  "found an array; fill one that is passed in");
+    default: return 0;
+  }
+}
+
+static int give_result(PyObject *callable, PyObject *value, dso_any *result) {
+  static const struct target no_target;
+  struct hold hold;
+  struct frame frame = {.target = &no_target, .function = callable, .args = result,
+                        .holds = &hold, .is_result = 1};
+  int status = convert_argument(&frame, 0, value);
+  if (status == 0) status = own_value(&frame, result);
+  if (status != 0) *result = (dso_any){.type_index = DSO_NONE};
+  if (frame.is_owing) frame_release(&frame);
+  return status;
+}
+
+static int make_arguments(const struct callback *self, const dso_any *args, int32_t count,
+                          PyObject **objects) {
+  struct source source = {.callable = self->callable, .function = self->caller};
+  for (; source.argument < count; source.argument++) {
+    objects[source.argument] = convert_value(&source, &args[source.argument]);
+    if (objects[source.argument] == NULL) break;
+  }
+  return source.argument;
+}
+
+/* A tensor that was passed by pointer is the callable's for the call only. */
+static int end_arguments(PyObject *callable, const dso_any *args, PyObject **objects, int made) {
+  int status = 0;
+  for (int i = 0; i < made; i++) {
+    int is_loan = args[i].type_index == DSO_DLTENSOR_PTR && tensor_check(objects[i]);
+    if (is_loan && tensor_end_loan(objects[i]) != 0 && !PyErr_Occurred()) {
+      status = -1;
+      PyErr_Format(PyExc_BufferError,
+                   "%R: argument %d: a view of it outlives the call, and would show memory that "
+                   "is gone; copy it",
+                   callable, i + 1);
+    }
+    Py_DECREF(objects[i]);
+  }
+  return status;
+}
+
+static int call_with(const struct callback *self, const dso_any *args, int32_t count,
+                     PyObject **objects, dso_any *result) {
+  PyObject *callable = Py_NewRef(self->callable); /* the object may go while it is called */
+  PyObject *value = NULL;
+  int made = make_arguments(self, args, count, objects);
+  if (made == count)
+    value = PyObject_Vectorcall(callable, objects,
+                                (size_t)count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+  int status = end_arguments(callable, args, objects, made);
+  if (value != NULL && status == 0) status = give_result(callable, value, result);
+  if (value == NULL) status = -1;
+  Py_XDECREF(value);
+  Py_DECREF(callable);
+  return status;
+}
+
+static int call_callable(const struct callback *self, const dso_any *args, int32_t count,
+                         dso_any *result) {
+  PyObject *stack[STACK_ARGS + 1]; /* one ahead, which a vectorcall may use */
+  if (count <= STACK_ARGS) return call_with(self, args, count, stack + 1, result);
+  PyObject **heap = PyMem_New(PyObject *, (size_t)count + 1);
+  if (heap == NULL) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  int status = call_with(self, args, count, heap + 1, result);
+  PyMem_Free(heap);
+  return status;
+}
+
+/* ---- Being called: safe calls, from any thread */
+
+/* While the interpreter ends, asking for the GIL ends the thread or hangs. */
+static int interpreter_runs(void) {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsInitialized() && !Py_IsFinalizing();
+#else
+  return Py_IsInitialized() && !_Py_IsFinalizing();
+#endif
+}
+
+static int refuse_call(void) {
+  raised_set("RuntimeError", "the Python interpreter is shutting down");
+  return -1;
+}
+
+static int call_python(void *handle, const dso_any *args, int32_t count, dso_any *result) {
+  if (!interpreter_runs()) return refuse_call();
+  PyGILState_STATE gil = PyGILState_Ensure();
+  int status = call_callable(handle, args, count, result);
+  if (status != 0) exception_leave();
+  PyGILState_Release(gil);
+  return status;
+}
+
+/* A Function is called without Python in between. */
+static int call_function(void *handle, const dso_any *args, int32_t count, dso_any *result) {
+  const struct target *target = function_target(((struct callback *)handle)->callable);
+  return target->address(target->handle, args, count, result);
+}
+
+static int call_function_with_gil(void *handle, const dso_any *args, int32_t count,
+                                  dso_any *result) {
+  if (!interpreter_runs()) return refuse_call();
+  PyGILState_STATE gil = PyGILState_Ensure();
+  int status = call_function(handle, args, count, result);
+  if (status != 0 && PyErr_Occurred()) exception_leave();
+  PyGILState_Release(gil);
+  return status;
+}
+
+/* ---- The object */
+
+static void drop_callable(PyObject *callable) {
+  if (!interpreter_runs()) return; /* the interpreter's objects end with it */
+  PyGILState_STATE gil = PyGILState_Ensure();
+  PyObject *pending = exception_take();
+  Py_DECREF(callable);
+  if (pending != NULL) exception_set(pending);
+  PyGILState_Release(gil);
+}
+
+static void delete_callback(void *self, int flags) {
+  if (flags & OBJECT_DELETE_STRONG) drop_callable(((struct callback *)self)->callable);
+  object_free(self, flags);
+}
+
+static dso_safe_call safe_call_of(PyObject *callable) {
+  if (!function_check(callable)) return call_python;
+  return function_target(callable)->facts.gil_keep ? call_function_with_gil : call_function;
+}
+
+dso_object *callback_new(PyObject *callable, PyObject *caller) {
+  struct callback *self = object_new(sizeof *self, DSO_FUNCTION, delete_callback);
+  if (self == NULL) return (dso_object *)PyErr_NoMemory();
+  self->function.safe_call = safe_call_of(callable);
+  self->callable = Py_NewRef(callable);
+  self->caller = caller;
+  return &self->function.object;
+}
+
+void callback_end_call(dso_object *object) {
+  ((struct callback *)object)->caller = NULL;
+  exception_forget();
+  object_release(object);
+}
+
+PyObject *callback_callable(const dso_object *object) {
+  return object->deleter == delete_callback ? ((const struct callback *)object)->callable : NULL;
+}

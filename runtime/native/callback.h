@@ -1,0 +1,19 @@
+/* Python callables and Functions, as the Function objects of TVM FFI. */
+#ifndef DSO_PACKER_NATIVE_CALLBACK_H
+#define DSO_PACKER_NATIVE_CALLBACK_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "object.h"
+
+/* A new object that calls `callable`, with one reference; NULL with MemoryError. Whoever is called
+ * may keep it, and call it from any thread. `caller` is the Function whose argument it is;
+ * borrowed until callback_end_call, which drops the reference. */
+dso_object *callback_new(PyObject *callable, PyObject *caller);
+void callback_end_call(dso_object *object);
+
+/* The callable behind an object that callback_new made, borrowed; NULL for others. */
+PyObject *callback_callable(const dso_object *object);
+
+#endif

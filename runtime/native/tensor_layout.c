@@ -1,0 +1,96 @@
+/* The layout of a TensorBase: shape, strides and size, each product checked. */
+#include "tensor.h"
+
+enum { MAX_DIMS = 64 };
+
+/* One block for shape, strides in elements and strides in bytes. */
+static int make_dims(Tensor *self, Py_ssize_t ndim) {
+  if (ndim < 0 || ndim > MAX_DIMS) {
+    PyErr_Format(PyExc_ValueError, "shape, expected at most %d dimensions, found %zd", MAX_DIMS,
+                 ndim);
+    return -1;
+  }
+  self->tensor.ndim = (int32_t)ndim;
+  self->tensor.shape = PyMem_New(int64_t, 3 * (size_t)ndim + 1);
+  if (self->tensor.shape == NULL) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  self->tensor.strides = self->tensor.shape + ndim;
+  self->byte_strides = (Py_ssize_t *)(self->tensor.strides + ndim);
+  return 0;
+}
+
+static int parse_shape(Tensor *self) {
+  if (make_dims(self, PyTuple_GET_SIZE(self->shape)) != 0) return -1;
+  for (int i = 0; i < self->tensor.ndim; i++) {
+    Py_ssize_t extent = PyNumber_AsSsize_t(PyTuple_GET_ITEM(self->shape, i), PyExc_ValueError);
+    if (extent == -1 && PyErr_Occurred()) return -1;
+    self->tensor.shape[i] = extent;
+  }
+  return 0;
+}
+
+/* Compact strides and the size; an extent of 0 does not hide an overflow elsewhere. */
+static int measure(Tensor *self) {
+  Py_ssize_t count = 1, itemsize = (Py_ssize_t)tensor_itemsize(self);
+  int empty = 0, overflow = 0;
+  for (int i = self->tensor.ndim; i-- > 0;) {
+    Py_ssize_t extent = self->tensor.shape[i];
+    if (extent < 0) {
+      PyErr_Format(PyExc_ValueError, "shape %R, expected no negative extent", self->shape);
+      return -1;
+    }
+    self->tensor.strides[i] = count;
+    overflow |= __builtin_mul_overflow(count, itemsize, &self->byte_strides[i]);
+    if (extent == 0) empty = 1;
+    else overflow |= __builtin_mul_overflow(count, extent, &count);
+  }
+  overflow |= __builtin_mul_overflow(count, itemsize, &self->nbytes);
+  if (empty) self->nbytes = 0;
+  if (!overflow) return 0;
+  PyErr_Format(PyExc_ValueError, "shape %R of %zd-byte elements is beyond the address space",
+               self->shape, itemsize);
+  return -1;
+}
+
+int tensor_lay_out(Tensor *self) {
+  self->is_compact = 1;
+  return parse_shape(self) != 0 ? -1 : measure(self);
+}
+
+static int make_shape_tuple(Tensor *self) {
+  self->shape = PyTuple_New(self->tensor.ndim);
+  for (int i = 0; self->shape != NULL && i < self->tensor.ndim; i++) {
+    PyObject *extent = PyLong_FromLongLong(self->tensor.shape[i]);
+    if (extent == NULL) return -1;
+    PyTuple_SET_ITEM(self->shape, i, extent);
+  }
+  return self->shape != NULL ? 0 : -1;
+}
+
+/* The compact strides are there; take the given ones where they mean something. */
+static int copy_strides(Tensor *self, const int64_t *strides) {
+  Py_ssize_t itemsize = (Py_ssize_t)tensor_itemsize(self);
+  for (int i = 0; i < self->tensor.ndim; i++) {
+    if (strides[i] == self->tensor.strides[i]) continue;
+    self->is_compact &= self->tensor.shape[i] == 1 || self->nbytes == 0;
+    self->tensor.strides[i] = strides[i];
+    if (!__builtin_mul_overflow(strides[i], itemsize, &self->byte_strides[i])) continue;
+    PyErr_Format(PyExc_ValueError, "a stride of %lld elements is beyond the address space",
+                 (long long)strides[i]);
+    return -1;
+  }
+  return 0;
+}
+
+int tensor_copy_layout(Tensor *self, const DLTensor *tensor) {
+  self->tensor.device = tensor->device;
+  self->tensor.dtype = tensor->dtype;
+  self->tensor.data = (void *)((uintptr_t)tensor->data + (uintptr_t)tensor->byte_offset);
+  if (make_dims(self, tensor->ndim) != 0) return -1;
+  for (int i = 0; i < tensor->ndim; i++) self->tensor.shape[i] = tensor->shape[i];
+  self->is_compact = 1;
+  if (make_shape_tuple(self) != 0 || measure(self) != 0) return -1;
+  return tensor->strides != NULL ? copy_strides(self, tensor->strides) : 0;
+}

@@ -1,0 +1,123 @@
+/* Safe-call values as Python objects: results of calls, and arguments of callbacks. */
+#include "convert.h"
+
+#include <string.h>
+
+#include "device.h"
+#include "exception.h"
+#include "function.h"
+#include "object.h"
+#include "tensor.h"
+
+PyObject *source_name(const struct source *source) { return callable_name(source->callable); }
+
+static PyObject *refuse(const struct source *source, PyObject *class, const char *format, ...) {
+  va_list values;
+  va_start(values, format);
+  PyObject *text = PyUnicode_FromFormatV(format, values);
+  va_end(values);
+  PyObject *name = text ? source_name(source) : NULL;
+  if (name != NULL && source->is_result) PyErr_Format(class, "%U: result %U", name, text);
+  else if (name != NULL)
+    PyErr_Format(class, "%U: argument %d %U", name, source->argument + 1, text);
+  Py_XDECREF(text);
+  Py_XDECREF(name);
+  return NULL;
+}
+
+static PyObject *decode(const struct source *source, const char *text, size_t length) {
+  PyObject *string = PyUnicode_DecodeUTF8(text, (Py_ssize_t)length, NULL);
+  if (string != NULL || !PyErr_ExceptionMatches(PyExc_UnicodeDecodeError)) return string;
+  PyErr_Clear();
+  return refuse(source, PyExc_ValueError, "is a str of %zu bytes that is not UTF-8", length);
+}
+
+static PyObject *small_string(const struct source *source, const dso_any *value) {
+  if (value->small_len >= sizeof value->v_bytes)
+    return refuse(source, PyExc_ValueError, "is a small string of more than 7 bytes");
+  if (value->type_index == DSO_SMALL_STR)
+    return decode(source, value->v_bytes, value->small_len);
+  return PyBytes_FromStringAndSize(value->v_bytes, (Py_ssize_t)value->small_len);
+}
+
+static PyObject *byte_array(const struct source *source, const dso_byte_array *array, int is_str) {
+  if (array->size > PY_SSIZE_T_MAX)
+    return refuse(source, PyExc_ValueError, "is a string of impossible size");
+  if (is_str) return decode(source, array->data, (size_t)array->size);
+  return PyBytes_FromStringAndSize(array->data, (Py_ssize_t)array->size);
+}
+
+static PyObject *integer(const dso_any *value) {
+  if (value->small_len == DSO_UNSIGNED)
+    return PyLong_FromUnsignedLongLong((unsigned long long)value->v_int64);
+  return PyLong_FromLongLong(value->v_int64);
+}
+
+/* "float32", as runtime.dtype names it. */
+static PyObject *dtype_name(DLDataType dtype) {
+  PyObject *names = PyImport_ImportModule("runtime.dtype"); /* the cold path: not at start */
+  if (names == NULL) return NULL;
+  PyObject *name = PyObject_CallMethod(names, "dtype_to_string", "((iii))", dtype.code, dtype.bits,
+                                       dtype.lanes);
+  Py_DECREF(names);
+  return name;
+}
+
+static PyObject *unsupported(const struct source *source, const dso_any *value) {
+  return refuse(source, PyExc_TypeError, "of type index %d is not supported",
+                (int)value->type_index);
+}
+
+/* A tensor by pointer belongs to someone who lends it for a call: no result can be one. */
+static PyObject *lent_tensor(const struct source *source, const dso_any *value) {
+  if (source->is_result) return unsupported(source, value);
+  if (value->v_ptr == NULL) return refuse(source, PyExc_ValueError, "is a tensor that is NULL");
+  return tensor_lend(value->v_ptr);
+}
+
+static PyObject *object_value(const struct source *source, const dso_any *value) {
+  dso_object *object = value->v_ptr;
+  PyObject *library = source->function ? function_library(source->function) : NULL;
+  if (object == NULL) return refuse(source, PyExc_ValueError, "is an object that is NULL");
+  switch (value->type_index) {
+    case DSO_STR:
+    case DSO_BYTES:
+      return byte_array(source, (const dso_byte_array *)(object + 1),
+                        value->type_index == DSO_STR);
+    case DSO_FUNCTION: return function_from_object(source, object);
+    case DSO_TENSOR: return tensor_from_object(object, library);
+    default: return unsupported(source, value);
+  }
+}
+
+PyObject *convert_value(const struct source *source, const dso_any *value) {
+  switch (value->type_index) {
+    case DSO_NONE: Py_RETURN_NONE;
+    case DSO_INT: return integer(value);
+    case DSO_BOOL: return PyBool_FromLong(value->v_int64 != 0);
+    case DSO_FLOAT: return PyFloat_FromDouble(value->v_float64);
+    case DSO_DATA_TYPE: return dtype_name(value->v_dtype);
+    case DSO_DEVICE: return device_pair(value->v_device);
+    case DSO_DLTENSOR_PTR: return lent_tensor(source, value);
+    case DSO_SMALL_STR:
+    case DSO_SMALL_BYTES: return small_string(source, value);
+    case DSO_RAW_STR:
+      if (value->v_c_str == NULL) Py_RETURN_NONE;
+      return decode(source, value->v_c_str, strlen(value->v_c_str));
+    case DSO_BYTE_ARRAY_PTR:
+      if (value->v_ptr == NULL || source->is_result) return unsupported(source, value);
+      return byte_array(source, value->v_ptr, 0);
+    default: break;
+  }
+  return value->type_index >= DSO_OBJECT ? object_value(source, value)
+                                         : unsupported(source, value);
+}
+
+PyObject *convert_result(const struct source *source, const dso_any *result) {
+  PyObject *value = convert_value(source, result);
+  if (result->type_index < DSO_OBJECT || result->v_ptr == NULL) return value;
+  PyObject *pending = value == NULL ? exception_take() : NULL;
+  object_release(result->v_ptr);
+  if (pending != NULL) exception_set(pending);
+  return value;
+}

@@ -1,0 +1,35 @@
+"""A copy of the packages whose native core is compiled with other flags."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+NATIVE = ROOT / "runtime" / "native"
+FLAGS = ("-std=c11", "-O1", "-g", "-fno-omit-frame-pointer", "-fvisibility=hidden")
+
+
+def compile_c(sources: list[Path], output: Path, *options: str) -> Path:
+    """Compile and link C files, with the core's headers at hand."""
+    # -iquote: runtime/native/elf.h must not stand for the system's <elf.h>.
+    headers = [f"-I{ROOT / 'runtime' / 'include'}", "-iquote", str(NATIVE)]
+    command = ["cc", *FLAGS, *headers, *options, *map(str, sources), "-o", str(output)]
+    subprocess.run([*command, "-ldl", "-pthread"], check=True)
+    return output
+
+
+def build_packages(folder: Path, *options: str) -> dict[str, str]:
+    """Put the packages into a folder, the core compiled there; returns the environment to use."""
+    ignored = shutil.ignore_patterns("*.so", "__pycache__")
+    shutil.copytree(ROOT / "runtime", folder / "runtime", ignore=ignored)
+    (folder / "packer").symlink_to(ROOT / "packer")
+    output = folder / "runtime" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
+    include = f"-I{sysconfig.get_path('include')}"
+    compile_c(sorted(NATIVE.glob("*.c")), output, "-shared", "-fPIC", include, *options)
+    # PYTHONMALLOC: each object is a block of its own that the sanitizer sees.
+    ours = {"PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1", "PYTHONMALLOC": "malloc"}
+    return {**os.environ, **ours}

@@ -1,0 +1,105 @@
+/* Threads open, read, call and close libraries at once, while one file is replaced over and over:
+ * the parts of the core without Python.h, for ThreadSanitizer.
+ *
+ *     threads ROUNDS CHANGING VERSION... : CHANGING is a path in a folder of its own, which becomes
+ *     each version in turn. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dso_packer.h"
+#include "loaded.h"
+#include "raised.h"
+
+enum { THREADS = 8 };
+
+static long rounds;
+static char **paths; /* CHANGING, then the versions */
+static int num_paths;
+static atomic_bool over;
+
+static _Noreturn void give_up(const char *path, const char *what) {
+  fprintf(stderr, "%s: %s\n", path, what);
+  exit(1);
+}
+
+static dso_safe_call function_of(const struct loaded *library, const char *name) {
+  struct elf_symbol symbol;
+  const uint8_t *code;
+  dso_safe_call call;
+  if (!loaded_symbol(library, name, &symbol) || loaded_code(library, &symbol, &code) != NULL)
+    give_up(library->spelling, name);
+  memcpy(&call, &code, sizeof call); /* ISO C has no cast from data to function */
+  return call;
+}
+
+static void call_add(const struct loaded *library) {
+  dso_any args[] = {{.type_index = DSO_INT, .v_int64 = 40}, {.type_index = DSO_INT, .v_int64 = 2}};
+  dso_any result = {.type_index = DSO_NONE};
+  if (function_of(library, "__tvm_ffi_add")(NULL, args, 2, &result) != 0 || result.v_int64 != 42)
+    give_up(library->spelling, "add, expected 42");
+}
+
+/* The message is the library's own `version`: no thread gets another's error. */
+static void call_fail(const struct loaded *library) {
+  struct elf_symbol symbol;
+  const uint8_t *version;
+  char *kind;
+  const char *message;
+  uint64_t count = raised_count();
+  if (!loaded_symbol(library, "version", &symbol) || loaded_data(library, &symbol, &version))
+    give_up(library->spelling, "version");
+  if (function_of(library, "__tvm_ffi_fail")(NULL, NULL, 0, NULL) != -1 ||
+      !raised_take(count, &kind, &message) || strcmp(message, (const char *)version) != 0)
+    give_up(library->spelling, "fail, expected its version");
+  free(kind);
+}
+
+static void open_call_close(const char *path) {
+  struct loaded library;
+  struct load_error error;
+  if (loaded_open(&library, path, &error) != 0) {
+    if (strcmp(error.reason, "busy") == 0) return;
+    give_up(path, error.message);
+  }
+  call_add(&library);
+  call_fail(&library);
+  loaded_close(&library);
+}
+
+static void *work(void *first) {
+  for (long i = 0; i < rounds; i++) open_call_close(paths[((intptr_t)first + i) % num_paths]);
+  return NULL;
+}
+
+/* Each round ends with another file, of the same name, under CHANGING. */
+static void *replace(void *nothing) {
+  char fresh[4096];
+  snprintf(fresh, sizeof fresh, "%s.fresh", paths[0]);
+  for (int i = 0; !over; i++) {
+    if (link(paths[1 + i % (num_paths - 1)], fresh) != 0 || rename(fresh, paths[0]) != 0)
+      give_up(fresh, "cannot be put in place");
+    unlink(fresh); /* rename leaves it where both names already were one file */
+    usleep(500);
+  }
+  return nothing;
+}
+
+int main(int argc, char **argv) {
+  pthread_t threads[THREADS], replacer;
+  if (argc < 5) give_up(argv[0], "expected ROUNDS CHANGING VERSION VERSION...");
+  rounds = atol(argv[1]);
+  paths = argv + 2;
+  num_paths = argc - 2;
+  pthread_create(&replacer, NULL, replace, NULL);
+  for (intptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, (void *)i);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  over = 1;
+  pthread_join(replacer, NULL);
+  printf("%d threads, %ld rounds each\n", THREADS, rounds);
+  return 0;
+}
