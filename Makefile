@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]')
+SOURCES := pyproject.toml setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
 C_WARNINGS := -std=c11 -O2 -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
 
 .PHONY: demo test check bench clean
