@@ -31,7 +31,6 @@ from .elf import (
     PF_R,
     PF_W,
     PT_DYNAMIC,
-    PT_GNU_RELRO,
     PT_GNU_STACK,
     PT_LOAD,
     SHF_ALLOC,
@@ -39,7 +38,6 @@ from .elf import (
     SHT_DYNAMIC,
     SHT_DYNSYM,
     SHT_HASH,
-    SHT_NOBITS,
     SHT_PROGBITS,
     SHT_STRTAB,
     STB_GLOBAL,
@@ -66,8 +64,8 @@ if TYPE_CHECKING:
 
     from .copy import Report
 
-_NUM_PROGRAMS = 6
-_HASH, _DYNSYM, _DYNSTR, _DYNAMIC, _PADDING, _BLOB = range(1, 7)  # section indexes
+_NUM_PROGRAMS = 5
+_HASH, _DYNSYM, _DYNSTR, _DYNAMIC, _BLOB = range(1, 6)  # section indexes
 _DYNAMIC_ADDRESS, _BLOB_ADDRESS = MAX_PAGE, 2 * MAX_PAGE
 
 
@@ -140,7 +138,6 @@ def _sections(symbols: Sequence[Symbol], strings: Strings, dynamic: bytes) -> li
         Section(".dynsym", SHT_DYNSYM, pack(symbols), SHF_ALLOC, _DYNSTR, 1, 8, size_of(Symbol)),
         Section(".dynstr", SHT_STRTAB, strings.data, SHF_ALLOC),
         Section(".dynamic", SHT_DYNAMIC, dynamic, SHF_ALLOC | SHF_WRITE, _DYNSTR, 0, 8, entsize),
-        Section(".bss", SHT_NOBITS, b"", SHF_ALLOC | SHF_WRITE),
         Section(SECTION, SHT_PROGBITS, b"", SHF_ALLOC, align=ALIGNMENT),
     ]
 
@@ -169,14 +166,11 @@ def _with_addresses(
     headers: Sequence[SectionHeader], offset: int, nbytes: int
 ) -> list[SectionHeader]:
     """Say where each section that is loaded lies in memory, and where the bytes are."""
-    null, *tables, dynamic, padding, blob, names = headers
-    address = _DYNAMIC_ADDRESS + dynamic.sh_offset
-    end = address + dynamic.sh_size
+    null, *tables, dynamic, blob, names = headers
     return [
         null,
         *(table._replace(sh_addr=table.sh_offset) for table in tables),
-        dynamic._replace(sh_addr=address),
-        padding._replace(sh_addr=end, sh_size=_BLOB_ADDRESS - end),  # RELRO is of whole pages
+        dynamic._replace(sh_addr=_DYNAMIC_ADDRESS + dynamic.sh_offset),
         blob._replace(sh_addr=_BLOB_ADDRESS, sh_offset=offset, sh_size=nbytes),
         names,
     ]
@@ -186,10 +180,9 @@ def _programs(headers: Sequence[SectionHeader]) -> list[ProgramHeader]:
     strings, dynamic, blob = headers[_DYNSTR], headers[_DYNAMIC], headers[_BLOB]
     end = strings.sh_offset + strings.sh_size
     at, address, nbytes = dynamic.sh_offset, dynamic.sh_addr, dynamic.sh_size
-    rest = _BLOB_ADDRESS - address
     return [
         ProgramHeader(PT_LOAD, PF_R, 0, 0, 0, end, end, MAX_PAGE),
-        ProgramHeader(PT_LOAD, PF_R | PF_W, at, address, address, nbytes, rest, MAX_PAGE),
+        ProgramHeader(PT_LOAD, PF_R | PF_W, at, address, address, nbytes, nbytes, MAX_PAGE),
         ProgramHeader(
             PT_LOAD,
             PF_R,
@@ -201,6 +194,5 @@ def _programs(headers: Sequence[SectionHeader]) -> list[ProgramHeader]:
             MAX_PAGE,
         ),
         ProgramHeader(PT_DYNAMIC, PF_R | PF_W, at, address, address, nbytes, nbytes, 8),
-        ProgramHeader(PT_GNU_RELRO, PF_R, at, address, address, nbytes, rest, 1),
         ProgramHeader(PT_GNU_STACK, PF_R | PF_W, 0, 0, 0, 0, 0, 16),
     ]

@@ -56,8 +56,23 @@ static int set_wide_int(struct frame *frame, Py_ssize_t index, PyObject *object)
                               is_u64 ? "a uint64" : "an int64", object);
 }
 
+/* An int of one digit, which nearly all are, without a call: 1, 0 for others. */
+static int is_compact_int(PyObject *object, int64_t *value) {
+#if PY_VERSION_HEX >= 0x030C0000
+  if (!PyUnstable_Long_IsCompact((PyLongObject *)object)) return 0;
+  *value = PyUnstable_Long_CompactValue((PyLongObject *)object);
+#else
+  Py_ssize_t size = Py_SIZE(object); /* its sign is the int's */
+  if (size < -1 || size > 1) return 0;
+  *value = size == 0 ? 0 : size * (int64_t)((PyLongObject *)object)->ob_digit[0];
+#endif
+  return 1;
+}
+
 static int convert_int(struct frame *frame, Py_ssize_t index, PyObject *object) {
   int overflow;
+  int64_t compact;
+  if (is_compact_int(object, &compact)) return set_int(&frame->args[index], compact);
   long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
   if (overflow != 0) return set_wide_int(frame, index, object);
   return set_int(&frame->args[index], value);

@@ -114,6 +114,8 @@ PyObject *convert_value(const struct source *source, const dso_any *value) {
 }
 
 PyObject *convert_result(const struct source *source, const dso_any *result) {
+  if (result->type_index == DSO_NONE) Py_RETURN_NONE;
+  if (result->type_index == DSO_INT) return integer(result);
   PyObject *value = convert_value(source, result);
   if (result->type_index < DSO_OBJECT || result->v_ptr == NULL) return value;
   PyObject *pending = value == NULL ? exception_take() : NULL;

@@ -1,0 +1,57 @@
+"""The tests of the core under AddressSanitizer and UndefinedBehaviorSanitizer, and its leaks."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from core import ROOT, build_packages
+from row import Row
+
+FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+TESTS = ("call", "elf_check", "lifetime", "library", "load", "tensor", "tvm_ffi")
+# Compilers that the tests start leak too: exitcode 0 lets them, the logs tell whose a leak is.
+OPTIONS = "detect_leaks=1:exitcode=0:log_path={}/asan"
+LEAK = re.compile(r"^(?:Direct|Indirect) leak of .*?(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def run_tests(folder: Path) -> list[Row]:
+    """Run them; one row for what the tests and the sanitizers say, one for leaks."""
+    environment = build_packages(folder, *FLAGS)
+    logs = folder / "logs"
+    logs.mkdir()
+    environment |= {
+        # libstdc++, which tvm_ffi brings later, has to be there when libasan looks for __cxa_throw.
+        "LD_PRELOAD": f"{_runtime('libasan.so')} {_runtime('libstdc++.so.6')}",
+        "ASAN_OPTIONS": OPTIONS.format(logs),
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+    }
+    files = [f"tests/runtime/test_{name}.py" for name in TESTS]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    texts = [path.read_text() for path in logs.iterdir()]
+    return [_errors(done, texts), _leaks(texts)]
+
+
+def _runtime(name: str) -> str:
+    command = ["cc", f"-print-file-name={name}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _errors(done: subprocess.CompletedProcess[str], texts: list[str]) -> Row:
+    errors = [text for text in texts if "ERROR: AddressSanitizer" in text]
+    output = "\n".join([*errors, *([done.stdout + done.stderr] if done.returncode else [])])
+    last = done.stdout.strip().splitlines()[-1:]
+    return Row("asan, ubsan: tests of the core", not output, "".join(last), output)
+
+
+def _leaks(texts: list[str]) -> Row:
+    """Blocks that nobody points to when a process ends and that the core's own code asked for."""
+    leaks = [leak[0] for text in texts for leak in LEAK.finditer(text)]
+    ours = [leak for leak in leaks if "/runtime/native/" in leak]
+    detail = f"{len(ours)} stacks of ours in {len(texts)} reports"
+    return Row("leaks of the core", not ours, detail, "\n".join(ours))

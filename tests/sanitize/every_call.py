@@ -1,0 +1,69 @@
+"""What memcheck watches: each kind of argument, result, failure and refusal, without NumPy.
+
+every_call.py FOLDER: probe.c is compiled there.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from pathlib import Path
+
+from core import compile_c
+
+import runtime
+from runtime._core import ElfFile, Library, TensorBase
+
+PROBE = Path(__file__).parent.parent / "runtime" / "probe.c"
+FLOAT32 = (2, 32, 1)
+# (function, arguments, whether it is refused or fails)
+CALLS = [
+    ("add", (40, 2), None),
+    ("sum", tuple(range(40)), None),
+    ("echo_u64", (2**64 - 1,), None),
+    ("echo", (b"bytes" * 9,), None),
+    ("echo", (0.5,), None),
+    ("type_index", ("text",), None),
+    ("scale", (array("f", [1.0, 2.0]), 2.0), None),
+    ("first", (TensorBase(bytes(16), (4,), FLOAT32),), None),
+    ("small", (11, "abcdefg", 7), None),
+    ("object", (65, "a string on the heap", 1, 1), None),
+    ("of_type", (9999,), TypeError),
+    ("not_utf8", (), UnicodeDecodeError),
+    ("fail", ("KeyError", "message"), KeyError),
+    ("fail_silently", (), RuntimeError),
+    ("add", (object(), 2), TypeError),
+    ("add", (2**70, 2), OverflowError),
+    ("add", ("\ud800", 2), ValueError),
+    ("scale", (bytes(8), 2.0), (TypeError, ValueError)),
+    ("first", (memoryview(bytes(9))[1:], 1), (TypeError, ValueError)),
+]
+
+
+def main() -> None:
+    """Load, call, unload; then open what is no library."""
+    path = compile_c([PROBE], Path(sys.argv[1]) / "probe.so", "-shared", "-fPIC")
+    for _ in range(3):
+        module = runtime.load(path)
+        for name, arguments, expected in CALLS:
+            call(module[name], arguments, expected)
+        del module
+    ElfFile(path).symbol("__tvm_ffi_add")
+    for opener in (Library, ElfFile):
+        call(opener, (__file__,), runtime.LibraryLoadError)
+        call(opener, ("no/such/file",), runtime.LibraryLoadError)
+    print(f"{3 * len(CALLS)} calls, 3 loads")
+
+
+def call(function, arguments, expected) -> None:
+    """Call, and see that it fails as it should or not at all."""
+    try:
+        function(*arguments)
+    except Exception as error:
+        if expected is None or not isinstance(error, expected):
+            raise
+    else:
+        assert expected is None, function
+
+
+main()

@@ -1,0 +1,14 @@
+"""What one check found."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    """One line of the summary; `passed` is None where the check cannot run here."""
+
+    name: str
+    passed: bool | None
+    detail: str
+    output: str = ""

@@ -1,0 +1,54 @@
+"""The parts of the core without Python.h under ThreadSanitizer, driven by threads.c.
+
+Python is not instrumented: its locks would be unknown, and every report false.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from core import NATIVE, compile_c
+from row import Row
+
+HERE = Path(__file__).parent
+FLAG = "-fsanitize=thread"
+ROUNDS = 1000
+TIMEOUT = 300  # a damaged list of libraries is a loop without end
+
+
+def run_threads(folder: Path) -> Row:
+    """Compile the driver and its libraries, and run it."""
+    versions = [_library(folder, version) for version in ("one", "two", "three")]
+    changing = folder / "changing" / "lib.so"
+    changing.parent.mkdir()
+    shutil.copy(versions[0], changing)
+    driver = compile_c([*_pure(), HERE / "threads.c"], folder / "threads", FLAG)
+    command = [driver, str(ROUNDS), changing, *versions]
+    environment = {**os.environ, "TSAN_OPTIONS": "exitcode=66"}
+    name = "tsan: open, call, close, replace"
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT
+        )
+    except subprocess.TimeoutExpired:
+        return Row(name, False, f"not over in {TIMEOUT} s")
+    races = done.stderr.count("WARNING: ThreadSanitizer")
+    detail = f"{done.stdout.strip()}, {races} races"
+    return Row(name, done.returncode == 0, detail, done.stderr)
+
+
+def _pure() -> list[Path]:
+    """The C files that neither include Python.h nor a header that does."""
+    names = ("checked_file", "context", "loaded", "raised", "tvm_ffi")
+    elf = [path for path in NATIVE.glob("elf*.c") if path.stem != "elf_file"]
+    return [*elf, *(NATIVE / f"{name}.c" for name in names)]
+
+
+def _library(folder: Path, version: str) -> Path:
+    output = folder / f"{version}.so"
+    return compile_c(
+        [HERE / "called.c"], output, "-shared", "-fPIC", FLAG, f'-DVERSION="{version}"'
+    )
