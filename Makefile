@@ -1,11 +1,11 @@
-# make demo | test | check | bench | clean. Everything lives in .venv; nothing needs root.
+# make demo | test | check | bench | sanitize | stress | clean. Everything lives in .venv; nothing needs root.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
 C_WARNINGS := -std=c11 -O2 -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench sanitize stress clean
 
 # pip 25.1 knows dependency groups; older ones are replaced in the venv first.
 $(BIN)/python:
@@ -34,6 +34,14 @@ check: $(VENV)/check.group $(VENV)/test.group
 	$(BIN)/mypy
 	$(CC) $(C_WARNINGS) -fsyntax-only -I$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') runtime/native/*.c
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -x c templates/glue.h
+
+# The native core under ASan, UBSan, LeakSanitizer, valgrind and TSan: minutes, so apart from test.
+sanitize: $(VENV)/test.group
+	$(BIN)/python tests/sanitize/run.py
+
+# What takes minutes: rows of tests/stress/run.py, all or ROWS="...".
+stress: $(VENV)/test.group
+	$(BIN)/python tests/stress/run.py $(ROWS)
 
 bench: $(VENV)/bench.group
 	$(BIN)/python benchmarks/run.py

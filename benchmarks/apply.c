@@ -1,10 +1,13 @@
-/* apply of kernels.c for a Function object: declarations of C have no such type. */
+/* apply of kernels.c for a Function object: declarations of C have no such type. GIL is what the
+ * function says: release or keep. */
 #include "dso_packer.h"
 
 typedef struct {
   dso_object header;
   dso_safe_call safe_call;
 } function_object;
+
+DSO_EXPORT const char __packer_fn_apply[] = "packer-function 1\nabi safe_call\ngil " GIL "\n";
 
 DSO_EXPORT int __tvm_ffi_apply(void *handle, const dso_any *args, int32_t num_args,
                                dso_any *result) {

@@ -67,9 +67,14 @@ Peer = tuple[str, Callable[[str], Call], str | None]
 
 def tables(folder: Path, _launch: Launcher) -> list[Table]:
     """Measure every function through every peer, in this process."""
-    apply = peers.build_apply(folder / "apply.so")
-    release = {"all": build_library(folder / "call.so"), "apply": apply}
-    keep = {"all": build_library(folder / "call_keep.so", gil="keep"), "apply": apply}
+    release = {
+        "all": build_library(folder / "call.so"),
+        "apply": peers.build_apply(folder / "apply.so", "release"),
+    }
+    keep = {
+        "all": build_library(folder / "call_keep.so", gil="keep"),
+        "apply": peers.build_apply(folder / "apply_keep.so", "keep"),
+    }
     # Each gives the call of a function by name. The GIL is released where nothing is said.
     every: list[Peer] = [
         ("ctypes (reference)", partial(peers.with_ctypes, ctypes.CDLL(str(release["all"]))), None),
@@ -83,15 +88,13 @@ def tables(folder: Path, _launch: Launcher) -> list[Table]:
         ("runtime, GIL kept", partial(peers.with_runtime, keep), None),
         ("a builtin of Python", _builtin, None),
     ]
-    return [_table(name, _able(name, every)) for name in TITLES]
+    return [_table(name, [peer for peer in every if _is_able(name, peer)]) for name in TITLES]
 
 
-def _able(name: str, every: list[Peer]) -> list[Peer]:
-    """The peers that have such a call; a callback takes the GIL, so none keeps it."""
-    able = [peer for peer in every if (name, peer[2]) not in ABSENT]
-    if name == "apply":
-        able = [peer for peer in able if not peer[0].endswith("GIL kept")]
-    return able if name in BUILTINS else [peer for peer in able if peer[1] is not _builtin]
+def _is_able(name: str, peer: Peer) -> bool:
+    """Whether the peer has such a call."""
+    _, call, package = peer
+    return (name, package) not in ABSENT and (name in BUILTINS or call is not _builtin)
 
 
 def _builtin(name: str) -> Call:

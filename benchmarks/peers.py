@@ -105,11 +105,11 @@ def with_runtime(libraries: dict[str, Path], name: str) -> Call:
     return PLAIN[name], runtime.load(libraries.get(symbol, libraries["all"]))[symbol], None
 
 
-def build_apply(output: Path) -> Path:
-    """Compile apply.c, which is a packed function already."""
+def build_apply(output: Path, gil: str) -> Path:
+    """Compile apply.c, whose function is a safe call already."""
     include = f"-I{Path(runtime.__file__).parent / 'include'}"
     source = Path(__file__).with_name("apply.c")
-    _run(["gcc", "-O2", "-shared", "-fPIC", include, "-o", output, source])
+    _run(["gcc", "-O2", "-shared", "-fPIC", include, f'-DGIL="{gil}"', "-o", output, source])
     return output
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ _CACHE_HEADER = Struct("<20sIIB3xI12x")
 _CACHE_ENTRY = Struct("<iIIIQ")
 _MAX_CACHE = 64 << 20
 _E_MACHINE = slice(18, 20)
+_ELFCLASS64 = 2
 _MACHINES = {"x86_64": 62, "aarch64": 183, "riscv64": 243, "ppc64le": 21, "loongarch64": 258}
 
 
@@ -52,14 +54,16 @@ def find_library(name: str, requester: Requester) -> str | None:
         Its path; None where there is none for this machine.
     """
     if "/" in name:
-        return _usable(_expanded(name, requester))
+        path = _expanded(name, requester)
+        return path if _is_usable(path) else None
     folders = (*_rpaths(requester), *_environment(requester), *_runpaths(requester))
     candidates = (os.path.join(folder, name) for folder in folders)
     cached = _cache().get(name, ())
     defaults = (os.path.join(folder, name) for folder in _default_folders())
     for path in (*candidates, *cached, *defaults):
-        if found := _usable(path):
-            return found
+        usable = _is_usable(path)
+        if usable is not None:
+            return path if usable else None
     return None
 
 
@@ -103,19 +107,24 @@ def _expanded(text: str, requester: Requester) -> str:
     return text
 
 
-def _usable(path: str) -> str | None:
-    """The path, if a file for this machine lies there."""
+def _is_usable(path: str) -> bool | None:
+    """Whether a load would take it; None where the search goes on.
+
+    It goes on where nothing can be opened, or what is there is for another machine; anything
+    else under the name ends it.
+    """
     try:
-        if not os.path.isfile(path):  # a pipe would block
-            return None
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would block
+            return False
         with open(path, "rb") as file:
             head = file.read(20)
     except (OSError, ValueError):
         return None
+    if head[:4] != b"\x7fELF" or len(head) < 20:
+        return False
     expected = _MACHINES.get(platform.machine())
     machine = int.from_bytes(head[_E_MACHINE], "little")
-    is_ours = head[:5] == b"\x7fELF\x02" and expected in (None, machine)
-    return path if is_ours else None
+    return True if head[4] == _ELFCLASS64 and expected in (None, machine) else None
 
 
 def _default_folders() -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+Schema = dict[str, Any]
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
@@ -40,7 +41,7 @@ def faults(
         yield from _of_type(value, schema, root, at)
 
 
-def _of_type(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str) -> Iterator[str]:
+def _of_type(value: Any, schema: Schema, root: Schema, at: str) -> Iterator[str]:
     kinds = _TYPES[schema["type"]]
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         yield f"{at}: {value!r}, expected {schema['type']}"

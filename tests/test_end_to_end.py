@@ -30,10 +30,10 @@ def device(data: bytes = b".version 7.0") -> runtime.DeviceModule:
     return runtime.DeviceModule("cuda", data, "ptx", [info])
 
 
-@pytest.mark.parametrize("embed", ["c", "llvm"])
+@pytest.mark.parametrize("embed", ["c", "llvm", "segment"])
 @pytest.mark.parametrize("nbytes", [0, 1, PAGE - 1, PAGE, PAGE + 1, (1 << 20) + 5])
 def test_payload_of_any_size_comes_back_in_a_fresh_process(embed, nbytes, tmp_path) -> None:
-    """Both embedders put the same bytes behind the same symbol, at the sizes around the edges."""
+    """Every embedder puts the same bytes behind the same symbol, at the sizes around the edges."""
     data = os.urandom(nbytes)
     root = host()
     root.import_module(device(data))
@@ -260,8 +260,8 @@ def test_output_that_is_an_input_is_refused(tmp_path) -> None:
 
 
 def test_same_input_gives_the_same_bytes(tmp_path) -> None:
-    """In another folder, with either embedder."""
-    for embed in ("c", "llvm"):
+    """In another folder, with any embedder."""
+    for embed in ("c", "llvm", "segment"):
         files = []
         for folder in ("one", "another folder"):
             (tmp_path / folder).mkdir(exist_ok=True)

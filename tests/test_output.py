@@ -27,7 +27,7 @@ def tool(*command: str | Path) -> str:
     return run.stdout
 
 
-@pytest.fixture(params=["c", "llvm"])
+@pytest.fixture(params=["c", "llvm", "segment"])
 def library(request, tmp_path) -> Path:
     """A packed library by each embedder."""
     root = host()

@@ -1,12 +1,13 @@
 """A whole shared object that holds bytes and nothing else, written without compiler and linker.
 
     address   file       what
-    0         0          ELF header, program headers, .hash, .dynsym, .dynstr    R
-    0x10000+  behind it  .dynamic: the loader relocates it, then protects it     RW
+    0         0          ELF header, program headers, .hash, .dynsym, .dynstr, .dynamic   RW
     -         behind it  .shstrtab, section headers
-    0x20000   at 64 KiB  .packer.blob                                            R
+    0x10000   0x10000    .packer.blob                                                     R
 
-Segments lie 64 KiB apart in memory, so that pages of any size up to that can be mapped.
+Pages of any size up to 64 KiB can be mapped so. Older C libraries write to .dynamic, so that is
+writable. It has no segment of its own: once patchelf has moved it away, strip makes such a one
+unusable, and PT_GNU_RELRO likewise. There is no code and nothing else that could be protected.
 """
 
 from __future__ import annotations
@@ -64,9 +65,9 @@ if TYPE_CHECKING:
 
     from .copy import Report
 
-_NUM_PROGRAMS = 5
+_NUM_PROGRAMS = 4
 _HASH, _DYNSYM, _DYNSTR, _DYNAMIC, _BLOB = range(1, 6)  # section indexes
-_DYNAMIC_ADDRESS, _BLOB_ADDRESS = MAX_PAGE, 2 * MAX_PAGE
+_DYNAMIC_NBYTES = 6 * size_of(DynamicEntry)
 
 
 def write_library(
@@ -126,7 +127,7 @@ def _head(names: Sequence[str], contents: Contents, machine: tuple[int, int]) ->
 def _symbols(names: Sequence[str], strings: Strings, contents: Contents) -> list[Symbol]:
     info = symbol_info(STB_GLOBAL, STT_OBJECT)
     return [Symbol()] + [
-        Symbol(strings.add(name), info, 0, _BLOB, _BLOB_ADDRESS + offset, nbytes)
+        Symbol(strings.add(name), info, 0, _BLOB, MAX_PAGE + offset, nbytes)
         for name, (offset, nbytes) in zip(names, contents.places, strict=True)
     ]
 
@@ -159,40 +160,27 @@ def _dynamic_entries(headers: Sequence[SectionHeader]) -> list[DynamicEntry]:
     ]
 
 
-_DYNAMIC_NBYTES = 6 * size_of(DynamicEntry)
-
-
 def _with_addresses(
     headers: Sequence[SectionHeader], offset: int, nbytes: int
 ) -> list[SectionHeader]:
     """Say where each section that is loaded lies in memory, and where the bytes are."""
-    null, *tables, dynamic, blob, names = headers
+    null, *tables, blob, names = headers
     return [
         null,
         *(table._replace(sh_addr=table.sh_offset) for table in tables),
-        dynamic._replace(sh_addr=_DYNAMIC_ADDRESS + dynamic.sh_offset),
-        blob._replace(sh_addr=_BLOB_ADDRESS, sh_offset=offset, sh_size=nbytes),
+        blob._replace(sh_addr=MAX_PAGE, sh_offset=offset, sh_size=nbytes),
         names,
     ]
 
 
 def _programs(headers: Sequence[SectionHeader]) -> list[ProgramHeader]:
-    strings, dynamic, blob = headers[_DYNSTR], headers[_DYNAMIC], headers[_BLOB]
-    end = strings.sh_offset + strings.sh_size
-    at, address, nbytes = dynamic.sh_offset, dynamic.sh_addr, dynamic.sh_size
+    dynamic, blob = headers[_DYNAMIC], headers[_BLOB]
+    at, nbytes = dynamic.sh_offset, dynamic.sh_size
+    offset, address, size = blob.sh_offset, blob.sh_addr, blob.sh_size
+    end = at + nbytes
     return [
-        ProgramHeader(PT_LOAD, PF_R, 0, 0, 0, end, end, MAX_PAGE),
-        ProgramHeader(PT_LOAD, PF_R | PF_W, at, address, address, nbytes, nbytes, MAX_PAGE),
-        ProgramHeader(
-            PT_LOAD,
-            PF_R,
-            blob.sh_offset,
-            blob.sh_addr,
-            blob.sh_addr,
-            blob.sh_size,
-            blob.sh_size,
-            MAX_PAGE,
-        ),
-        ProgramHeader(PT_DYNAMIC, PF_R | PF_W, at, address, address, nbytes, nbytes, 8),
+        ProgramHeader(PT_LOAD, PF_R | PF_W, 0, 0, 0, end, end, MAX_PAGE),
+        ProgramHeader(PT_LOAD, PF_R, offset, address, address, size, size, MAX_PAGE),
+        ProgramHeader(PT_DYNAMIC, PF_R | PF_W, at, at, at, nbytes, nbytes, 8),
         ProgramHeader(PT_GNU_STACK, PF_R | PF_W, 0, 0, 0, 0, 0, 16),
     ]

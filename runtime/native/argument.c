@@ -107,6 +107,8 @@ static int convert_tensor(struct frame *frame, Py_ssize_t index, PyObject *objec
   if (((Tensor *)object)->is_readonly && argument_is_written(frame, index))
     return raise_argument_error(frame, index, PyExc_ValueError,
                                 "expected a writable tensor, found a read-only one");
+  dso_object *made = ((Tensor *)object)->object; /* what a library made goes back as it came */
+  if (made != NULL) return set_pointer(&frame->args[index], DSO_TENSOR, made);
   return set_pointer(&frame->args[index], DSO_DLTENSOR_PTR, tensor);
 }
 

@@ -4,14 +4,20 @@
 #include <stddef.h>
 #include <string.h>
 
-/* A function of the process's global scope: RTLD_DEFAULT would look in our own scope as well. It
- * is looked up anew each time, on failure only: tvm_ffi may be imported at any moment. */
-static void *find(const char *name) {
-  void *process = dlopen(NULL, RTLD_NOW);
-  if (process == NULL) return NULL;
-  void *address = dlsym(process, name);
-  dlclose(process);
+static void *find_in(const char *library, const char *name) {
+  void *handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+  if (handle == NULL) return NULL;
+  void *address = dlsym(handle, name);
+  dlclose(handle);
   return address;
+}
+
+/* A function of the process's global scope (RTLD_DEFAULT would look in our own scope as well), else
+ * of the libtvm_ffi that a library of ours brought along. It is looked up anew each time, on failure
+ * only: tvm_ffi may be imported at any moment. */
+static void *find(const char *name) {
+  void *address = find_in(NULL, name);
+  return address != NULL ? address : find_in("libtvm_ffi.so", name);
 }
 
 void tvm_ffi_forward_error(const char *kind, const char *message) {

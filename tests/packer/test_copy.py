@@ -1,4 +1,4 @@
-"""Bytes on their way into a library: any alignment, other file systems, holes, sources that change."""
+"""Bytes on their way into a library: any alignment, other disks, holes, sources that change."""
 
 from __future__ import annotations
 
@@ -74,9 +74,8 @@ def test_source_on_another_file_system_is_copied(to, copy, elsewhere, source) ->
     with (elsewhere / "source").open("rb") as file, (source.parent / "t").open("wb") as target:
         if os.fstat(file.fileno()).st_dev == os.fstat(target.fileno()).st_dev:
             pytest.skip("the temporary files of this machine lie in /dev/shm themselves")
-        with pytest.raises(OSError) as info:
+        with pytest.raises(OSError, match=os.strerror(errno.EXDEV)):
             os.copy_file_range(file.fileno(), target.fileno(), 100)
-        assert info.value.errno == errno.EXDEV
     assert copy(to, FileRange(str(elsewhere / "source"), 0, NBYTES))[to:] == data
 
 
@@ -92,8 +91,6 @@ def test_holes_stay_holes(copy, tmp_path) -> None:
     os.ftruncate(descriptor, 64 + (1 << 30))
     write_chunks(descriptor, 64, [FileRange(str(path), 0, 1 << 30)], lambda done, total: None)
     with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as mapped:
-        found = [mapped[64 + position :][:4] for position in ()]
-        assert found == []
         assert mapped[64 + (1 << 28) : 68 + (1 << 28)] == b"data"
         assert mapped[64 + (1 << 29) : 68 + (1 << 29)] == b"data"
     assert os.fstat(descriptor).st_blocks * 512 < 1 << 20

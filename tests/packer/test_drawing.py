@@ -37,14 +37,11 @@ def test_what_steers_a_terminal_is_written_out(text) -> None:
 
 def test_narrow_lines_are_cut_or_wrapped() -> None:
     """A line with a hang goes on below, indented; another one ends in an ellipsis."""
-    assert draw([line(LONG)], width=20) == "one two three four…\n"
+    assert draw([line(LONG)], width=20) == "one two three four …\n"
     wrapped = draw([line(LONG, hang=4)], width=20).splitlines()
     assert wrapped == ["one two three four", "    five six seven"]
-    assert draw([line("x" * 45, hang=2)], width=20).splitlines() == [
-        "x" * 20,
-        "  " + "x" * 18,
-        "  " + "x" * 7,
-    ]
+    rows = draw([line("x" * 45, hang=2)], width=20).splitlines()
+    assert rows == ["x" * 20, "  " + "x" * 18, "  " + "x" * 7]
 
 
 @pytest.mark.parametrize("width", [20, 21, 33])

@@ -7,6 +7,7 @@ import random
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -58,15 +59,16 @@ def library(tmp_path_factory) -> Path:
 
 def system_libraries() -> list[Path]:
     """A sample of the shared objects of this machine, the same each time."""
-    folders = ("/usr/lib", "/lib", str(Path(sys.prefix) / "lib"))
-    found = {path.resolve() for f in folders for path in Path(f).rglob("*.so*") if path.is_file()}
+    modules = Path(sysconfig.get_path("platstdlib"), "lib-dynload")
+    folders = [*Path("/usr/lib").glob("*-linux-gnu"), Path("/usr/lib64"), modules]
+    found = {path.resolve() for folder in folders for path in folder.glob("*.so*")}
     plain = sorted(path for path in found if is_library(path))
     return random.Random(8).sample(plain, min(NUM_SAMPLED, len(plain)))
 
 
 def is_library(path: Path) -> bool:
     """Whether it is a shared object of ELF-64, and not so large that nm takes long."""
-    if not 0 < path.stat().st_size <= MAX_NBYTES:
+    if not path.is_file() or not 0 < path.stat().st_size <= MAX_NBYTES:
         return False
     with path.open("rb") as file:
         head = file.read(18)
@@ -281,5 +283,5 @@ def test_json_symbols_can_be_selected(library) -> None:
 def test_wrong_selection_is_wrong_usage(options, capsys) -> None:
     """Exit status 2, and nothing is read."""
     with pytest.raises(SystemExit, match="2"):
-        parse(["none.so", *options])
+        parse(["none.so", *options.split()])
     assert "usage: packer inspect" in capsys.readouterr().err

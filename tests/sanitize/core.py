@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 NATIVE = ROOT / "runtime" / "native"
-FLAGS = ("-std=c11", "-O1", "-g", "-fno-omit-frame-pointer", "-fvisibility=hidden")
+FLAGS = ("-std=c11", "-O1", "-g", "-fno-omit-frame-pointer")
 
 
 def compile_c(sources: list[Path], output: Path, *options: str) -> Path:
@@ -28,8 +28,8 @@ def build_packages(folder: Path, *options: str) -> dict[str, str]:
     shutil.copytree(ROOT / "runtime", folder / "runtime", ignore=ignored)
     (folder / "packer").symlink_to(ROOT / "packer")
     output = folder / "runtime" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
-    include = f"-I{sysconfig.get_path('include')}"
-    compile_c(sorted(NATIVE.glob("*.c")), output, "-shared", "-fPIC", include, *options)
+    flags = ("-shared", "-fPIC", "-fvisibility=hidden", f"-I{sysconfig.get_path('include')}")
+    compile_c(sorted(NATIVE.glob("*.c")), output, *flags, *options)
     # PYTHONMALLOC: each object is a block of its own that the sanitizer sees.
     ours = {"PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1", "PYTHONMALLOC": "malloc"}
     return {**os.environ, **ours}

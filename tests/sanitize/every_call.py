@@ -1,20 +1,16 @@
 """What memcheck watches: each kind of argument, result, failure and refusal, without NumPy.
 
-every_call.py FOLDER: probe.c is compiled there.
+every_call.py LIBRARY: probe.c, compiled.
 """
 
 from __future__ import annotations
 
 import sys
 from array import array
-from pathlib import Path
-
-from core import compile_c
 
 import runtime
 from runtime._core import ElfFile, Library, TensorBase
 
-PROBE = Path(__file__).parent.parent / "runtime" / "probe.c"
 FLOAT32 = (2, 32, 1)
 # (function, arguments, whether it is refused or fails)
 CALLS = [
@@ -28,21 +24,20 @@ CALLS = [
     ("first", (TensorBase(bytes(16), (4,), FLOAT32),), None),
     ("small", (11, "abcdefg", 7), None),
     ("object", (65, "a string on the heap", 1, 1), None),
-    ("of_type", (9999,), TypeError),
-    ("not_utf8", (), UnicodeDecodeError),
+    ("of_type", (9999,), (TypeError, ValueError)),
+    ("not_utf8", (), ValueError),
     ("fail", ("KeyError", "message"), KeyError),
     ("fail_silently", (), RuntimeError),
     ("add", (object(), 2), TypeError),
     ("add", (2**70, 2), OverflowError),
     ("add", ("\ud800", 2), ValueError),
-    ("scale", (bytes(8), 2.0), (TypeError, ValueError)),
-    ("first", (memoryview(bytes(9))[1:], 1), (TypeError, ValueError)),
+    ("scale", (memoryview(bytes(8)), 2.0), (TypeError, ValueError)),
 ]
 
 
 def main() -> None:
     """Load, call, unload; then open what is no library."""
-    path = compile_c([PROBE], Path(sys.argv[1]) / "probe.so", "-shared", "-fPIC")
+    path = sys.argv[1]
     for _ in range(3):
         module = runtime.load(path)
         for name, arguments, expected in CALLS:

@@ -7,13 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from core import build_packages
+from core import ROOT, build_packages, compile_c
 from row import Row
 
 HERE = Path(__file__).parent
 NAME = "valgrind: load, call, fail, unload"
-# Leaks are LeakSanitizer's part. CPython itself is clean once PYTHONMALLOC=malloc is set.
-COMMAND = ("valgrind", "--quiet", "--error-exitcode=9", "--leak-check=no", "--num-callers=30")
+# Leaks are LeakSanitizer's part; --fullpath-after= has whole paths in the stacks.
+COMMAND = ("valgrind", "--leak-check=no", "--num-callers=40", "--fullpath-after=")
 
 
 def run_script(folder: Path) -> Row:
@@ -21,7 +21,23 @@ def run_script(folder: Path) -> Row:
     if shutil.which("valgrind") is None:
         return Row(NAME, None, "no valgrind here")
     environment = build_packages(folder)
-    command = [*COMMAND, f"--suppressions={HERE / 'cpython.supp'}", sys.executable, str(HERE / "every_call.py"), str(folder)]
+    probe = ROOT / "tests" / "runtime" / "probe.c"
+    library = compile_c([probe], folder / "probe.so", "-shared", "-fPIC")
+    log = folder / "memcheck.log"
+    command = [*COMMAND, f"--log-file={log}", sys.executable, HERE / "every_call.py", library]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    passed = done.returncode == 0 and "==" not in done.stderr
-    return Row(NAME, passed, done.stdout.strip(), done.stderr)
+    reports = _reports(log.read_text())
+    ours = [report for report in reports if _is_ours(report)]
+    detail = f"{done.stdout.strip()}, {len(ours)} reports of ours of {len(reports)}"
+    return Row(NAME, done.returncode == 0 and not ours, detail, "\n".join([done.stderr, *ours]))
+
+
+def _reports(log: str) -> list[str]:
+    """A report begins behind an empty line, and its stack with ``at``."""
+    lines = [line.partition("== ")[2] for line in log.splitlines()]
+    return [report for report in "\n".join(lines).split("\n\n") if "\n   at 0x" in report]
+
+
+def _is_ours(report: str) -> bool:
+    """CPython branches on bits that nobody set (int.from_bytes), and its zeros carry them on."""
+    return "/runtime/native/" in report or "nvalid" in report.split("\n   at 0x")[0]

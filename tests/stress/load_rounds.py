@@ -1,0 +1,106 @@
+"""Load, call and unload a library over and over: memory, descriptors and mappings stay flat.
+
+load_rounds.py [ROUNDS]: prints what a tenth of the rounds and then all of them left behind.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import packer
+import runtime
+
+
+class Left(NamedTuple):
+    """What a process holds: bytes and blocks in use, and entries in /proc."""
+
+    heap: int
+    blocks: int
+    descriptors: int
+    mappings: int
+
+
+class _MallInfo2(ctypes.Structure):  # mallinfo(3)
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    ]
+
+
+_LIBC = ctypes.CDLL(None)
+_LIBC.mallinfo2.restype = _MallInfo2
+
+
+def left() -> Left:
+    """Count, with nothing left for the collector."""
+    gc.collect()
+    with open("/proc/self/maps", "rb") as maps:
+        mappings = sum(b".so" in line for line in maps)
+    used = _LIBC.mallinfo2()
+    heap = used.uordblks + used.hblkhd
+    return Left(heap, sys.getallocatedblocks(), len(os.listdir("/proc/self/fd")), mappings)
+
+
+def build(path: Path) -> Path:
+    """Export a tree: host code over a device module and parameters."""
+    root = packer.CSourceModule(
+        "long add(long a, long b) { return a + b; }", functions={"add": "long(long a, long b)"}
+    )
+    root.import_module(runtime.DeviceModule("cuda", b"payload" * 9, "cubin", []))
+    return packer.export_library(root, path)
+
+
+def load_and_call(path: Path) -> None:
+    """One round; nothing of it is kept."""
+    assert runtime.load(path)["add"](40, 2) == 42
+
+
+def replace_and_load(path: Path) -> None:
+    """The same with a file that is new."""
+    fresh = path.with_suffix(".fresh")
+    fresh.write_bytes(path.read_bytes())
+    os.replace(fresh, path)
+    load_and_call(path)
+
+
+def growth(one_round: Callable[[Path], None], path: Path, rounds: int) -> Left:
+    """What the last nine tenths of the rounds left behind."""
+    for _ in range(rounds // 10):
+        one_round(path)
+    before = left()
+    for _ in range(rounds - rounds // 10):
+        one_round(path)
+    after = left()
+    return Left(*(new - old for new, old in zip(after, before, strict=True)))
+
+
+def main(rounds: int) -> int:
+    """Load the same file, then in a tenth of the rounds a new one; 1 if something grew."""
+    status = 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = build(Path(folder) / "model.so")
+        for one_round, count in ((load_and_call, rounds), (replace_and_load, rounds // 10)):
+            grown = growth(one_round, path, count)
+            print(f"{one_round.__name__}, {count} rounds: {grown}", flush=True)
+            status |= int(not is_flat(grown, count))
+    return status
+
+
+def is_flat(grown: Left, rounds: int) -> bool:
+    """Less than a byte per round, no descriptor, no mapping."""
+    small = grown.heap < rounds and grown.blocks < 100
+    return small and (grown.descriptors, grown.mappings) == (0, 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000))

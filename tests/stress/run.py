@@ -1,0 +1,31 @@
+"""make stress: what takes minutes.
+
+One script per row; each prints what it found, and its exit status says whether that is right.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROWS = ("load_rounds",)
+
+
+def main(names: list[str]) -> int:
+    """Run the rows, or those that are named."""
+    failed = []
+    for name in names or ROWS:
+        print(f"---- {name}", flush=True)
+        start = time.monotonic()
+        status = subprocess.run([sys.executable, HERE / f"{name}.py"], check=False).returncode
+        verdict = "ok" if status == 0 else f"exited with {status}"
+        print(f"{verdict}, {time.monotonic() - start:.0f} s", flush=True)
+        failed += [name] if status else []
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
