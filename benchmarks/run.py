@@ -28,7 +28,9 @@ SUBJECTS = {
     "export": export.tables,
     "call": call.tables,
 }
-PACKAGES = ("dso-packer", "apache-tvm-ffi", "cffi", "numpy", "llvmlite")
+PACKAGES = (
+    "dso-packer", "apache-tvm-ffi", "cffi", "pybind11", "nanobind", "numpy", "torch", "llvmlite",
+)  # fmt: skip
 
 
 def main() -> None:

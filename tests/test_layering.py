@@ -1,10 +1,8 @@
-"""Who may import whom, read from the code itself; and what a cold start imports."""
+"""Who may import whom, read from the code itself."""
 
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,12 +19,6 @@ FILES = {
     for root, folder in ROOTS.items()
     for path in folder.rglob("*.py")
     if "templates" not in path.parts
-}
-
-# Heavy modules that the runtime imports only where they are used (docs/design.md, cold start).
-HEAVY = {
-    *("ctypes", "dataclasses", "enum", "functools", "importlib.metadata", "json", "numpy"),
-    *("pathlib", "re", "threading", "typing", "inspect", "packer", "llvmlite", "cffi"),
 }
 
 
@@ -105,16 +97,3 @@ def test_packer_imports_are_one_way() -> None:
     assert {m for m in importers("packer.cli") if not m.startswith("packer.cli")} <= {
         "packer.__main__"
     }
-
-
-def test_import_runtime_pulls_in_nothing_heavy() -> None:
-    """A fresh process that imports runtime has none of the modules that cost milliseconds."""
-    code = (
-        "import sys; before = set(sys.modules); import runtime; print(*(set(sys.modules) - before))"
-    )
-    flags = ["-I", "-S"]
-    path = f"import sys; sys.path.insert(0, {str(ROOTS['runtime'].parent)!r}); "
-    run = subprocess.run(
-        [sys.executable, *flags, "-c", path + code], capture_output=True, text=True, check=True
-    )
-    assert not HEAVY & set(run.stdout.split())
