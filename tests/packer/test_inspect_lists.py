@@ -272,13 +272,7 @@ def test_json_symbols_can_be_selected(library) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        ["--filter", "x"],
-        ["--sort", "size"],
-        ["--symbols", "--regex", "("],
-        ["--symbols", "--sort", "x"],
-    ],
+    "options", ["--filter x", "--sort size", "--symbols --regex (", "--symbols --sort x"]
 )
 def test_wrong_selection_is_wrong_usage(options, capsys) -> None:
     """Exit status 2, and nothing is read."""
