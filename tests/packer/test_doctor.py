@@ -22,7 +22,11 @@ def doctor(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Run the command."""
     command = [sys.executable, "-m", "packer", "doctor", *arguments]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, env={"PATH": "/usr/bin:/bin", **env}
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin:/bin", "PYTHONSAFEPATH": "1", **env},
     )
 
 
