@@ -9,7 +9,6 @@ import threading
 from array import array
 from collections.abc import Callable
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,28 +17,11 @@ import pytest
 from runtime._core import Function, Library, TensorBase
 
 Probe = Callable[[str], Function]
+SOURCE = "probe.c"
 
 # TVMFFITypeIndex (formats: safe call).
 NONE, INT, BOOL, FLOAT, TENSOR, RAW_STR, BYTES = 0, 1, 2, 3, 7, 8, 9
 SMALL_STR, SMALL_BYTES, STR_OBJECT, BYTES_OBJECT, ARRAY_OBJECT = 11, 12, 65, 66, 71
-
-
-@pytest.fixture(scope="module")
-def library(compile_library: Callable[..., Path]) -> Library:
-    """The compiled probe.c."""
-    return Library(str(compile_library(Path(__file__).with_name("probe.c").read_text())))
-
-
-@pytest.fixture(scope="module")
-def probe(library: Library) -> Probe:
-    """Look a function of probe.c up."""
-
-    def look_up(name: str) -> Function:
-        function = library.function(name, None)
-        assert function is not None
-        return function
-
-    return look_up
 
 
 class _Level(enum.IntEnum):

@@ -18,24 +18,7 @@ import pytest
 from runtime._core import Function, Library
 
 Probe = Callable[[str], Function]
-
-
-@pytest.fixture(scope="module")
-def library(compile_library: Callable[..., Path]) -> Library:
-    """The compiled probe.c."""
-    return Library(str(compile_library(Path(__file__).with_name("probe.c").read_text())))
-
-
-@pytest.fixture(scope="module")
-def probe(library: Library) -> Probe:
-    """Look a function of probe.c up."""
-
-    def look_up(name: str) -> Function:
-        function = library.function(name, None)
-        assert function is not None
-        return function
-
-    return look_up
+SOURCE = "probe.c"
 
 
 # ---- NumPy, by its struct
@@ -184,7 +167,8 @@ def test_shape_may_change_during_a_call(probe: Probe) -> None:
 
 def test_dtypes_of_ml_dtypes(probe: Probe) -> None:
     """Types that the buffer protocol cannot say go by their names; those below a byte do not."""
-    ml_dtypes = pytest.importorskip("ml_dtypes")
+    import ml_dtypes
+
     assert probe("dtype")(np.zeros(2, ml_dtypes.bfloat16)) == 4016001
     assert probe("dtype")(np.zeros(2, ml_dtypes.float8_e4m3fn)) == 10008001
     for dtype in (ml_dtypes.int4, ml_dtypes.float4_e2m1fn):

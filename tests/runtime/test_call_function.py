@@ -20,29 +20,12 @@ import runtime
 from runtime._core import Function, Library
 
 Probe = Callable[[str], Function]
+SOURCE = "functions.c"
 
 # TVMFFITypeIndex (formats: safe call).
 NONE, INT, BOOL, FLOAT, OPAQUE, DTYPE, DEVICE = 0, 1, 2, 3, 4, 5, 6
 SMALL_STR, SMALL_BYTES, STR, BYTES, FUNCTION, ARRAY = 11, 12, 65, 66, 68, 71
 CPU, CUDA = 1, 2
-
-
-@pytest.fixture(scope="module")
-def library(compile_library: Callable[..., Path]) -> Library:
-    """The compiled functions.c."""
-    return Library(str(compile_library(Path(__file__).with_name("functions.c").read_text())))
-
-
-@pytest.fixture(scope="module")
-def probe(library: Library) -> Probe:
-    """Look a function of functions.c up."""
-
-    def look_up(name: str) -> Function:
-        function = library.function(name, None)
-        assert function is not None
-        return function
-
-    return look_up
 
 
 def _echo(*values: Any) -> Any:

@@ -16,26 +16,9 @@ import runtime
 from runtime._core import Function, Library
 
 Probe = Callable[[str], Function]
+SOURCE = "functions.c"
 
 FLOAT32, BFLOAT16, CPU, CUDA, CUDA_HOST = (2, 32), (4, 16), 1, 2, 3
-
-
-@pytest.fixture(scope="module")
-def library(compile_library: Callable[..., Path]) -> Library:
-    """The compiled functions.c."""
-    return Library(str(compile_library(Path(__file__).with_name("functions.c").read_text())))
-
-
-@pytest.fixture(scope="module")
-def probe(library: Library) -> Probe:
-    """Look a function of functions.c up."""
-
-    def look_up(name: str) -> Function:
-        function = library.function(name, None)
-        assert function is not None
-        return function
-
-    return look_up
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,11 @@ nothing may be written to standard error.
 from __future__ import annotations
 
 import gc
-import json
-import os
 import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +91,11 @@ OUTCOMES: dict[str, tuple[str, tuple[Any, ...], type[Exception] | None]] = {
 CALLBACKS: dict[str, tuple[str, tuple[Any, ...], type[Exception] | None]] = {
     "answers": ("apply", (lambda value: value, "text" * 9), None),
     "raises": ("apply", (_raise, bytearray(9)), KeyError),
-    "result unknown": ("apply", (lambda: object(), *()), TypeError),
-    "result too large": ("apply", (lambda: 2**70, *()), OverflowError),
+    "result unknown": ("apply", (lambda: object(),), TypeError),
+    "result too large": ("apply", (lambda: 2**70,), OverflowError),
     "argument unknown": ("apply", (_raise, object()), TypeError),
-    "in a thread": ("apply_in_thread", (lambda: 1, *()), None),
+    "in a thread": ("apply_in_thread", (lambda number: number, 3), None),
+    "raises in a thread": ("apply_in_thread", (_raise, 3), RuntimeError),
 }
 
 
@@ -118,10 +117,17 @@ def _leaves_nothing(path: Path, name: str, arguments: tuple[Any, ...], error: An
     rounds(20)
     watched = [*arguments, owner, library, function]
     before = [sys.getrefcount(each) for each in watched]
-    blocks = sys.getallocatedblocks()
-    rounds(300)
-    assert sys.getallocatedblocks() - blocks < 100
+    # The interpreter's own caches grow now and then; what leaks grows each time.
+    assert min(_new_blocks(lambda: rounds(300)) for _ in range(4)) < 100
     assert [sys.getrefcount(each) for each in watched] == before
+
+
+def _new_blocks(run: Callable[[], None]) -> int:
+    gc.collect()
+    blocks = sys.getallocatedblocks()
+    run()
+    gc.collect()
+    return sys.getallocatedblocks() - blocks
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
@@ -146,7 +152,6 @@ def test_wrong_call_of_the_library_leaves_no_reference(probe_file: Path) -> None
         with pytest.raises(TypeError):
             library.function(owner, name)  # type: ignore[arg-type]
         with pytest.raises(runtime.LibraryLoadError):
-            library.function("live_objects\0", owner)
             library.data("__tvm_ffi_add")
     assert [sys.getrefcount(each) for each in (library, owner, name)] == before
 
@@ -154,27 +159,28 @@ def test_wrong_call_of_the_library_leaves_no_reference(probe_file: Path) -> None
 # ---- what outlives the module (G12)
 
 
-def _parts(path: Path) -> Iterator[tuple[str, Any]]:
-    module = runtime.load(path)
-    yield "function", module["add"]
-    yield "imported", module.imported_modules[0]
+def _facts(library: Library) -> memoryview:
+    view = library.data("__packer_fn_add")
+    assert view is not None
+    return view
 
 
-@pytest.mark.parametrize("part", ["function", "view", "slice", "array", "memoryview of a view"])
-def test_part_outlives_its_module(part: str, probe_file: Path) -> None:
+PARTS: dict[str, Callable[[Library], Any]] = {
+    "function": lambda library: library.function("add", None),
+    "view": _facts,
+    "slice": lambda library: _facts(library)[3:9],
+    "array": lambda library: np.frombuffer(_facts(library), "u1")[::2],
+    "tensor": lambda library: TensorBase(_facts(library)[:4], (4,), (1, 8, 1)),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_part_outlives_its_library(part: str, probe_file: Path) -> None:
     """G12: what came from a library keeps it open, and lets it go."""
-    library = Library(str(probe_file))
-    made: dict[str, Callable[[], Any]] = {
-        "function": lambda: library.function("add", None),
-        "view": lambda: library.data("__packer_fn_add"),
-        "slice": lambda: (library.data("__packer_fn_add") or b"")[3:9],
-        "array": lambda: np.frombuffer(library.data("__packer_fn_add") or b"", "u1")[::2],
-        "memoryview of a view": lambda: memoryview(library.data("__packer_fn_add") or b""),
-    }
-    kept = made[part]()
-    del library, made
+    kept = PARTS[part](Library(str(probe_file)))
+    gc.collect()
     assert is_mapped(probe_file)
-    assert kept(40, 2) == 42 if part == "function" else bytes(kept[:2])
+    assert kept(40, 2) == 42 if part == "function" else bytes(memoryview(kept)[:2])
     del kept
     assert not is_mapped(probe_file)
 
@@ -294,7 +300,10 @@ EXITS = {
     "cycle": "gc.disable(); cycle = [probe, add]; cycle.append(cycle)",
     "view": "builtins.view = probe._library.data('__packer_fn_add'); del probe, add",
     "atexit calls": "atexit.register(lambda: add(1, 2))",
-    "atexit loads": "atexit.register(lambda: runtime.load(sys.argv[1])['add'](1, 2)); del probe, add",
+    "atexit loads": """
+atexit.register(lambda: runtime.load(sys.argv[1])["add"](1, 2))
+del probe, add
+""",
     "atexit calls back": "atexit.register(apply, lambda: 1)",
     "__del__ calls": """
 class Late:
@@ -305,7 +314,9 @@ builtins.late = Late(add)
     "__del__ calls back": """
 class Late:
     def __init__(self, call): self.call = call
-    def __del__(self): self.call(lambda: 1)
+    def __del__(self):
+        try: self.call(lambda: 1)
+        except RuntimeError as error: assert "shutting down" in str(error)
 builtins.late = Late(apply)
 """,
     "__del__ loads": """

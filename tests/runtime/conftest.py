@@ -1,0 +1,29 @@
+"""What the tests of calls share: a library of a test file's own C source, and its functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runtime._core import Function, Library
+
+
+@pytest.fixture(scope="module")
+def library(request: pytest.FixtureRequest, compile_library: Callable[..., Path]) -> Library:
+    """The compiled C file that the test file names in SOURCE."""
+    source = request.path.with_name(request.module.SOURCE)
+    return Library(str(compile_library(source.read_text())))
+
+
+@pytest.fixture(scope="module")
+def probe(library: Library) -> Callable[[str], Function]:
+    """Look a function of the library up."""
+
+    def look_up(name: str) -> Function:
+        function = library.function(name, None)
+        assert function is not None
+        return function
+
+    return look_up
