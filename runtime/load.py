@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from _thread import RLock
-from _weakref import ref
+from _weakref import _remove_dead_weakref, ref
 
 from ._core import Library
 from .abi import LIBRARY_BIN, MANIFEST, MODULE_BLOB
@@ -104,9 +104,9 @@ def _refuse_other_dialect(library: Library, packed: bool) -> None:
 
 
 def _remember(key: FileKey, root: Module) -> None:
-    def forget(gone: ref[Module]) -> None:
-        if _roots.get(key) is gone:
-            del _roots[key]
+    def forget(_gone: ref[Module]) -> None:
+        # At once: between a look and a deletion another thread may have put its module there.
+        _remove_dead_weakref(_roots, key)
 
     _roots[key] = ref(root, forget)
 

@@ -232,17 +232,15 @@ PyObject *raise_call_error(const struct target *target, int status, uint64_t cou
   if (PyErr_Occurred()) return NULL; /* a function that keeps the GIL may set it itself */
   PyObject *original = take_left(count, &is_newest);
   dso_object *error = tvm_ffi_take_error(); /* also when the error is ours: it went to both */
-  if (raised_take(count, &kind, &message)) {
-    if (error == NULL || says(error, kind, message))
-      raise_slot(kind, message, is_newest ? original : NULL);
-    else
-      raise_tvm_error(error);
-    free(kind);
-  } else if (error != NULL) {
+  int taken = raised_take(count, &kind, &message);
+  int is_ours = error == NULL || (taken != 0 && says(error, kind, message));
+  if (!is_ours)
     raise_tvm_error(error);
-  } else {
+  else if (taken > 0)
+    raise_slot(kind, message, is_newest ? original : NULL);
+  else /* nothing was raised, or only before this call: then tvm_ffi's is the copy of that */
     PyErr_Format(PyExc_RuntimeError, "%U: returned %d without raising", target->name, status);
-  }
+  if (taken != 0) free(kind);
   if (original != NULL) add_context(original);
   Py_XDECREF(original);
   if (error != NULL) object_release(error);

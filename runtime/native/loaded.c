@@ -7,20 +7,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "context.h"
 
-enum { MAX_TRIES = 8 };
+enum { MAX_TRIES = 8, FORK_PATIENCE = 1 /* second */ };
 
 /* gABI, Symbol Table and Program Header. */
 enum { TYPE_NOTYPE = 0, TYPE_OBJECT = 1, TYPE_FUNC = 2, SECTION_ABSOLUTE = 0xfff1 };
 enum { FLAG_EXECUTE = 1, FLAG_WRITE = 2 };
 
-/* The open libraries. The lock also covers dlopen itself, so that between asking whether a name
- * is taken and taking it no other thread of ours comes in; it is recursive because a library's
+/* The open libraries. The lock also covers dlopen and dlclose, so that between asking whether a
+ * name is taken and taking it no other thread of ours comes in; it is recursive because a library's
  * constructor may load another one. */
 static struct loaded *open_libraries;
 static pthread_mutex_t lock;
+static _Thread_local int fork_has_lock;
 static pthread_once_t lock_once = PTHREAD_ONCE_INIT;
 
 static void reset_lock(void) {
@@ -31,10 +33,24 @@ static void reset_lock(void) {
   pthread_mutexattr_destroy(&attributes);
 }
 
-/* A fork while another thread loads must not leave the child with a lock that nobody opens. */
+/* A child that is forked while another thread is in dlopen or dlclose inherits that half done, and
+ * glibc aborts it at its next dlopen. So a fork waits for them; not for ever, since a constructor
+ * may want the GIL, which the thread that forks has. */
+static void before_fork(void) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += FORK_PATIENCE;
+  fork_has_lock = pthread_mutex_timedlock(&lock, &until) == 0;
+}
+
+static void after_fork(void) {
+  if (fork_has_lock) pthread_mutex_unlock(&lock);
+}
+
+/* The child has one thread, by another id than the one that took the lock. */
 static void make_lock(void) {
   reset_lock();
-  (void)pthread_atfork(NULL, NULL, reset_lock);
+  (void)pthread_atfork(before_fork, after_fork, reset_lock);
 }
 
 static void enter(void) {
@@ -138,8 +154,8 @@ void loaded_close(struct loaded *library) {
   struct loaded **link = &open_libraries;
   while (*link != library) link = &(*link)->next;
   *link = library->next;
-  leave();
   dlclose(library->handle);
+  leave();
   free(library->spelling);
 }
 

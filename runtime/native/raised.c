@@ -47,11 +47,7 @@ int raised_take(uint64_t count, char **kind, const char **message) {
   if (text == NULL) return 0;
   slot.text = NULL;
   (void)pthread_setspecific(text_key, NULL);
-  if (slot.count == count) {
-    free(text);
-    return 0;
-  }
   *kind = text;
   *message = text + strlen(text) + 1;
-  return 1;
+  return slot.count == count ? -1 : 1;
 }

@@ -11,8 +11,8 @@ void raised_set(const char *kind, const char *message);
  * call raised and then did not report is never taken for this call's. */
 uint64_t raised_count(void);
 
-/* Take the error raised since `count`: 1 with both strings, to be freed together by
- * free(*kind), or 0. Either way the slot is empty afterwards. */
+/* Take the last error: 1 if it was raised since `count`, -1 if before, with both strings, to be
+ * freed together by free(*kind); or 0 without. The slot is empty afterwards. */
 int raised_take(uint64_t count, char **kind, const char **message);
 
 #endif

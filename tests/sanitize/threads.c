@@ -54,7 +54,7 @@ static void call_fail(const struct loaded *library) {
   if (!loaded_symbol(library, "version", &symbol) || loaded_data(library, &symbol, &version))
     give_up(library->spelling, "version");
   if (function_of(library, "__tvm_ffi_fail")(NULL, NULL, 0, NULL) != -1 ||
-      !raised_take(count, &kind, &message) || strcmp(message, (const char *)version) != 0)
+      raised_take(count, &kind, &message) != 1 || strcmp(message, (const char *)version) != 0)
     give_up(library->spelling, "fail, expected its version");
   free(kind);
 }
