@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from _thread import RLock
-from _weakref import _remove_dead_weakref, ref
+from _weakref import _remove_dead_weakref, ref  # type: ignore[attr-defined]
 
 from ._core import Library
 from .abi import LIBRARY_BIN, MANIFEST, MODULE_BLOB

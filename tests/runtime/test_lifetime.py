@@ -395,7 +395,7 @@ def load():
         runtime.load(sys.argv[2])["type_index"](1)
 
 def fork(codes):
-    for _ in range(25):
+    for _ in range(60):
         child = os.fork()
         if child == 0:
             signal.alarm(60)
@@ -415,24 +415,63 @@ print(json.dumps(sorted(codes)))
 
 
 def test_fork_in_a_thread_while_others_load(probe_file: Path, functions_file: Path) -> None:
-    """G9: the child finds no lock that nobody opens, calls what was loaded, and loads."""
+    """G9: the child calls what was loaded and loads: no lock is shut, no loader half done."""
     assert run_python(FORKS, str(probe_file), str(functions_file)) == [43]
 
 
-def test_child_of_a_thread_ends_as_any_process(probe_file: Path) -> None:
-    """The child's exit takes its copy of every library apart, the parent's stays whole."""
+def test_forked_child_ends_as_any_process(probe_file: Path, functions_file: Path) -> None:
+    """The child takes its copy of every library apart at its exit; the parent's stays whole."""
     code = """
 import os, sys, threading, runtime
 probe = runtime.load(sys.argv[1])
+over = threading.Event()
 def run():
-    child = os.fork()
-    if child == 0:
-        sys.exit(probe["add"](3, 4))
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-thread = threading.Thread(target=run); thread.start(); thread.join()
-assert probe["add"](40, 2) == 42
+    while not over.is_set(): runtime.load(sys.argv[2])
+thread = threading.Thread(target=run); thread.start()
+child = os.fork()
+if child == 0:
+    sys.exit(probe["add"](3, 4))
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+over.set(); thread.join()
+print(status + probe["add"](30, 5))
 """
-    assert run_python(code, str(probe_file)) == 0
+    assert run_python(code, str(probe_file), str(functions_file)) == 42
+
+
+WANTS_GIL = """
+#include <time.h>
+#include <unistd.h>
+int PyGILState_Ensure(void);
+void PyGILState_Release(int);
+__attribute__((constructor)) static void wait(void) {
+  char begun = 1;
+  (void)!write(BEGUN, &begun, 1);
+  nanosleep(&(struct timespec){.tv_nsec = 200000000}, 0);
+  PyGILState_Release(PyGILState_Ensure());
+}
+int wants_gil;
+"""
+
+
+def test_fork_beside_a_constructor_that_wants_the_gil(
+    compile_library: Callable[..., Path],
+) -> None:
+    """A fork waits for loads, but not for ever: whoever forks has the GIL."""
+    path = compile_library(WANTS_GIL, "-DBEGUN=9")
+    code = """
+import json, os, sys, threading, runtime
+begun, write_end = os.pipe()
+os.dup2(write_end, 9)
+thread = threading.Thread(target=runtime.load, args=(sys.argv[1],))
+thread.start()
+os.read(begun, 1)
+child = os.fork()
+if child == 0:
+    os._exit(7)
+thread.join()
+print(json.dumps(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+"""
+    assert run_python(code, str(path)) == 7
 
 
 # ---- threads that load, call and drop at once (G11)
