@@ -94,6 +94,8 @@ def replacing(
         with _reporting(shown):
             target = _check_target(shown)
             sweep(target.parent)
+            # Again at the end: a killed export's compiler may outlive it by a moment, and write.
+            stack.callback(sweep, target.parent)
             private = stack.enter_context(private_directory(target.parent))
         stack.enter_context(_reporting(shown, _DISK_FULL))
         directory = private if workspace_dir is None else _kept_directory(workspace_dir)
