@@ -109,3 +109,35 @@ def test_editable_install_runs_from_the_source_tree(sdist, environment, tmp_path
     result, home = json.loads(run(environment / "bin/python", "-c", DEMO, cwd=tmp_path))
     assert result == 42
     assert Path(home).is_relative_to(source)
+
+
+def test_free_threaded_python_is_refused_at_build_time(environment) -> None:
+    """The core relies on the GIL, and building it elsewhere says so."""
+    code = (
+        "import runpy, sysconfig\n"
+        "sysconfig.get_config_vars()['Py_GIL_DISABLED'] = 1\n"
+        "runpy.run_path('setup.py')"
+    )
+    ran = subprocess.run(
+        [environment / "bin/python", "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    expected = "dso-packer: found a free-threaded build of CPython, expected one with the GIL"
+    assert (ran.returncode, ran.stderr[: len(expected)]) == (1, expected)
+
+
+def test_core_does_not_compile_without_the_gil() -> None:
+    """Nor does a compiler that is started by hand build it."""
+    source = ROOT / "runtime" / "native" / "coremodule.c"
+    include = f"-I{sysconfig.get_path('include')}"
+    ran = subprocess.run(
+        ["cc", "-fsyntax-only", "-DPy_GIL_DISABLED=1", include, source],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert "build it for a CPython that is not free-threaded" in ran.stderr

@@ -365,9 +365,17 @@ threading.Thread(target=run).start()
 }
 
 
+# What host code keeps, or a thread has in hand that ends with the process, nobody gives back.
+LOSES = {"kept callback", "kept function", "daemon thread calls back"}
+
+
 @pytest.mark.parametrize("order", EXITS)
-def test_exit_is_quiet(order: str, probe_file: Path, functions_file: Path) -> None:
+def test_exit_is_quiet(
+    order: str, probe_file: Path, functions_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """G13: whatever is held where, called or waited for, the process ends with 0 and no word."""
+    if order in LOSES:
+        monkeypatch.setenv("LSAN_OPTIONS", "detect_leaks=0")  # for make sanitize
     assert run_python(PREAMBLE + EXITS[order], str(probe_file), str(functions_file)) == 42
 
 
