@@ -82,6 +82,15 @@ class DeviceError(PackerError, RuntimeError):
     def __init__(self, message: str, *, device: str | None = None, code: int | None = None) -> None:
         super().__init__(message, device=device, code=code)
 
+    @classmethod
+    def from_text(cls, text: str) -> DeviceError:
+        """Make one of the core's ``<device>: <what> (code <code>)``; either may be missing."""
+        kind, _, rest = text.partition(":")
+        index = rest.partition(":")[0]
+        device = f"{kind}:{index}" if index.lstrip("-").isdecimal() else None
+        code = text.rpartition("(code ")[2].removesuffix(")") if text.endswith(")") else ""
+        return cls(text, device=device, code=int(code) if code.lstrip("-").isdecimal() else None)
+
 
 class FunctionNotFoundError(PackerError, AttributeError):
     """No module of the tree has a function of this name.
@@ -166,3 +175,21 @@ class ToolchainError(PackerError, RuntimeError):
         stderr: str = "",
     ) -> None:
         super().__init__(message, command=command, returncode=returncode, stderr=stderr)
+
+
+def from_text(kind: str, text: str) -> PackerError | None:
+    """Make the exception that native code raised as a kind and a text.
+
+    Parameters
+    ----------
+    kind : str
+        The name of a class of this file.
+    text : str
+        The message; what it says of the attributes is read back.
+
+    Returns
+    -------
+    PackerError or None
+        None for kinds that a message alone cannot make.
+    """
+    return DeviceError.from_text(text) if kind == "DeviceError" else None

@@ -33,4 +33,15 @@ struct device_api {
 /* The table of a DLDeviceType, or NULL with a DeviceError raised. */
 const struct device_api *device_api(int device_type);
 
+/* "opencl" for a DLDeviceType, or NULL where there is no such number. */
+const char *device_kind_name(int device_type);
+
+/* Raise a DeviceError "<device>: <text>", or "<device>: <text> (code <code>)" unless the driver's
+ * code is 0; returns -1. Python finds its attributes in this very form (runtime/error.py). */
+int device_error(DLDevice device, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The tables there are; a further kind is a file and its row in device_api.c. */
+extern const struct device_api cpu_device_api;
+
 #endif

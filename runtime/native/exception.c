@@ -128,13 +128,24 @@ static PyObject *builtin_exception(const char *kind) {
   return PyObject_IsSubclass(class, PyExc_Exception) == 1 ? class : NULL;
 }
 
-/* Raise `kind` with `message`. Kinds that are no builtin exception, or one that a message alone
- * cannot make (UnicodeDecodeError), become RuntimeError "<kind>: <message>". */
+/* An exception of runtime.error's class `kind`, with the attributes that the text tells; NULL with
+ * or without an exception set where there is none. */
+static PyObject *make_own_exception(const char *kind, PyObject *text) {
+  PyObject *module = PyImport_ImportModule("runtime.error"); /* the cold path: not at start */
+  PyObject *error = module ? PyObject_CallMethod(module, "from_text", "sO", kind, text) : NULL;
+  Py_XDECREF(module);
+  if (error != Py_None) return error;
+  Py_DECREF(error);
+  return NULL;
+}
+
+/* Raise `kind` with `message`. Kinds that are neither a builtin exception nor ours, or one that a
+ * message alone cannot make (UnicodeDecodeError), become RuntimeError "<kind>: <message>". */
 static PyObject *raise_kind(const char *kind, const char *message, Py_ssize_t length) {
   PyObject *text = PyUnicode_DecodeUTF8(message, length, "replace");
   if (text == NULL) return NULL;
   PyObject *class = builtin_exception(kind);
-  PyObject *error = class ? PyObject_CallOneArg(class, text) : NULL;
+  PyObject *error = class ? PyObject_CallOneArg(class, text) : make_own_exception(kind, text);
   if (error == NULL) {
     PyErr_Clear();
     PyErr_Format(PyExc_RuntimeError, "%s: %U", kind, text);
