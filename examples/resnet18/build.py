@@ -1,0 +1,34 @@
+"""What packer.toml asks Python for: the graph, and the weights that it names."""
+
+from __future__ import annotations
+
+import json
+
+import network
+from lower import lower
+
+import runtime
+
+
+def graph() -> runtime.Module:
+    """Make the root: the graph of kernels, without parameters of its own."""
+    graph_json, _ = lower(network.parameters())
+    return runtime.GraphExecutorFactory(graph_json, {}, "resnet18")
+
+
+def weights() -> runtime.Module:
+    """Make the module that carries the packed weights."""
+    _, arrays = lower(network.parameters())
+    return runtime.SafetensorsModule(safetensors(arrays))
+
+
+def safetensors(arrays: network.Arrays) -> bytes:
+    """Write a safetensors file that keeps the order: all but the last fill whole cache lines."""
+    header, offset = {}, 0
+    for name, array in arrays.items():
+        end = offset + array.nbytes
+        shape = list(array.shape)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [offset, end]}
+        offset = end
+    text = json.dumps(header).encode()
+    return b"".join([len(text).to_bytes(8, "little"), text, *map(bytes, arrays.values())])

@@ -1,0 +1,89 @@
+/* A convolution for one instruction set; kernels.c includes this once for each, with
+ *   ISA      a suffix for its names        LANES     floats in a vector
+ *   TARGET   the function attribute        VECTORS   vectors of output channels in a tile
+ *
+ * It is a matrix product that is never laid out: weights are packed already, and a pixel's inputs
+ * lie where they are. A tile is ROWS x COLUMNS pixels of VECTORS x LANES output channels, and its
+ * sums stay in registers while all inputs pass: a weight vector is read once for 14 pixels, a
+ * pixel once for VECTORS vectors. 14 sums per vector hide the latency of their additions. */
+enum { NAME(WIDTH) = LANES * VECTORS };
+#define ROWS 2
+#define COLUMNS 7
+#define UNROLL _Pragma("GCC unroll 8")
+
+typedef float NAME(vector) __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef int32_t NAME(mask) __attribute__((vector_size(4 * LANES)));
+#define VECTOR NAME(vector)
+
+/* The sums are finished where they go: `at` is the first pixel's first channel in `out`. */
+TARGET static inline void NAME(store)(const struct conv *conv, VECTOR sum, int64_t at) {
+  if (conv->residual) sum += *(const VECTOR *)(conv->residual + at);
+  const NAME(mask) positive = sum > (VECTOR){0};
+  if (conv->relu) sum = (VECTOR)(positive & (NAME(mask))sum);
+  *(VECTOR *)(conv->out + at) = sum;
+}
+
+/* One tile. `step` from pixel to pixel is a constant wherever this is inlined. */
+TARGET static inline __attribute__((always_inline)) void NAME(tile)(
+    const struct conv *conv, const float *data, const float *weight, const float *bias, int64_t at,
+    int64_t rows, const int64_t step) {
+  const int64_t below = rows > 1 ? conv->stride * conv->row : 0;
+  VECTOR sums[ROWS][COLUMNS][VECTORS];
+  UNROLL for (int y = 0; y < ROWS; y++)
+    UNROLL for (int x = 0; x < COLUMNS; x++)
+      UNROLL for (int v = 0; v < VECTORS; v++)
+        sums[y][x][v] = *(const VECTOR *)(bias + v * LANES);
+
+  for (int64_t block = 0; block < conv->inputs; block++)
+    for (int64_t ky = 0; ky < conv->kernel; ky++)
+      for (int64_t kx = 0; kx < conv->kernel; kx++) {
+        const float *pixel = data + block * conv->plane + ky * conv->row + kx * conv->block;
+        for (int64_t c = 0; c < conv->block; c++, pixel++, weight += OUTPUTS) {
+          UNROLL for (int y = 0; y < ROWS; y++)
+            UNROLL for (int x = 0; x < COLUMNS; x++)
+              UNROLL for (int v = 0; v < VECTORS; v++)
+                sums[y][x][v] += *(const VECTOR *)(weight + v * LANES) * pixel[y * below + x * step];
+        }
+      }
+
+  UNROLL for (int y = 0; y < ROWS; y++)
+    UNROLL for (int x = 0; x < COLUMNS; x++)
+      UNROLL for (int v = 0; v < VECTORS; v++) {
+        const int64_t channel = v * LANES;
+        const int64_t offset = channel / CHANNELS * conv->out_plane + channel % CHANNELS;
+        NAME(store)(conv, sums[y][x][v], at + offset + y * (rows > 1) * conv->out_row + x * CHANNELS);
+      }
+}
+
+/* All of it: the weights of a few output channels stay in the cache while the pixels pass. An odd
+ * last row is computed twice over, which costs less than code of its own. */
+TARGET static void NAME(conv)(const struct conv *conv) {
+  const int64_t taps = conv->inputs * conv->block * conv->kernel * conv->kernel;
+  const int64_t step = conv->stride * conv->block;
+  for (int64_t channel = 0; channel < conv->outputs * OUTPUTS; channel += NAME(WIDTH))
+    for (int64_t y = 0; y < conv->height; y += ROWS)
+      for (int64_t x = 0; x < conv->width; x += COLUMNS) {
+        const float *data = conv->data + y * conv->stride * conv->row + x * step;
+        const float *weight =
+            conv->weight + channel / OUTPUTS * OUTPUTS * taps + channel % OUTPUTS;
+        const float *bias = conv->bias + channel;
+        const int64_t at = channel / CHANNELS * conv->out_plane + channel % CHANNELS +
+                           y * conv->out_row + x * CHANNELS;
+        const int64_t rows = conv->height - y;
+        if (step == CHANNELS)
+          NAME(tile)(conv, data, weight, bias, at, rows, CHANNELS);
+        else if (step == 2 * CHANNELS)
+          NAME(tile)(conv, data, weight, bias, at, rows, 2 * CHANNELS);
+        else
+          NAME(tile)(conv, data, weight, bias, at, rows, 2); /* of the picture */
+      }
+}
+
+#undef ISA
+#undef TARGET
+#undef LANES
+#undef VECTORS
+#undef VECTOR
+#undef ROWS
+#undef COLUMNS
+#undef UNROLL

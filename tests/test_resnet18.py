@@ -1,0 +1,172 @@
+"""examples/resnet18: its kernels against NumPy, its memory plan, the whole network."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import sliding_window_view
+
+import packer
+import runtime
+from packer.project import read_project
+
+FOLDER = Path(__file__).parents[1] / "examples" / "resnet18"
+INSTRUCTION_SETS = ("avx512", "avx2", "baseline")
+RANDOM = np.random.default_rng(7)
+
+
+@pytest.fixture(scope="module")
+def example() -> Iterator[dict[str, ModuleType]]:
+    """The example's own Python files, which import each other by their names."""
+    names = ("network", "lower", "build")
+    sys.path.insert(0, str(FOLDER))
+    try:
+        yield {name: importlib.import_module(name) for name in names}
+    finally:
+        sys.path.remove(str(FOLDER))
+        for name in names:
+            sys.modules.pop(name, None)
+
+
+@pytest.fixture(scope="module")
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> runtime.Module:
+    """The whole network in one library, as its packer.toml says."""
+    root = read_project(FOLDER / "packer.toml").root
+    path = packer.export_library(root, tmp_path_factory.mktemp("resnet18") / "deploy.so")
+    return runtime.load(path)
+
+
+def instruction_sets(model: runtime.Module) -> Iterator[str]:
+    """Let the kernels use each instruction set that runs here, then the best one again."""
+    best = model["instruction_set"]()
+    for name in INSTRUCTION_SETS:
+        if model["use_instruction_set"](name):
+            yield name
+    assert model["use_instruction_set"](best)
+
+
+def values(*shape: int) -> np.ndarray:
+    """Random numbers around zero."""
+    return RANDOM.normal(size=shape).astype(np.float32)
+
+
+def framed(array: np.ndarray, frame: int = 1, block: int = 16) -> np.ndarray:
+    """Turn (C, H, W) into the kernels' (C/block, H + 2 frame, W + 2 frame, block)."""
+    _channels, height, width = array.shape
+    blocks = array.reshape(-1, block, height, width).transpose(0, 2, 3, 1)
+    return np.pad(blocks, ((0, 0), (frame, frame), (frame, frame), (0, 0)))
+
+
+def convolved(data: np.ndarray, weight: np.ndarray, bias: np.ndarray, stride: int) -> np.ndarray:
+    """Convolve (C, H, W) in double precision, with a padding of half the window."""
+    half = weight.shape[2] // 2
+    padded = np.pad(data.astype(np.float64), ((0, 0), (half, half), (half, half)))
+    windows = sliding_window_view(padded, weight.shape[2:], (1, 2))[:, ::stride, ::stride]
+    summed = np.tensordot(weight.astype(np.float64), windows, ((1, 2, 3), (0, 3, 4)))
+    return summed + bias[:, None, None]
+
+
+def garbage(shape: tuple[int, ...]) -> np.ndarray:
+    """Memory that another operator has used before."""
+    return np.full(shape, np.nan, np.float32)
+
+
+def test_parameters(example: dict[str, ModuleType]) -> None:
+    """The network has as many parameters as every ResNet-18, the same ones each time."""
+    network = example["network"]
+    first, second = network.parameters(), network.parameters()
+    assert network.count(first) == network.PARAMETERS == 11_689_512
+    assert all((first[name] == second[name]).all() for name in first)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "kernel", "stride", "side"),
+    [(3, 32, 7, 2, 14), (16, 64, 3, 1, 7), (32, 32, 3, 2, 14), (32, 64, 1, 2, 7)],
+)
+def test_convolution(
+    example: dict[str, ModuleType],
+    deployed: runtime.Module,
+    inputs: int,
+    outputs: int,
+    kernel: int,
+    stride: int,
+    side: int,
+) -> None:
+    """Every window, stride and parity gives NumPy's sums, by each instruction set, framed anew."""
+    data = values(inputs, stride * side, stride * side)
+    weight, bias = values(outputs, inputs, kernel, kernel), values(outputs)
+    residual = values(outputs, side, side)
+    plain = convolved(data, weight, bias, stride)
+    expected = {
+        "conv": plain,
+        "conv_relu": np.maximum(plain, 0),
+        "conv_add_relu": np.maximum(plain + residual, 0),
+    }
+    block = 1 if inputs == 3 else 16
+    arguments = (framed(data, 3 if inputs == 3 else 1, block), example["lower"].pack(weight), bias)
+    for name in instruction_sets(deployed):
+        for function, result in expected.items():
+            out = garbage(framed(residual).shape)
+            more = (framed(residual),) if "add" in function else ()
+            deployed[function](*arguments, *more, out)
+            np.testing.assert_allclose(
+                out, framed(result.astype(np.float32)), rtol=1e-4, atol=1e-4, err_msg=name
+            )
+
+
+def test_unknown_instruction_set(deployed: runtime.Module) -> None:
+    """What does not exist is not taken, and the choice stays."""
+    before = deployed["instruction_set"]()
+    assert not deployed["use_instruction_set"]("mmx")
+    assert deployed["instruction_set"]() == before
+
+
+def test_pools_and_dense(deployed: runtime.Module) -> None:
+    """The operators that are not convolutions give NumPy's results."""
+    data = np.maximum(values(32, 14, 28), 0)
+    windows = sliding_window_view(np.pad(data, ((0, 0), (1, 1), (1, 1))), (3, 3), (1, 2))
+    pooled = garbage((2, 9, 16, 16))
+    deployed["max_pool"](framed(data), pooled)
+    np.testing.assert_array_equal(pooled, framed(windows[:, ::2, ::2].max((3, 4))))
+
+    average = garbage((1, 32))
+    deployed["average_pool"](framed(data), average)
+    np.testing.assert_allclose(average[0], data.mean((1, 2)), rtol=1e-5)
+
+    weight, bias, out = values(32, 10), values(10), garbage((1, 10))
+    deployed["dense"](average, weight, bias, out)
+    np.testing.assert_allclose(out, average @ weight + bias, rtol=1e-4, atol=1e-5)
+
+
+def test_picture(deployed: runtime.Module) -> None:
+    """Bytes become normalised planes, and these get a frame of three zeros."""
+    rgb = RANDOM.integers(0, 256, (4, 6, 3), np.uint8)
+    picture, out = garbage((1, 3, 4, 6)), garbage((3, 10, 12, 1))
+    deployed["normalize"](rgb, picture, 24)
+    expected = (rgb / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
+    np.testing.assert_allclose(picture[0], expected.transpose(2, 0, 1), rtol=1e-4, atol=1e-5)
+    deployed["frame_picture"](picture, out)
+    np.testing.assert_array_equal(out, framed(picture[0], 3, 1))
+
+
+def test_storage_is_not_shared_too_early(example: dict[str, ModuleType]) -> None:
+    """Whatever an operator reads still holds what was written there; few storages serve all."""
+    graph_json, weights = example["lower"].lower(example["network"].parameters())
+    graph = json.loads(graph_json)
+    storage = graph["attrs"]["storage_id"][1]
+    holds: dict[int, int] = {}
+    for i, node in enumerate(graph["nodes"]):
+        assert all(holds[storage[source]] == source for source, _, _ in node["inputs"])
+        assert storage[i] not in {storage[source] for source, _, _ in node["inputs"]}
+        assert node["op"] == "tvm_op" or storage[i] not in holds
+        holds[storage[i]] = i
+    called = {storage[i] for i, node in enumerate(graph["nodes"]) if node["op"] == "tvm_op"}
+    assert len(called) == 3
+    assert len(storage) - len(weights) > 20
