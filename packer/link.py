@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .progress import Progress
     from .toolchain import Fcompile
 
-# What generated and user's code includes: dso_packer.h and glue.h.
+# What generated and user's code includes: dso_abi.h, dso_packer.h and glue.h.
 INCLUDE = (Path(runtime.__file__).parent / "include", Path(__file__).parent / "templates")
 _SOURCE_LANGUAGES = ("c", "cc", "cu")
 

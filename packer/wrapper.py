@@ -101,7 +101,7 @@ _HEADER = """\
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O1") /* as quick at run time as -O2, and compiled in 50 ms instead of 66 */
 #endif
-#include "dso_packer.h"
+#include "dso_abi.h"
 #include "glue.h"
 
 #ifdef __cplusplus

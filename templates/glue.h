@@ -3,11 +3,11 @@
  * The generated glue.c holds only data (one dso_function per wrapper) and calls of the functions
  * below; what a wrapper does stands here. The success path is inline; each refusal is one call of
  * a cold function, which looks at the argument again to say what is wrong with it.
- * C11 and C++17, GCC and Clang. Layouts: dso_packer.h; rules: docs/design.md, Functions. */
+ * C11 and C++17, GCC and Clang. Layouts: dso_abi.h; rules: docs/design.md, Functions. */
 #ifndef DSO_PACKER_GLUE_H
 #define DSO_PACKER_GLUE_H
 
-#include "dso_packer.h"
+#include "dso_abi.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -81,6 +81,7 @@ def test_wheel_has_core_header_templates_and_types(wheel) -> None:
     assert {
         "runtime/py.typed",
         "runtime/_core.pyi",
+        "runtime/include/dso_abi.h",
         "runtime/include/dso_packer.h",
         "packer/py.typed",
         "packer/templates/glue.h",

@@ -1,126 +1,159 @@
-/* dso_packer.h: the safe-call ABI for host code that dso-packer compiles. C99 and C++11.
+/* dso_packer.h: for host code that calls functions of the modules its library imports.
  *
- * A safe-call function is exported as __tvm_ffi_<name>. Arguments are borrowed; *result is zeroed
- * by the caller and owned by it afterwards; 0 is success, -1 failure with the error raised
- * (dso_raise). Layouts: TVM FFI c_api.h (TVMFFIAny, TVMFFIObject), DLPack dlpack.h (DLTensor). */
+ *     #include "dso_packer.h"
+ *
+ *     int run(DLTensor *x, int64_t n) {
+ *       return dso_call("scale", NULL, dso_tensor(x), dso_float(2.0), dso_int(n));
+ *     }
+ *
+ * A kernel is called like any function: its arguments, then one integer per launch tag, in the
+ * order of its tags (blocks, threads, bytes of dynamic shared memory):
+ *
+ *     dso_call("kernel", NULL, dso_tensor(x), dso_int(n), dso_int(blocks), dso_int(threads))
+ *
+ * A name stands for the first function of that name in the library's imports, depth first in
+ * import order, else for the global function. Whoever loaded the library remembers what it found
+ * until the tree changes, so that calling by name costs some nanoseconds more than by pointer.
+ *
+ * All calls return 0, or -1 with the error raised: `if (dso_call(...)) return -1;` passes it on.
+ * C99 and C++11, GCC and Clang. The ABI itself is in dso_abi.h. */
 #ifndef DSO_PACKER_H
 #define DSO_PACKER_H
 
-#include <stdint.h>
+#include <stddef.h>
+
+#include "dso_abi.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#ifdef _WIN32
-#define DSO_EXPORT __declspec(dllexport)
-#else
-#define DSO_EXPORT __attribute__((visibility("default")))
-#endif
+/* ---- Context symbols: filled by whoever loads the library. Weak, since each file that includes
+ * this header defines them, and a library has one of each. ---- */
 
-/* dlpack.h may have been included first; then its own definitions serve. */
-#ifndef DLPACK_DLPACK_H_
-typedef struct {
-  int32_t device_type;
-  int32_t device_id;
-} DLDevice;
+#define DSO_CONTEXT_SYMBOL DSO_EXPORT __attribute__((weak))
 
-typedef struct {
-  uint8_t code;
-  uint8_t bits;
-  uint16_t lanes;
-} DLDataType;
+DSO_CONTEXT_SYMBOL void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind, const char *message);
+DSO_CONTEXT_SYMBOL void *__tvm_ffi__library_ctx;
+DSO_CONTEXT_SYMBOL int (*__TVMFFIEnvModLookupFromImports)(void *context, const char *name,
+                                                          dso_object **function);
+DSO_CONTEXT_SYMBOL int (*__TVMFFIFunctionCall)(dso_object *function, const dso_any *args,
+                                               int32_t num_args, dso_any *result);
 
-typedef struct {
-  void *data;
-  DLDevice device;
-  int32_t ndim;
-  DLDataType dtype;
-  int64_t *shape;
-  int64_t *strides;
-  uint64_t byte_offset;
-} DLTensor;
-#endif
+/* ---- Values: what is passed; a string, tensor or function must live until the call is over ---- */
 
-/* TVMFFITypeIndex, as far as a safe call meets them. */
-enum {
-  DSO_NONE = 0,
-  DSO_INT = 1,
-  DSO_BOOL = 2,
-  DSO_FLOAT = 3,
-  DSO_OPAQUE_PTR = 4,
-  DSO_DATA_TYPE = 5,
-  DSO_DEVICE = 6,
-  DSO_DLTENSOR_PTR = 7,
-  DSO_RAW_STR = 8,
-  DSO_BYTE_ARRAY_PTR = 9,
-  DSO_SMALL_STR = 11,
-  DSO_SMALL_BYTES = 12,
-  DSO_OBJECT = 64,
-  DSO_STR = 65,
-  DSO_BYTES = 66,
-  DSO_ERROR = 67,
-  DSO_FUNCTION = 68,
-  DSO_SHAPE = 69,
-  DSO_TENSOR = 70,
-  DSO_MODULE = 73
-};
+static inline dso_any dso_value(int32_t type_index) {
+  dso_any value;
+  value.type_index = type_index;
+  value.small_len = 0;
+  value.v_int64 = 0;
+  return value;
+}
 
-/* TVMFFIAny, 16 bytes. */
-typedef struct {
-  int32_t type_index;
-  uint32_t small_len; /* length of a small string; DSO_UNSIGNED marks a uint64 beyond INT64_MAX; else 0 */
-  union {
-    int64_t v_int64;
-    double v_float64;
-    void *v_ptr;
-    const char *v_c_str;
-    char v_bytes[8];
-    DLDataType v_dtype;
-    DLDevice v_device;
-  };
-} dso_any;
+static inline dso_any dso_none(void) { return dso_value(DSO_NONE); }
 
-enum { DSO_UNSIGNED = 1 };
+static inline dso_any dso_int(int64_t integer) {
+  dso_any value = dso_value(DSO_INT);
+  value.v_int64 = integer;
+  return value;
+}
 
-/* TVMFFIObject, the 24-byte header of every heap object. */
-typedef struct {
-  uint64_t combined_ref_count; /* strong in the low 32 bits, weak in the high */
-  int32_t type_index;
-  uint32_t padding;
-  void (*deleter)(void *self, int flags); /* flags: 1 strong, 2 weak */
-} dso_object;
+static inline dso_any dso_bool(int truth) {
+  dso_any value = dso_value(DSO_BOOL);
+  value.v_int64 = truth != 0;
+  return value;
+}
 
-/* TVMFFIByteArray; follows the header of a Str and a Bytes object. */
-typedef struct {
-  const char *data;
-  uint64_t size;
-} dso_byte_array;
+static inline dso_any dso_float(double number) {
+  dso_any value = dso_value(DSO_FLOAT);
+  value.v_float64 = number;
+  return value;
+}
 
-typedef int (*dso_safe_call)(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
+static inline dso_any dso_string(const char *text) {
+  dso_any value = dso_value(DSO_RAW_STR);
+  value.v_c_str = text;
+  return value;
+}
 
-/* Context symbol, filled by whoever loads the library (formats: context symbols). */
-extern void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind, const char *message);
+static inline dso_any dso_pointer(void *pointer) {
+  dso_any value = dso_value(DSO_OPAQUE_PTR);
+  value.v_ptr = pointer;
+  return value;
+}
 
-#ifndef _WIN32
-extern void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message) __attribute__((weak));
-#endif
+static inline dso_any dso_tensor(DLTensor *tensor) {
+  dso_any value = dso_value(DSO_DLTENSOR_PTR);
+  value.v_ptr = tensor;
+  return value;
+}
 
-/* Raise an error of a Python kind ("ValueError", ...) and return -1: `return dso_raise(...)`.
- * The loader's pointer comes first, then a TVMFFI provider in the process; with neither the text is lost. */
-static inline int dso_raise(const char *kind, const char *message) {
-  if (__TVMFFIErrorSetRaisedFromCStr) {
-    __TVMFFIErrorSetRaisedFromCStr(kind, message);
-#ifndef _WIN32
-  } else if (TVMFFIErrorSetRaisedFromCStr) {
-    TVMFFIErrorSetRaisedFromCStr(kind, message);
-#endif
-  }
-  return -1;
+static inline dso_any dso_device(int32_t device_type, int32_t device_id) {
+  dso_any value = dso_value(DSO_DEVICE);
+  value.v_device.device_type = device_type;
+  value.v_device.device_id = device_id;
+  return value;
+}
+
+static inline dso_any dso_object_value(dso_object *object) {
+  dso_any value = dso_value(object->type_index);
+  value.v_ptr = object;
+  return value;
+}
+
+/* A result belongs to the caller: drop it, if it may be an object (a string, tensor, function). */
+static inline void dso_release(dso_any *value) {
+  if (value->type_index >= DSO_OBJECT && value->v_ptr)
+    dso_object_release((dso_object *)value->v_ptr);
+  *value = dso_none();
+}
+
+/* ---- Calls ---- */
+
+/* Find a function by name. It is borrowed: the library's loader keeps it while the library is open. */
+static inline int dso_find(const char *name, dso_object **function) {
+  if (!__TVMFFIEnvModLookupFromImports || !__TVMFFIFunctionCall)
+    return dso_raise("RuntimeError", "nobody filled the context symbols of this library: load it "
+                                     "with runtime.load, not with dlopen");
+  return __TVMFFIEnvModLookupFromImports(__tvm_ffi__library_ctx, name, function);
+}
+
+/* Call a function. *result need not be set before; NULL: it is not wanted. */
+static inline int dso_call_function(dso_object *function, dso_any *result, const dso_any *args,
+                                    int32_t num_args) {
+  dso_any own = dso_none();
+  int status = __TVMFFIFunctionCall(function, args, num_args, &own);
+  if (result)
+    *result = own;
+  else
+    dso_release(&own);
+  return status;
+}
+
+static inline int dso_call_by_name(const char *name, dso_any *result, const dso_any *args,
+                                   int32_t num_args) {
+  dso_object *function;
+  if (dso_find(name, &function)) return -1;
+  return dso_call_function(function, result, args, num_args);
 }
 
 #ifdef __cplusplus
+} /* extern "C" */
+
+template <typename... Values>
+inline int dso_call(const char *name, dso_any *result, Values... values) {
+  const dso_any args[] = {values..., dso_none()}; /* an array of none is none */
+  return dso_call_by_name(name, result, args, (int32_t)sizeof...(values));
 }
+
+#else
+
+/* dso_call(name, result, values...); the last value is no argument: C99 has no empty array. */
+#define dso_call(name, ...) DSO_CALL(name, __VA_ARGS__, dso_none())
+#define DSO_CALL(name, result, ...)                        \
+  dso_call_by_name(name, result, (const dso_any[]){__VA_ARGS__}, \
+                   (int32_t)(sizeof((const dso_any[]){__VA_ARGS__}) / sizeof(dso_any)) - 1)
+
 #endif
 
 #endif

@@ -174,7 +174,7 @@ static void drop_callable(PyObject *callable) {
 }
 
 static void delete_callback(void *self, int flags) {
-  if (flags & OBJECT_DELETE_STRONG) drop_callable(((struct callback *)self)->callable);
+  if (flags & DSO_DELETE_STRONG) drop_callable(((struct callback *)self)->callable);
   object_free(self, flags);
 }
 

@@ -5,7 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "../include/dso_packer.h"
+#include "../include/dso_abi.h"
 
 /* ("cpu", 0); a type without a name is ("device[42]", 0). */
 PyObject *device_pair(DLDevice device);

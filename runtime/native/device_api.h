@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "../include/dso_packer.h"
+#include "../include/dso_abi.h"
 
 /* A place in a device's memory. `data` may be a handle (OpenCL's cl_mem), so the offset is apart. */
 struct device_memory {

@@ -1,8 +1,8 @@
-/* DLPack's managed tensors, around the DLTensor of dso_packer.h (dlpack.h, versions 0.x and 1.x). */
+/* DLPack's managed tensors, around the DLTensor of dso_abi.h (dlpack.h, versions 0.x and 1.x). */
 #ifndef DSO_PACKER_NATIVE_DLPACK_H
 #define DSO_PACKER_NATIVE_DLPACK_H
 
-#include "../include/dso_packer.h"
+#include "../include/dso_abi.h"
 
 enum { DLPACK_CPU = 1, DLPACK_CUDA_HOST = 3, DLPACK_MAJOR = 1, DLPACK_READ_ONLY = 1 };
 

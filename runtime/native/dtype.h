@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "../include/dso_packer.h"
+#include "../include/dso_abi.h"
 
 /* DLPack, DLDataTypeCode. */
 enum {

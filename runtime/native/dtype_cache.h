@@ -5,7 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "../include/dso_packer.h"
+#include "../include/dso_abi.h"
 
 /* Every dtype here has elements of 1, 2, 4, 8 or 16 bytes. */
 struct cached_dtype {

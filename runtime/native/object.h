@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "../include/dso_packer.h"
+#include "../include/dso_abi.h"
 
 /* TVM FFI c_api.h, TVMFFIFunctionCell: what stands behind the header of a Function object. */
 typedef struct {
@@ -20,16 +20,13 @@ typedef struct {
 } dso_tensor_object;
 
 /* Take and drop one strong reference; the last one runs the object's deleter. */
-void object_retain(dso_object *object);
-void object_release(dso_object *object);
+static inline void object_retain(dso_object *object) { dso_object_retain(object); }
+static inline void object_release(dso_object *object) { dso_object_release(object); }
 
 /* A zeroed object of `nbytes`, its header included, with one reference; NULL without memory. Its
  * deleter ends with object_free, which frees once the weak references went, too. */
 void *object_new(size_t nbytes, int32_t type_index, void (*deleter)(void *self, int flags));
 void object_free(void *object, int flags);
-
-/* The deleter's flag for the last strong reference: what the object owns goes now. */
-enum { OBJECT_DELETE_STRONG = 1, OBJECT_DELETE_WEAK = 2 };
 
 /* A Str or Bytes object with a copy of the text and a NUL behind it; NULL without memory. */
 dso_object *object_new_string(int32_t type_index, const char *data, size_t nbytes);

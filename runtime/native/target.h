@@ -6,7 +6,7 @@
 #include <Python.h>
 #include <stdint.h>
 
-#include "../include/dso_packer.h"
+#include "../include/dso_abi.h"
 #include "facts.h"
 
 struct target {

@@ -2,7 +2,7 @@
 #ifndef DSO_PACKER_NATIVE_TVM_FFI_H
 #define DSO_PACKER_NATIVE_TVM_FFI_H
 
-#include "../include/dso_packer.h"
+#include "../include/dso_abi.h"
 
 /* Set its error too: a file that both runtimes loaded has one setter, and either may be calling. */
 void tvm_ffi_forward_error(const char *kind, const char *message);
