@@ -103,6 +103,8 @@ def export_library(
     step("collect")
     hosts = collect(module, entry)
     refuse_output_among_inputs(output, hosts, addons)
+    is_linked = bool(hosts or addons or options or fcompile or fpack_imports)
+    target = target_of(linker) if is_linked else target_without_linker(linker)
     # From here on every module is either host code or goes into the blob: nothing is dropped.
     with replacing(path, workspace_dir=workspace_dir) as workspace:
         folder = workspace.directory
@@ -119,14 +121,12 @@ def export_library(
         # From here on the bytes are final.
 
         symbols: dict[str, Sequence[Chunk]] = {}
-        is_linked = bool(code or addons or options or fcompile or fpack_imports)
-        target = target_of(linker) if is_linked else target_without_linker(linker)
         if fpack_imports is not None:
             code.append(code_file(fpack_imports(module, False, "", str(folder))))
         elif blob.entries:
             symbols[MODULE_BLOB] = chunks
             symbols[MANIFEST] = [dump_manifest(blob, producer=PRODUCER, target=target or "")]
-        embedders = find_embedders(embed, target)
+        embedders = find_embedders(embed)
 
         if is_linked or embedders[0].write_library is None:
             link = Link(linker, code, folder, options, addons, compiled=fcompile is None)

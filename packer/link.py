@@ -12,9 +12,9 @@ from runtime.error import ToolchainError
 
 from .compiler import Compilation, compile_sources
 from .embed import NotPlacedError
-from .embed.target import native_triple
 from .modules.host import CodeFile
 from .progress import bytes_of
+from .target import find_target, native_triple
 from .verify import check_linked
 
 if TYPE_CHECKING:
@@ -176,6 +176,13 @@ def target_without_linker(linker: Fcompile) -> str | None:
 
 
 def target_of(linker: Fcompile) -> str | None:
-    """The target triple of what links, or None where it does not say."""
+    """The target triple of what links, or None where it does not say.
+
+    Raises
+    ------
+    ExportError
+        It is for a target that no library can be made for.
+    """
     get_target_triple = getattr(linker, "get_target_triple", None)
-    return get_target_triple() if get_target_triple else None
+    triple = get_target_triple() if get_target_triple else None
+    return find_target(triple).triple if triple else None

@@ -10,7 +10,7 @@ from runtime.abi import FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME
 from runtime.error import LibraryLoadError, ToolchainError
 
 from .embed.chunks import nbytes_of, pieces
-from .embed.target import MACHINES
+from .target import find_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,9 +76,8 @@ def check_linked(path: Path, target: str | None) -> ElfFile:
     ToolchainError
         It is not.
     """
-    machine, _ = MACHINES.get(target.split("-")[0], (None, 0)) if target else (None, 0)
     try:
-        return ElfFile(str(path), machine)
+        return ElfFile(str(path), find_target(target).machine.e_machine)
     except LibraryLoadError as error:
         what = str(error).removeprefix(f"{path}: ")
         raise ToolchainError(

@@ -71,6 +71,7 @@ def test_embedders_know_bytes_and_symbols_only() -> None:
     known = (
         "packer.embed",
         "packer.modules.llvm",
+        "packer.target",
         "runtime.abi",
         "runtime.error",
         "runtime.stream",

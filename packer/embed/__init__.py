@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from . import c, llvm, segment, shared_object
 from .segment import NotPlacedError
-from .target import is_elf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +57,7 @@ EMBEDDERS = {
 }
 
 
-def find_embedders(name: str, target: str | None) -> list[Embedder]:
+def find_embedders(name: str) -> list[Embedder]:
     """Return the embedders to try: the one of this name, or for ``"auto"`` the best one first.
 
     Raises
@@ -70,5 +69,4 @@ def find_embedders(name: str, target: str | None) -> list[Embedder]:
         raise ValueError(f"embed {name!r} is not known; known: {', '.join(get_args(Embed))}")
     if name != "auto":
         return [EMBEDDERS[name]]
-    best = ["segment"] if is_elf(target) else []
-    return [EMBEDDERS[name] for name in [*best, "llvm" if llvm.is_available() else "c"]]
+    return [EMBEDDERS[name] for name in ("segment", "llvm" if llvm.is_available() else "c")]

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ..target import Machine
+
 ET_REL, ET_DYN = 1, 3
 PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_PHDR = 1, 2, 4, 6
 PT_GNU_STACK = 0x6474E551
@@ -24,9 +26,6 @@ DT_NULL, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SYMENT = 0, 4, 5, 6, 10, 11
 
 # \177ELF, ELFCLASS64, ELFDATA2LSB, EV_CURRENT, ELFOSABI_NONE
 IDENT = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
-
-# The largest page that Linux has on these machines: what is mapped apart lies so far apart.
-MAX_PAGE = 64 * 1024
 
 
 class Header(NamedTuple):
@@ -127,18 +126,18 @@ def pack(records: Iterable[Record]) -> bytes:
 
 
 def make_header(
-    e_type: int, machine: tuple[int, int], *, num_programs: int, shoff: int, num_sections: int
+    e_type: int, machine: Machine, *, num_programs: int, shoff: int, num_sections: int
 ) -> Header:
     """Fill an ELF header: program headers right behind it, section names in the last section."""
     return Header(
         e_ident=IDENT,
         e_type=e_type,
-        e_machine=machine[0],
+        e_machine=machine.e_machine,
         e_version=1,
         e_entry=0,
         e_phoff=size_of(Header) if num_programs else 0,
         e_shoff=shoff,
-        e_flags=machine[1],
+        e_flags=machine.e_flags,
         e_ehsize=size_of(Header),
         e_phentsize=size_of(ProgramHeader) if num_programs else 0,
         e_phnum=num_programs,

@@ -4,10 +4,10 @@ The linker gets an object that keeps a place for them (`placeholder`). In what i
 
     PT_NOTE of .note.packer   becomes the PT_LOAD, behind the last one: no table moves or grows
     .packer.blob              its header and its symbols are pointed to the segment
-    end of the file           the bytes are appended, from the next 64 KiB on
+    end of the file           the bytes are appended, from the next page on
 
-so it takes as long as a copy of the bytes, and holds none of them in memory. All page sizes up to
-64 KiB can map the segment. Nothing but symbols refers to it, so it may lie at any distance.
+so it takes as long as a copy of the bytes, and holds none of them in memory. A page is the largest
+that the machine has. Nothing but symbols refers to the segment, so it may lie at any distance.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..target import find_target, page_nbytes_of
 from .chunks import Contents, join, nbytes_of
 from .copy import write_chunks
 from .elf import (
-    MAX_PAGE,
     PF_R,
     PT_LOAD,
     PT_NOTE,
@@ -37,8 +37,14 @@ from .elf import (
     size_of,
     unpack,
 )
-from .placeholder import NOTE, SECTION, SLOT_NBYTES, placeholder_object
-from .target import machine_of
+from .placeholder import (
+    NOTE,
+    NOTE_ALIGNMENT,
+    NOTE_SECTION,
+    SECTION,
+    SLOT_NBYTES,
+    placeholder_object,
+)
 
 if TYPE_CHECKING:
     from runtime.stream import Chunk
@@ -62,13 +68,14 @@ class _Linked(NamedTuple):
     sections: list[SectionHeader]
     spare: int
     section: int
+    note: int
     nbytes: int
 
 
 def prepare(symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: str | None) -> Path:
     """Write ``devc.o``, which keeps a place for the bytes; return its path."""
     path = folder / "devc.o"
-    path.write_bytes(placeholder_object(symbols, machine_of(target)))
+    path.write_bytes(placeholder_object(symbols, find_target(target).machine))
     return path
 
 
@@ -126,7 +133,8 @@ def _read(descriptor: int) -> _Linked:
         programs,
         sections,
         _find_spare(descriptor, programs),
-        _find_section(sections, names),
+        _find_section(sections, names, SECTION),
+        _find_section(sections, names, NOTE_SECTION),
         os.fstat(descriptor).st_size,
     )
 
@@ -151,33 +159,49 @@ def _find_spare(descriptor: int, programs: Sequence[ProgramHeader]) -> int:
     raise NotPlacedError("the linker left no PT_NOTE for section .note.packer")
 
 
-def _find_section(sections: Sequence[SectionHeader], names: bytes) -> int:
-    wanted = SECTION.encode() + b"\0"
+def _find_section(sections: Sequence[SectionHeader], names: bytes, name: str) -> int:
+    wanted = name.encode() + b"\0"
     for index, section in enumerate(sections):
         if names.startswith(wanted, section.sh_name):
             return index
-    raise NotPlacedError(f"the linker left no section {SECTION}")
+    raise NotPlacedError(f"the linker left no section {name}")
 
 
 def _segment(linked: _Linked, nbytes: int) -> ProgramHeader:
     """The new PT_LOAD: above all others in memory, behind everything in the file."""
     loads = [program for program in linked.programs if program.p_type == PT_LOAD]
-    address = align_up(max(load.p_vaddr + load.p_memsz for load in loads), MAX_PAGE)
-    offset = align_up(linked.nbytes, MAX_PAGE)
-    return ProgramHeader(PT_LOAD, PF_R, offset, address, address, nbytes, nbytes, MAX_PAGE)
+    page = page_nbytes_of(linked.header.e_machine)
+    address = align_up(max(load.p_vaddr + load.p_memsz for load in loads), page)
+    offset = align_up(linked.nbytes, page)
+    return ProgramHeader(PT_LOAD, PF_R, offset, address, address, nbytes, nbytes, page)
 
 
 def _header_edits(linked: _Linked, segment: ProgramHeader) -> Iterator[Edit]:
     """Trade an entry for the segment; PT_LOAD entries stay ascending, as the gABI wants them."""
-    programs = list(linked.programs)
+    programs = [_aligned_note(program) for program in linked.programs]
     del programs[linked.spare]
     last = max(i for i, program in enumerate(programs) if program.p_type == PT_LOAD)
     programs.insert(last + 1, segment)
     yield linked.header.e_phoff, pack(programs)
-    section = linked.sections[linked.section]._replace(
-        sh_addr=segment.p_vaddr, sh_offset=segment.p_offset, sh_size=segment.p_filesz
+    yield _section_edit(
+        linked,
+        linked.section,
+        sh_addr=segment.p_vaddr,
+        sh_offset=segment.p_offset,
+        sh_size=segment.p_filesz,
     )
-    yield linked.header.e_shoff + linked.section * size_of(SectionHeader), pack([section])
+    yield _section_edit(linked, linked.note, sh_addralign=8)
+
+
+def _aligned_note(program: ProgramHeader) -> ProgramHeader:
+    """Where ours is not alone all the same: readers know 4 and 8, the build id's is 4."""
+    is_ours = program.p_type == PT_NOTE and program.p_align == NOTE_ALIGNMENT
+    return program._replace(p_align=4) if is_ours else program
+
+
+def _section_edit(linked: _Linked, index: int, **fields: int) -> Edit:
+    section = linked.sections[index]._replace(**fields)
+    return linked.header.e_shoff + index * size_of(SectionHeader), pack([section])
 
 
 def _symbol_edits(

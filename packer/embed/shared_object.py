@@ -3,9 +3,9 @@
     address   file       what
     0         0          ELF header, program headers, .hash, .dynsym, .dynstr, .dynamic   RW
     -         behind it  .shstrtab, section headers
-    0x10000   0x10000    .packer.blob                                                     R
+    a page    a page     .packer.blob                                                     R
 
-Pages of any size up to 64 KiB can be mapped so. Older C libraries write to .dynamic, so that is
+A page is the largest that the machine has. Older C libraries write to .dynamic, so that is
 writable. It has no segment of its own: once patchelf has moved it away, strip makes such a one
 unusable, and PT_GNU_RELRO likewise. There is no code and nothing else that could be protected.
 """
@@ -18,6 +18,7 @@ from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from ..target import find_target
 from .chunks import Contents, join, nbytes_of
 from .copy import write_chunks
 from .elf import (
@@ -28,7 +29,6 @@ from .elf import (
     DT_SYMENT,
     DT_SYMTAB,
     ET_DYN,
-    MAX_PAGE,
     PF_R,
     PF_W,
     PT_DYNAMIC,
@@ -58,11 +58,11 @@ from .elf import (
 from .placeholder import SECTION
 from .sections import Section, lay_out
 from .segment import ALIGNMENT
-from .target import machine_of
 
 if TYPE_CHECKING:
     from runtime.stream import Chunk
 
+    from ..target import Machine
     from .copy import Report
 
 _NUM_PROGRAMS = 4
@@ -94,10 +94,11 @@ def write_library(
         The library cannot be written.
     """
     contents = join(symbols, ALIGNMENT)
-    head = _head(list(symbols), contents, machine_of(target))
+    machine = find_target(target).machine
+    head = _head(list(symbols), contents, machine)
     descriptor = os.open(library, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o777)
     try:
-        offset = align_up(len(head), MAX_PAGE)
+        offset = align_up(len(head), machine.page_nbytes)
         os.ftruncate(descriptor, offset + nbytes_of(contents.chunks))
         os.pwrite(descriptor, head, 0)
         write_chunks(descriptor, offset, contents.chunks, report)
@@ -105,34 +106,38 @@ def write_library(
         os.close(descriptor)
 
 
-def _head(names: Sequence[str], contents: Contents, machine: tuple[int, int]) -> bytes:
+def _head(names: Sequence[str], contents: Contents, machine: Machine) -> bytes:
     """Everything in front of the bytes."""
-    strings = Strings()
-    symbols = _symbols(names, strings, contents)
     start = size_of(Header) + _NUM_PROGRAMS * size_of(ProgramHeader)
-    # Once with an empty .dynamic, to know where it and what it points to lie.
-    headers, _ = lay_out(_sections(symbols, strings, bytes(_DYNAMIC_NBYTES)), start)
-    tags = _dynamic_entries(headers)
-    headers, body = lay_out(_sections(symbols, strings, pack(tags)), start)
+    # Once without values, to know where the tables and, on the next page, the bytes will lie.
+    headers, body = lay_out(_sections(names, contents, 0, bytes(_DYNAMIC_NBYTES)), start)
     shoff = start + len(body)
-    offset = align_up(shoff + len(headers) * size_of(SectionHeader), MAX_PAGE)
+    offset = align_up(shoff + len(headers) * size_of(SectionHeader), machine.page_nbytes)
+    tags = _dynamic_entries(headers)
+    headers, body = lay_out(_sections(names, contents, offset, pack(tags)), start)
     headers = _with_addresses(headers, offset, nbytes_of(contents.chunks))
-    programs = _programs(headers)
+    programs = _programs(headers, machine.page_nbytes)
     elf = make_header(
         ET_DYN, machine, num_programs=len(programs), shoff=shoff, num_sections=len(headers)
     )
     return pack([elf]) + pack(programs) + body + pack(headers)
 
 
-def _symbols(names: Sequence[str], strings: Strings, contents: Contents) -> list[Symbol]:
+def _symbols(
+    names: Sequence[str], strings: Strings, contents: Contents, address: int
+) -> list[Symbol]:
     info = symbol_info(STB_GLOBAL, STT_OBJECT)
     return [Symbol()] + [
-        Symbol(strings.add(name), info, 0, _BLOB, MAX_PAGE + offset, nbytes)
+        Symbol(strings.add(name), info, 0, _BLOB, address + offset, nbytes)
         for name, (offset, nbytes) in zip(names, contents.places, strict=True)
     ]
 
 
-def _sections(symbols: Sequence[Symbol], strings: Strings, dynamic: bytes) -> list[Section]:
+def _sections(
+    names: Sequence[str], contents: Contents, address: int, dynamic: bytes
+) -> list[Section]:
+    strings = Strings()
+    symbols = _symbols(names, strings, contents, address)
     entsize = size_of(DynamicEntry)
     return [
         Section(".hash", SHT_HASH, _hash_table(len(symbols)), SHF_ALLOC, _DYNSYM, 0, 8, 4),
@@ -163,24 +168,24 @@ def _dynamic_entries(headers: Sequence[SectionHeader]) -> list[DynamicEntry]:
 def _with_addresses(
     headers: Sequence[SectionHeader], offset: int, nbytes: int
 ) -> list[SectionHeader]:
-    """Say where each section that is loaded lies in memory, and where the bytes are."""
+    """Say where each section that is loaded lies in memory: where it does in the file."""
     null, *tables, blob, names = headers
     return [
         null,
         *(table._replace(sh_addr=table.sh_offset) for table in tables),
-        blob._replace(sh_addr=MAX_PAGE, sh_offset=offset, sh_size=nbytes),
+        blob._replace(sh_addr=offset, sh_offset=offset, sh_size=nbytes),
         names,
     ]
 
 
-def _programs(headers: Sequence[SectionHeader]) -> list[ProgramHeader]:
+def _programs(headers: Sequence[SectionHeader], page: int) -> list[ProgramHeader]:
     dynamic, blob = headers[_DYNAMIC], headers[_BLOB]
     at, nbytes = dynamic.sh_offset, dynamic.sh_size
     offset, address, size = blob.sh_offset, blob.sh_addr, blob.sh_size
     end = at + nbytes
     return [
-        ProgramHeader(PT_LOAD, PF_R | PF_W, 0, 0, 0, end, end, MAX_PAGE),
-        ProgramHeader(PT_LOAD, PF_R, offset, address, address, size, size, MAX_PAGE),
+        ProgramHeader(PT_LOAD, PF_R | PF_W, 0, 0, 0, end, end, page),
+        ProgramHeader(PT_LOAD, PF_R, offset, address, address, size, size, page),
         ProgramHeader(PT_DYNAMIC, PF_R | PF_W, at, at, at, nbytes, nbytes, 8),
         ProgramHeader(PT_GNU_STACK, PF_R | PF_W, 0, 0, 0, 0, 0, 16),
     ]
