@@ -17,7 +17,7 @@ from .error import (
     PackerError,
     ToolchainError,
 )
-from .load import load
+from .load import load, load_from_bytes
 from .module import Module
 from .registry import get_global_func, list_global_func_names, register_func, register_loader
 
@@ -27,11 +27,18 @@ if TYPE_CHECKING:
     from typing import Any
 
     from . import blob
+    from .interchange import (
+        export_module_to_base64,
+        import_module_from_base64,
+        load_json,
+        save_json,
+    )
     from .library import LibraryModule
     from .modules.const_loader import ConstLoaderModule
     from .modules.device import DeviceModule, FunctionInfo, Shader
     from .modules.graph_executor import AotExecutorFactory, GraphExecutorFactory
     from .modules.json_runtime import JSONRuntimeModule
+    from .modules.library import CarriedLibraryModule
     from .modules.metadata import MetadataModule
     from .modules.opaque import OpaqueModule
     from .modules.safetensors import SafetensorsModule
@@ -47,11 +54,16 @@ __version__ = "0.1.0"
 # Names that a call does not need are imported on first use: a fresh process loads a library in
 # milliseconds. One place for each: file -> names.
 _LAZY = {
+    "interchange": (
+        *("export_module_to_base64", "import_module_from_base64"),
+        *("load_json", "save_json"),
+    ),
     "library": ("LibraryModule",),
     "modules.const_loader": ("ConstLoaderModule",),
     "modules.device": ("DeviceModule", "FunctionInfo", "Shader"),
     "modules.graph_executor": ("AotExecutorFactory", "GraphExecutorFactory"),
     "modules.json_runtime": ("JSONRuntimeModule",),
+    "modules.library": ("CarriedLibraryModule",),
     "modules.metadata": ("MetadataModule",),
     "modules.opaque": ("OpaqueModule",),
     "modules.safetensors": ("SafetensorsModule",),
@@ -67,6 +79,7 @@ _HOME = {name: file for file, names in _LAZY.items() for name in names}
 __all__ = [
     "AotExecutorFactory",
     "BlobFormatError",
+    "CarriedLibraryModule",
     "CarriedSourceModule",
     "CarriedStaticLibraryModule",
     "ConstLoaderModule",
@@ -94,12 +107,17 @@ __all__ = [
     "blob",
     "deserialize_module_from_bytes",
     "dump_params",
+    "export_module_to_base64",
     "get_global_func",
+    "import_module_from_base64",
     "list_global_func_names",
     "load",
+    "load_from_bytes",
+    "load_json",
     "parse_params",
     "register_func",
     "register_loader",
+    "save_json",
     "serialize_module_to_bytes",
     "tensor",
 ]
@@ -108,8 +126,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name == "blob":
-        return import_module(".blob", __name__)
+    if name in ("blob", "torch"):
+        return import_module(f".{name}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f".{_HOME[name]}", __name__), name)

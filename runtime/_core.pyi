@@ -6,9 +6,16 @@ from typing import Any, final
 class Library:
     """One open shared object; closed (dlclose) when the last reference goes."""
 
-    def __new__(cls, path: str | bytes) -> Library: ...
+    def __new__(cls, path: str | bytes, *, name: str = ..., descriptor: int = -1) -> Library:
+        """Open `path`; `name` stands for it in messages; `descriptor` is closed with the library.
+
+        A descriptor of the file is taken over once the library is open.
+        """
     @property
     def path(self) -> str: ...
+    @property
+    def descriptor(self) -> int:
+        """The descriptor of a file that was made of bytes, else -1."""
     @property
     def key(self) -> tuple[int, int, int, int]:
         """The (device, inode, size, mtime in ns) of the file that is loaded."""

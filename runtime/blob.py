@@ -188,6 +188,8 @@ def link_tree(blob: Blob, library: Module | None = None) -> Module:
     ------
     BlobFormatError
         The blob needs a library and there is none, or it is empty without one.
+    LibraryLoadError
+        A library that it carries cannot be loaded.
     """
     if blob.import_tree_row_ptr is None:
         modules = [module for module in blob.modules if module is not None]
@@ -195,13 +197,23 @@ def link_tree(blob: Blob, library: Module | None = None) -> Module:
             raise BlobFormatError("blob at 0x0: no import tree, so only a library can be its root")
         library.set_imports(modules)
         return library
-    nodes = [library if module is None else module for module in blob.modules]
+    _check_carried(blob)
+    nodes = [library if module is None else module.tree_node() for module in blob.modules]
     for node, children in zip(nodes, blob.children(), strict=True):
         if node is None:
             raise BlobFormatError("blob at 0x0: a '_lib' entry outside of a library", offset=0)
-        node.set_imports([child for i in children if (child := nodes[i]) is not None])
+        if not node._carries_imports or node is library:
+            node.set_imports([child for i in children if (child := nodes[i]) is not None])
     assert nodes[0] is not None
     return nodes[0]
+
+
+def _check_carried(blob: Blob) -> None:
+    """From here on no entry gives imports to a library that brings its own."""
+    for entry, children in zip(blob.nodes, blob.children(), strict=True):
+        if entry.module is not None and entry.module._carries_imports and children:
+            text = f"blob at {entry.offset:#x}: {entry.key!r} with imports, expected none beside it"
+            raise BlobFormatError(text, offset=entry.offset)
 
 
 def process_module_blob(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from .abi import FUNCTION_PREFIX, MAIN_NAME, RUNNABLE
+from .abi import BINARY_SERIALIZABLE, FUNCTION_PREFIX, MAIN_NAME, RUNNABLE
 from .error import LibraryLoadError
 from .module import Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._core import Function, Library
+    from .stream import Writer
 
 
 class LibraryModule(Module):
@@ -17,15 +18,19 @@ class LibraryModule(Module):
     Attributes
     ----------
     path : str
-        The file.
+        The file; ``<n bytes>`` for one that was loaded from bytes.
 
     Notes
     -----
     The file is closed when the module, its functions and all views of it are gone.
+
+    Its binary form is the whole file, so its imports travel in it: a library whose imports were
+    changed after the load cannot be serialised.
     """
 
     type_key = "library"
-    property_mask = RUNNABLE
+    property_mask = RUNNABLE | BINARY_SERIALIZABLE
+    _carries_imports = True
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -42,6 +47,18 @@ class LibraryModule(Module):
         start = len(FUNCTION_PREFIX)
         names = (symbol[start:] for symbol in self._library.symbols(FUNCTION_PREFIX))
         return sorted(name for name in names if not name.startswith("_"))
+
+    def save_to_binary(self, writer: Writer) -> None:
+        """Write the bytes of the file.
+
+        Raises
+        ------
+        ExportError
+            The file is not there any more, or is not the one that was loaded.
+        """
+        from .library_file import file_bytes
+
+        writer.write_bytes(file_bytes(self._library))
 
     @property
     def own_entry_name(self) -> str | None:

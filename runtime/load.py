@@ -1,4 +1,4 @@
-"""load(path): from a file to its module tree, in one straight line."""
+"""load(path): from a file, or its bytes, to its module tree, in one straight line."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from .library import LibraryModule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from .module import Module
 
 FileKey = tuple[int, int, int, int]
@@ -64,6 +66,61 @@ def load(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Module:
         return _resident(name) or _open(name)
 
 
+def load_from_bytes(data: Buffer) -> Module:
+    """Load a packed library from its bytes.
+
+    Parameters
+    ----------
+    data : buffer
+        The bytes of the file: C-contiguous; copied once, into memory that cannot be changed.
+
+    Returns
+    -------
+    Module
+        The root of its tree. Equal bytes give the same Module for as long as that is in use, also
+        where it was loaded from a file.
+
+    Raises
+    ------
+    LibraryLoadError, BlobFormatError, LoaderNotFoundError
+        As `load` does.
+
+    Notes
+    -----
+    Its code runs, so the bytes must come from someone you trust. They are checked as a file is. A
+    library that looks for others beside itself (``$ORIGIN``) does not find them. Where the system
+    has no files in memory, or does not run code from them, a private file in the folder for
+    temporary files is loaded, and removed at once.
+
+    Examples
+    --------
+    >>> data = open("model.so", "rb").read()  # doctest: +SKIP
+    >>> runtime.load_from_bytes(data)["add"](40, 2)  # doctest: +SKIP
+    42
+    """
+    view = memoryview(data).cast("B").toreadonly()
+    with _lock:
+        return _resident_bytes(view) or _open_bytes(view)
+
+
+def _resident_bytes(data: memoryview) -> Module | None:
+    from .library_file import has_bytes
+
+    roots = [root for known in list(_roots.values()) if (root := known()) is not None]
+    found = (
+        root
+        for root in roots
+        if root._loaded_from is not None and has_bytes(root._loaded_from, data)
+    )
+    return next(found, None)
+
+
+def _open_bytes(data: memoryview) -> Module:
+    from .library_file import open_bytes
+
+    return _root_of(open_bytes(data))
+
+
 def _resident(path: str | bytes) -> Module | None:
     try:
         stat = os.stat(path)
@@ -74,8 +131,12 @@ def _resident(path: str | bytes) -> Module | None:
 
 
 def _open(path: str | bytes) -> Module:
-    library = Library(path)
+    return _root_of(Library(path))
+
+
+def _root_of(library: Library) -> Module:
     root = _build(library)
+    root._loaded_from = library
     _remember(library.key, root)
     return root
 

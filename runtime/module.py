@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any, Self
 
+    from ._core import Library
     from .stream import Writer
     from .tensors import Tensor
     from .timing import BenchmarkResult
@@ -46,6 +47,12 @@ class Module:
 
     _imports: list[Module]
     _found: tuple[int, dict[str, Callable[..., Any]]]
+    # Whether its payload holds its imports too, so that they are no entries of a blob.
+    _carries_imports = False
+    # Whether the imports are no longer those that a load gave it.
+    _imports_changed = False
+    # The file whose root this is.
+    _loaded_from: Library | None = None
 
     def __new__(cls, *_args: object, **_kwargs: object) -> Self:
         # Here and not in __init__, so that a subclass need not call super().__init__().
@@ -118,6 +125,10 @@ class Module:
         """
         raise PackerError(f"{self!r} has no file form of its own")
 
+    def tree_node(self) -> Module:
+        """The module that stands in the tree for this entry of a blob: as a rule, itself."""
+        return self
+
     @property
     def own_entry_name(self) -> str | None:
         """The name of the entry function that this very module sets, or None."""
@@ -174,11 +185,13 @@ class Module:
                 f"importing {module!r} into {self!r} would make a cycle", module=self.type_key
             )
         self._imports.append(module)
+        self._imports_changed = True
         _tree_changed()
 
     def clear_imports(self) -> None:
         """Drop all imports."""
         self._imports.clear()
+        self._imports_changed = True
         _tree_changed()
 
     def set_imports(self, modules: list[Module]) -> None:
@@ -330,6 +343,21 @@ class Module:
 
         exported: Path = _needs_packer("export_library")(self, path, **options)
         return exported
+
+    # ---- pickle and copy: the tree's bytes, and what they make
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        from .interchange import reduce_module
+
+        return reduce_module(self, int(protocol))
+
+    def __copy__(self) -> Module:
+        from .interchange import copy_module
+
+        return copy_module(self)
+
+    def __deepcopy__(self, _memo: object) -> Module:
+        return self.__copy__()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.type_key!r}>"

@@ -28,6 +28,7 @@ _FAMILIES = {
     "const_loader": ("const_loader", "metadata"),
     "metadata": ("metadata_module",),
     "graph_executor": ("GraphExecutorFactory", "GraphRuntimeFactory", "AotExecutorFactory"),
+    "library": ("library",),
     "safetensors": ("safetensors",),
     "source": ("c", "static_library"),
 }

@@ -17,7 +17,7 @@ from .stream import FileRange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 class Node:
@@ -79,13 +79,52 @@ def check_serializable(root: Module, merged: Callable[[Module], bool]) -> None:
     ExportError
         Names the first such module and where it hangs.
     """
-    for module in preorder(root):
-        if not merged(module) and not module.is_binary_serializable:
+    for module in _entries(root):
+        if merged(module):
+            continue
+        if not module.is_binary_serializable:
+            raise ExportError(_refusal(root, module), module=module.type_key)
+        if module._carries_imports and not is_as_loaded(module):
             text = (
-                f"{_place(root, module)} is neither host code nor binary-serializable, so it "
-                f"cannot be exported; remove it, or set its property_mask and save_to_binary"
+                f"{_place(root, module)} had its imports changed after it was loaded, and its file "
+                f"does not know of that; export the tree anew, or load the file again"
             )
             raise ExportError(text, module=module.type_key)
+
+
+def _refusal(root: Module, module: Module) -> str:
+    if module.is_dso_exportable:
+        advice = (
+            "is host code, which has no bytes of its own before it is compiled; export the tree as "
+            "a library (packer.export_library), load that, and serialise what comes"
+        )
+    else:
+        advice = (
+            "is neither host code nor binary-serializable, so it cannot be exported; remove it, or "
+            "set its property_mask and save_to_binary"
+        )
+    return f"{_place(root, module)} {advice}"
+
+
+def is_as_loaded(root: Module) -> bool:
+    """Whether no module of a loaded tree was given other imports since the load."""
+    return not any(module._imports_changed for module in preorder(root))
+
+
+def _entries(root: Module) -> Iterator[Module]:
+    """The modules that are entries of a blob, as `preorder` walks; not those within another."""
+    seen: set[int] = set()
+    pending = [root]
+    while pending:
+        module = pending.pop()
+        if id(module) not in seen:
+            seen.add(id(module))
+            yield module
+            pending.extend(reversed(_entry_imports(module)))
+
+
+def _entry_imports(module: Module) -> list[Module]:
+    return [] if module._carries_imports else module.imported_modules
 
 
 def _place(root: Module, module: Module) -> str:
@@ -101,11 +140,11 @@ def _place(root: Module, module: Module) -> str:
 
 def _merge(root: Module, merged: Callable[[Module], bool]) -> Node:
     library = Node(None)
-    modules = list(preorder(root))
+    modules = list(_entries(root))
     nodes = {id(m): library if merged(m) else Node(m) for m in modules}
     for module in modules:
         node = nodes[id(module)]
-        children = (nodes[id(child)] for child in module.imported_modules)
+        children = (nodes[id(child)] for child in _entry_imports(module))
         node.imports += [child for child in children if not (child is node is library)]
     for node in nodes.values():
         node.imports = list(dict.fromkeys(node.imports))
@@ -177,7 +216,7 @@ def serialize_module_to_bytes(module: Module, export_dso: bool = True) -> bytes:
 
 
 def deserialize_module_from_bytes(data: bytes | bytearray | memoryview) -> Module:
-    """Build the tree from bytes that `serialize_module_to_bytes` wrote without host code.
+    """Build the tree from bytes that `serialize_module_to_bytes` wrote without placeholder.
 
     Parameters
     ----------
@@ -195,6 +234,13 @@ def deserialize_module_from_bytes(data: bytes | bytearray | memoryview) -> Modul
         The bytes are malformed, or hold a ``_lib`` placeholder: that needs its library.
     LoaderNotFoundError
         A type key has no loader.
+    LibraryLoadError
+        A library among the modules cannot be loaded.
+
+    Notes
+    -----
+    A library among the modules is loaded, which runs its code: the bytes must come from someone
+    you trust.
     """
     blob = parse(data)
     for entry in blob.entries:

@@ -1,5 +1,7 @@
 #include "library.h"
 
+#include <unistd.h>
+
 #include "exception.h"
 #include "function.h"
 #include "loaded.h"
@@ -14,6 +16,7 @@ typedef struct {
   PyObject *path;    /* str */
   PyObject *targets; /* name -> capsule of struct target */
   int is_open;
+  int descriptor; /* of a file that was made of bytes; -1 without */
   struct loaded loaded;
 } Library;
 
@@ -32,16 +35,22 @@ static int open_path(Library *self, PyObject *path) {
 }
 
 static PyObject *library_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-  static char *names[] = {"path", NULL};
-  PyObject *argument;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O:Library", names, &argument)) return NULL;
+  static char *names[] = {"path", "name", "descriptor", NULL};
+  PyObject *argument, *name = NULL;
+  int descriptor = -1;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|$Ui:Library", names, &argument, &name,
+                                   &descriptor))
+    return NULL;
   PyObject *path = path_bytes(argument);
   Library *self = path ? (Library *)type->tp_alloc(type, 0) : NULL;
   if (self != NULL) {
-    self->path = path_str(path);
+    self->path = name != NULL ? Py_NewRef(name) : path_str(path);
     self->targets = PyDict_New();
+    self->descriptor = -1;
     if (self->path == NULL || self->targets == NULL || open_path(self, path) != 0)
       Py_CLEAR(self);
+    else
+      self->descriptor = descriptor;
   }
   Py_XDECREF(path);
   return (PyObject *)self;
@@ -52,6 +61,8 @@ static void close_library(Library *self) {
   PyObject *pending = exception_take();
   Py_BEGIN_ALLOW_THREADS
   loaded_close(&self->loaded);
+  /* Not before: dlopen compares names first, and another file under this number has the same. */
+  if (self->descriptor >= 0) close(self->descriptor);
   Py_END_ALLOW_THREADS
   if (pending != NULL) exception_set(pending);
 }
@@ -171,6 +182,10 @@ static PyObject *library_key(Library *self, void *Py_UNUSED(closure)) {
                        (unsigned long long)key->size, (long long)key->mtime_ns);
 }
 
+static PyObject *library_descriptor(Library *self, void *Py_UNUSED(closure)) {
+  return PyLong_FromLong(self->descriptor);
+}
+
 static PyObject *library_repr(Library *self) {
   return PyUnicode_FromFormat("<Library %R>", self->path);
 }
@@ -186,7 +201,8 @@ static PyMethodDef library_methods[] = {
 };
 
 static PyGetSetDef library_getset[] = {
-    {"path", (getter)library_path, NULL, "The absolute path that was opened.", NULL},
+    {"path", (getter)library_path, NULL, "The absolute path that was opened, or the name.", NULL},
+    {"descriptor", (getter)library_descriptor, NULL, "Of a file made of bytes, else -1.", NULL},
     {"key", (getter)library_key, NULL, "(device, inode, size, mtime in ns) of the file.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

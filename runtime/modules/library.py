@@ -1,0 +1,94 @@
+"""library: a whole shared library inside a blob (ours).
+
+bytes file    the library's file, verbatim
+
+Its imports are in the file, so the entry has none in the import tree. Reading a blob does not load
+it; building the tree does, which runs its code: `runtime.load` and whatever else makes modules.
+TVM says of its loaded libraries that they have a binary form, and fails when it is asked for one.
+"""
+
+from __future__ import annotations
+
+from _thread import _local
+
+from ..abi import BINARY_SERIALIZABLE
+from ..error import BlobFormatError, LibraryLoadError
+from ..module import Module, preorder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..stream import Reader, Writer
+
+# A library may carry one that carries one: so many in each other. Bounds the recursion of a load.
+MAX_NESTING = 8
+_thread = _local()
+
+
+class CarriedLibraryModule(Module):
+    """A shared library that is not loaded yet.
+
+    Parameters
+    ----------
+    data : buffer
+        The bytes of its file; kept alive, not copied.
+    where : str
+        Where they lie, for messages.
+    """
+
+    type_key = "library"
+    property_mask = BINARY_SERIALIZABLE
+    _carries_imports = True
+
+    def __init__(self, data: bytes | memoryview, where: str = "library") -> None:
+        self.data = memoryview(data).cast("B").toreadonly()
+        self.where = where
+
+    def save_to_binary(self, writer: Writer) -> None:
+        """Write the file."""
+        writer.write_bytes(self.data)
+
+    def tree_node(self) -> Module:
+        """Load the library; its host code, with the imports that the file gives it, is the node.
+
+        Raises
+        ------
+        LibraryLoadError
+            It cannot be loaded.
+        BlobFormatError
+            It holds no host code, or its own tree is malformed, or nested too deep.
+        """
+        depth = getattr(_thread, "depth", 0)
+        if depth == MAX_NESTING:
+            raise BlobFormatError(f"{self.where}: libraries nested deeper than {MAX_NESTING}")
+        _thread.depth = depth + 1
+        try:
+            return self._load()
+        finally:
+            _thread.depth = depth
+
+    def _load(self) -> Module:
+        from .. import load_from_bytes
+
+        try:
+            root = load_from_bytes(self.data)
+        except LibraryLoadError as error:
+            text = f"{self.where}: {error.message}"
+            raise LibraryLoadError(text, path=error.path, reason=error.reason) from error
+        for module in preorder(root):
+            if getattr(module, "_library", None) is root._loaded_from:
+                return module
+        raise BlobFormatError(f"{self.where}: a library without host code, expected some")
+
+
+def loader(type_key: str) -> Callable[[Reader], CarriedLibraryModule]:
+    """Make the loader of ``library``."""
+    return load
+
+
+def load(reader: Reader) -> CarriedLibraryModule:
+    """Read the payload that `LibraryModule.save_to_binary` writes."""
+    at = reader.offset
+    prefix = f"{reader.path}: " if reader.path else ""
+    return CarriedLibraryModule(reader.read_bytes(), f"{prefix}{reader.where} at {at:#x}")
