@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from .modules.device import DeviceModule, FunctionInfo, Shader
     from .modules.graph_executor import AotExecutorFactory, GraphExecutorFactory
     from .modules.json_runtime import JSONRuntimeModule
-    from .modules.library import CarriedLibraryModule
     from .modules.metadata import MetadataModule
     from .modules.opaque import OpaqueModule
     from .modules.safetensors import SafetensorsModule
+    from .modules.shared_library import CarriedSharedLibraryModule
     from .modules.source import CarriedSourceModule, CarriedStaticLibraryModule
     from .ndarray import dump_params, parse_params
     from .property import ModuleProperty
@@ -63,10 +63,10 @@ _LAZY = {
     "modules.device": ("DeviceModule", "FunctionInfo", "Shader"),
     "modules.graph_executor": ("AotExecutorFactory", "GraphExecutorFactory"),
     "modules.json_runtime": ("JSONRuntimeModule",),
-    "modules.library": ("CarriedLibraryModule",),
     "modules.metadata": ("MetadataModule",),
     "modules.opaque": ("OpaqueModule",),
     "modules.safetensors": ("SafetensorsModule",),
+    "modules.shared_library": ("CarriedSharedLibraryModule",),
     "modules.source": ("CarriedSourceModule", "CarriedStaticLibraryModule"),
     "ndarray": ("dump_params", "parse_params"),
     "property": ("ModuleProperty",),
@@ -79,7 +79,7 @@ _HOME = {name: file for file, names in _LAZY.items() for name in names}
 __all__ = [
     "AotExecutorFactory",
     "BlobFormatError",
-    "CarriedLibraryModule",
+    "CarriedSharedLibraryModule",
     "CarriedSourceModule",
     "CarriedStaticLibraryModule",
     "ConstLoaderModule",

@@ -188,8 +188,10 @@ def link_tree(blob: Blob, library: Module | None = None) -> Module:
     ------
     BlobFormatError
         The blob needs a library and there is none, or it is empty without one.
-    LibraryLoadError
-        A library that it carries cannot be loaded.
+
+    Notes
+    -----
+    No code is run: a library that the blob carries stays carried. `build_tree` loads it.
     """
     if blob.import_tree_row_ptr is None:
         modules = [module for module in blob.modules if module is not None]
@@ -197,8 +199,7 @@ def link_tree(blob: Blob, library: Module | None = None) -> Module:
             raise BlobFormatError("blob at 0x0: no import tree, so only a library can be its root")
         library.set_imports(modules)
         return library
-    _check_carried(blob)
-    nodes = [library if module is None else module.tree_node() for module in blob.modules]
+    nodes = [library if module is None else module for module in blob.modules]
     for node, children in zip(nodes, blob.children(), strict=True):
         if node is None:
             raise BlobFormatError("blob at 0x0: a '_lib' entry outside of a library", offset=0)
@@ -208,12 +209,20 @@ def link_tree(blob: Blob, library: Module | None = None) -> Module:
     return nodes[0]
 
 
-def _check_carried(blob: Blob) -> None:
-    """From here on no entry gives imports to a library that brings its own."""
-    for entry, children in zip(blob.nodes, blob.children(), strict=True):
-        if entry.module is not None and entry.module._carries_imports and children:
-            text = f"blob at {entry.offset:#x}: {entry.key!r} with imports, expected none beside it"
-            raise BlobFormatError(text, offset=entry.offset)
+def build_tree(blob: Blob, library: Module | None = None) -> Module:
+    """Load the libraries that a blob carries, which runs their code, and link its tree.
+
+    Raises
+    ------
+    BlobFormatError
+        As `link_tree` does.
+    LibraryLoadError
+        A library that it carries cannot be loaded.
+    """
+    for entry in blob.entries:
+        if entry.module is not None:
+            entry.module = entry.module.tree_node()
+    return link_tree(blob, library)
 
 
 def process_module_blob(
@@ -246,7 +255,7 @@ def process_module_blob(
         As `parse` does; also when the header and the symbol disagree about the size.
     """
     body = without_header(Reader(data, path=path, where=where))
-    return link_tree(parse(body, path=path, where=where, manifest_text=manifest_text), library)
+    return build_tree(parse(body, path=path, where=where, manifest_text=manifest_text), library)
 
 
 def _check_dialect(dialect: str) -> None:
@@ -357,3 +366,6 @@ def _check_entries(reader: Reader, blob: Blob) -> None:
     assert blob.import_tree_child_indices is not None
     rows = (blob.import_tree_row_ptr, blob.import_tree_child_indices)
     check_import_tree(reader, *rows, num_nodes=len(nodes), at=tree.offset)
+    for entry, children in zip(nodes, blob.children(), strict=True):
+        if entry.module is not None and entry.module._carries_imports and children:
+            raise reader.error(f"{entry.key!r} with imports, expected none", entry.offset)

@@ -84,13 +84,17 @@ def reduce_module(module: Module, protocol: int) -> tuple[Any, ...]:
         data = PickleBuffer(data)
     else:
         data = bytes(data)
-    homes = {type(m).__module__ for m in preorder(module)}
-    own = (home for home in homes if home.split(".")[0] != __package__ and home != "__main__")
-    return _unpickle, (data, *sorted(own))
+    return rebuild_module, (data, *homes_of(module))
 
 
-def _unpickle(data: Buffer, *homes: str) -> Module:
-    """Import what registers the loaders of own types, as pickle does it for classes."""
+def homes_of(module: Module) -> list[str]:
+    """The Python modules of a tree's own types: their import registers the loaders."""
+    homes = {type(node).__module__ for node in preorder(module)}
+    return sorted(h for h in homes if h.split(".")[0] != __package__ and h != "__main__")
+
+
+def rebuild_module(data: Buffer, *homes: str) -> Module:
+    """Import the homes of own types, as pickle does it for classes, and make the tree."""
     for home in homes:
         __import__(home)
     return module_from_bytes(data)

@@ -48,8 +48,8 @@ class LibraryModule(Module):
         names = (symbol[start:] for symbol in self._library.symbols(FUNCTION_PREFIX))
         return sorted(name for name in names if not name.startswith("_"))
 
-    def save_to_binary(self, writer: Writer) -> None:
-        """Write the bytes of the file.
+    def blob_entry(self) -> Module:
+        """View the file as what a blob carries.
 
         Raises
         ------
@@ -57,8 +57,13 @@ class LibraryModule(Module):
             The file is not there any more, or is not the one that was loaded.
         """
         from .library_file import file_bytes
+        from .modules.shared_library import CarriedSharedLibraryModule
 
-        writer.write_bytes(file_bytes(self._library))
+        return CarriedSharedLibraryModule(file_bytes(self._library))
+
+    def save_to_binary(self, writer: Writer) -> None:
+        """Write the bytes of the file; raises as `blob_entry` does."""
+        self.blob_entry().save_to_binary(writer)
 
     @property
     def own_entry_name(self) -> str | None:

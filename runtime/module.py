@@ -125,6 +125,10 @@ class Module:
         """
         raise PackerError(f"{self!r} has no file form of its own")
 
+    def blob_entry(self) -> Module:
+        """The module that stands in a blob for this node of a tree: as a rule, itself."""
+        return self
+
     def tree_node(self) -> Module:
         """The module that stands in the tree for this entry of a blob: as a rule, itself."""
         return self

@@ -28,8 +28,8 @@ _FAMILIES = {
     "const_loader": ("const_loader", "metadata"),
     "metadata": ("metadata_module",),
     "graph_executor": ("GraphExecutorFactory", "GraphRuntimeFactory", "AotExecutorFactory"),
-    "library": ("library",),
     "safetensors": ("safetensors",),
+    "shared_library": ("shared_library",),
     "source": ("c", "static_library"),
 }
 _FAMILY_OF = {key: family for family, keys in _FAMILIES.items() for key in keys}

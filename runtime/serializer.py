@@ -10,7 +10,7 @@ reverses siblings, and every loader takes any order with the root first (docs/de
 from __future__ import annotations
 
 from .abi import IMPORT_TREE_KEY, LIB_KEY
-from .blob import Blob, Entry, dump, link_tree, parse
+from .blob import Blob, Entry, build_tree, dump, parse
 from .error import BlobFormatError, ExportError
 from .module import Module, preorder
 from .stream import FileRange
@@ -141,7 +141,7 @@ def _place(root: Module, module: Module) -> str:
 def _merge(root: Module, merged: Callable[[Module], bool]) -> Node:
     library = Node(None)
     modules = list(_entries(root))
-    nodes = {id(m): library if merged(m) else Node(m) for m in modules}
+    nodes = {id(m): library if merged(m) else Node(m.blob_entry()) for m in modules}
     for module in modules:
         node = nodes[id(module)]
         children = (nodes[id(child)] for child in _entry_imports(module))
@@ -247,4 +247,4 @@ def deserialize_module_from_bytes(data: bytes | bytearray | memoryview) -> Modul
         if entry.key == LIB_KEY:
             text = f"blob at {entry.offset:#x}: '_lib' stands for a library; use runtime.load on it"
             raise BlobFormatError(text, offset=entry.offset)
-    return link_tree(blob)
+    return build_tree(blob)

@@ -18,6 +18,7 @@ from runtime.modules.graph_executor import AotExecutorFactory, GraphExecutorFact
 from runtime.modules.json_runtime import JSONRuntimeModule
 from runtime.modules.metadata import MetadataModule
 from runtime.modules.safetensors import SafetensorsModule
+from runtime.modules.shared_library import CarriedSharedLibraryModule
 from runtime.modules.source import CarriedSourceModule, CarriedStaticLibraryModule
 from runtime.ndarray import dump_params
 from runtime.stream import FileRange, Writer
@@ -245,6 +246,14 @@ def _static_library(request: _Request) -> Part:
     return Part({request.file(suffix="a" if is_archive else "o"): [module.data]})
 
 
+def _shared_library(request: _Request) -> Part:
+    module = request.module
+    assert isinstance(module, CarriedSharedLibraryModule)
+    file = request.file(suffix="so")
+    expression = f"runtime.CarriedSharedLibraryModule(read({file!r}))"
+    return Part({file: [module.data]}, expression=expression)
+
+
 _MAKERS: dict[type[Module], Maker] = {
     DeviceModule: _device,
     ConstLoaderModule: _const_loader,
@@ -252,5 +261,6 @@ _MAKERS: dict[type[Module], Maker] = {
     JSONRuntimeModule: _json_runtime,
     MetadataModule: _metadata,
     CarriedSourceModule: _source,
+    CarriedSharedLibraryModule: _shared_library,
     CarriedStaticLibraryModule: _static_library,
 }

@@ -45,7 +45,7 @@ def left() -> Left:
     """Count, with nothing left for the collector."""
     gc.collect()
     with open("/proc/self/maps", "rb") as maps:
-        mappings = sum(b".so" in line for line in maps)
+        mappings = sum(b".so" in line or b"memfd" in line for line in maps)
     used = _LIBC.mallinfo2()
     heap = used.uordblks + used.hblkhd
     return Left(heap, sys.getallocatedblocks(), len(os.listdir("/proc/self/fd")), mappings)
@@ -73,6 +73,11 @@ def replace_and_load(path: Path) -> None:
     load_and_call(path)
 
 
+def load_bytes(path: Path) -> None:
+    """One round of a library in memory."""
+    assert runtime.load_from_bytes(path.read_bytes())["add"](40, 2) == 42
+
+
 def growth(one_round: Callable[[Path], None], path: Path, rounds: int) -> Left:
     """What the last nine tenths of the rounds left behind."""
     for _ in range(rounds // 10):
@@ -85,11 +90,12 @@ def growth(one_round: Callable[[Path], None], path: Path, rounds: int) -> Left:
 
 
 def main(rounds: int) -> int:
-    """Load the same file, then in a tenth of the rounds a new one; 1 if something grew."""
+    """Load the same file, then in a tenth of the rounds a new one, then bytes; 1 if it grew."""
     status = 0
     with tempfile.TemporaryDirectory() as folder:
         path = build(Path(folder) / "model.so")
-        for one_round, count in ((load_and_call, rounds), (replace_and_load, rounds // 10)):
+        for one_round, share in ((load_and_call, 1), (replace_and_load, 10), (load_bytes, 10)):
+            count = rounds // share
             grown = growth(one_round, path, count)
             print(f"{one_round.__name__}, {count} rounds: {grown}", flush=True)
             status |= int(not is_flat(grown, count))

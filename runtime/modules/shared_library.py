@@ -1,4 +1,4 @@
-"""library: a whole shared library inside a blob (ours).
+"""shared_library: a whole shared library inside a blob (ours).
 
 bytes file    the library's file, verbatim
 
@@ -26,8 +26,8 @@ MAX_NESTING = 8
 _thread = _local()
 
 
-class CarriedLibraryModule(Module):
-    """A shared library that is not loaded yet.
+class CarriedSharedLibraryModule(Module):
+    """A shared library that is not loaded: what stands in a blob for a `LibraryModule`.
 
     Parameters
     ----------
@@ -37,11 +37,11 @@ class CarriedLibraryModule(Module):
         Where they lie, for messages.
     """
 
-    type_key = "library"
+    type_key = "shared_library"
     property_mask = BINARY_SERIALIZABLE
     _carries_imports = True
 
-    def __init__(self, data: bytes | memoryview, where: str = "library") -> None:
+    def __init__(self, data: bytes | memoryview, where: str = "shared_library") -> None:
         self.data = memoryview(data).cast("B").toreadonly()
         self.where = where
 
@@ -82,13 +82,13 @@ class CarriedLibraryModule(Module):
         raise BlobFormatError(f"{self.where}: a library without host code, expected some")
 
 
-def loader(type_key: str) -> Callable[[Reader], CarriedLibraryModule]:
-    """Make the loader of ``library``."""
+def loader(type_key: str) -> Callable[[Reader], CarriedSharedLibraryModule]:
+    """Make the loader of ``shared_library``."""
     return load
 
 
-def load(reader: Reader) -> CarriedLibraryModule:
-    """Read the payload that `LibraryModule.save_to_binary` writes."""
+def load(reader: Reader) -> CarriedSharedLibraryModule:
+    """Read the payload that `CarriedSharedLibraryModule.save_to_binary` writes."""
     at = reader.offset
     prefix = f"{reader.path}: " if reader.path else ""
-    return CarriedLibraryModule(reader.read_bytes(), f"{prefix}{reader.where} at {at:#x}")
+    return CarriedSharedLibraryModule(reader.read_bytes(), f"{prefix}{reader.where} at {at:#x}")
