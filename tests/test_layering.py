@@ -61,8 +61,8 @@ def test_runtime_never_imports_packer() -> None:
 
 @pytest.mark.parametrize("target", ["runtime.load", "packer.export"])
 def test_entry_lines_are_imported_by_the_outside_only(target) -> None:
-    """Nobody but __init__, the command line and run-before-export imports load or export."""
-    allowed = {"runtime", "packer", "packer.modules.host", "packer.__main__"}
+    """Nobody but __init__, the command line, run-before-export and runtime.torch imports them."""
+    allowed = {"runtime", "runtime.torch", "packer", "packer.modules.host", "packer.__main__"}
     assert {m for m in importers(target) if not m.startswith("packer.cli")} <= allowed
 
 
