@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from . import blob
+    from . import blob, graph_executor
+    from .graph_executor import GraphExecutor
     from .interchange import (
         export_module_to_base64,
         import_module_from_base64,
@@ -54,6 +55,7 @@ __version__ = "0.1.0"
 # Names that a call does not need are imported on first use: a fresh process loads a library in
 # milliseconds. One place for each: file -> names.
 _LAZY = {
+    "graph_executor": ("GraphExecutor",),
     "interchange": (
         *("export_module_to_base64", "import_module_from_base64"),
         *("load_json", "save_json"),
@@ -88,6 +90,7 @@ __all__ = [
     "ExportError",
     "FunctionInfo",
     "FunctionNotFoundError",
+    "GraphExecutor",
     "GraphExecutorFactory",
     "JSONRuntimeModule",
     "LibraryLoadError",
@@ -109,6 +112,7 @@ __all__ = [
     "dump_params",
     "export_module_to_base64",
     "get_global_func",
+    "graph_executor",
     "import_module_from_base64",
     "list_global_func_names",
     "load",
@@ -126,7 +130,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in ("blob", "torch"):
+    if name in ("blob", "graph_executor", "torch"):
         return import_module(f".{name}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

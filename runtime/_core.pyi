@@ -87,5 +87,34 @@ class TensorBase:
         """Share the memory, which the capsule keeps; BufferError where that cannot be."""
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
+@final
+class CallSequence:
+    """Calls bound once, over tensors that are their arguments; without the GIL while it runs."""
+
+    def __new__(
+        cls, tensors: list[Any], calls: list[tuple[str, Any, tuple[int, ...]]]
+    ) -> CallSequence:
+        """Take the tensors of all slots, and of each call name, callable and slots.
+
+        None for a callable is a copy from the first slot to the second.
+        """
+    def run(self, stop: int = ..., /) -> None:
+        """Make the calls in order, or those before `stop`."""
+    def time(self, rounds: int, /) -> list[float]:
+        """Make all calls so many times; return the mean seconds of each."""
+    def is_fit(self, slot: int, tensor: Any, /) -> bool:
+        """Whether calls may use this tensor, which is of the slot's shape, type and device.
+
+        It has to be aligned to 64 bytes, compact, and writable where a function says it writes.
+        """
+    def bind(self, slot: int, tensor: Any, /) -> None:
+        """Let a slot be this tensor, which is fit for it."""
+
+def json_count(text: str, /) -> tuple[int, int, int]:
+    """The depth, an upper bound of the values, and the digits of the longest number of JSON text.
+
+    Found in one pass and constant memory, so that a parser is only given what it can hold.
+    """
+
 def weights_data_nbytes(header: Any, /) -> int:
     """The bytes of data that a safetensors header speaks of; -1: parse it to know."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from ..graph_executor import GraphExecutor
     from ..stream import Reader, Writer
     from ..tensors import Tensor
 
@@ -53,7 +54,7 @@ class AotExecutorFactory(Module):
 
 
 class GraphExecutorFactory(AotExecutorFactory):
-    """A graph of operators with its parameters.
+    """A graph of operators with its parameters; its imports have the operators.
 
     Parameters
     ----------
@@ -63,6 +64,12 @@ class GraphExecutorFactory(AotExecutorFactory):
         The parameters by name; viewed, not copied.
     module_name : str
         The model's name.
+
+    Notes
+    -----
+    ``factory[module_name](*devices)``, which is its entry, makes a `GraphExecutor`; its parameters
+    are those of the factory, else the `weights` of its imports. The graph is checked then, before
+    anything is allocated.
     """
 
     type_key = "GraphExecutorFactory"
@@ -72,6 +79,53 @@ class GraphExecutorFactory(AotExecutorFactory):
     ) -> None:
         super().__init__(params, module_name)
         self.graph_json = graph_json
+
+    def create(self, *devices: Any) -> GraphExecutor:
+        """Make an executor.
+
+        Parameters
+        ----------
+        *devices : Device
+            Where the graph's arrays are; the CPU by default.
+
+        Returns
+        -------
+        GraphExecutor
+            With the parameters set, as far as the tree has them.
+
+        Raises
+        ------
+        BlobFormatError
+            Graph or parameters are malformed, or do not fit each other.
+        FunctionNotFoundError
+            The imports lack operators; names them.
+        DeviceError
+            A device is not to be had.
+        """
+        from ..graph_executor import GraphExecutor, check_params
+        from ..graph_json import parse_graph
+
+        where = f"{self.type_key} {self.module_name!r}"
+        graph = parse_graph(self.graph_json, where=where)
+        weights = self.weights
+        found = {name: weights[name] for name in graph.inputs if name in weights}
+        params = check_params(graph, {**found, **self.params}, where)
+        executor = GraphExecutor(graph, self._imports, devices)
+        executor.set_params(params)
+        return executor
+
+    def find_function(self, name: str) -> Callable[..., Any] | None:
+        """Find what makes executors."""
+        return self.create if name == self.module_name else None
+
+    def function_names(self) -> list[str]:
+        """The model's name."""
+        return [self.module_name]
+
+    @property
+    def own_entry_name(self) -> str:
+        """The model's name."""
+        return self.module_name
 
     def save_to_binary(self, writer: Writer) -> None:
         """Write the graph, the parameters, then the name."""

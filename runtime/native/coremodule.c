@@ -1,5 +1,7 @@
+#include "call_sequence.h"
 #include "elf_file.h"
 #include "function.h"
+#include "json_limits.h"
 #include "library.h"
 #include "span.h"
 #include "tensor.h"
@@ -17,7 +19,19 @@ static PyObject *core_weights_data_nbytes(PyObject *Py_UNUSED(module), PyObject 
   return PyLong_FromLongLong(nbytes);
 }
 
+static PyObject *core_json_count(PyObject *Py_UNUSED(module), PyObject *text) {
+  Py_ssize_t nbytes;
+  const char *bytes = PyUnicode_AsUTF8AndSize(text, &nbytes);
+  if (bytes == NULL) return NULL;
+  struct json_counts counts = json_count(bytes, (size_t)nbytes);
+  return Py_BuildValue("(nnn)", (Py_ssize_t)counts.depth, (Py_ssize_t)counts.values,
+                       (Py_ssize_t)counts.digits);
+}
+
 static PyMethodDef core_methods[] = {
+    {"json_count", core_json_count, METH_O,
+     "json_count($module, text, /)\n--\n\n"
+     "(depth, values, digits of the longest number) of JSON text."},
     {"weights_data_nbytes", core_weights_data_nbytes, METH_O,
      "weights_data_nbytes($module, header, /)\n--\n\n"
      "The bytes of data that a safetensors header speaks of, or -1."},
@@ -35,7 +49,8 @@ static int refuse_subinterpreter(void) {
 }
 
 static int core_exec(PyObject *module) {
-  PyTypeObject *const types[] = {&Library_Type, &ElfFile_Type, &Function_Type, &TensorBase_Type};
+  PyTypeObject *const types[] = {&Library_Type, &ElfFile_Type, &Function_Type, &TensorBase_Type,
+                                 &CallSequence_Type};
   if (refuse_subinterpreter() != 0 || PyType_Ready(&Span_Type) != 0) return -1;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (PyModule_AddType(module, types[i]) != 0) return -1;

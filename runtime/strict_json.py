@@ -1,0 +1,79 @@
+"""JSON from a stranger: bounded before it is parsed, and without what JSON leaves open."""
+
+from __future__ import annotations
+
+from json import JSONDecodeError, loads
+
+from ._core import json_count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+MAX_NBYTES = 100_000_000
+MAX_DEPTH = 64
+# A parsed value takes up to 64 bytes: what is accepted stays within 64 MB beside its text.
+MAX_VALUES = 1_000_000
+# Every int64 and float64 has fewer; int() needs quadratic time for more.
+MAX_DIGITS = 40
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON text.
+
+    Parameters
+    ----------
+    text : str
+        At most 100 MB, a million values, 64 levels, 40 digits a number.
+
+    Returns
+    -------
+    object
+        As `json.loads` makes it.
+
+    Raises
+    ------
+    ValueError
+        It is no JSON or beyond the limits, a key stands twice in an object, a number is NaN or
+        infinite, or text holds half a surrogate pair. The message says so and nothing more.
+    """
+    _check_limits(text)
+    try:
+        return loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+    except JSONDecodeError as error:
+        reason = error.msg[:1].lower() + error.msg[1:]
+        raise ValueError(f"no JSON: {reason} at {error.pos:#x}") from None
+
+
+def _check_limits(text: str) -> None:
+    try:
+        depth, values, digits = json_count(text)
+    except UnicodeEncodeError:
+        raise ValueError("half a surrogate pair, expected Unicode") from None
+    for what, found, most in (
+        ("bytes", len(text), MAX_NBYTES),
+        ("levels", depth, MAX_DEPTH),
+        ("values", values, MAX_VALUES),
+        ("digits in a number", digits, MAX_DIGITS),
+    ):
+        if found > most:
+            raise ValueError(f"JSON of {found} {what}, expected at most {most}")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in fields:
+            raise ValueError(f"key {shown(key)} stands there twice, expected once")
+        fields[key] = value
+    return fields
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text}, expected a finite number")
+
+
+def shown(value: object) -> str:
+    """The repr of a value as messages show it: cut where it is long."""
+    text = repr(value[:80] if isinstance(value, str) else value)
+    return text if len(text) <= 80 else f"{text[:80]}..."
