@@ -25,12 +25,14 @@ from runtime.error import (
 if TYPE_CHECKING:
     from .declaration import FunctionDeclaration
     from .export import export_library
+    from .formats import create_archive, tar
     from .imports import pack_imports_to_c, pack_imports_to_llvm
     from .inspect import inspect_library
+    from .link_library import link_library
     from .modules.c_source import CSourceModule
     from .modules.llvm import LLVMModule
     from .modules.static_library import StaticLibraryModule
-    from .toolchain import create_shared, cross_compiler
+    from .toolchain import create_object, create_shared, cross_compiler
 
 __all__ = [
     "BlobFormatError",
@@ -43,12 +45,16 @@ __all__ = [
     "PackerError",
     "StaticLibraryModule",
     "ToolchainError",
+    "create_archive",
+    "create_object",
     "create_shared",
     "cross_compiler",
     "export_library",
     "inspect_library",
+    "link_library",
     "pack_imports_to_c",
     "pack_imports_to_llvm",
+    "tar",
 ]
 
 # Imported on first use: --help and an export of C alone need neither llvmlite nor the rest.
@@ -57,12 +63,16 @@ _HOME = {
     "FunctionDeclaration": "declaration",
     "LLVMModule": "modules.llvm",
     "StaticLibraryModule": "modules.static_library",
+    "create_archive": "formats",
+    "create_object": "toolchain",
     "create_shared": "toolchain",
     "cross_compiler": "toolchain",
     "export_library": "export",
     "inspect_library": "inspect",
+    "link_library": "link_library",
     "pack_imports_to_c": "imports",
     "pack_imports_to_llvm": "imports",
+    "tar": "formats",
 }
 
 

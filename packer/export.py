@@ -15,16 +15,16 @@ from runtime.manifest import dump_manifest
 from runtime.module import Module, preorder
 from runtime.serializer import check_serializable, serialize
 
-from .declaration import Declaration
 from .embed import Embed, find_embedders
 from .embed.chunks import with_header
+from .formats import format_of
+from .imports import check_prefix
 from .link import Link, code_file, embed_and_link, target_of, target_without_linker
 from .modules.host import CodeFile, HostModule, as_host_module
 from .output import replacing
 from .progress import Progress, bytes_of
-from .toolchain import create_shared
-from .verify import verify_library
-from .wrapper import glue_source
+from .verify import verify_output
+from .wrapper import glue_source, glue_symbols
 
 if TYPE_CHECKING:
     from runtime.stream import Chunk
@@ -44,6 +44,8 @@ def export_library(
     entry: str | None = None,
     fcompile: Fcompile | None = None,
     fpack_imports: PackImports | None = None,
+    system_lib: bool = False,
+    c_symbol_prefix: str = "",
     addons: Sequence[str | os.PathLike[str]] = (),
     workspace_dir: str | os.PathLike[str] | None = None,
     options: Sequence[str] = (),
@@ -57,10 +59,12 @@ def export_library(
         The root. Host code anywhere in the tree is compiled and merged; every other module is
         serialised into the blob.
     path : path
-        The library to write. It is replaced by a rename at the very end, or stays as it was.
+        The file to write: a shared library; by the suffix an object (``.o``), an archive
+        (``.a``), or a tar of what is to be linked elsewhere (``.tar``; see `link_library`). It is
+        replaced by a rename at the very end, or stays as it was.
     embed : {"auto", "c", "llvm", "segment"}
         How the blob gets into the library; the bytes and the symbol are the same. ``"auto"`` is
-        segment for ELF targets: the only one that takes no time and memory of its own.
+        segment for ELF libraries: the only one that takes no time and memory of its own.
     entry : str, optional
         The declared function that ``runtime.load(path)(...)`` calls.
     fcompile : callable, optional
@@ -69,6 +73,12 @@ def export_library(
     fpack_imports : callable, optional
         Packs the imports instead of `embed`: ``fpack_imports(module, system_lib,
         c_symbol_prefix, workspace_dir)`` returns the file to link, as TVM has it.
+    system_lib : bool
+        Whether all of it registers at start-up with TVMBackendRegisterSystemLibSymbol, for static
+        linking (`runtime.system_lib`; in C ``dso_packer_system_lib.h``).
+    c_symbol_prefix : str
+        Stands before every symbol, so that several models go into one program; only with
+        `system_lib`.
     addons : sequence of path
         Further objects or libraries to link.
     workspace_dir : path, optional
@@ -98,7 +108,9 @@ def export_library(
     """
     step = progress or _silent
     output = Path(path)
-    linker = fcompile or create_shared
+    kind = format_of(output, fcompile)
+    linker = fcompile or kind.linker
+    check_prefix(system_lib, c_symbol_prefix)
 
     step("collect")
     hosts = collect(module, entry)
@@ -113,7 +125,8 @@ def export_library(
         code = save(hosts, folder, linker)
         declarations = tuple(d for host in hosts for d in host.functions)
         if hosts:
-            code.append(save_glue(declarations, entry, folder))
+            text = glue_source(declarations, entry, system_lib=system_lib, prefix=c_symbol_prefix)
+            code.append(save_glue(text, folder))
 
         step("serialize")
         blob = serialize(module, export_dso=True)
@@ -122,14 +135,24 @@ def export_library(
 
         symbols: dict[str, Sequence[Chunk]] = {}
         if fpack_imports is not None:
-            code.append(code_file(fpack_imports(module, False, "", str(folder))))
+            code.append(code_file(fpack_imports(module, system_lib, c_symbol_prefix, str(folder))))
         elif blob.entries:
-            symbols[MODULE_BLOB] = chunks
-            symbols[MANIFEST] = [dump_manifest(blob, producer=PRODUCER, target=target or "")]
-        embedders = find_embedders(embed)
+            manifest = dump_manifest(blob, producer=PRODUCER, target=target or "")
+            symbols[c_symbol_prefix + MODULE_BLOB] = chunks
+            symbols[c_symbol_prefix + MANIFEST] = [manifest + b"\0" * system_lib]
+        embedders = find_embedders(embed, can_place=kind.is_linked and not system_lib)
 
         if is_linked or embedders[0].write_library is None:
-            link = Link(linker, code, folder, options, addons, compiled=fcompile is None)
+            link = Link(
+                linker,
+                code,
+                folder,
+                options,
+                addons,
+                compiled=linker is kind.linker,
+                system_lib=system_lib,
+                prefix=c_symbol_prefix,
+            )
             linked = embed_and_link(link, symbols, embedders, workspace, target, step)
         else:
             step("place")
@@ -138,11 +161,13 @@ def export_library(
             linked = {}
 
         step("verify")
-        verify_library(workspace.output, target, declarations, entry, symbols, linked)
+        made = kind.read_back(workspace.output, target)
+        required = glue_symbols(declarations, entry, c_symbol_prefix)
+        verify_output(workspace.output, made, required, symbols, linked)
         # From here on the library is known to be what was asked for.
 
         step("commit")
-        workspace.commit()
+        workspace.commit(is_program=kind.is_linked)
     return output
 
 
@@ -205,10 +230,10 @@ def save(hosts: Sequence[HostModule], folder: Path, linker: Fcompile) -> list[Co
     return [host.write_code(folder / f"lib{i}", object_format) for i, host in enumerate(hosts)]
 
 
-def save_glue(declarations: Sequence[Declaration], entry: str | None, folder: Path) -> CodeFile:
+def save_glue(text: str, folder: Path) -> CodeFile:
     """Write the wrappers, facts and entry of all declared functions as one C file."""
     path = folder / "glue.c"
-    path.write_text(glue_source(declarations, entry), encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     return CodeFile(path, "c")
 
 

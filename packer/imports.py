@@ -11,7 +11,7 @@ from runtime.serializer import serialize
 
 from .embed.c import array_text
 from .embed.chunks import with_header
-from .embed.llvm import constant_ir
+from .embed.llvm import constant_ir, registration_ir
 
 if TYPE_CHECKING:
     from runtime.module import Module
@@ -81,27 +81,26 @@ def pack_imports_to_llvm(
     triple = target or default_triple()
     ir = constant_ir(symbol, chunks, triple)
     if system_lib:
-        ir += _registration_ir(symbol)
+        ir += registration_ir([symbol])
     return LLVMModule(ir, target=triple)
 
 
 def _packed(module: Module, system_lib: bool, prefix: str) -> tuple[str, list[Chunk]]:
-    if prefix and not system_lib:
-        text = f"c_symbol_prefix {prefix!r} without system_lib: a prefix only serves static linking"
-        raise ExportError(text)
+    check_prefix(system_lib, prefix)
     return prefix + MODULE_BLOB, with_header(dump(serialize(module, export_dso=True)))
 
 
-def _registration_ir(symbol: str) -> str:
-    """A constructor that registers the blob, as the C text does."""
-    name = f"{symbol}\0".encode()
-    text = "".join(f"\\{byte:02x}" for byte in name)
-    return (
-        f'@packer_name = private constant [{len(name)} x i8] c"{text}"\n'
-        "@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] "
-        "[{ i32, ptr, ptr } { i32 65535, ptr @packer_register, ptr null }]\n"
-        "declare i32 @TVMBackendRegisterSystemLibSymbol(ptr, ptr)\n"
-        "define internal void @packer_register() {\n"
-        f"  call i32 @TVMBackendRegisterSystemLibSymbol(ptr @packer_name, ptr @{symbol})\n"
-        "  ret void\n}\n"
-    )
+def check_prefix(system_lib: bool, prefix: str) -> None:
+    """Refuse a prefix that would do nothing, or that no symbol can begin with.
+
+    Raises
+    ------
+    ExportError
+        It is given without `system_lib`, or is no name in C.
+    """
+    if prefix and not system_lib:
+        text = f"c_symbol_prefix {prefix!r} without system_lib: a prefix only serves static linking"
+        raise ExportError(text)
+    if prefix and not (prefix.isascii() and prefix.isidentifier()):
+        text = f"c_symbol_prefix {prefix!r}, expected the beginning of a C name, as 'net1_'"
+        raise ExportError(text)

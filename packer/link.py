@@ -12,9 +12,11 @@ from runtime.error import ToolchainError
 
 from .compiler import Compilation, compile_sources
 from .embed import NotPlacedError
+from .isolate import isolate
 from .modules.host import CodeFile
 from .progress import bytes_of
 from .target import find_target, native_triple
+from .toolchain import create_object
 from .verify import check_linked
 
 if TYPE_CHECKING:
@@ -44,6 +46,10 @@ class Link:
     compiled : bool
         Whether sources are compiled here, each with options of its own; else whoever links
         compiles them, and gets all options.
+    system_lib : bool
+        Whether what is embedded registers itself at start-up.
+    prefix : str
+        Stands before every symbol that the code defines; then whoever links gets one object.
     """
 
     def __init__(
@@ -55,6 +61,8 @@ class Link:
         addons: Sequence[str | os.PathLike[str]],
         *,
         compiled: bool,
+        system_lib: bool = False,
+        prefix: str = "",
     ) -> None:
         self._linker = linker
         self._code = list(code)
@@ -62,7 +70,13 @@ class Link:
         self._options = list(options)
         self._addons = [os.path.abspath(path) for path in addons]
         self._compiled = compiled
+        self._system_lib = system_lib
+        self._prefix = prefix
         self._objects: dict[Path, Path] = {}
+
+    def prepare(self, embedder: Embedder, symbols: Symbols, target: str | None) -> Path:
+        """Write an embedder's file for the linker."""
+        return embedder.prepare(symbols, self.folder, target, self._system_lib)
 
     def run(self, output: Path, embedded: Path | None = None) -> None:
         """Link all code, and last an embedder's file.
@@ -80,10 +94,21 @@ class Link:
         else:
             options += [f"-I{path}" for path in INCLUDE]
             options += [option for file in sources for option in file.options]
-        for archive in (str(file.path) for file in code if file.language == "a"):
-            options += ["-Wl,--whole-archive", archive, "-Wl,--no-whole-archive"]
         files = [self._objects.get(f.path, f.path) for f in code if f.language != "a"]
-        self._linker(output, [*map(str, files), *self._addons], options=options)
+        archives = whole([f.path for f in code if f.language == "a"])
+        if self._prefix:
+            files, archives = [self._merge(files, archives)], []
+            isolate(files[0], self._prefix)
+        elif archives and getattr(self._linker, "output_format", "so") == "tar":
+            files, archives = [*files, self._merge([], archives)], []
+        names = [*map(str, files), *self._addons]
+        self._linker(output, names, options=[*options, *archives])
+
+    def _merge(self, files: Sequence[Path], archives: Sequence[str]) -> Path:
+        merge = getattr(self._linker, "create_object", create_object)
+        made = self.folder / "merged.o"
+        merge(made, files, options=archives)
+        return made
 
     def _compile(self, sources: Sequence[CodeFile]) -> None:
         jobs: list[Any] = [
@@ -133,7 +158,7 @@ def embed_and_link(
     """
     for embedder in embedders:
         step("embed")
-        embedded = embedder.prepare(symbols, link.folder, target) if symbols else None
+        embedded = link.prepare(embedder, symbols, target) if symbols else None
         step("link")
         link.run(workspace.output, embedded)
         if embedder.place is None or not symbols:
@@ -150,6 +175,15 @@ def embed_and_link(
             return {}
     text = f"embed {embedder.name!r} is not possible: {reason}; use embed='llvm' or embed='c'"
     raise ToolchainError(text) from reason
+
+
+def whole(archives: Sequence[Path]) -> list[str]:
+    """The options that link every member of archives."""
+    return [
+        word
+        for path in archives
+        for word in ("-Wl,--whole-archive", str(path), "-Wl,--no-whole-archive")
+    ]
 
 
 def code_file(path: str | os.PathLike[str]) -> CodeFile:

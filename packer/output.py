@@ -45,8 +45,13 @@ class Workspace:
         """Have whatever the system says in a block that only writes `output` be an ExportError."""
         return _reporting(self._path)
 
-    def commit(self) -> None:
+    def commit(self, *, is_program: bool = True) -> None:
         """Put the finished output in the target's place, on disk and under its name at once.
+
+        Parameters
+        ----------
+        is_program : bool
+            Whether the file may be executed, as far as the umask lets it: a library may.
 
         Raises
         ------
@@ -55,7 +60,8 @@ class Workspace:
             but the disk broke under the folder's own flush: the target is the new file, as yet.
         """
         with _reporting(self._path):
-            _flush_file(self.output, _mode_of_new_program(self.output.parent))
+            mode = _mode_of_new_file(self.output.parent, 0o777 if is_program else 0o666)
+            _flush_file(self.output, mode)
             os.replace(self.output, self.target)  # from here on the target is the new file
             _flush_folder(self.target.parent)
 
@@ -193,13 +199,13 @@ def _is_writable(path: str | Path) -> bool:
     return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _mode_of_new_program(directory: Path) -> int:
-    """The mode that a linker gives its output: 0777 less the umask.
+def _mode_of_new_file(directory: Path, mode: int) -> int:
+    """The mode that a new file has: a linker's output has 0777 less the umask.
 
     The kernel is left to say it. Reading the umask by os.umask would set it for a moment, for
     every thread; and where a default ACL stands in for the umask this is right too.
     """
-    probe = os.open(directory / ".mode", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o777)
+    probe = os.open(directory / ".mode", os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
     try:
         return stat.S_IMODE(os.fstat(probe).st_mode)
     finally:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -32,6 +33,7 @@ __all__ = [
     "Language",
     "compile_source",
     "compile_sources",
+    "create_object",
     "create_shared",
     "cross_compiler",
     "find_compiler",
@@ -49,6 +51,12 @@ _SUFFIXES: dict[str, Language] = {
 }
 # Without -Bsymbolic a kernel named `gamma` or `index` is bound to the C library's.
 _LINKER_OPTIONS = ("-Bsymbolic", "-z", "relro", "-z", "now", "-z", "noexecstack", "--as-needed")
+_SHARED = ("-O2", "-fPIC", "-shared", "-Wl," + ",".join(_LINKER_OPTIONS))
+_SHARED_BY_NVCC = (
+    *("-O2", "-Xcompiler", "-fPIC", "-shared"),
+    *("-Xlinker", ",".join(_LINKER_OPTIONS)),
+)
+_MERGED = ("-r", "-nostdlib")
 
 
 class Fcompile(Protocol):
@@ -85,7 +93,7 @@ def _target_triple(cc: str | None = None) -> str | None:
     return _dump_machine(find_compiler("link", cc))
 
 
-def _fcompile(
+def as_fcompile(
     output_format: str, object_format: str, get_target_triple: Callable[[], str | None]
 ) -> Callable[[Callable[..., None]], CreateShared]:
     """Give a function the attributes that TVM's `export_library` asks it for."""
@@ -100,7 +108,7 @@ def _fcompile(
     return decorate
 
 
-@_fcompile("so", "o", _target_triple)
+@as_fcompile("so", "o", _target_triple)
 def create_shared(
     output: PathLike,
     objects: PathLike | Sequence[PathLike],
@@ -136,19 +144,44 @@ def create_shared(
     The attributes ``output_format``, ``object_format`` and ``get_target_triple`` are what
     `export_library` asks an `fcompile` for.
     """
-    target = Path(output).absolute()
     inputs = [Path(item).absolute() for item in _as_list(objects)]
-    try:
-        with private_directory(target.parent) as cwd:
-            driver = find_compiler(_link_language(inputs, language), cc)
-            linkable = _compile_inputs(inputs, tuple(options or ()), cwd, cc)
-            made = cwd / "library.so"
-            command = _link_command(driver, made, linkable, tuple(options or ()))
-            check(run(command, cwd=cwd), f"linking {shown_path(target.name)}", made)
-            os.replace(made, target)
-    except OSError as error:
-        message = f"{shown_path(target)}: cannot write: {error.strerror or error}"
-        raise ExportError(message, path=str(target)) from error
+    with _linking(output) as (cwd, made):
+        driver = find_compiler(_link_language(inputs, language), cc)
+        defaults = _SHARED_BY_NVCC if is_nvcc(driver) else _SHARED
+        linkable = _compile_inputs(inputs, tuple(options or ()), cwd, cc)
+        _link([*driver, *defaults], made, linkable, [*(options or ()), "-lm"], output)
+
+
+@as_fcompile("o", "o", _target_triple)
+def create_object(
+    output: PathLike,
+    objects: PathLike | Sequence[PathLike],
+    options: Sequence[str] | None = None,
+    cc: str | None = None,
+) -> None:
+    """Merge objects to one, which is still to be linked.
+
+    Parameters
+    ----------
+    output : path
+        The object to make; as for `create_shared`.
+    objects : path or sequence of paths
+        Objects and sources.
+    options : sequence of str, optional
+        For sources and for the linker driver. No library is asked for but by an option.
+    cc : str, optional
+        As in `find_compiler`.
+
+    Raises
+    ------
+    ToolchainError, ExportError
+        As for `create_shared`.
+    """
+    inputs = [Path(item).absolute() for item in _as_list(objects)]
+    with _linking(output) as (cwd, made):
+        linkable = _compile_inputs(inputs, tuple(options or ()), cwd, cc)
+        driver = find_compiler("link", cc)
+        _link([*driver, *_MERGED], made, linkable, options or (), output)
 
 
 def cross_compiler(
@@ -195,13 +228,13 @@ def cross_compiler(
     link: Callable[..., None]
     triple: Callable[[], str | None]
     if isinstance(compile_func, str):
-        link = functools.partial(create_shared, cc=compile_func)
+        link = functools.partial(_linker_of(made_format), cc=compile_func)
         triple = functools.partial(_target_triple, compile_func)
     else:
         link = compile_func
         triple = getattr(compile_func, "get_target_triple", None) or _unknown_triple
 
-    @_fcompile(made_format, object_format, get_target_triple or triple)
+    @as_fcompile(made_format, object_format, get_target_triple or triple)
     def fcompile(
         output: PathLike,
         objects: PathLike | Sequence[PathLike],
@@ -210,7 +243,15 @@ def cross_compiler(
         all_options = [*own_options, *(options or ())]
         link(output, [*_as_list(objects), *own_files], options=all_options)
 
+    if isinstance(compile_func, str):
+        vars(fcompile)["create_object"] = functools.partial(create_object, cc=compile_func)
     return fcompile
+
+
+def _linker_of(output_format: str) -> Callable[..., None]:
+    from .formats import FORMATS
+
+    return FORMATS[output_format].linker if output_format in FORMATS else create_shared
 
 
 def _as_list(objects: PathLike | Sequence[PathLike]) -> Sequence[PathLike]:
@@ -221,15 +262,30 @@ def _unknown_triple() -> None:
     return None
 
 
-def _link_command(
-    driver: Sequence[str], output: Path, inputs: Sequence[Path], options: Sequence[str]
-) -> list[str]:
-    if is_nvcc(driver):
-        defaults = ["-O2", "-Xcompiler", "-fPIC", "-shared", "-Xlinker", ",".join(_LINKER_OPTIONS)]
-    else:
-        defaults = ["-O2", "-fPIC", "-shared", "-Wl," + ",".join(_LINKER_OPTIONS)]
-    names = [spell(item, output.parent) for item in inputs]
-    return [*driver, *defaults, "-o", spell(output, output.parent), *names, *options, "-lm"]
+@contextlib.contextmanager
+def _linking(output: PathLike) -> Iterator[tuple[Path, Path]]:
+    """Have a private folder beside an output, and in it the file to make, which replaces it."""
+    target = Path(output).absolute()
+    try:
+        with private_directory(target.parent) as cwd:
+            yield cwd, cwd / "library.so"
+            os.replace(cwd / "library.so", target)
+    except OSError as error:
+        message = f"{shown_path(target)}: cannot write: {error.strerror or error}"
+        raise ExportError(message, path=str(target)) from error
+
+
+def _link(
+    command: Sequence[str],
+    made: Path,
+    inputs: Sequence[Path],
+    options: Sequence[str],
+    output: PathLike,
+) -> None:
+    cwd = made.parent
+    names = [spell(item, cwd) for item in inputs]
+    completed = run([*command, "-o", spell(made, cwd), *names, *options], cwd=cwd)
+    check(completed, f"linking {shown_path(Path(output).name)}", made)
 
 
 def _link_language(inputs: Sequence[Path], language: Language) -> Language:

@@ -6,41 +6,37 @@ import mmap
 from typing import TYPE_CHECKING
 
 from runtime._core import ElfFile
-from runtime.abi import FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME
 from runtime.error import LibraryLoadError, ToolchainError
 
 from .embed.chunks import nbytes_of, pieces
 from .target import find_target
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from runtime.stream import Chunk
 
-    from .declaration import Declaration
+    from .formats import Made
 
 
-def verify_library(
+def verify_output(
     path: Path,
-    target: str | None,
-    declarations: Sequence[Declaration],
-    entry: str | None,
+    made: Made,
+    required: Iterable[str],
     symbols: Mapping[str, Sequence[Chunk]],
     linked: Mapping[str, Sequence[Chunk]],
 ) -> None:
-    """Check the machine, the symbols and the embedded bytes of a library that was just made.
+    """Check the symbols and the embedded bytes of an output that was just made.
 
     Parameters
     ----------
     path : Path
-        The library; it is not loaded.
-    target : str or None
-        The target triple; this machine's by default.
-    declarations : sequence of Declaration
-        The functions that it must export.
-    entry : str or None
-        Whether it must name an entry.
+        The output; it is not loaded.
+    made : Made
+        What it defines.
+    required : iterable of str
+        The symbols that it must define.
     symbols : mapping of str to chunks
         The data symbols that it must define, with so many bytes.
     linked : mapping of str to chunks
@@ -52,18 +48,14 @@ def verify_library(
     ToolchainError
         Something is missing or is not what was asked for.
     """
-    elf = check_linked(path, target)
-    for declaration in declarations:
-        _require(elf, FACT_PREFIX + declaration.name)
-        if declaration.abi == "safe_call":
-            _require(elf, FUNCTION_PREFIX + declaration.name)
-    if entry is not None:
-        _require(elf, MAIN_NAME)
-        _require(elf, f"{FUNCTION_PREFIX}main")
+    for symbol in required:
+        _require(made, symbol)
     for symbol, chunks in symbols.items():
-        offset, nbytes = _require(elf, symbol)
-        if nbytes != nbytes_of(chunks):
-            text = f"symbol {symbol} has {nbytes} bytes in the result"
+        offset, nbytes = _require(made, symbol)
+        if nbytes != nbytes_of(chunks) or offset is None:
+            text = (
+                f"symbol {symbol} has {nbytes if offset is not None else 'no'} bytes in the result"
+            )
             raise ToolchainError(f"{text}, expected {nbytes_of(chunks)}")
         _compare(path, symbol, offset, chunks if symbol in linked else chunks[:1])
 
@@ -85,9 +77,9 @@ def check_linked(path: Path, target: str | None) -> ElfFile:
         ) from error
 
 
-def _require(elf: ElfFile, symbol: str) -> tuple[int, int]:
+def _require(made: Made, symbol: str) -> tuple[int | None, int]:
     try:
-        found = elf.symbol(symbol)
+        found = made.symbol(symbol)
     except LibraryLoadError as error:
         raise ToolchainError(f"symbol {symbol} is wrong in the result: {error}") from error
     if found is None:

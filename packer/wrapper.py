@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from runtime.abi import CONTEXT_SYMBOLS, FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME
 from runtime.error import ExportError
 
 from .declaration import SIGNED, TYPEDEFS, UNSIGNED, Declaration, joined
@@ -60,7 +61,13 @@ def redeclarations(declarations: Sequence[Declaration], language: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def glue_source(declarations: Sequence[Declaration], entry: str | None = None) -> str:
+def glue_source(
+    declarations: Sequence[Declaration],
+    entry: str | None = None,
+    *,
+    system_lib: bool = False,
+    prefix: str = "",
+) -> str:
     """Return the text of glue.c: the wrappers, facts and entry of one library.
 
     Parameters
@@ -69,16 +76,38 @@ def glue_source(declarations: Sequence[Declaration], entry: str | None = None) -
         All declared functions, of all modules that merge into the library; each name once.
     entry : str or None
         The one of them that a call of the library itself runs.
+    system_lib : bool
+        Whether a constructor registers all of it, for static linking.
+    prefix : str
+        Stands before every function's name.
     """
     lines = [_HEADER]
     for index, declaration in enumerate(declarations):
         lines += ["", f"/* {declaration.name} */"]
-        lines += _fact_lines(index, declaration)
+        lines += _fact_lines(index, declaration, prefix)
         if declaration.abi == "safe_call":
-            lines += _wrapper_lines(index, declaration)
+            lines += _wrapper_lines(index, declaration, prefix)
         if declaration.name == entry:
-            lines += _entry_lines(index, declaration)
+            lines += _entry_lines(index, declaration, prefix)
+    if system_lib:
+        lines += _registration_lines(declarations, entry, prefix)
     return "\n".join([*lines, _FOOTER])
+
+
+def glue_symbols(
+    declarations: Sequence[Declaration], entry: str | None = None, prefix: str = ""
+) -> dict[str, str]:
+    """List what glue.c exports: each symbol, and what stands for it in the text."""
+    symbols = {}
+    for index, declaration in enumerate(declarations):
+        symbols[FACT_PREFIX + prefix + declaration.name] = f"dso_fact_{index}"
+        if declaration.abi == "safe_call":
+            symbols[FUNCTION_PREFIX + prefix + declaration.name] = f"dso_wrapper_{index}"
+        if declaration.name == entry:
+            symbols[prefix + MAIN_NAME] = "dso_entry_name"
+            if declaration.abi == "safe_call" and entry != "main":
+                symbols[f"{FUNCTION_PREFIX}{prefix}main"] = "dso_entry"
+    return symbols
 
 
 def _redeclaration(declaration: Declaration, language: str) -> str:
@@ -109,6 +138,7 @@ extern "C" {
 #endif
 
 DSO_EXPORT void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind, const char *message) = 0;"""
+_RAISE = "__TVMFFIErrorSetRaisedFromCStr"
 _FOOTER = """
 #ifdef __cplusplus
 }
@@ -117,7 +147,7 @@ _FOOTER = """
 _SAFE_CALL = "(void *handle, const dso_any *args, int32_t num_args, dso_any *result)"
 
 
-def _wrapper_lines(index: int, declaration: Declaration) -> Iterator[str]:
+def _wrapper_lines(index: int, declaration: Declaration, prefix: str) -> Iterator[str]:
     """The data of one function, its target under a private name, and the wrapper itself."""
     yield from _function_lines(index, declaration)
     types = ", ".join(_glue_type(p.code) for p in declaration.parameters) or "void"
@@ -128,7 +158,7 @@ def _wrapper_lines(index: int, declaration: Declaration) -> Iterator[str]:
     )
     yield from _exported_lines(
         f"dso_wrapper_{index}",
-        f"__tvm_ffi_{declaration.name}",
+        f"{FUNCTION_PREFIX}{prefix}{declaration.name}",
         _body_lines(index, declaration),
     )
 
@@ -204,16 +234,39 @@ def _glue_type(code: str) -> str:
     return _GLUE_TYPES[code]
 
 
-def _entry_lines(index: int, declaration: Declaration) -> Iterator[str]:
-    yield from _text_lines("dso_entry_name", "__tvm_main__", declaration.name)
+def _entry_lines(index: int, declaration: Declaration, prefix: str) -> Iterator[str]:
+    yield from _text_lines("dso_entry_name", prefix + MAIN_NAME, declaration.name)
     if declaration.abi == "safe_call" and declaration.name != "main":
         call = f"return dso_wrapper_{index}(handle, args, num_args, result);"
-        yield from _exported_lines("dso_entry", "__tvm_ffi_main", iter([call]))
+        yield from _exported_lines("dso_entry", f"{FUNCTION_PREFIX}{prefix}main", iter([call]))
 
 
-def _fact_lines(index: int, declaration: Declaration) -> Iterator[str]:
-    symbol = f"__packer_fn_{declaration.name}"
+def _fact_lines(index: int, declaration: Declaration, prefix: str) -> Iterator[str]:
+    symbol = FACT_PREFIX + prefix + declaration.name
     yield from _text_lines(f"dso_fact_{index}", symbol, dump_facts(declaration))
+
+
+def _registration_lines(
+    declarations: Sequence[Declaration], entry: str | None, prefix: str
+) -> Iterator[str]:
+    """A constructor that registers functions, facts and entry, and the context symbols there are.
+
+    Nobody knows yet which of those the other objects define: they are asked for weakly.
+    """
+    yield from ("", "/* system library */")
+    addresses = glue_symbols(declarations, entry, prefix)
+    for index, symbol in enumerate(CONTEXT_SYMBOLS):
+        if symbol != _RAISE:
+            yield f"extern void *dso_context_{index} DSO_SYMBOL({_c_string(symbol)}) DSO_WEAK;"
+            addresses[prefix + symbol] = f"&dso_context_{index}"
+    addresses[prefix + _RAISE] = f"&{_RAISE}"
+    for index, declaration in enumerate(declarations):
+        if declaration.abi == "packed_c":
+            yield f"extern int dso_packed_{index}(void) DSO_SYMBOL({_c_string(declaration.name)});"
+            addresses[prefix + declaration.name] = f"dso_packed_{index}"
+    yield "DSO_CONSTRUCTOR static void dso_register(void) {"
+    yield from (f"  dso_add({_c_string(n)}, (void *){a});" for n, a in addresses.items())
+    yield "}"
 
 
 def _text_lines(name: str, symbol: str, text: str) -> Iterator[str]:

@@ -10,6 +10,15 @@ MAIN_NAME = "__tvm_main__"
 FUNCTION_PREFIX = "__tvm_ffi_"
 FACT_PREFIX = "__packer_fn_"
 
+# Pointer variables of a library that whoever loads it fills (docs/format.md).
+CONTEXT_SYMBOLS = (
+    *("__tvm_module_ctx", "__TVMFuncCall", "__TVMAPISetLastError", "__TVMBackendGetFuncFromEnv"),
+    *("__TVMBackendAllocWorkspace", "__TVMBackendFreeWorkspace"),
+    *("__TVMBackendParallelLaunch", "__TVMBackendParallelBarrier"),
+    *("__tvm_ffi__library_ctx", "__TVMFFIFunctionCall", "__TVMFFIErrorSetRaisedFromCStr"),
+    *("__TVMFFIEnvModLookupFromImports", "__TVMFFIHandleInitOnce"),
+)
+
 # Keys of blob entries that are not type keys.
 LIB_KEY = "_lib"
 IMPORT_TREE_KEY = "_import_tree"

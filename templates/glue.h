@@ -39,6 +39,18 @@
 extern "C" {
 #endif
 
+/* ---- Static linking: what a constructor tells the system library ---- */
+
+#define DSO_WEAK __attribute__((weak))
+#define DSO_CONSTRUCTOR __attribute__((constructor))
+
+extern int TVMBackendRegisterSystemLibSymbol(const char *name, void *address);
+
+/* A weak symbol that nothing defines has no address. */
+static inline void dso_add(const char *name, void *address) {
+  if (address) (void)TVMBackendRegisterSystemLibSymbol(name, address);
+}
+
 typedef struct {
   const char *name;
   const char *type; /* as declared, without the name */

@@ -20,7 +20,7 @@ from .parser import CommandParser
 from .terminal import Steps, showing_steps, size_text, write
 
 _DESCRIPTION = """\
-Make one shared library of a module tree.
+Make one shared library of a module tree, or what is to be linked to one elsewhere.
 
 The tree is described by packer.toml, or, in the simple case, given by source files and weights.
 If any are given, packer.toml is not read."""
@@ -33,12 +33,16 @@ examples:
   packer export model.so a.c b.ll --function "f=void(float *x, int64_t n)" --entry f
   packer export model.so add.c --option=-lfoo -v
   packer export model.so add.c --weights model.safetensors
+  packer export model.tar          # to be linked elsewhere: packer link model.tar -o model.so
+  packer export net1.o --system-lib --c-symbol-prefix net1_    # to be linked into a program
   packer export model.so --weights 1.safetensors --weights 2.safetensors
   packer export --function "add=int(int)" -- -strange.so -name.c
 
 Source files: .c .cc .cpp .cxx .cu, LLVM IR (.ll .bc), objects and archives (.o .a).
 A function is declared by its C type without the name; see `packer init` for what may stand there.
-The library appears as a whole or not at all: whatever breaks off leaves the old file."""
+The suffix of OUTPUT says what is made: .o an object, .a an archive, .tar the objects and what their
+link needs; any other a shared library. docs/outputs.md has more.
+The output appears as a whole or not at all: whatever breaks off leaves the old file."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -64,6 +68,16 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--project", metavar="FILE", help=f"read this file instead of {PROJECT_FILE}")
     add("--entry", metavar="NAME", help="the function that calling the library itself runs")
     add("--embed", choices=get_args(Embed), help="how the imports get into the library")
+    add(
+        "--system-lib",
+        action="store_true",
+        help="register everything at start-up, for static linking into a program",
+    )
+    add(
+        "--c-symbol-prefix",
+        metavar="PREFIX",
+        help="stands before every symbol, so that several models go into one program",
+    )
     add(
         "--option",
         action="append",
@@ -100,12 +114,19 @@ def run(arguments: argparse.Namespace) -> None:
             output,
             embed=arguments.embed or project.embed,
             entry=arguments.entry or project.entry,
+            system_lib=arguments.system_lib or project.system_lib,
+            c_symbol_prefix=_prefix(arguments, project),
             addons=project.addons,
             workspace_dir=arguments.workspace,
             options=[*project.options, *arguments.option],
             progress=_Progress(steps, project),
         )
     write(_summary(output, project, time.monotonic() - started))
+
+
+def _prefix(arguments: argparse.Namespace, project: Project) -> str:
+    given: str | None = arguments.c_symbol_prefix
+    return project.c_symbol_prefix if given is None else given
 
 
 class _Progress:
@@ -152,7 +173,8 @@ def _output(arguments: argparse.Namespace, project: Project) -> str:
     if output is None:
         text = "no output: name it, or set output in [library]: packer export model.so"
         raise ExportError(text)
-    is_source = kind_of(Path(output)) is not None and not arguments.sources
+    kind = kind_of(Path(output))
+    is_source = kind not in (None, "static_library") and not arguments.sources
     if is_source or output.endswith(".safetensors"):
         what = "a source" if is_source else "weights"
         text = f"{shown_path(output)}: is the name of {what}, expected an output: model.so"

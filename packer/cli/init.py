@@ -31,6 +31,8 @@ output = "model.so"
 # embed = "auto"         # how the imports get into the library: auto, segment, llvm or c
 # options = ["-lfoo"]    # further options for the linker driver
 # addons = ["foo.o"]     # further files to link
+# system_lib = true      # register all of it at start-up, for static linking (output = "model.o")
+# c_symbol_prefix = "net1_"    # before every symbol, so that several models go into one program
 
 # One table for each module: [module.NAME]. Host code of all of them merges into the library's
 # own code; every other module is carried beside it, and comes back as an imported module.

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
+from runtime.error import ExportError
+
 from . import c, llvm, segment, shared_object
 from .segment import NotPlacedError
 
@@ -32,7 +34,8 @@ class Embedder(NamedTuple):
     name : str
         What `export_library` calls it.
     prepare : callable
-        ``(symbols, folder, target)`` gives the linker's input, in that private folder.
+        ``(symbols, folder, target, system_lib)`` gives the linker's input, in that private
+        folder; for a system library it registers the symbols at start-up.
     place : callable or None
         ``(library, symbols, report)`` puts the bytes into what the linker made. None: they went
         through the linker, which may have done anything to them.
@@ -41,7 +44,7 @@ class Embedder(NamedTuple):
     """
 
     name: str
-    prepare: Callable[[Symbols, Path, str | None], Path]
+    prepare: Callable[[Symbols, Path, str | None, bool], Path]
     place: Callable[[Path, Symbols, Report], None] | None = None
     write_library: Callable[[Path, Symbols, str | None, Report], None] | None = None
 
@@ -57,16 +60,29 @@ EMBEDDERS = {
 }
 
 
-def find_embedders(name: str) -> list[Embedder]:
+def find_embedders(name: str, *, can_place: bool = True) -> list[Embedder]:
     """Return the embedders to try: the one of this name, or for ``"auto"`` the best one first.
+
+    Parameters
+    ----------
+    name : str
+        As `export_library` takes it.
+    can_place : bool
+        Whether the output is a library, in which bytes can be placed once it is linked.
 
     Raises
     ------
     ValueError
         There is none of this name.
+    ExportError
+        It places bytes, which cannot be.
     """
     if name not in get_args(Embed):
         raise ValueError(f"embed {name!r} is not known; known: {', '.join(get_args(Embed))}")
+    if name != "auto" and EMBEDDERS[name].place and not can_place:
+        text = f"embed {name!r} works on a linked library, expected 'llvm' or 'c' for this output"
+        raise ExportError(text)
     if name != "auto":
         return [EMBEDDERS[name]]
-    return [EMBEDDERS[name] for name in ("segment", "llvm" if llvm.is_available() else "c")]
+    best = ["segment"] if can_place else []
+    return [EMBEDDERS[name] for name in [*best, "llvm" if llvm.is_available() else "c"]]

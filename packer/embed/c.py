@@ -76,8 +76,13 @@ def _lines(chunks: Sequence[Chunk]) -> Iterator[str]:
         yield separator + ",".join([_HEX[b] for b in rest])
 
 
-def prepare(symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: str | None) -> Path:
-    """Write ``devc.c``, and return its path.
+def prepare(
+    symbols: Mapping[str, Sequence[Chunk]],
+    folder: Path,
+    target: str | None,
+    system_lib: bool = False,
+) -> Path:
+    """Write ``devc.c``, or what registers itself as ``devc.cc``, since only C++ takes that text.
 
     Raises
     ------
@@ -89,8 +94,8 @@ def prepare(symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: str | 
     if nbytes > MAX_NBYTES:
         text = f"embed 'c': {nbytes} bytes, expected at most {MAX_NBYTES}: compilers give up on"
         raise ExportError(f"{text} larger arrays; use embed='segment' or embed='llvm'")
-    path = folder / "devc.c"
+    path = folder / ("devc.cc" if system_lib else "devc.c")
     with path.open("w", encoding="ascii") as file:
         for symbol, chunks in symbols.items():
-            file.writelines(array_text(symbol, chunks))
+            file.writelines(array_text(symbol, chunks, system_lib=system_lib))
     return path

@@ -11,10 +11,12 @@ import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from runtime.error import ExportError
+
 from .chunks import nbytes_of, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from runtime.stream import Chunk
@@ -86,13 +88,45 @@ def _ir_escaped(text: str) -> str:
     return "".join(chr(byte) if byte in plain else _ESCAPES[byte] for byte in data)
 
 
-def prepare(symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: str | None) -> Path:
-    """Write ``devc.o``, or ``devc.s`` where LLVM cannot make the object; return its path."""
+def registration_ir(symbols: Iterable[str]) -> str:
+    """The IR of a constructor that registers symbols, as the C text does."""
+    names, calls = [], []
+    for index, symbol in enumerate(symbols):
+        name = f"{symbol}\0".encode()
+        text = "".join(_ESCAPES[byte] for byte in name)
+        names.append(f'@packer_name{index} = private constant [{len(name)} x i8] c"{text}"\n')
+        call = f"@TVMBackendRegisterSystemLibSymbol(ptr @packer_name{index}, ptr @{symbol})"
+        calls.append(f"  call i32 {call}\n")
+    return (
+        "".join(names) + "@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] "
+        "[{ i32, ptr, ptr } { i32 65535, ptr @packer_register, ptr null }]\n"
+        "declare i32 @TVMBackendRegisterSystemLibSymbol(ptr, ptr)\n"
+        "define internal void @packer_register() {\n" + "".join(calls) + "  ret void\n}\n"
+    )
+
+
+def prepare(
+    symbols: Mapping[str, Sequence[Chunk]],
+    folder: Path,
+    target: str | None,
+    system_lib: bool = False,
+) -> Path:
+    """Write ``devc.o``, or ``devc.s`` where LLVM cannot make the object; return its path.
+
+    Raises
+    ------
+    ExportError
+        It cannot, and what it would write is to register itself.
+    """
     from ..modules.llvm import LLVMModule, default_triple, is_native
 
     triple = target or default_triple()
     sizes = {symbol: nbytes_of(chunks) for symbol, chunks in symbols.items()}
-    if max(sizes.values()) > (LARGE_NBYTES if is_native(triple) else CONSTANT_NBYTES_MAX):
+    nbytes_max = LARGE_NBYTES if is_native(triple) else CONSTANT_NBYTES_MAX
+    if max(sizes.values()) > nbytes_max:
+        if system_lib:
+            text = f"embed 'llvm': {max(sizes.values())} bytes for a system library"
+            raise ExportError(f"{text}, expected at most {nbytes_max}")
         lines = [
             line
             for symbol, chunks in symbols.items()
@@ -103,16 +137,24 @@ def prepare(symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: str | 
         path.write_bytes(os.fsencode(text))
         return path
     parts = [
-        constant_ir(symbol, chunks, triple)
-        if sizes[symbol] <= CONSTANT_NBYTES_MAX
-        else module_assembly(
-            incbin_lines(symbol, _write(symbol, chunks, folder), sizes[symbol], triple)
-        )
+        _definition(symbol, chunks, folder, triple, is_used=system_lib)
         for symbol, chunks in symbols.items()
     ]
     path = folder / "devc.o"
-    LLVMModule("".join(parts), target=triple).save(path)
+    registration = registration_ir(symbols) if system_lib else ""
+    LLVMModule("".join(parts) + registration, target=triple).save(path)
     return path
+
+
+def _definition(
+    symbol: str, chunks: Sequence[Chunk], folder: Path, triple: str, *, is_used: bool
+) -> str:
+    nbytes = nbytes_of(chunks)
+    if nbytes <= CONSTANT_NBYTES_MAX:
+        return constant_ir(symbol, chunks, triple)
+    lines = incbin_lines(symbol, _write(symbol, chunks, folder), nbytes, triple)
+    declaration = f"@{symbol} = external constant [{nbytes} x i8]\n" if is_used else ""
+    return module_assembly(lines) + declaration
 
 
 def _write(symbol: str, chunks: Sequence[Chunk], folder: Path) -> Path:

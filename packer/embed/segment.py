@@ -72,8 +72,14 @@ class _Linked(NamedTuple):
     nbytes: int
 
 
-def prepare(symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: str | None) -> Path:
+def prepare(
+    symbols: Mapping[str, Sequence[Chunk]],
+    folder: Path,
+    target: str | None,
+    system_lib: bool = False,
+) -> Path:
     """Write ``devc.o``, which keeps a place for the bytes; return its path."""
+    assert not system_lib, "nothing is placed in what registers itself"
     path = folder / "devc.o"
     path.write_bytes(placeholder_object(symbols, find_target(target).machine))
     return path

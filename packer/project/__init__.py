@@ -1,6 +1,7 @@
 """packer.toml: a module tree, and the library that it becomes.
 
-    [library]                  output, root, embed, entry, options, addons; all may be left out
+    [library]                  output, root, embed, entry, options, addons, system_lib,
+                               c_symbol_prefix; all may be left out
     [module.NAME]              kind, imports, and what the kind takes:
         c cc cu                sources, functions, options
         llvm                   sources, functions, target
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 PROJECT_FILE = "packer.toml"
+_LIBRARY_KEYS = (
+    *("output", "root", "embed", "entry", "options", "addons"),
+    *("system_lib", "c_symbol_prefix"),
+)
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class Project:
         Every file that it was made of.
     output : str or None
         Where the library goes.
-    embed, entry, options, addons
+    embed, entry, options, addons, system_lib, c_symbol_prefix
         As `packer.export_library` takes them.
     """
 
@@ -62,6 +67,8 @@ class Project:
     entry: str | None = None
     options: tuple[str, ...] = ()
     addons: tuple[Path, ...] = ()
+    system_lib: bool = False
+    c_symbol_prefix: str = ""
 
     def count(self) -> tuple[int, int]:
         """How many functions of host code, and how many modules, the library will have."""
@@ -94,7 +101,7 @@ def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
     file = Table.of_file(path)
     file.only(("library", "module"))
     library = file.table("library")
-    library.only(("output", "root", "embed", "entry", "options", "addons"))
+    library.only(_LIBRARY_KEYS)
     tables = _module_tables(file)
     imports = {name: _imports(table, tables) for name, table in tables.items()}
     order = _order(file, imports)
@@ -114,6 +121,8 @@ def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
         entry=library.text("entry"),
         options=library.texts("options"),
         addons=addons,
+        system_lib=library.flag("system_lib"),
+        c_symbol_prefix=library.text("c_symbol_prefix") or "",
     )
 
 

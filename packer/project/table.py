@@ -94,6 +94,13 @@ class Table:
             raise self.error("missing, expected a string", key)
         return text
 
+    def flag(self, key: str) -> bool:
+        """Return true or false; false where there is none."""
+        value = self._values.get(key, False)
+        if isinstance(value, bool):
+            return value
+        raise self.error(f"expected true or false, found {_shown(value)}", key)
+
     def choice(self, key: str, choices: Iterable[str]) -> str | None:
         """Return a string that must be one of `choices`, or None where there is none."""
         text, known = self.text(key), list(choices)

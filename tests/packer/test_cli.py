@@ -95,6 +95,7 @@ def test_commented_settings_of_init_are_right(packer: Packer, tmp_path: Path) ->
     lines = [line.removeprefix("# ") if _is_setting(line) else line for line in text.splitlines()]
     text = "\n".join(lines).replace('"-lfoo"', '"-lm"').replace("foo.o", "foo.o")
     text = text.replace('target = "', '# target = "')  # not for C
+    text = text.replace("c_symbol_prefix", "# c_symbol_prefix").replace("= true", "= false")
     text = text.replace('"constants", "weights"]', '"constants", "weights", "own"]')
     (tmp_path / "packer.toml").write_text(text)
     (tmp_path / "kernels.cl").write_text("kernel void scale() {}")

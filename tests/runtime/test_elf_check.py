@@ -204,7 +204,11 @@ NOT_ELF: dict[str, tuple[bytes, str, str]] = {
     "random": (random.Random(1).randbytes(4096), "not-elf", "not an ELF shared object"),
     "ar": (b"!<arch>\n" + bytes(60), "format", "ar archive .static library.; link it first"),
     "thin ar": (b"!<thin>\n" + bytes(60), "format", "thin ar archive"),
-    "tar": (b"a.o".ljust(257, b"\0") + b"ustar\0" + bytes(250), "format", "tar archive; unpack"),
+    "tar": (
+        b"a.o".ljust(257, b"\0") + b"ustar\0" + bytes(250),
+        "format",
+        "tar archive; link it first",
+    ),
     "PE": (b"MZ" + bytes(100), "format", "a PE file"),
     "Mach-O": (b"\xcf\xfa\xed\xfe" + bytes(60), "format", "64-bit Mach-O"),
     "Mach-O 32": (b"\xce\xfa\xed\xfe" + bytes(60), "format", "32-bit Mach-O"),
