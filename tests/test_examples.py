@@ -143,6 +143,16 @@ def test_readme_example(tmp_path: Path) -> None:
     assert run(script, cwd=tmp_path).startswith("42 ")
 
 
+def test_round_trips_page(tmp_path: Path) -> None:
+    """The code on docs/roundtrip.md runs from its top to its end, PyTorch's part where that is."""
+    code = (README.parent / "docs" / "roundtrip.md").read_text().split("```python\n")[1:]
+    parts = [part.split("```")[0] for part in code]
+    script = tmp_path / "page.py"
+    has_torch = importlib.util.find_spec("torch") is not None
+    script.write_text("".join(parts if has_torch else parts[:-1]))
+    assert "is host code" in run(script, cwd=tmp_path)
+
+
 def test_photo_demo(loader: ModuleType, tmp_path: Path) -> None:
     """The demo packs, runs and checks a photograph in a copy of its folder, and draws it."""
     folder = tmp_path / "photo"
