@@ -1,11 +1,11 @@
-# make demo | test | check | bench | sanitize | stress | clean. Everything lives in .venv; nothing needs root.
+# make demo | resnet18 | test | check | bench | sanitize | stress | clean. Everything lives in .venv; nothing needs root.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
 C_WARNINGS := -std=c11 -O2 -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
 
-.PHONY: demo test check bench sanitize stress clean
+.PHONY: demo resnet18 test check bench sanitize stress clean
 
 # pip 25.1 knows dependency groups; older ones are replaced in the venv first.
 $(BIN)/python:
@@ -24,6 +24,10 @@ $(VENV)/%.group: $(VENV)/installed pyproject.toml
 
 demo: $(VENV)/demo.group
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/photo/demo.py
+
+# ResNet-18 in one library, beside ONNX Runtime.
+resnet18: $(VENV)/resnet18.group
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/resnet18/demo.py
 
 test: $(VENV)/test.group
 	$(BIN)/pytest $(TESTFLAGS)

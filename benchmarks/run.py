@@ -19,6 +19,7 @@ import call
 import cold_start
 import export
 import load
+import resnet18
 from measure import Launcher
 
 # Each has tables(folder, launch); a further subject is a file and a row here.
@@ -27,9 +28,11 @@ SUBJECTS = {
     "load": load.tables,
     "export": export.tables,
     "call": call.tables,
+    "resnet18": resnet18.tables,
 }
 PACKAGES = (
     "dso-packer", "apache-tvm-ffi", "cffi", "pybind11", "nanobind", "numpy", "torch", "llvmlite",
+    "onnxruntime",
 )  # fmt: skip
 
 

@@ -13,8 +13,8 @@ from runtime.blob import Blob, parse
 HERE = Path(__file__).parent
 BLOB = HERE.parent / "tests" / "data" / "golden" / "g2_diamond_dso_bottom.bin"
 
-WIDTH, HEIGHT = 920, 430
-NODE_WIDTH, NODE_HEIGHT = 96, 40
+WIDTH = 920
+NODE_HEIGHT = 40
 CELL = 46
 STYLE = """
 text { font: 14px system-ui, "Liberation Sans", sans-serif; fill: #1b1e24; }
@@ -59,6 +59,11 @@ def depths(children: list[tuple[int, ...]]) -> list[int]:
     return found
 
 
+def _width(name: str) -> int:
+    """The pixels of a box with a name in it."""
+    return 8 * len(name) + 16
+
+
 def draw_tree(blob: Blob, left: float, top: float, width: float) -> list[str]:
     """Draw the modules, the root above."""
     children, names = blob.children(), [entry.key for entry in blob.nodes]
@@ -77,7 +82,8 @@ def draw_tree(blob: Blob, left: float, top: float, width: float) -> list[str]:
             path = f"M{x:g},{y + NODE_HEIGHT:g} L{end:g},{below:g}"
             parts.append(f'<path d="{path}" class="edge" marker-end="url(#head)"/>')
     for index, (x, y) in places.items():
-        parts.append(box(x - NODE_WIDTH / 2, y, NODE_WIDTH, NODE_HEIGHT, f"n{index}"))
+        wide = max(96, _width(names[index]))
+        parts.append(box(x - wide / 2, y, wide, NODE_HEIGHT, f"n{index}"))
         parts.append(text(x, y + 17, names[index], "mono middle"))
         parts.append(text(x, y + 33, f"module {index}", "quiet middle"))
     return parts
@@ -126,10 +132,10 @@ def draw_blob(blob: Blob, nbytes: int, left: float, top: float, width: float) ->
     for entry in blob.entries:
         kind = f"n{blob.nodes.index(entry)}" if entry in blob.nodes else ""
         fields.append((entry.key, entry.nbytes, kind, hex(entry.offset)))
-    narrow = 56  # px that even the smallest one has
-    scale = (width - narrow * len(fields)) / (nbytes + 8)
+    least = [max(56, _width(name)) for name, *_ in fields]
+    scale = (width - sum(least)) / (nbytes + 8)
     x = left
-    for name, size, kind, offset in fields:
+    for narrow, (name, size, kind, offset) in zip(least, fields, strict=True):
         w = narrow + size * scale
         parts.append(box(x, top, w - 3, 46, kind))
         parts.append(text(x + w / 2 - 2, top + 20, name, "mono middle"))
@@ -148,17 +154,25 @@ def storage_figure() -> str:
         *draw_arrays(blob, 390, 36),
         *draw_blob(blob, len(data), 24, 362, WIDTH - 48),
     ]
+    title = (
+        "A tree of five modules, the two arrays that store it, and the blob"
+        " with an entry for each module and one for the arrays"
+    )
+    return picture(title, 430, parts)
+
+
+def picture(title: str, height: int, parts: list[str]) -> str:
+    """Put the parts of a figure together; `title` says in words what it shows."""
     head = '<path d="M0,0 L9,4.5 L0,9 z" class="head"/>'
     marker = '<marker id="head" markerWidth="9" markerHeight="9" refX="9" refY="4.5" '
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
             f'width="{WIDTH}" role="img" aria-labelledby="title">',
-            '<title id="title">A tree of five modules, the two arrays that store it, and the blob'
-            " with an entry for each module and one for the arrays</title>",
+            f'<title id="title">{title}</title>',
             f"<style>{STYLE}</style>",
             f'<defs>{marker}orient="auto" markerUnits="userSpaceOnUse">{head}</marker></defs>',
-            f'<rect width="{WIDTH}" height="{HEIGHT}" class="page"/>',
+            f'<rect width="{WIDTH}" height="{height}" class="page"/>',
             *parts,
             "</svg>\n",
         ]

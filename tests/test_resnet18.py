@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import runpy
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,11 +40,16 @@ def example() -> Iterator[dict[str, ModuleType]]:
 
 
 @pytest.fixture(scope="module")
-def deployed(tmp_path_factory: pytest.TempPathFactory) -> runtime.Module:
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The whole network in one library, as its packer.toml says."""
     root = read_project(FOLDER / "packer.toml").root
-    path = packer.export_library(root, tmp_path_factory.mktemp("resnet18") / "deploy.so")
-    return runtime.load(path)
+    return packer.export_library(root, tmp_path_factory.mktemp("resnet18") / "deploy.so")
+
+
+@pytest.fixture(scope="module")
+def deployed(library: Path) -> runtime.Module:
+    """The library, loaded."""
+    return runtime.load(library)
 
 
 def instruction_sets(model: runtime.Module) -> Iterator[str]:
@@ -71,6 +80,27 @@ def convolved(data: np.ndarray, weight: np.ndarray, bias: np.ndarray, stride: in
     windows = sliding_window_view(padded, weight.shape[2:], (1, 2))[:, ::stride, ::stride]
     summed = np.tensordot(weight.astype(np.float64), windows, ((1, 2, 3), (0, 3, 4)))
     return summed + bias[:, None, None]
+
+
+def scores(network: ModuleType, arrays: dict[str, np.ndarray], picture: np.ndarray) -> np.ndarray:
+    """Run the network layer by layer in double precision, nothing fused, nothing folded."""
+
+    def layer(conv: Any) -> np.ndarray:
+        of = {what: arrays[f"{conv.name}.{what}"].astype(np.float64) for what in
+              ("weight", "gamma", "beta", "mean", "variance")}  # fmt: skip
+        gamma, beta, mean, variance = (of[what][:, None, None] for what in list(of)[1:])
+        plain = convolved(results[conv.source], of["weight"], np.zeros(len(mean)), conv.stride)
+        result = (plain - mean) / np.sqrt(variance + network.EPSILON) * gamma + beta
+        result += results[conv.residual] if conv.residual else 0
+        return np.maximum(result, 0) if conv.relu else result
+
+    results = {"data": picture}
+    stem = np.pad(layer(network.STEM), ((0, 0), (1, 1), (1, 1)))
+    results["pool"] = sliding_window_view(stem, (3, 3), (1, 2))[:, ::2, ::2].max((3, 4))
+    for conv in network.blocks():
+        results[conv.name] = layer(conv)
+    features = results[conv.name].mean((1, 2))
+    return arrays["dense.weight"] @ features + arrays["dense.bias"]
 
 
 def garbage(shape: tuple[int, ...]) -> np.ndarray:
@@ -154,6 +184,61 @@ def test_picture(deployed: runtime.Module) -> None:
     np.testing.assert_allclose(picture[0], expected.transpose(2, 0, 1), rtol=1e-4, atol=1e-5)
     deployed["frame_picture"](picture, out)
     np.testing.assert_array_equal(out, framed(picture[0], 3, 1))
+
+
+def test_network(example: dict[str, ModuleType], deployed: runtime.Module) -> None:
+    """All layers together give NumPy's scores and top 5, by each instruction set."""
+    executor = deployed["default"]()
+    arrays = example["network"].parameters()
+    picture = values(3, 224, 224)
+    expected = scores(example["network"], arrays, picture)
+    for name in instruction_sets(deployed):
+        executor.set_input("data", picture[None])
+        executor.run()
+        found = np.asarray(executor.get_output(0))[0]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4, err_msg=name)
+        assert list(np.argsort(-found)[:5]) == list(np.argsort(-expected)[:5])
+
+
+def test_weights_are_not_copied(library: Path, deployed: runtime.Module) -> None:
+    """What the kernels read is the library's own mapping."""
+    executor = deployed["default"]()
+    mapped = [
+        [int(address, 16) for address in line.split()[0].split("-")]
+        for line in Path("/proc/self/maps").read_text().splitlines()
+        if line.endswith(str(library))
+    ]
+    for name in deployed.weights:
+        array = np.asarray(executor.get_input(name))
+        assert any(start <= array.ctypes.data < end for start, end in mapped), name
+
+
+def test_fresh_process(library: Path, deployed: runtime.Module, tmp_path: Path) -> None:
+    """run.py does without NumPy, and its scores are those of an executor here."""
+    rgb = RANDOM.integers(0, 256, (224, 224, 3), np.uint8)
+    (tmp_path / "picture.rgb").write_bytes(rgb.tobytes())
+    command = [sys.executable, FOLDER / "run.py", library, "picture.rgb", "scores.f32"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(packer.__file__).parents[1])}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    picture, executor = garbage((1, 3, 224, 224)), deployed["default"]()
+    deployed["normalize"](rgb, picture, 224 * 224)
+    executor.set_input("data", picture)
+    executor.run()
+    found = np.fromfile(tmp_path / "scores.f32", np.float32)
+    np.testing.assert_array_equal(found, np.asarray(executor.get_output(0))[0])
+    top = " ".join(map(str, np.argsort(-found)[:5]))
+    assert done.stdout.splitlines()[-1] == f"top 5: {top}"
+
+
+def test_figure_of_the_docs_is_what_its_script_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The committed picture is that of the example."""
+    docs = FOLDER.parents[1] / "docs"
+    monkeypatch.syspath_prepend(docs)
+    drawn = runpy.run_path(str(docs / "make_resnet18_figure.py"))["resnet18_figure"]()
+    monkeypatch.delitem(sys.modules, "make_figures")
+    assert drawn == (docs / "resnet18.svg").read_text(encoding="utf-8")
 
 
 def test_storage_is_not_shared_too_early(example: dict[str, ModuleType]) -> None:

@@ -13,7 +13,7 @@ import runtime
 def graph() -> runtime.Module:
     """Make the root: the graph of kernels, without parameters of its own."""
     graph_json, _ = lower(network.parameters())
-    return runtime.GraphExecutorFactory(graph_json, {}, "resnet18")
+    return runtime.GraphExecutorFactory(graph_json, {})
 
 
 def weights() -> runtime.Module:
