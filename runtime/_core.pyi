@@ -50,6 +50,26 @@ class Function:
     @property
     def owner(self) -> object: ...
 
+@final
+class DeviceCode:
+    """The code of a device module; built for a device when a kernel is launched there."""
+
+    def __new__(cls, type_key: str, fmt: str, data: Any) -> DeviceCode: ...
+    def function(
+        self,
+        name: str,
+        code_name: str,
+        arg_types: tuple[tuple[int, int, int], ...],
+        launch_param_tags: tuple[str, ...],
+        facts: str,
+        owner: object,
+        /,
+    ) -> Function:
+        """The kernel as a Function; DeviceError where its signature cannot be launched."""
+
+def has_driver(type_key: str, /) -> bool:
+    """Whether modules of this type key can run on this machine; opens the driver's library."""
+
 class TensorBase:
     """A dense CPU array over borrowed or own bytes, laid out as a DLTensor."""
 

@@ -21,9 +21,10 @@ A real layout is tried first, and taken when it ends where the next key or the b
 
 from __future__ import annotations
 
-from ..abi import BINARY_SERIALIZABLE
+from .._core import DeviceCode, has_driver
+from ..abi import BINARY_SERIALIZABLE, RUNNABLE
 from ..dtype import dtype_to_string, string_to_dtype
-from ..error import BlobFormatError, PackerError
+from ..error import BlobFormatError, DeviceError, PackerError
 from ..module import Module
 
 TYPE_CHECKING = False
@@ -34,9 +35,13 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from .._core import Function
     from ..stream import Reader, Writer
 
 METAL_VERSION = "0.1.0"
+
+# What a fact calls the type whose integers do not all fit an int64; others go by their names.
+_CODES = {"uint64": "u64"}
 
 SOURCE = ("fmt", "functions", "data")
 METAL = ("version", "sources", "functions", "fmt")
@@ -56,6 +61,9 @@ LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "webgpu": (WEBGPU, SOURCE),
 }
 ALIASES = {"hsaco": "hip"}
+
+# The type keys whose kernels the native core can launch.
+LAUNCHED = ("opencl",)
 _TEXT_FORMATS = ("ptx", "cuda", "cl", "metal", "hip", "wgsl", "c", "aocl", "ll", "asm", "s")
 
 
@@ -150,8 +158,6 @@ class DeviceModule(Module):
         The type key is none of a device, or the code does not have the shape that it needs.
     """
 
-    property_mask = BINARY_SERIALIZABLE
-
     def __init__(
         self,
         type_key: str,
@@ -164,6 +170,7 @@ class DeviceModule(Module):
         self.type_key = type_key
         self.fmt = fmt
         self.functions = _by_name(functions)
+        self._code: DeviceCode | None = None
         self.data: memoryview | dict[str, Any]
         self.layout: tuple[str, ...]
         if isinstance(data, str):
@@ -177,9 +184,53 @@ class DeviceModule(Module):
             self.data = memoryview(data).cast("B").toreadonly()
             self.layout = SOURCE
 
+    @property
+    def property_mask(self) -> int:  # type: ignore[override]
+        """RUNNABLE, too, where this machine has the driver; asked anew each time."""
+        return BINARY_SERIALIZABLE | (RUNNABLE if has_driver(self.type_key) else 0)
+
     def function_names(self) -> list[str]:
         """The names of the kernels."""
         return list(self.functions)
+
+    def find_function(self, name: str) -> Function | None:
+        """Find a kernel.
+
+        Parameters
+        ----------
+        name : str
+            Its key in `functions`.
+
+        Returns
+        -------
+        Function or None
+            Takes the kernel's arguments, tensors on the device for handles, and one integer per
+            launch tag behind them. None where the runtime has no binding for such devices.
+
+        Raises
+        ------
+        DeviceError
+            Its launch tags or argument types are none that a kernel can have.
+
+        Notes
+        -----
+        Nothing of a driver is needed until the first call. That builds the code for the device
+        of the tensors, or the thread's current one without any, and raises DeviceError if there
+        is no driver or device, or the code does not fit. A call returns when the launch is
+        queued; work on a device is done in the order of the calls, and copies wait for it.
+        """
+        info = self.functions.get(name)
+        if info is None or self.type_key not in LAUNCHED:
+            return None
+        types = tuple(string_to_dtype(text) for text in info.arg_types)
+        tags = info.launch_param_tags
+        try:
+            if self._code is None:
+                self._code = DeviceCode(self.type_key, self.fmt, self.data)
+            return self._code.function(name, info.name, types, tags, _facts(info), self)
+        except ValueError as error:  # a NUL, or a lone surrogate
+            text = f"kernel {name!r} of format {self.fmt!r}: {error}, expected names of plain text"
+            raise DeviceError(text) from error
 
     def get_source(self, fmt: str = "") -> str:
         """Return the code as text.
@@ -214,6 +265,20 @@ class DeviceModule(Module):
         """Write the fields of the module's layout."""
         for field in self.layout:
             _WRITE[field](writer, self)
+
+
+def _facts(info: FunctionInfo) -> str:
+    """A kernel's facts, as those of a library's function are written (`__packer_fn_<name>`)."""
+    tags = [tag for tag in info.launch_param_tags if not tag.startswith("paramWriteAccess:")]
+    arguments = [f"{text} arg{index}" for index, text in enumerate(info.arg_types)]
+    codes = [f"arg{index}:{_CODES.get(text, text)}" for index, text in enumerate(info.arg_types)]
+    return (
+        "packer-function 1\n"
+        f"type void({', '.join([*arguments, *tags])})\n"
+        f"params {' '.join(codes + [f'{tag}:i64' for tag in tags])}\n"
+        "doc A kernel. Its launch takes one integer per tag behind the arguments: "
+        f"{', '.join(tags) or 'none'}.\n"
+    )
 
 
 def loader(type_key: str) -> Callable[[Reader], DeviceModule]:

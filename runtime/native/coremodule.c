@@ -1,4 +1,5 @@
 #include "call_sequence.h"
+#include "device_code.h"
 #include "elf_file.h"
 #include "function.h"
 #include "json_limits.h"
@@ -35,6 +36,9 @@ static PyMethodDef core_methods[] = {
     {"weights_data_nbytes", core_weights_data_nbytes, METH_O,
      "weights_data_nbytes($module, header, /)\n--\n\n"
      "The bytes of data that a safetensors header speaks of, or -1."},
+    {"has_driver", has_driver, METH_O,
+     "has_driver($module, type_key, /)\n--\n\n"
+     "Whether modules of this type key can run on this machine."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -50,7 +54,7 @@ static int refuse_subinterpreter(void) {
 
 static int core_exec(PyObject *module) {
   PyTypeObject *const types[] = {&Library_Type, &ElfFile_Type, &Function_Type, &TensorBase_Type,
-                                 &CallSequence_Type};
+                                 &CallSequence_Type, &DeviceCode_Type};
   if (refuse_subinterpreter() != 0 || PyType_Ready(&Span_Type) != 0) return -1;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (PyModule_AddType(module, types[i]) != 0) return -1;

@@ -16,7 +16,7 @@ static const struct {
     [1] = {"cpu", &cpu_device_api},
     [2] = {"cuda", NULL},
     [3] = {"cuda_host", NULL},
-    [4] = {"opencl", NULL},
+    [4] = {"opencl", &opencl_device_api},
     [7] = {"vulkan", NULL},
     [8] = {"metal", NULL},
     [9] = {"vpi", NULL},
