@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Compared at a time: large enough for memcmp to be what it takes, small enough to stay in cache.
-_STEP = 1 << 18
+# Compared at a time. malloc would map and unmap each larger piece, at five times the time.
+_STEP = 1 << 16
 
 
 def file_bytes(library: Library) -> memoryview:

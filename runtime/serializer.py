@@ -87,7 +87,7 @@ def check_serializable(root: Module, merged: Callable[[Module], bool]) -> None:
         if module._carries_imports and not is_as_loaded(module):
             text = (
                 f"{_place(root, module)} had its imports changed after it was loaded, and its file "
-                f"does not know of that; export the tree anew, or load the file again"
+                f"does not know of that; export the tree from its sources, or load the file again"
             )
             raise ExportError(text, module=module.type_key)
 

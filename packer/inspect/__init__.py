@@ -36,7 +36,7 @@ from .report import (
 from .sections import read_static_symbols
 from .startup import read_constructors
 from .text import render
-from .tree import find_duplicates, read_blob
+from .tree import find_carried_libraries, find_duplicates, read_blob
 
 if TYPE_CHECKING:
     import runtime
@@ -160,6 +160,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
     if checked is not None:
         problems.extend(_compare(checked, tree.blob))
     notes.extend(find_duplicates(tree.modules))
+    notes.extend(find_carried_libraries(tree.modules))
     if not native:
         notes.append(f"made for {image.machine}, so it cannot be loaded on this machine")
 

@@ -101,6 +101,16 @@ def find_duplicates(modules: Sequence[Module]) -> Iterator[str]:
             yield f"function {name!r} is in {places}: a look-up finds the first"
 
 
+def find_carried_libraries(modules: Sequence[Module]) -> Iterator[str]:
+    """Say which modules are libraries themselves, whose code a load runs as well."""
+    for module in modules:
+        if module.type_key == "shared_library":
+            yield (
+                f"'shared_library' (module {module.index}) is loaded with the rest, and its "
+                f"constructors run; packer extract gives the file to look into"
+            )
+
+
 def _read_own(image: Image, symbol: Symbol, manifest: Symbol | None, library: _Library) -> Tree:
     manifest_text, producer, target = _read_manifest(image, manifest)
 

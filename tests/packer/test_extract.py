@@ -52,6 +52,7 @@ def modules() -> dict[str, runtime.Module]:
         "dnnl_json": runtime.JSONRuntimeModule("dnnl_json", "sub", '{"nodes":[]}', ["c"]),
         "metadata_module": runtime.MetadataModule(),
         "safetensors": runtime.SafetensorsModule(safetensors()),
+        "shared_library": runtime.CarriedSharedLibraryModule(b"\x7fELF\0"),
         "strange_type": runtime.OpaqueModule("strange.type", memoryview(b"\0\1\xff")),
     }
 

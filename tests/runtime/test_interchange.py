@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import packer
 import runtime
@@ -241,6 +243,23 @@ def test_damaged_json_is_refused(text, message) -> None:
         runtime.load_json(text)
 
 
+@given(st.data())
+def test_text_that_was_damaged_is_our_error_or_a_tree(data) -> None:
+    """Some characters replaced, anywhere, in either form."""
+    for write, read in (
+        (runtime.save_json, runtime.load_json),
+        (runtime.export_module_to_base64, runtime.import_module_from_base64),
+    ):
+        text = write(device("a", device("b")))
+        start = data.draw(st.integers(0, len(text)))
+        length = data.draw(st.integers(0, 8))
+        damaged = text[:start] + data.draw(st.text(max_size=8)) + text[start + length :]
+        try:
+            assert isinstance(read(damaged), runtime.Module)
+        except (runtime.BlobFormatError, runtime.LoaderNotFoundError):
+            pass
+
+
 def test_json_of_other_dialect_is_refused_in_words() -> None:
     """As apache-tvm 0.27 writes it (tvm.ir.save_json of a C source module)."""
     node = {"type": "ffi.Module", "data": "AgAAAAAAAAA="}
@@ -348,8 +367,9 @@ __attribute__((constructor)) static void run(void) {{ fclose(fopen("{trace}", "w
     path = packer.export_library(root, tmp_path / "outer.so")
     blob = runtime.serialize_module_to_bytes(root, export_dso=False)
     assert [m.type_key for m in runtime.blob.parse(blob).modules] == ["cuda", "shared_library"]
-    keys = [module.type_key for module in packer.inspect_library(path).modules]
-    assert keys == ["cuda", "shared_library"]
+    report = packer.inspect_library(path)
+    assert [module.type_key for module in report.modules] == ["cuda", "shared_library"]
+    assert report.notes[-1].startswith("'shared_library' (module 1) is loaded with the rest")
     assert not trace.exists()
     runtime.load(path)
     assert trace.exists()
