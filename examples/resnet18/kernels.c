@@ -5,7 +5,7 @@
  *   framed       [3][H + 6][W + 6][1]       the picture with the zeros that a 7 x 7 window reads
  *   activation   [C/16][H + 2][W + 2][16]   16 channels side by side, framed for 3 x 3 windows
  *   weight       [O/32][C/B][K][K][B][32]   in the order in which a tile reads them; B as the input
- * Heights are any, widths a multiple of 7 (tile.h), channels of 32. */
+ * Heights are 2 at least, widths a multiple of 7 (tile.h), channels of 32. */
 #include <stdint.h>
 #include <string.h>
 

@@ -26,8 +26,8 @@ TARGET static inline void NAME(store)(const struct conv *conv, VECTOR sum, int64
 /* One tile. `step` from pixel to pixel is a constant wherever this is inlined. */
 TARGET static inline __attribute__((always_inline)) void NAME(tile)(
     const struct conv *conv, const float *data, const float *weight, const float *bias, int64_t at,
-    int64_t rows, const int64_t step) {
-  const int64_t below = rows > 1 ? conv->stride * conv->row : 0;
+    const int64_t step) {
+  const int64_t below = conv->stride * conv->row;
   VECTOR sums[ROWS][COLUMNS][VECTORS];
   UNROLL for (int y = 0; y < ROWS; y++)
     UNROLL for (int x = 0; x < COLUMNS; x++)
@@ -51,31 +51,31 @@ TARGET static inline __attribute__((always_inline)) void NAME(tile)(
       UNROLL for (int v = 0; v < VECTORS; v++) {
         const int64_t channel = v * LANES;
         const int64_t offset = channel / CHANNELS * conv->out_plane + channel % CHANNELS;
-        NAME(store)(conv, sums[y][x][v], at + offset + y * (rows > 1) * conv->out_row + x * CHANNELS);
+        NAME(store)(conv, sums[y][x][v], at + offset + y * conv->out_row + x * CHANNELS);
       }
 }
 
 /* All of it: the weights of a few output channels stay in the cache while the pixels pass. An odd
- * last row is computed twice over, which costs less than code of its own. */
+ * last row is computed together with the one above it, once more. */
 TARGET static void NAME(conv)(const struct conv *conv) {
   const int64_t taps = conv->inputs * conv->block * conv->kernel * conv->kernel;
   const int64_t step = conv->stride * conv->block;
   for (int64_t channel = 0; channel < conv->outputs * OUTPUTS; channel += NAME(WIDTH))
-    for (int64_t y = 0; y < conv->height; y += ROWS)
+    for (int64_t i = 0; i < conv->height; i += ROWS)
       for (int64_t x = 0; x < conv->width; x += COLUMNS) {
+        const int64_t y = i + ROWS > conv->height ? conv->height - ROWS : i;
         const float *data = conv->data + y * conv->stride * conv->row + x * step;
         const float *weight =
             conv->weight + channel / OUTPUTS * OUTPUTS * taps + channel % OUTPUTS;
         const float *bias = conv->bias + channel;
         const int64_t at = channel / CHANNELS * conv->out_plane + channel % CHANNELS +
                            y * conv->out_row + x * CHANNELS;
-        const int64_t rows = conv->height - y;
         if (step == CHANNELS)
-          NAME(tile)(conv, data, weight, bias, at, rows, CHANNELS);
+          NAME(tile)(conv, data, weight, bias, at, CHANNELS);
         else if (step == 2 * CHANNELS)
-          NAME(tile)(conv, data, weight, bias, at, rows, 2 * CHANNELS);
+          NAME(tile)(conv, data, weight, bias, at, 2 * CHANNELS);
         else
-          NAME(tile)(conv, data, weight, bias, at, rows, 2); /* of the picture */
+          NAME(tile)(conv, data, weight, bias, at, 2); /* of the picture */
       }
 }
 
