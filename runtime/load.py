@@ -24,8 +24,15 @@ _roots: dict[FileKey, ref[Module]] = {}
 _lock = RLock()
 
 
+# By their suffixes: what is no library. A set, so that a library's load imports nothing for it.
+_LONE_FILES = {
+    *(".ptx", ".cubin", ".fatbin", ".cl", ".clbin", ".spv", ".hsaco"),
+    *(".params", ".safetensors"),
+}
+
+
 def load(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Module:
-    """Load a packed library.
+    """Load a packed library, or a lone file of device code or weights.
 
     Parameters
     ----------
@@ -35,7 +42,11 @@ def load(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Module:
     Returns
     -------
     Module
-        The root of its tree. A plain shared library gives a `LibraryModule` without imports.
+        The root of its tree. A plain shared library gives a `LibraryModule` without imports. A
+        file whose suffix says that it is device code (``.ptx``, ``.cubin``, ``.fatbin``, ``.cl``,
+        ``.clbin``, ``.spv``, ``.hsaco``) gives a `DeviceModule`, with the kernels that
+        ``<name>.tvm_meta.json`` beside it tells, or else the code itself; ``.params`` a
+        `ConstLoaderModule`, ``.safetensors`` a `SafetensorsModule`.
 
     Raises
     ------
@@ -43,7 +54,7 @@ def load(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Module:
         The file is no shared library for this machine, is damaged, or needs what is not there.
         It is checked before any of its code runs.
     BlobFormatError
-        Its blob is malformed.
+        Its blob, or the lone file, is malformed.
     LoaderNotFoundError
         Its blob holds a type without a loader, and no manifest to step over it.
 
@@ -62,6 +73,10 @@ def load(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Module:
     42
     """
     name = os.fspath(path)
+    if os.path.splitext(text := os.fsdecode(name))[1] in _LONE_FILES:
+        from .files import load_file
+
+        return load_file(text)
     with _lock:
         return _resident(name) or _open(name)
 

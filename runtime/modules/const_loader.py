@@ -13,10 +13,12 @@ from ..abi import BINARY_SERIALIZABLE
 from ..error import ExportError
 from ..module import Module
 from ..ndarray import read_named_arrays, write_named_arrays
+from ..stream import FileRange
 from ..tensors import tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
@@ -89,6 +91,22 @@ class ConstLoaderModule(Module):
     def own_weights(self) -> Mapping[str, Tensor]:
         """The constants."""
         return self.const_vars
+
+    def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
+        """Write the constants as a params dict file; what symbols take is not in it.
+
+        Raises
+        ------
+        PackerError
+            `fmt` is another than ``"params"``.
+        """
+        if fmt not in ("", "params"):
+            super().save(path, fmt)
+        from ..ndarray import dump_params
+
+        with open(path, "wb") as file:
+            for chunk in dump_params(self.const_vars):
+                file.write(chunk if not isinstance(chunk, FileRange) else chunk.read())
 
     def save_to_binary(self, writer: Writer) -> None:
         """Write constants, then the names that each symbol takes."""

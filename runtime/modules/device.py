@@ -24,7 +24,7 @@ from __future__ import annotations
 from .._core import DeviceCode, has_driver
 from ..abi import BINARY_SERIALIZABLE, RUNNABLE
 from ..dtype import dtype_to_string, string_to_dtype
-from ..error import BlobFormatError, DeviceError, PackerError
+from ..error import BlobFormatError, DeviceError, FunctionNotFoundError, PackerError
 from ..module import Module
 
 TYPE_CHECKING = False
@@ -151,6 +151,8 @@ class DeviceModule(Module):
         In wire order.
     data : memoryview or dict
         As given; bytes as a read-only view.
+    path : str or None
+        The file that it was loaded from, if it was one of its own.
 
     Raises
     ------
@@ -171,6 +173,7 @@ class DeviceModule(Module):
         self.fmt = fmt
         self.functions = _by_name(functions)
         self._code: DeviceCode | None = None
+        self.path: str | None = None
         self.data: memoryview | dict[str, Any]
         self.layout: tuple[str, ...]
         if isinstance(data, str):
@@ -232,6 +235,14 @@ class DeviceModule(Module):
             text = f"kernel {name!r} of format {self.fmt!r}: {error}, expected names of plain text"
             raise DeviceError(text) from error
 
+    def _not_found(self, name: str, query_imports: bool) -> FunctionNotFoundError:
+        if self.path is None or self.functions:
+            return super()._not_found(name, query_imports)
+        from ..files import without_kernels
+
+        text = f"{self!r} has no function {name!r}: {without_kernels(self.path)}"
+        return FunctionNotFoundError(text, name=name, module=self.type_key)
+
     def get_source(self, fmt: str = "") -> str:
         """Return the code as text.
 
@@ -249,7 +260,9 @@ class DeviceModule(Module):
         return "\n".join(self.data.values())
 
     def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
-        """Write the code as a file of its own format.
+        """Write the code as a file of its own format, and beside it what its kernels take.
+
+        That is ``<name>.tvm_meta.json``, as TVM writes it; `runtime.load` reads both.
 
         Raises
         ------
@@ -260,6 +273,10 @@ class DeviceModule(Module):
             raise PackerError(f"{self!r} of format {self.fmt!r} has no file of format {fmt!r}")
         with open(path, "wb") as file:
             file.write(self.data)
+        if self.functions:
+            from ..kernel_meta import write_meta
+
+            write_meta(path, self.functions)
 
     def save_to_binary(self, writer: Writer) -> None:
         """Write the fields of the module's layout."""
