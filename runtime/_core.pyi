@@ -22,9 +22,15 @@ class Library:
     def data(self, symbol: str) -> memoryview | None:
         """The read-only bytes behind a data symbol that this very object defines; keeps it open."""
     def symbols(self, prefix: str) -> list[str]:
-        """The names of the functions that this very object defines and that begin with `prefix`."""
+        """The names of the functions and data that this very object defines and begin so."""
     def function(self, name: str, owner: object) -> Function | None:
-        """The safe-call function ``__tvm_ffi_<name>``; it keeps `owner` and this library alive."""
+        """The function of this name; it keeps `owner` and this library alive.
+
+        That is ``__tvm_ffi_<name>``, a safe call; else ``<name>``, a packed C function, if its
+        facts say so or packer did not make the library.
+        """
+    def bind(self, module: object) -> None:
+        """Let the library's code call what this module imports; keeps a weak reference."""
 
 @final
 class ElfFile:
@@ -135,6 +141,9 @@ def json_count(text: str, /) -> tuple[int, int, int]:
 
     Found in one pass and constant memory, so that a parser is only given what it can hold.
     """
+
+def tree_changed() -> None:
+    """Let host code look up anew what it calls: some tree or the global functions changed."""
 
 def weights_data_nbytes(header: Any, /) -> int:
     """The bytes of data that a safetensors header speaks of; -1: parse it to know."""

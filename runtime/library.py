@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from .abi import BINARY_SERIALIZABLE, FUNCTION_PREFIX, MAIN_NAME, RUNNABLE
-from .error import LibraryLoadError
-from .module import Module
+from .abi import BINARY_SERIALIZABLE, FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME, RUNNABLE
+from .error import FunctionNotFoundError, LibraryLoadError
+from .module import Module, near_names, preorder
+from .registry import find_global_func, list_global_func_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from ._core import Function, Library
     from .stream import Writer
 
@@ -35,17 +39,25 @@ class LibraryModule(Module):
     def __init__(self, library: Library) -> None:
         self._library = library
         self.path = library.path
+        library.bind(self)
 
     def find_function(self, name: str) -> Function | None:
-        """Find an exported function: the symbol ``__tvm_ffi_<name>`` of this very file."""
+        """Find a function of this very file.
+
+        That is the symbol ``__tvm_ffi_<name>``; else ``<name>``, a packed C function, if it was
+        declared as one, or packer did not make the file.
+        """
         if name.isascii() and name.isprintable():
             return self._library.function(name, self)
         return None
 
     def function_names(self) -> list[str]:
-        """The names of all functions that the file exports."""
-        start = len(FUNCTION_PREFIX)
-        names = (symbol[start:] for symbol in self._library.symbols(FUNCTION_PREFIX))
+        """The names of all functions that the file exports or declares."""
+        names = {
+            symbol.removeprefix(prefix)
+            for prefix in (FUNCTION_PREFIX, FACT_PREFIX)
+            for symbol in self._library.symbols(prefix)
+        }
         return sorted(name for name in names if not name.startswith("_"))
 
     def blob_entry(self) -> Module:
@@ -81,3 +93,38 @@ class LibraryModule(Module):
 
     def __repr__(self) -> str:
         return f"<LibraryModule {self.path!r}>"
+
+
+def find_import(module: Module | None, name: str) -> tuple[object, Callable[..., Any]]:
+    """Find what host code of a library calls by name; the native core asks, and remembers it.
+
+    Parameters
+    ----------
+    module : Module or None
+        The library's module: its imports are asked, depth first in import order, never itself.
+        None: it is gone, or still being loaded.
+    name : str
+        The function's name.
+
+    Returns
+    -------
+    provider, function
+        The module that has it, or the global function twice.
+
+    Raises
+    ------
+    FunctionNotFoundError
+        Neither an import nor the global functions have it.
+    """
+    imports = list(preorder(module))[1:] if module is not None else []
+    for imported in imports:
+        if (function := imported.find_function(name)) is not None:
+            return imported, function
+    if (function := find_global_func(name)) is not None:
+        return function, function
+    known = [n for imported in imports for n in imported.function_names()]
+    text = (
+        f"{module!r}: its host code calls {name!r}, which is no function of its imports and no "
+        f"global one" + near_names(name, known + list_global_func_names())
+    )
+    raise FunctionNotFoundError(text, name=name, module="library")

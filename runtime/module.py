@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._core import tree_changed
 from .abi import BINARY_SERIALIZABLE, DSO_EXPORTABLE, RUNNABLE
 from .error import ExportError, FunctionNotFoundError, PackerError
 
@@ -382,6 +383,7 @@ def preorder(root: Module) -> Iterator[Module]:
 def _tree_changed() -> None:
     global _tree_version
     _tree_version += 1
+    tree_changed()
 
 
 def near_names(name: str, names: list[str]) -> str:

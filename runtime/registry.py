@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._core import tree_changed
 from .error import LoaderNotFoundError
 
 TYPE_CHECKING = False
@@ -161,9 +162,15 @@ def register_func(name: str, *, override: bool = False) -> Callable[[F], F]:
                 f"global function {name!r} is registered already; override=True replaces it"
             )
         _functions[name] = function
+        tree_changed()
         return function
 
     return register
+
+
+def find_global_func(name: str) -> Callable[..., Any] | None:
+    """Return the global function of this name, or None."""
+    return _functions.get(name)
 
 
 def get_global_func(name: str) -> Callable[..., Any]:

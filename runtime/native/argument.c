@@ -172,8 +172,8 @@ static int convert_scalar(struct frame *frame, Py_ssize_t index, PyObject *objec
 
 /* What another library returned is passed on as it is. */
 static int convert_function(struct frame *frame, Py_ssize_t index, PyObject *object) {
-  dso_object *handle = function_check(object) ? function_target(object)->handle : NULL;
-  if (handle != NULL) return set_pointer(&frame->args[index], DSO_FUNCTION, handle);
+  dso_object *made = function_check(object) ? function_target(object)->object : NULL;
+  if (made != NULL) return set_pointer(&frame->args[index], DSO_FUNCTION, made);
   dso_object *function = callback_new(object, frame->is_result ? NULL : frame->function);
   if (function == NULL) return -1;
   frame_hold(frame, HOLD_FUNCTION)->function = function;

@@ -15,7 +15,7 @@ enum { ALIGNMENT = 64 };
 
 struct call {
   dso_safe_call address;
-  dso_object *handle; /* its own reference if is_owned */
+  void *handle;       /* a reference of ours if is_owned */
   dso_any *args;      /* each points to a slot's tensor */
   int32_t count;
   int is_owned;
@@ -78,7 +78,7 @@ static int bind_callable(struct call *call, PyObject *callable) {
   call->handle = callback_new(callable, NULL);
   if (call->handle == NULL) return -1;
   call->is_owned = 1;
-  call->address = ((dso_function_object *)(void *)call->handle)->safe_call;
+  call->address = ((dso_function_object *)call->handle)->safe_call;
   return 0;
 }
 

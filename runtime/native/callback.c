@@ -5,6 +5,7 @@
 #include "convert.h"
 #include "exception.h"
 #include "function.h"
+#include "interpreter.h"
 #include "raised.h"
 #include "tensor.h"
 
@@ -18,23 +19,10 @@ struct callback {
 
 /* ---- Converting: the arguments there, the result back */
 
-/* TVM FFI's strings of up to 7 bytes lie in the value itself. */
 static int own_string(dso_any *result, int is_str, const char *data, size_t nbytes) {
-  char text[sizeof result->v_bytes] = {0};
-  if (nbytes >= sizeof text) {
-    dso_object *string = object_new_string(is_str ? DSO_STR : DSO_BYTES, data, nbytes);
-    if (string == NULL) {
-      PyErr_NoMemory();
-      return -1;
-    }
-    *result = (dso_any){.type_index = string->type_index, .v_ptr = string};
-    return 0;
-  }
-  memcpy(text, data, nbytes);
-  result->type_index = is_str ? DSO_SMALL_STR : DSO_SMALL_BYTES;
-  result->small_len = (uint32_t)nbytes;
-  memcpy(result->v_bytes, text, sizeof text);
-  return 0;
+  if (object_make_string(result, is_str, data, nbytes) == 0) return 0;
+  PyErr_NoMemory();
+  return -1;
 }
 
 /* An argument is borrowed, a result is owned. */
@@ -122,15 +110,6 @@ static int call_callable(const struct callback *self, const dso_any *args, int32
 }
 
 /* ---- Being called: safe calls, from any thread */
-
-/* While the interpreter ends, asking for the GIL ends the thread or hangs. */
-static int interpreter_runs(void) {
-#if PY_VERSION_HEX >= 0x030D0000
-  return Py_IsInitialized() && !Py_IsFinalizing();
-#else
-  return Py_IsInitialized() && !_Py_IsFinalizing();
-#endif
-}
 
 static int refuse_call(void) {
   raised_set("RuntimeError", "the Python interpreter is shutting down");

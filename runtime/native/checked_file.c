@@ -3,21 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-int load_error_set(struct load_error *error, const char *reason, const char *format, ...) {
-  va_list values;
-  error->reason = reason;
-  va_start(values, format);
-  vsnprintf(error->message, sizeof error->message, format, values);
-  va_end(values);
-  return -1;
-}
 
 static int io_error(struct load_error *error, const char *action, int code) {
   return load_error_set(error, "io", "cannot %s: %s", action, strerror(code));

@@ -1,33 +1,108 @@
 #include "context.h"
 
+#include <stdlib.h>
+
+#include "imports.h"
 #include "loaded.h"
-#include "raised.h"
+#include "provided.h"
 
-typedef void (*context_value)(const char *kind, const char *message);
-
+enum { NUM_BUCKETS = 64 };
 enum { FLAG_WRITE = 2, TYPE_OBJECT = 1 }; /* gABI, Program Header and Symbol Table */
 
-/* The variable usually lies in .bss, so memory counts here, not file bytes. */
+/* All contexts that ever were, by address: the memory is used again, but never given back, so
+ * that going over them needs no lock. */
+static struct context *contexts[NUM_BUCKETS];
+
+/* ---- The live contexts */
+
+static struct context **bucket_of(const void *pointer) {
+  return &contexts[(uintptr_t)pointer / 64 % NUM_BUCKETS];
+}
+
+struct context *context_of(const void *pointer) {
+  struct context *context = __atomic_load_n(bucket_of(pointer), __ATOMIC_ACQUIRE);
+  while (context != NULL && context != pointer) context = context->next;
+  return context != NULL && __atomic_load_n(&context->is_live, __ATOMIC_ACQUIRE) ? context : NULL;
+}
+
+static struct context *find_spare(void) {
+  for (size_t i = 0; i < NUM_BUCKETS; i++)
+    for (struct context *context = contexts[i]; context != NULL; context = context->next)
+      if (!__atomic_load_n(&context->is_live, __ATOMIC_ACQUIRE)) return context;
+  return NULL;
+}
+
+static struct context *make_context(void) {
+  struct context *context = find_spare();
+  if (context == NULL) {
+    context = calloc(1, sizeof *context);
+    if (context == NULL) return NULL;
+    context->next = *bucket_of(context);
+    __atomic_store_n(bucket_of(context), context, __ATOMIC_RELEASE);
+  }
+  __atomic_store_n(&context->is_live, 1, __ATOMIC_RELEASE);
+  return context;
+}
+
+struct context *context_close(struct context *context, int is_mapped) {
+  context->num_libraries--;
+  return context->num_libraries == 0 && !is_mapped ? context : NULL;
+}
+
+void context_free(struct context *context) {
+  imports_forget(context);
+  found_clear(&context->found);
+  __atomic_store_n(&context->is_live, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- The variables of a library */
+
+/* A variable usually lies in .bss, so memory counts here, not file bytes. */
 static int lies_in_writable_memory(const struct elf_image *image, uint64_t vaddr) {
   for (uint32_t i = 0; i < image->num_loads; i++) {
     const struct elf_segment *load = &image->loads[i];
     if (vaddr >= load->vaddr && vaddr - load->vaddr < load->memsz &&
-        load->memsz - (vaddr - load->vaddr) >= sizeof(context_value))
+        load->memsz - (vaddr - load->vaddr) >= sizeof(void *))
       return (load->flags & FLAG_WRITE) != 0;
   }
   return 0;
 }
 
-static void fill(const struct loaded *library, const char *name, context_value value) {
+/* The pointer variable of this name that the library defines, or NULL. */
+static void *variable_of(const struct loaded *library, const char *name) {
   struct elf_symbol symbol;
   if (!loaded_symbol(library, name, &symbol) || symbol.type != TYPE_OBJECT ||
-      symbol.size != sizeof value || symbol.value % sizeof value != 0 ||
+      symbol.size != sizeof(void *) || symbol.value % sizeof(void *) != 0 ||
       !lies_in_writable_memory(&library->image, symbol.value))
-    return;
-  context_value *variable = (context_value *)(uintptr_t)(library->address + symbol.value);
-  if (*variable == NULL) *variable = value;
+    return NULL;
+  return (void *)(uintptr_t)(library->address + symbol.value);
 }
 
-void context_fill(const struct loaded *library) {
-  fill(library, "__TVMFFIErrorSetRaisedFromCStr", raised_set);
+static void fill_functions(const struct loaded *library) {
+  for (size_t i = 0; i < num_provided; i++) {
+    provided_function *variable = variable_of(library, provided[i].variable);
+    if (variable != NULL && *variable == NULL) *variable = provided[i].function;
+  }
+}
+
+/* A variable that has a context of ours: the image has been open before, or still is. */
+static struct context *context_in(void **const *variables, size_t count) {
+  struct context *context = NULL;
+  for (size_t i = 0; i < count && context == NULL; i++)
+    if (variables[i] != NULL && *variables[i] != NULL) context = context_of(*variables[i]);
+  return context;
+}
+
+struct context *context_open(const struct loaded *library) {
+  void **variables[] = {variable_of(library, "__tvm_module_ctx"),
+                        variable_of(library, "__tvm_ffi__library_ctx")};
+  fill_functions(library);
+  struct context *context = context_in(variables, 2);
+  for (size_t i = 0; i < 2; i++) {
+    if (variables[i] == NULL || *variables[i] != NULL) continue;
+    if (context == NULL) context = make_context();
+    *variables[i] = context;
+  }
+  if (context != NULL) context->num_libraries++;
+  return context;
 }

@@ -1,6 +1,7 @@
 #include "call_sequence.h"
 #include "device_code.h"
 #include "elf_file.h"
+#include "found.h"
 #include "function.h"
 #include "json_limits.h"
 #include "library.h"
@@ -29,6 +30,11 @@ static PyObject *core_json_count(PyObject *Py_UNUSED(module), PyObject *text) {
                        (Py_ssize_t)counts.digits);
 }
 
+static PyObject *core_tree_changed(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
+  found_expire();
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef core_methods[] = {
     {"json_count", core_json_count, METH_O,
      "json_count($module, text, /)\n--\n\n"
@@ -39,6 +45,8 @@ static PyMethodDef core_methods[] = {
     {"has_driver", has_driver, METH_O,
      "has_driver($module, type_key, /)\n--\n\n"
      "Whether modules of this type key can run on this machine."},
+    {"tree_changed", core_tree_changed, METH_NOARGS,
+     "tree_changed($module, /)\n--\n\nLet host code look up anew what it calls."},
     {NULL, NULL, 0, NULL},
 };
 

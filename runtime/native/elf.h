@@ -43,6 +43,7 @@ struct elf_image {
   struct elf_segment loads[ELF_MAX_LOADS];
   uint64_t symtab, strtab, strsz, num_symbols;
   uint64_t gnu_hash, sysv_hash; /* 0: absent */
+  uint64_t dynamic;
 };
 
 struct elf_symbol {
@@ -73,6 +74,9 @@ int elf_lookup(const struct elf_image *image, elf_at at, const void *context, co
  * that this object does not define it. */
 const char *elf_symbol_at(const struct elf_image *image, elf_at at, const void *context,
                           uint64_t index, struct elf_symbol *symbol);
+
+/* Whether the object needs a library (DT_NEEDED) whose file name begins so. */
+int elf_needs(const struct elf_image *image, elf_at at, const void *context, const char *prefix);
 
 /* The segment that holds [vaddr, vaddr + nbytes) with file bytes behind it, or NULL. */
 const struct elf_segment *elf_segment_of(const struct elf_image *image, uint64_t vaddr,

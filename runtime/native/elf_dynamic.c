@@ -113,6 +113,19 @@ bool elf_needed(const struct elf_reader *reader, uint64_t *index, uint64_t *name
   }
 }
 
+int elf_needs(const struct elf_image *image, elf_at at, const void *context, const char *prefix) {
+  const uint8_t *entries = at(context, image, image->dynamic);
+  const char *strings = (const char *)at(context, image, image->strtab);
+  struct elf_dynamic_entry entry;
+  for (;; entries += sizeof entry) {
+    memcpy(&entry, entries, sizeof entry);
+    if (entry.d_tag == DT_NULL) return 0;
+    if (entry.d_tag != DT_NEEDED) continue;
+    const char *path = strings + entry.d_val, *slash = strrchr(path, '/');
+    if (strncmp(slash != NULL ? slash + 1 : path, prefix, strlen(prefix)) == 0) return 1;
+  }
+}
+
 static int collect(struct elf_reader *reader, const struct elf_dynamic_entry *entry,
                    uint64_t index) {
   unsigned row = row_of(entry->d_tag);
@@ -249,6 +262,7 @@ static int check_array(struct elf_reader *reader, uint64_t tag, uint64_t size_ta
 }
 
 int elf_check_dynamic(struct elf_reader *reader) {
+  reader->image->dynamic = reader->dynamic.vaddr;
   if (collect_all(reader) != 0 || check_strings(reader) != 0 || check_names(reader) != 0) return -1;
   if (check_flags(reader) != 0 || check_pairs(reader) != 0) return -1;
   if (check_code(reader, DT_INIT) != 0 || check_code(reader, DT_FINI) != 0) return -1;

@@ -33,6 +33,13 @@ static const char *parse_params(char *text, struct facts *facts) {
   return NULL;
 }
 
+static const char *parse_abi(const char *value, struct facts *facts) {
+  facts->is_packed = strcmp(value, "packed_c") == 0;
+  return facts->is_packed || strcmp(value, "safe_call") == 0
+             ? NULL
+             : "abi, expected safe_call or packed_c";
+}
+
 static const char *parse_gil(const char *value, struct facts *facts) {
   facts->gil_keep = strcmp(value, "keep") == 0;
   return facts->gil_keep || strcmp(value, "release") == 0 ? NULL : "gil, expected release or keep";
@@ -44,6 +51,7 @@ static const char *parse_type(const char *value, struct facts *facts) {
 }
 
 static const char *parse_line(const char *key, char *value, struct facts *facts) {
+  if (strcmp(key, "abi") == 0) return parse_abi(value, facts);
   if (strcmp(key, "gil") == 0) return parse_gil(value, facts);
   if (strcmp(key, "type") == 0) return parse_type(value, facts);
   if (strcmp(key, "params") == 0) return parse_params(value, facts);

@@ -11,6 +11,7 @@ struct param {
 
 /* All strings point into the text, which the owner of the facts keeps. */
 struct facts {
+  int is_packed; /* abi packed_c; else a safe call */
   int gil_keep;
   const char *type; /* the declaration without the function's name, or NULL */
   const char *doc;  /* or NULL */

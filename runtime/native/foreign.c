@@ -31,7 +31,7 @@ static struct target *make_target(const struct source *source, dso_object *objec
     return PyErr_Occurred() ? NULL : (struct target *)PyErr_NoMemory();
   }
   object_retain(object);
-  target->handle = object;
+  target->handle = target->object = object;
   target->address = ((dso_function_object *)(void *)object)->safe_call;
   target->name = name;
   return target;

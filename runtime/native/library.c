@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include "context.h"
 #include "exception.h"
 #include "function.h"
+#include "imports.h"
 #include "loaded.h"
 #include "names.h"
 #include "path.h"
@@ -67,7 +69,20 @@ static void close_library(Library *self) {
   if (pending != NULL) exception_set(pending);
 }
 
+/* What its code found among the imports may lead back to it, through Python. */
+static int library_traverse(Library *self, visitproc visit, void *arg) {
+  const struct context *context = self->is_open ? self->loaded.context : NULL;
+  return context != NULL && context->num_libraries == 1 ? imports_traverse(context, visit, arg) : 0;
+}
+
+static int library_clear(Library *self) {
+  struct context *context = self->is_open ? self->loaded.context : NULL;
+  if (context != NULL && context->num_libraries == 1) found_clear(&context->found);
+  return 0;
+}
+
 static void library_dealloc(Library *self) {
+  PyObject_GC_UnTrack(self);
   Py_XDECREF(self->targets);
   if (self->is_open) close_library(self);
   Py_XDECREF(self->path);
@@ -120,15 +135,25 @@ static int find_facts(const Library *self, PyObject *name, const uint8_t **text,
   return -1;
 }
 
-static struct target *make_target(const Library *self, PyObject *name, const uint8_t *code) {
-  const uint8_t *text = NULL;
+static struct target *make_target(const Library *self, PyObject *name, const uint8_t *text,
+                                  size_t nbytes) {
   const char *wrong;
-  size_t nbytes = 0;
-  if (find_facts(self, name, &text, &nbytes) < 0) return NULL;
-  struct target *target = target_new(name, code, text, nbytes, &wrong);
+  struct target *target = target_new(name, text, nbytes, &wrong);
   if (target == NULL && wrong != NULL)
     raise_load_error(self->path, "malformed", "__packer_fn_%U: %s", name, wrong);
   return target;
+}
+
+/* The code at the symbol <prefix><name>: 1 found, 0 absent, -1 exception set. */
+static int find_code(const Library *self, const char *prefix, PyObject *name,
+                     const uint8_t **code) {
+  struct elf_symbol symbol;
+  int found = find(self, prefix, name, &symbol);
+  if (found <= 0) return found;
+  const char *wrong = loaded_code(&self->loaded, &symbol, code);
+  if (wrong == NULL) return 1;
+  raise_symbol_error(self->path, "malformed", prefix, name, symbol.value, wrong);
+  return -1;
 }
 
 /* Put a new target in the cache, which owns it from here on. */
@@ -143,16 +168,64 @@ static struct target *keep_target(Library *self, PyObject *name, struct target *
   return status == 0 ? target : NULL;
 }
 
-/* The target of __tvm_ffi_<name>; NULL with an exception set, or without when there is none. */
-static struct target *look_up(Library *self, PyObject *name) {
+/* ---- The three ways to a function; each gives a new target, or NULL with an exception set, or
+ * without when it leads nowhere. */
+
+/* __tvm_ffi_<name>, with facts or without. */
+static struct target *find_safe(const Library *self, PyObject *name) {
+  const uint8_t *code, *text = NULL;
+  size_t nbytes = 0;
+  if (find_code(self, "__tvm_ffi_", name, &code) <= 0) return NULL;
+  if (find_facts(self, name, &text, &nbytes) < 0) return NULL;
+  struct target *target = make_target(self, name, text, nbytes);
+  if (target != NULL) target_call_safe(target, code);
+  return target;
+}
+
+static int find_packed_code(const Library *self, PyObject *name, const uint8_t **code) {
+  int found = find_code(self, "", name, code);
+  if (found == 0)
+    raise_load_error(self->path, "malformed",
+                     "__packer_fn_%U: speaks of a packed C function, found no symbol %R", name,
+                     name);
+  return found == 1 ? 0 : -1;
+}
+
+/* <name>, since its facts say that it is a packed C function. */
+static struct target *find_declared(const Library *self, PyObject *name) {
+  const uint8_t *code, *text;
+  size_t nbytes;
+  if (find_facts(self, name, &text, &nbytes) <= 0) return NULL;
+  struct target *target = make_target(self, name, text, nbytes);
+  if (target == NULL) return NULL;
+  if (target->facts.is_packed && find_packed_code(self, name, &code) == 0) {
+    target_call_packed(target, code);
+    return target;
+  }
+  target_free(target);
+  return NULL;
+}
+
+/* <name> without facts: in libraries that others made, a packed C function, as in TVM. */
+static struct target *find_plain(const Library *self, PyObject *name) {
   struct elf_symbol symbol;
   const uint8_t *code;
-  if (find(self, "__tvm_ffi_", name, &symbol) <= 0) return NULL;
-  const char *wrong = loaded_code(&self->loaded, &symbol, &code);
-  if (wrong != NULL)
-    return (struct target *)raise_symbol_error(self->path, "malformed", "__tvm_ffi_", name,
-                                               symbol.value, wrong);
-  return keep_target(self, name, make_target(self, name, code));
+  if (find(self, "", name, &symbol) <= 0 || loaded_is_packed(&self->loaded)) return NULL;
+  if (loaded_code(&self->loaded, &symbol, &code) != NULL) return NULL;
+  struct target *target = make_target(self, name, NULL, 0);
+  if (target != NULL) target_call_packed(target, code);
+  return target;
+}
+
+static struct target *look_up(Library *self, PyObject *name) {
+  struct target *(*const ways[])(const Library *, PyObject *) = {find_safe, find_declared,
+                                                                 find_plain};
+  struct target *target = NULL;
+  for (size_t i = 0; i < sizeof ways / sizeof *ways && target == NULL; i++) {
+    target = ways[i](self, name);
+    if (PyErr_Occurred()) return NULL;
+  }
+  return target != NULL ? keep_target(self, name, target) : NULL;
 }
 
 static PyObject *library_function(Library *self, PyObject *const *args, Py_ssize_t count) {
@@ -169,7 +242,13 @@ static PyObject *library_function(Library *self, PyObject *const *args, Py_ssize
 static PyObject *library_symbols(Library *self, PyObject *argument) {
   const char *prefix = PyUnicode_AsUTF8(argument);
   if (prefix == NULL) return NULL;
-  return function_names(&self->loaded.image, elf_at_loaded, self->loaded.address, prefix);
+  return symbol_names(&self->loaded.image, elf_at_loaded, self->loaded.address, prefix);
+}
+
+static PyObject *library_bind(Library *self, PyObject *module) {
+  struct context *context = self->loaded.context;
+  if (context != NULL && imports_bind(context, module) != 0) return NULL;
+  Py_RETURN_NONE;
 }
 
 static PyObject *library_path(Library *self, void *Py_UNUSED(closure)) {
@@ -196,7 +275,9 @@ static PyMethodDef library_methods[] = {
     {"symbols", (PyCFunction)library_symbols, METH_O,
      "symbols($self, prefix, /)\n--\n\nThe names of defined functions that begin so."},
     {"function", (PyCFunction)(void (*)(void))library_function, METH_FASTCALL,
-     "function($self, name, owner, /)\n--\n\nThe safe-call function, or None."},
+     "function($self, name, owner, /)\n--\n\nThe function, or None."},
+    {"bind", (PyCFunction)library_bind, METH_O,
+     "bind($self, module, /)\n--\n\nLet the library's code call the imports of this module."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -212,9 +293,11 @@ PyTypeObject Library_Type = {
     .tp_doc = "One open shared object; closed when the last reference goes.",
     .tp_basicsize = sizeof(Library),
     .tp_new = library_new,
+    .tp_traverse = (traverseproc)library_traverse,
+    .tp_clear = (inquiry)library_clear,
     .tp_dealloc = (destructor)library_dealloc,
     .tp_repr = (reprfunc)library_repr,
     .tp_methods = library_methods,
     .tp_getset = library_getset,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
 };

@@ -11,4 +11,7 @@ struct load_error {
 int load_error_set(struct load_error *error, const char *reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The same with what dlerror says about `path`. */
+int load_error_dlopen(struct load_error *error, const char *path);
+
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bridge.h"
 #include "context.h"
 
 enum { MAX_TRIES = 8, FORK_PATIENCE = 1 /* second */ };
@@ -93,31 +94,31 @@ static char *choose_spelling(const char *path, const struct file_key *key) {
   return name_is_taken(path) ? fresh_spelling(path) : strdup(path);
 }
 
-/* dlerror() often begins with the name that we passed; our own message has the path already. */
-static int dlopen_error(struct load_error *error, const char *spelling) {
-  const char *text = dlerror();
-  size_t length = strlen(spelling);
-  if (text == NULL) text = "dlopen gave no reason";
-  if (strncmp(text, spelling, length) == 0 && strncmp(text + length, ": ", 2) == 0)
-    text += length + 2;
-  return load_error_set(error, "dlopen", "%s", text);
-}
-
-static int open_handle(struct loaded *library, const char *path, struct load_error *error) {
-  struct link_map *link_map;
+/* Returns 0 with the handle, or -1. `bridged`: it is to find what the core provides. */
+static int open_handle(struct loaded *library, const char *path, int bridged,
+                       struct load_error *error) {
   library->spelling = choose_spelling(path, &library->key);
   if (library->spelling == NULL) return load_error_set(error, "io", "out of memory");
-  library->handle = dlopen(library->spelling, RTLD_NOW | RTLD_LOCAL);
-  if (library->handle == NULL || dlinfo(library->handle, RTLD_DI_LINKMAP, &link_map) != 0) {
-    dlopen_error(error, library->spelling);
-    if (library->handle != NULL) dlclose(library->handle);
-    free(library->spelling);
-    return -1;
-  }
-  library->address = (const uint8_t *)link_map->l_addr;
+  if (bridged)
+    library->handle = bridge_open(library->spelling, error);
+  else if ((library->handle = dlopen(library->spelling, RTLD_NOW | RTLD_LOCAL)) == NULL)
+    load_error_dlopen(error, library->spelling);
+  if (library->handle == NULL) free(library->spelling);
+  return library->handle != NULL ? 0 : -1;
+}
+
+/* Where the image of a handle lies. dlinfo finds a link map for any handle of dlopen. */
+static const uint8_t *address_of(void *handle) {
+  struct link_map *link_map = NULL;
+  (void)dlinfo(handle, RTLD_DI_LINKMAP, &link_map);
+  return link_map != NULL ? (const uint8_t *)link_map->l_addr : NULL;
+}
+
+static void join(struct loaded *library) {
+  library->address = address_of(library->handle);
   library->next = open_libraries;
   open_libraries = library;
-  return 0;
+  library->context = context_open(library);
 }
 
 /* Returns 0 with the library open, or -1; *changed says that `path` was replaced meanwhile. */
@@ -129,10 +130,11 @@ static int open_once(struct loaded *library, const char *path, struct load_error
   if (checked_file_open(path, elf_native_machine(), &file, error) != 0) return -1;
   library->key = file.key;
   library->image = file.image;
+  int bridged = bridge_is_needed(&file);
   checked_file_close(&file);
   enter();
-  int status = open_handle(library, path, error);
-  if (status == 0) context_fill(library);
+  int status = open_handle(library, path, bridged, error);
+  if (status == 0) join(library);
   leave();
   *changed = file_key_at(path, &key) != 0 || !file_key_equal(&key, &library->key);
   if (status != 0 || !*changed) return status;
@@ -149,18 +151,41 @@ int loaded_open(struct loaded *library, const char *path, struct load_error *err
   return load_error_set(error, "busy", "replaced %d times while it was opened", MAX_TRIES);
 }
 
+/* Whether the image stays although we closed it: others opened the file, or it never goes. */
+static int is_still_mapped(const struct loaded *library) {
+  void *handle = dlopen(library->spelling, RTLD_NOLOAD | RTLD_NOW);
+  if (handle == NULL) return 0;
+  int is_same = address_of(handle) == library->address;
+  dlclose(handle);
+  return is_same;
+}
+
 void loaded_close(struct loaded *library) {
+  struct context *unused = NULL;
   enter();
   struct loaded **link = &open_libraries;
   while (*link != library) link = &(*link)->next;
   *link = library->next;
   dlclose(library->handle);
+  if (library->context != NULL)
+    unused = context_close(library->context, is_still_mapped(library));
   leave();
+  if (unused != NULL) context_free(unused);
   free(library->spelling);
 }
 
 int loaded_symbol(const struct loaded *library, const char *name, struct elf_symbol *symbol) {
   return elf_lookup(&library->image, elf_at_loaded, library->address, name, symbol);
+}
+
+int loaded_is_packed(const struct loaded *library) {
+  struct elf_symbol symbol;
+  for (uint64_t i = 1; i < library->image.num_symbols; i++) {
+    const char *name =
+        elf_symbol_at(&library->image, elf_at_loaded, library->address, i, &symbol);
+    if (strncmp(name, "__packer_", strlen("__packer_")) == 0) return 1;
+  }
+  return 0;
 }
 
 const char *loaded_data(const struct loaded *library, const struct elf_symbol *symbol,

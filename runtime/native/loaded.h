@@ -4,12 +4,15 @@
 
 #include "checked_file.h"
 
+struct context;
+
 struct loaded {
   void *handle;
   const uint8_t *address; /* l_addr: link-time address 0 lies here */
   struct file_key key;
   struct elf_image image;
   char *spelling; /* the name that dlopen knows it by */
+  struct context *context; /* what its context symbols point to, or NULL without */
   struct loaded *next;
 };
 
@@ -20,6 +23,9 @@ void loaded_close(struct loaded *library);
 /* A symbol that this very object defines: 1 found, 0 absent. Never dlsym, which would also find
  * a dependency's. */
 int loaded_symbol(const struct loaded *library, const char *name, struct elf_symbol *symbol);
+
+/* Whether packer made it: then only declared functions can be called by name. */
+int loaded_is_packed(const struct loaded *library);
 
 /* Why `symbol` is not constant data behind file bytes, or NULL when it is; then *bytes is set. */
 const char *loaded_data(const struct loaded *library, const struct elf_symbol *symbol,

@@ -9,7 +9,7 @@ static int append(PyObject *names, const char *name) {
   return status;
 }
 
-PyObject *function_names(const struct elf_image *image, elf_at at, const void *context,
+PyObject *symbol_names(const struct elf_image *image, elf_at at, const void *context,
                          const char *prefix) {
   PyObject *names = PyList_New(0);
   size_t length = strlen(prefix);
@@ -17,7 +17,8 @@ PyObject *function_names(const struct elf_image *image, elf_at at, const void *c
   for (uint64_t i = 1; names != NULL && i < image->num_symbols; i++) {
     struct elf_symbol symbol;
     const char *name = elf_symbol_at(image, at, context, i, &symbol);
-    int wanted = symbol.section != SHN_UNDEF && symbol.type == STT_FUNC;
+    int wanted = symbol.section != SHN_UNDEF &&
+                 (symbol.type == STT_FUNC || symbol.type == STT_OBJECT);
     if (wanted && strncmp(name, prefix, length) == 0 && append(names, name) != 0)
       Py_CLEAR(names);
   }

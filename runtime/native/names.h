@@ -7,9 +7,9 @@
 
 #include "elf.h"
 
-/* The names of the functions that an object defines and that begin with `prefix`, in table
+/* The names of the functions and data that an object defines and that begin with `prefix`, in table
  * order; NULL with an exception set. */
-PyObject *function_names(const struct elf_image *image, elf_at at, const void *context,
+PyObject *symbol_names(const struct elf_image *image, elf_at at, const void *context,
                          const char *prefix);
 
 #endif

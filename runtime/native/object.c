@@ -37,3 +37,17 @@ dso_object *object_new_string(int32_t type_index, const char *data, size_t nbyte
   string->bytes.size = nbytes;
   return &string->object;
 }
+
+int object_make_string(dso_any *value, int is_str, const char *data, size_t nbytes) {
+  dso_any made = {.type_index = is_str ? DSO_SMALL_STR : DSO_SMALL_BYTES,
+                  .small_len = (uint32_t)nbytes};
+  if (nbytes < sizeof made.v_bytes) {
+    if (nbytes > 0) memcpy(made.v_bytes, data, nbytes);
+  } else {
+    dso_object *string = object_new_string(is_str ? DSO_STR : DSO_BYTES, data, nbytes);
+    if (string == NULL) return -1;
+    made = (dso_any){.type_index = string->type_index, .v_ptr = string};
+  }
+  *value = made; /* `data` may lie in it */
+  return 0;
+}

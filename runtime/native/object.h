@@ -31,4 +31,8 @@ void object_free(void *object, int flags);
 /* A Str or Bytes object with a copy of the text and a NUL behind it; NULL without memory. */
 dso_object *object_new_string(int32_t type_index, const char *data, size_t nbytes);
 
+/* A str or bytes value that owns what it needs: TVM FFI's strings of up to 7 bytes lie in the value
+ * itself. 0, or -1 without memory. */
+int object_make_string(dso_any *value, int is_str, const char *data, size_t nbytes);
+
 #endif

@@ -1,6 +1,8 @@
 #include "raised.h"
 
 #include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +42,16 @@ void raised_set(const char *kind, const char *message) {
   tvm_ffi_forward_error(kind, message);
 }
 
+int raised_format(const char *kind, const char *format, ...) {
+  char message[512]; /* what does not fit is cut */
+  va_list values;
+  va_start(values, format);
+  vsnprintf(message, sizeof message, format, values);
+  va_end(values);
+  raised_set(kind, message);
+  return -1;
+}
+
 uint64_t raised_count(void) { return slot.count; }
 
 int raised_take(uint64_t count, char **kind, const char **message) {
@@ -50,4 +62,11 @@ int raised_take(uint64_t count, char **kind, const char **message) {
   *kind = text;
   *message = text + strlen(text) + 1;
   return slot.count == count ? -1 : 1;
+}
+
+int raised_look(const char **kind, const char **message) {
+  if (slot.text == NULL) return 0;
+  *kind = slot.text;
+  *message = slot.text + strlen(slot.text) + 1;
+  return 1;
 }

@@ -7,6 +7,12 @@
 /* What libraries get as __TVMFFIErrorSetRaisedFromCStr; NULL strings are taken as unknown. */
 void raised_set(const char *kind, const char *message);
 
+/* The same of printf's format; always -1. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+int raised_format(const char *kind, const char *format, ...);
+
 /* How often this thread has raised. Read it before a call, so that an error which an earlier
  * call raised and then did not report is never taken for this call's. */
 uint64_t raised_count(void);
@@ -14,5 +20,8 @@ uint64_t raised_count(void);
 /* Take the last error: 1 if it was raised since `count`, -1 if before, with both strings, to be
  * freed together by free(*kind); or 0 without. The slot is empty afterwards. */
 int raised_take(uint64_t count, char **kind, const char **message);
+
+/* Look at it without taking it, as raised_take: both strings are the slot's, until it changes. */
+int raised_look(const char **kind, const char **message);
 
 #endif

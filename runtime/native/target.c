@@ -3,9 +3,10 @@
 #include <string.h>
 
 #include "object.h"
+#include "packed.h"
 
 void target_free(struct target *target) {
-  if (target->handle != NULL) object_release(target->handle);
+  if (target->object != NULL) object_release(target->object);
   Py_XDECREF(target->name);
   Py_XDECREF(target->signature);
   Py_XDECREF(target->doc);
@@ -50,15 +51,23 @@ static int make_strings(struct target *target) {
   return 0;
 }
 
-struct target *target_new(PyObject *name, const uint8_t *code, const uint8_t *fact_text,
-                          size_t nbytes, const char **wrong) {
+struct target *target_new(PyObject *name, const uint8_t *fact_text, size_t nbytes,
+                          const char **wrong) {
   struct target *target = PyMem_Calloc(1, sizeof *target);
   *wrong = NULL;
   if (target == NULL) return (struct target *)PyErr_NoMemory();
   target->name = Py_NewRef(name);
-  memcpy(&target->address, &code, sizeof code); /* ISO C has no cast from data to function */
   if (fact_text != NULL) *wrong = copy_text(target, fact_text, nbytes);
   if (*wrong == NULL && make_strings(target) == 0) return target;
   target_free(target);
   return NULL;
+}
+
+void target_call_safe(struct target *target, const uint8_t *code) {
+  memcpy(&target->address, &code, sizeof code); /* ISO C has no cast from data to function */
+}
+
+void target_call_packed(struct target *target, const uint8_t *code) {
+  target->address = packed_call;
+  target->handle = (void *)(uintptr_t)code;
 }

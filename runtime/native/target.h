@@ -11,7 +11,8 @@
 
 struct target {
   dso_safe_call address;
-  dso_object *handle; /* the Function object, retained; NULL for exports */
+  void *handle;       /* the first argument of every call; NULL for safe-call symbols */
+  dso_object *object; /* the Function object behind it, retained, or NULL: it is a symbol */
   PyObject *name;
   PyObject *signature; /* str, or NULL without facts */
   PyObject *doc;       /* str, or NULL */
@@ -19,10 +20,14 @@ struct target {
   struct facts facts;
 };
 
-/* Make the target of `name` at `code`; fact_text may be NULL. On bad facts returns NULL with
- * *wrong saying what; on other trouble NULL with an exception set and *wrong NULL. */
-struct target *target_new(PyObject *name, const uint8_t *code, const uint8_t *fact_text,
-                          size_t nbytes, const char **wrong);
+/* Make the target of `name`, without code yet; fact_text may be NULL. On bad facts returns NULL
+ * with *wrong saying what; on other trouble NULL with an exception set and *wrong NULL. */
+struct target *target_new(PyObject *name, const uint8_t *fact_text, size_t nbytes,
+                          const char **wrong);
+
+/* Let it call the function at `code`, in the one ABI or the other. */
+void target_call_safe(struct target *target, const uint8_t *code);
+void target_call_packed(struct target *target, const uint8_t *code);
 void target_free(struct target *target);
 
 /* The parameter at `index`, or NULL without facts or beyond them. */

@@ -1,8 +1,11 @@
+#define _GNU_SOURCE /* dladdr */
 #include "tvm_ffi.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>
+
+static const char own; /* some address in the core */
 
 static void *find_in(const char *library, const char *name) {
   void *handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
@@ -12,12 +15,28 @@ static void *find_in(const char *library, const char *name) {
   return address;
 }
 
+/* Whoever imports extension modules with RTLD_GLOBAL makes what the core provides global, too. */
+static int is_own(void *address) {
+  Dl_info theirs, ours;
+  return dladdr(address, &theirs) != 0 && dladdr(&own, &ours) != 0 &&
+         theirs.dli_fbase == ours.dli_fbase;
+}
+
 /* A function of the process's global scope (RTLD_DEFAULT would look in our own scope as well), else
  * of the libtvm_ffi that a library of ours brought along. It is looked up anew each time, on failure
  * only: tvm_ffi may be imported at any moment. */
 static void *find(const char *name) {
   void *address = find_in(NULL, name);
-  return address != NULL ? address : find_in("libtvm_ffi.so", name);
+  return address != NULL && !is_own(address) ? address : find_in("libtvm_ffi.so", name);
+}
+
+int tvm_ffi_look_up(void *context, const char *name, void **function, int *status) {
+  int (*look_up)(void *context, const char *name, void **function);
+  void *address = find("TVMFFIEnvModLookupFromImports");
+  memcpy(&look_up, &address, sizeof look_up); /* ISO C has no cast from data to function */
+  if (look_up == NULL) return 0;
+  *status = look_up(context, name, function);
+  return 1;
 }
 
 void tvm_ffi_forward_error(const char *kind, const char *message) {

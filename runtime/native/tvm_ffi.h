@@ -10,6 +10,9 @@ void tvm_ffi_forward_error(const char *kind, const char *message);
 /* Take its error of this thread, or NULL; owned by the caller (object_release). */
 dso_object *tvm_ffi_take_error(void);
 
+/* Ask it for an imported function, by a context of its own: 1 with its status, 0 if there is none. */
+int tvm_ffi_look_up(void *context, const char *name, void **function, int *status);
+
 /* What an error object says: TVMFFIErrorCell begins with these two, behind the header. */
 typedef struct {
   dso_byte_array kind, message;

@@ -1,0 +1,98 @@
+/* What the core provides of TVM's C interface to 2025 (c_runtime_api.h, c_backend_api.h). */
+#include <ctype.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "provided.h"
+#include "raised.h"
+
+enum { STACK_ARGS = 16 };
+
+/* ---- Errors: "ValueError: text" is a kind and a message; text alone is a RuntimeError's */
+
+static size_t length_of_kind(const char *text) {
+  size_t length = 0;
+  while (isalnum((unsigned char)text[length]) || text[length] == '_') length++;
+  return length > 0 && !isdigit((unsigned char)text[0]) && strncmp(text + length, ": ", 2) == 0
+             ? length
+             : 0;
+}
+
+void TVMAPISetLastError(const char *text) {
+  char kind[64];
+  size_t length = text != NULL ? length_of_kind(text) : 0;
+  if (length == 0 || length >= sizeof kind) {
+    raised_set("RuntimeError", text);
+    return;
+  }
+  memcpy(kind, text, length);
+  kind[length] = '\0';
+  raised_set(kind, text + length + 2);
+}
+
+const char *TVMGetLastError(void) {
+  static _Thread_local char text[2048]; /* what does not fit is cut */
+  const char *kind, *message;
+  if (!raised_look(&kind, &message)) return "";
+  snprintf(text, sizeof text, "%s: %s", kind, message);
+  return text;
+}
+
+/* ---- Results. TVM keeps a string that is returned to C for its thread's next call; so it is here,
+ * with every object: such code has no way to release one. */
+
+static _Thread_local dso_any kept;
+static pthread_key_t kept_key;
+static pthread_once_t kept_once = PTHREAD_ONCE_INIT;
+
+static void release_kept(void *object) { object_release(object); }
+
+static void make_kept_key(void) { (void)pthread_key_create(&kept_key, release_kept); }
+
+static void keep(const dso_any *value) {
+  dso_object *before = kept.type_index >= DSO_OBJECT ? kept.v_ptr : NULL;
+  kept = *value;
+  pthread_once(&kept_once, make_kept_key);
+  (void)pthread_setspecific(kept_key, kept.type_index >= DSO_OBJECT ? kept.v_ptr : NULL);
+  if (before != NULL) object_release(before);
+}
+
+static void give_result(const dso_any *value, packed_value *result, int *result_code) {
+  static _Thread_local dso_byte_array room;
+  keep(value);
+  *result_code = packed_from_any(&kept, result, &room);
+}
+
+/* ---- Calls */
+
+static int call_with(void *function, const packed_value *values, const int *codes, int num_args,
+                     dso_any *args, dso_any *result) {
+  for (int i = 0; i < num_args; i++)
+    if (packed_to_any(values[i], codes[i], i, &args[i]) != 0) return -1;
+  return TVMFFIFunctionCall(function, args, num_args, result);
+}
+
+static int call_with_heap(void *function, const packed_value *values, const int *codes,
+                          int num_args, dso_any *result) {
+  dso_any *args = calloc((size_t)num_args, sizeof *args);
+  if (args == NULL) return raised_format("MemoryError", "no memory for %d arguments", num_args);
+  int status = call_with(function, values, codes, num_args, args, result);
+  free(args);
+  return status;
+}
+
+int TVMFuncCall(void *function, packed_value *args, int *type_codes, int num_args,
+                packed_value *result, int *result_code) {
+  dso_any stack[STACK_ARGS], value = {.type_index = DSO_NONE};
+  int status = num_args <= STACK_ARGS
+                   ? call_with(function, args, type_codes, num_args, stack, &value)
+                   : call_with_heap(function, args, type_codes, num_args, &value);
+  if (status == 0) give_result(&value, result, result_code);
+  return status;
+}
+
+int TVMBackendGetFuncFromEnv(void *context, const char *name, void **function) {
+  return TVMFFIEnvModLookupFromImports(context, name, function);
+}

@@ -1,0 +1,104 @@
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "imports.h"
+
+#include "callback.h"
+#include "context.h"
+#include "exception.h"
+#include "interpreter.h"
+#include "raised.h"
+
+/* ---- The modules of a context: a list of weak references, first come first asked */
+
+int imports_bind(struct context *context, PyObject *module) {
+  if (context->modules == NULL && (context->modules = PyList_New(0)) == NULL) return -1;
+  PyObject *reference = PyWeakref_NewRef(module, NULL);
+  int status = reference ? PyList_Append(context->modules, reference) : -1;
+  Py_XDECREF(reference);
+  return status;
+}
+
+/* The first that still is; None without. Those that went are dropped. */
+static PyObject *first_module(const struct context *context) {
+  PyObject *modules = context->modules;
+  while (modules != NULL && PyList_GET_SIZE(modules) > 0) {
+    PyObject *module = PyObject_CallNoArgs(PyList_GET_ITEM(modules, 0));
+    if (module != Py_None) return module;
+    Py_DECREF(module);
+    if (PySequence_DelItem(modules, 0) != 0) return NULL;
+  }
+  return Py_NewRef(Py_None);
+}
+
+void imports_forget(struct context *context) {
+  PyObject *modules = context->modules;
+  context->modules = NULL;
+  if (modules == NULL || !interpreter_runs()) return;
+  PyGILState_STATE gil = PyGILState_Ensure();
+  Py_DECREF(modules);
+  PyGILState_Release(gil);
+}
+
+struct visit {
+  visitproc visit;
+  void *arg;
+};
+
+/* A function that code has kept is alive anyway; then the context's reference tells nothing. */
+static int visit_callable(dso_object *function, void *arg) {
+  const struct visit *visit = arg;
+  uint64_t count = __atomic_load_n(&function->combined_ref_count, __ATOMIC_RELAXED);
+  PyObject *callable = (uint32_t)count == 1 ? callback_callable(function) : NULL;
+  return callable != NULL ? visit->visit(callable, visit->arg) : 0;
+}
+
+int imports_traverse(const struct context *context, visitproc visit, void *arg) {
+  struct visit both = {.visit = visit, .arg = arg};
+  return found_visit(&context->found, visit_callable, &both);
+}
+
+/* ---- Look-up */
+
+/* (provider, callable), or NULL with an exception set. */
+static PyObject *ask(const struct context *context, const char *name) {
+  PyObject *module = first_module(context);
+  PyObject *file = module ? PyImport_ImportModule("runtime.library") : NULL;
+  PyObject *answer = file ? PyObject_CallMethod(file, "find_import", "Os", module, name) : NULL;
+  Py_XDECREF(file);
+  Py_XDECREF(module);
+  return answer;
+}
+
+static dso_object *remember(struct context *context, const char *name, PyObject *answer,
+                            uint64_t version) {
+  PyObject *provider = PyTuple_GET_ITEM(answer, 0), *callable = PyTuple_GET_ITEM(answer, 1);
+  dso_object *function = found_renew(&context->found, name, provider, version);
+  if (function != NULL) return function;
+  function = callback_new(callable, NULL);
+  if (function == NULL) return NULL;
+  if (found_add(&context->found, name, provider, version, function) == 0) return function;
+  PyErr_NoMemory();
+  return NULL;
+}
+
+static dso_object *look_up(struct context *context, const char *name) {
+  uint64_t version = found_version(); /* read first: what is asked for may change meanwhile */
+  PyObject *answer = ask(context, name);
+  if (answer == NULL) return NULL;
+  dso_object *function = remember(context, name, answer, version);
+  Py_DECREF(answer);
+  return function;
+}
+
+void *imports_find(struct context *context, const char *name) {
+  if (!interpreter_runs()) {
+    raised_set("RuntimeError", "the Python interpreter is shutting down");
+    return NULL;
+  }
+  PyGILState_STATE gil = PyGILState_Ensure();
+  dso_object *function = look_up(context, name);
+  if (function == NULL) exception_leave();
+  PyGILState_Release(gil);
+  return function;
+}
