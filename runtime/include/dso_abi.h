@@ -70,7 +70,7 @@ enum {
 typedef struct {
   int32_t type_index;
   uint32_t small_len; /* length of a small string; DSO_UNSIGNED marks a uint64 beyond INT64_MAX; else 0 */
-  union {
+  __extension__ union { /* unnamed: new in C11, and in GCC and Clang always */
     int64_t v_int64;
     double v_float64;
     void *v_ptr;

@@ -14,6 +14,7 @@ enum { STACK_ARGS = 8 };
 struct callback {
   dso_function_object function;
   PyObject *callable;
+  PyObject *owner;  /* or NULL */
   PyObject *caller; /* keeps the code behind what it is given, while that call lasts */
 };
 
@@ -143,17 +144,18 @@ static int call_function_with_gil(void *handle, const dso_any *args, int32_t cou
 
 /* ---- The object */
 
-static void drop_callable(PyObject *callable) {
+static void drop_callable(struct callback *self) {
   if (!interpreter_runs()) return; /* the interpreter's objects end with it */
   PyGILState_STATE gil = PyGILState_Ensure();
   PyObject *pending = exception_take();
-  Py_DECREF(callable);
+  Py_DECREF(self->callable);
+  Py_XDECREF(self->owner);
   if (pending != NULL) exception_set(pending);
   PyGILState_Release(gil);
 }
 
 static void delete_callback(void *self, int flags) {
-  if (flags & DSO_DELETE_STRONG) drop_callable(((struct callback *)self)->callable);
+  if (flags & DSO_DELETE_STRONG) drop_callable(self);
   object_free(self, flags);
 }
 
@@ -169,6 +171,17 @@ dso_object *callback_new(PyObject *callable, PyObject *caller) {
   self->callable = Py_NewRef(callable);
   self->caller = caller;
   return &self->function.object;
+}
+
+void callback_keep(dso_object *object, PyObject *owner) {
+  ((struct callback *)object)->owner = Py_NewRef(owner);
+}
+
+int callback_traverse(const dso_object *object, visitproc visit, void *arg) {
+  const struct callback *self = (const struct callback *)object;
+  Py_VISIT(self->callable);
+  Py_VISIT(self->owner);
+  return 0;
 }
 
 void callback_end_call(dso_object *object) {

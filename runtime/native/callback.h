@@ -13,6 +13,12 @@
 dso_object *callback_new(PyObject *callable, PyObject *caller);
 void callback_end_call(dso_object *object);
 
+/* Let an object that callback_new made keep `owner` alive as well. */
+void callback_keep(dso_object *object, PyObject *owner);
+
+/* Visit what keeps such an object's callable and owner alive: for the garbage collector. */
+int callback_traverse(const dso_object *object, visitproc visit, void *arg);
+
 /* The callable behind an object that callback_new made, borrowed; NULL for others. */
 PyObject *callback_callable(const dso_object *object);
 

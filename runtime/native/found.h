@@ -21,7 +21,7 @@ uint64_t found_version(void);
 void found_expire(void);
 
 /* What was found by this name before is right at `version` too if its provider is the same:
- * returns it, or NULL. A provider is compared only, and lives as long as its function. */
+ * returns it, or NULL. A provider is compared only; its function keeps it alive. */
 dso_object *found_renew(struct found_table *table, const char *name, const void *provider,
                         uint64_t version);
 

@@ -45,17 +45,16 @@ struct visit {
   void *arg;
 };
 
-/* A function that code has kept is alive anyway; then the context's reference tells nothing. */
-static int visit_callable(dso_object *function, void *arg) {
+/* What code has kept is alive anyway: then the context's reference tells nothing. */
+static int visit_function(dso_object *function, void *arg) {
   const struct visit *visit = arg;
   uint64_t count = __atomic_load_n(&function->combined_ref_count, __ATOMIC_RELAXED);
-  PyObject *callable = (uint32_t)count == 1 ? callback_callable(function) : NULL;
-  return callable != NULL ? visit->visit(callable, visit->arg) : 0;
+  return (uint32_t)count == 1 ? callback_traverse(function, visit->visit, visit->arg) : 0;
 }
 
 int imports_traverse(const struct context *context, visitproc visit, void *arg) {
   struct visit both = {.visit = visit, .arg = arg};
-  return found_visit(&context->found, visit_callable, &both);
+  return found_visit(&context->found, visit_function, &both);
 }
 
 /* ---- Look-up */
@@ -77,6 +76,7 @@ static dso_object *remember(struct context *context, const char *name, PyObject 
   if (function != NULL) return function;
   function = callback_new(callable, NULL);
   if (function == NULL) return NULL;
+  callback_keep(function, provider); /* so that no other one gets its address */
   if (found_add(&context->found, name, provider, version, function) == 0) return function;
   PyErr_NoMemory();
   return NULL;
