@@ -95,14 +95,14 @@ class LibraryModule(Module):
         return f"<LibraryModule {self.path!r}>"
 
 
-def find_import(module: Module | None, name: str) -> tuple[object, Callable[..., Any]]:
+def find_import(modules: list[Module], name: str) -> tuple[object, Callable[..., Any]]:
     """Find what host code of a library calls by name; the native core asks, and remembers it.
 
     Parameters
     ----------
-    module : Module or None
-        The library's module: its imports are asked, depth first in import order, never itself.
-        None: it is gone, or still being loaded.
+    modules : list of Module
+        Those of the library that are alive: mostly one. Their imports are asked, depth first in
+        import order, never they themselves.
     name : str
         The function's name.
 
@@ -116,15 +116,16 @@ def find_import(module: Module | None, name: str) -> tuple[object, Callable[...,
     FunctionNotFoundError
         Neither an import nor the global functions have it.
     """
-    imports = list(preorder(module))[1:] if module is not None else []
+    imports = [imported for module in modules for imported in list(preorder(module))[1:]]
     for imported in imports:
         if (function := imported.find_function(name)) is not None:
             return imported, function
     if (function := find_global_func(name)) is not None:
         return function, function
+    who = repr(modules[0]) if modules else "a library without a module"
     known = [n for imported in imports for n in imported.function_names()]
     text = (
-        f"{module!r}: its host code calls {name!r}, which is no function of its imports and no "
-        f"global one" + near_names(name, known + list_global_func_names())
+        f"{who}: its host code calls {name!r}, which is no function of its imports and no global "
+        f"one" + near_names(name, known + list_global_func_names())
     )
     raise FunctionNotFoundError(text, name=name, module="library")

@@ -7,6 +7,7 @@
 
 #include "provided.h"
 #include "raised.h"
+#include "workspace.h"
 
 enum { STACK_ARGS = 16 };
 
@@ -95,4 +96,23 @@ int TVMFuncCall(void *function, packed_value *args, int *type_codes, int num_arg
 
 int TVMBackendGetFuncFromEnv(void *context, const char *name, void **function) {
   return TVMFFIEnvModLookupFromImports(context, name, function);
+}
+
+/* ---- What other files do, by TVM's names */
+
+void *TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, int code,
+                               int bits) {
+  return workspace_alloc(device_type, device_id, nbytes, code, bits);
+}
+
+int TVMBackendFreeWorkspace(int device_type, int device_id, void *data) {
+  return workspace_free(device_type, device_id, data);
+}
+
+int TVMBackendParallelLaunch(dso_parallel_task task, void *data, int num_task) {
+  return pool_launch(task, data, num_task);
+}
+
+int TVMBackendParallelBarrier(int task_id, struct parallel_group_env *env) {
+  return pool_barrier(task_id, env);
 }

@@ -15,8 +15,8 @@ enum { ALIGNMENT = 64 };
 
 struct call {
   dso_safe_call address;
-  void *handle;       /* a reference of ours if is_owned */
-  dso_any *args;      /* each points to a slot's tensor */
+  void *handle;  /* a reference of ours if is_owned */
+  dso_any *args; /* each points to a slot's tensor */
   int32_t count;
   int is_owned;
 };

@@ -19,16 +19,18 @@ int imports_bind(struct context *context, PyObject *module) {
   return status;
 }
 
-/* The first that still is; None without. Those that went are dropped. */
-static PyObject *first_module(const struct context *context) {
-  PyObject *modules = context->modules;
-  while (modules != NULL && PyList_GET_SIZE(modules) > 0) {
-    PyObject *module = PyObject_CallNoArgs(PyList_GET_ITEM(modules, 0));
-    if (module != Py_None) return module;
-    Py_DECREF(module);
-    if (PySequence_DelItem(modules, 0) != 0) return NULL;
+/* A list of those that still are; the others are dropped. */
+static PyObject *live_modules(const struct context *context) {
+  PyObject *references = context->modules, *modules = PyList_New(0);
+  for (Py_ssize_t i = 0; references != NULL && modules != NULL && i < PyList_GET_SIZE(references);) {
+    PyObject *module = PyObject_CallNoArgs(PyList_GET_ITEM(references, i));
+    int status = module == Py_None ? PySequence_DelItem(references, i)
+                                   : PyList_Append(modules, module);
+    i += module != Py_None;
+    Py_XDECREF(module);
+    if (status != 0) Py_CLEAR(modules);
   }
-  return Py_NewRef(Py_None);
+  return modules;
 }
 
 void imports_forget(struct context *context) {
@@ -61,11 +63,11 @@ int imports_traverse(const struct context *context, visitproc visit, void *arg) 
 
 /* (provider, callable), or NULL with an exception set. */
 static PyObject *ask(const struct context *context, const char *name) {
-  PyObject *module = first_module(context);
-  PyObject *file = module ? PyImport_ImportModule("runtime.library") : NULL;
-  PyObject *answer = file ? PyObject_CallMethod(file, "find_import", "Os", module, name) : NULL;
+  PyObject *modules = live_modules(context);
+  PyObject *file = modules ? PyImport_ImportModule("runtime.library") : NULL;
+  PyObject *answer = file ? PyObject_CallMethod(file, "find_import", "Os", modules, name) : NULL;
   Py_XDECREF(file);
-  Py_XDECREF(module);
+  Py_XDECREF(modules);
   return answer;
 }
 

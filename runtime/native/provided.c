@@ -14,6 +14,10 @@ const struct provided provided[] = {
     ROW(TVMAPISetLastError),
     ROW(TVMGetLastError),
     ROW(TVMBackendGetFuncFromEnv),
+    ROW(TVMBackendAllocWorkspace),
+    ROW(TVMBackendFreeWorkspace),
+    ROW(TVMBackendParallelLaunch),
+    ROW(TVMBackendParallelBarrier),
 };
 
 const size_t num_provided = sizeof provided / sizeof *provided;

@@ -7,6 +7,7 @@
 
 #include "object.h"
 #include "packed.h"
+#include "pool.h"
 
 /* Protected: seen by others, but the core itself always means its own, even where a TVM runtime is
  * in the global scope. */
@@ -29,6 +30,11 @@ PROVIDED int TVMFuncCall(void *function, packed_value *args, int *type_codes, in
 PROVIDED void TVMAPISetLastError(const char *text);
 PROVIDED const char *TVMGetLastError(void);
 PROVIDED int TVMBackendGetFuncFromEnv(void *context, const char *name, void **function);
+PROVIDED void *TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, int code,
+                                        int bits);
+PROVIDED int TVMBackendFreeWorkspace(int device_type, int device_id, void *data);
+PROVIDED int TVMBackendParallelLaunch(dso_parallel_task task, void *data, int num_task);
+PROVIDED int TVMBackendParallelBarrier(int task_id, struct parallel_group_env *env);
 
 /* ---- The table of them all */
 

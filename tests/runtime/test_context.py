@@ -300,7 +300,7 @@ def is_mapped(path: Path) -> bool:
 
 
 def test_two_libraries_over_one_image_share_a_context(host_path) -> None:
-    """The module that came first is asked, then the other; what code remembers stays."""
+    """The module that came first is asked first; what code remembers outlives it."""
     first, second = (runtime.LibraryModule(Library(str(host_path))) for _ in range(2))
     importing(first, f=lambda: "first")
     importing(second, f=lambda: "second", g=lambda: "second")
@@ -535,7 +535,8 @@ def test_several_files_of_a_library_include_the_header(compile_library, compile_
 
 EXPORTED = """
 PyInit__core
-TVMAPISetLastError TVMBackendGetFuncFromEnv TVMFFIEnvModLookupFromImports
+TVMAPISetLastError TVMBackendAllocWorkspace TVMBackendFreeWorkspace TVMBackendGetFuncFromEnv
+TVMBackendParallelBarrier TVMBackendParallelLaunch TVMFFIEnvModLookupFromImports
 TVMFFIErrorSetRaisedFromCStr TVMFFIErrorSetRaisedFromCStrParts TVMFFIFunctionCall
 TVMFFIHandleInitOnce TVMFuncCall TVMGetLastError
 """
