@@ -156,15 +156,14 @@ static void free_target(PyObject *capsule) {
 /* The kernel's reference goes to the target. */
 static struct target *make_target(const struct request *request, dso_object *kernel) {
   const char *wrong;
-  struct target *target = target_new(request->name, NULL, (const uint8_t *)request->facts,
+  struct target *target = target_new(request->name, (const uint8_t *)request->facts,
                                      (size_t)request->facts_length + 1, &wrong);
   if (target == NULL) {
     if (wrong != NULL) PyErr_Format(PyExc_ValueError, "%U: facts: %s", request->name, wrong);
     object_release(kernel);
     return NULL;
   }
-  target->handle = kernel;
-  target->address = ((dso_function_object *)(void *)kernel)->safe_call;
+  target_call_object(target, kernel);
   return target;
 }
 

@@ -31,8 +31,7 @@ static struct target *make_target(const struct source *source, dso_object *objec
     return PyErr_Occurred() ? NULL : (struct target *)PyErr_NoMemory();
   }
   object_retain(object);
-  target->handle = target->object = object;
-  target->address = ((dso_function_object *)(void *)object)->safe_call;
+  target_call_object(target, object);
   target->name = name;
   return target;
 }

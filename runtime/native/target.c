@@ -71,3 +71,8 @@ void target_call_packed(struct target *target, const uint8_t *code) {
   target->address = packed_call;
   target->handle = (void *)(uintptr_t)code;
 }
+
+void target_call_object(struct target *target, dso_object *object) {
+  target->address = ((dso_function_object *)(void *)object)->safe_call;
+  target->handle = target->object = object;
+}

@@ -25,9 +25,11 @@ struct target {
 struct target *target_new(PyObject *name, const uint8_t *fact_text, size_t nbytes,
                           const char **wrong);
 
-/* Let it call the function at `code`, in the one ABI or the other. */
+/* Let it call the function at `code`, in the one ABI or the other; or a Function object, whose
+ * reference it takes over. */
 void target_call_safe(struct target *target, const uint8_t *code);
 void target_call_packed(struct target *target, const uint8_t *code);
+void target_call_object(struct target *target, dso_object *object);
 void target_free(struct target *target);
 
 /* The parameter at `index`, or NULL without facts or beyond them. */
