@@ -159,15 +159,15 @@ def embed_and_link(
     for embedder in embedders:
         step("embed")
         embedded = link.prepare(embedder, symbols, target) if symbols else None
-        step("link")
-        link.run(workspace.output, embedded)
-        if embedder.place is None or not symbols:
-            return symbols
-        check_linked(workspace.output, target)
-        step("place")
         try:
-            with workspace.writing():
-                embedder.place(workspace.output, symbols, bytes_of(step))
+            with workspace.writing(), embedder.copy_ahead(workspace.ahead, symbols) as ahead:
+                step("link")
+                link.run(workspace.output, embedded)
+                if embedder.place is None or not symbols:
+                    return symbols
+                check_linked(workspace.output, target)
+                step("place")
+                embedder.place(workspace.output, symbols, bytes_of(step), ahead)
         except NotPlacedError as error:
             reason = error
             step(f"embed {embedder.name!r} is not possible: {error}")

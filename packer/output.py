@@ -31,6 +31,8 @@ class Workspace:
         For intermediate files; private, mode 0700.
     output : Path
         Where the new file is to be made, on the target's own file system.
+    ahead : Path
+        For what is copied on that file system before there is an output.
     target : Path
         What `commit` replaces; links are resolved.
     """
@@ -40,6 +42,7 @@ class Workspace:
         self.target = target
         self.directory = directory
         self.output = private / "library.so"
+        self.ahead = private / "library.ahead"
 
     def writing(self) -> contextlib.AbstractContextManager[None]:
         """Have whatever the system says in a block that only writes `output` be an ExportError."""

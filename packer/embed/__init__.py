@@ -6,6 +6,7 @@ may have something to do once that has run.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from runtime.error import ExportError
@@ -15,15 +16,21 @@ from .segment import NotPlacedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from runtime.stream import Chunk
 
+    from .ahead import Ahead
     from .copy import Report
 
     Symbols = Mapping[str, Sequence[Chunk]]
 
 __all__ = ["EMBEDDERS", "Embed", "Embedder", "NotPlacedError", "find_embedders"]
+
+
+def _no_copy(_path: Path, _symbols: Symbols) -> AbstractContextManager[None]:
+    return contextlib.nullcontext()
 
 
 class Embedder(NamedTuple):
@@ -37,15 +44,19 @@ class Embedder(NamedTuple):
         ``(symbols, folder, target, system_lib)`` gives the linker's input, in that private
         folder; for a system library it registers the symbols at start-up.
     place : callable or None
-        ``(library, symbols, report)`` puts the bytes into what the linker made. None: they went
-        through the linker, which may have done anything to them.
+        ``(library, symbols, report, ahead)`` puts the bytes into what the linker made. None: they
+        went through the linker, which may have done anything to them.
+    copy_ahead : callable
+        ``(path, symbols)`` gives a context in which a copy of them to `path` may be under way,
+        for `place`.
     write_library : callable or None
         ``(library, symbols, target, report)`` makes the whole library where nothing is linked.
     """
 
     name: str
     prepare: Callable[[Symbols, Path, str | None, bool], Path]
-    place: Callable[[Path, Symbols, Report], None] | None = None
+    place: Callable[[Path, Symbols, Report, Ahead | None], None] | None = None
+    copy_ahead: Callable[[Path, Symbols], AbstractContextManager[Ahead | None]] = _no_copy
     write_library: Callable[[Path, Symbols, str | None, Report], None] | None = None
 
 
@@ -55,7 +66,13 @@ EMBEDDERS = {
     for embedder in (
         Embedder("c", c.prepare),
         Embedder("llvm", llvm.prepare),
-        Embedder("segment", segment.prepare, segment.place, shared_object.write_library),
+        Embedder(
+            "segment",
+            segment.prepare,
+            segment.place,
+            segment.copy_ahead,
+            shared_object.write_library,
+        ),
     )
 }
 

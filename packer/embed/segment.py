@@ -12,6 +12,7 @@ that the machine has. Nothing but symbols refers to the segment, so it may lie a
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..target import find_target, page_nbytes_of
+from .ahead import LARGE, LEAD, Ahead, copying_ahead
 from .chunks import Contents, join, nbytes_of
 from .copy import write_chunks
 from .elf import (
@@ -85,17 +87,31 @@ def prepare(
     return path
 
 
-def place(library: Path, symbols: Mapping[str, Sequence[Chunk]], report: Report) -> None:
+def copy_ahead(
+    path: Path, symbols: Mapping[str, Sequence[Chunk]]
+) -> contextlib.AbstractContextManager[Ahead | None]:
+    """Begin to copy the bytes, if they are many, before there is a library for them."""
+    return copying_ahead(path, join(symbols, ALIGNMENT).chunks)
+
+
+def place(
+    library: Path,
+    symbols: Mapping[str, Sequence[Chunk]],
+    report: Report,
+    ahead: Ahead | None = None,
+) -> None:
     """Put the bytes into a library that was linked with the placeholder.
 
     Parameters
     ----------
     library : Path
-        A well-formed one; it is rewritten in place.
+        A well-formed one; it is rewritten in place, or replaced.
     symbols : mapping of str to chunks
         As they were given to `prepare`.
     report : callable
         Called with (bytes done, bytes in all) while they are copied.
+    ahead : Ahead, optional
+        Where they are on their way to already.
 
     Raises
     ------
@@ -119,9 +135,17 @@ def place(library: Path, symbols: Mapping[str, Sequence[Chunk]], report: Report)
         except (struct.error, ValueError, IndexError) as error:
             raise NotPlacedError("the linker left no section headers, or odd ones") from error
         # From here on it is known what to write and where; nothing is written yet.
-        os.ftruncate(descriptor, segment.p_offset + segment.p_filesz)
         for offset, data in edits:
             os.pwrite(descriptor, data, offset)
+        if ahead is not None and segment.p_offset == LEAD:
+            code = os.pread(descriptor, linked.nbytes, 0)
+            ahead.finish(code, report)
+            library.unlink()  # ext4 flushes a file that is renamed over another (auto_da_alloc)
+            os.rename(ahead.path, library)
+            return
+        if ahead is not None:
+            ahead.stop()
+        os.ftruncate(descriptor, segment.p_offset + segment.p_filesz)
         write_chunks(descriptor, segment.p_offset, contents.chunks, report)
     finally:
         os.close(descriptor)
@@ -178,7 +202,8 @@ def _segment(linked: _Linked, nbytes: int) -> ProgramHeader:
     loads = [program for program in linked.programs if program.p_type == PT_LOAD]
     page = page_nbytes_of(linked.header.e_machine)
     address = align_up(max(load.p_vaddr + load.p_memsz for load in loads), page)
-    offset = align_up(linked.nbytes, page)
+    lead = LEAD if nbytes >= LARGE else 0  # whether they were copied ahead or not: same bytes
+    offset = align_up(max(linked.nbytes, lead), page)
     return ProgramHeader(PT_LOAD, PF_R, offset, address, address, nbytes, nbytes, page)
 
 
