@@ -23,11 +23,17 @@ def _needs_python(path: Path) -> bool:
 def compile_part(driver: Path, output: Path, *options: str) -> Path:
     """Make a shared library of a C file and of what it uses of the core."""
     flags = ["-std=c11", "-O1", "-g", "-fPIC", "-fvisibility=hidden", "-ffunction-sections"]
-    # What the driver does not reach goes, and with it all that wants the rest of the core.
-    link = ["-shared", "-Wl,--gc-sections,-z,defs,-Bsymbolic", "-pthread", "-ldl", "-lm"]
     # -iquote: the core's elf.h must not stand for the system's <elf.h>.
-    command = ["cc", *flags, "-fdata-sections", "-iquote", str(NATIVE), str(driver)]
-    subprocess.run(
-        [*command, *map(str, pure_sources()), "-o", str(output), *link, *options], check=True
-    )
+    flags += ["-fdata-sections", "-iquote", str(NATIVE)]
+    # An archive: what the driver does not reach stays out, and with it what wants the rest of the
+    # core, or is exported.
+    folder = output.parent / "objects"
+    folder.mkdir(exist_ok=True)
+    sources = list(map(str, pure_sources()))
+    subprocess.run(["cc", *flags, "-c", *sources], cwd=folder, check=True)
+    objects = sorted(map(str, folder.glob("*.o")))
+    subprocess.run(["ar", "rcs", "core.a", *objects], cwd=folder, check=True)
+    link = ["-shared", "-Wl,--gc-sections,-z,defs,-Bsymbolic", "-pthread", "-ldl", "-lm"]
+    command = ["cc", *flags, str(driver), str(folder / "core.a"), "-o", str(output)]
+    subprocess.run([*command, *link, *options], check=True)
     return output
