@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 MAX_NBYTES = 100_000_000
 MAX_DEPTH = 64
-# A parsed value takes up to 64 bytes: what is accepted stays within 64 MB beside its text.
-MAX_VALUES = 1_000_000
+# A parsed value takes up to 150 bytes, so what is accepted stays within 64 MB beside its text: graphs
+# of more than ten thousand operators.
+MAX_VALUES = 400_000
 # Every int64 and float64 has fewer; int() needs quadratic time for more.
 MAX_DIGITS = 40
 
@@ -24,7 +25,7 @@ def parse_json(text: str) -> Any:
     Parameters
     ----------
     text : str
-        At most 100 MB, a million values, 64 levels, 40 digits a number.
+        At most 100 MB, 400,000 values, 64 levels, 40 digits a number.
 
     Returns
     -------

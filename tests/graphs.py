@@ -60,7 +60,7 @@ def graph(
         "node_row_ptr": list(range(count + 1)),
         "attrs": {
             "dltype": ["list_str", ["float32"] * count],
-            "shape": ["list_shape", shapes or [[2, 3]] * count],
+            "shape": ["list_shape", shapes or [[2, 3] for _ in nodes]],
             "storage_id": ["list_int", storage_ids or list(range(count))],
         },
     }
