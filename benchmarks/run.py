@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 import call
 import cold_start
 import export
+import graph
 import load
 import resnet18
 from measure import Launcher
@@ -28,6 +29,7 @@ SUBJECTS = {
     "load": load.tables,
     "export": export.tables,
     "call": call.tables,
+    "graph": graph.tables,
     "resnet18": resnet18.tables,
 }
 PACKAGES = (

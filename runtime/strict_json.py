@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 MAX_NBYTES = 100_000_000
 MAX_DEPTH = 64
-# A parsed value takes up to 150 bytes, so what is accepted stays within 64 MB beside its text: graphs
-# of more than ten thousand operators.
+# A parsed value takes up to 150 bytes: what is accepted stays within 64 MB beside its text, and is
+# enough for a graph of ten thousand operators.
 MAX_VALUES = 400_000
 # Every int64 and float64 has fewer; int() needs quadratic time for more.
 MAX_DIGITS = 40

@@ -1,0 +1,71 @@
+"""Graph: what an executor adds to each operator, over a graph of 1,000 that do next to nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from timeit import Timer
+from typing import Any
+
+import numpy as np
+from library import build_library
+from measure import Case, Launcher, Sample, interleave
+from table import Table
+
+import runtime
+
+ROUNDS = 15
+OPERATORS = 1000
+RUNS = 200
+SHAPE = [1024]
+
+
+def tables(folder: Path, _launch: Launcher) -> list[Table]:
+    """Measure one run of the graph, per operator."""
+    library = runtime.load(build_library(folder / "graph.so"))
+    array = np.zeros(SHAPE, np.float32)
+    executor = runtime.graph_executor.create(chain(), library)
+    executor.set_input("x", array)
+    pair = library["pair"]
+
+    def from_python() -> None:
+        """Call each operator as the core cannot: one by one."""
+        for _ in range(OPERATORS):
+            pair(array, array)
+
+    cases = [
+        Case("calls from Python (reference)", _per_operator(from_python)),
+        Case("GraphExecutor.run", _per_operator(executor.run)),
+        Case("GraphExecutor.profile", _per_operator(lambda: executor._sequence.time(1))),
+    ]
+    note = "aim: run at most 200 ns per operator, its own checks of two arrays included"
+    rows = interleave(cases, ROUNDS)
+    return [Table(f"graph: {OPERATORS} operators, each", rows, "ns", notes=(note,))]
+
+
+def chain() -> str:
+    """The graph: each operator reads what the one before wrote; two memories take turns."""
+    attrs = {"func_name": "pair", "num_inputs": "1", "num_outputs": "1", "flatten_data": "0"}
+    nodes: list[dict[str, Any]] = [{"op": "null", "name": "x", "inputs": []}]
+    for i in range(OPERATORS):
+        op = {"op": "tvm_op", "name": f"op{i}", "attrs": attrs, "inputs": [[i, 0, 0]]}
+        nodes.append(op)
+    count = OPERATORS + 1
+    fields = {
+        "nodes": nodes,
+        "arg_nodes": [0],
+        "heads": [[OPERATORS, 0, 0]],
+        "node_row_ptr": list(range(count + 1)),
+        "attrs": {
+            "shape": ["list_shape", [SHAPE] * count],
+            "dltype": ["list_str", ["float32"] * count],
+            "storage_id": ["list_int", [0, *(1 + i % 2 for i in range(OPERATORS))]],
+        },
+    }
+    return json.dumps(fields)
+
+
+def _per_operator(run: Callable[[], object]) -> Callable[[], Sample]:
+    timer = Timer(run)
+    return lambda: {"seconds": timer.timeit(RUNS) / RUNS / OPERATORS}
