@@ -45,6 +45,12 @@ if TYPE_CHECKING:
     from .modules.shared_library import CarriedSharedLibraryModule
     from .modules.source import CarriedSourceModule, CarriedStaticLibraryModule
     from .ndarray import dump_params, parse_params
+    from .params import (
+        load_param_dict,
+        load_param_dict_from_file,
+        save_param_dict,
+        save_param_dict_to_file,
+    )
     from .property import ModuleProperty
     from .serializer import deserialize_module_from_bytes, serialize_module_to_bytes
     from .stream import Reader, Writer
@@ -71,6 +77,10 @@ _LAZY = {
     "modules.shared_library": ("CarriedSharedLibraryModule",),
     "modules.source": ("CarriedSourceModule", "CarriedStaticLibraryModule"),
     "ndarray": ("dump_params", "parse_params"),
+    "params": (
+        *("load_param_dict", "load_param_dict_from_file"),
+        *("save_param_dict", "save_param_dict_to_file"),
+    ),
     "property": ("ModuleProperty",),
     "serializer": ("deserialize_module_from_bytes", "serialize_module_to_bytes"),
     "stream": ("Reader", "Writer"),
@@ -118,10 +128,14 @@ __all__ = [
     "load",
     "load_from_bytes",
     "load_json",
+    "load_param_dict",
+    "load_param_dict_from_file",
     "parse_params",
     "register_func",
     "register_loader",
     "save_json",
+    "save_param_dict",
+    "save_param_dict_to_file",
     "serialize_module_to_bytes",
     "tensor",
 ]

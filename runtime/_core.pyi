@@ -136,6 +136,12 @@ class CallSequence:
     def bind(self, slot: int, tensor: Any, /) -> None:
         """Let a slot be this tensor, which is fit for it."""
 
+def call_for_address(function: Any, /, *ints: int) -> int | None:
+    """Call a function of integers that returns an address, or None."""
+
+def memory_at(address: int, nbytes: int, owner: object, /) -> memoryview:
+    """View memory that a library names, which `owner` keeps; -1 bytes end at a NUL, left out."""
+
 def json_count(text: str, /) -> tuple[int, int, int]:
     """The depth, an upper bound of the values, and the digits of the longest number of JSON text.
 

@@ -13,16 +13,15 @@ Every method is a function of the module, too: ``executor["set_input"]("data", a
 
 from __future__ import annotations
 
-from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
-
-from ._core import CallSequence
-from .abi import DEVICE_CPU, RUNNABLE
-from .dtype import dtype_to_string
-from .error import BlobFormatError, DeviceError, FunctionNotFoundError, PackerError
-from .graph_json import COPY, NOP, Entry, Graph, parse_graph
+from .abi import RUNNABLE
+from .error import PackerError
+from .graph_binding import GraphBinding
+from .graph_json import NOP, Graph, parse_graph
+from .graph_params import check_params, linked_params, matching
 from .module import Module, near_names
 from .ndarray import parse_params
-from .tensors import Tensor, tensor
+from .strict_json import listed
+from .tensors import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .graph_profile import Profile
-
-# TVM, kAllocAlignment: what its kernels are compiled for.
-ALIGNMENT = 64
 
 _FUNCTIONS = (
     *("set_input", "set_input_zero_copy", "set_output_zero_copy", "run", "get_output"),
@@ -95,78 +91,11 @@ class GraphExecutor(Module):
     def __init__(
         self, graph: Graph, libraries: Sequence[Module], devices: Sequence[Any] = ()
     ) -> None:
-        _check_devices(graph, devices)
-        operators = _find_operators(graph, libraries)
         self._graph = graph
-        self._own = _plan_memory(graph)  # what each entry is when nothing else was bound
-        self._bound = list(self._own)
-        self._aliases: dict[int, list[int]] = {}
-        self._sequence = CallSequence(self._own, self._bind_calls(operators))
+        self._binding = GraphBinding(graph, libraries, devices)
         self._unset = dict.fromkeys(graph.inputs)
-        self._params: dict[str, None] = {}
-
-    # ---- calls and memory
-
-    def _bind_calls(
-        self, operators: dict[str, Callable[..., Any]]
-    ) -> list[tuple[str, Callable[..., Any] | None, tuple[int, ...]]]:
-        """The calls in order; the slots of their arguments are entries, and flat views of them."""
-        graph, roots = self._graph, list(range(len(self._graph.entries)))
-        flat: dict[int, int] = {}
-        calls: list[tuple[str, Callable[..., Any] | None, tuple[int, ...]]] = []
-        self._stops: dict[int, int] = {}  # by node: how many calls there are until it is done
-        for index, node in enumerate(graph.nodes):
-            if node.function == NOP:
-                self._alias(roots, node.inputs[0], node.outputs[0])
-            elif node.function is not None:
-                slots: Sequence[int] = (*node.inputs, *node.outputs)
-                if node.flatten:
-                    slots = [self._flat(entry, flat, roots) for entry in slots]
-                function = None if node.function == COPY else operators[node.function]
-                calls.append((node.name, function, tuple(slots)))
-            self._stops[index] = len(calls)
-        return calls
-
-    def _alias(self, roots: list[int], source: int, entry: int) -> None:
-        """The output of a __nop is its input in another shape, wherever that lies."""
-        entries = self._graph.entries
-        if entries[source].storage_id == entries[entry].storage_id:
-            roots[entry] = roots[source]
-            self._aliases.setdefault(roots[source], []).append(entry)
-
-    def _flat(self, entry: int, flat: dict[int, int], roots: list[int]) -> int:
-        """The slot that is an entry without its dimensions."""
-        if entry not in flat:
-            flat[entry] = len(self._own)
-            own = self._own[entry]
-            view = _reshaped(own, (_num_elements(own),))
-            self._own.append(view)
-            self._bound.append(view)
-            self._aliases.setdefault(roots[entry], []).append(flat[entry])
-        return flat[entry]
-
-    def _bind(self, entry: int, array: Tensor) -> bool:
-        """Let an entry be this very array; False if its operators need other memory."""
-        slots = (entry, *self._aliases.get(entry, ()))
-        views = [array, *(_reshaped(array, self._own[slot].shape) for slot in slots[1:])]
-        pairs = list(zip(slots, views, strict=True))
-        if not all(self._sequence.is_fit(slot, view) for slot, view in pairs):
-            return False
-        for slot, view in pairs:
-            self._sequence.bind(slot, view)
-            self._bound[slot] = view
-        return True
-
-    def _copy(self, entry: int, array: Tensor) -> None:
-        """Copy an array into the entry's own memory."""
-        if self._bound[entry] is not self._own[entry]:
-            for slot in (entry, *self._aliases.get(entry, ())):
-                self._sequence.bind(slot, self._own[slot])
-                self._bound[slot] = self._own[slot]
-        self._own[entry].raw[:] = array.raw
-
-    def _checked(self, what: str, entry: int, array: Any) -> Tensor:
-        return _matching(what, self._graph.entries[entry], array)
+        self._params: set[str] = set()
+        self.set_params(linked_params(graph, libraries))
 
     # ---- inputs
 
@@ -193,7 +122,7 @@ class GraphExecutor(Module):
             inputs = {self._input_name(key): value, **inputs}
         for name, array in inputs.items():
             entry = self._graph.inputs[self._input_name(name)]
-            self._copy(entry, self._checked(f"set_input {name!r}", entry, array))
+            self._binding.copy(entry, self._checked(f"set_input {name!r}", entry, array))
             self._unset.pop(name, None)
 
     def set_input_zero_copy(self, key: str | int, value: Any) -> None:
@@ -209,7 +138,9 @@ class GraphExecutor(Module):
         """
         name = self._input_name(key)
         entry = self._graph.inputs[name]
-        if not self._bind(entry, self._checked(f"set_input_zero_copy {name!r}", entry, value)):
+        if not self._binding.bind(
+            entry, self._checked(f"set_input_zero_copy {name!r}", entry, value)
+        ):
             text = f"set_input_zero_copy {name!r}: expected memory {_FITNESS}; set_input copies"
             raise ValueError(text)
         self._unset.pop(name, None)
@@ -222,7 +153,10 @@ class GraphExecutor(Module):
         KeyError, IndexError
             There is no such input.
         """
-        return self._bound[self._graph.inputs[self._input_name(key)]]
+        return self._binding.arrays[self._graph.inputs[self._input_name(key)]]
+
+    def _checked(self, what: str, entry: int, array: Any) -> Tensor:
+        return matching(what, self._graph.entries[entry], array)
 
     def get_num_inputs(self) -> int:
         """Return the number of inputs, parameters included."""
@@ -234,11 +168,7 @@ class GraphExecutor(Module):
 
     def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
         """Return shapes and data types by name, of the inputs that are no parameters."""
-        arrays = {
-            name: self._own[entry]
-            for name, entry in self._graph.inputs.items()
-            if name not in self._params
-        }
+        arrays = {n: self.get_input(n) for n in self._graph.inputs if n not in self._params}
         shapes = {name: array.shape for name, array in arrays.items()}
         return shapes, {name: array.dtype for name, array in arrays.items()}
 
@@ -274,9 +204,9 @@ class GraphExecutor(Module):
         """
         for name, array in check_params(self._graph, params, where).items():
             entry = self._graph.inputs[name]
-            if not self._bind(entry, array):
-                self._copy(entry, array)
-            self._params[name] = None
+            if not self._binding.bind(entry, array):
+                self._binding.copy(entry, array)
+            self._params.add(name)
             self._unset.pop(name, None)
 
     def share_params(self, other: GraphExecutor, params: bytes | bytearray | memoryview) -> None:
@@ -300,8 +230,13 @@ class GraphExecutor(Module):
 
     # ---- running, and outputs
 
-    def run(self) -> None:
+    def run(self, **inputs: Any) -> None:
         """Run all operators.
+
+        Parameters
+        ----------
+        **inputs : array
+            Inputs to set before, as `set_input` does.
 
         Raises
         ------
@@ -310,10 +245,12 @@ class GraphExecutor(Module):
         RuntimeError
             The executor is running already.
         """
+        if inputs:
+            self.set_input(**inputs)
         if self._unset:
-            names = _named(list(self._unset))
+            names = listed(list(self._unset))
             raise PackerError(f"inputs of the graph that were never set: {names}; set_input does")
-        self._sequence.run()
+        self._binding.sequence.run()
 
     def get_num_outputs(self) -> int:
         """Return the number of outputs."""
@@ -348,9 +285,9 @@ class GraphExecutor(Module):
         """
         entry = self._output(index)
         if out is None:
-            return self._bound[entry]
+            return self._binding.arrays[entry]
         target = self._checked(f"get_output {index}: out", entry, out)
-        target.raw[:] = self._bound[entry].raw
+        target.raw[:] = self._binding.arrays[entry].raw
         return target
 
     def set_output_zero_copy(self, index: int, value: Any) -> None:
@@ -366,10 +303,9 @@ class GraphExecutor(Module):
         """
         entry = self._output(index)
         array = self._checked(f"set_output_zero_copy {index}", entry, value)
-        is_alias = any(entry in aliases for aliases in self._aliases.values())
-        if is_alias or entry in self._graph.inputs.values():
+        if self._binding.is_view(entry) or entry in self._graph.inputs.values():
             raise ValueError(f"set_output_zero_copy {index}: the output is another array's memory")
-        if array.readonly or not self._bind(entry, array):
+        if array.readonly or not self._binding.bind(entry, array):
             raise ValueError(f"set_output_zero_copy {index}: expected memory {_FITNESS}")
 
     def _output(self, index: int) -> int:
@@ -399,8 +335,8 @@ class GraphExecutor(Module):
         """
         index = self._node(node)
         entry = self._graph.nodes[index].outputs[0]
-        self._sequence.run(self._stops[index])
-        found = self._bound[entry]
+        self._binding.sequence.run(self._binding.stops[index])
+        found = self._binding.arrays[entry]
         if out is None:
             return Tensor(bytes(found.raw), found.shape, found.dtype_code)
         target = self._checked(f"debug_get_output {node!r}: out", entry, out)
@@ -438,7 +374,7 @@ class GraphExecutor(Module):
         from .graph_profile import OperatorTime, Profile
 
         self.run()
-        seconds = self._sequence.time(number)
+        seconds = self._binding.sequence.time(number)
         called = [n for n in self._graph.nodes if n.function not in (None, NOP)]
         return Profile(
             OperatorTime(node.name, str(node.function), took)
@@ -462,119 +398,4 @@ class GraphExecutor(Module):
         return "run"
 
 
-def check_params(
-    graph: Graph, params: Mapping[str, Tensor], where: str = "params"
-) -> dict[str, Tensor]:
-    """Compare parameters with a graph.
-
-    Parameters
-    ----------
-    graph : Graph
-        The graph.
-    params : mapping of str to Tensor or buffer
-        Parameters by name; not necessarily all.
-    where : str
-        What they are, for messages.
-
-    Returns
-    -------
-    dict of str to Tensor
-        The same.
-
-    Raises
-    ------
-    BlobFormatError
-        The graph has no such input, or of another shape or data type; names them.
-    """
-    inputs = graph.inputs
-    if extra := [name for name in params if name not in inputs]:
-        raise BlobFormatError(f"{where}: {_named(extra)} are no inputs of the graph")
-    try:
-        return {n: _matching(repr(n), graph.entries[inputs[n]], a) for n, a in params.items()}
-    except ValueError as error:
-        raise BlobFormatError(f"{where}: {error}") from None
-
-
-# TVM wrote a bool as uint1 until DLPack had one.
-_LEGACY_BOOL, _BOOL = (1, 1, 1), (6, 8, 1)
 _FITNESS = "that is aligned to 64 bytes, and writable where it is written"
-
-
-def _check_devices(graph: Graph, devices: Sequence[Any]) -> None:
-    given = [device for device in devices if tuple(device) != ("cpu", 0)]
-    wanted = {entry.device_type for entry in graph.entries} - {None, DEVICE_CPU}
-    if given or wanted:
-        text = f"graph on device {given or sorted(map(str, wanted))}, expected ('cpu', 0)"
-        raise DeviceError(text)
-
-
-def _find_operators(graph: Graph, libraries: Sequence[Module]) -> dict[str, Callable[..., Any]]:
-    """Look each operator up once."""
-    wanted = dict.fromkeys(n.function for n in graph.nodes if n.function not in (None, NOP, COPY))
-    found: dict[str, Callable[..., Any]] = {}
-    for name in wanted:
-        assert name is not None
-        for library in libraries:
-            if name not in found and library.implements_function(name, query_imports=True):
-                found[name] = library.get_function(name, query_imports=True)
-    if missing := [str(name) for name in wanted if name not in found]:
-        text = f"operators of the graph that no library has: {_named(missing)}"
-        raise FunctionNotFoundError(text, name=missing[0], module="GraphExecutor")
-    return found
-
-
-def _plan_memory(graph: Graph) -> list[Tensor]:
-    """An array for each entry; all of one storage_id begin at the same address."""
-    nbytes: dict[int, int] = {}
-    for entry in graph.entries:
-        nbytes[entry.storage_id] = max(entry.nbytes, nbytes.get(entry.storage_id, 0))
-    starts, total = {}, 0
-    for storage_id, size in nbytes.items():
-        starts[storage_id] = total
-        total += -(-size // ALIGNMENT) * ALIGNMENT
-    pool = _allocate(total)
-    return [
-        Tensor(pool[(at := starts[e.storage_id]) : at + e.nbytes], e.shape, e.dtype)
-        for e in graph.entries
-    ]
-
-
-def _allocate(nbytes: int) -> memoryview:
-    """Zeroed pages; those that nothing touches, since the parameters lie elsewhere, cost none."""
-    if nbytes == 0:
-        return memoryview(bytearray())
-    try:
-        return memoryview(mmap(-1, nbytes, flags=MAP_PRIVATE | MAP_ANONYMOUS | _MAP_NORESERVE))
-    except OSError as error:
-        raise MemoryError(f"the graph's arrays take {nbytes} bytes: {error.strerror}") from None
-
-
-# <asm-generic/mman.h>; Python has it from 3.14 on.
-_MAP_NORESERVE = 0x4000
-
-
-def _reshaped(array: Tensor, shape: tuple[int, ...]) -> Tensor:
-    return Tensor(array.raw, shape, array.dtype_code)
-
-
-def _num_elements(array: Tensor) -> int:
-    count = 1
-    for extent in array.shape:
-        count *= extent
-    return count
-
-
-def _matching(what: str, entry: Entry, array: Any) -> Tensor:
-    """The array as a Tensor, if it is of the entry's kind."""
-    given = tensor(array)
-    if given.dtype_code == _LEGACY_BOOL and entry.dtype == _BOOL:
-        given = Tensor(given.raw, given.shape, _BOOL)
-    if given.shape == entry.shape and given.dtype_code == entry.dtype:
-        return given
-    wanted = f"{dtype_to_string(entry.dtype)}{list(entry.shape)}"
-    raise ValueError(f"{what}: expected {wanted}, found {given.dtype}{list(given.shape)}")
-
-
-def _named(names: list[str]) -> str:
-    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-    return ", ".join(map(repr, names[:8])) + more

@@ -78,3 +78,9 @@ def shown(value: object) -> str:
     """The repr of a value as messages show it: cut where it is long."""
     text = repr(value[:80] if isinstance(value, str) else value)
     return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+def listed(names: list[str]) -> str:
+    """Names as messages show them: the first few."""
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return ", ".join(map(shown, names[:8])) + more

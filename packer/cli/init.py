@@ -73,6 +73,15 @@ scale = { declaration = "void(float *x, int64_t n, float by)", doc = "Multiply x
 # kind = "safetensors"
 # sources = ["model.safetensors"]
 
+# A graph of operators, which host code has: model["default"]() makes an executor of it. Its
+# parameters are a params dict or safetensors file; or modules below it carry them.
+# [module.graph]
+# kind = "graph"
+# graph = "graph.json"
+# params = "model.safetensors"
+# name = "default"
+# imports = ["host"]
+
 # Anything else: a Python function without arguments that returns a runtime.Module.
 # [module.own]
 # kind = "python"

@@ -1,6 +1,7 @@
 """What becomes of one module: its files, and its words in packer.toml or its Python expression.
 
-packer.toml has words for device code as one file, constants that NumPy knows, and safetensors.
+packer.toml has words for device code as one file, constants that NumPy knows, safetensors, and
+graphs that can run.
 Every other module is made by a Python function, of the same files; and one that cannot be made
 again byte for byte, or whose type is not known here, of its payload.
 """
@@ -209,8 +210,20 @@ def _factory(request: _Request) -> Part:
     if isinstance(module, GraphExecutorFactory):
         graph = request.file(suffix="json")
         files[graph] = [module.graph_json.encode()]
+        if _is_sound(module):
+            words = {"kind": "graph", "graph": graph, "params": file, "name": module.module_name}
+            return Part(files, [f"{key} = {quoted(word)}" for key, word in words.items()])
         arguments = f"read({graph!r}).decode(), {arguments}"
     return Part(files, expression=f"runtime.{type(module).__name__}({arguments})")
+
+
+def _is_sound(module: GraphExecutorFactory) -> bool:
+    """Whether packer.toml would take it: an executor can be made of it."""
+    try:
+        module.check()
+    except ValueError:
+        return False
+    return bool(module.module_name)
 
 
 def _params(request: _Request, arrays: Mapping[str, Tensor]) -> tuple[str, dict[str, Chunks]]:

@@ -8,6 +8,7 @@
         static_library         sources, functions
         const_loader           constants, by_symbol
         safetensors            sources
+        graph                  graph, params, name
         python                 factory
         cuda opencl hip ...    fmt, sources, functions
 
@@ -29,6 +30,8 @@ from ..declaration import FunctionDeclaration
 from ..embed import Embed
 from .arrays import read_array
 from .factory import call_factory
+from .graph import KEYS as GRAPH_KEYS
+from .graph import graph_module
 from .inputs import Inputs
 from .sources import COMPILED, Functions, Source, host_module, source_of
 from .table import Table
@@ -315,6 +318,7 @@ _KINDS: dict[str, tuple[tuple[str, ...], Callable[[Table], Module]]] = {
     "static_library": (_HOST, _host),
     "const_loader": (("constants", "by_symbol"), _const_loader),
     "safetensors": (("sources",), _safetensors),
+    "graph": (GRAPH_KEYS, graph_module),
     "python": (("factory",), _python),
     **dict.fromkeys(LAYOUTS, (("fmt", *_HOST), _device)),
 }

@@ -9,8 +9,10 @@ import that has it. (TVM, src/runtime/const_loader_module.cc)
 
 from __future__ import annotations
 
+from _thread import RLock
+
 from ..abi import BINARY_SERIALIZABLE
-from ..error import ExportError
+from ..error import ExportError, PackerError
 from ..module import Module
 from ..ndarray import read_named_arrays, write_named_arrays
 from ..stream import FileRange
@@ -60,6 +62,7 @@ class ConstLoaderModule(Module):
         self.const_vars: dict[str, Tensor] = {n: tensor(a) for n, a in const_vars.items()}
         self.const_vars_by_symbol = {s: tuple(names) for s, names in const_vars_by_symbol.items()}
         self._initialized: set[str] = set()
+        self._lock = RLock()
         for symbol, names in self.const_vars_by_symbol.items():
             if missing := [name for name in names if name not in self.const_vars]:
                 text = f"const_loader: {symbol!r} needs constants {missing} that are not there"
@@ -70,14 +73,18 @@ class ConstLoaderModule(Module):
         if name == GET_CONST_VARS:
             return lambda: dict(self.const_vars)
         if name in self.const_vars_by_symbol and name not in self._initialized:
-            self._initialize(name)
+            with self._lock:  # a call releases the GIL
+                self._initialize(name)
         return self._find_in_imports(name)
 
     def _initialize(self, symbol: str) -> None:
         initialize = self._find_in_imports(f"__init_{symbol}")
-        if initialize is not None:
-            initialize(*(self.const_vars[name] for name in self.const_vars_by_symbol[symbol]))
-            self._initialized.add(symbol)
+        if initialize is None or symbol in self._initialized:
+            return
+        result = initialize(*(self.const_vars[name] for name in self.const_vars_by_symbol[symbol]))
+        if result not in (None, 0):
+            raise PackerError(f"const_loader: __init_{symbol} returned {result!r}, expected 0")
+        self._initialized.add(symbol)
 
     def _find_in_imports(self, name: str) -> Callable[..., Any] | None:
         found = (module.find_function(name) for module in self._imports)

@@ -13,16 +13,18 @@ from ..tensors import tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping
     from typing import Any
 
     from ..graph_executor import GraphExecutor
+    from ..graph_json import Graph
     from ..stream import Reader, Writer
     from ..tensors import Tensor
 
 
 class AotExecutorFactory(Module):
-    """Parameters of a model that was compiled ahead of time.
+    """A model that was compiled ahead of time: its parameters, and imports that have its code.
 
     Parameters
     ----------
@@ -30,10 +32,16 @@ class AotExecutorFactory(Module):
         The parameters by name; viewed, not copied.
     module_name : str
         The model's name.
+
+    Notes
+    -----
+    ``factory[module_name](*devices)``, which is its entry, makes a `GraphExecutor` of one operator,
+    the model's main function. What that takes, the library says (``get_c_metadata``).
     """
 
     type_key = "AotExecutorFactory"
     property_mask = BINARY_SERIALIZABLE
+    _functions: tuple[str, ...] = ("get_graph_params", "remove_params")
 
     def __init__(self, params: Mapping[str, Any], module_name: str = "default") -> None:
         self.params: dict[str, Tensor] = {name: tensor(array) for name, array in params.items()}
@@ -43,6 +51,96 @@ class AotExecutorFactory(Module):
     def own_weights(self) -> Mapping[str, Tensor]:
         """The parameters."""
         return self.params
+
+    def create(self, *devices: Any) -> GraphExecutor:
+        """Make an executor.
+
+        Parameters
+        ----------
+        *devices : Device
+            Where the model's arrays are; the CPU by default.
+
+        Returns
+        -------
+        GraphExecutor
+            With the parameters set, as far as the tree has them.
+
+        Raises
+        ------
+        BlobFormatError
+            Model or parameters are malformed, or do not fit each other.
+        FunctionNotFoundError
+            The imports lack functions; names them.
+        DeviceError
+            A device is not to be had.
+        """
+        from ..graph_executor import GraphExecutor
+
+        graph, params = self.check()
+        executor = GraphExecutor(graph, self._imports, devices)
+        executor.set_params(params)
+        return executor
+
+    def check(self) -> tuple[Graph, dict[str, Tensor]]:
+        """Check the model, and those of its parameters that the tree has.
+
+        Returns
+        -------
+        Graph
+            What is to be run.
+        dict of str to Tensor
+            Its parameters.
+
+        Raises
+        ------
+        BlobFormatError
+            Model or parameters are malformed, or do not fit each other.
+        FunctionNotFoundError
+            The imports lack ``get_c_metadata``.
+        """
+        from ..graph_params import check_params
+
+        graph, weights = self._graph(), self.weights
+        found = {name: weights[name] for name in graph.inputs if name in weights}
+        return graph, check_params(graph, found, self._where)
+
+    @property
+    def _where(self) -> str:
+        return f"{self.type_key} {self.module_name!r}"
+
+    def get_graph_params(self) -> dict[str, Tensor]:
+        """Return the parameters by name; a new dict."""
+        return dict(self.params)
+
+    def remove_params(self) -> AotExecutorFactory:
+        """Return a factory of the same model without parameters, for those who keep them apart."""
+        bare = self._with({})
+        bare.set_imports(self._imports)
+        return bare
+
+    def _with(self, params: Mapping[str, Any]) -> AotExecutorFactory:
+        return AotExecutorFactory(params, self.module_name)
+
+    def _graph(self) -> Graph:
+        """What the library says of itself, as a graph of one operator."""
+        from ..aot_metadata import GET_C_METADATA, read_aot_graph
+
+        return read_aot_graph(self[GET_C_METADATA])
+
+    def find_function(self, name: str) -> Callable[..., Any] | None:
+        """Find what makes executors, or one of the methods by TVM's names."""
+        if name == self.module_name:
+            return self.create
+        return getattr(self, name) if name in self._functions else None
+
+    def function_names(self) -> list[str]:
+        """The model's name, and the names of the methods."""
+        return [self.module_name, *self._functions]
+
+    @property
+    def own_entry_name(self) -> str:
+        """The model's name."""
+        return self.module_name
 
     def save_to_binary(self, writer: Writer) -> None:
         """Write the parameters, then the name."""
@@ -73,6 +171,7 @@ class GraphExecutorFactory(AotExecutorFactory):
     """
 
     type_key = "GraphExecutorFactory"
+    _functions = (*AotExecutorFactory._functions, "get_graph_json", "debug_create")
 
     def __init__(
         self, graph_json: str, params: Mapping[str, Any], module_name: str = "default"
@@ -80,52 +179,49 @@ class GraphExecutorFactory(AotExecutorFactory):
         super().__init__(params, module_name)
         self.graph_json = graph_json
 
-    def create(self, *devices: Any) -> GraphExecutor:
-        """Make an executor.
+    def _with(self, params: Mapping[str, Any]) -> GraphExecutorFactory:
+        return GraphExecutorFactory(self.graph_json, params, self.module_name)
 
-        Parameters
-        ----------
-        *devices : Device
-            Where the graph's arrays are; the CPU by default.
+    def _graph(self) -> Graph:
+        from ..graph_json import parse_graph
+        from ..graph_params import check_params
 
-        Returns
-        -------
-        GraphExecutor
-            With the parameters set, as far as the tree has them.
+        graph = parse_graph(self.graph_json, where=self._where)
+        check_params(graph, self.params, self._where)  # all of them, while weights may be others'
+        return graph
+
+    def get_graph_json(self) -> str:
+        """Return the graph JSON."""
+        return self.graph_json
+
+    def debug_create(self, module_name: str, *devices: Any) -> GraphExecutor:
+        """Make an executor, as TVM says it; every executor can be looked into.
 
         Raises
         ------
-        BlobFormatError
-            Graph or parameters are malformed, or do not fit each other.
-        FunctionNotFoundError
-            The imports lack operators; names them.
-        DeviceError
-            A device is not to be had.
+        KeyError
+            The model has another name.
         """
-        from ..graph_executor import GraphExecutor, check_params
-        from ..graph_json import parse_graph
+        if module_name != self.module_name:
+            raise KeyError(f"no model {module_name!r}, only {self.module_name!r}")
+        return self.create(*devices)
 
-        where = f"{self.type_key} {self.module_name!r}"
-        graph = parse_graph(self.graph_json, where=where)
-        weights = self.weights
-        found = {name: weights[name] for name in graph.inputs if name in weights}
-        params = check_params(graph, {**found, **self.params}, where)
-        executor = GraphExecutor(graph, self._imports, devices)
-        executor.set_params(params)
-        return executor
+    def save_graph_json(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph JSON to a file, for those who keep the parts apart.
 
-    def find_function(self, name: str) -> Callable[..., Any] | None:
-        """Find what makes executors."""
-        return self.create if name == self.module_name else None
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.graph_json)
 
-    def function_names(self) -> list[str]:
-        """The model's name."""
-        return [self.module_name]
-
-    @property
-    def own_entry_name(self) -> str:
-        """The model's name."""
-        return self.module_name
+    def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
+        """Save the graph JSON."""
+        if fmt not in ("", "json"):
+            return super().save(path, fmt)
+        return self.save_graph_json(path)
 
     def save_to_binary(self, writer: Writer) -> None:
         """Write the graph, the parameters, then the name."""

@@ -1,3 +1,4 @@
+#include "address.h"
 #include "call_sequence.h"
 #include "device_code.h"
 #include "elf_file.h"
@@ -36,6 +37,10 @@ static PyObject *core_tree_changed(PyObject *Py_UNUSED(module), PyObject *Py_UNU
 }
 
 static PyMethodDef core_methods[] = {
+    {"call_for_address", (PyCFunction)(void (*)(void))address_of_call, METH_FASTCALL,
+     "call_for_address($module, function, /, *ints)\n--\n\nThe address that it returns, or None."},
+    {"memory_at", address_view, METH_VARARGS,
+     "memory_at($module, address, nbytes, owner, /)\n--\n\nA read-only view."},
     {"json_count", core_json_count, METH_O,
      "json_count($module, text, /)\n--\n\n"
      "(depth, values, digits of the longest number) of JSON text."},

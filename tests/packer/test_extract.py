@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from packer.extract.toml import quoted
 from packer.inspect import open_library
 from packer.project import read_project
 from runtime.error import ExportError, PackerError
+
+from ..graphs import sum_graph
 
 INFO = runtime.FunctionInfo("k", ["handle", "int32"], ["blockIdx.x", "tir.use_dyn_shared_memory"])
 
@@ -114,6 +117,20 @@ def test_project_has_words_for_what_it_can(library, tmp_path) -> None:
         *("cuda", "cuda_2", "const_loader", "safetensors"),
     }
     assert set(kinds) == set(modules())
+
+
+def test_a_graph_that_can_run_has_words(tmp_path) -> None:
+    """Graph and parameters become files of their own, and the same blob again."""
+    params = {"w": numpy.zeros((2, 3), "float32")}
+    factory = runtime.GraphExecutorFactory(json.dumps(sum_graph()), params, "sum")
+    library = packer.export_library(factory, tmp_path / "model.so")
+    extract_library(library, tmp_path / "out")
+    text = (tmp_path / "out/packer.toml").read_text()
+    (table,) = tomllib.loads(text)["module"].values()
+    assert (table["kind"], table["name"]) == ("graph", "sum")
+    again = read_project(tmp_path / "out/packer.toml")
+    packer.export_library(again.root, tmp_path / "again.so")
+    assert (tmp_path / "again.so").read_bytes() == library.read_bytes()
 
 
 def test_host_code_is_replaced_by_a_stub(tmp_path) -> None:

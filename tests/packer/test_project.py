@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -15,11 +16,14 @@ import runtime
 from packer.project import Project, project_of_sources, read_project
 from packer.project.sources import SourceFileModule, source_of
 
+from .. import graphs
+
 ADD = "#include <stdint.h>\nint64_t add(int64_t a, int64_t b) { return a + b; }\n"
 SUB = "#include <stdint.h>\nint64_t sub(int64_t a, int64_t b) { return a - b; }\n"
 MUL = "define i64 @mul(i64 %a, i64 %b) { %c = mul i64 %a, %b  ret i64 %c }"
 TWO = "int64_t(int64_t a, int64_t b)"
 HOST = f'[module.host]\nkind = "c"\nsources = ["add.c"]\nfunctions.add = "{TWO}"\n'
+FUNCTIONS = ", ".join(f'{name} = "{type_}"' for name, type_ in graphs.FUNCTIONS.items())
 KERNELS = '[module.kernels]\nkind = "opencl"\nsources = ["k.cl"]\n'
 
 
@@ -373,3 +377,44 @@ def test_changed_input_is_noticed(folder: Path) -> None:
     (folder / "add.c").unlink()
     with pytest.raises(packer.ExportError, match=r"add\.c: cannot be read: No such file"):
         inputs.check_unchanged()
+
+
+def test_a_graph_with_its_parameters(folder: Path) -> None:
+    """``kind = "graph"``: params dict or safetensors, and host code below it; it runs."""
+    w = numpy.full((2, 3), 10, "float32")
+    (folder / "graph.json").write_text(json.dumps(graphs.sum_graph()))
+    (folder / "w.params").write_bytes(runtime.save_param_dict({"w": w}))
+    header = b'{"w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}'
+    weights = len(header).to_bytes(8, "little") + header + w.tobytes()
+    (folder / "w.safetensors").write_bytes(weights)
+    (folder / "host.c").write_text(graphs.OPERATORS)
+    host = f'[module.host]\nkind = "c"\nsources = ["host.c"]\nfunctions = {{ {FUNCTIONS} }}\n'
+    x = numpy.ones((2, 3), "float32")
+    for params in ("w.params", "w.safetensors"):
+        table = f'kind = "graph"\ngraph = "graph.json"\nparams = "{params}"\nname = "sum"\n'
+        found = project(folder, f'[module.model]\n{table}imports = ["host"]\n{host}')
+        executor = exported(found, folder)["sum"]()
+        executor.run(x=x)
+        assert numpy.array_equal(executor.get_output(0).numpy(), x + 2 * w)
+
+
+def test_a_graph_that_is_none(folder: Path) -> None:
+    """Row D9: it is checked when the project is read; the message names table and node."""
+    table = '[module.model]\nkind = "graph"\ngraph = "graph.json"\n'
+    assert "[module.model] graph: missing" in refusal(folder, table.replace("graph = ", "name = "))
+    fields = graphs.sum_graph()
+    fields["nodes"][2]["inputs"][0] = [3, 0, 0]
+    (folder / "graph.json").write_text(json.dumps(fields))
+    assert refusal(folder, table).startswith(
+        "[module.model]: GraphExecutorFactory 'default': node 2 'first': input 0: node, expected"
+    )
+    (folder / "graph.json").write_bytes(b"\xff")
+    assert refusal(folder, table) == "[module.model] graph: byte 0x0: not UTF-8, expected JSON"
+
+
+def test_parameters_that_are_no_inputs_of_the_graph(folder: Path) -> None:
+    """Row D15: extra names are listed."""
+    (folder / "graph.json").write_text(json.dumps(graphs.sum_graph()))
+    (folder / "p.params").write_bytes(runtime.save_param_dict({"u": b"1", "v": b"2"}))
+    table = '[module.model]\nkind = "graph"\ngraph = "graph.json"\nparams = "p.params"\n'
+    assert refusal(folder, table).endswith("'u', 'v' are no inputs of the graph")
