@@ -19,6 +19,8 @@ import pytest
 
 import runtime
 
+from ..graphs import sum_graph
+
 COMMAND = (sys.executable, "-m", "packer")
 TWO = "int64_t(int64_t a, int64_t b)"
 ADD = f"add={TWO}"
@@ -97,7 +99,9 @@ def test_commented_settings_of_init_are_right(packer: Packer, tmp_path: Path) ->
     text = text.replace('target = "', '# target = "')  # not for C
     text = text.replace("c_symbol_prefix", "# c_symbol_prefix").replace("= true", "= false")
     text = text.replace('"constants", "weights"]', '"constants", "weights", "own"]')
+    text = text.replace('root = "host"', 'root = "graph"')
     (tmp_path / "packer.toml").write_text(text)
+    (tmp_path / "graph.json").write_text(json.dumps(sum_graph()))
     (tmp_path / "kernels.cl").write_text("kernel void scale() {}")
     (tmp_path / "build.py").write_text(
         "import runtime\ndef make():\n    return runtime.ConstLoaderModule({}, {})\n"
@@ -107,8 +111,8 @@ def test_commented_settings_of_init_are_right(packer: Packer, tmp_path: Path) ->
     subprocess.run(
         ["cc", "-c", "-fPIC", "-xc", "/dev/null", "-o", "foo.o"], cwd=tmp_path, check=True
     )
-    assert ", 2 functions, 5 modules, " in done(packer("export"))
-    assert runtime.load(tmp_path / "model.so")(40, 2) == 42
+    assert ", 2 functions, 7 modules, " in done(packer("export"))
+    assert runtime.load(tmp_path / "model.so")["add"](40, 2) == 42
 
 
 def _is_setting(line: str) -> bool:
