@@ -5,6 +5,9 @@ member     name 16, mtime 12, uid 6, gid 6, mode 8, nbytes 10 (text), "`\n", byt
 "/"        the index: u32 count, u32 offsets of members, names; big-endian
 "/SYM64/"  the same with u64, for members beyond 4 GiB
 "//"       long names; a member "/12" has its own there, up to "/\n"
+"#1/12"    BSD: the name is the first 12 of the bytes; its index is "__.SYMDEF"
+
+A thin archive ("!<thin>\n") has no bytes of its members: their names are paths from its folder.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ MAGIC = b"!<arch>\n"
 THIN_MAGIC = b"!<thin>\n"
 _HEADER_NBYTES = 60
 _MAX_NBYTES = 10**10 - 1  # ten digits
-_INDEXES = ("/", "/SYM64/")
+_INDEXES = ("/", "/SYM64/", "//")
+_BSD_INDEX = "__.SYMDEF"
 
 
 class Member(NamedTuple):
@@ -97,29 +101,58 @@ def read_archive(path: Path, offset: int = 0, nbytes: int | None = None) -> Iter
         yield from _members(file, path, offset + len(MAGIC), end)
 
 
-def _members(file: IO[bytes], path: Path, offset: int, end: int) -> Iterator[Member]:
+def is_thin(path: Path) -> bool:
+    """Whether a file is a thin archive."""
+    with path.open("rb") as file:
+        return file.read(len(THIN_MAGIC)) == THIN_MAGIC
+
+
+def thin_members(path: Path) -> Iterator[Path]:
+    """Walk the files that a thin archive names.
+
+    Raises
+    ------
+    ExportError
+        It is damaged.
+    """
+    with path.open("rb") as file:
+        end = file.seek(0, 2)
+        for member in _members(file, path, len(THIN_MAGIC), end, is_thin=True):
+            yield path.parent / member.name
+
+
+def _members(
+    file: IO[bytes], path: Path, offset: int, end: int, *, is_thin: bool = False
+) -> Iterator[Member]:
     long_names = b""
     while offset < end:
         file.seek(offset)
         header = file.read(_HEADER_NBYTES)
         digits = header[48:58].strip()
         start = offset + _HEADER_NBYTES
-        if header[58:] != b"`\n" or not digits.isdigit() or int(digits) > end - start:
+        name = header[:16].decode("utf-8", "replace").rstrip()
+        is_apart = is_thin and name not in _INDEXES  # its bytes are a file of their own
+        is_sized = digits.isdigit() and (is_apart or int(digits) <= end - start)
+        if header[58:] != b"`\n" or not is_sized:
             what = f"member header at {offset:#x}: {header[48:]!r}"
             raise _error(path, f"{what}, expected a size within the archive")
         nbytes = int(digits)
-        name = header[:16].decode("utf-8", "replace").rstrip()
         if name == "//":
             long_names = file.read(nbytes)
-        elif name not in _INDEXES:
+        elif name.startswith("#1/") and name[3:].isdecimal():
+            before = min(int(name[3:]), nbytes)
+            inner = file.read(before).rstrip(b"\0").decode("utf-8", "surrogateescape")
+            if not inner.startswith(_BSD_INDEX):
+                yield Member(inner, start + before, nbytes - before)
+        elif name not in _INDEXES and not name.startswith(_BSD_INDEX):
             yield Member(_full_name(name, long_names), start, nbytes)
-        offset = start + nbytes + nbytes % 2
+        offset = start if is_apart else start + nbytes + nbytes % 2
 
 
 def _full_name(name: str, long_names: bytes) -> str:
     if name[:1] == "/" and name[1:].isdecimal():
         text, _, _ = long_names[int(name[1:]) :].partition(b"/\n")
-        return text.decode("utf-8", "replace")
+        return text.decode("utf-8", "surrogateescape")
     return name.removesuffix("/")
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shlex
 import shutil
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,9 +16,12 @@ from typing import Literal
 from runtime.error import ToolchainError
 
 from .output import shown_path
-from .process import Completed, run_all
+from .process import Completed, run, run_all
+from .reproducible import compile_options
 
 Language = Literal["c", "cc", "cu", "link"]
+# Finds the compiler for a language: the first words of a command.
+Compilers = Callable[[Language], tuple[str, ...]]
 
 # language -> the variables that name its compiler, the programs looked for, how to get one.
 # C links with a C++ driver too where there is one, since a static library may hold C++ (with
@@ -86,11 +90,11 @@ def find_compiler(language: Language, cc: str | None = None) -> tuple[str, ...]:
     ToolchainError
         There is none. What `cc` or a variable names is never passed over for another.
     """
+    if cc and cc.strip():
+        return _parse_compiler("cc", cc)
+    if named := named_compiler(language):
+        return named[1]
     variables, programs, package = _COMPILERS[language]
-    named = [("cc", cc), *((variable, os.environ.get(variable)) for variable in variables)]
-    for origin, value in named:
-        if value and value.strip():
-            return _parse_compiler(origin, value)
     for program in programs:
         if path := shutil.which(program):
             return (os.path.abspath(path),)
@@ -98,6 +102,21 @@ def find_compiler(language: Language, cc: str | None = None) -> tuple[str, ...]:
         f"no compiler for {language!r}: none of {', '.join(programs)} is on PATH; "
         f"install {package} or name one in {' or '.join(variables)}"
     )
+
+
+def named_compiler(language: Language) -> tuple[str, tuple[str, ...]] | None:
+    """The variable that names the compiler for a language, and the command; None if none does.
+
+    Raises
+    ------
+    ToolchainError
+        There is no such program.
+    """
+    for variable in _COMPILERS[language][0]:
+        value = os.environ.get(variable, "")
+        if value.strip():
+            return variable, _parse_compiler(variable, value)
+    return None
 
 
 def compile_source(
@@ -132,11 +151,18 @@ def compile_source(
         There is no compiler, or it did not make an object file.
     """
     job = Compilation(source, output, language, tuple(options), tuple(include))
-    return compile_sources([job], cwd=cwd, cc=cc)[0]
+    return compile_sources([job], cwd=cwd, find=compilers(cc))[0]
+
+
+def compilers(cc: str | Compilers | None) -> Compilers:
+    """Find compilers as `find_compiler` does, or as is said; CUDA is nvcc's whatever `cc` is."""
+    if callable(cc):
+        return cc
+    return lambda language: find_compiler(language, None if language == "cu" else cc)
 
 
 def compile_sources(
-    compilations: Sequence[Compilation], *, cwd: Path, cc: str | None = None
+    compilations: Sequence[Compilation], *, cwd: Path, find: Compilers = find_compiler
 ) -> list[Path]:
     """Compile several source files, as many at a time as there are processors.
 
@@ -144,8 +170,10 @@ def compile_sources(
     ----------
     compilations : sequence of Compilation
         What to compile.
-    cwd, cc
+    cwd : Path
         As for `compile_source`.
+    find : callable
+        Finds the compiler for each.
 
     Returns
     -------
@@ -157,7 +185,7 @@ def compile_sources(
     ToolchainError
         As for `compile_source`; of several errors the first in order.
     """
-    commands = [_compile_command(job, cwd, cc) for job in compilations]
+    commands = [_compile_command(job, cwd, find(job.language)) for job in compilations]
     for job in compilations:
         job.output.unlink(missing_ok=True)  # what is there afterwards was made by this compiler
     ended = run_all(commands, cwd=cwd)
@@ -169,6 +197,25 @@ def compile_sources(
 def is_nvcc(compiler: Sequence[str]) -> bool:
     """Whether a command is NVIDIA's driver, which has options of its own for everything."""
     return any(os.path.basename(word) == "nvcc" for word in compiler)
+
+
+def is_clang(compiler: Sequence[str]) -> bool:
+    """Whether a command is clang's driver, by its name; zig's C compiler is one."""
+    return any("clang" in os.path.basename(word) for word in compiler) or is_zig(compiler)
+
+
+def is_zig(compiler: Sequence[str]) -> bool:
+    """Whether a command is zig's C compiler: ``zig cc``, ``python -m ziglang cc``."""
+    return os.path.basename(compiler[0]) == "zig" or "ziglang" in compiler
+
+
+@functools.cache
+def dump_machine(compiler: tuple[str, ...]) -> str | None:
+    """Ask a compiler for its target, as ``x86_64-linux-gnu``; None if it does not know."""
+    completed = run([*compiler, "-dumpmachine"], cwd=Path("/"))
+    words = completed.output.split("\n")[-2:-1]  # warnings of a wrapper come before
+    known = completed.returncode == 0 and words and re.fullmatch(r"[\w.]+(-[\w.]+)+", words[0])
+    return words[0] if known else None
 
 
 def spell(path: Path, cwd: Path) -> str:
@@ -222,19 +269,27 @@ def _parse_compiler(origin: str, value: str) -> tuple[str, ...]:
     )
 
 
-def _compile_command(job: Compilation, cwd: Path, cc: str | None) -> list[str]:
-    compiler = find_compiler(job.language, None if job.language == "cu" else cc)
+def _compile_command(job: Compilation, cwd: Path, compiler: Sequence[str]) -> list[str]:
+    include = [folder.absolute() for folder in job.include]
+    source = spell(job.source, cwd)
     if is_nvcc(compiler):
         defaults = ["-O2", "-Xcompiler", "-fPIC"]
-    else:  # the private folder's name is random: keep it out of debug information
-        defaults = ["-O2", "-fPIC", f"-fdebug-prefix-map={os.path.realpath(cwd)}=."]
+    else:
+        folders = {
+            **{folder: folder.name for folder in include},
+            job.source.absolute().parent: ".",
+            cwd.resolve(): ".",
+        }
+        name, clang = job.output.name, is_clang(compiler)
+        fixed = compile_options(name, folders, job.options, is_clang=clang)
+        defaults = ["-O2", "-fPIC", *fixed]
     return [
         *compiler,
         *defaults,
-        *(f"-I{folder.absolute()}" for folder in job.include),
+        *(f"-I{folder}" for folder in include),
         *job.options,
         *("-x", _LANGUAGE_OPTIONS[job.language]),
-        *("-c", spell(job.source, cwd)),
+        *("-c", source),
         *("-o", spell(job.output, cwd)),
     ]
 

@@ -23,12 +23,15 @@ from .link import Link, code_file, embed_and_link, target_of, target_without_lin
 from .modules.host import CodeFile, HostModule, as_host_module
 from .output import replacing
 from .progress import Progress, bytes_of
+from .target import find_target
+from .toolchain import target_compiler
 from .verify import verify_output
 from .wrapper import glue_source, glue_symbols
 
 if TYPE_CHECKING:
     from runtime.stream import Chunk
 
+    from .target import Target
     from .toolchain import Fcompile
 
 PRODUCER = f"dso-packer {runtime.__version__}"
@@ -41,6 +44,7 @@ def export_library(
     path: str | os.PathLike[str],
     *,
     embed: Embed = "auto",
+    target: str | None = None,
     entry: str | None = None,
     fcompile: Fcompile | None = None,
     fpack_imports: PackImports | None = None,
@@ -64,7 +68,10 @@ def export_library(
         replaced by a rename at the very end, or stays as it was.
     embed : {"auto", "c", "llvm", "segment"}
         How the blob gets into the library; the bytes and the symbol are the same. ``"auto"`` is
-        segment for ELF libraries: the only one that takes no time and memory of its own.
+        segment for libraries: the only one that takes no time and memory of its own.
+    target : str, optional
+        The triple of the machine and system that the library is for, as ``"aarch64-linux-gnu"``;
+        by default that of the compiler. Compilers for it are looked for; docs/cross.md says which.
     entry : str, optional
         The declared function that ``runtime.load(path)(...)`` calls.
     fcompile : callable, optional
@@ -109,20 +116,20 @@ def export_library(
     step = progress or _silent
     output = Path(path)
     kind = format_of(output, fcompile)
-    linker = fcompile or kind.linker
+    linker = fcompile or (target_compiler(target, kind.suffix) if target else kind.linker)
     check_prefix(system_lib, c_symbol_prefix)
 
     step("collect")
     hosts = collect(module, entry)
     refuse_output_among_inputs(output, hosts, addons)
-    is_linked = bool(hosts or addons or options or fcompile or fpack_imports)
-    target = target_of(linker) if is_linked else target_without_linker(linker)
     # From here on every module is either host code or goes into the blob: nothing is dropped.
     with replacing(path, workspace_dir=workspace_dir) as workspace:
         folder = workspace.directory
+        is_linked = bool(hosts or addons or options or fcompile or fpack_imports)
+        triple = target_of(linker, target) if is_linked else target_without_linker(linker, target)
 
         step("save")
-        code = save(hosts, folder, linker)
+        code = save(hosts, folder, linker, find_target(triple))
         declarations = tuple(d for host in hosts for d in host.functions)
         if hosts:
             text = glue_source(declarations, entry, system_lib=system_lib, prefix=c_symbol_prefix)
@@ -137,7 +144,7 @@ def export_library(
         if fpack_imports is not None:
             code.append(code_file(fpack_imports(module, system_lib, c_symbol_prefix, str(folder))))
         elif blob.entries:
-            manifest = dump_manifest(blob, producer=PRODUCER, target=target or "")
+            manifest = dump_manifest(blob, producer=PRODUCER, target=triple or "")
             symbols[c_symbol_prefix + MODULE_BLOB] = chunks
             symbols[c_symbol_prefix + MANIFEST] = [manifest + b"\0" * system_lib]
         embedders = find_embedders(embed, can_place=kind.is_linked and not system_lib)
@@ -149,19 +156,19 @@ def export_library(
                 folder,
                 options,
                 addons,
-                compiled=linker is kind.linker,
+                triple,
                 system_lib=system_lib,
                 prefix=c_symbol_prefix,
             )
-            linked = embed_and_link(link, symbols, embedders, workspace, target, step)
+            linked = embed_and_link(link, symbols, embedders, workspace, triple, step)
         else:
             step("place")
             with workspace.writing():
-                embedders[0].write_library(workspace.output, symbols, target, bytes_of(step))
+                embedders[0].write_library(workspace.output, symbols, triple, bytes_of(step))
             linked = {}
 
         step("verify")
-        made = kind.read_back(workspace.output, target)
+        made = kind.read_back(workspace.output, triple)
         required = glue_symbols(declarations, entry, c_symbol_prefix)
         verify_output(workspace.output, made, required, symbols, linked)
         # From here on the library is known to be what was asked for.
@@ -224,17 +231,19 @@ def _is_same_file(path: str | os.PathLike[str], other: Path) -> bool:
         return False
 
 
-def save(hosts: Sequence[HostModule], folder: Path, linker: Fcompile) -> list[CodeFile]:
+def save(
+    hosts: Sequence[HostModule], folder: Path, linker: Fcompile, target: Target
+) -> list[CodeFile]:
     """Write each module's code into the private folder."""
-    object_format = getattr(linker, "object_format", "o")
-    return [host.write_code(folder / f"lib{i}", object_format) for i, host in enumerate(hosts)]
+    fmt = getattr(linker, "object_format", "o")
+    return [host.write_code(folder / f"lib{i}", fmt, target) for i, host in enumerate(hosts)]
 
 
 def save_glue(text: str, folder: Path) -> CodeFile:
     """Write the wrappers, facts and entry of all declared functions as one C file."""
     path = folder / "glue.c"
     path.write_text(text, encoding="utf-8")
-    return CodeFile(path, "c")
+    return CodeFile(path, "c", is_ours=True)
 
 
 def _silent(_step: str) -> None:

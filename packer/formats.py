@@ -25,7 +25,7 @@ from .unlinked import Unlinked
 from .verify import check_linked
 
 if TYPE_CHECKING:
-    from .toolchain import Fcompile, PathLike
+    from .toolchain import Cc, Fcompile, PathLike
 
 
 class Made(Protocol):
@@ -61,7 +61,7 @@ def create_archive(
     output: PathLike,
     objects: PathLike | Sequence[PathLike],
     options: Sequence[str] | None = None,
-    cc: str | None = None,
+    cc: Cc = None,
 ) -> None:
     """Merge objects to one, and put it in a static library.
 
@@ -87,7 +87,7 @@ def tar(
     output: PathLike,
     objects: PathLike | Sequence[PathLike],
     options: Sequence[str] | None = None,
-    cc: str | None = None,
+    cc: Cc = None,
 ) -> None:
     """Put objects in a tar, for ``packer link`` on another machine.
 
@@ -116,7 +116,7 @@ def tar(
         write_tarball(target, files, options or ())
 
 
-def _as_object(path: Path, folder: Path, options: Sequence[str] | None, cc: str | None) -> Path:
+def _as_object(path: Path, folder: Path, options: Sequence[str] | None, cc: Cc) -> Path:
     if path.suffix not in (".c", ".cc", ".cpp", ".cxx", ".cu", ".s"):
         return path
     made = folder / f"{path.stem}.o"

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import runtime
-from runtime.error import ToolchainError
+from runtime.error import ExportError, ToolchainError
 
-from .compiler import Compilation, compile_sources
+from .compiler import Compilation
 from .embed import NotPlacedError
 from .isolate import isolate
 from .modules.host import CodeFile
+from .objects import check_objects
 from .progress import bytes_of
 from .target import find_target, native_triple
 from .toolchain import create_object
 from .verify import check_linked
 
 if TYPE_CHECKING:
+    from .compiler import Language
     from .embed import Embedder, Symbols
     from .output import Workspace
     from .progress import Progress
@@ -36,16 +39,16 @@ class Link:
     Parameters
     ----------
     linker : Fcompile
-        Links, and compiles where `compiled` is False.
+        Links. Sources are compiled by its `compile_sources`, each with options of its own; if it
+        has none, whoever links compiles them, and gets all options.
     code : sequence of CodeFile
         All host code.
     folder : Path
         A private folder for object files.
     options, addons : sequence
         The caller's, for the linker.
-    compiled : bool
-        Whether sources are compiled here, each with options of its own; else whoever links
-        compiles them, and gets all options.
+    target : str or None
+        The target triple; this machine's by default.
     system_lib : bool
         Whether what is embedded registers itself at start-up.
     prefix : str
@@ -59,24 +62,25 @@ class Link:
         folder: Path,
         options: Sequence[str],
         addons: Sequence[str | os.PathLike[str]],
+        target: str | None,
         *,
-        compiled: bool,
         system_lib: bool = False,
         prefix: str = "",
     ) -> None:
         self._linker = linker
+        self._compile_sources = getattr(linker, "compile_sources", None)
+        self._target = find_target(target)
         self._code = list(code)
         self.folder = folder
         self._options = list(options)
         self._addons = [os.path.abspath(path) for path in addons]
-        self._compiled = compiled
         self._system_lib = system_lib
         self._prefix = prefix
         self._objects: dict[Path, Path] = {}
 
-    def prepare(self, embedder: Embedder, symbols: Symbols, target: str | None) -> Path:
+    def prepare(self, embedder: Embedder, symbols: Symbols) -> Path:
         """Write an embedder's file for the linker."""
-        return embedder.prepare(symbols, self.folder, target, self._system_lib)
+        return embedder.prepare(symbols, self.folder, self._target.triple, self._system_lib)
 
     def run(self, output: Path, embedded: Path | None = None) -> None:
         """Link all code, and last an embedder's file.
@@ -85,17 +89,23 @@ class Link:
         ------
         ToolchainError
             A compiler or the linker breaks off.
+        ExportError
+            An object is for another target.
         """
-        code = [*self._code, *([code_file(embedded)] if embedded is not None else [])]
+        ours = [replace(code_file(embedded), is_ours=True)] if embedded is not None else []
+        code = [*self._code, *ours]
         options = list(self._options)
         sources = [file for file in code if file.language in _SOURCE_LANGUAGES]
-        if self._compiled:
+        if self._compile_sources is not None:
             self._compile([file for file in sources if file.path not in self._objects])
         else:
             options += [f"-I{path}" for path in INCLUDE]
             options += [option for file in sources for option in file.options]
         files = [self._objects.get(f.path, f.path) for f in code if f.language != "a"]
-        archives = whole([f.path for f in code if f.language == "a"])
+        archive_files = [f.path for f in code if f.language == "a"]
+        check_objects([*files, *archive_files, *self._addons], self._target)
+        # From here on everything is for one target; a linker would say less, or nothing.
+        archives = whole(archive_files)
         if self._prefix:
             files, archives = [self._merge(files, archives)], []
             isolate(files[0], self._prefix)
@@ -111,12 +121,17 @@ class Link:
         return made
 
     def _compile(self, sources: Sequence[CodeFile]) -> None:
-        jobs: list[Any] = [
-            Compilation(f.path, f.path.with_suffix(".o"), f.language, f.options, INCLUDE)  # type: ignore[arg-type]
-            for f in sources
-        ]
-        made = compile_sources(jobs, cwd=self.folder)
+        assert self._compile_sources is not None
+        jobs = [self._compilation(file) for file in sources]
+        made = self._compile_sources(jobs, cwd=self.folder)
         self._objects.update(zip((file.path for file in sources), made, strict=True))
+
+    def _compilation(self, file: CodeFile) -> Compilation:
+        options, hardening = file.options, self._target.machine.hardening
+        if file.is_ours and hardening:  # else the user's own marks would be lost
+            options = (hardening, *options)
+        language = cast("Language", file.language)
+        return Compilation(file.path, file.path.with_suffix(".o"), language, options, INCLUDE)
 
 
 def embed_and_link(
@@ -158,7 +173,7 @@ def embed_and_link(
     """
     for embedder in embedders:
         step("embed")
-        embedded = link.prepare(embedder, symbols, target) if symbols else None
+        embedded = link.prepare(embedder, symbols) if symbols else None
         try:
             with workspace.writing(), embedder.copy_ahead(workspace.ahead, symbols) as ahead:
                 step("link")
@@ -193,30 +208,38 @@ def code_file(path: str | os.PathLike[str]) -> CodeFile:
     return CodeFile(Path(path).absolute(), language)
 
 
-def target_without_linker(linker: Fcompile) -> str | None:
+def target_without_linker(linker: Fcompile, asked: str | None) -> str | None:
     """The target of what would link; of this machine, if there is no compiler and none is named.
 
     Raises
     ------
     ToolchainError
         CC or CXX names none.
+    ExportError
+        As for `target_of`.
     """
     try:
-        return target_of(linker)
+        return target_of(linker, asked)
     except ToolchainError:
         if os.environ.get("CXX") or os.environ.get("CC"):
             raise
         return native_triple()
 
 
-def target_of(linker: Fcompile) -> str | None:
-    """The target triple of what links, or None where it does not say.
+def target_of(linker: Fcompile, asked: str | None = None) -> str | None:
+    """The target triple of what links: what it says, else what was asked for, else None.
 
     Raises
     ------
     ExportError
-        It is for a target that no library can be made for.
+        It is another than was asked for, or one that no library can be made for.
     """
     get_target_triple = getattr(linker, "get_target_triple", None)
-    triple = get_target_triple() if get_target_triple else None
-    return find_target(triple).triple if triple else None
+    said = (get_target_triple() if get_target_triple else None) or asked
+    if said is None:
+        return None
+    target = find_target(said)
+    if asked is not None and not target.is_like(find_target(asked)):
+        text = f"target {asked!r}, but fcompile says that it is for {said!r}"
+        raise ExportError(text)
+    return asked or said

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from runtime.error import ToolchainError
 
+from .reproducible import environment
+
 # What is kept of a program's output: this many bytes from its start and from its end.
 KEPT_NBYTES = 64 * 1024
 # How often a program is asked whether it has ended while something else holds its pipe open.
@@ -93,14 +95,14 @@ def run_all(
     One loop in the calling thread, not a thread per program: an exception that arrives here,
     KeyboardInterrupt among them, ends every program's whole process group before it goes on.
     """
-    environment = {**(os.environ if env is None else env), "LC_ALL": "C", "TMPDIR": str(cwd)}
+    variables = {**environment(os.environ if env is None else env), "TMPDIR": str(cwd)}
     waiting = collections.deque(commands)
     started: list[_Process] = []
     running: list[_Process] = []
     try:
         while waiting or running:
             while waiting and len(running) < (os.cpu_count() or 1):
-                started.append(_Process(tuple(waiting.popleft()), cwd, environment))
+                started.append(_Process(tuple(waiting.popleft()), cwd, variables))
                 running.append(started[-1])
             _read_ready(running)
             for process in [process for process in running if process.has_ended()]:

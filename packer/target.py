@@ -100,6 +100,10 @@ class Target(NamedTuple):
     environment: str
     version: str
 
+    def is_like(self, other: Target) -> bool:
+        """Whether code for one can be linked with code for the other."""
+        return (self.machine, self.environment) == (other.machine, other.environment)
+
     @property
     def gnu(self) -> str:
         """As cross compilers are named: ``aarch64-linux-gnu``."""

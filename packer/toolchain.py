@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -14,17 +14,23 @@ from runtime.error import ExportError
 
 from .compiler import (
     Compilation,
+    Compilers,
     Language,
     check,
     compile_source,
     compile_sources,
+    compilers,
+    dump_machine,
     find_compiler,
     is_nvcc,
     spell,
 )
+from .cross import find_cross_compiler, without_cxx_library
 from .output import shown_path
 from .private_directory import private_directory
 from .process import run
+from .reproducible import prefix_maps
+from .target import find_target
 
 __all__ = [
     "Compilation",
@@ -41,6 +47,8 @@ __all__ = [
 ]
 
 PathLike = str | os.PathLike[str]
+Cc = str | Compilers | None
+CompileSources = Callable[..., list[Path]]
 
 _SUFFIXES: dict[str, Language] = {
     ".c": "c",
@@ -51,16 +59,35 @@ _SUFFIXES: dict[str, Language] = {
 }
 # Without -Bsymbolic a kernel named `gamma` or `index` is bound to the C library's.
 _LINKER_OPTIONS = ("-Bsymbolic", "-z", "relro", "-z", "now", "-z", "noexecstack", "--as-needed")
-_SHARED = ("-O2", "-fPIC", "-shared", "-Wl," + ",".join(_LINKER_OPTIONS))
-_SHARED_BY_NVCC = (
-    *("-O2", "-Xcompiler", "-fPIC", "-shared"),
-    *("-Xlinker", ",".join(_LINKER_OPTIONS)),
-)
 _MERGED = ("-r", "-nostdlib")
+_LINKED = {
+    "shared": ("-O2", "-fPIC", "-shared", "-Wl," + ",".join(_LINKER_OPTIONS)),
+    "merged": _MERGED,
+}
+_LINKED_BY_NVCC = {
+    "shared": (
+        *("-O2", "-Xcompiler", "-fPIC", "-shared"),
+        *("-Xlinker", ",".join(_LINKER_OPTIONS)),
+    ),
+    "merged": _MERGED,
+}
 
 
 class Fcompile(Protocol):
-    """What `export_library` takes as `fcompile`: links objects, and says what it makes."""
+    """What `export_library` takes as `fcompile`: links objects, and says what it makes.
+
+    Attributes
+    ----------
+    output_format, object_format : str
+        Suffixes of what it makes, and of what it wants of modules that have a choice.
+    get_target_triple : callable
+        The target, or None where that is not known.
+    compile_sources : callable, optional
+        As `packer.compiler.compile_sources`: sources are compiled by it, each with options of its
+        own, and only objects are linked. Where it is missing the linker gets sources too.
+    create_object : callable, optional
+        Merges objects by the same compiler.
+    """
 
     output_format: str
     object_format: str
@@ -82,7 +109,7 @@ class CreateShared(Fcompile, Protocol):
         output: PathLike,
         objects: PathLike | Sequence[PathLike],
         options: Sequence[str] | None = None,
-        cc: str | None = None,
+        cc: Cc = None,
         *,
         language: Language = "link",
     ) -> None: ...
@@ -90,11 +117,14 @@ class CreateShared(Fcompile, Protocol):
 
 def _target_triple(cc: str | None = None) -> str | None:
     """Say which target a compiler is for, as ``x86_64-linux-gnu``; None if it does not know."""
-    return _dump_machine(find_compiler("link", cc))
+    return dump_machine(find_compiler("link", cc))
 
 
 def as_fcompile(
-    output_format: str, object_format: str, get_target_triple: Callable[[], str | None]
+    output_format: str,
+    object_format: str,
+    get_target_triple: Callable[[], str | None],
+    compile_sources: CompileSources | None = compile_sources,
 ) -> Callable[[Callable[..., None]], CreateShared]:
     """Give a function the attributes that TVM's `export_library` asks it for."""
 
@@ -103,6 +133,8 @@ def as_fcompile(
         fcompile.output_format = output_format
         fcompile.object_format = object_format
         fcompile.get_target_triple = get_target_triple
+        if compile_sources is not None:
+            fcompile.compile_sources = compile_sources
         return cast(CreateShared, fcompile)
 
     return decorate
@@ -113,7 +145,7 @@ def create_shared(
     output: PathLike,
     objects: PathLike | Sequence[PathLike],
     options: Sequence[str] | None = None,
-    cc: str | None = None,
+    cc: Cc = None,
     *,
     language: Language = "link",
 ) -> None:
@@ -127,8 +159,8 @@ def create_shared(
         Object files, static libraries and sources (.c, .cc, .cpp, .cxx, .cu), in link order.
     options : sequence of str, optional
         Come after the default ones, for sources and for the link.
-    cc : str, optional
-        As in `find_compiler`; CUDA sources are compiled by nvcc all the same.
+    cc : str or callable, optional
+        As in `find_compiler`, or what finds one for a language; CUDA sources are nvcc's.
     language : "link", "c", "cc" or "cu"
         Whose driver links; C++ and CUDA sources bring their own.
 
@@ -146,10 +178,9 @@ def create_shared(
     """
     inputs = [Path(item).absolute() for item in _as_list(objects)]
     with _linking(output) as (cwd, made):
-        driver = find_compiler(_link_language(inputs, language), cc)
-        defaults = _SHARED_BY_NVCC if is_nvcc(driver) else _SHARED
+        driver = compilers(cc)(_link_language(inputs, language))
         linkable = _compile_inputs(inputs, tuple(options or ()), cwd, cc)
-        _link([*driver, *defaults], made, linkable, [*(options or ()), "-lm"], output)
+        _link(driver, "shared", made, linkable, [*(options or ()), "-lm"], output)
 
 
 @as_fcompile("o", "o", _target_triple)
@@ -157,7 +188,7 @@ def create_object(
     output: PathLike,
     objects: PathLike | Sequence[PathLike],
     options: Sequence[str] | None = None,
-    cc: str | None = None,
+    cc: Cc = None,
 ) -> None:
     """Merge objects to one, which is still to be linked.
 
@@ -180,8 +211,21 @@ def create_object(
     inputs = [Path(item).absolute() for item in _as_list(objects)]
     with _linking(output) as (cwd, made):
         linkable = _compile_inputs(inputs, tuple(options or ()), cwd, cc)
-        driver = find_compiler("link", cc)
-        _link([*driver, *_MERGED], made, linkable, options or (), output)
+        _link(compilers(cc)("link"), "merged", made, linkable, options or (), output)
+
+
+def target_compiler(triple: str, output_format: str = "so") -> Fcompile:
+    """Make an `fcompile` of whatever compilers for a target are here; `cross` says which.
+
+    Raises
+    ------
+    ExportError
+        No library can be made for the target.
+    ToolchainError
+        Not here: when it is called, there is no compiler for it.
+    """
+    find = functools.partial(find_cross_compiler, find_target(triple))
+    return _of_compilers(find, (), (), output_format, lambda: triple)
 
 
 def cross_compiler(
@@ -223,29 +267,67 @@ def cross_compiler(
     'so'
     """
     own_options, own_files = tuple(options or ()), tuple(add_files or ())
-    made_format = output_format or str(getattr(compile_func, "output_format", "so"))
-    object_format = str(getattr(compile_func, "object_format", "o"))
-    link: Callable[..., None]
-    triple: Callable[[], str | None]
     if isinstance(compile_func, str):
-        link = functools.partial(_linker_of(made_format), cc=compile_func)
-        triple = functools.partial(_target_triple, compile_func)
-    else:
-        link = compile_func
-        triple = getattr(compile_func, "get_target_triple", None) or _unknown_triple
+        triple = get_target_triple or functools.partial(_target_triple, compile_func)
+        made_format = output_format or "so"
+        return _of_compilers(compilers(compile_func), own_options, own_files, made_format, triple)
+    return _of_linker(
+        compile_func,
+        own_options,
+        own_files,
+        output_format or str(getattr(compile_func, "output_format", "so")),
+        get_target_triple or getattr(compile_func, "get_target_triple", None) or _unknown_triple,
+        getattr(compile_func, "compile_sources", None),
+    )
 
-    @as_fcompile(made_format, object_format, get_target_triple or triple)
+
+def _of_compilers(
+    find: Compilers,
+    options: tuple[str, ...],
+    files: tuple[PathLike, ...],
+    output_format: str,
+    get_target_triple: Callable[[], str | None],
+) -> Fcompile:
+    link = functools.partial(_linker_of(output_format), cc=find)
+    compile_with = functools.partial(compile_sources, find=find)
+    fcompile = _of_linker(link, options, files, output_format, get_target_triple, compile_with)
+    vars(fcompile)["create_object"] = functools.partial(create_object, cc=find)
+    return fcompile
+
+
+def _of_linker(
+    link: Callable[..., None],
+    own_options: tuple[str, ...],
+    files: tuple[PathLike, ...],
+    output_format: str,
+    get_target_triple: Callable[[], str | None],
+    compile_with: CompileSources | None,
+) -> Fcompile:
+    object_format = str(getattr(link, "object_format", "o"))
+    if compile_with is not None and own_options:
+        compile_with = functools.partial(_compile_with_options, compile_with, own_options)
+
+    @as_fcompile(output_format, object_format, get_target_triple, compile_with)
     def fcompile(
         output: PathLike,
         objects: PathLike | Sequence[PathLike],
         options: Sequence[str] | None = None,
     ) -> None:
         all_options = [*own_options, *(options or ())]
-        link(output, [*_as_list(objects), *own_files], options=all_options)
+        link(output, [*_as_list(objects), *files], options=all_options)
 
-    if isinstance(compile_func, str):
-        vars(fcompile)["create_object"] = functools.partial(create_object, cc=compile_func)
     return fcompile
+
+
+def _compile_with_options(
+    compile_with: CompileSources,
+    options: tuple[str, ...],
+    compilations: Sequence[Compilation],
+    *,
+    cwd: Path,
+) -> list[Path]:
+    jobs = [replace(job, options=(*options, *job.options)) for job in compilations]
+    return compile_with(jobs, cwd=cwd)
 
 
 def _linker_of(output_format: str) -> Callable[..., None]:
@@ -276,15 +358,24 @@ def _linking(output: PathLike) -> Iterator[tuple[Path, Path]]:
 
 
 def _link(
-    command: Sequence[str],
+    driver: tuple[str, ...],
+    kind: str,
     made: Path,
     inputs: Sequence[Path],
     options: Sequence[str],
     output: PathLike,
 ) -> None:
+    """Start a linker driver in a private folder; `kind` is one of `_LINKED`."""
     cwd = made.parent
+    archives = [word for word in options if os.path.isabs(word) and os.path.isfile(word)]
+    driver = without_cxx_library(driver, [*inputs, *archives])
+    if is_nvcc(driver):
+        defaults = [*_LINKED_BY_NVCC[kind]]
+    else:  # for LTO and the assembler, which name folders in debug information too
+        folders = {item.parent: "." for item in inputs} | {cwd.resolve(): "."}
+        defaults = [*_LINKED[kind], *prefix_maps(folders)]
     names = [spell(item, cwd) for item in inputs]
-    completed = run([*command, "-o", spell(made, cwd), *names, *options], cwd=cwd)
+    completed = run([*driver, *defaults, "-o", spell(made, cwd), *names, *options], cwd=cwd)
     check(completed, f"linking {shown_path(Path(output).name)}", made)
 
 
@@ -294,7 +385,7 @@ def _link_language(inputs: Sequence[Path], language: Language) -> Language:
 
 
 def _compile_inputs(
-    inputs: Sequence[Path], options: tuple[str, ...], cwd: Path, cc: str | None
+    inputs: Sequence[Path], options: tuple[str, ...], cwd: Path, cc: Cc
 ) -> list[Path]:
     """Replace the sources among the inputs by their object files."""
     jobs = {
@@ -302,13 +393,7 @@ def _compile_inputs(
         for index, path in enumerate(inputs)
         if path.suffix in _SUFFIXES
     }
-    made = dict(zip(jobs, compile_sources(list(jobs.values()), cwd=cwd, cc=cc), strict=True))
+    made = dict(
+        zip(jobs, compile_sources(list(jobs.values()), cwd=cwd, find=compilers(cc)), strict=True)
+    )
     return [made.get(index, path) for index, path in enumerate(inputs)]
-
-
-@functools.cache
-def _dump_machine(compiler: tuple[str, ...]) -> str | None:
-    completed = run([*compiler, "-dumpmachine"], cwd=Path("/"))
-    words = completed.output.split("\n")[-2:-1]  # warnings of a wrapper come before
-    known = completed.returncode == 0 and words and re.fullmatch(r"[\w.]+(-[\w.]+)+", words[0])
-    return words[0] if known else None

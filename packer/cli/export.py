@@ -35,6 +35,7 @@ examples:
   packer export model.so add.c --weights model.safetensors
   packer export model.tar          # to be linked elsewhere: packer link model.tar -o model.so
   packer export net1.o --system-lib --c-symbol-prefix net1_    # to be linked into a program
+  packer export model.so add.c --target aarch64-linux-gnu
   packer export model.so --weights 1.safetensors --weights 2.safetensors
   packer export --function "add=int(int)" -- -strange.so -name.c
 
@@ -85,8 +86,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="OPTION",
         help="a further option for the linker driver; as often as needed",
     )
-    add("--workspace", metavar="FOLDER", help="keep the intermediate files in this folder")
-    add("-v", "--verbose", action="store_true", help="print each step and every command")
+    add("--target", metavar="TRIPLE", help="for another machine or system: aarch64-linux-gnu")
+    add("--save-temps", metavar="FOLDER", help="keep the intermediate files in this folder")
+    add("-v", "--verbose", action="store_true", help="print each step, file and command")
     arguments = parser.parse_paths(argv)
     if (arguments.sources or arguments.weights) and arguments.project is not None:
         parser.error("argument --project: not with SOURCE or --weights, which stand in its place")
@@ -117,7 +119,8 @@ def run(arguments: argparse.Namespace) -> None:
             system_lib=arguments.system_lib or project.system_lib,
             c_symbol_prefix=_prefix(arguments, project),
             addons=project.addons,
-            workspace_dir=arguments.workspace,
+            target=arguments.target or project.target,
+            workspace_dir=arguments.save_temps,
             options=[*project.options, *arguments.option],
             progress=_Progress(steps, project),
         )

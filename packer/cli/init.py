@@ -29,6 +29,7 @@ output = "model.so"
 # root = "host"          # where the tree begins; by default the one module that nobody imports
 # entry = "add"          # the function that runtime.load("model.so")(...) calls
 # embed = "auto"         # how the imports get into the library: auto, segment, llvm or c
+# target = "aarch64-linux-gnu"    # what the library is for; by default what the compiler is for
 # options = ["-lfoo"]    # further options for the linker driver
 # addons = ["foo.o"]     # further files to link
 # system_lib = true      # register all of it at start-up, for static linking (output = "model.o")

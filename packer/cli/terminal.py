@@ -77,8 +77,8 @@ class Steps:
     Parameters
     ----------
     verbose : bool
-        One line each, and every command that is run. Otherwise one line that is overwritten, and
-        only on a terminal.
+        One line each, every command that is run, and every file that is written. Otherwise one
+        line that is overwritten, and only on a terminal.
     """
 
     def __init__(self, verbose: bool) -> None:
@@ -112,7 +112,7 @@ def showing_steps(verbose: bool) -> Iterator[Steps]:
     """Show the steps of an export for the length of a block; see `Steps`."""
     steps = Steps(verbose)
     if verbose:
-        sys.addaudithook(_show_command)
+        sys.addaudithook(_show_event)
     try:
         yield steps
     finally:
@@ -159,11 +159,21 @@ def _width() -> int | None:
     return shutil.get_terminal_size().columns
 
 
-def _show_command(event: str, arguments: tuple[Any, ...]) -> None:
+def _show_event(event: str, arguments: tuple[Any, ...]) -> None:
+    """Show a command that is run, or a file that is written or renamed."""
     if event == "subprocess.Popen":
         import shlex
 
         write_error(f"  {shlex.join(map(os.fsdecode, arguments[1]))}")
+    elif event == "open" and isinstance(arguments[0], (str, bytes)):
+        path, _, flags = arguments
+        name = os.fsdecode(path)
+        is_hidden = os.path.basename(name).startswith(".") or name == os.devnull
+        if flags & (os.O_WRONLY | os.O_RDWR) and not is_hidden:
+            write_error(f"  write {printable(name)}")
+    elif event == "os.rename":
+        old, new = (os.fsdecode(path) for path in arguments[:2])
+        write_error(f"  rename {printable(old)} {printable(new)}")
 
 
 def _put(text: str) -> None:

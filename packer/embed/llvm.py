@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING
 
 from runtime.error import ExportError
 
+from ..target import find_target
 from .chunks import nbytes_of, pieces
+from .placeholder import property_note
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from runtime.stream import Chunk
+
+    from ..target import Machine
 
 ALIGNMENT = 64
 CONSTANT_NBYTES_MAX = 1 << 20
@@ -52,6 +56,11 @@ def constant_ir(symbol: str, chunks: Sequence[Chunk], triple: str) -> str:
     return f'@{symbol} = {storage}constant [{len(data)} x i8] c"{escaped}", align {ALIGNMENT}\n'
 
 
+# LLVM's names for the features of `Machine.feature_1_and`; 8 below is "min": all must have them.
+_MARKS = {
+    "x86_64": ("cf-protection-branch", "cf-protection-return"),
+    "aarch64": ("branch-target-enforcement", "sign-return-address"),
+}
 _ESCAPES = [f"\\{byte:02x}" for byte in range(256)]
 
 
@@ -118,9 +127,9 @@ def prepare(
     ExportError
         It cannot, and what it would write is to register itself.
     """
-    from ..modules.llvm import LLVMModule, default_triple, is_native
+    from ..modules.llvm import LLVMModule, is_native
 
-    triple = target or default_triple()
+    machine, triple = find_target(target).machine, find_target(target).llvm
     sizes = {symbol: nbytes_of(chunks) for symbol, chunks in symbols.items()}
     nbytes_max = LARGE_NBYTES if is_native(triple) else CONSTANT_NBYTES_MAX
     if max(sizes.values()) > nbytes_max:
@@ -133,6 +142,9 @@ def prepare(
             for line in incbin_lines(symbol, _write(symbol, chunks, folder), sizes[symbol], triple)
         ]
         path = folder / "devc.s"
+        note = ",".join(map(str, property_note(machine)))
+        if note:
+            lines += ['.section .note.gnu.property,"a",%note', ".balign 8", f".byte {note}"]
         text = "\n".join([*lines, '.section .note.GNU-stack,"",%progbits', ""])
         path.write_bytes(os.fsencode(text))
         return path
@@ -142,7 +154,7 @@ def prepare(
     ]
     path = folder / "devc.o"
     registration = registration_ir(symbols) if system_lib else ""
-    LLVMModule("".join(parts) + registration, target=triple).save(path)
+    LLVMModule("".join([*parts, registration, *_mark_lines(machine)]), target=triple).save(path)
     return path
 
 
@@ -155,6 +167,14 @@ def _definition(
     lines = incbin_lines(symbol, _write(symbol, chunks, folder), nbytes, triple)
     declaration = f"@{symbol} = external constant [{nbytes} x i8]\n" if is_used else ""
     return module_assembly(lines) + declaration
+
+
+def _mark_lines(machine: Machine) -> list[str]:
+    """Module flags that have LLVM write the note of landing pads and shadow stacks."""
+    flags = _MARKS.get(machine.name, ())
+    nodes = [f'!{i} = !{{i32 8, !"{flag}", i32 1}}\n' for i, flag in enumerate(flags)]
+    names = ", ".join(f"!{i}" for i in range(len(flags)))
+    return [*nodes, f"!llvm.module.flags = !{{{names}}}\n"] if flags else []
 
 
 def _write(symbol: str, chunks: Sequence[Chunk], folder: Path) -> Path:

@@ -92,8 +92,12 @@ def placeholder_object(symbols: Iterable[str], machine: Machine) -> bytes:
 
 
 def _property_sections(machine: Machine) -> list[Section]:
+    note = property_note(machine)
+    section = Section(".note.gnu.property", SHT_NOTE, note, flags=SHF_ALLOC, align=8)
+    return [section] if note else []
+
+
+def property_note(machine: Machine) -> bytes:
+    """The note that says that an object bears landing pads and shadow stacks, if there are any."""
     kind, bits = machine.feature_1_and
-    if not bits:
-        return []
-    note = _PROPERTY.pack(4, 16, 5, b"GNU\0", kind, 4, bits)
-    return [Section(".note.gnu.property", SHT_NOTE, note, flags=SHF_ALLOC, align=8)]
+    return _PROPERTY.pack(4, 16, 5, b"GNU\0", kind, 4, bits) if bits else b""

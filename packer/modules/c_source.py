@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from runtime.modules.source import CarriedSourceModule
 
     from ..declaration import FunctionDeclaration
+    from ..target import Target
 
 FORMATS = ("c", "cc", "cu")
 _FORMAT_OF_SUFFIX = {
@@ -108,9 +109,9 @@ class CSourceModule(HostModule):
             super().save(path, fmt)
         Path(path).write_bytes(self.code)
 
-    def write_code(self, stem: Path, object_format: str) -> CodeFile:
+    def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:
         """Write the source with its declarations behind it."""
-        del object_format  # the compiler makes of it what the linker wants
+        del object_format, target  # the compiler makes of it what the linker wants
         path = stem.with_name(f"{stem.name}.{self.fmt}")
         language = "c" if self.fmt == "c" else "cc"
         parts = [

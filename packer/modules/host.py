@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..declaration import Declaration
+    from ..target import Target
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,14 @@ class CodeFile:
         ``"c"``, ``"cc"``, ``"cu"``; ``"o"`` or ``"a"`` for what needs no compiler.
     options : tuple of str
         Compiler options for this file alone.
+    is_ours : bool
+        Whether packer wrote it, and so may have it compiled as it likes.
     """
 
     path: Path
     language: str
     options: tuple[str, ...] = ()
+    is_ours: bool = False
 
 
 class HostModule(Module):
@@ -50,7 +54,7 @@ class HostModule(Module):
     functions: tuple[Declaration, ...] = ()
 
     @abstractmethod
-    def write_code(self, stem: Path, object_format: str) -> CodeFile:
+    def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:
         """Write the code as ``<stem>.<suffix>``.
 
         Parameters
@@ -59,11 +63,13 @@ class HostModule(Module):
             The path without a suffix, in a private folder.
         object_format : str
             What the linker wants where there is a choice: ``"o"``, ``"ll"``, ``"bc"``, ``"s"``.
+        target : Target
+            What the library is for.
 
         Raises
         ------
         ExportError
-            The code cannot be written so.
+            The code cannot be written so, or is for another target.
         """
 
     def function_names(self) -> list[str]:

@@ -11,12 +11,15 @@ from runtime.abi import DSO_EXPORTABLE, RUNNABLE
 from runtime.error import ExportError, ToolchainError
 
 from ..declaration import ir_type, parse_functions
+from ..objects import check_triple
+from ..target import machine_word
 from .host import CodeFile, RunnableModule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..declaration import Declaration, FunctionDeclaration
+    from ..target import Target
 
 _FORMATS = ("ll", "bc", "s", "o")
 _OPT_LEVEL = 2
@@ -31,7 +34,8 @@ class LLVMModule(RunnableModule):
     ir : llvmlite.ir.Module, str or bytes
         A module that was built with llvmlite, IR text, or bitcode.
     target : str, optional
-        The target triple; by default that of the IR, else this machine's.
+        The target triple; by default that of the IR. Where there is none either, the module is
+        compiled for whatever target it is exported to, and else for this machine.
     functions : mapping of str to str or FunctionDeclaration, or sequence of str
         The functions to export, each with its C declaration: ``{"scale": "void(float *x,
         int64_t n)"}``. It is compared with the function's IR type.
@@ -67,7 +71,9 @@ class LLVMModule(RunnableModule):
     ) -> None:
         self._module = _parse(ir)
         named = self._module.triple
-        self.target = target or (named if named != _NO_TRIPLE else "") or default_triple()
+        own = target or (named if named != _NO_TRIPLE else "")
+        self.target = own or default_triple()
+        self._is_for_one_target = bool(own)
         self._module.triple = self.target
         self.functions = parse_functions(functions, module=repr(self), entry="main")
         for declaration in self.functions:
@@ -114,28 +120,31 @@ class LLVMModule(RunnableModule):
         fmt = fmt or Path(path).suffix.removeprefix(".")
         Path(path).write_bytes(self._emit(fmt if fmt in _FORMATS else "o"))
 
-    def write_code(self, stem: Path, object_format: str) -> CodeFile:
+    def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:
         """Write the code as an object, or as the IR or assembly that a compiler asks for."""
+        triple = target.llvm
+        if self._is_for_one_target:
+            check_triple(self.target, target, repr(self))
+            triple = self.target
         fmt = object_format if object_format in _FORMATS else "o"
         path = stem.with_name(f"{stem.name}.{fmt}")
-        path.write_bytes(self._emit(fmt))
+        path.write_bytes(self._emit(fmt, triple))
         return CodeFile(path, "o")
 
-    def _emit(self, fmt: str) -> bytes:
-        if fmt == "ll":
-            return str(self._module).encode()
-        if fmt == "bc":
-            return bytes(self._module.as_bitcode())
+    def _emit(self, fmt: str, triple: str | None = None) -> bytes:
         # What is emitted is a copy: optimising must not change what is emitted next.
         llvm = _binding()
         module = llvm.parse_bitcode(self._module.as_bitcode())
-        machine = _target_machine(self.target)
+        module.triple = triple = triple or self.target
+        if fmt == "ll":
+            return str(module).encode()
+        if fmt == "bc":
+            return bytes(module.as_bitcode())
+        machine = _target_machine(triple)
         _optimize(llvm, module, machine)
-        if fmt == "o" and has_assembly(str(module)) and not is_native(self.target):
+        if fmt == "o" and has_assembly(str(module)) and not is_native(triple):
             # LLVM would abort the process: llvmlite has the assembler of this machine only.
-            text = (
-                f"assembly in IR for {self.target!r}: only its own assembler takes it; use fmt 's'"
-            )
+            text = f"assembly in IR for {triple!r}: only its own assembler takes it; use fmt 's'"
             raise ToolchainError(text)
         code = machine.emit_object(module) if fmt == "o" else machine.emit_assembly(module).encode()
         return bytes(code)
@@ -194,7 +203,14 @@ def _target_machine(triple: str) -> Any:
     llvm = _binding()
     try:
         target = llvm.Target.from_triple(triple)
-        return target.create_target_machine(opt=_OPT_LEVEL, reloc="pic", codemodel="small")
+        machine = machine_word(triple)
+        return target.create_target_machine(
+            features=machine.features if machine else "",
+            opt=_OPT_LEVEL,
+            reloc="pic",
+            codemodel="small",
+            abiname=machine.abi if machine else "",
+        )
     except RuntimeError as error:
         text = f"llvmlite has no target {triple!r}: {str(error).strip()}"
         raise ToolchainError(text) from error

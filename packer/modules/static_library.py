@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from runtime.error import ExportError
 
+from ..archive import MAGIC, THIN_MAGIC, is_thin
 from ..declaration import parse_functions
+from ..objects import check_objects
 from .host import CodeFile, HostModule
 
 if TYPE_CHECKING:
@@ -18,8 +20,9 @@ if TYPE_CHECKING:
     from runtime.modules.source import CarriedStaticLibraryModule
 
     from ..declaration import FunctionDeclaration
+    from ..target import Target
 
-_MAGICS = {b"\x7fELF": "o", b"!<arch>\n": "a", b"!<thin>\n": "a"}
+_MAGICS = {b"\x7fELF": "o", MAGIC: "a", THIN_MAGIC: "a"}
 
 
 class StaticLibraryModule(HostModule):
@@ -67,9 +70,16 @@ class StaticLibraryModule(HostModule):
         else:
             shutil.copyfile(self.path, path)
 
-    def write_code(self, stem: Path, object_format: str) -> CodeFile:
-        """Put a copy where the linker works, so that what was checked is what is linked."""
+    def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:
+        """Put a copy where the linker works, so that what was checked is what is linked.
+
+        A thin archive stays in its place: its members are found from there.
+        """
         del object_format
+        if self._data is None:
+            check_objects([self.path], target)
+            if is_thin(self.path):
+                return CodeFile(self.path, self.suffix)
         path = stem.with_name(f"{stem.name}.{self.suffix}")
         try:
             self.save(path)

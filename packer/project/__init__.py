@@ -1,6 +1,6 @@
 """packer.toml: a module tree, and the library that it becomes.
 
-    [library]                  output, root, embed, entry, options, addons, system_lib,
+    [library]                  output, root, embed, target, entry, options, addons, system_lib,
                                c_symbol_prefix; all may be left out
     [module.NAME]              kind, imports, and what the kind takes:
         c cc cu                sources, functions, options
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 PROJECT_FILE = "packer.toml"
 _LIBRARY_KEYS = (
-    *("output", "root", "embed", "entry", "options", "addons"),
+    *("output", "root", "embed", "target", "entry", "options", "addons"),
     *("system_lib", "c_symbol_prefix"),
 )
 
@@ -59,7 +59,7 @@ class Project:
         Every file that it was made of.
     output : str or None
         Where the library goes.
-    embed, entry, options, addons, system_lib, c_symbol_prefix
+    embed, target, entry, options, addons, system_lib, c_symbol_prefix
         As `packer.export_library` takes them.
     """
 
@@ -67,6 +67,7 @@ class Project:
     inputs: Inputs
     output: str | None = None
     embed: Embed = "auto"
+    target: str | None = None
     entry: str | None = None
     options: tuple[str, ...] = ()
     addons: tuple[Path, ...] = ()
@@ -121,6 +122,7 @@ def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
         inputs=file.inputs,
         output=None if output is None else library.path_of(output),
         embed=cast(Embed, embed),
+        target=library.text("target"),
         entry=library.text("entry"),
         options=library.texts("options"),
         addons=addons,

@@ -24,6 +24,7 @@ from ..wrapper import redeclarations
 if TYPE_CHECKING:
     from ..declaration import Declaration
     from ..modules.host import CodeFile
+    from ..target import Target
 
 Functions = Mapping[str, str | FunctionDeclaration]
 
@@ -125,9 +126,9 @@ class SourceFileModule(CSourceModule):
 
     redeclared: tuple[Declaration, ...] = ()
 
-    def write_code(self, stem: Path, object_format: str) -> CodeFile:
+    def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:
         """Write the source with all declarations behind it."""
-        file = super().write_code(stem, object_format)
+        file = super().write_code(stem, object_format, target)
         if self.redeclared:
             with file.path.open("a", encoding="utf-8") as output:
                 output.write(redeclarations(self.redeclared, "c" if self.fmt == "c" else "cc"))

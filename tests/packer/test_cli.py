@@ -174,7 +174,7 @@ def test_verbose_prints_steps_and_commands(packer: Packer) -> None:
 def test_workspace_keeps_the_intermediate_files(packer: Packer, tmp_path: Path) -> None:
     """What the compilers were given can be looked at."""
     (tmp_path / "kept").mkdir()
-    done(packer("export", "model.so", "add.c", "--function", ADD, "--workspace", "kept"))
+    done(packer("export", "model.so", "add.c", "--function", ADD, "--save-temps", "kept"))
     assert list((tmp_path / "kept").glob("packer-*/glue.c"))
 
 

@@ -1,0 +1,82 @@
+"""Options and variables that keep surroundings out of what compilers make.
+
+Folders, the time and chance would else come in: through debug information, __FILE__, __DATE__ and
+names that GCC draws for LTO. What a date is asked for is SOURCE_DATE_EPOCH, or 0 where it is not
+set, so that the same input gives the same bytes at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from runtime.error import ToolchainError
+
+_EPOCH = "SOURCE_DATE_EPOCH"
+
+
+def compile_options(
+    name: str, folders: Mapping[Path, str], options: Sequence[str], *, is_clang: bool
+) -> list[str]:
+    """Options for one compilation.
+
+    Parameters
+    ----------
+    name : str
+        What tells it from the others of a library.
+    folders : mapping of Path to str
+        Under which name each folder stands. The last one, in which the compiler starts, may lie
+        in one of the others.
+    options : sequence of str
+        The other options; folders that they name for headers stand as ``"."``.
+    is_clang : bool
+        Whether the compiler is clang: the folder in which it starts has an option of its own,
+        since some of its releases take the first map that fits, where GCC takes the last one.
+
+    Raises
+    ------
+    ToolchainError
+        SOURCE_DATE_EPOCH is no number of seconds.
+    """
+    date = time.asctime(_date())  # "Thu Jan  1 00:00:00 1970", as C has it in any locale
+    macros = {"DATE": f"{date[4:10]} {date[20:]}", "TIME": date[11:19], "TIMESTAMP": date}
+    return [
+        *(f"-ffile-prefix-map={folder}=." for folder in _header_folders(options)),
+        *prefix_maps(folders),
+        *(["-fdebug-compilation-dir=."] if is_clang else []),
+        f"-frandom-seed={name}",
+        "-Wno-builtin-macro-redefined",
+        *(f'-D__{macro}__="{text}"' for macro, text in macros.items()),
+    ]
+
+
+def prefix_maps(folders: Mapping[Path, str]) -> list[str]:
+    """Options that have folders stand under other names."""
+    return [f"-ffile-prefix-map={folder}={name}" for folder, name in folders.items()]
+
+
+def _header_folders(options: Sequence[str]) -> Iterator[str]:
+    """The absolute folders that options name for headers, joined to the option or behind it."""
+    for index, option in enumerate(options):
+        for flag in ("-I", "-iquote", "-isystem", "-idirafter"):
+            folder = option.removeprefix(flag)
+            if option == flag and index + 1 < len(options):
+                folder = options[index + 1]
+            if option.startswith(flag) and os.path.isabs(folder):
+                yield folder
+
+
+def environment(of: Mapping[str, str]) -> dict[str, str]:
+    """What programs find set: the C locale, and a date for those that insist on one."""
+    return {_EPOCH: "0", **of, "LC_ALL": "C"}
+
+
+def _date() -> time.struct_time:
+    text = os.environ.get(_EPOCH) or "0"
+    try:
+        return time.gmtime(int(text))
+    except (ValueError, OverflowError, OSError) as error:
+        message = f"{_EPOCH}={text!r}: expected a number of seconds since 1970"
+        raise ToolchainError(message) from error
