@@ -95,20 +95,20 @@ def _names_cxx(path: PathLike) -> bool:
 
 
 def _told(variable: str, compiler: Command, target: Target, language: Language) -> Command:
-    """A compiler that the user named, told the target if it can be; it must compile for that."""
-    command = compiler
-    if is_zig(compiler) and "-target" not in compiler:
-        command = (*compiler, "-target", target.zig)
-    elif is_clang(compiler) and not any(word.startswith("--target") for word in compiler):
-        command = _clang_command(compiler, target, language)
-    found = dump_machine(command)
+    """A compiler that the user named: told the target if it can be, else it must be for that."""
+    is_told = any(word.startswith(("-target", "--target")) for word in compiler)
+    if is_zig(compiler) and not is_told:
+        return (*compiler, "-target", target.zig)
+    if is_clang(compiler) and not is_told and not target.version:
+        return _clang_command(compiler, target, language)
+    found = dump_machine(compiler)
     if not (found and _fits(found, target)) or (target.version and not is_zig(compiler)):
         text = (
             f"{variable} names {compiler[0]}, which compiles for {found!r}, expected "
             f"{target.triple!r}: name one for that, or unset {variable}"
         )
         raise ToolchainError(text)
-    return command
+    return compiler
 
 
 def _fits(triple: str, target: Target) -> bool:
