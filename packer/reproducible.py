@@ -12,9 +12,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from runtime.error import ToolchainError
+from runtime.error import ExportError
 
 _EPOCH = "SOURCE_DATE_EPOCH"
+_LATEST = 253402300799  # the last second that has four digits for its year
 
 
 def compile_options(
@@ -37,10 +38,12 @@ def compile_options(
 
     Raises
     ------
-    ToolchainError
-        SOURCE_DATE_EPOCH is no number of seconds.
+    ExportError
+        As for `source_date_epoch`.
     """
-    date = time.asctime(_date())  # "Thu Jan  1 00:00:00 1970", as C has it in any locale
+    date = time.asctime(
+        time.gmtime(source_date_epoch())
+    )  # "Thu Jan  1 00:00:00 1970", as C has it in any locale
     macros = {"DATE": f"{date[4:10]} {date[20:]}", "TIME": date[11:19], "TIMESTAMP": date}
     return [
         *(f"-ffile-prefix-map={folder}=." for folder in _header_folders(options)),
@@ -73,10 +76,15 @@ def environment(of: Mapping[str, str]) -> dict[str, str]:
     return {_EPOCH: "0", **of, "LC_ALL": "C"}
 
 
-def _date() -> time.struct_time:
+def source_date_epoch() -> int:
+    """The date that is to stand where there must be one: seconds since 1970; 0 by default.
+
+    Raises
+    ------
+    ExportError
+        SOURCE_DATE_EPOCH is no number of seconds, or of more than the year 9999.
+    """
     text = os.environ.get(_EPOCH) or "0"
-    try:
-        return time.gmtime(int(text))
-    except (ValueError, OverflowError, OSError) as error:
-        message = f"{_EPOCH}={text!r}: expected a number of seconds since 1970"
-        raise ToolchainError(message) from error
+    if not text.isdecimal() or int(text) > _LATEST:
+        raise ExportError(f"{_EPOCH}={text!r}, expected seconds since 1970")
+    return int(text)

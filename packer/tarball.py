@@ -22,6 +22,7 @@ from typing import NamedTuple
 from runtime.error import ExportError
 
 from .output import shown_path
+from .reproducible import source_date_epoch
 
 RECORD = "packer.json"
 SCHEMA = 1
@@ -98,15 +99,8 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
 def _entry(name: str, nbytes: int) -> tarfile.TarInfo:
     entry = tarfile.TarInfo(name)
     entry.size = nbytes
-    entry.mtime = _epoch()
+    entry.mtime = source_date_epoch()
     return entry
-
-
-def _epoch() -> int:
-    text = os.environ.get("SOURCE_DATE_EPOCH", "0")
-    if not text.isdecimal():
-        raise ExportError(f"SOURCE_DATE_EPOCH={text!r}, expected seconds since 1970")
-    return int(text)
 
 
 def read_tarball(path: Path) -> Tarball:
