@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from . import blob, graph_executor
+    from ._core import Device
     from .graph_executor import GraphExecutor
     from .interchange import (
         export_module_to_base64,
@@ -54,13 +55,14 @@ if TYPE_CHECKING:
     from .property import ModuleProperty
     from .serializer import deserialize_module_from_bytes, serialize_module_to_bytes
     from .stream import Reader, Writer
-    from .tensors import Tensor, tensor
+    from .tensors import Tensor, empty, from_dlpack, tensor
 
 __version__ = "0.1.0"
 
 # Names that a call does not need are imported on first use: a fresh process loads a library in
 # milliseconds. One place for each: file -> names.
 _LAZY = {
+    "_core": ("Device",),
     "graph_executor": ("GraphExecutor",),
     "interchange": (
         *("export_module_to_base64", "import_module_from_base64"),
@@ -84,7 +86,7 @@ _LAZY = {
     "property": ("ModuleProperty",),
     "serializer": ("deserialize_module_from_bytes", "serialize_module_to_bytes"),
     "stream": ("Reader", "Writer"),
-    "tensors": ("Tensor", "tensor"),
+    "tensors": ("Tensor", "empty", "from_dlpack", "tensor"),
 }
 _HOME = {name: file for file, names in _LAZY.items() for name in names}
 
@@ -95,6 +97,7 @@ __all__ = [
     "CarriedSourceModule",
     "CarriedStaticLibraryModule",
     "ConstLoaderModule",
+    "Device",
     "DeviceError",
     "DeviceModule",
     "ExportError",
@@ -120,7 +123,9 @@ __all__ = [
     "blob",
     "deserialize_module_from_bytes",
     "dump_params",
+    "empty",
     "export_module_to_base64",
+    "from_dlpack",
     "get_global_func",
     "graph_executor",
     "import_module_from_base64",

@@ -92,8 +92,8 @@ class TensorBase:
     @property
     def dtype_code(self) -> tuple[int, int, int]: ...
     @property
-    def device(self) -> tuple[str, int]:
-        """Where the memory is, as ``("cpu", 0)``."""
+    def device(self) -> Device:
+        """The device that has the memory."""
     @property
     def nbytes(self) -> int: ...
     @property
@@ -112,6 +112,38 @@ class TensorBase:
     ) -> Any:
         """Share the memory, which the capsule keeps; BufferError where that cannot be."""
     def __dlpack_device__(self) -> tuple[int, int]: ...
+    def _copy_from(self, other: TensorBase, /) -> None: ...
+
+@final
+class Device:
+    """A device: a kind, by name (``"opencl"``, ``"opencl:1"``) or DLDeviceType, and an index."""
+
+    def __new__(cls, kind: str | int | Device, index: int = 0) -> Device: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def device_type(self) -> int: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def exist(self) -> bool:
+        """Whether it is there, with a driver."""
+    @property
+    def name(self) -> str:
+        """What its driver calls it; DeviceError where there is none."""
+    def sync(self) -> None:
+        """Wait for all work that was launched on it; DeviceError if that went wrong."""
+
+def set_device(device_type: int, device_id: int, /) -> None:
+    """Choose the device of a kind for this thread's kernels; DeviceError if there is none."""
+
+def empty(
+    shape: tuple[int, ...], dtype_code: tuple[int, int, int], device: str | int | Device, /
+) -> TensorBase:
+    """A Tensor on a device, whose elements are not set."""
+
+def from_dlpack(source: object, /) -> TensorBase:
+    """A Tensor over the memory of an array with ``__dlpack__``, or of a capsule."""
 
 @final
 class CallSequence:

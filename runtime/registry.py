@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._core import tree_changed
+from ._core import set_device, tree_changed
 from .error import LoaderNotFoundError
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ _FAMILIES = {
 _FAMILY_OF = {key: family for family, keys in _FAMILIES.items() for key in keys}
 
 _loaders: dict[str, Loader] = {}
-_functions: dict[str, Callable[..., Any]] = {}
+_functions: dict[str, Callable[..., Any]] = {"__tvm_set_device": set_device}
 
 
 def register_loader(type_key: str, *aliases: str) -> Callable[[L], L]:

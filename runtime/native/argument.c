@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "callback.h"
+#include "device.h"
 #include "dtype.h"
 #include "exception.h"
 #include "exchange.h"
@@ -112,10 +113,16 @@ static int convert_tensor(struct frame *frame, Py_ssize_t index, PyObject *objec
   return set_pointer(&frame->args[index], DSO_DLTENSOR_PTR, tensor);
 }
 
+static int convert_device(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  frame->args[index] =
+      (dso_any){.type_index = DSO_DEVICE, .v_device = ((Device *)object)->device};
+  return 0;
+}
+
 static int refuse_type(struct frame *frame, Py_ssize_t index, PyObject *object) {
   return raise_argument_error(frame, index, PyExc_TypeError,
                               "unsupported type, expected int, float, bool, str, bytes, None, an "
-                              "array or a callable, found %s",
+                              "array, a Device or a callable, found %s",
                               Py_TYPE(object)->tp_name);
 }
 
@@ -225,6 +232,7 @@ static int is_plain_callable(const PyTypeObject *type) {
 static int convert_other(struct frame *frame, Py_ssize_t index, PyObject *object) {
   if (is_plain_callable(Py_TYPE(object))) return convert_function(frame, index, object);
   if (tensor_check(object)) return convert_tensor(frame, index, object);
+  if (device_check(object)) return convert_device(frame, index, object);
   int status = convert_exchanged(frame, index, object);
   if (status != 1) return status;
   if (ndarray_recognise(Py_TYPE(object))) return argument_ndarray(frame, index, object);

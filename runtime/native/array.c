@@ -64,8 +64,7 @@ int argument_buffer(struct frame *frame, Py_ssize_t index, PyObject *object) {
   return frame_pass_tensor(frame, index, hold);
 }
 
-/* Call method(max_version=(1, 0)); a producer of DLPack 0.x does not know the keyword. */
-static PyObject *call_dlpack(PyObject *method) {
+PyObject *array_call_dlpack(PyObject *method) {
   static PyObject *keywords, *version;
   if (keywords == NULL) keywords = Py_BuildValue("(s)", "max_version");
   if (version == NULL) version = Py_BuildValue("(ii)", DLPACK_MAJOR, 0);
@@ -123,7 +122,7 @@ static int pass_capsule(struct frame *frame, Py_ssize_t index, PyObject *capsule
 }
 
 int argument_dlpack(struct frame *frame, Py_ssize_t index, PyObject *object, PyObject *method) {
-  PyObject *capsule = call_dlpack(method);
+  PyObject *capsule = array_call_dlpack(method);
   if (capsule == NULL) {
     if (!PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
     return raise_argument_error(frame, index, PyExc_ValueError,

@@ -81,6 +81,10 @@ void frame_release(struct frame *frame);
 int argument_buffer(struct frame *frame, Py_ssize_t index, PyObject *object);
 int argument_dlpack(struct frame *frame, Py_ssize_t index, PyObject *object, PyObject *method);
 
+/* Call an array's `__dlpack__`, method(max_version=(1, 0)); a producer of DLPack 0.x does not know
+ * the keyword. NULL with an exception set. */
+PyObject *array_call_dlpack(PyObject *method);
+
 /* Refusals that several kinds of array share; always -1. */
 int refuse_readonly(struct frame *frame, Py_ssize_t index);
 int refuse_strides(struct frame *frame, Py_ssize_t index, Py_ssize_t stride, Py_ssize_t itemsize);

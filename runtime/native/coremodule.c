@@ -1,5 +1,6 @@
 #include "address.h"
 #include "call_sequence.h"
+#include "device.h"
 #include "device_code.h"
 #include "elf_file.h"
 #include "found.h"
@@ -8,6 +9,7 @@
 #include "library.h"
 #include "span.h"
 #include "tensor.h"
+#include "tensor_make.h"
 #include "weights_header.h"
 
 #ifdef Py_GIL_DISABLED
@@ -52,6 +54,15 @@ static PyMethodDef core_methods[] = {
      "Whether modules of this type key can run on this machine."},
     {"tree_changed", core_tree_changed, METH_NOARGS,
      "tree_changed($module, /)\n--\n\nLet host code look up anew what it calls."},
+    {"set_device", core_set_device, METH_VARARGS,
+     "set_device($module, device_type, device_id, /)\n--\n\n"
+     "Choose the device of a kind on which this thread's kernels run."},
+    {"empty", core_empty, METH_VARARGS,
+     "empty($module, shape, dtype_code, device, /)\n--\n\n"
+     "A Tensor on a device, whose elements are not set."},
+    {"from_dlpack", core_from_dlpack, METH_O,
+     "from_dlpack($module, source, /)\n--\n\n"
+     "A Tensor over the memory of an array with `__dlpack__`, or of a capsule."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -67,7 +78,7 @@ static int refuse_subinterpreter(void) {
 
 static int core_exec(PyObject *module) {
   PyTypeObject *const types[] = {&Library_Type, &ElfFile_Type, &Function_Type, &TensorBase_Type,
-                                 &CallSequence_Type, &DeviceCode_Type};
+                                 &CallSequence_Type, &DeviceCode_Type, &Device_Type};
   if (refuse_subinterpreter() != 0 || PyType_Ready(&Span_Type) != 0) return -1;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (PyModule_AddType(module, types[i]) != 0) return -1;

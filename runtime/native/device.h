@@ -1,4 +1,4 @@
-/* DLDevice as Python shows it. */
+/* Device: a DLDevice as Python has it. */
 #ifndef DSO_PACKER_NATIVE_DEVICE_H
 #define DSO_PACKER_NATIVE_DEVICE_H
 
@@ -7,7 +7,21 @@
 
 #include "../include/dso_abi.h"
 
-/* ("cpu", 0); a type without a name is ("device[42]", 0). */
-PyObject *device_pair(DLDevice device);
+extern PyTypeObject Device_Type;
+
+typedef struct {
+  PyObject_HEAD
+  DLDevice device;
+} Device;
+
+static inline int device_check(PyObject *object) { return Py_IS_TYPE(object, &Device_Type); }
+
+PyObject *device_new(DLDevice device);
+
+/* A Device, or what makes one, as a DLDevice: 0, or -1 with an exception set. */
+int device_from_object(PyObject *object, DLDevice *device);
+
+/* _core.set_device(device_type, device_id) */
+PyObject *core_set_device(PyObject *module, PyObject *args);
 
 #endif

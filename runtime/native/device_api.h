@@ -33,8 +33,9 @@ struct device_api {
 /* The table of a DLDeviceType, or NULL with a DeviceError raised. */
 const struct device_api *device_api(int device_type);
 
-/* "opencl" for a DLDeviceType, or NULL where there is no such number. */
+/* "opencl" for a DLDeviceType, or NULL where there is no such number, as beyond DEVICE_LAST_KIND. */
 const char *device_kind_name(int device_type);
+enum { DEVICE_LAST_KIND = 18 };
 
 /* Raise a DeviceError "<device>: <text>", or "<device>: <text> (code <code>)" unless the driver's
  * code is 0; returns -1. Python finds its attributes in this very form (runtime/error.py). */

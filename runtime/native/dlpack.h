@@ -4,7 +4,7 @@
 
 #include "../include/dso_abi.h"
 
-enum { DLPACK_CPU = 1, DLPACK_CUDA_HOST = 3, DLPACK_MAJOR = 1, DLPACK_READ_ONLY = 1 };
+enum { DLPACK_CPU = 1, DLPACK_CUDA_HOST = 3, DLPACK_MAJOR = 1, DLPACK_READ_ONLY = 1, DLPACK_IS_COPIED = 2 };
 
 typedef struct DLManagedTensor {
   DLTensor tensor;

@@ -257,3 +257,11 @@ PyObject *raise_call_error(const struct target *target, int status, uint64_t cou
   if (error != NULL) object_release(error);
   return NULL;
 }
+
+PyObject *raise_native_error(const char *where, uint64_t count) {
+  struct target target = {.name = PyUnicode_FromString(where)};
+  if (target.name == NULL) return NULL;
+  (void)raise_call_error(&target, -1, count);
+  Py_DECREF(target.name);
+  return NULL;
+}

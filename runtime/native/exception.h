@@ -32,6 +32,10 @@ int raise_argument_error(const struct frame *frame, Py_ssize_t index, PyObject *
  * raised_count() from before the call. */
 PyObject *raise_call_error(const struct target *target, int status, uint64_t count);
 
+/* Raise what our own C code left behind when it returned -1, likewise; `where` is for one that says
+ * nothing. */
+PyObject *raise_native_error(const char *where, uint64_t count);
+
 /* Leave the exception that is set to the call of ours that ends because of it, in this thread: as
  * an error for the C code between, and as itself. */
 void exception_leave(void);

@@ -70,3 +70,11 @@ int raised_look(const char **kind, const char **message) {
   *message = slot.text + strlen(slot.text) + 1;
   return 1;
 }
+
+void raised_forget(void) {
+  char *kind;
+  const char *message;
+  if (raised_take(0, &kind, &message) != 0) free(kind);
+  dso_object *forwarded = tvm_ffi_take_error();
+  if (forwarded != NULL) dso_object_release(forwarded);
+}

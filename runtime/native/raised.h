@@ -17,6 +17,9 @@ int raised_format(const char *kind, const char *format, ...);
  * call raised and then did not report is never taken for this call's. */
 uint64_t raised_count(void);
 
+/* Forget what was raised last in this thread. */
+void raised_forget(void);
+
 /* Take the last error: 1 if it was raised since `count`, -1 if before, with both strings, to be
  * freed together by free(*kind); or 0 without. The slot is empty afterwards. */
 int raised_take(uint64_t count, char **kind, const char **message);

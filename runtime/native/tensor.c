@@ -23,18 +23,6 @@ static int is_aligned(const Tensor *self) {
 
 /* ---- Over bytes: the constructor */
 
-static int parse_dtype(Tensor *self, int code, int bits, int lanes) {
-  if (code < 0 || code > 255 || bits < 1 || bits > 255 || lanes < 1 || lanes > 65535) {
-    PyErr_Format(PyExc_ValueError,
-                 "dtype_code, expected (0..255, 1..255, 1..65535), found (%d, %d, %d)", code, bits,
-                 lanes);
-    return -1;
-  }
-  self->tensor.dtype =
-      (DLDataType){.code = (uint8_t)code, .bits = (uint8_t)bits, .lanes = (uint16_t)lanes};
-  return 0;
-}
-
 static int check_size(Tensor *self) {
   Py_ssize_t found = self->source.len;
   int incomplete = self->state == TENSOR_INCOMPLETE;
@@ -68,7 +56,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywor
   if (self == NULL) return NULL;
   self->shape = Py_NewRef(shape);
   self->state = incomplete ? TENSOR_INCOMPLETE : TENSOR_COMPLETE;
-  if (parse_dtype(self, code, bits, lanes) == 0 && tensor_lay_out(self) == 0 &&
+  if (tensor_parse_dtype(self, code, bits, lanes) == 0 && tensor_lay_out(self) == 0 &&
       take_source(self, data) == 0)
     return (PyObject *)self;
   Py_DECREF(self);
@@ -174,7 +162,7 @@ static PyObject *tensor_nbytes(Tensor *self, void *Py_UNUSED(closure)) {
 }
 
 static PyObject *tensor_device(Tensor *self, void *Py_UNUSED(closure)) {
-  return device_pair(self->tensor.device);
+  return device_new(self->tensor.device);
 }
 
 /* Of a source as it was given; else the memory itself, where that is one piece that can be read. */
@@ -198,7 +186,7 @@ static PyObject *tensor_readonly(Tensor *self, void *Py_UNUSED(closure)) {
 static PyGetSetDef tensor_getset[] = {
     {"shape", (getter)tensor_shape, NULL, "The extents.", NULL},
     {"dtype_code", (getter)tensor_dtype_code, NULL, "DLPack's (code, bits, lanes).", NULL},
-    {"device", (getter)tensor_device, NULL, "Where the memory is, as (\"cpu\", 0).", NULL},
+    {"device", (getter)tensor_device, NULL, "The Device that has the memory.", NULL},
     {"nbytes", (getter)tensor_nbytes, NULL, "The size that shape and dtype ask for.", NULL},
     {"raw", (getter)tensor_raw, NULL,
      "The bytes as they were given, unaligned and possibly incomplete.", NULL},

@@ -16,7 +16,7 @@ typedef struct {
   Py_buffer source;
   dso_object *object; /* a reference, or NULL */
   PyObject *library;  /* keeps the code of the object's deleter, or NULL */
-  DLTensor tensor;    /* byte_offset is 0, and strides are always there */
+  DLTensor tensor;    /* strides are always there; byte_offset is 0 in memory of the CPU */
   PyObject *shape;
   Py_ssize_t nbytes;        /* what shape and dtype ask for */
   Py_ssize_t *byte_strides; /* behind the tensor's shape and strides, in one block with them */
@@ -48,6 +48,9 @@ PyObject *tensor_lend(const DLTensor *tensor);
 int tensor_end_loan(PyObject *object);
 
 /* ---- The layout (tensor_layout.c); 0, or -1 with an exception set */
+
+/* Fill the data type. */
+int tensor_parse_dtype(Tensor *self, int code, int bits, int lanes);
 
 /* Fill shape and strides from the tuple self->shape, compact. */
 int tensor_lay_out(Tensor *self);

@@ -1,7 +1,21 @@
 /* The layout of a TensorBase: shape, strides and size, each product checked. */
 #include "tensor.h"
 
+#include "dlpack.h"
+
 enum { MAX_DIMS = 64 };
+
+int tensor_parse_dtype(Tensor *self, int code, int bits, int lanes) {
+  if (code < 0 || code > 255 || bits < 1 || bits > 255 || lanes < 1 || lanes > 65535) {
+    PyErr_Format(PyExc_ValueError,
+                 "dtype_code, expected (0..255, 1..255, 1..65535), found (%d, %d, %d)", code, bits,
+                 lanes);
+    return -1;
+  }
+  self->tensor.dtype =
+      (DLDataType){.code = (uint8_t)code, .bits = (uint8_t)bits, .lanes = (uint16_t)lanes};
+  return 0;
+}
 
 /* One block for shape, strides in elements and strides in bytes. */
 static int make_dims(Tensor *self, Py_ssize_t ndim) {
@@ -84,10 +98,20 @@ static int copy_strides(Tensor *self, const int64_t *strides) {
   return 0;
 }
 
+/* Elsewhere than on the CPU `data` may be a handle, which has no bytes to count. */
+static void set_data(Tensor *self, const DLTensor *tensor) {
+  int type = tensor->device.device_type;
+  self->tensor.data = tensor->data;
+  if (type == DLPACK_CPU || type == DLPACK_CUDA_HOST)
+    self->tensor.data = (void *)((uintptr_t)tensor->data + (uintptr_t)tensor->byte_offset);
+  else
+    self->tensor.byte_offset = tensor->byte_offset;
+}
+
 int tensor_copy_layout(Tensor *self, const DLTensor *tensor) {
   self->tensor.device = tensor->device;
   self->tensor.dtype = tensor->dtype;
-  self->tensor.data = (void *)((uintptr_t)tensor->data + (uintptr_t)tensor->byte_offset);
+  set_data(self, tensor);
   if (make_dims(self, tensor->ndim) != 0) return -1;
   for (int i = 0; i < tensor->ndim; i++) self->tensor.shape[i] = tensor->shape[i];
   self->is_compact = 1;

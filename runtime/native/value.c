@@ -97,7 +97,7 @@ PyObject *convert_value(const struct source *source, const dso_any *value) {
     case DSO_BOOL: return PyBool_FromLong(value->v_int64 != 0);
     case DSO_FLOAT: return PyFloat_FromDouble(value->v_float64);
     case DSO_DATA_TYPE: return dtype_name(value->v_dtype);
-    case DSO_DEVICE: return device_pair(value->v_device);
+    case DSO_DEVICE: return device_new(value->v_device);
     case DSO_DLTENSOR_PTR: return lent_tensor(source, value);
     case DSO_SMALL_STR:
     case DSO_SMALL_BYTES: return small_string(source, value);

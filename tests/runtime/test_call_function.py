@@ -102,7 +102,8 @@ def test_result_travels_as(probe: Probe, value: object, type_index: int) -> None
     ("type_index", "value"),
     [(NONE, None), (INT, 2**64 - 1), (STR, "a text of many bytes"),
      (BYTES, b"a text of many bytes"),
-     (SMALL_STR, "abc"), (SMALL_BYTES, b"abc"), (DTYPE, "float32x4"), (DEVICE, ("cuda", 1))],
+     (SMALL_STR, "abc"), (SMALL_BYTES, b"abc"), (DTYPE, "float32x4"),
+     (DEVICE, runtime.Device("cuda:1"))],
 )  # fmt: skip
 def test_argument_of_every_kind(probe: Probe, type_index: int, value: object) -> None:
     """What host code can pass, a callable can take."""
@@ -355,7 +356,11 @@ def test_lent_array_is_the_callers(probe: Probe) -> None:
     array = np.zeros((4, 6), "f4")
 
     def fill(tensor: runtime.Tensor) -> None:
-        assert (tensor.shape, tensor.dtype, tensor.device) == ((2, 3), "float32", ("cpu", 0))
+        assert (tensor.shape, tensor.dtype, tensor.device) == (
+            (2, 3),
+            "float32",
+            runtime.Device("cpu"),
+        )
         tensor.numpy()[:] = [[1, 2, 3], [4, 5, 6]]
 
     probe("apply")(fill, array[::2, ::2])
@@ -402,7 +407,7 @@ def test_lent_device_tensor_is_not_read(probe: Probe) -> None:
     """What lies on a device can be passed on, not viewed."""
 
     def look(tensor: runtime.Tensor) -> None:
-        assert (tensor.device, tensor.__dlpack_device__()) == (("cuda", 0), (CUDA, 0))
+        assert (tensor.device, tensor.__dlpack_device__()) == (runtime.Device("cuda"), (CUDA, 0))
         assert repr(tensor) == "<Tensor float32[2, 3] on cuda:0>"
         with pytest.raises(BufferError, match="^the tensor lies in a device's memory$"):
             memoryview(tensor)

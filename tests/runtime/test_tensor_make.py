@@ -1,0 +1,444 @@
+"""empty, tensor, from_dlpack and copy_from: memory, layouts, refusals, and who frees what."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import gc
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import runtime
+from runtime import Device, Tensor, empty, from_dlpack, tensor
+
+CUDA, VULKAN = 2, 7
+
+
+# ---- empty
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 4), (2, 3, 5)])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64", "bool", "complex64"])
+def test_empty(shape: tuple[int, ...], dtype: str) -> None:
+    """A compact, writable tensor, aligned to 64 bytes."""
+    made = empty(shape, dtype)
+    assert type(made) is Tensor
+    assert (made.shape, made.dtype, made.device) == (shape, dtype, Device("cpu"))
+    assert not made.readonly
+    view = made.numpy()
+    view[...] = 1
+    assert view.ctypes.data % 64 == 0
+    assert np.array_equal(np.asarray(made), np.ones(shape, dtype))
+
+
+@pytest.mark.parametrize("shape", [3, [3], (np.int64(3),), iter([3])])
+def test_shape_as_one_writes_it(shape: Any) -> None:
+    """A number, or any iterable of them."""
+    assert empty(shape).shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name"),
+    [("int8x4", "int8x4"), ((2, 16, 1), "float16"), (np.float64, "float64"),
+     (np.dtype("i2"), "int16"), (np.dtype(ml_dtypes.bfloat16), "bfloat16"),
+     (ml_dtypes.float8_e4m3fn, "float8_e4m3fn")],
+)  # fmt: skip
+def test_data_type_as_one_writes_it(dtype: Any, name: str) -> None:
+    """A name, a triple, or NumPy's own."""
+    assert empty(2, dtype).dtype == name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (((-1,),), ValueError, r"^shape \(-1,\), expected no negative extent$"),
+        (((1 << 40, 1 << 40),), ValueError, "beyond the address space"),
+        (((1 << 62,),), ValueError, "beyond the address space"),
+        ((1 << 56,), runtime.DeviceError, r"^cpu:0: no memory for 288230376151711744 bytes$"),
+        (((0,) * 65,), ValueError, "expected at most 64 dimensions, found 65"),
+        (((2.5,),), TypeError, "float"),
+        ((("2",),), TypeError, "str"),
+        ((2, "f16"), ValueError, "'f16' names no data type"),
+        ((2, (2, 0, 1)), ValueError, "dtype_code, expected"),
+        ((2, "float32", "gpu"), ValueError, "^device 'gpu': expected"),
+        ((2, "float32", None), TypeError, "^device, expected a str like 'opencl:0'"),
+    ],
+)
+def test_empty_that_cannot_be(
+    arguments: tuple[Any, ...], error: type[Exception], message: str
+) -> None:
+    """Row G18: refused before memory is asked for, or by the device."""
+    with pytest.raises(error, match=message):
+        empty(*arguments)
+
+
+def resident() -> int:
+    """The bytes of memory that this process has."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+def test_memory_goes_with_the_last_view() -> None:
+    """The tensor may go first; its memory stays until no one sees it."""
+    views: list[Callable[[Tensor], Any]] = [
+        np.asarray, memoryview, lambda t: t.raw, lambda t: from_dlpack(t), np.from_dlpack,
+    ]  # fmt: skip
+    before = resident()
+    for make_view in views:
+        made = empty(64 << 20, "int8")
+        made.numpy()[:] = 1
+        gone = weakref.ref(made)
+        view = make_view(made)
+        del made
+        gc.collect()
+        assert np.asarray(view)[-1] == 1
+        del view
+        gc.collect()
+        assert gone() is None
+        assert resident() - before < 32 << 20
+
+
+# ---- tensor
+
+
+@pytest.mark.parametrize(
+    "source", [b"abc", array.array("i", [1, 2]), np.zeros((2, 3)), np.zeros(()), np.zeros((0, 2))]
+)
+def test_tensor_is_a_view(source: Any) -> None:
+    """Of a buffer, with its shape and data type, read-only where that is."""
+    made = tensor(source)
+    expected = np.asarray(memoryview(source))
+    assert (made.shape, made.numpy().dtype) == (expected.shape, expected.dtype)
+    assert made.readonly == memoryview(source).readonly
+    assert made.nbytes == 0 or np.shares_memory(made.numpy(), expected)
+    assert tensor(made) is made
+    assert tensor(made, "cpu") is made
+
+
+def test_tensor_of_ml_dtypes() -> None:
+    """NumPy arrays without a buffer format are views, too."""
+    source = np.arange(6).astype(ml_dtypes.bfloat16).reshape(2, 3)
+    made = tensor(source)
+    assert (made.dtype, made.shape) == ("bfloat16", (2, 3))
+    assert np.shares_memory(made.numpy(), source)
+    assert made.numpy().dtype == source.dtype
+    assert tensor(np.array(2, ml_dtypes.bfloat16)).shape == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "error"),
+    [([1, 2], TypeError), (3, TypeError), (None, TypeError), ("text", TypeError),
+     (np.zeros((2, 3)).T, ValueError), (np.zeros(2, "M8[s]"), ValueError),
+     (np.zeros(2, "f4,i4"), TypeError), (np.array([None]), TypeError),
+     (np.zeros(2, ">f4"), TypeError)],
+)  # fmt: skip
+def test_what_is_no_array_is_refused(source: Any, error: type[Exception]) -> None:
+    """And what cannot be viewed as it is."""
+    with pytest.raises((error, BufferError)):
+        tensor(source)
+
+
+# ---- copy_from
+
+
+def strided(form: str) -> np.ndarray[Any, Any]:
+    """A float32 array of shape (3, 4) with strides."""
+    whole = np.arange(120, dtype="f4")
+    return {
+        "compact": lambda: whole[:12].reshape(3, 4),
+        "transposed": lambda: whole[:12].reshape(4, 3).T,
+        "steps": lambda: whole.reshape(6, 20)[::2, 3:19:4],
+        "reversed": lambda: whole[:12].reshape(3, 4)[::-1, ::-1],
+        "broadcast": lambda: np.broadcast_to(whole[:4], (3, 4)),
+        "rows": lambda: whole.reshape(12, 10)[1:12:4, 2:6],
+    }[form]()
+
+
+FORMS = ["compact", "transposed", "steps", "reversed", "broadcast", "rows"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("via_dlpack", [False, True])
+def test_copy_from_any_layout(form: str, via_dlpack: bool) -> None:
+    """NumPy is the oracle; strides come through the buffer protocol and through DLPack."""
+    source = strided(form)
+    made = empty((3, 4)).copy_from(from_dlpack(source) if via_dlpack else source)
+    assert made.numpy().tolist() == source.tolist()
+
+
+@pytest.mark.parametrize("form", ["compact", "transposed", "steps", "reversed", "rows"])
+@pytest.mark.parametrize("source_form", FORMS)
+def test_copy_into_any_layout(form: str, source_form: str) -> None:
+    """A view with strides is filled where it lies, and nothing beside it is touched."""
+    goal, source = strided(form).copy("K"), strided(source_form)
+    around = np.zeros(500, "f4")
+    goal = np.lib.stride_tricks.as_strided(around[200:], (3, 4), strided(form).strides)
+    assert from_dlpack(goal).copy_from(source).shape == (3, 4)
+    assert goal.tolist() == source.tolist()
+    goal[...] = 0
+    assert not around.any()
+
+
+def test_copy_within_one_array() -> None:
+    """Overlap does no harm."""
+    numbers = np.arange(10.0)
+    tensor(numbers[1:]).copy_from(numbers[:-1])
+    assert numbers.tolist() == [0, 0, 1, 2, 3, 4, 5, 6, 7, 8]
+    numbers = np.arange(10.0)
+    from_dlpack(numbers[::-1]).copy_from(numbers)
+    assert numbers.tolist() == list(range(9, -1, -1))
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (1, 1), (1, 3, 1)])
+def test_copy_of_edge_shapes(shape: tuple[int, ...]) -> None:
+    """No elements, one, and extents of 1."""
+    source = np.random.default_rng(1).random(shape)
+    assert np.array_equal(empty(shape, "float64").copy_from(source).numpy(), source)
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "message"),
+    [
+        (np.zeros((3, 2), "f4"), ValueError, r"expected shape \(2, 3\), found \(3, 2\)"),
+        (np.zeros((2, 3), "f8"), TypeError, "expected float32, found float64"),
+        (np.zeros((2, 3), "i4"), TypeError, "expected float32, found int32"),
+        (Tensor(b"", (2, 3), "float32", incomplete=True), ValueError, "^incomplete"),
+        ([[1, 2, 3]] * 2, TypeError, "list"),
+    ],
+)
+def test_copy_that_does_not_fit(source: Any, error: type[Exception], message: str) -> None:
+    """Shape and data type have to be those of the goal, which stays as it was."""
+    made = empty((2, 3)).copy_from(np.ones((2, 3), "f4"))
+    with pytest.raises(error, match=message):
+        made.copy_from(source)
+    assert made.numpy().tolist() == [[1] * 3] * 2
+
+
+def test_copy_into_read_only_is_refused() -> None:
+    """It would change bytes, or pages of a library."""
+    with pytest.raises(ValueError, match="expected a writable tensor, found <Tensor uint8"):
+        tensor(b"abc").copy_from(b"xyz")
+
+
+def test_copy_to_where_it_is() -> None:
+    """No copy is made."""
+    made = empty(3)
+    assert made.to("cpu") is made
+    assert made.to(Device("cpu")) is made
+
+
+# ---- DLPack in
+
+
+class Producer:
+    """An array of NumPy's whose capsule is as the test says."""
+
+    def __init__(self, array: Any, **changes: int) -> None:
+        self.array, self.changes, self.asked = array, changes, None
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        self.asked = asked
+        capsule = self.array.__dlpack__(**asked)
+        address = pointer(capsule, b"dltensor_versioned" if asked else b"dltensor")
+        for name, value in self.changes.items():
+            field = getattr(Versioned if asked else Unversioned, name)
+            kind = ctypes.c_int64 if field.size == 8 else ctypes.c_int32
+            kind.from_address(address + field.offset).value = value
+        return capsule
+
+
+class Old(Producer):
+    """One that does not know max_version."""
+
+    def __dlpack__(self) -> Any:  # type: ignore[override]
+        return super().__dlpack__()
+
+
+TENSOR = (
+    ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+    ("ndim", ctypes.c_int32), ("dtype", ctypes.c_int32), ("shape", ctypes.c_void_p),
+    ("strides", ctypes.c_void_p), ("byte_offset", ctypes.c_uint64),
+)  # fmt: skip
+
+
+class Unversioned(ctypes.Structure):
+    """DLManagedTensor."""
+
+    _fields_ = (*TENSOR, ("manager_ctx", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
+
+
+class Versioned(ctypes.Structure):
+    """DLManagedTensorVersioned."""
+
+    _fields_ = (
+        ("major", ctypes.c_int32), ("minor", ctypes.c_int32), ("manager_ctx", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), *TENSOR,
+    )  # fmt: skip
+
+
+def pointer(capsule: object, name: bytes) -> int:
+    """What a capsule holds."""
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype = ctypes.c_void_p
+    address = get(ctypes.py_object(capsule), name)
+    assert isinstance(address, int)
+    return address
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", [Producer, Old])
+def test_dlpack_is_a_view(form: str, kind: type[Producer]) -> None:
+    """With its strides, and its read-only flag where DLPack can say it."""
+    source = strided(form)
+    if not source.flags.writeable and kind is Old:
+        return
+    made = from_dlpack(kind(source))
+    assert np.shares_memory(made.numpy(), source)
+    assert made.numpy().strides == source.strides
+    assert made.readonly != source.flags.writeable
+
+
+def test_dlpack_asks_for_the_version_that_it_knows() -> None:
+    """1.0, of which later minor versions are extensions."""
+    producer = Producer(np.zeros(2))
+    from_dlpack(producer)
+    assert producer.asked == {"max_version": (1, 0)}
+
+
+def test_capsule_is_taken_once() -> None:
+    """The second one to ask is told."""
+    capsule = np.zeros(2).__dlpack__()
+    assert from_dlpack(capsule).shape == (2,)
+    with pytest.raises(TypeError, match="expected an unused 'dltensor' capsule, found <capsule"):
+        from_dlpack(capsule)
+
+
+def test_producer_is_told_when_the_last_view_goes() -> None:
+    """Not before, and once."""
+    source = np.zeros(4)
+    before = sys.getrefcount(source)
+    made = from_dlpack(source)
+    view = made[1:] if hasattr(made, "__getitem__") else np.asarray(made)[1:]
+    del made
+    assert sys.getrefcount(source) == before + 1
+    del view
+    assert sys.getrefcount(source) == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"major": 2}, BufferError, r"expected DLPack version 1, found 2\.\d"),
+        ({"ndim": -1}, ValueError, "found a tensor with dimensions that are not 0 to 64"),
+        ({"ndim": 65}, ValueError, "found a tensor with dimensions that are not 0 to 64"),
+        ({"data": 0}, ValueError, "found a tensor with no data"),
+        ({"shape": 0}, ValueError, "found a tensor with no shape"),
+        ({"dtype": 2}, ValueError, "found a tensor with a data type of no bits"),
+    ],
+)
+def test_capsule_that_lies_is_refused(
+    changes: dict[str, int], error: type[Exception], message: str
+) -> None:
+    """Rows D1 to D3: and the producer gets its tensor back."""
+    source = np.zeros((2, 3))
+    before = sys.getrefcount(source)
+    with pytest.raises(error, match=message):
+        from_dlpack(Producer(source, **changes))
+    assert sys.getrefcount(source) == before
+
+
+@pytest.mark.parametrize("extent", [-1, 1 << 62])
+def test_shape_that_lies_is_refused(extent: int) -> None:
+    """Row D2: each product is checked."""
+    source = np.zeros((2, 3))
+    capsule = source.__dlpack__(max_version=(1, 0))
+    managed = Versioned.from_address(pointer(capsule, b"dltensor_versioned"))
+    ctypes.c_int64.from_address(managed.shape).value = extent
+    with pytest.raises(ValueError, match="a negative extent, or a size beyond memory"):
+        from_dlpack(capsule)
+    ctypes.c_int64.from_address(managed.shape).value = 2
+
+
+def test_null_strides_are_compact() -> None:
+    """As DLPack before 1.2 may give them."""
+    source = np.arange(6.0).reshape(2, 3)
+    assert from_dlpack(Producer(source, strides=0)).numpy().tolist() == source.tolist()
+
+
+def test_byte_offset_counts() -> None:
+    """On the CPU it is part of the address."""
+    source = np.arange(4.0)
+    made = from_dlpack(Producer(source[:3], byte_offset=8))
+    assert made.numpy().tolist() == [1, 2, 3]
+
+
+def test_device_tensor_of_others_is_carried() -> None:
+    """It can be passed on; without a driver its elements cannot be read."""
+    made = from_dlpack(Producer(np.zeros((2, 3), "f4"), device_type=VULKAN, byte_offset=8))
+    assert (made.device, made.__dlpack_device__()) == (Device("vulkan"), (VULKAN, 0))
+    assert repr(made) == "<Tensor float32[2, 3] on vulkan:0>"
+    capsule = made.__dlpack__(max_version=(1, 0))
+    managed = Versioned.from_address(pointer(capsule, b"dltensor_versioned"))
+    assert managed.byte_offset == 8
+    copies: list[Callable[[], object]] = [
+        made.numpy, lambda: made.to("cpu"), lambda: made.copy_from(np.zeros((2, 3), "f4")),
+        lambda: empty((2, 3)).copy_from(made), lambda: np.asarray(made),
+        lambda: made.__dlpack__(dl_device=(1, 0)),
+    ]  # fmt: skip
+    for copy in copies:
+        with pytest.raises(runtime.DeviceError, match="^vulkan: found a kind of device that"):
+            copy()
+    with pytest.raises(ValueError, match="NumPy needs a copy of it"):
+        np.asarray(made, copy=False)
+
+
+@pytest.mark.parametrize("source", [3, None, [1], "text", object()])
+def test_what_has_no_dlpack_is_refused(source: Any) -> None:
+    """The message names the type."""
+    with pytest.raises(TypeError, match="expected an array with __dlpack__, found "):
+        from_dlpack(source)
+
+
+def test_error_of_the_producer_is_its_own() -> None:
+    """It arrives as it was raised."""
+
+    class Failing:
+        def __dlpack__(self, **asked: Any) -> None:
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        from_dlpack(Failing())
+
+
+# ---- DLPack out
+
+
+def test_copy_is_made_on_request() -> None:
+    """copy=True: of its own, marked as one, writable."""
+    source = tensor(b"abc")
+    capsule = source.__dlpack__(copy=True, max_version=(1, 0))
+    assert Versioned.from_address(pointer(capsule, b"dltensor_versioned")).flags == 2
+    copied = from_dlpack(capsule)
+    assert (copied.readonly, bytes(copied.raw)) == (False, b"abc")
+    assert copied.numpy().ctypes.data != source.numpy().ctypes.data
+    assert np.from_dlpack(source, copy=True).flags.writeable
+
+
+@pytest.mark.parametrize("stream", [None, -1, 1, 2, 1 << 40])
+def test_streams_of_consumers(stream: int | None) -> None:
+    """What lies on the CPU has no pending work on any."""
+    assert from_dlpack(empty(2).__dlpack__(stream=stream)).shape == (2,)
+
+
+def test_numpy_and_ours_share() -> None:
+    """There and back, it is one memory."""
+    made = empty((2, 3))
+    there = np.from_dlpack(made)
+    there[...] = 5
+    assert from_dlpack(there).numpy().tolist() == made.numpy().tolist() == [[5] * 3] * 2
