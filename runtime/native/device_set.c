@@ -2,21 +2,14 @@
 
 #include <limits.h>
 
+#include "current_device.h"
 #include "device_api.h"
 #include "raised.h"
-
-enum { NUM_TYPES = 32 };
-
-static _Thread_local int current[NUM_TYPES];
-
-int device_current(int device_type) {
-  return device_type > 0 && device_type < NUM_TYPES ? current[device_type] : 0;
-}
 
 int device_set(DLDevice device) {
   const struct device_api *api = device_api(device.device_type);
   if (api == NULL || api->check(device.device_id) != 0) return -1;
-  if (device.device_type < NUM_TYPES) current[device.device_type] = device.device_id;
+  set_current_device(device);
   return 0;
 }
 
