@@ -76,6 +76,9 @@ class DeviceCode:
 def has_driver(type_key: str, /) -> bool:
     """Whether modules of this type key can run on this machine; opens the driver's library."""
 
+set_device: Function
+"""(device_type, device_id): choose this thread's device of a kind; DeviceError if there is none."""
+
 class TensorBase:
     """A dense CPU array over borrowed or own bytes, laid out as a DLTensor."""
 
@@ -133,9 +136,6 @@ class Device:
         """What its driver calls it; DeviceError where there is none."""
     def sync(self) -> None:
         """Wait for all work that was launched on it; DeviceError if that went wrong."""
-
-def set_device(device_type: int, device_id: int, /) -> None:
-    """Choose the device of a kind for this thread's kernels; DeviceError if there is none."""
 
 def empty(
     shape: tuple[int, ...], dtype_code: tuple[int, int, int], device: str | int | Device, /

@@ -54,9 +54,6 @@ static PyMethodDef core_methods[] = {
      "Whether modules of this type key can run on this machine."},
     {"tree_changed", core_tree_changed, METH_NOARGS,
      "tree_changed($module, /)\n--\n\nLet host code look up anew what it calls."},
-    {"set_device", core_set_device, METH_VARARGS,
-     "set_device($module, device_type, device_id, /)\n--\n\n"
-     "Choose the device of a kind on which this thread's kernels run."},
     {"empty", core_empty, METH_VARARGS,
      "empty($module, shape, dtype_code, device, /)\n--\n\n"
      "A Tensor on a device, whose elements are not set."},
@@ -82,7 +79,10 @@ static int core_exec(PyObject *module) {
   if (refuse_subinterpreter() != 0 || PyType_Ready(&Span_Type) != 0) return -1;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (PyModule_AddType(module, types[i]) != 0) return -1;
-  return 0;
+  PyObject *set_device = device_set_function_new();
+  int status = set_device ? PyModule_AddObjectRef(module, "set_device", set_device) : -1;
+  Py_XDECREF(set_device);
+  return status;
 }
 
 static PyModuleDef_Slot core_slots[] = {

@@ -6,6 +6,7 @@
 #include "device_api.h"
 #include "device_set.h"
 #include "exception.h"
+#include "function.h"
 #include "raised.h"
 
 PyObject *device_new(DLDevice device) {
@@ -196,17 +197,12 @@ static PyObject *device_sync(Device *self, PyObject *Py_UNUSED(none)) {
   Py_RETURN_NONE;
 }
 
-PyObject *core_set_device(PyObject *Py_UNUSED(module), PyObject *args) {
-  DLDevice device;
-  int status;
-  uint64_t count = raised_count();
-  if (!PyArg_ParseTuple(args, "ii:__tvm_set_device", &device.device_type, &device.device_id))
-    return NULL;
-  Py_BEGIN_ALLOW_THREADS
-  status = device_set(device);
-  Py_END_ALLOW_THREADS
-  if (status != 0) return raise_native_error("__tvm_set_device", count);
-  Py_RETURN_NONE;
+/* Host code that found it calls it without any Python. */
+PyObject *device_set_function_new(void) {
+  static struct target target;
+  target_call_object(&target, &device_set_function.object);
+  if (target.name == NULL) target.name = PyUnicode_FromString("__tvm_set_device");
+  return target.name != NULL ? function_new(&target, Py_None, Py_None) : NULL;
 }
 
 static PyMethodDef device_methods[] = {

@@ -21,7 +21,7 @@ PyObject *device_new(DLDevice device);
 /* A Device, or what makes one, as a DLDevice: 0, or -1 with an exception set. */
 int device_from_object(PyObject *object, DLDevice *device);
 
-/* _core.set_device(device_type, device_id) */
-PyObject *core_set_device(PyObject *module, PyObject *args);
+/* The Function `__tvm_set_device`; NULL with an exception set. */
+PyObject *device_set_function_new(void);
 
 #endif

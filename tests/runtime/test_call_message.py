@@ -67,7 +67,7 @@ def _frozen() -> Any:
          "bool, found format '>f' of 4 bytes"),
         (([1.0], X, 1, 1), TypeError,
          "scale: argument 1 'x': unsupported type, expected int, float, bool, str, bytes, None, an "
-         "array or a callable, found list"),
+         "array, a Device or a callable, found list"),
         ((len, X, 1, 1), TypeError,
          "scale: argument 1 'x' (const float *): expected a contiguous CPU tensor of float32 or "
          "None, found a function"),
