@@ -154,7 +154,7 @@ def test_each_kind_of_argument_arrives(host) -> None:
 
     importing(host, all=look)
     host["call_all"]()
-    assert seen == [None, -5, True, 0.5, "text", ("cpu", 2), b"abc"]
+    assert seen == [None, -5, True, 0.5, "text", runtime.Device("cpu:2"), b"abc"]
 
 
 def test_result_that_nobody_wants_is_released(host) -> None:
