@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -270,6 +272,22 @@ def test_an_operator_that_runs_its_own_executor() -> None:
         executor.run()
 
 
+def test_an_executor_in_a_circle_is_collected() -> None:
+    """An operator in Python that holds its executor does not keep it for ever."""
+
+    class Operators(runtime.Module):
+        def find_function(self, name: str) -> Any:
+            return (lambda *_: self.executor) if name == "hold" else None
+
+    operators = Operators()
+    made = factory(graph([null("x"), op("y", "hold", [0])], [1]), {}, operators)
+    operators.executor = made["default"]()
+    gone = weakref.ref(operators.executor)
+    del operators, made
+    gc.collect()
+    assert gone() is None
+
+
 def test_executors_run_side_by_side(operators) -> None:
     """Each thread has an executor of its own, over one library."""
     text, wrong = json.dumps(sum_graph()), []
@@ -404,3 +422,25 @@ def test_an_executor_cannot_be_exported(create, tmp_path: Path) -> None:
     """It is made at load time, from a factory."""
     with pytest.raises(runtime.ExportError):
         packer.export_library(create(sum_graph()), tmp_path / "executor.so")
+
+
+PACKED = """
+#include <stdint.h>
+#include <dso_packer.h>
+typedef union { int64_t v_int64; double v_float64; void *v_handle; } TVMValue;
+DSO_EXPORT int add(TVMValue *args, int *codes, int num_args, TVMValue *ret, int *ret_code, void *h) {
+  const float *a = ((DLTensor *)args[0].v_handle)->data, *b = ((DLTensor *)args[1].v_handle)->data;
+  float *c = ((DLTensor *)args[2].v_handle)->data;
+  (void)ret, (void)ret_code, (void)h;
+  for (int i = 0; i < 6; i++) c[i] = a[i] + b[i];
+  return num_args == 3 && codes[0] == 7 && codes[2] == 7 ? 0 : -1;
+}
+"""
+
+
+def test_packed_c_functions_are_operators(compile_library) -> None:
+    """What legacy TVM compiled is called in its own ABI."""
+    library = runtime.load(compile_library(PACKED))
+    executor = runtime.graph_executor.create(json.dumps(sum_graph()), library)
+    executor.run(x=X, w=W)
+    assert np.array_equal(executor.get_output(0).numpy(), X + 2 * W)
