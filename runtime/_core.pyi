@@ -163,7 +163,8 @@ class CallSequence:
     def is_fit(self, slot: int, tensor: Any, /) -> bool:
         """Whether calls may use this tensor, which is of the slot's shape, type and device.
 
-        It has to be aligned to 64 bytes, compact, and writable where a function says it writes.
+        It has to be compact, writable where a function says that it writes, and aligned to 64
+        bytes where one is not declared to packer, and may count on what TVM promises.
         """
     def bind(self, slot: int, tensor: Any, /) -> None:
         """Let a slot be this tensor, which is fit for it."""

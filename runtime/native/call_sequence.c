@@ -10,8 +10,9 @@
 #include "raised.h"
 #include "tensor.h"
 
-/* TVM, kAllocAlignment: its kernels are compiled for memory that is aligned so. */
-enum { ALIGNMENT = 64 };
+/* TVM, kAllocAlignment: its kernels are compiled for memory that is aligned so. Functions that
+ * packer wrapped take any array that is aligned to its elements. */
+enum { TVM_ALIGNMENT = 64 };
 
 struct call {
   dso_safe_call address;
@@ -25,6 +26,7 @@ struct call {
 struct slot {
   DLTensor tensor;
   int is_written; /* some function says so: "*f32" */
+  int is_tvms;    /* some function is not declared, and may count on TVM's alignment */
 };
 
 typedef struct {
@@ -91,7 +93,8 @@ static int bind_argument(CallSequence *self, struct call *call, PyObject *callab
     PyErr_Format(PyExc_IndexError, "slot %zd, expected 0 to %zd", slot, self->num_slots - 1);
     return -1;
   }
-  if (param != NULL && param->code[0] == '*') self->slots[slot].is_written = 1;
+  self->slots[slot].is_written |= param != NULL && param->code[0] == '*';
+  self->slots[slot].is_tvms |= param == NULL && function_check(callable);
   call->args[call->count++] =
       (dso_any){.type_index = DSO_DLTENSOR_PTR, .v_ptr = &self->slots[slot].tensor};
   return 0;
@@ -302,8 +305,8 @@ static int same_kind(const DLTensor *a, const DLTensor *b) {
 /* Whether a function of the sequence may be given this memory as it is. */
 static int is_fit(const struct slot *slot, const Tensor *object, const DLTensor *tensor) {
   if (!object->is_compact || (object->is_readonly && slot->is_written)) return 0;
-  return object->nbytes == 0 || tensor->device.device_type != DLPACK_CPU ||
-         (uintptr_t)tensor->data % ALIGNMENT == 0;
+  if (!slot->is_tvms || tensor->device.device_type != DLPACK_CPU) return 1;
+  return object->nbytes == 0 || (uintptr_t)tensor->data % TVM_ALIGNMENT == 0;
 }
 
 /* The slot and tensor of a method's arguments; NULL with an exception set. */
