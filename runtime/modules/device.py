@@ -229,6 +229,7 @@ class DeviceModule(Module):
         tags = info.launch_param_tags
         try:
             if self._code is None:
+                assert isinstance(self.data, memoryview)
                 self._code = DeviceCode(self.type_key, self.fmt, self.data)
             return self._code.function(name, info.name, types, tags, _facts(info), self)
         except ValueError as error:  # a NUL, or a lone surrogate

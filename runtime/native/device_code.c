@@ -4,7 +4,6 @@
 
 #include "exception.h"
 #include "function.h"
-#include "interpreter.h"
 #include "kernel.h"
 #include "raised.h"
 
@@ -13,69 +12,60 @@ static const char TARGET[] = "runtime._core.kernel";
 typedef struct {
   PyObject_HEAD
   struct kernel_module *module;
+  Py_buffer data;    /* of whoever has the bytes that the module borrows; obj is NULL once it went */
   PyObject *targets; /* name -> capsule of struct target */
 } DeviceCode;
 
-/* ---- The bytes; kernels keep them, which may outlive this object in host code */
-
-struct owner {
-  Py_buffer view;
-  char fmt[];
-};
-
-/* Any thread may drop the last kernel. */
-static void release_owner(void *memory) {
-  struct owner *owner = memory;
-  if (!interpreter_runs()) return; /* the interpreter's objects end with it */
-  PyGILState_STATE gil = PyGILState_Ensure();
-  PyObject *pending = exception_take();
-  PyBuffer_Release(&owner->view);
-  if (pending != NULL) exception_set(pending);
-  PyMem_Free(owner);
-  PyGILState_Release(gil);
-}
-
-static struct kernel_module *make_module(const struct kernel_driver *driver, const char *fmt,
-                                         PyObject *data) {
-  size_t size = strlen(fmt) + 1;
-  struct owner *owner = PyMem_Malloc(sizeof *owner + size);
-  if (owner == NULL) return (struct kernel_module *)PyErr_NoMemory();
-  memcpy(owner->fmt, fmt, size);
-  if (PyObject_GetBuffer(data, &owner->view, PyBUF_SIMPLE) != 0) {
-    PyMem_Free(owner);
-    return NULL;
-  }
-  struct kernel_module *module = kernel_module_new(
-      driver, owner->fmt, owner->view.buf, (size_t)owner->view.len, release_owner, owner);
-  if (module != NULL) return module;
-  release_owner(owner);
-  return (struct kernel_module *)PyErr_NoMemory();
+/* Hold what the view is of, not the view: the collector clears a view that is garbage even while
+ * someone has a buffer of it, and then crashes as that is given back (seen in CPython 3.11). */
+static int take_data(DeviceCode *self, const struct kernel_driver *driver, const char *fmt,
+                     PyObject *view) {
+  const Py_buffer *bytes = PyMemoryView_GET_BUFFER(view);
+  self->targets = PyDict_New();
+  if (self->targets == NULL || PyObject_GetBuffer(bytes->obj, &self->data, PyBUF_FULL_RO) != 0)
+    return -1;
+  self->module = kernel_module_new(driver, fmt, bytes->buf, (size_t)bytes->len);
+  if (self->module != NULL) return 0;
+  PyErr_NoMemory();
+  return -1;
 }
 
 static PyObject *device_code_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
   static char *names[] = {"type_key", "fmt", "data", NULL};
   const char *type_key, *fmt;
   PyObject *data;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "ssO:DeviceCode", names, &type_key, &fmt, &data))
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "ssO!:DeviceCode", names, &type_key, &fmt,
+                                   &PyMemoryView_Type, &data))
     return NULL;
+  if (!PyBuffer_IsContiguous(PyMemoryView_GET_BUFFER(data), 'C') ||
+      PyMemoryView_GET_BUFFER(data)->obj == NULL)
+    return PyErr_Format(PyExc_ValueError, "expected a contiguous view of an object's bytes");
   const struct kernel_driver *driver = kernel_driver(type_key);
   if (driver == NULL)
     return PyErr_Format(PyExc_ValueError, "type key '%s' has no driver binding", type_key);
-  struct kernel_module *module = make_module(driver, fmt, data);
-  DeviceCode *self = module ? (DeviceCode *)type->tp_alloc(type, 0) : NULL;
-  if (self == NULL) {
-    if (module != NULL) kernel_module_release(module);
-    return NULL;
-  }
-  self->module = module;
-  self->targets = PyDict_New();
-  if (self->targets == NULL) Py_CLEAR(self);
+  DeviceCode *self = (DeviceCode *)type->tp_alloc(type, 0);
+  if (self != NULL && take_data(self, driver, fmt, data) != 0) Py_CLEAR(self);
   return (PyObject *)self;
 }
 
+/* Host code of a library may keep a kernel whose code lies in that very library: so kernels borrow
+ * the bytes, and this object's reference to them is the only one, which the collector sees. */
+static int device_code_traverse(DeviceCode *self, visitproc visit, void *arg) {
+  Py_VISIT(self->data.obj);
+  return 0;
+}
+
+static int device_code_clear(DeviceCode *self) {
+  if (self->module != NULL) kernel_module_forget(self->module);
+  PyBuffer_Release(&self->data); /* no more than once: it sets obj to NULL */
+  return 0;
+}
+
 static void device_code_dealloc(DeviceCode *self) {
+  PyObject_GC_UnTrack(self);
+  (void)device_code_clear(self);
   Py_XDECREF(self->targets);
-  kernel_module_release(self->module);
+  if (self->module != NULL) kernel_module_release(self->module);
   Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
@@ -102,13 +92,6 @@ static int read_tags(PyObject *tuple, const char **tags) {
   return 0;
 }
 
-/* Of -1: the error that native code raised since `count`. */
-static int take_raised(const struct request *request, int status, uint64_t count) {
-  const struct target target = {.name = request->name};
-  if (status != 0) raise_call_error(&target, status, count);
-  return status;
-}
-
 static int fill_signature(const struct request *request, struct kernel_signature *signature,
                           DLDataType *types, const char **tags) {
   const char *name = PyUnicode_AsUTF8(request->name);
@@ -124,7 +107,8 @@ static int fill_signature(const struct request *request, struct kernel_signature
   uint64_t count = raised_count();
   int status = kernel_signature_set(signature, types, (int)PyTuple_GET_SIZE(request->arg_types),
                                     tags, (int)PyTuple_GET_SIZE(request->tags));
-  return take_raised(request, status, count);
+  if (status != 0) raise_native_error(name, count);
+  return status;
 }
 
 static int make_signature(const struct request *request, struct kernel_signature *signature) {
@@ -213,6 +197,8 @@ PyTypeObject DeviceCode_Type = {
     .tp_basicsize = sizeof(DeviceCode),
     .tp_new = device_code_new,
     .tp_dealloc = (destructor)device_code_dealloc,
+    .tp_traverse = (traverseproc)device_code_traverse,
+    .tp_clear = (inquiry)device_code_clear,
     .tp_methods = device_code_methods,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
 };

@@ -1,3 +1,4 @@
+#define _POSIX_C_SOURCE 200809L /* strdup */
 #include "kernel.h"
 
 #include <stdlib.h>
@@ -16,19 +17,27 @@ const struct kernel_driver *kernel_driver(const char *type_key) {
 /* ---- Modules */
 
 struct kernel_module *kernel_module_new(const struct kernel_driver *driver, const char *fmt,
-                                        const void *data, size_t nbytes,
-                                        void (*release)(void *owner), void *owner) {
+                                        const void *data, size_t nbytes) {
   struct kernel_module *module = calloc(1, sizeof *module);
-  if (module == NULL) return NULL;
+  char *own_fmt = strdup(fmt);
+  if (module == NULL || own_fmt == NULL) {
+    free(module);
+    free(own_fmt);
+    return NULL;
+  }
   atomic_init(&module->references, 1);
   module->driver = driver;
-  module->fmt = fmt;
+  module->fmt = own_fmt;
   module->data = data;
   module->nbytes = nbytes;
-  module->release = release;
-  module->owner = owner;
   pthread_mutex_init(&module->lock, NULL);
   return module;
+}
+
+void kernel_module_forget(struct kernel_module *module) {
+  pthread_mutex_lock(&module->lock);
+  module->data = NULL;
+  pthread_mutex_unlock(&module->lock);
 }
 
 static void free_bindings(struct kernel_binding *binding,
@@ -44,7 +53,7 @@ void kernel_module_release(struct kernel_module *module) {
   if (atomic_fetch_sub(&module->references, 1) != 1) return;
   free_bindings(module->programs, module->driver->unload);
   pthread_mutex_destroy(&module->lock);
-  module->release(module->owner);
+  free(module->fmt);
   free(module);
 }
 
@@ -60,6 +69,12 @@ static struct kernel_binding *bind_first(struct kernel *kernel, int device_id) {
   struct kernel_binding *first = atomic_load(&kernel->bindings);
   struct kernel_binding *binding = kernel_binding_find(first, device_id);
   if (binding != NULL) return binding; /* another thread was first */
+  if (kernel->module->data == NULL) {
+    kernel_error(&kernel->signature, "DeviceError",
+                 "not built for %s:%d, and its module is gone, which has the code",
+                 kernel->module->driver->type_key, device_id);
+    return NULL;
+  }
   binding = kernel->module->driver->bind(kernel, device_id);
   if (binding == NULL) return NULL;
   binding->device_id = device_id;

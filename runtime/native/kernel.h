@@ -78,16 +78,14 @@ struct kernel_binding {
   int device_id;
 };
 
-/* The code that some kernels share. */
+/* The code that some kernels share. The lock is held while anything is built. */
 struct kernel_module {
   atomic_int references;
   const struct kernel_driver *driver;
-  const char *fmt;
-  const unsigned char *data;
+  char *fmt;
+  const unsigned char *data; /* borrowed, or NULL once its owner is gone */
   size_t nbytes;
-  void (*release)(void *owner); /* of fmt and data */
-  void *owner;
-  pthread_mutex_t lock;         /* held while anything is built */
+  pthread_mutex_t lock;
   struct kernel_binding *programs;
 };
 
@@ -103,8 +101,8 @@ struct kernel_driver {
   int device_type;
   /* Whether there is one on this machine. */
   int (*is_there)(void);
-  /* The code in one format for one device: built; and the kernel in it. Called with the module's
-   * lock held. NULL with a DeviceError raised. */
+  /* Build the code for a device, unless it is, and take the kernel out of it. Called with the
+   * module's lock held and its data there. NULL with a DeviceError raised. */
   struct kernel_binding *(*bind)(struct kernel *kernel, int device_id);
   int (*launch)(struct kernel *kernel, char *packed, struct launch *launch);
   void (*unbind)(struct kernel_binding *binding);
@@ -114,11 +112,14 @@ struct kernel_driver {
 /* The driver of a type key, or NULL: its kernels cannot run here. */
 const struct kernel_driver *kernel_driver(const char *type_key);
 
-/* A module with one reference, which takes over `owner`; NULL without memory, `owner` not taken. */
+/* A module with one reference, that borrows the data until kernel_module_forget; NULL without
+ * memory. */
 struct kernel_module *kernel_module_new(const struct kernel_driver *driver, const char *fmt,
-                                        const void *data, size_t nbytes,
-                                        void (*release)(void *owner), void *owner);
+                                        const void *data, size_t nbytes);
 void kernel_module_release(struct kernel_module *module);
+
+/* The data goes. Kernels that someone still has run where they ran before, and nowhere else. */
+void kernel_module_forget(struct kernel_module *module);
 
 /* The Function object of a kernel, which takes over the signature in any case and keeps the module;
  * NULL without memory. */

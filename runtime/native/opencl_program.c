@@ -37,11 +37,21 @@ static cl_program from_binary(const struct kernel_module *module,
   return program;
 }
 
-/* SPIR-V 2.3: a module is words, and begins with this one in either byte order. */
+/* SPIR-V 2.3: five words of header, then instructions, whose first word has their length in words
+ * and their opcode. A driver may end the process over one that is cut short, so that is seen here:
+ * a module with kernels ends with the end of a function. */
 static int is_spirv(const struct kernel_module *module) {
-  static const unsigned char magic[2][4] = {{3, 2, 0x23, 7}, {7, 0x23, 2, 3}};
-  return module->nbytes >= 20 && module->nbytes % 4 == 0 &&
-         (memcmp(module->data, magic[0], 4) == 0 || memcmp(module->data, magic[1], 4) == 0);
+  enum { MAGIC = 0x07230203, HEADER = 5, OP_FUNCTION_END = 56 };
+  size_t count = module->nbytes / sizeof(uint32_t), at = HEADER;
+  uint32_t word = 0;
+  memcpy(&word, module->data, count > 0 ? sizeof word : 0);
+  if (module->nbytes % sizeof word != 0 || count <= HEADER || word != MAGIC) return 0;
+  while (at < count) {
+    memcpy(&word, module->data + at * sizeof word, sizeof word);
+    if (word >> 16 == 0) return 0;
+    at += word >> 16;
+  }
+  return at == count && (word & 0xffff) == OP_FUNCTION_END;
 }
 
 static int takes_spirv(const struct opencl_device *device) {
@@ -55,8 +65,8 @@ static int takes_spirv(const struct opencl_device *device) {
 static cl_program from_spirv(const struct kernel_module *module,
                              const struct opencl_device *device, cl_int *code) {
   if (!is_spirv(module))
-    return fail(device, "is given code of format spirv that is no SPIR-V: expected words that "
-                        "begin with 0x07230203");
+    return fail(device, "is given code of format spirv that is none, or is cut short; expected "
+                        "0x07230203, then instructions up to an OpFunctionEnd");
   if (!takes_spirv(device))
     return fail(device, "takes no SPIR-V (CL_DEVICE_IL_VERSION names none); expected OpenCL C "
                         "source (cl) or a binary of its own (clbin)");

@@ -18,8 +18,6 @@ const struct provided provided[] = {
     ROW(TVMBackendFreeWorkspace),
     ROW(TVMBackendParallelLaunch),
     ROW(TVMBackendParallelBarrier),
-    ROW(TVMBackendRegisterSystemLibSymbol),
-    ROW(TVMFFIEnvModRegisterSystemLibSymbol),
 };
 
 const size_t num_provided = sizeof provided / sizeof *provided;
