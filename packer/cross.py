@@ -75,14 +75,19 @@ def find_cross_compiler(target: Target, language: Language) -> Command:
 
 
 def without_cxx_library(linker: Command, inputs: Iterable[PathLike]) -> Command:
-    """Have zig leave out its C++ library where no input can need it.
+    """Have zig, and clang for another target, leave out C++'s library where no input can need it.
 
-    zig builds it from source: the first link for a target takes a minute with it, and a few
-    seconds without. Other linkers have theirs, and leave it out by --as-needed.
+    Zig builds it from source: the first link for a target takes a minute with it, and a few
+    seconds without. For clang there may be none. Others have theirs, and --as-needed leaves it out.
     """
-    if not is_zig(linker) or any(map(_names_cxx, inputs)):
+    is_told = any(word.startswith("--target=") for word in linker)
+    if not is_zig(linker) and not (is_clang(linker) and is_told):
         return linker
-    return tuple("cc" if word == "c++" else word for word in linker)
+    if any(map(_names_cxx, inputs)):
+        return linker
+    driver, *words = linker
+    words = ["cc" if word == "c++" else word for word in words]
+    return (driver.removesuffix("++") if driver.endswith("clang++") else driver, *words)
 
 
 def _names_cxx(path: PathLike) -> bool:

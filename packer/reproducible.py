@@ -46,8 +46,8 @@ def compile_options(
     )  # "Thu Jan  1 00:00:00 1970", as C has it in any locale
     macros = {"DATE": f"{date[4:10]} {date[20:]}", "TIME": date[11:19], "TIMESTAMP": date}
     return [
-        *(f"-ffile-prefix-map={folder}=." for folder in _header_folders(options)),
-        *prefix_maps(folders),
+        *prefix_maps(dict.fromkeys(_header_folders(options), "."), is_clang=is_clang),
+        *prefix_maps(folders, is_clang=is_clang),
         *(["-fdebug-compilation-dir=."] if is_clang else []),
         f"-frandom-seed={name}",
         "-Wno-builtin-macro-redefined",
@@ -55,12 +55,16 @@ def compile_options(
     ]
 
 
-def prefix_maps(folders: Mapping[Path, str]) -> list[str]:
-    """Options that have folders stand under other names."""
-    return [f"-ffile-prefix-map={folder}={name}" for folder, name in folders.items()]
+def prefix_maps(folders: Mapping[Path, str], *, is_clang: bool) -> list[str]:
+    """Options that have folders stand under other names; clang's end such a name at a ``=``."""
+    return [
+        f"-ffile-prefix-map={folder}={name}"
+        for folder, name in folders.items()
+        if not (is_clang and "=" in str(folder))
+    ]
 
 
-def _header_folders(options: Sequence[str]) -> Iterator[str]:
+def _header_folders(options: Sequence[str]) -> Iterator[Path]:
     """The absolute folders that options name for headers, joined to the option or behind it."""
     for index, option in enumerate(options):
         for flag in ("-I", "-iquote", "-isystem", "-idirafter"):
@@ -68,7 +72,7 @@ def _header_folders(options: Sequence[str]) -> Iterator[str]:
             if option == flag and index + 1 < len(options):
                 folder = options[index + 1]
             if option.startswith(flag) and os.path.isabs(folder):
-                yield folder
+                yield Path(folder)
 
 
 def environment(of: Mapping[str, str]) -> dict[str, str]:

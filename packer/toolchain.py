@@ -22,6 +22,7 @@ from .compiler import (
     compilers,
     dump_machine,
     find_compiler,
+    is_clang,
     is_nvcc,
     spell,
 )
@@ -373,7 +374,7 @@ def _link(
         defaults = [*_LINKED_BY_NVCC[kind]]
     else:  # for LTO and the assembler, which name folders in debug information too
         folders = {item.parent: "." for item in inputs} | {cwd.resolve(): "."}
-        defaults = [*_LINKED[kind], *prefix_maps(folders)]
+        defaults = [*_LINKED[kind], *prefix_maps(folders, is_clang=is_clang(driver))]
     names = [spell(item, cwd) for item in inputs]
     completed = run([*driver, *defaults, "-o", spell(made, cwd), *names, *options], cwd=cwd)
     check(completed, f"linking {shown_path(Path(output).name)}", made)

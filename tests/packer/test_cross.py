@@ -306,6 +306,8 @@ def test_zig_leaves_its_cxx_library_out_of_c(tmp_path, monkeypatch) -> None:
     assert without_cxx_library(linker, [tmp_path / "c.o", tmp_path / "empty.o"]) == plain
     assert without_cxx_library(linker, [tmp_path / "c.o", tmp_path / "cxx.o"]) == linker
     assert without_cxx_library(("/x/g++",), [tmp_path / "c.o"]) == ("/x/g++",)
+    clang = ("/x/clang++", "--target=riscv64-linux-gnu")
+    assert without_cxx_library(clang, [tmp_path / "c.o"]) == ("/x/clang", *clang[1:])
 
 
 # Marks of protected code
