@@ -1,15 +1,20 @@
 /* launch PROGRAM ARGUMENT...: run a program, and print as the last line
  *     <nanoseconds> <peak KiB> <exit status>
  *
+ * The peak is that of the whole process tree: the resident memory of all its processes together,
+ * looked at every few milliseconds, or the largest process's own peak where that is more.
+ *
  * A program of its own, because a child begins its life with the peak memory of whoever started
  * it (getrusage(2), ru_maxrss, outlives execve): a Python process would count its own here. */
 #define _GNU_SOURCE
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 extern char **environ;
 
@@ -17,6 +22,26 @@ static long long now(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+enum { LOOK_EVERY = 4000000 /* ns */ };
+
+/* The resident KiB of a process and of all that it started; 0 for what has ended. */
+static long resident(int process) {
+  char path[64];
+  long pages = 0, total = 0;
+  int child;
+  snprintf(path, sizeof path, "/proc/%d/statm", process);
+  FILE *file = fopen(path, "r");
+  if (file == NULL) return 0;
+  if (fscanf(file, "%*d %ld", &pages) == 1) total = pages * (sysconf(_SC_PAGESIZE) / 1024);
+  fclose(file);
+  snprintf(path, sizeof path, "/proc/%d/task/%d/children", process, process);
+  file = fopen(path, "r");
+  if (file == NULL) return total;
+  while (fscanf(file, "%d", &child) == 1) total += resident(child);
+  fclose(file);
+  return total;
 }
 
 int main(int argc, char **argv) {
@@ -27,18 +52,36 @@ int main(int argc, char **argv) {
     fputs("usage: launch PROGRAM ARGUMENT...\n", stderr);
     return 2;
   }
+  /* Blocked here, so that sigtimedwait gets it; the child has it as it was. */
+  sigset_t child_ends, before;
+  sigemptyset(&child_ends);
+  sigaddset(&child_ends, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &child_ends, &before);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setsigmask(&attributes, &before);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   long long start = now();
-  int error = posix_spawnp(&child, argv[1], NULL, NULL, argv + 1, environ);
+  int error = posix_spawnp(&child, argv[1], NULL, &attributes, argv + 1, environ);
   if (error != 0) {
     fprintf(stderr, "%s: %s\n", argv[1], strerror(error));
     return 2;
   }
-  if (wait4(child, &status, 0, &usage) != child) {
+  long peak = 0;
+  pid_t ended;
+  while ((ended = wait4(child, &status, WNOHANG, &usage)) == 0) {
+    struct timespec pause = {.tv_nsec = LOOK_EVERY};
+    long found = resident(child);
+    if (found > peak) peak = found;
+    sigtimedwait(&child_ends, NULL, &pause); /* at once when it ends */
+  }
+  long long took = now() - start;
+  if (ended != child) {
     perror("wait4");
     return 2;
   }
-  long long took = now() - start;
   /* ru_maxrss: of the child, or of the largest process it waited for. */
-  printf("%lld %ld %d\n", took, usage.ru_maxrss, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+  if (usage.ru_maxrss > peak) peak = usage.ru_maxrss;
+  printf("%lld %ld %d\n", took, peak, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
   return 0;
 }

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-# What one measurement gives: "seconds", and for memory "peak" or "growth" in bytes.
+# What one measurement gives: "seconds", and "peak" or "growth" of memory and the "file"
+# that was made, in bytes.
 Sample = dict[str, float]
 Command = list[str | Path]
 
@@ -71,7 +72,7 @@ class Ended:
     seconds : float
         From its start to its end.
     peak : int
-        The peak memory, in bytes, of its largest process: itself, or one it started.
+        The peak memory, in bytes, of it and all processes that it started.
     output : str
         What it printed.
     """

@@ -21,6 +21,7 @@ import export
 import graph
 import load
 import resnet18
+import weights
 from measure import Launcher
 
 # Each has tables(folder, launch); a further subject is a file and a row here.
@@ -28,13 +29,14 @@ SUBJECTS = {
     "cold_start": cold_start.tables,
     "load": load.tables,
     "export": export.tables,
+    "weights": weights.tables,
     "call": call.tables,
     "graph": graph.tables,
     "resnet18": resnet18.tables,
 }
 PACKAGES = (
     "dso-packer", "apache-tvm-ffi", "cffi", "pybind11", "nanobind", "numpy", "torch", "llvmlite",
-    "onnxruntime",
+    "onnxruntime", "apache-tvm",
 )  # fmt: skip
 
 
@@ -43,6 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", choices=SUBJECTS, metavar="NAME",
                         help=f"one subject, as often as needed: {', '.join(SUBJECTS)}")  # fmt: skip
+    parser.add_argument("--large", action="store_true", help="4 GiB of weights, too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples, too")
     arguments = parser.parse_args()
 
@@ -52,7 +55,8 @@ def main() -> None:
     with TemporaryDirectory(prefix="dso-packer-benchmark-") as folder:
         launch = Launcher(Path(folder))
         for name in arguments.only or SUBJECTS:
-            for table in SUBJECTS[name](Path(folder), launch):
+            options = {"large": True} if arguments.large and name == "weights" else {}
+            for table in SUBJECTS[name](Path(folder), launch, **options):
                 tables.append({"subject": name, **table.json()})
                 print(f"\n{table.text()}", flush=True)
     print(f"\n{time.monotonic() - started:.0f} s; load average now {os.getloadavg()[0]:.2f}")

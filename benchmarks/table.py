@@ -26,7 +26,7 @@ class Table:
     unit : str
         ``"ms"``, ``"us"`` or ``"ns"``.
     memory : str
-        The quantity that is shown in MiB, ``"peak"`` or ``"growth"``; "" for none.
+        The quantities that are shown in MiB, of ``"peak growth file"``.
     notes : tuple of str
         Printed below, a line each.
     """
@@ -39,7 +39,7 @@ class Table:
 
     def text(self) -> str:
         """The table as aligned lines."""
-        head = [self.unit, "+-", "over", "ratio"] + ([f"{self.memory} MiB"] if self.memory else [])
+        head = [self.unit, "+-", "over", "ratio"] + [f"{name} MiB" for name in self.memory.split()]
         lines = [(row.name, self._cells(row)) for row in self.rows]
         first = max(len(name) for name, _ in lines)
         rounds = max(len(row.samples) for row in self.rows)
@@ -61,9 +61,8 @@ class Table:
             return f"  {row.absent}"
         times = [sample["seconds"] for sample in row.samples]
         cells = [self._time(median(times)), self._time(_spread(times)), *self._compared(row)]
-        if self.memory:
-            cells.append(f"{median(sample[self.memory] for sample in row.samples) / _MIB:.2f}")
-        return _aligned(cells)
+        sizes = [median(s[name] for s in row.samples) for name in self.memory.split()]
+        return _aligned([*cells, *(f"{size / _MIB:.2f}" for size in sizes)])
 
     def _compared(self, row: Row) -> list[str]:
         """How much longer, and how many times as long, as the reference in the same round."""

@@ -25,10 +25,10 @@ from runtime.error import (
 if TYPE_CHECKING:
     from .declaration import FunctionDeclaration
     from .export import export_library
+    from .final_link import link_library
     from .formats import create_archive, tar
     from .imports import pack_imports_to_c, pack_imports_to_llvm
     from .inspect import inspect_library
-    from .link_library import link_library
     from .modules.c_source import CSourceModule
     from .modules.llvm import LLVMModule
     from .modules.static_library import StaticLibraryModule
@@ -69,7 +69,7 @@ _HOME = {
     "cross_compiler": "toolchain",
     "export_library": "export",
     "inspect_library": "inspect",
-    "link_library": "link_library",
+    "link_library": "final_link",
     "pack_imports_to_c": "imports",
     "pack_imports_to_llvm": "imports",
     "tar": "formats",

@@ -5,15 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from runtime.abi import CONTEXT_SYMBOLS, FACT_PREFIX, FUNCTION_PREFIX
-from runtime.error import ExportError
 
-from .object_file import ObjectFile, rename_symbols
-
-_LTO = ".gnu.lto_"
+from .object_file import rename_symbols
 
 
 def isolate(path: Path, prefix: str) -> None:
-    """Put a prefix before every global symbol that an object defines and that has none yet.
+    """Put a prefix before every global symbol that an object defines, but for those of an export.
 
     Parameters
     ----------
@@ -25,19 +22,14 @@ def isolate(path: Path, prefix: str) -> None:
     Raises
     ------
     ExportError
-        The object holds code for link-time optimisation, whose own tables name symbols too.
+        It is no object.
 
     Notes
     -----
     What C++ defines in every object that uses it goes the same way: no model ever runs another's
     copy. What is only used keeps its name, context symbols aside: a program may have others'.
     """
-    if any(name.startswith(_LTO) for name in ObjectFile(path).section_names):
-        text = (
-            f"c_symbol_prefix {prefix!r}: code compiled with -flto, whose symbols cannot be renamed"
-        )
-        raise ExportError(f"{text}; leave -flto out", path=str(path))
-    own = (prefix, FUNCTION_PREFIX + prefix, FACT_PREFIX + prefix)
+    own = (prefix + "__", FUNCTION_PREFIX + prefix, FACT_PREFIX + prefix)
 
     def rename(name: str, is_defined: bool) -> str:
         is_renamed = is_defined or name in CONTEXT_SYMBOLS

@@ -31,7 +31,7 @@ from .output import shown_path
 _STB_LOCAL = 0
 _STT_SECTION, _STT_FILE = 3, 4
 _STV_DEFAULT, _STV_PROTECTED = 0, 3
-_SHN_UNDEF, _SHN_LORESERVE, _SHN_XINDEX = 0, 0xFF00, 0xFFFF
+_SHN_UNDEF, _SHN_LORESERVE = 0, 0xFF00
 _SHT_NOBITS = 8
 
 
@@ -86,7 +86,6 @@ class ObjectFile:
         with open(path, "rb") as file:
             tables = _read(file, path, self.name, offset, nbytes)
         self.machine = tables.header.e_machine
-        self.section_names = tables.section_names
         self.definitions = dict(tables.definitions(offset))
 
 
@@ -150,8 +149,6 @@ class _Tables:
         if self.header.e_type != ET_REL:
             raise ValueError(f"e_type {self.header.e_type}")
         self.sections = self._read_sections(data)
-        names = _part(data, self.sections[self._index_of_names()])
-        self.section_names = [_string(names, section.sh_name) for section in self.sections]
         tables = [section for section in self.sections if section.sh_type == SHT_SYMTAB]
         self.symtab = tables[0] if tables else SectionHeader()
         self.strings = _part(data, self.sections[self.symtab.sh_link]) if tables else b"\0"
@@ -166,10 +163,6 @@ class _Tables:
         if count > (len(data) - start) // size:
             raise ValueError(f"{count} sections at {start:#x}")
         return unpack(SectionHeader, bytes(data[start : start + count * size]))
-
-    def _index_of_names(self) -> int:
-        index = self.header.e_shstrndx
-        return self.sections[0].sh_link if index == _SHN_XINDEX else index
 
     def name_of(self, symbol: Symbol) -> str:
         return _string(self.strings, symbol.st_name)

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .property import ModuleProperty
     from .serializer import deserialize_module_from_bytes, serialize_module_to_bytes
     from .stream import Reader, Writer
+    from .system_library import system_lib
     from .tensors import Tensor, empty, from_dlpack, tensor
 
 __version__ = "0.1.0"
@@ -86,6 +87,7 @@ _LAZY = {
     "property": ("ModuleProperty",),
     "serializer": ("deserialize_module_from_bytes", "serialize_module_to_bytes"),
     "stream": ("Reader", "Writer"),
+    "system_library": ("system_lib",),
     "tensors": ("Tensor", "empty", "from_dlpack", "tensor"),
 }
 _HOME = {name: file for file, names in _LAZY.items() for name in names}
@@ -142,6 +144,7 @@ __all__ = [
     "save_param_dict",
     "save_param_dict_to_file",
     "serialize_module_to_bytes",
+    "system_lib",
     "tensor",
 ]
 

@@ -33,6 +33,23 @@ class Library:
         """Let the library's code call what this module imports; keeps a weak reference."""
 
 @final
+class SystemLibrary:
+    """The symbols that statically linked models with one prefix registered in this process."""
+
+    def __new__(cls, symbol_prefix: str) -> SystemLibrary: ...
+    @property
+    def path(self) -> str:
+        """What messages call it."""
+    def data(self, symbol: str) -> memoryview | None:
+        """The read-only bytes of a blob, or of text with the NUL that ends it."""
+    def symbols(self, start: str) -> list[str]:
+        """The names that begin with `start`, without the library's prefix behind it."""
+    def function(self, name: str, owner: object) -> Function | None:
+        """The function ``<prefix><name>``, or else ``<name>``; it keeps `owner` alive."""
+    def bind(self, module: object) -> None:
+        """Let the models' code call the imports of this module."""
+
+@final
 class ElfFile:
     """A statically checked shared object on disk; nothing of it is loaded."""
 
@@ -163,7 +180,8 @@ class CallSequence:
     def is_fit(self, slot: int, tensor: Any, /) -> bool:
         """Whether calls may use this tensor, which is of the slot's shape, type and device.
 
-        It has to be aligned to 64 bytes, compact, and writable where a function says it writes.
+        It has to be compact, writable where a function says that it writes, and aligned to 64
+        bytes where one is not declared to packer, and may count on what TVM promises.
         """
     def bind(self, slot: int, tensor: Any, /) -> None:
         """Let a slot be this tensor, which is fit for it."""

@@ -80,9 +80,11 @@ class GraphExecutor(Module):
 
     Notes
     -----
-    Arrays of one storage_id share memory, aligned to 64 bytes. Parameters that are so aligned are
-    not copied. `run` works in the native core, without the GIL; one executor runs in one thread
-    at a time, executors of one library run side by side.
+    Arrays of one storage_id share memory, aligned to 64 bytes. Parameters are used where they lie;
+    those are copied that an operator says it writes to, or that are not aligned to 64 bytes while
+    an operator is not declared to packer: TVM compiles for such alignment. `run` works in the
+    native core, without the GIL; one executor runs in one thread at a time, executors of one
+    library run side by side.
     """
 
     type_key = "GraphExecutor"
@@ -133,8 +135,8 @@ class GraphExecutor(Module):
         KeyError, IndexError
             There is no such input.
         ValueError
-            The array is of another shape or data type, is not aligned to 64 bytes, or is
-            read-only and an operator writes to it.
+            The array is of another shape or data type, is read-only and an operator writes to
+            it, or is not aligned to 64 bytes and an operator that TVM compiled reads it.
         """
         name = self._input_name(key)
         entry = self._graph.inputs[name]
@@ -195,7 +197,7 @@ class GraphExecutor(Module):
         self.set_params(parse_params(params))
 
     def set_params(self, params: Mapping[str, Tensor], where: str = "params") -> None:
-        """Set parameters by name; those that are aligned to 64 bytes are not copied.
+        """Set parameters by name; they are not copied if operators can use them as they are.
 
         Raises
         ------
@@ -298,8 +300,8 @@ class GraphExecutor(Module):
         IndexError
             There is no such output.
         ValueError
-            The array is of another shape or data type, is read-only or not aligned to 64 bytes,
-            or the output is an input.
+            The array is of another shape or data type, is read-only, is not aligned to 64 bytes
+            and TVM compiled its operator, or the output is an input.
         """
         entry = self._output(index)
         array = self._checked(f"set_output_zero_copy {index}", entry, value)
@@ -398,4 +400,4 @@ class GraphExecutor(Module):
         return "run"
 
 
-_FITNESS = "that is aligned to 64 bytes, and writable where it is written"
+_FITNESS = "aligned to 64 bytes for operators of TVM, writable where one writes"

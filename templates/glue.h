@@ -88,13 +88,6 @@ static inline int dso_is_beyond_int64(const dso_any *value) {
   return value->type_index == DSO_INT && value->small_len == DSO_UNSIGNED && value->v_int64 < 0;
 }
 
-/* The tensor behind an argument, or NULL when it is none. */
-static inline DLTensor *dso_tensor_of(const dso_any *value) {
-  if (value->type_index == DSO_DLTENSOR_PTR) return (DLTensor *)value->v_ptr;
-  if (value->type_index != DSO_TENSOR) return NULL;
-  return (DLTensor *)(void *)((char *)value->v_ptr + sizeof(dso_object));
-}
-
 static inline int dso_is_on_cpu(const DLTensor *tensor) {
   return tensor->device.device_type == DSO_CPU || tensor->device.device_type == DSO_CUDA_HOST;
 }

@@ -83,6 +83,8 @@ def test_wheel_has_core_header_templates_and_types(wheel) -> None:
         "runtime/_core.pyi",
         "runtime/include/dso_abi.h",
         "runtime/include/dso_packer.h",
+        "runtime/include/dso_packer_system_lib.h",
+        "runtime/include/dso_system_symbol.h",
         "packer/py.typed",
         "packer/templates/glue.h",
     } <= names

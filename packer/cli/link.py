@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Sequence
 
-from ..link_library import link_library
+from ..final_link import link_library
 from ..output import shown_path
 from .parser import CommandParser
 from .terminal import showing_steps, size_text, write

@@ -113,6 +113,13 @@ static inline void dso_object_release(dso_object *object) {
   if (before >> 32 == 1) object->deleter(object, DSO_DELETE_WEAK);
 }
 
+/* The tensor behind a value, or NULL when it is none; it follows the header of a Tensor object. */
+static inline DLTensor *dso_tensor_of(const dso_any *value) {
+  if (value->type_index == DSO_DLTENSOR_PTR) return (DLTensor *)value->v_ptr;
+  if (value->type_index != DSO_TENSOR || !value->v_ptr) return 0;
+  return (DLTensor *)(void *)((dso_object *)value->v_ptr + 1);
+}
+
 /* TVMFFIByteArray; follows the header of a Str and a Bytes object. */
 typedef struct {
   const char *data;

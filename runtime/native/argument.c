@@ -187,7 +187,14 @@ static int convert_function(struct frame *frame, Py_ssize_t index, PyObject *obj
   return set_pointer(&frame->args[index], DSO_FUNCTION, function);
 }
 
-/* A Module is callable as its entry is, but it is no function: it has no ABI type of its own yet. */
+static int convert_module(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  dso_object *module = callback_new_module(object);
+  if (module == NULL) return -1;
+  frame_hold(frame, HOLD_FUNCTION)->function = module;
+  return set_pointer(&frame->args[index], DSO_MODULE, module);
+}
+
+/* A Module is callable as its entry is, but it is no function. */
 static int is_module(PyObject *object) {
   PyObject *file = PyDict_GetItemString(PyImport_GetModuleDict(), "runtime.module");
   PyObject *class = file ? PyObject_GetAttrString(file, "Module") : NULL;
@@ -207,7 +214,8 @@ static int convert_by_method(struct frame *frame, Py_ssize_t index, PyObject *ob
   }
   if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
   PyErr_Clear();
-  if (PyCallable_Check(object) && !is_module(object)) return convert_function(frame, index, object);
+  if (is_module(object)) return convert_module(frame, index, object);
+  if (PyCallable_Check(object)) return convert_function(frame, index, object);
   return refuse_type(frame, index, object);
 }
 

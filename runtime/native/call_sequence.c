@@ -10,27 +10,29 @@
 #include "raised.h"
 #include "tensor.h"
 
-/* TVM, kAllocAlignment: its kernels are compiled for memory that is aligned so. */
-enum { ALIGNMENT = 64 };
+/* TVM, kAllocAlignment: its kernels are compiled for memory that is aligned so. Functions that
+ * packer wrapped take any array that is aligned to its elements. */
+enum { TVM_ALIGNMENT = 64 };
 
 struct call {
   dso_safe_call address;
-  void *handle;  /* a reference of ours if is_owned */
-  dso_any *args; /* each points to a slot's tensor */
+  void *handle;
+  dso_object *callback; /* a reference: the object that calls what is no plain Function */
+  dso_any *args;        /* each points to a slot's tensor */
   int32_t count;
-  int is_owned;
 };
 
 /* Where the arguments' tensors are: the DLTensor is a copy of the bound object's. */
 struct slot {
   DLTensor tensor;
   int is_written; /* some function says so: "*f32" */
+  int is_tvms;    /* some function is not declared, and may count on TVM's alignment */
 };
 
 typedef struct {
   PyObject_HEAD
   PyObject *names;     /* list of str, one per call */
-  PyObject *functions; /* list of callables, or None for a copy; keeps them */
+  PyObject *functions; /* list of the Functions that are called as they are; keeps them */
   PyObject *tensors;   /* list of what is bound, one per slot */
   struct slot *slots;
   struct call *calls;
@@ -64,7 +66,7 @@ static int copy_tensor(void *handle, const dso_any *args, int32_t count, dso_any
 /* ---- Making one */
 
 /* A function of a library is called as it is; all else through an object that calls it. */
-static int bind_callable(struct call *call, PyObject *callable) {
+static int bind_callable(CallSequence *self, struct call *call, PyObject *callable) {
   if (callable == Py_None) {
     call->address = copy_tensor;
     return 0;
@@ -73,12 +75,11 @@ static int bind_callable(struct call *call, PyObject *callable) {
   if (target != NULL && !target->facts.gil_keep) {
     call->address = target->address;
     call->handle = target->handle;
-    return 0;
+    return PyList_Append(self->functions, callable);
   }
-  call->handle = callback_new(callable, NULL);
-  if (call->handle == NULL) return -1;
-  call->is_owned = 1;
-  call->address = ((dso_function_object *)call->handle)->safe_call;
+  call->handle = call->callback = callback_new(callable, NULL);
+  if (call->callback == NULL) return -1;
+  call->address = ((dso_function_object *)(void *)call->callback)->safe_call;
   return 0;
 }
 
@@ -92,7 +93,8 @@ static int bind_argument(CallSequence *self, struct call *call, PyObject *callab
     PyErr_Format(PyExc_IndexError, "slot %zd, expected 0 to %zd", slot, self->num_slots - 1);
     return -1;
   }
-  if (param != NULL && param->code[0] == '*') self->slots[slot].is_written = 1;
+  self->slots[slot].is_written |= param != NULL && param->code[0] == '*';
+  self->slots[slot].is_tvms |= param == NULL && function_check(callable);
   call->args[call->count++] =
       (dso_any){.type_index = DSO_DLTENSOR_PTR, .v_ptr = &self->slots[slot].tensor};
   return 0;
@@ -106,11 +108,10 @@ static int add_call(CallSequence *self, PyObject *item, dso_any *args) {
     PyErr_Format(PyExc_TypeError, "%U: expected a callable, or None and two slots", name);
     return -1;
   }
-  if (PyList_Append(self->names, name) != 0 || PyList_Append(self->functions, callable) != 0)
-    return -1;
+  if (PyList_Append(self->names, name) != 0) return -1;
   struct call *call = &self->calls[self->num_calls++];
   call->args = args;
-  if (bind_callable(call, callable) != 0) return -1;
+  if (bind_callable(self, call, callable) != 0) return -1;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(slots); i++)
     if (bind_argument(self, call, callable, PyTuple_GET_ITEM(slots, i)) != 0) return -1;
   return 0;
@@ -304,8 +305,8 @@ static int same_kind(const DLTensor *a, const DLTensor *b) {
 /* Whether a function of the sequence may be given this memory as it is. */
 static int is_fit(const struct slot *slot, const Tensor *object, const DLTensor *tensor) {
   if (!object->is_compact || (object->is_readonly && slot->is_written)) return 0;
-  return object->nbytes == 0 || tensor->device.device_type != DLPACK_CPU ||
-         (uintptr_t)tensor->data % ALIGNMENT == 0;
+  if (!slot->is_tvms || tensor->device.device_type != DLPACK_CPU) return 1;
+  return object->nbytes == 0 || (uintptr_t)tensor->data % TVM_ALIGNMENT == 0;
 }
 
 /* The slot and tensor of a method's arguments; NULL with an exception set. */
@@ -348,16 +349,28 @@ static PyObject *sequence_bind(CallSequence *self, PyObject *const *args, Py_ssi
 
 /* ---- The object */
 
+/* What others have kept is alive anyway: then this reference tells nothing. */
+static int is_only_ours(const dso_object *callback) {
+  uint64_t count = __atomic_load_n(&callback->combined_ref_count, __ATOMIC_RELAXED);
+  return (uint32_t)count == 1;
+}
+
 static int sequence_traverse(CallSequence *self, visitproc visit, void *arg) {
+  for (Py_ssize_t i = 0; i < self->num_calls; i++) {
+    const dso_object *callback = self->calls[i].callback;
+    int status = callback && is_only_ours(callback) ? callback_traverse(callback, visit, arg) : 0;
+    if (status != 0) return status;
+  }
   Py_VISIT(self->functions);
   Py_VISIT(self->tensors);
   return 0;
 }
 
 static int sequence_clear(CallSequence *self) {
-  for (Py_ssize_t i = 0; i < self->num_calls; i++)
-    if (self->calls[i].is_owned) object_release(self->calls[i].handle);
+  Py_ssize_t count = self->num_calls;
   self->num_calls = self->num_slots = 0; /* it can still be called */
+  for (Py_ssize_t i = 0; i < count; i++)
+    if (self->calls[i].callback != NULL) object_release(self->calls[i].callback);
   Py_CLEAR(self->functions);
   Py_CLEAR(self->tensors);
   return 0;

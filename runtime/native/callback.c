@@ -6,6 +6,7 @@
 #include "exception.h"
 #include "function.h"
 #include "interpreter.h"
+#include "owned_tensor.h"
 #include "raised.h"
 #include "tensor.h"
 
@@ -27,16 +28,15 @@ static int own_string(dso_any *result, int is_str, const char *data, size_t nbyt
 }
 
 /* An argument is borrowed, a result is owned. */
-static int own_value(struct frame *frame, dso_any *result) {
+static int own_value(struct frame *frame, PyObject *value, dso_any *result) {
   const dso_byte_array *bytes = result->v_ptr;
   switch (result->type_index) {
     case DSO_RAW_STR: return own_string(result, 1, result->v_c_str, strlen(result->v_c_str));
     case DSO_BYTE_ARRAY_PTR: return own_string(result, 0, bytes->data, (size_t)bytes->size);
-    case DSO_FUNCTION: object_retain(result->v_ptr); return 0;
+    case DSO_FUNCTION:
+    case DSO_MODULE: object_retain(result->v_ptr); return 0;
     case DSO_DLTENSOR_PTR:
-      return raise_argument_error(frame, 0, PyExc_TypeError,
-                                  "expected None, a bool, int, float, str, bytes or callable, "
-                                  "found an array; fill one that is passed in");
+    case DSO_TENSOR: return own_tensor(frame, value, result);
     default: return 0;
   }
 }
@@ -47,7 +47,7 @@ static int give_result(PyObject *callable, PyObject *value, dso_any *result) {
   struct frame frame = {.target = &no_target, .function = callable, .args = result,
                         .holds = &hold, .is_result = 1};
   int status = convert_argument(&frame, 0, value);
-  if (status == 0) status = own_value(&frame, result);
+  if (status == 0) status = own_value(&frame, value, result);
   if (status != 0) *result = (dso_any){.type_index = DSO_NONE};
   if (frame.is_owing) frame_release(&frame);
   return status;
@@ -171,6 +171,13 @@ dso_object *callback_new(PyObject *callable, PyObject *caller) {
   self->callable = Py_NewRef(callable);
   self->caller = caller;
   return &self->function.object;
+}
+
+/* A Module is called as its entry is; nobody looks for that in an object of this type. */
+dso_object *callback_new_module(PyObject *module) {
+  dso_object *object = callback_new(module, NULL);
+  if (object != NULL) object->type_index = DSO_MODULE;
+  return object;
 }
 
 void callback_keep(dso_object *object, PyObject *owner) {

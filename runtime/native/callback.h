@@ -1,4 +1,4 @@
-/* Python callables and Functions, as the Function objects of TVM FFI. */
+/* Python callables and Functions, as the Function objects of TVM FFI; Modules, as its Modules. */
 #ifndef DSO_PACKER_NATIVE_CALLBACK_H
 #define DSO_PACKER_NATIVE_CALLBACK_H
 
@@ -13,13 +13,16 @@
 dso_object *callback_new(PyObject *callable, PyObject *caller);
 void callback_end_call(dso_object *object);
 
+/* The same with a Module, as the Module object of TVM FFI. */
+dso_object *callback_new_module(PyObject *module);
+
 /* Let an object that callback_new made keep `owner` alive as well. */
 void callback_keep(dso_object *object, PyObject *owner);
 
 /* Visit what keeps such an object's callable and owner alive: for the garbage collector. */
 int callback_traverse(const dso_object *object, visitproc visit, void *arg);
 
-/* The callable behind an object that callback_new made, borrowed; NULL for others. */
+/* The callable or Module behind such an object, borrowed; NULL for others. */
 PyObject *callback_callable(const dso_object *object);
 
 #endif

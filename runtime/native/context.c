@@ -69,7 +69,8 @@ static int lies_in_writable_memory(const struct elf_image *image, uint64_t vaddr
 }
 
 /* The pointer variable of this name that the library defines, or NULL. */
-static void *variable_of(const struct loaded *library, const char *name) {
+static void *variable_of(const void *where, const char *name) {
+  const struct loaded *library = where;
   struct elf_symbol symbol;
   if (!loaded_symbol(library, name, &symbol) || symbol.type != TYPE_OBJECT ||
       symbol.size != sizeof(void *) || symbol.value % sizeof(void *) != 0 ||
@@ -78,9 +79,9 @@ static void *variable_of(const struct loaded *library, const char *name) {
   return (void *)(uintptr_t)(library->address + symbol.value);
 }
 
-static void fill_functions(const struct loaded *library) {
+static void fill_functions(find_variable find, const void *where) {
   for (size_t i = 0; i < num_provided; i++) {
-    provided_function *variable = variable_of(library, provided[i].variable);
+    provided_function *variable = find(where, provided[i].variable);
     if (variable != NULL && *variable == NULL) *variable = provided[i].function;
   }
 }
@@ -93,10 +94,9 @@ static struct context *context_in(void **const *variables, size_t count) {
   return context;
 }
 
-struct context *context_open(const struct loaded *library) {
-  void **variables[] = {variable_of(library, "__tvm_module_ctx"),
-                        variable_of(library, "__tvm_ffi__library_ctx")};
-  fill_functions(library);
+struct context *context_fill(find_variable find, const void *where) {
+  void **variables[] = {find(where, "__tvm_module_ctx"), find(where, "__tvm_ffi__library_ctx")};
+  fill_functions(find, where);
   struct context *context = context_in(variables, 2);
   for (size_t i = 0; i < 2; i++) {
     if (variables[i] == NULL || *variables[i] != NULL) continue;
@@ -105,4 +105,8 @@ struct context *context_open(const struct loaded *library) {
   }
   if (context != NULL) context->num_libraries++;
   return context;
+}
+
+struct context *context_open(const struct loaded *library) {
+  return context_fill(variable_of, library);
 }

@@ -27,6 +27,10 @@ struct context {
  * loaded.c held: the first to open fills, before any other opener can call. */
 struct context *context_open(const struct loaded *library);
 
+/* The same for symbols that lie anywhere: `find` gives where the variable of a name is, or NULL. */
+typedef void *(*find_variable)(const void *where, const char *name);
+struct context *context_fill(find_variable find, const void *where);
+
 /* One library less has it; called with the lock held. Returns the context if its image is gone:
  * it is to be freed once the lock is not held, since that releases functions. */
 struct context *context_close(struct context *context, int is_mapped);

@@ -8,6 +8,7 @@
 #include "json_limits.h"
 #include "library.h"
 #include "span.h"
+#include "system_library.h"
 #include "tensor.h"
 #include "tensor_make.h"
 #include "weights_header.h"
@@ -75,7 +76,8 @@ static int refuse_subinterpreter(void) {
 
 static int core_exec(PyObject *module) {
   PyTypeObject *const types[] = {&Library_Type, &ElfFile_Type, &Function_Type, &TensorBase_Type,
-                                 &CallSequence_Type, &DeviceCode_Type, &Device_Type};
+                                 &CallSequence_Type, &DeviceCode_Type, &Device_Type,
+                                 &SystemLibrary_Type};
   if (refuse_subinterpreter() != 0 || PyType_Ready(&Span_Type) != 0) return -1;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (PyModule_AddType(module, types[i]) != 0) return -1;

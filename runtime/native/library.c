@@ -11,8 +11,6 @@
 #include "path.h"
 #include "span.h"
 
-static const char TARGET[] = "runtime._core.target";
-
 typedef struct {
   PyObject_HEAD
   PyObject *path;    /* str */
@@ -119,10 +117,6 @@ static PyObject *library_data(Library *self, PyObject *name) {
   return span_view((PyObject *)self, bytes, (Py_ssize_t)symbol.size, 1);
 }
 
-static void free_target(PyObject *capsule) {
-  target_free(PyCapsule_GetPointer(capsule, TARGET));
-}
-
 /* The facts of a function, if the library has them: 1, 0 without, -1 with an exception set. */
 static int find_facts(const Library *self, PyObject *name, const uint8_t **text, size_t *nbytes) {
   struct elf_symbol symbol;
@@ -154,18 +148,6 @@ static int find_code(const Library *self, const char *prefix, PyObject *name,
   if (wrong == NULL) return 1;
   raise_symbol_error(self->path, "malformed", prefix, name, symbol.value, wrong);
   return -1;
-}
-
-/* Put a new target in the cache, which owns it from here on. */
-static struct target *keep_target(Library *self, PyObject *name, struct target *target) {
-  PyObject *capsule = target ? PyCapsule_New(target, TARGET, free_target) : NULL;
-  if (capsule == NULL) {
-    if (target != NULL) target_free(target);
-    return NULL;
-  }
-  int status = PyDict_SetItem(self->targets, name, capsule);
-  Py_DECREF(capsule);
-  return status == 0 ? target : NULL;
 }
 
 /* ---- The three ways to a function; each gives a new target, or NULL with an exception set, or
@@ -225,16 +207,14 @@ static struct target *look_up(Library *self, PyObject *name) {
     target = ways[i](self, name);
     if (PyErr_Occurred()) return NULL;
   }
-  return target != NULL ? keep_target(self, name, target) : NULL;
+  return target_keep(self->targets, name, target);
 }
 
 static PyObject *library_function(Library *self, PyObject *const *args, Py_ssize_t count) {
   if (count != 2 || !PyUnicode_Check(args[0]))
     return PyErr_Format(PyExc_TypeError, "function: expected a name and an owner");
-  PyObject *capsule = PyDict_GetItemWithError(self->targets, args[0]);
-  if (capsule == NULL && PyErr_Occurred()) return NULL;
-  struct target *target =
-      capsule ? PyCapsule_GetPointer(capsule, TARGET) : look_up(self, args[0]);
+  struct target *target = target_kept(self->targets, args[0]);
+  if (target == NULL && !PyErr_Occurred()) target = look_up(self, args[0]);
   if (target != NULL) return function_new(target, (PyObject *)self, args[1]);
   return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }

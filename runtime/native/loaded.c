@@ -11,6 +11,7 @@
 
 #include "bridge.h"
 #include "context.h"
+#include "system_lib.h"
 
 enum { MAX_TRIES = 8, FORK_PATIENCE = 1 /* second */ };
 
@@ -99,10 +100,17 @@ static int open_handle(struct loaded *library, const char *path, int bridged,
                        struct load_error *error) {
   library->spelling = choose_spelling(path, &library->key);
   if (library->spelling == NULL) return load_error_set(error, "io", "out of memory");
+  system_lib_begin();
   if (bridged)
     library->handle = bridge_open(library->spelling, error);
   else if ((library->handle = dlopen(library->spelling, RTLD_NOW | RTLD_LOCAL)) == NULL)
     load_error_dlopen(error, library->spelling);
+  const char *refused = system_lib_end();
+  if (library->handle != NULL && refused != NULL) {
+    load_error_set(error, "symbol", "%s", refused);
+    dlclose(library->handle);
+    library->handle = NULL;
+  }
   if (library->handle == NULL) free(library->spelling);
   return library->handle != NULL ? 0 : -1;
 }

@@ -18,6 +18,8 @@ const struct provided provided[] = {
     ROW(TVMBackendFreeWorkspace),
     ROW(TVMBackendParallelLaunch),
     ROW(TVMBackendParallelBarrier),
+    ROW(TVMBackendRegisterSystemLibSymbol),
+    ROW(TVMFFIEnvModRegisterSystemLibSymbol),
 };
 
 const size_t num_provided = sizeof provided / sizeof *provided;

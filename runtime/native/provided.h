@@ -36,6 +36,11 @@ PROVIDED int TVMBackendFreeWorkspace(int device_type, int device_id, void *data)
 PROVIDED int TVMBackendParallelLaunch(dso_parallel_task task, void *data, int num_task);
 PROVIDED int TVMBackendParallelBarrier(int task_id, struct parallel_group_env *env);
 
+/* ---- system_lib.c: what statically linked models call at start-up */
+
+PROVIDED int TVMBackendRegisterSystemLibSymbol(const char *name, void *address);
+PROVIDED int TVMFFIEnvModRegisterSystemLibSymbol(const char *name, void *address);
+
 /* ---- The table of them all */
 
 typedef void (*provided_function)(void);

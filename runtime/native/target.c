@@ -76,3 +76,25 @@ void target_call_object(struct target *target, dso_object *object) {
   target->address = ((dso_function_object *)(void *)object)->safe_call;
   target->handle = target->object = object;
 }
+
+/* ---- The dict of targets */
+
+static const char CAPSULE[] = "runtime._core.target";
+
+static void free_in(PyObject *capsule) { target_free(PyCapsule_GetPointer(capsule, CAPSULE)); }
+
+struct target *target_keep(PyObject *targets, PyObject *name, struct target *target) {
+  PyObject *capsule = target ? PyCapsule_New(target, CAPSULE, free_in) : NULL;
+  if (capsule == NULL) {
+    if (target != NULL) target_free(target);
+    return NULL;
+  }
+  int status = PyDict_SetItem(targets, name, capsule);
+  Py_DECREF(capsule);
+  return status == 0 ? target : NULL;
+}
+
+struct target *target_kept(PyObject *targets, PyObject *name) {
+  PyObject *capsule = PyDict_GetItemWithError(targets, name);
+  return capsule != NULL ? PyCapsule_GetPointer(capsule, CAPSULE) : NULL;
+}

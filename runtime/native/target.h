@@ -32,6 +32,11 @@ void target_call_packed(struct target *target, const uint8_t *code);
 void target_call_object(struct target *target, dso_object *object);
 void target_free(struct target *target);
 
+/* A dict of targets by name owns them. Put one in: returns it, or NULL, for NULL too, with an
+ * exception set if there is a reason. Find one: NULL likewise. */
+struct target *target_keep(PyObject *targets, PyObject *name, struct target *target);
+struct target *target_kept(PyObject *targets, PyObject *name);
+
 /* The parameter at `index`, or NULL without facts or beyond them. */
 static inline const struct param *target_param(const struct target *target, Py_ssize_t index) {
   return index < target->facts.num_params ? &target->facts.params[index] : NULL;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "callback.h"
 #include "device.h"
 #include "exception.h"
 #include "function.h"
@@ -86,6 +87,9 @@ static PyObject *object_value(const struct source *source, const dso_any *value)
                         value->type_index == DSO_STR);
     case DSO_FUNCTION: return function_from_object(source, object);
     case DSO_TENSOR: return tensor_from_object(object, library);
+    case DSO_MODULE:
+      if (callback_callable(object) == NULL) return unsupported(source, value);
+      return Py_NewRef(callback_callable(object));
     default: return unsupported(source, value);
   }
 }

@@ -94,6 +94,7 @@ FUNCTION(call_with) {
   string.array = (dso_byte_array){"a text of many bytes", 20};
   switch (value.type_index) {
     case DSO_STR:
+    case DSO_MODULE:
     case DSO_BYTES: value.v_ptr = &string; break;
     case DSO_SMALL_STR:
     case DSO_SMALL_BYTES: value.small_len = 3; memcpy(value.v_bytes, "abc", 3); break;

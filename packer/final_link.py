@@ -132,11 +132,11 @@ def _passed_on(unlinked: Sequence[Unlinked], given: Sequence[str]) -> list[str]:
 
 
 def _exported(unlinked: Unlinked) -> Iterator[tuple[str, Definition]]:
-    """What an export put in: functions, facts, the blob and what stands beside it."""
+    """What an export put in: functions, facts, the blob; not the variables that a loader fills."""
     for found in unlinked.objects:
         for name, definition in found.definitions.items():
             is_ours = FUNCTION_PREFIX in name or FACT_PREFIX in name or name.endswith(_DATA)
-            if is_ours and definition.is_exported:
+            if is_ours and definition.is_exported and definition.offset is not None:
                 yield name, definition
 
 

@@ -1,0 +1,59 @@
+#include "owned_tensor.h"
+
+#include "exception.h"
+#include "interpreter.h"
+#include "object.h"
+
+struct owned_tensor {
+  dso_tensor_object object;
+  PyObject *array;
+  struct hold holds[1];
+  int num_holds;
+  int64_t dims[]; /* shape, strides */
+};
+
+static void drop_array(struct owned_tensor *self) {
+  if (!interpreter_runs()) return; /* the interpreter's objects end with it */
+  PyGILState_STATE gil = PyGILState_Ensure();
+  PyObject *pending = exception_take();
+  struct frame frame = {.holds = self->holds, .num_holds = self->num_holds};
+  frame_release(&frame);
+  Py_DECREF(self->array);
+  if (pending != NULL) exception_set(pending);
+  PyGILState_Release(gil);
+}
+
+static void delete_tensor(void *self, int flags) {
+  if (flags & DSO_DELETE_STRONG) drop_array(self);
+  object_free(self, flags);
+}
+
+static void copy_layout(struct owned_tensor *self, const DLTensor *tensor) {
+  int64_t *shape = self->dims, *strides = shape + tensor->ndim;
+  uint64_t compact = 1; /* unsigned: a lying shape may wrap, but never overflow */
+  self->object.tensor = *tensor;
+  self->object.tensor.shape = shape;
+  self->object.tensor.strides = strides;
+  for (int i = tensor->ndim; i-- > 0; compact *= (uint64_t)shape[i]) {
+    shape[i] = tensor->shape[i];
+    strides[i] = tensor->strides != NULL ? tensor->strides[i] : (int64_t)compact;
+  }
+}
+
+int own_tensor(struct frame *frame, PyObject *array, dso_any *value) {
+  const DLTensor *tensor = dso_tensor_of(value);
+  size_t dims_size = 2 * (size_t)tensor->ndim * sizeof(int64_t);
+  struct owned_tensor *self =
+      object_new(sizeof *self + dims_size, DSO_TENSOR, delete_tensor);
+  if (self == NULL) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  copy_layout(self, tensor);
+  self->array = Py_NewRef(array);
+  self->num_holds = frame->num_holds;
+  if (frame->num_holds > 0) self->holds[0] = frame->holds[0];
+  frame->num_holds = 0; /* it is this object's from here on */
+  *value = (dso_any){.type_index = DSO_TENSOR, .v_ptr = self};
+  return 0;
+}
