@@ -19,6 +19,7 @@ import call
 import cold_start
 import export
 import graph
+import kernel
 import load
 import resnet18
 import weights
@@ -31,6 +32,7 @@ SUBJECTS = {
     "export": export.tables,
     "weights": weights.tables,
     "call": call.tables,
+    "kernel": kernel.tables,
     "graph": graph.tables,
     "resnet18": resnet18.tables,
 }
