@@ -1,4 +1,5 @@
 /* The thread pool, workspaces and device tables as Python's ctypes can call them. */
+#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

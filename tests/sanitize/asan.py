@@ -11,9 +11,17 @@ from core import ROOT, build_packages
 from row import Row
 
 FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
-TESTS = ("call*", "elf_check", "lifetime", "library", "load", "tensor", "tvm_ffi")
+TESTS = (
+    *("backend", "call*", "device", "elf_check", "lifetime", "library", "load", "tensor*"),
+    "tvm_ffi",
+)
 # Compilers that the tests start leak too: exitcode 0 lets them, the logs tell whose a leak is.
-OPTIONS = "detect_leaks=1:exitcode=0:log_path={}/asan"
+# Tests look at the memory of the process, and ask for too much of it.
+OPTIONS = (
+    "detect_leaks=1:exitcode=0:quarantine_size_mb=16:allocator_may_return_null=1:log_path={}/asan"
+)
+# Python ends threads in the middle of calls, which then leak: nothing to be done about it.
+EXCEPT = "not test_end_while_tasks_call_python"
 LEAK = re.compile(r"^(?:Direct|Indirect) leak of .*?(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -30,7 +38,7 @@ def run_tests(folder: Path) -> list[Row]:
     }
     tests = ROOT / "tests" / "runtime"
     files = sorted(path for name in TESTS for path in tests.glob(f"test_{name}.py"))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", EXCEPT, *files]
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )

@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-NATIVE = ROOT / "runtime" / "native"
+sys.path.insert(0, str(ROOT))
+from tests.native import NATIVE, pure_sources  # noqa: E402
+
+__all__ = ["NATIVE", "PURE", "ROOT", "build_packages", "compile_c"]
+
+# The core without Python, complete.
+PURE = [*pure_sources(), Path(__file__).with_name("absent.c")]
 FLAGS = ("-std=c11", "-O1", "-g", "-fno-omit-frame-pointer")
 
 
@@ -18,7 +25,7 @@ def compile_c(sources: list[Path], output: Path, *options: str) -> Path:
     # -iquote: runtime/native/elf.h must not stand for the system's <elf.h>.
     headers = [f"-I{ROOT / 'runtime' / 'include'}", "-iquote", str(NATIVE)]
     command = ["cc", *FLAGS, *headers, *options, *map(str, sources), "-o", str(output)]
-    subprocess.run([*command, "-ldl", "-pthread"], check=True)
+    subprocess.run([*command, "-ldl", "-lm", "-pthread"], check=True)
     return output
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from asan import run_tests
 from memcheck import run_script
+from pool import run_pool
 from row import Row
 from tsan import run_threads
 
@@ -20,7 +21,7 @@ def main() -> int:
     """Run the checks, each in a folder of its own."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="sanitize-") as folder:
-        for check in (run_threads, run_script, run_tests):
+        for check in (run_threads, run_pool, run_script, run_tests):
             start = time.monotonic()
             own = Path(folder) / check.__name__
             own.mkdir()

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from core import NATIVE, compile_c
+from core import PURE, compile_c
 from row import Row
 
 HERE = Path(__file__).parent
@@ -25,7 +25,7 @@ def run_threads(folder: Path) -> Row:
     changing = folder / "changing" / "lib.so"
     changing.parent.mkdir()
     shutil.copy(versions[0], changing)
-    driver = compile_c([*_pure(), HERE / "threads.c"], folder / "threads", FLAG)
+    driver = compile_c([*PURE, HERE / "threads.c"], folder / "threads", FLAG)
     command = [driver, str(ROUNDS), changing, *versions]
     environment = {**os.environ, "TSAN_OPTIONS": "exitcode=66"}
     name = "tsan: open, call, close, replace"
@@ -38,13 +38,6 @@ def run_threads(folder: Path) -> Row:
     races = done.stderr.count("WARNING: ThreadSanitizer")
     detail = f"{done.stdout.strip()}, {races} races"
     return Row(name, done.returncode == 0, detail, done.stderr)
-
-
-def _pure() -> list[Path]:
-    """The C files that neither include Python.h nor a header that does."""
-    names = ("checked_file", "context", "loaded", "raised", "tvm_ffi")
-    elf = [path for path in NATIVE.glob("elf*.c") if path.stem != "elf_file"]
-    return [*elf, *(NATIVE / f"{name}.c" for name in names)]
 
 
 def _library(folder: Path, version: str) -> Path:
