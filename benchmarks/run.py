@@ -21,6 +21,7 @@ import export
 import graph
 import kernel
 import load
+import pool
 import resnet18
 import weights
 from measure import Launcher
@@ -34,6 +35,7 @@ SUBJECTS = {
     "call": call.tables,
     "kernel": kernel.tables,
     "graph": graph.tables,
+    "pool": pool.tables,
     "resnet18": resnet18.tables,
 }
 PACKAGES = (
