@@ -1,0 +1,102 @@
+"""NDArrays in bytes that lie: one field poked per row, and the guard that meets it."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+import runtime
+from runtime.ndarray import NDARRAY_MAGIC, PARAMS_MAGIC
+
+ARRAY_AT = 8 + 8 + 8 + 8 + 1 + 8  # behind magic, reserved, one name of one letter, and the count
+
+
+def ndarray(
+    *, magic: int = NDARRAY_MAGIC, reserved: int = 0, device: tuple[int, int] = (1, 0),
+    ndim: int | None = None, dtype: tuple[int, int, int] = (2, 32, 1),
+    shape: tuple[int, ...] = (2, 3), nbytes: int = 24, data: bytes = bytes(24),
+) -> bytes:  # fmt: skip
+    """The bytes of an NDArray, as the fields say."""
+    count = len(shape) if ndim is None else ndim
+    head = struct.pack("<QQiiiBBH", magic, reserved, *device, count, *dtype)
+    return head + struct.pack(f"<{len(shape)}qq", *shape, nbytes) + data
+
+
+def params(array: bytes, *, names: tuple[bytes, ...] = (b"w",), count: int = 1) -> bytes:
+    """A params dict file around it."""
+    listed = b"".join(struct.pack("<Q", len(name)) + name for name in names)
+    head = struct.pack("<QQQ", PARAMS_MAGIC, 0, len(names))
+    return head + listed + struct.pack("<Q", count) + array
+
+
+def test_well_formed() -> None:
+    """What the rows below poke."""
+    tensor = runtime.load_param_dict(params(ndarray()))["w"]
+    assert (tensor.shape, tensor.dtype, tensor.nbytes) == ((2, 3), "float32", 24)
+
+
+@pytest.mark.parametrize(
+    ("row", "array", "at", "message"),
+    [
+        ("D1", ndarray(magic=1), 0, "NDArray magic 0x1, expected 0xdd5e40f096b4a13f"),
+        ("D1", ndarray(reserved=7), 8, "NDArray reserved 0x7, expected 0x0"),
+        ("D1", ndarray(device=(2, 0)), 16, "NDArray device_type 0x2, expected 0x1"),
+        ("D1", ndarray(device=(1, 1)), 20, "NDArray device_id 0x1, expected 0x0"),
+        ("D1", ndarray(ndim=-1), 24, "ndim -1, expected 0 to 64"),
+        ("D1", ndarray(ndim=2**31 - 1), 24, "ndim 2147483647, expected 0 to 64"),
+        ("D1", ndarray(ndim=65), 24, "ndim 65, expected 0 to 64"),
+        ("D2", ndarray(shape=(-1, 3)), 32, r"shape \(-1, 3\), expected extents of at least 0"),
+        ("D2", ndarray(shape=(2**62, 4)), 48, "data_byte_size 24, expected 73786976294838206464"),
+        ("D2", ndarray(shape=(2**62, 1)), 48, "data_byte_size 24, expected 18446744073709551616"),
+        ("D2", ndarray(shape=(2**32, 2**32), nbytes=0), 48, "data_byte_size 0, expected 7378697"),
+        ("D3", ndarray(dtype=(2, 32, 0)), 28, r"data type \(2, 32, 0\), expected a known code"),
+        ("D3", ndarray(dtype=(2, 0, 1)), 28, r"data type \(2, 0, 1\), expected a known code"),
+        ("D3", ndarray(dtype=(2, 255, 1)), 28, r"data type \(2, 255, 1\), expected a known code"),
+        ("D3", ndarray(dtype=(99, 32, 1)), 28, r"data type \(99, 32, 1\), expected a known code"),
+        ("D4", ndarray(nbytes=23), 48, "data_byte_size 23, expected 24"),
+        ("D4", ndarray(nbytes=-1), 48, "data_byte_size -1, expected 24"),
+        ("D4", ndarray(nbytes=2**63 - 1), 48, "data_byte_size 9223372036854775807, expected 24"),
+        ("D5", ndarray(data=bytes(23)), 56, "23"),
+        ("D5", ndarray(data=b""), 56, "0"),
+        ("D5", ndarray(shape=(2**40, 2**10), nbytes=2**52), 56, "4503599627370496"),
+    ],
+)  # fmt: skip
+def test_array_that_lies_is_refused(row: str, array: bytes, at: int, message: str) -> None:
+    """Rows D1 to D5: BlobFormatError at the field, before anything is allocated for it."""
+    del row
+    with pytest.raises(runtime.BlobFormatError, match=message) as caught:
+        runtime.load_param_dict(params(array))
+    assert caught.value.offset == ARRAY_AT + at
+
+
+@pytest.mark.parametrize(
+    ("names", "count", "message"),
+    [
+        ((b"w", b"w"), 2, r"array names \['w', 'w'\], expected distinct ones that are not empty"),
+        ((b"",), 1, r"array names \[''\], expected distinct ones that are not empty"),
+        ((b"\xff",), 1, "UTF-8"),
+        ((b"w",), 2, "2 arrays for 1 names, expected as many"),
+        ((b"w",), 0, "0 arrays for 1 names, expected as many"),
+        ((b"w",), 2**34, "17179869184 arrays for 1 names, expected as many"),
+    ],
+)
+def test_names_that_lie_are_refused(names: tuple[bytes, ...], count: int, message: str) -> None:
+    """Row D6: each array has a name of its own."""
+    data = params(ndarray() * len(names), names=names, count=count)
+    with pytest.raises(runtime.BlobFormatError, match=message):
+        runtime.load_param_dict(data)
+
+
+def test_count_of_names_that_lies_is_refused() -> None:
+    """Row D6: 2^34 names do not fit in the bytes that there are."""
+    data = struct.pack("<QQQ", PARAMS_MAGIC, 0, 2**34) + bytes(100)
+    with pytest.raises(runtime.BlobFormatError, match="17179869184"):
+        runtime.load_param_dict(data)
+
+
+@pytest.mark.parametrize("cut", range(0, 56, 4))
+def test_cut_array_is_refused(cut: int) -> None:
+    """Row D5: wherever the bytes end."""
+    with pytest.raises(runtime.BlobFormatError):
+        runtime.load_param_dict(params(ndarray()[:cut]))
