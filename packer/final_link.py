@@ -15,6 +15,7 @@ from .formats import format_of
 from .link import target_of, whole
 from .output import replacing, shown_path
 from .tarball import unsafe_options
+from .toolchain import target_compiler
 from .unlinked import Unlinked
 from .verify import verify_output
 
@@ -32,6 +33,7 @@ def link_library(
     inputs: Sequence[str | os.PathLike[str]],
     path: str | os.PathLike[str],
     *,
+    target: str | None = None,
     options: Sequence[str] = (),
     fcompile: Fcompile | None = None,
     workspace_dir: str | os.PathLike[str] | None = None,
@@ -45,6 +47,8 @@ def link_library(
         One at least. Of an archive all members are taken.
     path : path
         The file to write: a shared library, or an object or archive by the suffix.
+    target : str, optional
+        The triple of another machine, as for `export_library`.
     options : sequence of str
         Further options for the linker driver.
     fcompile : callable, optional
@@ -71,7 +75,7 @@ def link_library(
     """
     step = progress or _silent
     kind = format_of(path, fcompile)
-    linker = fcompile or kind.linker
+    linker = fcompile or (target_compiler(target, kind.suffix) if target else kind.linker)
     if kind.suffix == "tar":
         text = (
             f"{shown_path(os.fspath(path))}: a tar holds what is not linked; packer export makes it"
@@ -85,9 +89,9 @@ def link_library(
     all_options = [*_passed_on(unlinked, options), *options]
     # From here on every input is known to hold objects and nothing else.
     with replacing(path, workspace_dir=workspace_dir) as workspace:
-        target = target_of(linker)
+        triple = target_of(linker, target)
         for item in unlinked:
-            item.check_machine(target)
+            item.check_machine(triple)
         archives = [item.path.absolute() for item in unlinked if item.kind == "a"]
         objects = [
             str(file)
@@ -100,7 +104,7 @@ def link_library(
         linker(workspace.output, objects, options=[*whole(archives), *all_options])
 
         step("verify")
-        made = kind.read_back(workspace.output, target)
+        made = kind.read_back(workspace.output, triple)
         required = [name for item in unlinked for name, _ in _exported(item)]
         symbols = {name: data for item in unlinked for name, data in _embedded(item)}
         verify_output(workspace.output, made, required, symbols, symbols)

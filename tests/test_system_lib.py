@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -169,7 +171,48 @@ def test_registered_twice_is_told_and_the_first_stays(tmp_path) -> None:
     )
 
 
+@pytest.mark.parametrize("machine", ["aarch64", "riscv64"])
+def test_program_for_another_machine(machine, tmp_path) -> None:
+    """Objects for another target, linked by its compiler and run by an emulator."""
+    compiler, emulator = f"{machine}-linux-gnu-gcc", f"qemu-{machine}"
+    for program in (compiler, emulator):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed")
+    target = f"{machine}-linux-gnu"
+    models = [model(tmp_path, n, target=target, embed=e) for n, e in ((1, "llvm"), (2, "c"))]
+    (tmp_path / "main.c").write_text(MAIN)
+    command = [compiler, "-static", f"-I{INCLUDE}", "main.c", *models, "-o", "main"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    done = subprocess.run([emulator, "main"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.splitlines() == PRINTED
+
+
+def test_program_of_the_documentation(tmp_path) -> None:
+    """docs/outputs.md: its C program and its Python."""
+    text = (Path(__file__).parents[1] / "docs" / "outputs.md").read_text()
+    (program,) = re.findall(r"```c\n(.*?)```", text, re.DOTALL)
+    (python,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    models = [model(tmp_path, number) for number in (1, 2)]
+    (tmp_path / "main.c").write_text(program)
+    command = ["cc", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}", "main.c", *models, "-o", "main"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert subprocess.check_output([tmp_path / "main"], text=True) == "42\n"
+    code = f"import os, packer, runtime; os.chdir({str(tmp_path)!r})\n{python}print(1)"
+    assert run_python(code) == 1
+
+
 # ---- what goes into the objects
+
+
+@pytest.mark.parametrize("embed", ["c", "llvm"])
+@pytest.mark.parametrize("suffix", ["o", "a", "tar", "so"])
+def test_same_model_is_the_same_bytes(embed, suffix, tmp_path) -> None:
+    """Row E18: in another folder, at another time."""
+    made = []
+    for name in ("one", "another"):
+        (tmp_path / name).mkdir()
+        made.append(model(tmp_path / name, 1, suffix, embed=embed).read_bytes())
+    assert made[0] == made[1]
 
 
 def test_embedded_text_is_that_of_tvm(tmp_path) -> None:

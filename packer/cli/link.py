@@ -35,6 +35,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("inputs", nargs="+", metavar="INPUT", help=".tar, .o or .a")
     add("-o", "--output", required=True, metavar="FILE", help="the library, or a .o or .a")
+    add("--target", metavar="TRIPLE", help="for another machine or system: aarch64-linux-gnu")
     add(
         "--option",
         action="append",
@@ -60,6 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
         link_library(
             arguments.inputs,
             arguments.output,
+            target=arguments.target,
             options=arguments.option,
             workspace_dir=arguments.workspace,
             progress=steps,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -335,6 +336,19 @@ def test_object_for_another_machine_is_refused(tmp_path) -> None:
     expected = r"model.o: an object for aarch64 \(e_machine 183\), expected x86_64"
     with pytest.raises(packer.ExportError, match=expected):
         packer.link_library([made], tmp_path / "model.so")
+
+
+def test_tar_for_another_machine_is_linked_for_it(tmp_path) -> None:
+    """``packer link --target``; without it both machines are named."""
+    if not shutil.which("aarch64-linux-gnu-gcc"):
+        pytest.skip("aarch64-linux-gnu-gcc is not installed")
+    target = "aarch64-linux-gnu"
+    made = packer.export_library(tree(), tmp_path / "model.tar", target=target)
+    with pytest.raises(packer.ExportError, match=r"\(lib0.o\): an object for aarch64 .*x86_64"):
+        packer.link_library([made], tmp_path / "model.so")
+    library = packer.link_library([made], tmp_path / "model.so", target=target)
+    header = subprocess.check_output(["readelf", "-h", library], text=True)
+    assert "AArch64" in header
 
 
 def test_output_that_is_an_input_is_refused(tmp_path) -> None:

@@ -135,6 +135,20 @@ def test_code_tells_its_kernels_itself(name, code, expected, tmp_path) -> None:
     assert {info.launch_param_tags for info in functions.values()} == {TAGS}
 
 
+def test_opencl_source_runs_as_it_is(tmp_path) -> None:
+    """A lone .cl is called: arguments, then six launch integers."""
+    device = runtime.Device("opencl", 0)
+    if not device.exist:
+        pytest.skip("there is no OpenCL device")
+    (tmp_path / "scale.cl").write_text(
+        "kernel void scale(global float *x, float by, uint n) {\n"
+        "  size_t i = get_global_id(0); if (i < n) x[i] *= by;\n}\n"
+    )
+    x = runtime.tensor(np.arange(6, dtype="float32"), device)
+    runtime.load(tmp_path / "scale.cl")["scale"](x, 2.0, 5, *(2, 1, 1), *(4, 1, 1))
+    assert x.numpy().tolist() == [0, 2, 4, 6, 8, 5]
+
+
 @pytest.mark.skipif(not shutil.which("clang"), reason="clang is not installed")
 def test_kernel_of_a_compiler_is_found(tmp_path) -> None:
     """PTX as clang writes it."""
