@@ -21,7 +21,7 @@ from .formats import format_of
 from .imports import check_prefix
 from .link import Link, code_file, embed_and_link, target_of, target_without_linker
 from .modules.host import CodeFile, HostModule, as_host_module
-from .output import replacing
+from .output import is_same_file, replacing
 from .progress import Progress, bytes_of
 from .target import find_target
 from .toolchain import target_compiler
@@ -219,16 +219,9 @@ def refuse_output_among_inputs(
     """
     inputs = [*(getattr(host, "path", None) for host in hosts), *addons]
     for path in inputs:
-        if path is not None and _is_same_file(path, output):
+        if path is not None and is_same_file(path, output):
             text = f"{output}: is an input too, expected another output"
             raise ExportError(text, path=str(output))
-
-
-def _is_same_file(path: str | os.PathLike[str], other: Path) -> bool:
-    try:
-        return os.path.samefile(path, other)
-    except (OSError, ValueError):
-        return False
 
 
 def save(

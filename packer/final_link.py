@@ -13,7 +13,7 @@ from runtime.stream import FileRange
 
 from .formats import format_of
 from .link import target_of, whole
-from .output import replacing, shown_path
+from .output import is_same_file, replacing, shown_path
 from .tarball import unsafe_options
 from .toolchain import target_compiler
 from .unlinked import Unlinked
@@ -83,7 +83,7 @@ def link_library(
         raise ExportError(f"{text}, expected .so, .o or .a", path=os.fspath(path))
 
     step("read")
-    unlinked = [_read(Path(os.fsdecode(item)), Path(path)) for item in inputs]
+    unlinked = [_read(Path(os.fsdecode(item)), os.fsdecode(path)) for item in inputs]
     if not unlinked:
         raise ExportError("nothing to link, expected one .tar, .o or .a at least")
     all_options = [*_passed_on(unlinked, options), *options]
@@ -115,11 +115,11 @@ def link_library(
     return Path(path)
 
 
-def _read(source: Path, output: Path) -> Unlinked:
+def _read(source: Path, output: str) -> Unlinked:
     unlinked = Unlinked(source)
-    if output.exists() and os.path.samefile(source, output):
+    if is_same_file(source, output):
         text = f"{shown_path(output)}: is an input too, expected another output"
-        raise ExportError(text, path=str(output))
+        raise ExportError(text, path=output)
     return unlinked
 
 

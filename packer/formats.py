@@ -18,9 +18,8 @@ from runtime.error import ExportError, ToolchainError
 from .archive import write_archive
 from .object_file import ObjectFile
 from .output import shown_path
-from .private_directory import private_directory
 from .tarball import write_tarball
-from .toolchain import as_fcompile, create_object, create_shared
+from .toolchain import as_fcompile, create_object, create_shared, making
 from .unlinked import Unlinked
 from .verify import check_linked
 
@@ -75,11 +74,10 @@ def create_archive(
     ToolchainError, ExportError
         As for `create_object`.
     """
-    target = Path(output).absolute()
-    with private_directory(target.parent) as folder:
+    with making(output) as (folder, made):
         merged = folder / "lib.o"
         create_object(merged, objects, options, cc)
-        write_archive(target, merged, ObjectFile(merged).definitions)
+        write_archive(made, merged, ObjectFile(merged).definitions)
 
 
 @as_fcompile("tar", "o", create_shared.get_target_triple)
@@ -107,13 +105,12 @@ def tar(
     ToolchainError
         A source does not compile.
     ExportError
-        Two files have the same name, or one is a shared library.
+        Two files have the same name, one is a shared library, or the folder cannot be written.
     """
-    target = Path(output).absolute()
     listed = [objects] if isinstance(objects, (str, os.PathLike)) else objects
-    with private_directory(target.parent) as folder:
+    with making(output) as (folder, made):
         files = [_as_object(Path(item).absolute(), folder, options, cc) for item in listed]
-        write_tarball(target, files, options or ())
+        write_tarball(made, files, options or ())
 
 
 def _as_object(path: Path, folder: Path, options: Sequence[str] | None, cc: Cc) -> Path:

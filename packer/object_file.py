@@ -6,9 +6,10 @@ those of `embed.elf`; offsets and counts are checked before they are used.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -33,6 +34,8 @@ _STT_SECTION, _STT_FILE = 3, 4
 _STV_DEFAULT, _STV_PROTECTED = 0, 3
 _SHN_UNDEF, _SHN_LORESERVE = 0, 0xFF00
 _SHT_NOBITS = 8
+# A name may end another one, so all of them may be longer than the table; not by much.
+_MAX_SHARING = 16
 
 
 class Definition(NamedTuple):
@@ -83,10 +86,10 @@ class ObjectFile:
     ) -> None:
         self.path = path
         self.name = name or shown_path(path)
-        with open(path, "rb") as file:
-            tables = _read(file, path, self.name, offset, nbytes)
+        with open(path, "rb") as file, _reporting(path, self.name):
+            tables = _read(file, offset, nbytes)
+            self.definitions = dict(tables.definitions(offset))
         self.machine = tables.header.e_machine
-        self.definitions = dict(tables.definitions(offset))
 
 
 def rename_symbols(path: Path, rename: Callable[[str, bool], str]) -> None:
@@ -104,8 +107,8 @@ def rename_symbols(path: Path, rename: Callable[[str, bool], str]) -> None:
     ExportError
         It is no relocatable object.
     """
-    with open(path, "r+b") as file:
-        tables = _read(file, path, shown_path(path), 0, None)
+    with open(path, "r+b") as file, _reporting(path, shown_path(path)):
+        tables = _read(file, 0, None)
         strings = bytearray(tables.strings)
         for index, symbol in enumerate(tables.symbols):
             old = tables.name_of(symbol)
@@ -121,12 +124,18 @@ def rename_symbols(path: Path, rename: Callable[[str, bool], str]) -> None:
         file.write(pack([section._replace(sh_offset=end, sh_size=len(strings))]))
 
 
-def _read(file: IO[bytes], path: Path, name: str, offset: int, nbytes: int | None) -> _Tables:
+def _read(file: IO[bytes], offset: int, nbytes: int | None) -> _Tables:
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        end = len(mapped) if nbytes is None else offset + nbytes
+        with memoryview(mapped) as view, view[offset:end] as data:
+            return _Tables(data)
+
+
+@contextlib.contextmanager
+def _reporting(path: Path, name: str) -> Iterator[None]:
+    """Say of which object it is that a field is wrong."""
     try:
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-            end = len(mapped) if nbytes is None else offset + nbytes
-            with memoryview(mapped) as view, view[offset:end] as data:
-                return _Tables(data)
+        yield
     except (ValueError, IndexError, struct.error) as error:
         text = f"{name}: {error}, expected a relocatable ELF-64 object, little-endian"
         raise ExportError(text, path=str(path)) from error
@@ -167,12 +176,15 @@ class _Tables:
     def name_of(self, symbol: Symbol) -> str:
         return _string(self.strings, symbol.st_name)
 
-    def definitions(self, base: int) -> list[tuple[str, Definition]]:
-        return [
-            (self.name_of(symbol), self._definition(symbol, base))
-            for symbol in self.symbols
-            if _is_global(symbol) and symbol.st_shndx != _SHN_UNDEF
-        ]
+    def definitions(self, base: int) -> Iterator[tuple[str, Definition]]:
+        left = _MAX_SHARING * len(self.strings)
+        for symbol in self.symbols:
+            if _is_global(symbol) and symbol.st_shndx != _SHN_UNDEF:
+                name = self.name_of(symbol)
+                left -= len(name)
+                if left < 0:
+                    raise ValueError("names that lie within each other without end")
+                yield name, self._definition(symbol, base)
 
     def _definition(self, symbol: Symbol, base: int) -> Definition:
         is_exported = symbol.st_other & 3 in (_STV_DEFAULT, _STV_PROTECTED)

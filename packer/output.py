@@ -142,6 +142,14 @@ def terminate_as_exception() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
+def is_same_file(path: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Whether two paths lead to one file; not where one of them leads to none."""
+    try:
+        return os.path.samefile(path, other)
+    except (OSError, ValueError):
+        return False
+
+
 def shown_path(path: str | os.PathLike[str]) -> str:
     """Spell a path for a message: by repr where it would spoil the line."""
     text = os.fspath(path)

@@ -178,7 +178,7 @@ def create_shared(
     `export_library` asks an `fcompile` for.
     """
     inputs = [Path(item).absolute() for item in _as_list(objects)]
-    with _linking(output) as (cwd, made):
+    with making(output) as (cwd, made):
         driver = compilers(cc)(_link_language(inputs, language))
         linkable = _compile_inputs(inputs, tuple(options or ()), cwd, cc)
         _link(driver, "shared", made, linkable, [*(options or ()), "-lm"], output)
@@ -210,7 +210,7 @@ def create_object(
         As for `create_shared`.
     """
     inputs = [Path(item).absolute() for item in _as_list(objects)]
-    with _linking(output) as (cwd, made):
+    with making(output) as (cwd, made):
         linkable = _compile_inputs(inputs, tuple(options or ()), cwd, cc)
         _link(compilers(cc)("link"), "merged", made, linkable, options or (), output)
 
@@ -346,7 +346,7 @@ def _unknown_triple() -> None:
 
 
 @contextlib.contextmanager
-def _linking(output: PathLike) -> Iterator[tuple[Path, Path]]:
+def making(output: PathLike) -> Iterator[tuple[Path, Path]]:
     """Have a private folder beside an output, and in it the file to make, which replaces it."""
     target = Path(output).absolute()
     try:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
@@ -291,6 +292,38 @@ def test_damaged_object_is_refused_before_the_linker_runs(tmp_path) -> None:
             Unlinked(tmp_path / "bad.o").symbol("add")
         except packer.ExportError as error:
             assert "bad.o: " in str(error)
+
+
+def test_names_within_names_are_refused(tmp_path) -> None:
+    """Row A14, of an object: a small file does not become gigabytes of names."""
+    count, name = 20_000, b"f" * 100_000
+    symbols = b"".join(struct.pack("<IBBHQQ", 1 + i, 0x12, 0, 1, 0, 0) for i in range(count))
+    strings = b"\0" + name + b"\0"
+    sections = [bytes(64)]
+    for kind, offset, data, link in ((2, 64, symbols, 2), (3, 64 + len(symbols), strings, 0)):
+        fields = (0, kind, 0, 0, offset, len(data), link, 1, 1, 24)
+        sections.append(struct.pack("<IIQQQQIIQQ", *fields))
+    shoff = 64 + len(symbols) + len(strings)
+    ident = b"\x7fELF\2\1\1".ljust(16, b"\0")
+    header = struct.pack("<16sHHIQQQIHHHHHH", ident, 1, 62, 1, 0, 0, shoff, 0, 64, 0, 0, 64, 3, 0)
+    (tmp_path / "bad.o").write_bytes(header + symbols + strings + b"".join(sections))
+    with pytest.raises(packer.ExportError, match=r"bad.o: names that lie within each other"):
+        packer.link_library([tmp_path / "bad.o"], tmp_path / "model.so")
+
+
+@pytest.mark.parametrize("make", [packer.tar, packer.create_archive, packer.create_object])
+def test_missing_folder_is_refused(make, tmp_path, compile_object) -> None:
+    """Row E13: the makers on their own say so, too."""
+    with pytest.raises(packer.ExportError, match="cannot write: No such file"):
+        make(tmp_path / "missing" / "model.x", compile_object("int f(void) { return 1; }"))
+
+
+@pytest.mark.parametrize("name", ["a\0b.so", "", ".", "x" * 300])
+def test_output_that_no_file_can_have_is_refused(name, tmp_path) -> None:
+    """Rows E3, E6 and E12."""
+    made = packer.export_library(tree(), tmp_path / "model.o")
+    with pytest.raises(packer.ExportError, match=r"no file can|not the name|too long"):
+        packer.link_library([made], name)
 
 
 def test_compressed_tar_says_so(tmp_path) -> None:
