@@ -5,7 +5,7 @@
 
 #include "device_api.h"
 
-enum { MAX_LOG = 1 << 16 };
+enum { MAX_LOG = 1 << 24, SHOWN_LOG = 1 << 16 };
 
 struct program {
   struct kernel_binding binding;
@@ -102,8 +102,9 @@ static int raise_log(const struct opencl_device *device, const char *format, cl_
   if (log != NULL)
     driver->clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, nbytes, log, NULL);
   for (size_t end = log ? strlen(log) : 0; end > 0 && log[end - 1] == '\n';) log[--end] = '\0';
-  opencl_error(device->index, code, "'%s' does not build code of format %s; its log:\n%s\n",
-               device->name, format, log && *log ? log : "(none)");
+  device_error((DLDevice){OPENCL_DEVICE_TYPE, device->index}, code,
+               "'%s' does not build code of format %s: %s; its log:\n%.*s\n", device->name, format,
+               opencl_code_name(code), SHOWN_LOG, log && *log ? log : "(none)");
   free(log);
   return -1;
 }

@@ -12,7 +12,8 @@ from row import Row
 
 FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 TESTS = (
-    *("backend", "call*", "device", "elf_check", "lifetime", "library", "load", "tensor*"),
+    *("backend", "call*", "device", "elf_check", "kernel*", "lifetime", "library", "load"),
+    *("opencl", "tensor*"),
     "tvm_ffi",
 )
 # Compilers that the tests start leak too: exitcode 0 lets them, the logs tell whose a leak is.
