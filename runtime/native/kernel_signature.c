@@ -45,7 +45,7 @@ static int is_scalar(DLDataType type) {
 }
 
 /* What a parameter of a type needs; 0 for types that cannot be passed. A vector of three has the
- * room of four (OpenCL C, 6.1.5, and CUDA's own vector types of three are no parameters here). */
+ * room of four (OpenCL C, 6.1.5). */
 static size_t nbytes_of(DLDataType type) {
   static const unsigned lanes[] = {1, 2, 3, 4, 8, 16};
   if (is_handle(type)) return type.bits == 64 && type.lanes == 1 ? sizeof(struct kernel_handle) : 0;

@@ -28,7 +28,6 @@ typedef struct {
 } cl_buffer_region;
 
 enum {
-  CL_DEVICE_NOT_FOUND = -1,
   CL_INVALID_KERNEL_NAME = -46,
   CL_PLATFORM_NOT_FOUND_KHR = -1001,
 
@@ -59,7 +58,7 @@ enum {
 typedef void opencl_notify(const char *error, const void *info, size_t nbytes, void *data);
 typedef void opencl_built(cl_program program, void *data);
 
-/* name, result, parameters. The last is younger than the rest, and may be missing. */
+/* name, result, parameters. Those of OpenCL 1.2, and what is younger and may be missing. */
 #define OPENCL_REQUIRED(X)                                                                        \
   X(clGetPlatformIDs, cl_int, (cl_uint, cl_platform_id *, cl_uint *))                             \
   X(clGetDeviceIDs, cl_int, (cl_platform_id, cl_ulong, cl_uint, cl_device_id *, cl_uint *))       \

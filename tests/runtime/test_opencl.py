@@ -227,7 +227,9 @@ def test_build_log_is_in_the_error() -> None:
     """Source that does not compile gives the compiler's own words, at each launch."""
     kernel = kernels("__kernel void f() { undeclared = 1; }", FunctionInfo("f"))["f"]
     for _ in range(2):
-        with pytest.raises(DeviceError, match="not build code of format cl: CL_BUILD_PROGRAM_FAILURE") as e:
+        with pytest.raises(
+            DeviceError, match="not build code of format cl: CL_BUILD_PROGRAM_FAILURE"
+        ) as e:
             kernel()
         assert "undeclared" in str(e.value)
         assert (e.value.device, e.value.code) == ("opencl:0", -11)

@@ -27,7 +27,8 @@ try:
     module["f"]
 except runtime.FunctionNotFoundError as error:
     text = str(error)
-started = [e for e in events if e.startswith(("subprocess.", "os.posix_spawn", "os.exec", "os.fork"))]
+starts = ("subprocess.", "os.posix_spawn", "os.exec", "os.fork", "os.system")
+started = [event for event in events if event.startswith(starts)]
 print(json.dumps([module.is_runnable, text, started]))
 """
     data = runtime.serialize_module_to_bytes(module, export_dso=False)
