@@ -192,6 +192,11 @@ def call_for_address(function: Any, /, *ints: int) -> int | None:
 def memory_at(address: int, nbytes: int, owner: object, /) -> memoryview:
     """View memory that a library names, which `owner` keeps; -1 bytes end at a NUL, left out."""
 
+def tensor_view(
+    tensor: TensorBase, shape: tuple[int, ...], dtype_code: tuple[int, int, int], /
+) -> Any:
+    """A Tensor of another one's memory, on any device, in another shape; it keeps the memory."""
+
 def json_count(text: str, /) -> tuple[int, int, int]:
     """The depth, an upper bound of the values, and the digits of the longest number of JSON text.
 

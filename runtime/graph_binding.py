@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 
-from ._core import CallSequence
-from .abi import DEVICE_CPU
+from ._core import CallSequence, Device, tensor_view
 from .error import DeviceError, FunctionNotFoundError
 from .graph_json import COPY, NOP
 from .strict_json import listed
-from .tensors import Tensor
+from .tensors import Tensor, empty
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 ALIGNMENT = 64
 # <asm-generic/mman.h>; Python has it from 3.14 on.
 _MAP_NORESERVE = 0x4000
+_CPU = Device("cpu")
 
 
 class GraphBinding:
@@ -51,6 +51,8 @@ class GraphBinding:
         What each slot is at present; the entries come first.
     sequence : CallSequence
         The calls.
+    devices : list of Device
+        Where arrays are, beside the CPU.
     stops : list of int
         By node, how many calls there are until it is done.
 
@@ -63,10 +65,11 @@ class GraphBinding:
     """
 
     def __init__(self, graph: Graph, libraries: Sequence[Module], devices: Sequence[Any]) -> None:
-        _check_devices(graph, devices)
+        places = _places(graph, devices)
         operators = _find_operators(graph, libraries)
         self._graph = graph
-        self._own = _plan_memory(graph)  # what each slot is when nothing else was bound
+        self.devices = [device for device in dict.fromkeys(places) if device != _CPU]
+        self._own = _plan_memory(graph, places)  # what each slot is when nothing else was bound
         self._roots = list(range(len(self._own)))  # the entry whose memory a slot views
         self._views: dict[int, list[int]] = {}  # the slots that view an entry's memory
         self.stops: list[int] = []
@@ -76,6 +79,8 @@ class GraphBinding:
 
     def bind(self, entry: int, array: Tensor) -> bool:
         """Let an entry be this very array; False if its operators need other memory."""
+        if array.device != self._own[entry].device or not self.sequence.is_fit(entry, array):
+            return False
         slots = (entry, *self._views.get(entry, ()))
         views = [array, *(_reshaped(array, self._own[slot].shape) for slot in slots[1:])]
         pairs = list(zip(slots, views, strict=True))
@@ -90,7 +95,7 @@ class GraphBinding:
         """Copy an array into an entry's own memory."""
         if self.arrays[entry] is not self._own[entry]:
             self.bind(entry, self._own[entry])
-        self._own[entry].raw[:] = array.raw
+        self._own[entry].copy_from(array)
 
     def is_view(self, entry: int) -> bool:
         """Whether an entry lies in another one's memory, as the output of a ``__nop`` does."""
@@ -131,12 +136,22 @@ class GraphBinding:
         self._views.setdefault(root, []).append(slot)
 
 
-def _check_devices(graph: Graph, devices: Sequence[Any]) -> None:
-    given = [device for device in devices if tuple(device) != ("cpu", 0)]
-    wanted = {entry.device_type for entry in graph.entries} - {None, DEVICE_CPU}
-    if given or wanted:
-        text = f"graph on device {given or sorted(map(str, wanted))}, expected ('cpu', 0)"
-        raise DeviceError(text)
+def _places(graph: Graph, devices: Sequence[Any]) -> list[Device]:
+    """The device of each entry: of those given the first of its kind, the first at all, or the CPU.
+
+    TVM puts what was compiled for a kind that is not given on the first device; there nothing of
+    it can run, so it is refused.
+    """
+    given = [Device(device) for device in devices] or [_CPU]
+    kinds = {_CPU.device_type: _CPU} | {d.device_type: d for d in reversed(given)}
+    places = []
+    for entry in graph.entries:
+        place = given[0] if entry.device_type is None else kinds.get(entry.device_type)
+        if place is None:
+            text = f"graph: found arrays of device type {entry.device_type}, expected a device of"
+            raise DeviceError(f"{text} that kind, given {listed([str(d) for d in given])}")
+        places.append(place)
+    return places
 
 
 def _find_operators(graph: Graph, libraries: Sequence[Module]) -> Operators:
@@ -154,20 +169,30 @@ def _find_operators(graph: Graph, libraries: Sequence[Module]) -> Operators:
     return found
 
 
-def _plan_memory(graph: Graph) -> list[Tensor]:
+def _plan_memory(graph: Graph, places: list[Device]) -> list[Tensor]:
     """An array for each entry; all of one storage_id begin at the same address."""
     nbytes: dict[int, int] = {}
-    for entry in graph.entries:
+    home: dict[int, Device] = {}
+    for entry, place in zip(graph.entries, places, strict=True):
         nbytes[entry.storage_id] = max(entry.nbytes, nbytes.get(entry.storage_id, 0))
+        home[entry.storage_id] = place
+    host = _host_storages({i: size for i, size in nbytes.items() if home[i] == _CPU})
+    device = {i: empty(nbytes[i], "uint8", home[i]) for i in nbytes if home[i] != _CPU}
+    storages = host | device
+    arrays: list[Tensor] = [
+        tensor_view(storages[entry.storage_id], entry.shape, entry.dtype) for entry in graph.entries
+    ]
+    return arrays
+
+
+def _host_storages(nbytes: dict[int, int]) -> dict[int, Tensor]:
+    """Memory of the CPU: all of it in one piece."""
     starts, total = {}, 0
     for storage_id, size in nbytes.items():
         starts[storage_id] = total
         total += -(-size // ALIGNMENT) * ALIGNMENT
     pool = _allocate(total)
-    return [
-        Tensor(pool[(at := starts[e.storage_id]) : at + e.nbytes], e.shape, e.dtype)
-        for e in graph.entries
-    ]
+    return {i: Tensor(pool[at : at + nbytes[i]], (nbytes[i],), "uint8") for i, at in starts.items()}
 
 
 def _allocate(nbytes: int) -> memoryview:
@@ -181,7 +206,8 @@ def _allocate(nbytes: int) -> memoryview:
 
 
 def _reshaped(array: Tensor, shape: tuple[int, ...]) -> Tensor:
-    return Tensor(array.raw, shape, array.dtype_code)
+    view: Tensor = tensor_view(array, shape, array.dtype_code)
+    return view
 
 
 def _num_elements(shape: tuple[int, ...]) -> int:

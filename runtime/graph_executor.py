@@ -21,7 +21,7 @@ from .graph_params import check_params, linked_params, matching
 from .module import Module, near_names
 from .ndarray import parse_params
 from .strict_json import listed
-from .tensors import Tensor
+from .tensors import Tensor, empty, tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .graph_profile import Profile
+    from .timing import BenchmarkResult
 
 _FUNCTIONS = (
     *("set_input", "set_input_zero_copy", "set_output_zero_copy", "run", "get_output"),
@@ -124,6 +125,7 @@ class GraphExecutor(Module):
             inputs = {self._input_name(key): value, **inputs}
         for name, array in inputs.items():
             entry = self._graph.inputs[self._input_name(name)]
+            array = _readable(array)
             self._binding.copy(entry, self._checked(f"set_input {name!r}", entry, array))
             self._unset.pop(name, None)
 
@@ -289,8 +291,7 @@ class GraphExecutor(Module):
         if out is None:
             return self._binding.arrays[entry]
         target = self._checked(f"get_output {index}: out", entry, out)
-        target.raw[:] = self._binding.arrays[entry].raw
-        return target
+        return target.copy_from(self._binding.arrays[entry])
 
     def set_output_zero_copy(self, index: int, value: Any) -> None:
         """Let an output be an array of the caller's, which the next runs write.
@@ -340,10 +341,8 @@ class GraphExecutor(Module):
         self._binding.sequence.run(self._binding.stops[index])
         found = self._binding.arrays[entry]
         if out is None:
-            return Tensor(bytes(found.raw), found.shape, found.dtype_code)
-        target = self._checked(f"debug_get_output {node!r}: out", entry, out)
-        target.raw[:] = found.raw
-        return target
+            return empty(found.shape, found.dtype_code).copy_from(found)
+        return self._checked(f"debug_get_output {node!r}: out", entry, out).copy_from(found)
 
     def _node(self, key: str | int) -> int:
         names = [node.name for node in self._graph.nodes]
@@ -383,6 +382,30 @@ class GraphExecutor(Module):
             for node, took in zip(called, seconds, strict=True)
         )
 
+    def time_evaluator(
+        self, name: str, *, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0.0
+    ) -> Callable[..., BenchmarkResult]:
+        """Make a function that times calls of another, until the devices are done with them.
+
+        As `Module.time_evaluator` does.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            There is no such function.
+        """
+        from .timing import time_evaluator
+
+        function, devices = self[name], self._binding.devices
+
+        def until_done(*args: Any) -> None:
+            function(*args)
+            for device in devices:
+                device.sync()
+
+        timed = until_done if devices else function
+        return time_evaluator(timed, number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
+
     # ---- as a module
 
     def find_function(self, name: str) -> Callable[..., Any] | None:
@@ -401,3 +424,11 @@ class GraphExecutor(Module):
 
 
 _FITNESS = "aligned to 64 bytes for operators of TVM, writable where one writes"
+
+
+def _readable(array: Any) -> Tensor:
+    """An array that is read at once: where a view would not do, a copy."""
+    try:
+        return tensor(array)
+    except ValueError:  # a buffer that is not contiguous
+        return tensor(array, "cpu")

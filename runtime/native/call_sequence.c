@@ -9,6 +9,7 @@
 #include "function.h"
 #include "raised.h"
 #include "tensor.h"
+#include "tensor_object.h"
 
 /* TVM, kAllocAlignment: its kernels are compiled for memory that is aligned so. Functions that
  * packer wrapped take any array that is aligned to its elements. */
@@ -29,6 +30,13 @@ struct slot {
   int is_tvms;    /* some function is not declared, and may count on TVM's alignment */
 };
 
+enum { MAX_DEVICES = 8 };
+
+struct devices {
+  int count;
+  DLDevice items[MAX_DEVICES];
+};
+
 typedef struct {
   PyObject_HEAD
   PyObject *names;     /* list of str, one per call */
@@ -38,29 +46,14 @@ typedef struct {
   struct call *calls;
   dso_any *args; /* of all calls, one behind the other */
   Py_ssize_t num_slots, num_calls;
+  struct devices devices; /* beside the CPU, which needs no waiting */
   int is_running;
 } CallSequence;
 
-/* ---- Copies between devices, TVM's __copy: arguments from, to */
-
-static struct device_memory memory_of(const DLTensor *tensor) {
-  return (struct device_memory){
-      .device = tensor->device, .data = tensor->data, .offset = (size_t)tensor->byte_offset};
-}
-
-static size_t nbytes_of(const DLTensor *tensor) {
-  size_t nbytes = dtype_itemsize(tensor->dtype);
-  for (int i = 0; i < tensor->ndim; i++) nbytes *= (size_t)tensor->shape[i];
-  return nbytes;
-}
-
-static int copy_tensor(void *handle, const dso_any *args, int32_t count, dso_any *result) {
-  const DLTensor *from = args[0].v_ptr, *to = args[1].v_ptr;
-  const struct device_memory source = memory_of(from), target = memory_of(to);
-  int is_upload = from->device.device_type == DLPACK_CPU;
-  const struct device_api *api = device_api((is_upload ? to : from)->device.device_type);
+/* TVM's __copy, between devices: arguments from, to. */
+static int copy(void *handle, const dso_any *args, int32_t count, dso_any *result) {
   (void)handle, (void)count, (void)result;
-  return api != NULL ? api->copy(&target, &source, nbytes_of(to)) : -1;
+  return tensor_copy(args[1].v_ptr, args[0].v_ptr);
 }
 
 /* ---- Making one */
@@ -68,7 +61,7 @@ static int copy_tensor(void *handle, const dso_any *args, int32_t count, dso_any
 /* A function of a library is called as it is; all else through an object that calls it. */
 static int bind_callable(CallSequence *self, struct call *call, PyObject *callable) {
   if (callable == Py_None) {
-    call->address = copy_tensor;
+    call->address = copy;
     return 0;
   }
   const struct target *target = function_check(callable) ? function_target(callable) : NULL;
@@ -148,6 +141,20 @@ static int add_calls(CallSequence *self, PyObject *calls) {
   return 0;
 }
 
+static int add_device(struct devices *devices, DLDevice device) {
+  if (device.device_type == DLPACK_CPU) return 0;
+  for (int i = 0; i < devices->count; i++)
+    if (devices->items[i].device_type == device.device_type &&
+        devices->items[i].device_id == device.device_id)
+      return 0;
+  if (devices->count < MAX_DEVICES) {
+    devices->items[devices->count++] = device;
+    return 0;
+  }
+  PyErr_Format(PyExc_ValueError, "expected at most %d devices", MAX_DEVICES);
+  return -1;
+}
+
 static int add_slots(CallSequence *self, PyObject *tensors) {
   self->tensors = PyList_GetSlice(tensors, 0, PY_SSIZE_T_MAX);
   if (self->tensors == NULL) return -1;
@@ -165,7 +172,7 @@ static int add_slots(CallSequence *self, PyObject *tensors) {
       return -1;
     }
     const DLTensor *used = tensor_use(tensor);
-    if (used == NULL) return -1;
+    if (used == NULL || add_device(&self->devices, used->device) != 0) return -1;
     self->slots[i].tensor = *used;
   }
   return 0;
@@ -210,11 +217,21 @@ static double seconds_now(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* Calls of a device are over when it says so. */
+static int wait_for(const struct devices *devices) {
+  for (int i = 0; i < devices->count; i++) {
+    const struct device_api *api = device_api(devices->items[i].device_type);
+    if (api == NULL || api->sync(devices->items[i].device_id) != 0) return -1;
+  }
+  return 0;
+}
+
 /* The same, adding what each call takes to `seconds`. */
-static Py_ssize_t time_all(const struct call *calls, Py_ssize_t stop, double *seconds) {
+static Py_ssize_t time_all(const struct call *calls, Py_ssize_t stop,
+                           const struct devices *devices, double *seconds) {
   double before = seconds_now();
   for (Py_ssize_t i = 0; i < stop; i++) {
-    if (call_one(&calls[i]) != 0) return i;
+    if (call_one(&calls[i]) != 0 || wait_for(devices) != 0) return i;
     double after = seconds_now();
     seconds[i] += after - before;
     before = after;
@@ -280,7 +297,7 @@ static PyObject *sequence_time(CallSequence *self, PyObject *argument) {
   uint64_t raised = raised_count();
   Py_BEGIN_ALLOW_THREADS
   for (Py_ssize_t i = 0; i < rounds && done == self->num_calls; i++)
-    done = time_all(self->calls, self->num_calls, seconds);
+    done = time_all(self->calls, self->num_calls, &self->devices, seconds);
   Py_END_ALLOW_THREADS
   self->is_running = 0;
   PyObject *means = NULL;

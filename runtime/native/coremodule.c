@@ -10,6 +10,7 @@
 #include "span.h"
 #include "system_library.h"
 #include "tensor.h"
+#include "tensor_view.h"
 #include "tensor_make.h"
 #include "weights_header.h"
 
@@ -44,6 +45,8 @@ static PyMethodDef core_methods[] = {
      "call_for_address($module, function, /, *ints)\n--\n\nThe address that it returns, or None."},
     {"memory_at", address_view, METH_VARARGS,
      "memory_at($module, address, nbytes, owner, /)\n--\n\nA read-only view."},
+    {"tensor_view", tensor_view, METH_VARARGS,
+     "tensor_view($module, tensor, shape, dtype_code, /)\n--\n\nIts memory in another shape."},
     {"json_count", core_json_count, METH_O,
      "json_count($module, text, /)\n--\n\n"
      "(depth, values, digits of the longest number) of JSON text."},

@@ -97,6 +97,13 @@ def test_inputs_by_keyword_and_index(create) -> None:
     assert executor.get_output_index("total") == 0
 
 
+def test_an_input_with_strides(create) -> None:
+    """A copy is made in order, whatever lies between the elements."""
+    executor = create(sum_graph())
+    executor.run(x=np.asfortranarray(X), w=np.repeat(W, 2, axis=1)[:, ::2])
+    assert np.array_equal(executor.get_output(0).numpy(), X + 2 * W)
+
+
 def test_an_input_that_is_not_copied(create) -> None:
     """A zero-copy input is read where it lies, at every run."""
     executor, mine = create(sum_graph()), aligned(X)
