@@ -101,12 +101,12 @@ def _names_cxx(path: PathLike) -> bool:
 
 def _told(variable: str, compiler: Command, target: Target, language: Language) -> Command:
     """A compiler that the user named: told the target if it can be, else it must be for that."""
-    is_told = any(word.startswith(("-target", "--target")) for word in compiler)
-    if is_zig(compiler) and not is_told:
+    told = _target_in(compiler)
+    if is_zig(compiler) and not told:
         return (*compiler, "-target", target.zig)
-    if is_clang(compiler) and not is_told and not target.version:
+    if is_clang(compiler) and not told and not target.version:
         return _clang_command(compiler, target, language)
-    found = dump_machine(compiler)
+    found = told or dump_machine(compiler)
     if not (found and _fits(found, target)) or (target.version and not is_zig(compiler)):
         text = (
             f"{variable} names {compiler[0]}, which compiles for {found!r}, expected "
@@ -114,6 +114,16 @@ def _told(variable: str, compiler: Command, target: Target, language: Language) 
         )
         raise ToolchainError(text)
     return compiler
+
+
+def _target_in(compiler: Command) -> str | None:
+    """The target that a command's own options name."""
+    for word, following in zip(compiler, (*compiler[1:], ""), strict=True):
+        if word.startswith("--target="):
+            return word.removeprefix("--target=")
+        if word in ("-target", "--target"):
+            return following
+    return None
 
 
 def _fits(triple: str, target: Target) -> bool:

@@ -30,6 +30,7 @@ _NAMES = {
     2: "sparc", 3: "i386", 8: "mips", 20: "powerpc", 21: "powerpc64", 22: "s390", 40: "arm",
     43: "sparcv9", 62: "x86_64", 183: "aarch64", 190: "NVIDIA cuda", 243: "riscv", 258: "loongarch",
 }  # fmt: skip
+# RISC-V psABI: EF_RISCV_FLOAT_ABI 6, and EF_RISCV_RVE 8 for half the registers.
 _FLOATS = {0: "soft-float", 2: "single-float", 4: "double-float", 6: "quad-float"}
 _EM_RISCV = 243
 # Object files of other systems, by how they begin: Mach-O, and COFF for the machines it has.

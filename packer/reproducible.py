@@ -41,9 +41,8 @@ def compile_options(
     ExportError
         As for `source_date_epoch`.
     """
-    date = time.asctime(
-        time.gmtime(source_date_epoch())
-    )  # "Thu Jan  1 00:00:00 1970", as C has it in any locale
+    # "Thu Jan  1 00:00:00 1970", as C has it, in any locale
+    date = time.asctime(time.gmtime(source_date_epoch()))
     macros = {"DATE": f"{date[4:10]} {date[20:]}", "TIME": date[11:19], "TIMESTAMP": date}
     return [
         *prefix_maps(dict.fromkeys(_header_folders(options), "."), is_clang=is_clang),

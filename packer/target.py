@@ -25,8 +25,6 @@ class Machine(NamedTuple):
         The first word of a triple.
     e_machine, e_flags : int
         As in an ELF header.
-    abi_flags : int
-        The bits of e_flags that all objects of a library must have alike.
     page_nbytes : int
         The largest page that Linux has there: what is mapped apart lies so far apart.
     features, abi : str
@@ -40,7 +38,6 @@ class Machine(NamedTuple):
     name: str
     e_machine: int
     e_flags: int
-    abi_flags: int
     page_nbytes: int
     features: str = ""
     abi: str = ""
@@ -52,17 +49,17 @@ MACHINES = {
     machine.name: machine
     for machine in (
         Machine(
-            "x86_64", 62, 0, 0, 4096,
+            "x86_64", 62, 0, 4096,
             hardening="-fcf-protection=full",
             feature_1_and=(0xC0000002, 3),  # IBT, SHSTK
         ),
         Machine(
-            "aarch64", 183, 0, 0, 65536,
+            "aarch64", 183, 0, 65536,
             hardening="-mbranch-protection=standard",
             feature_1_and=(0xC0000000, 7),  # BTI, PAC, GCS
         ),
-        # EF_RISCV_RVC 1, EF_RISCV_FLOAT_ABI_DOUBLE 4; EF_RISCV_FLOAT_ABI 6, EF_RISCV_RVE 8
-        Machine("riscv64", 243, 1 | 4, 6 | 8, 4096, features="+m,+a,+f,+d,+c", abi="lp64d"),
+        # EF_RISCV_RVC 1, EF_RISCV_FLOAT_ABI_DOUBLE 4
+        Machine("riscv64", 243, 1 | 4, 4096, features="+m,+a,+f,+d,+c", abi="lp64d"),
     )
 }  # fmt: skip
 _ALIASES = {"amd64": "x86_64", "arm64": "aarch64"}

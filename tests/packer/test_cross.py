@@ -131,12 +131,21 @@ def test_c_program_of_the_target_calls_and_reads_the_blob(way, project) -> None:
     assert len(blob) == 8 + int.from_bytes(blob[:8], "little")
 
 
-@pytest.mark.parametrize("embed", ["llvm", "c"])
-def test_other_embedders_cross_too(embed, project) -> None:
-    """riscv64: LLVM's objects and the compiler's have one floating-point ABI."""
-    way = Way("riscv64-linux-gnu", "gcc", _QEMU_RISCV, _RISCV)
+@pytest.fixture
+def riscv() -> Way:
+    """A cross GCC and an emulator."""
     for program in ("riscv64-linux-gnu-gcc", "qemu-riscv64"):
         need(program, PACKAGES[program])
+    return Way("riscv64-linux-gnu", "gcc", _QEMU_RISCV, _RISCV)
+
+
+@pytest.mark.parametrize(
+    ("embed", "nbytes"), [("llvm", 0), ("llvm", 2 << 20), ("c", 0)], ids=["llvm", "large", "c"]
+)
+def test_other_embedders_cross_too(embed, nbytes, project, riscv) -> None:
+    """LLVM's objects and the compiler's have one floating-point ABI; large bytes go another way."""
+    way = riscv
+    (project / "k.ptx").write_bytes(DATA + bytes(nbytes))
     blob, printed = run_host(export(project, "--target", way.target, "--embed", embed), way)
     assert printed.split()[0] == "42"
     assert DATA in blob
@@ -183,15 +192,29 @@ def test_library_without_host_code_needs_no_compiler(
     assert page < len(data) < 2 * page + len(DATA)
 
 
-def test_library_without_host_code_is_opened_on_riscv(tmp_path) -> None:
+def test_library_without_host_code_is_opened_on_riscv(tmp_path, riscv) -> None:
     """By the target's own C library."""
-    way = Way("riscv64-linux-gnu", "none", _QEMU_RISCV, _RISCV)
-    for program in ("riscv64-linux-gnu-gcc", "qemu-riscv64"):
-        need(program, PACKAGES[program])
     root = runtime.DeviceModule("cuda", DATA, "ptx", [])
-    packer.export_library(root, tmp_path / "lib.so", target=way.target)
-    blob, printed = run_host(tmp_path / "lib.so", way)
+    packer.export_library(root, tmp_path / "lib.so", target=riscv.target)
+    blob, printed = run_host(tmp_path / "lib.so", riscv)
     assert printed.split()[0] == "none"
+    assert DATA in blob
+
+
+def test_cross_compiler_is_an_fcompile(tmp_path, riscv) -> None:
+    """As TVM's: a compiler with options and files of its own says the target of all modules."""
+    (tmp_path / "more.c").write_text("double more(void) { return MORE; }\n")
+    fcompile = packer.cross_compiler(
+        "riscv64-linux-gnu-gcc", options=["-DMORE=2"], add_files=[tmp_path / "more.c"]
+    )
+    source = "#include <stdint.h>\ndouble more(void), half(double);\n"
+    source += "double f(double a, int64_t b) { return half(2 * (a + b)) + MORE - more(); }\n"
+    root = packer.CSourceModule(source, functions={"f": DOUBLE})
+    root.import_module(packer.LLVMModule(IR))
+    root.import_module(runtime.DeviceModule("cuda", DATA, "ptx", []))
+    packer.export_library(root, tmp_path / "lib.so", fcompile=fcompile)
+    blob, printed = run_host(tmp_path / "lib.so", riscv)
+    assert printed.split()[0] == "42"
     assert DATA in blob
 
 
@@ -264,6 +287,20 @@ def test_compiler_that_cc_names_for_another_target_is_an_error(
     assert find_cross_compiler(find_target("x86_64-linux-gnu"), "c") == (cc,)
     with pytest.raises(packer.ToolchainError, match=r"expected 'x86_64-linux-gnu\.2\.17'"):
         find_cross_compiler(find_target("x86_64-linux-gnu.2.17"), "c")
+
+
+def test_target_that_cc_itself_names_is_kept(tmp_path, nothing_here, monkeypatch) -> None:
+    """It must be the same; zig and clang are told nothing twice."""
+    clang = program(tmp_path / "bin" / "clang", "what?")
+    monkeypatch.setenv("CC", f"{clang} --target=aarch64-unknown-linux-gnu")
+    found = find_cross_compiler(find_target("aarch64-linux-gnu"), "c")
+    assert found == (clang, "--target=aarch64-unknown-linux-gnu")
+    with pytest.raises(packer.ToolchainError, match="compiles for 'aarch64-unknown-linux-gnu'"):
+        find_cross_compiler(find_target("riscv64-linux-gnu"), "c")
+    zig_cc = program(tmp_path / "bin" / "zig", "what?")
+    monkeypatch.setenv("CC", f"{zig_cc} cc -target x86_64-linux-gnu.2.17")
+    found = find_cross_compiler(find_target("x86_64-linux-gnu.2.17"), "c")
+    assert found == (zig_cc, "cc", "-target", "x86_64-linux-gnu.2.17")
 
 
 def test_cxx_must_be_named_where_cc_is(tmp_path, nothing_here, monkeypatch) -> None:
