@@ -1,10 +1,11 @@
-/* What the core has in files with Python.h, and the drivers of the rest never reach. */
+/* What the core has in files with Python.h, and most drivers of the rest never reach. */
 #include <stdlib.h>
 
 #include "imports.h"
 #include "provided.h"
 
-void *imports_find(struct context *context, const char *name) {
+/* Weak: a driver may have its own. */
+__attribute__((weak)) void *imports_find(struct context *context, const char *name) {
   (void)context, (void)name;
   abort();
 }
