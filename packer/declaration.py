@@ -35,13 +35,16 @@ _SPELLINGS = {
     "char": "char",
     "void": "void",
     "tensor": "DLTensor",
+    "status": "dso_status",
 }
 _CODES = {
     tuple(sorted(spelling.split())): code
     for code, spellings in _SPELLINGS.items()
     for spelling in spellings.split(" | ")
 }
-TYPEDEFS = [word for (word, *more) in _CODES if not more and re.search(r"_t$|^bool|^DL", word)]
+TYPEDEFS = [
+    word for (word, *more) in _CODES if not more and re.search(r"_t$|^bool|^DL|^dso_", word)
+]
 _C_WORDS = {word for words in _CODES for word in words} | {"const", "volatile", "restrict"}
 _PREAMBLE = "".join(f"typedef int {name};" for name in TYPEDEFS)
 
@@ -54,6 +57,7 @@ _IR_TYPES = {
     "f32": ("float",),
     "f64": ("double",),
     "void": ("void",),
+    "status": ("i32",),
 }
 
 # The assembler takes a leading "$" for a number and drops ".L" names from the object.
@@ -290,6 +294,8 @@ class _Reader:
         text, code = self.scalar(node.type)
         if code == "void":
             self.refuse("a parameter of type void, expected a value or void *")
+        if code == "status":
+            self.refuse("dso_status is a result only, expected int")
         return text, code
 
     def result(self, node: c_ast.Node) -> tuple[str, str]:
@@ -300,7 +306,9 @@ class _Reader:
             return self.scalar(node)
         text, code = self.pointer(node.type)
         if code != "str":
-            self.refuse(f"expected void, bool, a number or const char *, found {text!r}")
+            self.refuse(
+                f"expected void, bool, a number, const char * or dso_status, found {text!r}"
+            )
         return text, code
 
     def scalar(self, node: c_ast.Node) -> tuple[str, str]:
@@ -313,6 +321,8 @@ class _Reader:
 
     def pointer(self, node: c_ast.Node) -> tuple[str, str]:
         text, code = self.named(node)
+        if code == "status":
+            self.refuse("dso_status is a result only, expected int *")
         if "const" in node.quals:
             text, code = f"const {text} *", {"char": "str", "tensor": code}.get(code, "&" + code)
         else:

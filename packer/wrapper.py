@@ -28,6 +28,7 @@ _GLUE_TYPES = {
     "void": "void",
     "str": "const char *",
     "tensor": "DLTensor *",
+    "status": "int",
 }
 _DTYPES = {
     **{code: f"DSO_DT_INT, {code[1:]}" for code in SIGNED},
@@ -120,6 +121,7 @@ def _redeclaration(declaration: Declaration, language: str) -> str:
 
 def _portable(type_text: str, language: str) -> str:
     words = {**_BUILTIN_TYPES, "bool": _BOOL[language], "_Bool": _BOOL[language]}
+    words["dso_status"] = "int"
     return " ".join(words.get(word, word) for word in type_text.split())
 
 
@@ -201,6 +203,8 @@ def _body_lines(index: int, declaration: Declaration) -> Iterator[str]:
     if declaration.result == "void":
         yield f"{call};"
         yield "return 0;"
+    elif declaration.result == "status":
+        yield f"return {call} ? -1 : 0;"
     else:
         yield f"return dso_give_{_given(declaration.result)}(result, {call});"
 

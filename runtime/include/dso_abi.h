@@ -128,6 +128,16 @@ typedef struct {
 
 typedef int (*dso_safe_call)(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
 
+/* A Function object: TVMFFIFunctionCell follows the header. Its handle is the object itself. */
+typedef struct {
+  dso_object object;
+  dso_safe_call safe_call;
+  void *cpp_call; /* NULL: made in C */
+} dso_function_object;
+
+/* What a declared function returns that may fail: 0, or -1 with the error raised. */
+typedef int dso_status;
+
 /* Context symbol, filled by whoever loads the library (formats: context symbols). */
 extern void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind, const char *message);
 

@@ -2,7 +2,7 @@
  *
  *     #include "dso_packer.h"
  *
- *     int run(DLTensor *x, int64_t n) {
+ *     dso_status run(DLTensor *x, int64_t n) {
  *       return dso_call("scale", NULL, dso_tensor(x), dso_float(2.0), dso_int(n));
  *     }
  *
@@ -15,7 +15,8 @@
  * import order, else for the global function. Whoever loaded the library remembers what it found
  * until the tree changes, so that calling by name costs some nanoseconds more than by pointer.
  *
- * All calls return 0, or -1 with the error raised: `if (dso_call(...)) return -1;` passes it on.
+ * All calls return 0, or -1 with the error raised: `if (dso_call(...)) return -1;` passes it on. A
+ * function that is declared with result dso_status passes it on to its caller.
  * C99 and C++11, GCC and Clang. The ABI itself is in dso_abi.h. */
 #ifndef DSO_PACKER_H
 #define DSO_PACKER_H
@@ -37,8 +38,12 @@ DSO_CONTEXT_SYMBOL void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind, cons
 DSO_CONTEXT_SYMBOL void *__tvm_ffi__library_ctx;
 DSO_CONTEXT_SYMBOL int (*__TVMFFIEnvModLookupFromImports)(void *context, const char *name,
                                                           dso_object **function);
-DSO_CONTEXT_SYMBOL int (*__TVMFFIFunctionCall)(dso_object *function, const dso_any *args,
-                                               int32_t num_args, dso_any *result);
+
+#ifndef _WIN32
+/* A TVM FFI that is global in the process serves where the loader fills no such variable. */
+extern int TVMFFIEnvModLookupFromImports(void *context, const char *name, dso_object **function)
+    __attribute__((weak));
+#endif
 
 /* ---- Values: what is passed; a string, tensor or function must live until the call is over ---- */
 
@@ -112,17 +117,21 @@ static inline void dso_release(dso_any *value) {
 
 /* Find a function by name. It is borrowed: the library's loader keeps it while the library is open. */
 static inline int dso_find(const char *name, dso_object **function) {
-  if (!__TVMFFIEnvModLookupFromImports || !__TVMFFIFunctionCall)
-    return dso_raise("RuntimeError", "nobody filled the context symbols of this library: load it "
-                                     "with runtime.load, not with dlopen");
-  return __TVMFFIEnvModLookupFromImports(__tvm_ffi__library_ctx, name, function);
+  if (__TVMFFIEnvModLookupFromImports)
+    return __TVMFFIEnvModLookupFromImports(__tvm_ffi__library_ctx, name, function);
+#ifndef _WIN32
+  if (TVMFFIEnvModLookupFromImports)
+    return TVMFFIEnvModLookupFromImports(__tvm_ffi__library_ctx, name, function);
+#endif
+  return dso_raise("RuntimeError", "nobody filled the context symbols of this library: load it "
+                                   "with runtime.load, not with dlopen");
 }
 
 /* Call a function. *result need not be set before; NULL: it is not wanted. */
 static inline int dso_call_function(dso_object *function, dso_any *result, const dso_any *args,
                                     int32_t num_args) {
   dso_any own = dso_none();
-  int status = __TVMFFIFunctionCall(function, args, num_args, &own);
+  int status = ((dso_function_object *)(void *)function)->safe_call(function, args, num_args, &own);
   if (result)
     *result = own;
   else

@@ -6,13 +6,6 @@
 
 #include "../include/dso_abi.h"
 
-/* TVM FFI c_api.h, TVMFFIFunctionCell: what stands behind the header of a Function object. */
-typedef struct {
-  dso_object object;
-  dso_safe_call safe_call;
-  void *cpp_call; /* NULL: made in C */
-} dso_function_object;
-
 /* A Tensor object: the DLTensor stands behind the header. */
 typedef struct {
   dso_object object;

@@ -218,7 +218,10 @@ def test_the_ir_type_lists_what_is_as_good() -> None:
         ("void(char *s)", r"parameter 1 's': char \* is neither.*const char \* or int8_t \*"),
         ("void(char c)", r"parameter 1 'c': plain char.*int8_t or uint8_t"),
         ("char(int n)", r"result: plain char"),
-        ("float *(int n)", r"result: expected void, bool, a number or const char \*, found"),
+        (
+            "float *(int n)",
+            r"result: expected void, bool, a number, const char \* or dso_status, found",
+        ),
         ("DLTensor *(int n)", r"result: expected void, bool"),
         ("int **(int n)", r"result: a pointer to a pointer"),
         ("void (*)(int n)", r"'f': not a C function type"),

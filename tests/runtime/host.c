@@ -5,6 +5,9 @@
 
 #include "dso_packer.h"
 
+int (*__TVMFFIFunctionCall)(dso_object *function, const dso_any *args, int32_t num_args,
+                            dso_any *result);
+
 #define SAFE(name) \
   DSO_EXPORT int __tvm_ffi_##name(void *handle, const dso_any *args, int32_t num_args, dso_any *result)
 #define UNUSED (void)handle, (void)args, (void)num_args, (void)result
