@@ -241,6 +241,17 @@ def test_figure_of_the_docs_is_what_its_script_draws(monkeypatch: pytest.MonkeyP
     assert drawn == (docs / "resnet18.svg").read_text(encoding="utf-8")
 
 
+def test_opencl(deployed: runtime.Module, tmp_path: Path) -> None:
+    """The same tree with OpenCL kernels, all arrays on the device, gives the same scores."""
+    root = read_project(FOLDER / "opencl.toml").root
+    model = runtime.load(packer.export_library(root, tmp_path / "opencl.so"))
+    picture, found = values(1, 3, 224, 224), []
+    for executor in (deployed["default"](), model["default"](runtime.Device("opencl", 0))):
+        executor.run(data=picture)
+        found.append(executor.get_output(0).numpy())
+    np.testing.assert_allclose(*found, rtol=0, atol=1e-4)
+
+
 def test_storage_is_not_shared_too_early(example: dict[str, ModuleType]) -> None:
     """Whatever an operator reads still holds what was written there; few storages serve all."""
     graph_json, weights = example["lower"].lower(example["network"].parameters())

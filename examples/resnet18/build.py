@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import network
-from lower import lower
+from lower import OPENCL, lower
 
 import runtime
 
@@ -13,6 +13,12 @@ import runtime
 def graph() -> runtime.Module:
     """Make the root: the graph of kernels, without parameters of its own."""
     graph_json, _ = lower(network.parameters())
+    return runtime.GraphExecutorFactory(graph_json, {})
+
+
+def opencl_graph() -> runtime.Module:
+    """Make the same root, with everything on an OpenCL device."""
+    graph_json, _ = lower(network.parameters(), OPENCL)
     return runtime.GraphExecutorFactory(graph_json, {})
 
 

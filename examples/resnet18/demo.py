@@ -23,7 +23,10 @@ import runtime
 
 HERE = Path(__file__).parent
 OUT = HERE / "out"
-LIBRARY, PICTURE, SCORES = (OUT / name for name in ("deploy.so", "picture.rgb", "scores.f32"))
+LIBRARY, OPENCL, PICTURE, SCORES = (
+    OUT / name for name in ("deploy.so", "opencl.so", "picture.rgb", "scores.f32")
+)
+EXPORT = ["-m", "packer", "export"]
 INPUTS, ROUNDS = 16, 15
 TOLERANCE = 1e-4
 
@@ -36,7 +39,7 @@ def main():
     print("it says about a picture means nothing; that ONNX Runtime says the same is the point.")
 
     print("\n1. Pack graph, C kernels and weights into one file:")
-    run(["packer", "export"], [sys.executable, "-m", "packer", "export"])
+    run(["packer", "export"], [sys.executable, *EXPORT], LIBRARY)
     print(f"     {LIBRARY.stat().st_size / 1e6:.1f} MB")
 
     print(
@@ -53,7 +56,12 @@ def main():
     compare_inputs(session, executor)
     compare_times(session, executor, photo)
 
-    print("\n4. See what is inside, without running any of it:")
+    print("\n4. The same tree with OpenCL kernels, which the driver compiles where they run:")
+    project = ["--project", "opencl.toml"]
+    run(["packer", "export", *project], [sys.executable, *EXPORT, *project], OPENCL)
+    compare_opencl(session, photo)
+
+    print("\n5. See what is inside, without running any of it:")
     run(["packer", "inspect"], [sys.executable, "-m", "packer", "inspect"], LIBRARY)
 
 
@@ -139,6 +147,22 @@ def compare_times(session, executor, photo):
             taken.append(1e3 * (perf_counter() - start))
     ours, theirs = map(median, times.values())
     print(f"   a picture: {ours:.1f} ms, ONNX Runtime {theirs:.1f} ms: {ours / theirs:.2f} x")
+
+
+def compare_opencl(session, photo):
+    """Print what the first OpenCL device makes of the photograph, if there is one."""
+    device = runtime.Device("opencl", 0)
+    if not device.exist:
+        print("   no OpenCL device is here to run it")
+        return
+    executor = runtime.load(OPENCL)["default"](device)
+    executor.run(data=photo)
+    start = perf_counter()
+    executor.run()
+    scores = executor.get_output(0).numpy().ravel()  # waits for the device
+    took = 1e3 * (perf_counter() - start)
+    difference = check(scores, scores_of(session, photo))
+    print(f"   {device.name}: same top 5, greatest difference {difference:.1e}; {took:.0f} ms")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from network import CLASSES, EPSILON, POOL, SIDE, STEM, Arrays, Conv, blocks
 BLOCK = 16  # channels side by side in an activation
 OUTPUTS = 32  # output channels side by side in a weight
 FRAME, PICTURE_FRAME = 1, 3  # pixels of zeros on each side
+CPU, OPENCL = 1, 4  # DLDeviceType
 
 Shape = tuple[int, ...]
 
@@ -30,10 +31,10 @@ class Node:
     inputs: list[str] = field(default_factory=list)
 
 
-def lower(parameters: Arrays) -> tuple[str, Arrays]:
-    """Return the graph JSON, and the weights that it names, packed."""
+def lower(parameters: Arrays, device_type: int = CPU) -> tuple[str, Arrays]:
+    """Return the graph JSON for a kind of device, and the weights that it names, packed."""
     nodes, weights = _nodes(), _weights(parameters)
-    return graph_json(nodes, weights), weights
+    return graph_json(nodes, weights, device_type), weights
 
 
 def fold(conv: Conv, parameters: Arrays) -> tuple[np.ndarray, np.ndarray]:
@@ -97,7 +98,7 @@ def _activation(channels: int, side: int) -> Shape:
     return (channels // BLOCK, side + 2 * FRAME, side + 2 * FRAME, BLOCK)
 
 
-def graph_json(calls: list[Node], weights: Arrays) -> str:
+def graph_json(calls: list[Node], weights: Arrays, device_type: int) -> str:
     """Write calls, with the weights in front of them, as TVM's graph JSON."""
     nodes = [Node(name, array.shape) for name, array in weights.items()] + calls
     index = {node.name: i for i, node in enumerate(nodes)}
@@ -110,7 +111,7 @@ def graph_json(calls: list[Node], weights: Arrays) -> str:
             "storage_id": ["list_int", plan_storage(nodes)],
             "shape": ["list_shape", [list(node.shape) for node in nodes]],
             "dltype": ["list_str", ["float32"] * len(nodes)],
-            "device_index": ["list_int", [1] * len(nodes)],  # DLDeviceType 1: the CPU
+            "device_index": ["list_int", [device_type] * len(nodes)],
         },
     }
     return json.dumps(graph)
