@@ -199,7 +199,7 @@ def _count(attrs: dict[str, Any], key: str, default: int, where: str) -> int:
 def _read_nodes(fields: dict[str, Any]) -> list[Node]:
     infos = _list(fields, "nodes")
     row_ptr = _list(fields, "node_row_ptr")
-    if len(row_ptr) != len(infos) + 1 or row_ptr[0] != 0:
+    if len(row_ptr) != len(infos) + 1 or not _is_index(row_ptr[0], 1):
         raise _wrong("node_row_ptr", row_ptr, f"{len(infos) + 1} offsets that begin with 0")
     nodes: list[Node] = []
     for index, info in enumerate(infos):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import runtime
 from runtime.graph_json import parse_graph
@@ -80,6 +83,7 @@ POKES = {
         put([1, 2, 3, 4, 5], "node_row_ptr"),
         "expected 5 offsets that begin with 0",
     ),
+    "row_ptr from -0.0": (put(-0.0, "node_row_ptr", 0), "5 offsets that begin with 0"),
     "row_ptr falls": (put(1, "node_row_ptr", 3), "node 2 'first': node_row_ptr, expected 3"),
     "row_ptr text": (
         put("3", "node_row_ptr", 3),
@@ -196,6 +200,40 @@ def test_what_is_not_listed_is_passed_over() -> None:
     fields["heads"] = [[3, 0]]
     graph = parse_graph(json.dumps(fields))
     assert (graph.nodes[2].inputs, graph.outputs) == ((0, 1), [3])
+
+
+VALUES = [None, True, -1, 0, 1, 7, 1 << 63, 1.5, -0.0, "", "1", "__nop", "null", [], [0, 0, 0], {}]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a graph, by its path."""
+    if path:
+        yield path
+    keys = value if isinstance(value, dict) else range(len(value) if isinstance(value, list) else 0)
+    for key in keys:
+        yield from places(value[key], (*path, key))
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.tuples(st.randoms(), st.sampled_from(VALUES)), min_size=1, max_size=3))
+def test_any_field_may_be_anything(pokes) -> None:
+    """Row D9: refused by our error, or a graph that can be laid out."""
+    fields = sum_graph()
+    for random, value in pokes:
+        put(copy.deepcopy(value), *random.choice(list(places(fields))))(fields)
+    try:
+        graph = parse_graph(json.dumps(fields))
+    except runtime.BlobFormatError:
+        return
+    runtime.GraphExecutor(graph, [Anything()])
+
+
+class Anything(runtime.Module):
+    """Has every operator."""
+
+    def find_function(self, name: str) -> Callable[..., None]:
+        """Find what does nothing."""
+        return lambda *_: None
 
 
 def test_an_empty_graph() -> None:

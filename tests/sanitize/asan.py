@@ -12,8 +12,8 @@ from row import Row
 
 FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 TESTS = (
-    *("backend", "call*", "context", "device", "elf_check", "kernel*", "lifetime", "library"),
-    *("load", "opencl", "packed", "tensor*", "tvm_ffi"),
+    *("aot", "backend", "call*", "context", "device", "elf_check", "graph*", "kernel*"),
+    *("lifetime", "library", "load", "opencl", "packed", "tensor*", "tvm_ffi"),
 )
 # Compilers that the tests start leak too: exitcode 0 lets them, the logs tell whose a leak is.
 # Tests look at the memory of the process, and ask for too much of it.
