@@ -16,7 +16,7 @@ from struct import Struct
 
 from ._core import call_for_address, memory_at
 from .error import BlobFormatError
-from .graph_json import Entry, Graph, Node
+from .graph import Entry, Graph, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 
 from ._core import CallSequence, Device, tensor_view
 from .error import DeviceError, FunctionNotFoundError
-from .graph_json import COPY, NOP
+from .graph import COPY, NOP
 from .strict_json import listed
 from .tensors import Tensor, empty
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from .graph_json import Graph
+    from .graph import Graph
     from .module import Module
 
     Operators = dict[str, Callable[..., Any]]
@@ -106,7 +106,7 @@ class GraphBinding:
         flat: dict[int, int] = {}
         for node in self._graph.nodes:
             if node.function == NOP:
-                self._view_input(node.inputs[0], node.outputs[0])
+                self._add_view(self._roots[node.inputs[0]], node.outputs[0])
             elif node.function is not None:
                 entries = (*node.inputs, *node.outputs)
                 slots = [self._flat(e, flat) for e in entries] if node.flatten else entries
@@ -114,12 +114,6 @@ class GraphBinding:
                 calls.append((node.name, function, tuple(slots)))
             self.stops.append(len(calls))
         return calls
-
-    def _view_input(self, source: int, output: int) -> None:
-        """A __nop's output is its input, wherever that lies, unless the plan says otherwise."""
-        entries = self._graph.entries
-        if entries[source].storage_id == entries[output].storage_id:
-            self._add_view(self._roots[source], output)
 
     def _flat(self, entry: int, flat: dict[int, int]) -> int:
         """The slot that is an entry in one dimension."""

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from .abi import RUNNABLE
 from .error import PackerError
+from .graph import NOP, Graph
 from .graph_binding import GraphBinding
-from .graph_json import NOP, Graph, parse_graph
+from .graph_json import parse_graph
 from .graph_params import check_params, linked_params, matching
 from .module import Module, near_names
 from .ndarray import parse_params

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from .dtype import string_to_dtype
 from .error import BlobFormatError
+from .graph import COPY, MAX_NBYTES, NOP, Entry, Graph, Node
 from .strict_json import parse_json, shown
 
 TYPE_CHECKING = False
@@ -28,97 +29,7 @@ if TYPE_CHECKING:
     from .dtype import DTypeCode
 
 MAX_NDIM = 64
-MAX_NBYTES = 1 << 62
 MAX_INT32 = (1 << 31) - 1
-NOP = "__nop"
-COPY = "__copy"
-
-
-class Node:
-    """A node of a graph.
-
-    Attributes
-    ----------
-    name : str
-        The node's name.
-    function : str or None
-        What it calls; None for an input.
-    inputs : tuple of int
-        The entries that it reads.
-    outputs : range
-        The entries that it writes.
-    flatten : bool
-        Whether the function sees arrays of one dimension.
-    """
-
-    __slots__ = ("flatten", "function", "inputs", "name", "outputs")
-
-    def __init__(
-        self,
-        name: str,
-        function: str | None,
-        inputs: tuple[int, ...],
-        outputs: range,
-        flatten: bool,
-    ) -> None:
-        self.name = name
-        self.function = function
-        self.inputs = inputs
-        self.outputs = outputs
-        self.flatten = flatten
-
-
-class Entry:
-    """An array of a graph.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Its extents.
-    dtype : tuple of int
-        DLPack's (code, bits, lanes).
-    nbytes : int
-        Its size.
-    storage_id : int
-        Entries of the same one share their memory.
-    device_type : int or None
-        A DLDeviceType; None where the graph leaves it open.
-    """
-
-    __slots__ = ("device_type", "dtype", "nbytes", "shape", "storage_id")
-
-    def __init__(
-        self, shape: tuple[int, ...], dtype: DTypeCode, storage_id: int, device_type: int | None
-    ) -> None:
-        self.shape = shape
-        self.dtype = dtype
-        self.nbytes = _nbytes(shape, dtype)
-        self.storage_id = storage_id
-        self.device_type = device_type
-
-
-class Graph:
-    """A checked graph.
-
-    Attributes
-    ----------
-    nodes : list of Node
-        Each behind those that it reads.
-    entries : list of Entry
-        The arrays, by index.
-    inputs : dict of str to int
-        The inputs' entries by name, in the order of their indices.
-    outputs : list of int
-        The outputs' entries.
-    """
-
-    def __init__(
-        self, nodes: list[Node], entries: list[Entry], inputs: dict[str, int], outputs: list[int]
-    ) -> None:
-        self.nodes = nodes
-        self.entries = entries
-        self.inputs = inputs
-        self.outputs = outputs
 
 
 def parse_graph(text: str, *, where: str = "graph") -> Graph:
@@ -148,6 +59,7 @@ def parse_graph(text: str, *, where: str = "graph") -> Graph:
         nodes = _read_nodes(fields)
         entries = _read_entries(fields, nodes[-1].outputs.stop if nodes else 0, nodes)
         _check_storage(entries, nodes)
+        _check_own_functions(entries, nodes)
         return Graph(nodes, entries, _read_inputs(fields, nodes), _read_outputs(fields, nodes))
     except ValueError as error:
         raise BlobFormatError(f"{where}: {error}") from None
@@ -355,16 +267,6 @@ def _device_type(value: Any, where: str) -> int:
     return value  # type: ignore[no-any-return]
 
 
-def _nbytes(shape: tuple[int, ...], dtype: DTypeCode) -> int:
-    """The size; -1 if it cannot be addressed, which an extent of 0 does not hide."""
-    nbytes = (dtype[1] * dtype[2] + 7) // 8
-    for extent in shape:
-        nbytes *= extent or 1
-    if nbytes >= MAX_NBYTES:
-        return -1
-    return 0 if 0 in shape else nbytes
-
-
 def _check_storage(entries: list[Entry], nodes: list[Node]) -> None:
     """One memory is on one device, and all together can be addressed."""
     names = [node.name for node in nodes for _ in node.outputs]
@@ -380,3 +282,20 @@ def _check_storage(entries: list[Entry], nodes: list[Node]) -> None:
         largest[entry.storage_id] = max(entry.nbytes, largest.get(entry.storage_id, 0))
     if sum(largest.values()) >= MAX_NBYTES:
         raise _wrong("attrs: shape: bytes together", sum(largest.values()), "what can be addressed")
+
+
+def _check_own_functions(entries: list[Entry], nodes: list[Node]) -> None:
+    """A __nop's output is its input's memory, whole; a __copy's is as large."""
+    for node in nodes:
+        if node.function not in (NOP, COPY):
+            continue
+        source, output = entries[node.inputs[0]], entries[node.outputs[0]]
+        where = f"node {shown(node.name)}: {node.function}"
+        if node.function == NOP and output.storage_id != source.storage_id:
+            raise _wrong(
+                f"{where}: storage_id", output.storage_id, f"its input's {source.storage_id}"
+            )
+        if output.nbytes != source.nbytes:
+            raise _wrong(f"{where}: bytes", output.nbytes, f"its input's {source.nbytes}")
+        if node.function == COPY and (output.shape, output.dtype) != (source.shape, source.dtype):
+            raise _wrong(f"{where}: shape", output.shape, f"its input's {source.shape}, and dltype")

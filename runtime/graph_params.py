@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from .graph_json import Entry, Graph
+    from .graph import Entry, Graph
     from .module import Module
 
 # TVM, tvm_lookup_linked_param: the function of a library that tells where a storage_id lies.

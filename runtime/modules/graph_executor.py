@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from ..graph import Graph
     from ..graph_executor import GraphExecutor
-    from ..graph_json import Graph
     from ..stream import Reader, Writer
     from ..tensors import Tensor
 

@@ -16,7 +16,7 @@ import runtime
 from runtime.graph_json import parse_graph
 from runtime.strict_json import MAX_DEPTH, MAX_VALUES
 
-from ..graphs import sum_graph
+from ..graphs import graph, null, op, sum_graph
 
 Poke = Callable[[dict[str, Any]], object]
 
@@ -153,6 +153,28 @@ def test_a_malformed_graph(name) -> None:
     assert str(caught.value).startswith("here: ")
 
 
+OWN = {
+    "copy of another size": (
+        "__copy",
+        [3, 3],
+        0,
+        "__copy: bytes, expected its input's 24, found 36",
+    ),
+    "copy of another shape": ("__copy", [6], 0, "__copy: shape, expected its input's (2, 3), and"),
+    "nop of another size": ("__nop", [3, 3], 0, "__nop: bytes, expected its input's 24, found 36"),
+    "nop of other memory": ("__nop", [6], 1, "__nop: storage_id, expected its input's 0, found 1"),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_what_the_executor_does_itself(name) -> None:
+    """Row D9: sizes and memory of reshapes and copies, which no function checks at a call."""
+    function, shape, storage_id, expected = OWN[name]
+    fields = graph([null("x"), op("y", function, [0])], [1], [[2, 3], shape], [0, storage_id])
+    with pytest.raises(runtime.BlobFormatError, match=re.escape(f"node 'y': {expected}")):
+        parse_graph(json.dumps(fields))
+
+
 TEXTS = {
     "empty": ("", "no JSON: expecting value"),
     "an array": ("[1]", "the whole, expected an object, found [1]"),
@@ -198,8 +220,8 @@ def test_what_is_not_listed_is_passed_over() -> None:
     fields["nodes"][2]["control_deps"] = []
     fields["nodes"][2]["inputs"] = [[0, 0], [1, 0]]
     fields["heads"] = [[3, 0]]
-    graph = parse_graph(json.dumps(fields))
-    assert (graph.nodes[2].inputs, graph.outputs) == ((0, 1), [3])
+    parsed = parse_graph(json.dumps(fields))
+    assert (parsed.nodes[2].inputs, parsed.outputs) == ((0, 1), [3])
 
 
 VALUES = [None, True, -1, 0, 1, 7, 1 << 63, 1.5, -0.0, "", "1", "__nop", "null", [], [0, 0, 0], {}]
@@ -222,10 +244,10 @@ def test_any_field_may_be_anything(pokes) -> None:
     for random, value in pokes:
         put(copy.deepcopy(value), *random.choice(list(places(fields))))(fields)
     try:
-        graph = parse_graph(json.dumps(fields))
+        parsed = parse_graph(json.dumps(fields))
     except runtime.BlobFormatError:
         return
-    runtime.GraphExecutor(graph, [Anything()])
+    runtime.GraphExecutor(parsed, [Anything()])
 
 
 class Anything(runtime.Module):

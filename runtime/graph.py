@@ -1,0 +1,109 @@
+"""Graph: operators in the order in which they run, and the arrays between them; no format."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .dtype import DTypeCode
+
+# The executor's own functions: the output is the input in another shape, or on another device.
+NOP = "__nop"
+COPY = "__copy"
+MAX_NBYTES = 1 << 62
+
+
+class Node:
+    """A node of a graph.
+
+    Attributes
+    ----------
+    name : str
+        The node's name.
+    function : str or None
+        What it calls; None for an input.
+    inputs : tuple of int
+        The entries that it reads.
+    outputs : range
+        The entries that it writes.
+    flatten : bool
+        Whether the function sees arrays of one dimension.
+    """
+
+    __slots__ = ("flatten", "function", "inputs", "name", "outputs")
+
+    def __init__(
+        self,
+        name: str,
+        function: str | None,
+        inputs: tuple[int, ...],
+        outputs: range,
+        flatten: bool,
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.inputs = inputs
+        self.outputs = outputs
+        self.flatten = flatten
+
+
+class Entry:
+    """An array of a graph.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Its extents.
+    dtype : tuple of int
+        DLPack's (code, bits, lanes).
+    nbytes : int
+        Its size.
+    storage_id : int
+        Entries of the same one share their memory.
+    device_type : int or None
+        A DLDeviceType; None where the graph leaves it open.
+    """
+
+    __slots__ = ("device_type", "dtype", "nbytes", "shape", "storage_id")
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: DTypeCode, storage_id: int, device_type: int | None
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.nbytes = _nbytes(shape, dtype)
+        self.storage_id = storage_id
+        self.device_type = device_type
+
+
+class Graph:
+    """A checked graph.
+
+    Attributes
+    ----------
+    nodes : list of Node
+        Each behind those that it reads.
+    entries : list of Entry
+        The arrays, by index.
+    inputs : dict of str to int
+        The inputs' entries by name, in the order of their indices.
+    outputs : list of int
+        The outputs' entries.
+    """
+
+    def __init__(
+        self, nodes: list[Node], entries: list[Entry], inputs: dict[str, int], outputs: list[int]
+    ) -> None:
+        self.nodes = nodes
+        self.entries = entries
+        self.inputs = inputs
+        self.outputs = outputs
+
+
+def _nbytes(shape: tuple[int, ...], dtype: DTypeCode) -> int:
+    """The size; -1 if it cannot be addressed, which an extent of 0 does not hide."""
+    nbytes = (dtype[1] * dtype[2] + 7) // 8
+    for extent in shape:
+        nbytes *= extent or 1
+    if nbytes >= MAX_NBYTES:
+        return -1
+    return 0 if 0 in shape else nbytes
