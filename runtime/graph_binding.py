@@ -82,7 +82,7 @@ class GraphBinding:
         if array.device != self._own[entry].device or not self.sequence.is_fit(entry, array):
             return False
         slots = (entry, *self._views.get(entry, ()))
-        views = [array, *(_reshaped(array, self._own[slot].shape) for slot in slots[1:])]
+        views = [array, *(_alike(array, self._own[slot]) for slot in slots[1:])]
         pairs = list(zip(slots, views, strict=True))
         if not all(self.sequence.is_fit(slot, view) for slot, view in pairs):
             return False
@@ -120,7 +120,7 @@ class GraphBinding:
         if entry not in flat:
             own = self._own[entry]
             flat[entry] = len(self._own)
-            self._own.append(_reshaped(own, (_num_elements(own.shape),)))
+            self._own.append(tensor_view(own, (_num_elements(own.shape),), own.dtype_code))
             self._roots.append(entry)
             self._add_view(self._roots[entry], flat[entry])
         return flat[entry]
@@ -199,8 +199,9 @@ def _allocate(nbytes: int) -> memoryview:
         raise MemoryError(f"the graph's arrays take {nbytes} bytes: {error.strerror}") from None
 
 
-def _reshaped(array: Tensor, shape: tuple[int, ...]) -> Tensor:
-    view: Tensor = tensor_view(array, shape, array.dtype_code)
+def _alike(array: Tensor, model: Tensor) -> Tensor:
+    """An array's memory as the shape and data type of another one."""
+    view: Tensor = tensor_view(array, model.shape, model.dtype_code)
     return view
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import pickle
 import re
 import threading
 import weakref
@@ -197,6 +198,16 @@ def test_a_reshape_is_no_call(create) -> None:
     executor.set_input(x=W)
     assert np.array_equal(executor.get_output(1).numpy(), W.reshape(6))
     assert len(executor.profile(1)) == 1
+
+
+def test_a_reshape_to_another_data_type(create) -> None:
+    """The same bytes, read as something else, wherever they lie."""
+    fields = graph([null("x"), op("y", "__nop", [0])], [1], [[2, 3], [12]], [0, 0])
+    fields["attrs"]["dltype"] = ["list_str", ["float32", "uint16"]]
+    executor = create(fields)
+    executor.set_input_zero_copy("x", X)
+    executor.run()
+    assert np.array_equal(executor.get_output(0).numpy(), X.reshape(6).view("uint16"))
 
 
 def test_flattened_arrays(create) -> None:
@@ -418,9 +429,11 @@ def test_not_a_number_is_a_parameter(create) -> None:
 
 
 def test_an_executor_cannot_be_exported(create, tmp_path: Path) -> None:
-    """It is made at load time, from a factory."""
+    """It is made at load time, from a factory; a pickle has no form for it either."""
     with pytest.raises(runtime.ExportError):
         packer.export_library(create(sum_graph()), tmp_path / "executor.so")
+    with pytest.raises(runtime.PackerError, match="GraphExecutor"):
+        pickle.dumps(create(sum_graph()))
 
 
 def unaligned(array: np.ndarray) -> np.ndarray:
