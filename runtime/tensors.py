@@ -258,12 +258,15 @@ def from_dlpack(source: Any) -> Tensor:
     TypeError
         It has no ``__dlpack__``, or the capsule was taken before.
     BufferError
-        It cannot be shared, or speaks a later DLPack.
+        It cannot be shared (PyTorch: one that requires gradients, or is a lazy conjugate or
+        negative), or speaks a later DLPack.
     ValueError
         Its layout contradicts itself.
     """
     if not hasattr(source, "__dlpack__") and type(source).__name__ != "PyCapsule":
         raise TypeError(f"expected an array with __dlpack__, found {type(source).__name__}")
+    if hasattr(source, "is_neg") and source.is_neg():  # __dlpack__ would lose the signs
+        raise BufferError("a PyTorch tensor with the negative bit set; pass its resolve_neg()")
     made = _from_dlpack(source)
     assert isinstance(made, Tensor)
     return made

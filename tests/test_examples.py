@@ -153,9 +153,10 @@ def test_round_trips_page(tmp_path: Path) -> None:
     assert "is host code" in run(script, cwd=tmp_path)
 
 
-def test_devices_page(tmp_path: Path) -> None:
-    """The code on docs/devices.md runs from its top to its end, on a real device."""
-    code = (README.parent / "docs" / "devices.md").read_text().split("```python\n")[1:]
+@pytest.mark.parametrize("page", ["devices.md", "tensors.md"])
+def test_pages_with_devices(page: str, tmp_path: Path) -> None:
+    """The code on a page runs from its top to its end, on a real device."""
+    code = (README.parent / "docs" / page).read_text().split("```python\n")[1:]
     script = tmp_path / "page.py"
     script.write_text("".join(part.split("```")[0] for part in code))
     run(script, cwd=tmp_path)

@@ -51,7 +51,7 @@ static int wait_here(struct launch *launch, uint32_t passed, int task_id) {
     uint32_t event = atomic_load(&launch->event);
     if (atomic_load(&launch->passed) != passed) return 0;
     if (is_hopeless(launch, passed)) return give_up(launch, task_id);
-    if (spin_while(&launch->event, event)) continue;
+    if (spin_while(&launch->event, event, SPIN_FOR_OTHERS_NS)) continue;
     atomic_fetch_add(&launch->sleepers, 1);
     futex_wait(&launch->event, event);
     atomic_fetch_sub(&launch->sleepers, 1);

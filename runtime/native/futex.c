@@ -2,13 +2,13 @@
 #include "futex.h"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Longer than a small task and the gap between two launches, shorter than a scheduler's slice. */
-enum { SPIN_NS = 50000, ROUND = 64 };
+enum { ROUND = 32 }; /* about 1 us */
 
 static inline void relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -24,14 +24,16 @@ static int64_t now_ns(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-int spin_while(const _Atomic uint32_t *word, uint32_t value) {
+/* Between rounds the processor is offered to others: one may be who is waited for. */
+int spin_while(const _Atomic uint32_t *word, uint32_t value, int64_t ns) {
   int64_t end = 0;
   do {
     for (int i = 0; i < ROUND; i++) {
       if (atomic_load_explicit(word, memory_order_acquire) != value) return 1;
       relax();
     }
-    if (end == 0) end = now_ns() + SPIN_NS;
+    if (end == 0) end = now_ns() + ns;
+    (void)sched_yield();
   } while (now_ns() < end);
   return 0;
 }

@@ -5,8 +5,13 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Spin while *word is `value`, for some 50 us at most; 1 when it changed. */
-int spin_while(const _Atomic uint32_t *word, uint32_t value);
+/* How long to spin. To wake a thread takes some 50 us in a virtual machine: whoever waits for one
+ * that runs spins as long, and then sleeps. A worker that is idle spins longer, so that one which
+ * was woken in vain, too late for its task, is there for the next. */
+enum { SPIN_FOR_OTHERS_NS = 50000, SPIN_IDLE_NS = 200000 };
+
+/* Spin while *word is `value`, for so long at most; 1 when it changed. */
+int spin_while(const _Atomic uint32_t *word, uint32_t value, int64_t ns);
 
 /* Sleep while *word is `value`; may return early. Wake `count` of those who sleep there; the word
  * may be gone by then. */

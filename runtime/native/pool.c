@@ -118,7 +118,7 @@ static void wait_for_workers(struct launch *launch) {
   uint32_t busy;
   while ((busy = atomic_load(&launch->busy)) != 0 && team_forks() == launch->forks) {
     if (busy == LAUNCHER_SLEEPS) return;
-    if (spin_while(&launch->busy, busy)) continue;
+    if (spin_while(&launch->busy, busy, SPIN_FOR_OTHERS_NS)) continue;
     if (atomic_compare_exchange_strong(&launch->busy, &busy, busy | LAUNCHER_SLEEPS))
       futex_wait(&launch->busy, busy | LAUNCHER_SLEEPS);
   }
@@ -150,11 +150,16 @@ static int end(struct launch *launch) {
   return launch->has_failed ? -1 : 0;
 }
 
+static int refuse(int num_task) {
+  char text[96];
+  snprintf(text, sizeof text,
+           "parallel launch: expected at least 0 tasks (0: one per thread), found %d", num_task);
+  raised_set("ValueError", text);
+  return -1;
+}
+
 int pool_launch(dso_parallel_task task, void *data, int num_task) {
-  if (num_task < 0) {
-    raised_set("ValueError", "parallel launch: expected at least 0 tasks (0: one per thread)");
-    return -1;
-  }
+  if (num_task < 0) return refuse(num_task);
   struct launch launch = {.task = task, .data = data, .forks = team_forks()};
   int size = num_task == 0 && is_in_task ? 1 : team_size(), taken = 0;
   int wanted = num_task > 0 && num_task < size ? num_task : size;

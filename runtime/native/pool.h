@@ -2,7 +2,7 @@
  *
  * A launch runs its tasks in the launching thread and in workers of its own; what a worker has not
  * begun when the launcher is through, the launcher runs itself. Workers are made on first need,
- * spin some 50 us for the next launch, and then sleep. */
+ * spin for 0.2 ms after a launch, and then sleep. */
 #ifndef DSO_PACKER_NATIVE_POOL_H
 #define DSO_PACKER_NATIVE_POOL_H
 

@@ -57,7 +57,7 @@ int team_size(void) {
 static void await_task(struct worker *self) {
   for (;;) {
     uint32_t awake = WORKER_AWAKE, assigned = WORKER_ASSIGNED;
-    if (!spin_while(&self->state, WORKER_AWAKE) &&
+    if (!spin_while(&self->state, WORKER_AWAKE, SPIN_IDLE_NS) &&
         atomic_compare_exchange_strong(&self->state, &awake, WORKER_ASLEEP))
       while (atomic_load(&self->state) == WORKER_ASLEEP) futex_wait(&self->state, WORKER_ASLEEP);
     if (atomic_compare_exchange_strong(&self->state, &assigned, WORKER_AWAKE)) return;

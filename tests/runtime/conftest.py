@@ -9,6 +9,8 @@ import pytest
 
 from runtime._core import Function, Library
 
+from ..native import compile_part
+
 
 @pytest.fixture(scope="module")
 def library(request: pytest.FixtureRequest, compile_library: Callable[..., Path]) -> Library:
@@ -27,3 +29,10 @@ def probe(library: Library) -> Callable[[str], Function]:
         return function
 
     return look_up
+
+
+@pytest.fixture(scope="session")
+def pool_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """pool_probe.c, and of the core what is behind it."""
+    output = tmp_path_factory.mktemp("pool") / "pool.so"
+    return compile_part(Path(__file__).with_name("pool_probe.c"), output)

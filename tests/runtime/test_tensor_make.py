@@ -416,6 +416,24 @@ def test_error_of_the_producer_is_its_own() -> None:
         from_dlpack(Failing())
 
 
+def test_pytorch() -> None:
+    """A view of its memory; what DLPack cannot tell of a tensor is refused."""
+    torch = pytest.importorskip("torch")
+    source = torch.arange(6.0).reshape(2, 3).T
+    made = tensor(source)
+    assert (made.shape, made.dtype) == ((3, 2), "float32")
+    made.numpy()[0, 1] = 50
+    assert source[0, 1] == 50
+    assert torch.from_dlpack(made).data_ptr() == source.data_ptr()
+    assert empty(3, torch.bfloat16).dtype == "bfloat16"
+    assert empty((3, 2)).copy_from(source).numpy().tolist() == source.tolist()
+    negative = torch.tensor([1 + 2j]).conj().imag
+    for wrong in (negative, torch.tensor([1 + 2j]).conj(), torch.ones(1, requires_grad=True)):
+        with pytest.raises(BufferError, match="negative|conj|require"):
+            tensor(wrong)
+    assert tensor(negative.resolve_neg()).numpy().tolist() == [-2]
+
+
 # ---- DLPack out
 
 

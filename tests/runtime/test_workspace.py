@@ -9,16 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ..native import compile_part
-
 CPU = (1, 0)
 
 
 @pytest.fixture(scope="module")
-def core(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """pool_probe.c and the core behind it."""
-    output = tmp_path_factory.mktemp("workspace") / "workspace.so"
-    library = ctypes.CDLL(str(compile_part(Path(__file__).with_name("pool_probe.c"), output)))
+def core(pool_library: Path) -> ctypes.CDLL:
+    """The library in this process."""
+    library = ctypes.CDLL(str(pool_library))
     library.take_error.restype = ctypes.c_char_p
     library.alloc.restype = ctypes.c_void_p
     library.alloc.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_uint64]
