@@ -47,9 +47,9 @@ FUNCTION(neighbours) {
 }
 
 static int call_back(int task_id, group *env, void *data) {
-  dso_any arg = dso_int(task_id), result = dso_none();
+  dso_any arg = dso_int(task_id);
   (void)env;
-  return __TVMFFIFunctionCall(data, &arg, 1, &result);
+  return dso_call_function(data, NULL, &arg, 1);
 }
 
 /* call(task_id) in each task. */
