@@ -153,8 +153,8 @@ def test_round_trips_page(tmp_path: Path) -> None:
     assert "is host code" in run(script, cwd=tmp_path)
 
 
-@pytest.mark.parametrize("page", ["devices.md", "tensors.md"])
-def test_pages_with_devices(page: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", ["devices.md", "host-code.md", "tensors.md"])
+def test_pages_that_run(page: str, tmp_path: Path) -> None:
     """The code on a page runs from its top to its end, on a real device."""
     code = (README.parent / "docs" / page).read_text().split("```python\n")[1:]
     script = tmp_path / "page.py"

@@ -21,7 +21,9 @@ _MEANINGS = {
     "__TVMBackendParallelLaunch": "context: runs a task on all threads",
     "__TVMBackendParallelBarrier": "context: waits for all threads of a task",
     "__TVMFFIFunctionCall": "context: calls a function object",
+    "__TVMGetLastError": "context: the last error",
     "__TVMFFIErrorSetRaisedFromCStr": "context: raises an error",
+    "__TVMFFIErrorSetRaisedFromCStrParts": "context: raises an error",
     "__TVMFFIEnvModLookupFromImports": "context: looks up an imported function",
     "__TVMFFIHandleInitOnce": "context: makes a handle once",
 }
