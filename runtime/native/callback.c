@@ -1,5 +1,7 @@
+#define _POSIX_C_SOURCE 200809L /* strdup */
 #include "callback.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "convert.h"
@@ -7,6 +9,7 @@
 #include "function.h"
 #include "interpreter.h"
 #include "owned_tensor.h"
+#include "provided.h"
 #include "raised.h"
 #include "tensor.h"
 
@@ -14,8 +17,10 @@ enum { STACK_ARGS = 8 };
 
 struct callback {
   dso_function_object function;
-  PyObject *callable;
-  PyObject *owner;  /* or NULL */
+  PyObject *callable; /* NULL once it is retired */
+  PyObject *owner;    /* or NULL */
+  void *context;      /* whom a retired one asks, and for what */
+  char *name;
   PyObject *caller; /* keeps the code behind what it is given, while that call lasts */
 };
 
@@ -142,20 +147,35 @@ static int call_function_with_gil(void *handle, const dso_any *args, int32_t cou
   return status;
 }
 
+/* A retired one. */
+static int look_up_and_call(void *handle, const dso_any *args, int32_t count, dso_any *result) {
+  const struct callback *self = handle;
+  void *function;
+  if (self->name == NULL) return raised_format("MemoryError", "no memory to look a function up");
+  if (TVMFFIEnvModLookupFromImports(self->context, self->name, &function) != 0) return -1;
+  return TVMFFIFunctionCall(function, args, count, result);
+}
+
 /* ---- The object */
 
+/* Its references may run any code when they go. */
 static void drop_callable(struct callback *self) {
-  if (!interpreter_runs()) return; /* the interpreter's objects end with it */
-  PyGILState_STATE gil = PyGILState_Ensure();
   PyObject *pending = exception_take();
-  Py_DECREF(self->callable);
-  Py_XDECREF(self->owner);
+  Py_CLEAR(self->callable);
+  Py_CLEAR(self->owner);
   if (pending != NULL) exception_set(pending);
+}
+
+static void delete_strong(struct callback *self) {
+  free(self->name);
+  if (self->callable == NULL || !interpreter_runs()) return; /* its objects end with it */
+  PyGILState_STATE gil = PyGILState_Ensure();
+  drop_callable(self);
   PyGILState_Release(gil);
 }
 
 static void delete_callback(void *self, int flags) {
-  if (flags & DSO_DELETE_STRONG) drop_callable(self);
+  if (flags & DSO_DELETE_STRONG) delete_strong(self);
   object_free(self, flags);
 }
 
@@ -182,6 +202,14 @@ dso_object *callback_new_module(PyObject *module) {
 
 void callback_keep(dso_object *object, PyObject *owner) {
   ((struct callback *)object)->owner = Py_NewRef(owner);
+}
+
+void callback_retire(dso_object *object, void *context, const char *name) {
+  struct callback *self = (struct callback *)object;
+  self->context = context;
+  self->name = strdup(name);
+  self->function.safe_call = look_up_and_call;
+  drop_callable(self);
 }
 
 int callback_traverse(const dso_object *object, visitproc visit, void *arg) {

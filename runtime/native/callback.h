@@ -19,6 +19,10 @@ dso_object *callback_new_module(PyObject *module);
 /* Let an object that callback_new made keep `owner` alive as well. */
 void callback_keep(dso_object *object, PyObject *owner);
 
+/* Let go of callable and owner. Who remembers such an object can call it still: it then looks
+ * `name` up in `context` each time. */
+void callback_retire(dso_object *object, void *context, const char *name);
+
 /* Visit what keeps such an object's callable and owner alive: for the garbage collector. */
 int callback_traverse(const dso_object *object, visitproc visit, void *arg);
 

@@ -5,8 +5,8 @@
  * it asks for an imported function. Such a pointer is compared, never followed: the file may be
  * loaded by a TVM runtime too, and then has a context of that.
  *
- * A context is of an image in memory, which several open libraries may share, and keeps what its
- * code found for as long as the image is mapped. */
+ * A context is of an image in memory, which several open libraries may share. What its code found
+ * stays for as long as the image is mapped, since code may remember it. */
 #ifndef DSO_PACKER_NATIVE_CONTEXT_H
 #define DSO_PACKER_NATIVE_CONTEXT_H
 

@@ -73,6 +73,17 @@ int found_visit(const struct found_table *table, int (*visit)(dso_object *functi
   return 0;
 }
 
+void found_retire(struct found_table *table, void (*retire)(dso_object *function, const char *name,
+                                                            void *arg), void *arg) {
+  for (size_t i = 0; i < FOUND_BUCKETS; i++)
+    for (struct found *found = table->buckets[i]; found != NULL; found = found->next) {
+      if (found->provider == NULL) continue;
+      found->provider = NULL;
+      __atomic_store_n(&found->version, 0, __ATOMIC_RELEASE);
+      retire(found->function, found->name, arg);
+    }
+}
+
 void found_clear(struct found_table *table) {
   for (size_t i = 0; i < FOUND_BUCKETS; i++) {
     struct found *found = table->buckets[i];

@@ -33,6 +33,10 @@ int found_add(struct found_table *table, const char *name, const void *provider,
 int found_visit(const struct found_table *table, int (*visit)(dso_object *function, void *arg),
                 void *arg);
 
+/* Look-ups find nothing from here on, but the functions stay; tells `retire` of each of them. */
+void found_retire(struct found_table *table, void (*retire)(dso_object *function, const char *name,
+                                                            void *arg), void *arg);
+
 /* Release all functions; nobody may be reading any more. */
 void found_clear(struct found_table *table);
 

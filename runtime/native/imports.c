@@ -9,15 +9,9 @@
 #include "interpreter.h"
 #include "raised.h"
 
-/* ---- The modules of a context: a list of weak references, first come first asked */
+static const char CONTEXT[] = "runtime._core.context";
 
-int imports_bind(struct context *context, PyObject *module) {
-  if (context->modules == NULL && (context->modules = PyList_New(0)) == NULL) return -1;
-  PyObject *reference = PyWeakref_NewRef(module, NULL);
-  int status = reference ? PyList_Append(context->modules, reference) : -1;
-  Py_XDECREF(reference);
-  return status;
-}
+/* ---- The modules of a context: a list of weak references, first come first asked */
 
 /* A list of those that still are; the others are dropped. */
 static PyObject *live_modules(const struct context *context) {
@@ -31,6 +25,41 @@ static PyObject *live_modules(const struct context *context) {
     if (status != 0) Py_CLEAR(modules);
   }
   return modules;
+}
+
+static void retire(dso_object *function, const char *name, void *context) {
+  callback_retire(function, context, name);
+}
+
+/* A module is gone. With the last one nobody can call into the library any more, so that what its
+ * code found need not be kept. It must not be: modules from the library's own blob view the
+ * library, which would keep itself open. */
+static PyObject *module_gone(PyObject *capsule, PyObject *Py_UNUSED(reference)) {
+  struct context *context = context_of(PyCapsule_GetPointer(capsule, CONTEXT));
+  PyObject *modules = context ? live_modules(context) : NULL;
+  if (modules != NULL && PyList_GET_SIZE(modules) == 0)
+    found_retire(&context->found, retire, context);
+  if (modules == NULL) PyErr_Clear();
+  Py_XDECREF(modules);
+  Py_RETURN_NONE;
+}
+
+static PyObject *make_reference(struct context *context, PyObject *module) {
+  static PyMethodDef method = {"module_gone", module_gone, METH_O, NULL};
+  PyObject *capsule = PyCapsule_New(context, CONTEXT, NULL);
+  PyObject *callback = capsule ? PyCFunction_New(&method, capsule) : NULL;
+  PyObject *reference = callback ? PyWeakref_NewRef(module, callback) : NULL;
+  Py_XDECREF(callback);
+  Py_XDECREF(capsule);
+  return reference;
+}
+
+int imports_bind(struct context *context, PyObject *module) {
+  if (context->modules == NULL && (context->modules = PyList_New(0)) == NULL) return -1;
+  PyObject *reference = make_reference(context, module);
+  int status = reference ? PyList_Append(context->modules, reference) : -1;
+  Py_XDECREF(reference);
+  return status;
 }
 
 void imports_forget(struct context *context) {

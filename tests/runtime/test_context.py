@@ -299,6 +299,36 @@ def is_mapped(path: Path) -> bool:
     return str(path) in Path("/proc/self/maps").read_text()
 
 
+class Viewing(Functions):
+    """A module that keeps a view of the library that it came with."""
+
+    def __init__(self, view: memoryview, **functions: Callable[..., Any]) -> None:
+        super().__init__(**functions)
+        self.view = view
+
+
+def test_module_that_views_the_library_does_not_keep_it_open(compile_library) -> None:
+    """Modules of a library's own blob do: dropping the last reference closes it, at once."""
+    path = compile_library(
+        HOST.read_text() + 'DSO_EXPORT const char some_data[] = "data of the library";\n'
+    )
+    host = runtime.load(path)
+    assert isinstance(host, runtime.LibraryModule)
+    view = host._library.data("some_data")
+    assert view is not None
+    module = Viewing(view)
+    module.functions["f"] = lambda module=module: bytes(module.view)[:4]
+    host.import_module(module)
+    assert host["call"]("f") == b"data"
+    gc.disable()
+    try:
+        module.functions.clear()
+        del host, module, view
+        assert not is_mapped(path)
+    finally:
+        gc.enable()
+
+
 def test_two_libraries_over_one_image_share_a_context(host_path) -> None:
     """The module that came first is asked first; what code remembers outlives it."""
     first, second = (runtime.LibraryModule(Library(str(host_path))) for _ in range(2))
@@ -312,7 +342,7 @@ def test_two_libraries_over_one_image_share_a_context(host_path) -> None:
 
 
 def test_library_that_is_never_unmapped_keeps_what_it_found(compile_library) -> None:
-    """Row G14: opened anew, the image is the old one, and its remembered functions still work."""
+    """Row G14: opened anew, the image is the old one; what it remembers is looked up anew."""
     path = compile_library(HOST.read_text(), "-Wl,-z,nodelete")
     host = runtime.load(path)
     importing(host, f=lambda: "remembered", g=lambda: "old")
@@ -321,8 +351,10 @@ def test_library_that_is_never_unmapped_keeps_what_it_found(compile_library) -> 
     del host
     gc.collect()
     host = runtime.load(path)
-    assert host["call_remembered"]() == "remembered"
-    importing(host, g=lambda: "new")
+    with pytest.raises(runtime.FunctionNotFoundError, match="'f'"):
+        host["call_remembered"]()
+    importing(host, f=lambda: "anew", g=lambda: "new")
+    assert host["call_remembered"]() == "anew"
     assert host["call"]("g") == "new"
 
 
