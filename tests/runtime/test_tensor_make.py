@@ -176,8 +176,7 @@ def test_copy_from_any_layout(form: str, via_dlpack: bool) -> None:
 @pytest.mark.parametrize("source_form", FORMS)
 def test_copy_into_any_layout(form: str, source_form: str) -> None:
     """A view with strides is filled where it lies, and nothing beside it is touched."""
-    goal, source = strided(form).copy("K"), strided(source_form)
-    around = np.zeros(500, "f4")
+    source, around = strided(source_form), np.zeros(500, "f4")
     goal = np.lib.stride_tricks.as_strided(around[200:], (3, 4), strided(form).strides)
     assert from_dlpack(goal).copy_from(source).shape == (3, 4)
     assert goal.tolist() == source.tolist()
@@ -291,13 +290,13 @@ def pointer(capsule: object, name: bytes) -> int:
     return address
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", [Producer, Old])
+@pytest.mark.parametrize(
+    ("form", "kind"),
+    [*((form, Producer) for form in FORMS), ("compact", Old), ("transposed", Old)],
+)
 def test_dlpack_is_a_view(form: str, kind: type[Producer]) -> None:
     """With its strides, and its read-only flag where DLPack can say it."""
     source = strided(form)
-    if not source.flags.writeable and kind is Old:
-        return
     made = from_dlpack(kind(source))
     assert np.shares_memory(made.numpy(), source)
     assert made.numpy().strides == source.strides
@@ -324,7 +323,7 @@ def test_producer_is_told_when_the_last_view_goes() -> None:
     source = np.zeros(4)
     before = sys.getrefcount(source)
     made = from_dlpack(source)
-    view = made[1:] if hasattr(made, "__getitem__") else np.asarray(made)[1:]
+    view = np.asarray(made)[1:]
     del made
     assert sys.getrefcount(source) == before + 1
     del view
