@@ -91,9 +91,6 @@ def _contents(report: LibraryReport) -> Iterator[Finding]:
         yield Finding("contents", "fail", problem, "export it again, or copy it again")
     if not report.problems:
         yield Finding("contents", "pass", "the file and its tree are well formed")
-    if report.dialect == "tvm-ffi":
-        detail = "dialect tvm-ffi: a load finds the functions, not the tree"
-        yield Finding("tree", "warn", detail, "load it with TVM to use its imports")
 
 
 def _glibc(report: LibraryReport, dependencies: Dependencies) -> Iterator[Finding]:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import runtime
-from runtime.abi import MANIFEST, MODULE_BLOB
+from runtime.abi import MANIFEST
 from runtime.blob import dump
 from runtime.error import ExportError
 from runtime.manifest import dump_manifest
 from runtime.module import Module, preorder
 from runtime.serializer import check_serializable, serialize
 
+from .dialect import Dialect, blob_symbol
 from .embed import Embed, find_embedders
 from .embed.chunks import with_header
 from .formats import format_of
@@ -43,6 +44,7 @@ def export_library(
     module: Module,
     path: str | os.PathLike[str],
     *,
+    format: Dialect = "tvm",
     embed: Embed = "auto",
     target: str | None = None,
     entry: str | None = None,
@@ -66,6 +68,8 @@ def export_library(
         The file to write: a shared library; by the suffix an object (``.o``), an archive
         (``.a``), or a tar of what is to be linked elsewhere (``.tar``; see `link_library`). It is
         replaced by a rename at the very end, or stays as it was.
+    format : {"tvm", "tvm-ffi"}
+        The dialect of the blob: which loaders see the tree (README). The functions are the same.
     embed : {"auto", "c", "llvm", "segment"}
         How the blob gets into the library; the bytes and the symbol are the same. ``"auto"`` is
         segment for libraries: the only one that takes no time and memory of its own.
@@ -120,7 +124,7 @@ def export_library(
     check_prefix(system_lib, c_symbol_prefix)
 
     step("collect")
-    hosts = collect(module, entry)
+    hosts = collect(module, entry, format)
     refuse_output_among_inputs(output, hosts, addons)
     # From here on every module is either host code or goes into the blob: nothing is dropped.
     with replacing(path, workspace_dir=workspace_dir) as workspace:
@@ -136,7 +140,7 @@ def export_library(
             code.append(save_glue(text, folder))
 
         step("serialize")
-        blob = serialize(module, export_dso=True)
+        blob = serialize(module, export_dso=True, dialect=format)
         chunks = with_header(dump(blob))
         # From here on the bytes are final.
 
@@ -145,7 +149,7 @@ def export_library(
             code.append(code_file(fpack_imports(module, system_lib, c_symbol_prefix, str(folder))))
         elif blob.entries:
             manifest = dump_manifest(blob, producer=PRODUCER, target=triple or "")
-            symbols[c_symbol_prefix + MODULE_BLOB] = chunks
+            symbols[c_symbol_prefix + blob_symbol(format)] = chunks
             symbols[c_symbol_prefix + MANIFEST] = [manifest + b"\0" * system_lib]
         embedders = find_embedders(embed, can_place=kind.is_linked and not system_lib)
 
@@ -178,7 +182,7 @@ def export_library(
     return output
 
 
-def collect(module: Module, entry: str | None) -> list[HostModule]:
+def collect(module: Module, entry: str | None, dialect: Dialect) -> list[HostModule]:
     """Find the host code of a tree, and refuse what could not be exported, before any work.
 
     Raises
@@ -187,7 +191,7 @@ def collect(module: Module, entry: str | None) -> list[HostModule]:
         A module would be dropped; a function is declared twice; the entry is not declared.
     """
     check_serializable(module, lambda m: m.is_dso_exportable)
-    serialize(module, export_dso=True)  # finds a cycle; the bytes are made later
+    serialize(module, export_dso=True, dialect=dialect)  # finds a cycle; bytes are made later
     hosts = [as_host_module(m) for m in preorder(module) if m.is_dso_exportable]
     owners: dict[str, HostModule] = {}
     for host in hosts:

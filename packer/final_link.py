@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runtime.abi import FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME, MANIFEST, MODULE_BLOB
+from runtime.abi import BLOB_SYMBOLS, FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME, MANIFEST
 from runtime.error import ExportError
 from runtime.stream import FileRange
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .progress import Progress
     from .toolchain import Fcompile
 
-_DATA = (MODULE_BLOB, MANIFEST, MAIN_NAME)
+_DATA = (*BLOB_SYMBOLS, MANIFEST, MAIN_NAME)
 
 
 def link_library(

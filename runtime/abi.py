@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # Symbols of a packed library.
 MODULE_BLOB = "__tvm_dev_mblob"
-LIBRARY_BIN = "__tvm_ffi__library_bin"  # the other dialect's blob
+LIBRARY_BIN = "__tvm_ffi__library_bin"
 MANIFEST = "__packer_manifest"
 MAIN_NAME = "__tvm_main__"
 FUNCTION_PREFIX = "__tvm_ffi_"
@@ -18,6 +18,9 @@ CONTEXT_SYMBOLS = (
     *("__tvm_ffi__library_ctx", "__TVMFFIFunctionCall", "__TVMFFIErrorSetRaisedFromCStr"),
     *("__TVMFFIEnvModLookupFromImports", "__TVMFFIHandleInitOnce"),
 )
+
+# The symbol that a blob lies behind -> its dialect.
+BLOB_SYMBOLS = {MODULE_BLOB: "tvm", LIBRARY_BIN: "tvm-ffi"}
 
 # Keys of blob entries that are not type keys.
 LIB_KEY = "_lib"

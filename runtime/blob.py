@@ -1,4 +1,6 @@
-"""The blob of dialect ``tvm``: `parse` and `dump` side by side, and the tree between them.
+"""The blob: `parse` and `dump` of dialect ``tvm`` side by side, and the tree between them.
+
+Dialect ``tvm-ffi`` has its reader and writer in `library_bin`; what follows here is ``tvm``'s.
 
 A library carries, behind the symbol ``__tvm_dev_mblob``, a u64 nbytes and then nbytes of blob:
 
@@ -14,7 +16,7 @@ root. Writers of 2017 to 2019 ("gen 0") wrote no tree: the library is the root a
 
 from __future__ import annotations
 
-from .abi import HEADER_NBYTES, IMPORT_TREE_KEY, LIB_KEY
+from .abi import BLOB_SYMBOLS, HEADER_NBYTES, IMPORT_TREE_KEY, LIB_KEY, MODULE_BLOB
 from .error import BlobFormatError, LoaderNotFoundError, PackerError
 from .import_tree import check_import_tree, children_of
 from .registry import find_loader
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from .module import Module
     from .stream import Chunk
 
-DIALECTS = ("tvm",)
 MAX_MODULES = 65_536
 
 
@@ -40,15 +41,32 @@ class Entry:
         The decoded payload; None for ``_lib`` and ``_import_tree``.
     offset, nbytes : int
         Where the entry lies in the blob, key included, in bytes; set by `parse` and by `dump`.
+    is_sized : bool
+        Whether a u64 length stands between key and payload, as in dialect ``tvm-ffi``.
     """
 
-    __slots__ = ("key", "module", "nbytes", "offset")
+    __slots__ = ("is_sized", "key", "module", "nbytes", "offset")
 
-    def __init__(self, key: str, module: Module | None, offset: int = 0, nbytes: int = 0) -> None:
+    def __init__(
+        self,
+        key: str,
+        module: Module | None,
+        offset: int = 0,
+        nbytes: int = 0,
+        *,
+        is_sized: bool = False,
+    ) -> None:
         self.key = key
         self.module = module
         self.offset = offset
         self.nbytes = nbytes
+        self.is_sized = is_sized
+
+    @property
+    def payload_offset(self) -> int:
+        """Where the payload lies in the blob, in bytes."""
+        length = 8 if self.is_sized and self.module is not None else 0
+        return self.offset + 8 + len(self.key) + length  # a key is of ASCII letters
 
 
 class Blob:
@@ -60,17 +78,22 @@ class Blob:
         All entries, ``_import_tree`` among them where the blob has one.
     import_tree_row_ptr, import_tree_child_indices : tuple of int or None
         The CSR arrays as they stand in the blob; None where it has no tree.
+    dialect : {"tvm", "tvm-ffi"}
+        The format.
     """
 
-    __slots__ = ("entries", "import_tree_child_indices", "import_tree_row_ptr")
+    __slots__ = ("dialect", "entries", "import_tree_child_indices", "import_tree_row_ptr")
 
     def __init__(
         self,
         entries: list[Entry],
         import_tree_row_ptr: tuple[int, ...] | None = None,
         import_tree_child_indices: tuple[int, ...] | None = None,
+        *,
+        dialect: str = "tvm",
     ) -> None:
         self.entries = entries
+        self.dialect = dialect
         self.import_tree_row_ptr = import_tree_row_ptr
         self.import_tree_child_indices = import_tree_child_indices
 
@@ -105,7 +128,7 @@ def parse(
     ----------
     view : buffer
         The blob without its nbytes header. Modules keep views of it.
-    dialect : {"tvm"}
+    dialect : {"tvm", "tvm-ffi"}
         The format.
     path, where : str
         The library and the symbol, for messages.
@@ -125,8 +148,12 @@ def parse(
     LoaderNotFoundError
         A type key has no loader, and no manifest tells its length.
     """
-    _check_dialect(dialect)
-    reader = Reader(view, path=path, where=where)
+    check_dialect(dialect)
+    reader = Reader(view, path=path, where=where, dialect=dialect)
+    if dialect == "tvm-ffi":
+        from .library_bin import parse_library_bin
+
+        return parse_library_bin(reader)
     count = _read_count(reader)
     blob = Blob([])
     for index in range(count):
@@ -158,6 +185,10 @@ def dump(blob: Blob) -> list[Chunk]:
     PackerError
         A module has no binary form.
     """
+    if blob.dialect == "tvm-ffi":
+        from .library_bin import dump_library_bin
+
+        return dump_library_bin(blob)
     writer = Writer()
     writer.write_u64(len(blob.entries))
     for entry in blob.entries:
@@ -230,7 +261,7 @@ def process_module_blob(
     library: Module,
     *,
     path: str | None = None,
-    where: str = "__tvm_dev_mblob",
+    where: str = MODULE_BLOB,
     manifest_text: bytes | memoryview | None = None,
 ) -> Module:
     """Build the tree of a library from the bytes behind its blob symbol.
@@ -241,8 +272,10 @@ def process_module_blob(
         The symbol's bytes, the nbytes header included; modules keep slices of it.
     library : Module
         The library itself: stands for ``_lib``.
-    path, where, manifest_text
+    path, manifest_text
         As for `parse`.
+    where : str
+        The symbol, which tells the dialect.
 
     Returns
     -------
@@ -255,12 +288,18 @@ def process_module_blob(
         As `parse` does; also when the header and the symbol disagree about the size.
     """
     body = without_header(Reader(data, path=path, where=where))
-    return build_tree(parse(body, path=path, where=where, manifest_text=manifest_text), library)
+    blob = parse(
+        body, BLOB_SYMBOLS.get(where, "tvm"), path=path, where=where, manifest_text=manifest_text
+    )
+    return build_tree(blob, library)
 
 
-def _check_dialect(dialect: str) -> None:
-    if dialect not in DIALECTS:
-        raise ValueError(f"dialect {dialect!r} is not known; known: {', '.join(DIALECTS)}")
+def check_dialect(dialect: str) -> None:
+    """Raise ValueError for a dialect that there is none of."""
+    if dialect not in BLOB_SYMBOLS.values():
+        raise ValueError(
+            f"dialect {dialect!r} is not known; known: {', '.join(BLOB_SYMBOLS.values())}"
+        )
 
 
 def without_header(reader: Reader) -> memoryview:
@@ -296,7 +335,7 @@ def _read_count(reader: Reader) -> int:
 
 def _read_entry(reader: Reader, blob: Blob, manifest_text: bytes | memoryview | None) -> Entry:
     start = reader.offset
-    key = _read_key(reader)
+    key = read_key(reader)
     if key == IMPORT_TREE_KEY:
         _read_import_tree(reader, blob, start)
         module = None
@@ -307,7 +346,8 @@ def _read_entry(reader: Reader, blob: Blob, manifest_text: bytes | memoryview | 
     return Entry(key, module, start, reader.offset - start)
 
 
-def _read_key(reader: Reader) -> str:
+def read_key(reader: Reader) -> str:
+    """Read the key, or kind, in front of a payload."""
     start = reader.offset
     nbytes = reader.read_u64()
     if not 0 < nbytes <= 255:
@@ -329,13 +369,26 @@ def _read_module(
     reader: Reader, key: str, start: int, manifest_text: bytes | memoryview | None
 ) -> Module:
     try:
-        loader = find_loader(key)
+        return load_payload(reader, key, start)
     except LoaderNotFoundError as error:
         if manifest_text is not None:
             from .manifest import parse_manifest
 
             return parse_manifest(manifest_text, path=reader.path).carry(reader, key, start)
         raise _located(error, reader, start) from None
+
+
+def load_payload(reader: Reader, key: str, start: int) -> Module:
+    """Have the loader of a key read its payload.
+
+    Raises
+    ------
+    LoaderNotFoundError
+        There is none.
+    BlobFormatError
+        The payload is malformed, or the loader raised something else.
+    """
+    loader = find_loader(key)
     try:
         return loader(reader)
     except PackerError:
@@ -355,17 +408,23 @@ def _located(error: LoaderNotFoundError, reader: Reader, start: int) -> LoaderNo
 
 def _check_entries(reader: Reader, blob: Blob) -> None:
     nodes = blob.nodes
-    libraries = [entry.offset for entry in nodes if entry.key == LIB_KEY]
-    if len(libraries) > 1:
-        raise reader.error("a second '_lib', expected one at most", libraries[1])
     if blob.import_tree_row_ptr is None:
-        if libraries:
-            raise reader.error("'_lib' without an '_import_tree', expected both", libraries[0])
+        if library := next((entry for entry in nodes if entry.key == LIB_KEY), None):
+            raise reader.error("'_lib' without an '_import_tree', expected both", library.offset)
         return
     tree = next(entry for entry in blob.entries if entry.key == IMPORT_TREE_KEY)
+    check_tree(reader, blob, at=tree.offset)
+
+
+def check_tree(reader: Reader, blob: Blob, *, at: int) -> None:
+    """Refuse a second library, arrays that are no tree, and imports of what carries its own."""
+    assert blob.import_tree_row_ptr is not None
     assert blob.import_tree_child_indices is not None
+    libraries = [entry.offset for entry in blob.nodes if entry.key == LIB_KEY]
+    if len(libraries) > 1:
+        raise reader.error("a second '_lib', expected one at most", libraries[1])
     rows = (blob.import_tree_row_ptr, blob.import_tree_child_indices)
-    check_import_tree(reader, *rows, num_nodes=len(nodes), at=tree.offset)
-    for entry, children in zip(nodes, blob.children(), strict=True):
+    check_import_tree(reader, *rows, num_nodes=len(blob.nodes), at=at)
+    for entry, children in zip(blob.nodes, blob.children(), strict=True):
         if entry.module is not None and entry.module._carries_imports and children:
             raise reader.error(f"{entry.key!r} with imports, expected none", entry.offset)

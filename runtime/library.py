@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from .abi import BINARY_SERIALIZABLE, FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME, RUNNABLE
+from .abi import (
+    BINARY_SERIALIZABLE,
+    BLOB_SYMBOLS,
+    FACT_PREFIX,
+    FUNCTION_PREFIX,
+    MAIN_NAME,
+    MANIFEST,
+    RUNNABLE,
+)
 from .error import FunctionNotFoundError, LibraryLoadError
 from .module import Module, near_names, preorder
 from .registry import find_global_func, list_global_func_names
@@ -93,6 +101,41 @@ class LibraryModule(Module):
 
     def __repr__(self) -> str:
         return f"<LibraryModule {self.path!r}>"
+
+
+def tree_of(library: Library, module: Module) -> Module:
+    """Build the tree of a library, of either dialect.
+
+    Parameters
+    ----------
+    library : Library
+        Has the symbols.
+    module : Module
+        Stands for its own code.
+
+    Returns
+    -------
+    Module
+        The root; `module` where the library has no blob.
+
+    Raises
+    ------
+    LibraryLoadError
+        It has blobs of both dialects.
+    BlobFormatError, LoaderNotFoundError
+        As `blob.parse` does.
+    """
+    blobs = {name: data for name in BLOB_SYMBOLS if (data := library.data(name)) is not None}
+    if not blobs:
+        return module
+    if len(blobs) > 1:
+        what = f"both {' and '.join(blobs)}, expected one of them"
+        raise LibraryLoadError(f"{library.path}: {what}", path=library.path, reason="blob")
+    from .blob import process_module_blob
+
+    ((symbol, data),) = blobs.items()
+    text = library.data(MANIFEST)
+    return process_module_blob(data, module, path=library.path, where=symbol, manifest_text=text)
 
 
 def find_import(modules: list[Module], name: str) -> tuple[object, Callable[..., Any]]:

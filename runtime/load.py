@@ -7,9 +7,7 @@ from _thread import RLock
 from _weakref import _remove_dead_weakref, ref  # type: ignore[attr-defined]
 
 from ._core import Library
-from .abi import LIBRARY_BIN, MANIFEST, MODULE_BLOB
-from .error import LibraryLoadError
-from .library import LibraryModule
+from .library import LibraryModule, tree_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -150,33 +148,10 @@ def _open(path: str | bytes) -> Module:
 
 
 def _root_of(library: Library) -> Module:
-    root = _build(library)
+    root = tree_of(library, LibraryModule(library))
     root._loaded_from = library
     _remember(library.key, root)
     return root
-
-
-def _build(library: Library) -> Module:
-    module = LibraryModule(library)
-    blob = library.data(MODULE_BLOB)
-    _refuse_other_dialect(library, blob is not None)
-    if blob is None:
-        return module
-    from .blob import process_module_blob
-
-    return process_module_blob(
-        blob, module, path=library.path, where=MODULE_BLOB, manifest_text=library.data(MANIFEST)
-    )
-
-
-def _refuse_other_dialect(library: Library, packed: bool) -> None:
-    if library.data(LIBRARY_BIN) is None:
-        return
-    if packed:
-        what = f"both {MODULE_BLOB} and {LIBRARY_BIN}, expected one of them"
-    else:
-        what = f"a tree in {LIBRARY_BIN}, expected {MODULE_BLOB}: this version reads dialect 'tvm'"
-    raise LibraryLoadError(f"{library.path}: {what}", path=library.path, reason="blob")
 
 
 def _remember(key: FileKey, root: Module) -> None:

@@ -113,6 +113,11 @@ def known_type_keys() -> tuple[str, ...]:
     return tuple(sorted({*_loaders, *_FAMILY_OF, "_lib", "*_json"}))
 
 
+def has_loader(type_key: str) -> bool:
+    """Whether a type is known here; what packages offer by entry points is not asked."""
+    return type_key in _loaders or type_key in _FAMILY_OF or type_key.endswith("_json")
+
+
 def _own_loader(type_key: str) -> Loader | None:
     family = _FAMILY_OF.get(type_key) or ("json_runtime" if type_key.endswith("_json") else None)
     if family is None:

@@ -10,7 +10,7 @@ reverses siblings, and every loader takes any order with the root first (docs/de
 from __future__ import annotations
 
 from .abi import IMPORT_TREE_KEY, LIB_KEY
-from .blob import Blob, Entry, build_tree, dump, parse
+from .blob import Blob, Entry, build_tree, check_dialect, dump, parse
 from .error import BlobFormatError, ExportError
 from .module import Module, preorder
 from .stream import FileRange
@@ -35,7 +35,7 @@ class Node:
         return LIB_KEY if self.module is None else self.module.type_key
 
 
-def serialize(root: Module, *, export_dso: bool) -> Blob:
+def serialize(root: Module, *, export_dso: bool, dialect: str = "tvm") -> Blob:
     """Order a tree for the wire.
 
     Parameters
@@ -44,6 +44,8 @@ def serialize(root: Module, *, export_dso: bool) -> Blob:
         The tree.
     export_dso : bool
         Whether host code becomes the ``_lib`` node; else it must have a binary form too.
+    dialect : {"tvm", "tvm-ffi"}
+        The format.
 
     Returns
     -------
@@ -57,10 +59,11 @@ def serialize(root: Module, *, export_dso: bool) -> Blob:
         names the modules.
     """
     merged = _is_host_code if export_dso else _never
+    check_dialect(dialect)
     check_serializable(root, merged)
     if merged(root) and not root.imported_modules:
-        return Blob([])
-    return _to_blob(_in_wire_order(_merge(root, merged)))
+        return Blob([], dialect=dialect)
+    return _to_blob(_in_wire_order(_merge(root, merged)), dialect)
 
 
 def _is_host_code(module: Module) -> bool:
@@ -179,15 +182,16 @@ def _cycle(path: list[Node], start: Node) -> ExportError:
     return ExportError(text, module=start.type_key)
 
 
-def _to_blob(nodes: list[Node]) -> Blob:
+def _to_blob(nodes: list[Node], dialect: str) -> Blob:
     index = {node: i for i, node in enumerate(nodes)}
     row_ptr, indices = [0], []
     for node in nodes:
         indices += [index[child] for child in node.imports]
         row_ptr.append(len(indices))
     entries = [Entry(node.type_key, node.module) for node in nodes]
-    entries.append(Entry(IMPORT_TREE_KEY, None))
-    return Blob(entries, tuple(row_ptr), tuple(indices))
+    if dialect == "tvm":
+        entries.append(Entry(IMPORT_TREE_KEY, None))
+    return Blob(entries, tuple(row_ptr), tuple(indices), dialect=dialect)
 
 
 def serialize_module_to_bytes(module: Module, export_dso: bool = True) -> bytes:

@@ -77,6 +77,8 @@ class Reader:
         The library they lie in, for messages.
     where : str
         What they are, for messages: the blob's symbol, as a rule.
+    dialect : {"tvm", "tvm-ffi"}
+        The format, for payloads that differ.
 
     Attributes
     ----------
@@ -91,10 +93,15 @@ class Reader:
     memory of `data` alive.
     """
 
-    __slots__ = ("_end", "_view", "last_entry", "offset", "path", "where")
+    __slots__ = ("_end", "_view", "dialect", "last_entry", "offset", "path", "where")
 
     def __init__(
-        self, data: bytes | bytearray | memoryview, *, path: str | None = None, where: str = "blob"
+        self,
+        data: bytes | bytearray | memoryview,
+        *,
+        path: str | None = None,
+        where: str = "blob",
+        dialect: str = "tvm",
     ) -> None:
         self._view = memoryview(data).cast("B").toreadonly()
         self._end = len(self._view)
@@ -102,6 +109,7 @@ class Reader:
         self.offset = 0
         self.path = path
         self.where = where
+        self.dialect = dialect
 
     @property
     def remaining(self) -> int:
@@ -188,6 +196,19 @@ class Reader:
                 f"a length of {nbytes} bytes, expected at most {self.remaining} left", start
             )
         return self.read_raw(nbytes)
+
+    def read_sized(self) -> Reader:
+        """Read a length, and give a reader of so many bytes, which counts its offsets on.
+
+        Raises
+        ------
+        BlobFormatError
+            The length is more than what is left.
+        """
+        inner = Reader(self._view, path=self.path, where=self.where, dialect=self.dialect)
+        nbytes = self.read_bytes().nbytes
+        inner.offset, inner._end = self.offset - nbytes, self.offset
+        return inner
 
     def read_string(self) -> str:
         """Read a length-prefixed UTF-8 string.
@@ -281,15 +302,19 @@ class Writer:
     offset : int
         Position in bytes from the start of the blob.
 
+    dialect : {"tvm", "tvm-ffi"}
+        The format, for payloads that differ.
+
     Notes
     -----
     Buffers must keep their bytes until the export has ended.
     """
 
-    __slots__ = ("_running", "chunks", "offset")
+    __slots__ = ("_running", "chunks", "dialect", "offset")
 
-    def __init__(self) -> None:
+    def __init__(self, *, dialect: str = "tvm") -> None:
         self.chunks: list[Chunk] = []
+        self.dialect = dialect
         self.offset = 0
         self._running = bytearray()
 
@@ -342,6 +367,16 @@ class Writer:
     def write_string(self, text: str) -> None:
         """Write a length, then the text as UTF-8."""
         self.write_bytes(text.encode())
+
+    def write_sized(self, write: Callable[[Writer], None]) -> None:
+        """Write a length, then what `write` writes, which counts its offsets on."""
+        inner = Writer(dialect=self.dialect)
+        start = inner.offset = self.offset + 8
+        write(inner)
+        self.write_u64(inner.offset - start)
+        self.finish()
+        self.chunks += inner.finish()
+        self.offset = inner.offset
 
     def write_vector(self, values: Iterable[T], write_element: Callable[[T], None]) -> None:
         """Write a count, then each value through `write_element`."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from _thread import RLock
 
 from ._core import SystemLibrary
-from .abi import MANIFEST, MODULE_BLOB, RUNNABLE
-from .blob import process_module_blob
+from .abi import RUNNABLE
 from .error import FunctionNotFoundError
-from .library import LibraryModule
+from .library import LibraryModule, tree_of
 from .module import Module
 
 # Statically linked code stays, and with it whom its context symbols lead to.
@@ -81,12 +80,7 @@ def system_lib(symbol_prefix: str = "") -> Module:
 
 
 def _build(library: SystemLibrary, prefix: str) -> Module:
-    root: Module = SystemLibraryModule(library)  # type: ignore[arg-type]
-    blob = library.data(MODULE_BLOB)
-    if blob is not None:
-        root = process_module_blob(
-            blob, root, path=library.path, where=MODULE_BLOB, manifest_text=library.data(MANIFEST)
-        )
+    root = tree_of(library, SystemLibraryModule(library))  # type: ignore[arg-type]
     if library.symbols(""):
         _roots[prefix] = root
     return root

@@ -83,7 +83,7 @@ def test_embedders_know_bytes_and_symbols_only() -> None:
 
 def test_blob_knows_streams_not_libraries() -> None:
     """The format can be read without the native core."""
-    known = ("abi", "error", "import_tree", "registry", "stream", "manifest")
+    known = ("abi", "error", "import_tree", "registry", "stream", "manifest", "library_bin")
     assert all(name.split(".")[1] in known for name in _ours("runtime.blob"))
 
 

@@ -11,6 +11,7 @@ from typing import get_args
 
 from runtime.error import ExportError
 
+from ..dialect import Dialect
 from ..embed import Embed
 from ..export import export_library, refuse_output_among_inputs
 from ..output import shown_path
@@ -68,6 +69,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     add("--project", metavar="FILE", help=f"read this file instead of {PROJECT_FILE}")
     add("--entry", metavar="NAME", help="the function that calling the library itself runs")
+    add("--format", choices=get_args(Dialect), help="the dialect of the tree: who can read it")
     add("--embed", choices=get_args(Embed), help="how the imports get into the library")
     add(
         "--system-lib",
@@ -114,6 +116,7 @@ def run(arguments: argparse.Namespace) -> None:
         export_library(
             project.root,
             output,
+            format=arguments.format or project.format,
             embed=arguments.embed or project.embed,
             entry=arguments.entry or project.entry,
             system_lib=arguments.system_lib or project.system_lib,

@@ -28,6 +28,7 @@ _PROJECT = """\
 output = "model.so"
 # root = "host"          # where the tree begins; by default the one module that nobody imports
 # entry = "add"          # the function that runtime.load("model.so")(...) calls
+# format = "tvm"         # who else can read the tree: tvm (TVM to 2025) or tvm-ffi (TVM since)
 # embed = "auto"         # how the imports get into the library: auto, segment, llvm or c
 # target = "aarch64-linux-gnu"    # what the library is for; by default what the compiler is for
 # options = ["-lfoo"]    # further options for the linker driver

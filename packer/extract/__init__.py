@@ -119,10 +119,7 @@ def _root(opened: OpenedLibrary) -> Module:
     report = opened.report
     if opened.parsed is not None and opened.root is not None:
         return opened.root
-    if report.dialect == "tvm-ffi":
-        what = "its tree is of dialect tvm-ffi, which this version does not extract"
-    else:
-        what = report.blob.error if report.blob and report.blob.error else "it carries no blob"
+    what = report.blob.error if report.blob and report.blob.error else "it carries no blob"
     raise PackerError(f"{report.path}: {what}, so there is nothing to extract")
 
 
@@ -150,6 +147,8 @@ def _project(
         yield "# Host code cannot come back as source: host.c stands in its place, empty."
     yield "\n[library]"
     yield f"root = {quoted(next(iter(imports)))}"
+    if report.dialect == "tvm-ffi":
+        yield 'format = "tvm-ffi"'
     if report.entry is not None:
         yield f"# entry = {quoted(report.entry)}"
     for name, imported in imports.items():

@@ -7,28 +7,26 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import runtime
-from runtime.abi import LIBRARY_BIN, MANIFEST, MODULE_BLOB
+from runtime.abi import BLOB_SYMBOLS, MANIFEST
 from runtime.blob import link_tree, parse, without_header
 from runtime.error import PackerError
 from runtime.manifest import parse_manifest
 from runtime.module import preorder
 from runtime.modules.opaque import OpaqueModule
+from runtime.registry import has_loader
 from runtime.stream import Reader
 
-from .library_bin import has_loader, parse_library_bin
 from .payload import fields_of
 from .report import Blob, Entry, Module, Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from runtime.blob import Blob as ParsedBlob
     from runtime.blob import Entry as ParsedEntry
 
     from .image import Image
     from .symbols import Symbol, SymbolTable
-
-_FFI_NOTE = "dialect 'tvm-ffi': the tree is listed here, and not read by a load of this version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +76,13 @@ def read_blob(image: Image, symbols: SymbolTable, names: Sequence[str], notes: l
         Receives what is no fault.
     """
     library = _Library(names)
-    own, other = symbols.find(MODULE_BLOB), symbols.find(LIBRARY_BIN)
-    if own is not None and other is not None:
-        image.problems.append(f"both {MODULE_BLOB} and {LIBRARY_BIN}, expected one of them")
-    if own is not None:
-        return _read_own(image, own, symbols.find(MANIFEST), library)
-    if other is not None:
-        notes.append(_FFI_NOTE)
-        return replace(_read_ffi(image, other, library), parsed=None, root=None)
+    blobs = {name: found for name in BLOB_SYMBOLS if (found := symbols.find(name)) is not None}
+    if len(blobs) > 1:
+        image.problems.append(f"both {' and '.join(blobs)}, expected one of them")
+    for name, symbol in blobs.items():
+        text, producer, target = _read_manifest(image, symbols.find(MANIFEST))
+        tree = _read(image, symbol, library, text)
+        return replace(tree, dialect=BLOB_SYMBOLS[name], producer=producer, target=target)
     return Tree(modules=(_module(library, 0, 0, ()),), root=library)
 
 
@@ -111,32 +108,20 @@ def find_carried_libraries(modules: Sequence[Module]) -> Iterator[str]:
             )
 
 
-def _read_own(image: Image, symbol: Symbol, manifest: Symbol | None, library: _Library) -> Tree:
-    manifest_text, producer, target = _read_manifest(image, manifest)
-
-    def read(body: memoryview) -> ParsedBlob:
-        return parse(body, path=image.path, where=symbol.name, manifest_text=manifest_text)
-
-    return replace(
-        _read(image, symbol, library, read), dialect="tvm", producer=producer, target=target
-    )
-
-
-def _read_ffi(image: Image, symbol: Symbol, library: _Library) -> Tree:
-    def read(body: memoryview) -> ParsedBlob:
-        return parse_library_bin(Reader(body, path=image.path, where=symbol.name))
-
-    return replace(_read(image, symbol, library, read), dialect="tvm-ffi")
-
-
 def _read(
-    image: Image, symbol: Symbol, library: _Library, read: Callable[[memoryview], ParsedBlob]
+    image: Image, symbol: Symbol, library: _Library, manifest_text: memoryview | None
 ) -> Tree:
     blob = Blob(symbol.name, None, symbol.size)
     try:
         blob = _locate(image, symbol)
         body = without_header(Reader(image.data_of(symbol), path=image.path, where=symbol.name))
-        parsed = read(body)
+        parsed = parse(
+            body,
+            BLOB_SYMBOLS[symbol.name],
+            path=image.path,
+            where=symbol.name,
+            manifest_text=manifest_text,
+        )
         root = link_tree(parsed, library)
         blob = _with_entries(blob, parsed, body)
         modules = tuple(_modules(parsed, root, library))
@@ -179,8 +164,7 @@ def _entry(parsed: ParsedBlob, entry: ParsedEntry, body: memoryview) -> Entry:
 
 def payload_of(entry: ParsedEntry, body: memoryview) -> memoryview:
     """Give the bytes of an entry behind its key; `body` is the blob without its header."""
-    start = entry.offset + 8 + len(entry.key)  # u64 length, then a key of ASCII letters
-    return body[start : entry.offset + entry.nbytes]
+    return body[entry.payload_offset : entry.offset + entry.nbytes]
 
 
 def _modules(parsed: ParsedBlob, root: runtime.Module, library: _Library) -> Iterator[Module]:

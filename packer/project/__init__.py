@@ -1,7 +1,7 @@
 """packer.toml: a module tree, and the library that it becomes.
 
-    [library]                  output, root, embed, target, entry, options, addons, system_lib,
-                               c_symbol_prefix; all may be left out
+    [library]                  output, root, format, embed, target, entry, options, addons,
+                               system_lib, c_symbol_prefix; all may be left out
     [module.NAME]              kind, imports, and what the kind takes:
         c cc cu                sources, functions, options
         llvm                   sources, functions, target
@@ -27,6 +27,7 @@ from runtime.module import Module, near_names, preorder
 from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
 
 from ..declaration import FunctionDeclaration
+from ..dialect import Dialect
 from ..embed import Embed
 from .arrays import read_array
 from .factory import call_factory
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 PROJECT_FILE = "packer.toml"
 _LIBRARY_KEYS = (
-    *("output", "root", "embed", "target", "entry", "options", "addons"),
+    *("output", "root", "format", "embed", "target", "entry", "options", "addons"),
     *("system_lib", "c_symbol_prefix"),
 )
 
@@ -59,13 +60,14 @@ class Project:
         Every file that it was made of.
     output : str or None
         Where the library goes.
-    embed, target, entry, options, addons, system_lib, c_symbol_prefix
+    format, embed, target, entry, options, addons, system_lib, c_symbol_prefix
         As `packer.export_library` takes them.
     """
 
     root: Module
     inputs: Inputs
     output: str | None = None
+    format: Dialect = "tvm"
     embed: Embed = "auto"
     target: str | None = None
     entry: str | None = None
@@ -112,6 +114,7 @@ def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
     root = _root(file, library, imports)
     addons = library.files("addons")
     embed = library.choice("embed", get_args(Embed)) or "auto"
+    dialect = library.choice("format", get_args(Dialect)) or "tvm"
     output = library.text("output")
     # From here on the tree is known to be one; now each module is made, its imports before it.
     modules: dict[str, Module] = {}
@@ -121,6 +124,7 @@ def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
         root=modules[root],
         inputs=file.inputs,
         output=None if output is None else library.path_of(output),
+        format=cast(Dialect, dialect),
         embed=cast(Embed, embed),
         target=library.text("target"),
         entry=library.text("entry"),

@@ -17,6 +17,14 @@ The payload's fields depend on the type key, and on whether the TVM that wrote i
     FunctionInfo = string name, vector<DLDataType> arg_types, vector<string> launch_param_tags
 
 A real layout is tried first, and taken when it ends where the next key or the blob's end is.
+
+In dialect tvm-ffi a FunctionInfo has a vector<i32> behind it, and
+
+    metal, real                                                fmt, functions, codes
+    vulkan, real                                               fmt, functions, blobs
+
+    codes      map<string, bytes>
+    blobs      map<string, bytes>, each u32 flag, vector<u32> words
 """
 
 from __future__ import annotations
@@ -62,6 +70,9 @@ LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 ALIASES = {"hsaco": "hip"}
 
+# What stands for a layout in dialect tvm-ffi; the others are the same in both.
+_FFI_LAYOUTS = {METAL: ("fmt", "functions", "codes"), VULKAN: ("fmt", "functions", "blobs")}
+
 # The type keys whose kernels the native core can launch.
 LAUNCHED = ("opencl",)
 _TEXT_FORMATS = ("ptx", "cuda", "cl", "metal", "hip", "wgsl", "c", "aocl", "ll", "asm", "s")
@@ -80,20 +91,28 @@ class FunctionInfo:
         What the launch integers behind the arguments mean, in order: ``"blockIdx.x"``, ...,
         ``"threadIdx.z"``, ``"tir.use_dyn_shared_memory"`` (bytes).
 
+    arg_extra_tags : iterable of int
+        What TVM 0.27 says of the arguments besides; only dialect ``tvm-ffi`` has it.
+
     Raises
     ------
     ValueError
         An argument type is unknown.
     """
 
-    __slots__ = ("arg_types", "launch_param_tags", "name")
+    __slots__ = ("arg_extra_tags", "arg_types", "launch_param_tags", "name")
 
     def __init__(
-        self, name: str, arg_types: Iterable[str] = (), launch_param_tags: Iterable[str] = ()
+        self,
+        name: str,
+        arg_types: Iterable[str] = (),
+        launch_param_tags: Iterable[str] = (),
+        arg_extra_tags: Iterable[int] = (),
     ) -> None:
         self.name = name
         self.arg_types = tuple(arg_types)
         self.launch_param_tags = tuple(launch_param_tags)
+        self.arg_extra_tags = tuple(arg_extra_tags)
         for arg_type in self.arg_types:
             string_to_dtype(arg_type)
 
@@ -104,7 +123,7 @@ class FunctionInfo:
         return hash(self._fields())
 
     def _fields(self) -> tuple[object, ...]:
-        return self.name, self.arg_types, self.launch_param_tags
+        return self.name, self.arg_types, self.launch_param_tags, self.arg_extra_tags
 
     def __repr__(self) -> str:
         return f"FunctionInfo({self.name!r}, {self.arg_types!r}, {self.launch_param_tags!r})"
@@ -256,8 +275,8 @@ class DeviceModule(Module):
             return super().get_source(fmt or self.fmt)
         if isinstance(self.data, memoryview):
             return str(self.data, "utf-8", "replace")
-        if self.layout is VULKAN:
-            return super().get_source("spirv")
+        if not all(isinstance(code, str) for code in self.data.values()):
+            return super().get_source(fmt or self.fmt)
         return "\n".join(self.data.values())
 
     def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
@@ -281,7 +300,7 @@ class DeviceModule(Module):
 
     def save_to_binary(self, writer: Writer) -> None:
         """Write the fields of the module's layout."""
-        for field in self.layout:
+        for field in wire_layout(self.layout, writer.dialect):
             _WRITE[field](writer, self)
 
 
@@ -320,9 +339,15 @@ def loader(type_key: str) -> Callable[[Reader], DeviceModule]:
 
 
 def _read(reader: Reader, type_key: str, layout: tuple[str, ...]) -> DeviceModule:
-    fields: dict[str, Any] = {field: _READ[field](reader) for field in layout}
-    code = next(fields[name] for name in ("data", "sources", "shaders") if name in fields)
+    names = wire_layout(layout, reader.dialect)
+    fields: dict[str, Any] = {field: _READ[field](reader) for field in names}
+    code = next(fields[name] for name in _CODE if name in fields)
     return DeviceModule(type_key, code, fields.get("fmt", ""), fields["functions"])
+
+
+def wire_layout(layout: tuple[str, ...], dialect: str) -> tuple[str, ...]:
+    """The fields of a layout as they stand in a dialect."""
+    return _FFI_LAYOUTS.get(layout, layout) if dialect == "tvm-ffi" else layout
 
 
 def _read_function_info(reader: Reader) -> FunctionInfo:
@@ -330,6 +355,7 @@ def _read_function_info(reader: Reader) -> FunctionInfo:
         reader.read_string(),
         reader.read_vector(lambda: dtype_to_string(reader.read_dtype()), 4),
         reader.read_vector(reader.read_string, 8),
+        reader.read_vector(reader.read_i32, 4) if reader.dialect == "tvm-ffi" else (),
     )
 
 
@@ -337,6 +363,8 @@ def _write_function_info(writer: Writer, info: FunctionInfo) -> None:
     writer.write_string(info.name)
     writer.write_vector(info.arg_types, lambda text: writer.write_dtype(string_to_dtype(text)))
     writer.write_vector(info.launch_param_tags, writer.write_string)
+    if writer.dialect == "tvm-ffi":
+        writer.write_vector(info.arg_extra_tags, writer.write_i32)
 
 
 def _read_version(reader: Reader) -> str:
@@ -358,6 +386,21 @@ def _write_shader(writer: Writer, shader: Shader) -> None:
     writer.write_raw(shader.words)
 
 
+def _bytes_of(code: str | memoryview) -> bytes | memoryview:
+    return code.encode() if isinstance(code, str) else code
+
+
+def _read_code(reader: Reader) -> str | memoryview:
+    data = reader.read_bytes()
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError:
+        return data
+
+
+# The fields that hold the code of kernels.
+_CODE = ("data", "sources", "shaders", "codes", "blobs")
+
 # Each field's reader and writer; a layout is a sequence of fields.
 _READ: dict[str, Callable[[Reader], Any]] = {
     "fmt": lambda r: r.read_string(),
@@ -366,14 +409,20 @@ _READ: dict[str, Callable[[Reader], Any]] = {
     "version": _read_version,
     "sources": lambda r: r.read_map(r.read_string, 8),
     "shaders": lambda r: r.read_map(lambda: _read_shader(r), 12),
+    "codes": lambda r: r.read_map(lambda: _read_code(r), 8),
+    "blobs": lambda r: r.read_map(lambda: _read_shader(r.read_sized()), 20),
 }
 _WRITE: dict[str, Callable[[Writer, Any], None]] = {
     "fmt": lambda w, m: w.write_string(m.fmt),
     "functions": lambda w, m: w.write_map(m.functions, lambda f: _write_function_info(w, f)),
     "data": lambda w, m: w.write_bytes(m.data),
     "version": lambda w, m: w.write_string(METAL_VERSION),
-    "sources": lambda w, m: w.write_map(m.data, w.write_string),
+    "sources": lambda w, m: w.write_map(m.data, lambda code: w.write_bytes(_bytes_of(code))),
     "shaders": lambda w, m: w.write_map(m.data, lambda s: _write_shader(w, s)),
+    "codes": lambda w, m: w.write_map(m.data, lambda code: w.write_bytes(_bytes_of(code))),
+    "blobs": lambda w, m: w.write_map(
+        m.data, lambda s: w.write_sized(lambda inner: _write_shader(inner, s))
+    ),
 }
 
 

@@ -441,11 +441,12 @@ def library_bin(*modules: bytes, tree: bytes) -> str:
 
 
 def test_other_dialect_is_listed(compile_library) -> None:
-    """A tvm-ffi library: functions, entries and tree, with a note on what a load makes of it."""
+    """A tvm-ffi library: functions, entries and tree; a type without a loader is carried."""
+    cuda = u64(3) + b"ptx" + u64(0) + u64(4) + b"code"
     source = library_bin(
         entry("_lib"),
-        entry("cuda", u64(3) + b"ptx"),
-        entry("relax.VMExecutable", u64(0)),
+        entry("cuda", u64(len(cuda)) + cuda),
+        entry("vendor.thing", u64(0)),
         tree=u64(4, 0, 2, 2, 2) + u64(2, 1, 2),
     )
     report = inspect_library(compile_library(source))
@@ -453,11 +454,11 @@ def test_other_dialect_is_listed(compile_library) -> None:
     assert [(m.type_key, m.imports, m.loadable) for m in report.modules] == [
         ("library", (1, 2), True),
         ("cuda", (), True),
-        ("relax.VMExecutable", (), False),
+        ("vendor.thing", (), False),
     ]
     assert report.blob.symbol == "__tvm_ffi__library_bin"
-    assert [e.key for e in report.blob.entries] == ["_lib", "cuda", "relax.VMExecutable"]
-    assert any("dialect 'tvm-ffi'" in note for note in report.notes)
+    assert [e.key for e in report.blob.entries] == ["_lib", "cuda", "vendor.thing"]
+    assert [f.text for f in report.blob.entries[1].fields] == ["ptx", "none", '4 bytes: "code"']
     assert [f.name for f in report.functions] == ["f"]
 
 
@@ -468,7 +469,7 @@ def test_other_dialect_is_listed(compile_library) -> None:
         ((entry("_lib"),), u64(2, 0, 1, 1, 0), "cycle"),
         ((entry("_lib"), entry("_lib")), u64(3, 0, 1, 1, 1, 1), "a second '_lib'"),
         ((entry("_lib"), b"x"), u64(2, 0, 0, 0), "1 bytes behind the last of 1 modules"),
-        ((entry("a b", u64(0)),), u64(2, 0, 0, 0), "kind 'a b', expected letters"),
+        ((entry("a b", u64(0)),), u64(2, 0, 0, 0), "key b'a b', expected letters"),
         ((entry("cuda", u64(9)),), u64(2, 0, 0, 0), "a length of 9 bytes, expected at most 0"),
         ((), u64(2**61), "expected at most"),
     ],
