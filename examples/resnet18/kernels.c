@@ -24,7 +24,6 @@ struct conv {
   int relu;
 };
 
-/* Loads and stores need not be aligned: weights are where their file has them. */
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
 #define NAME(name) PASTE(name, ISA)

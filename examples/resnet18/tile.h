@@ -11,6 +11,7 @@ enum { NAME(WIDTH) = LANES * VECTORS };
 #define COLUMNS 7
 #define UNROLL _Pragma("GCC unroll 8")
 
+/* Loads and stores need not be aligned: the example's are, a caller's may not be. */
 typedef float NAME(vector) __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t NAME(mask) __attribute__((vector_size(4 * LANES)));
 #define VECTOR NAME(vector)
