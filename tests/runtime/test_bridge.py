@@ -221,3 +221,16 @@ def test_pointer_variables_beside_a_global_tvm_ffi(compile_library) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_core_that_is_global_itself(undefined) -> None:
+    """Where extension modules are imported RTLD_GLOBAL, the core finds its own setter."""
+    flags = "import os, sys\nsys.setdlopenflags(os.RTLD_NOW | os.RTLD_GLOBAL)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", flags + COMMON + OURS + CHECK, str(undefined), "ours"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
