@@ -1,11 +1,13 @@
-# make demo | resnet18 | test | check | bench | sanitize | stress | clean. Everything lives in .venv; nothing needs root.
+# make demo | resnet18 | test | test-tvm | check | bench | sanitize | stress | clean. Everything lives in
+# .venv and .venv-tvm; nothing needs root.
 PYTHON ?= python3
 VENV := .venv
+VENV_TVM := .venv-tvm
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
 C_WARNINGS := -std=c11 -O2 -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
 
-.PHONY: demo resnet18 test check bench sanitize stress clean
+.PHONY: demo resnet18 test test-tvm check bench sanitize stress clean
 
 # pip 25.1 knows dependency groups; older ones are replaced in the venv first.
 $(BIN)/python:
@@ -32,6 +34,16 @@ resnet18: $(VENV)/resnet18.group
 test: $(VENV)/test.group
 	$(BIN)/pytest $(TESTFLAGS)
 
+# Beside real TVM, which is large: in an environment of its own, so that nothing of it is in ours.
+$(VENV_TVM)/tvm.group: pyproject.toml
+	$(PYTHON) -m venv $(VENV_TVM)
+	$(VENV_TVM)/bin/pip install --quiet --upgrade 'pip>=25.1'
+	$(VENV_TVM)/bin/pip install --quiet --group tvm
+	touch $@
+
+test-tvm: $(VENV)/test.group $(VENV_TVM)/tvm.group
+	$(BIN)/pytest -o norecursedirs=build tests/tvm $(TESTFLAGS)
+
 check: $(VENV)/check.group $(VENV)/test.group
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -51,6 +63,6 @@ bench: $(VENV)/bench.group
 	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
+	rm -rf $(VENV) $(VENV_TVM) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name '*.so' -delete

@@ -1,0 +1,123 @@
+"""Functions in TVM's script, by library. Read by TVM's Python only."""
+
+# TVM's parser reads these annotations as they stand: no `from __future__ import annotations`.
+from tvm.script import ir as I
+from tvm.script import tirx as T
+
+
+@I.ir_module
+class Plain:
+    """Shapes fixed and dynamic, strides, scalars, narrow floats, workspaces."""
+
+    @T.prim_func
+    def add_one(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        T.func_attr({"global_symbol": "add_one"})
+        for i in range(8):
+            B[i] = A[i] + T.float32(1)
+
+    @T.prim_func
+    def transpose(x: T.handle, y: T.handle):
+        T.func_attr({"global_symbol": "transpose"})
+        n = T.int64()
+        m = T.int64()
+        s = T.int64()
+        t = T.int64()
+        X = T.match_buffer(x, (n, m), "float64", strides=(s, t))
+        Y = T.match_buffer(y, (m, n), "float64")
+        for i, j in T.grid(n, m):
+            Y[j, i] = X[i, j]
+
+    @T.prim_func
+    def integers(a: T.int64, b: T.int32, c: T.bool, A: T.Buffer((3,), "int64")):
+        T.func_attr({"global_symbol": "integers"})
+        A[0] = a
+        A[1] = T.Cast("int64", b)
+        A[2] = T.Cast("int64", c)
+
+    @T.prim_func
+    def widen(A: T.Buffer((8,), "bfloat16"), B: T.Buffer((8,), "float32")):
+        T.func_attr({"global_symbol": "widen"})
+        for i in range(8):
+            B[i] = T.Cast("float32", A[i])
+
+    @T.prim_func
+    def reverse(A: T.Buffer((20000,), "float32"), B: T.Buffer((20000,), "float32")):
+        T.func_attr({"global_symbol": "reverse"})
+        W = T.alloc_buffer((20000,), "float32")
+        for i in range(20000):
+            W[i] = A[i] * T.float32(2)
+        for i in range(20000):
+            B[i] = W[19999 - i]
+
+    @T.prim_func
+    def checked(k: T.int64, A: T.Buffer((4,), "int8")):
+        T.func_attr({"global_symbol": "checked"})
+        assert k > 3, "k is too small"
+        A[0] = T.Cast("int8", k)
+
+
+@I.ir_module
+class Parallel:
+    """A loop over all threads."""
+
+    @T.prim_func
+    def saxpy(a: T.float32, x: T.handle, y: T.handle):
+        T.func_attr({"global_symbol": "saxpy"})
+        n = T.int64()
+        X = T.match_buffer(x, (n,), "float32")
+        Y = T.match_buffer(y, (n,), "float32")
+        for i in T.parallel(n):
+            Y[i] = a * X[i] + Y[i]
+
+
+@I.ir_module
+class Packed:
+    """Calls by name, out of the library."""
+
+    @T.prim_func
+    def tell(k: T.int64):
+        T.func_attr({"global_symbol": "tell"})
+        T.evaluate(T.call_packed("test.told", "hello", k))
+        T.evaluate(T.call_packed("test.told", "rather a long text", T.float32(2.5), k))
+
+    @T.prim_func
+    def nowhere(k: T.int64):
+        T.func_attr({"global_symbol": "nowhere"})
+        T.evaluate(T.call_packed("test.nowhere", k))
+
+
+@I.ir_module
+class LlvmOnly:
+    """What TVM's C code generator writes no valid C for."""
+
+    @T.prim_func
+    def halve(A: T.Buffer((8,), "float16"), B: T.Buffer((8,), "float16")):
+        T.func_attr({"global_symbol": "halve"})
+        for i in range(8):
+            B[i] = A[i] * T.float16(0.5)
+
+    @T.prim_func
+    def sort_of(x: T.handle, y: T.handle):
+        T.func_attr({"global_symbol": "sort_of"})
+        n = T.int64()
+        X = T.match_buffer(x, (n,), "float32")
+        Y = T.match_buffer(y, (n,), "float32")
+        W = T.alloc_buffer((n,), "float32")
+        for i in range(n):
+            W[i] = X[i] * T.float32(2)
+        for i in range(n):
+            Y[i] = W[n - 1 - i]
+
+    @T.prim_func
+    def hand_over(A: T.Buffer((8,), "float32"), k: T.int64):
+        T.func_attr({"global_symbol": "hand_over"})
+        T.evaluate(T.call_packed("test.told", A, k, T.bool(True)))
+
+
+LIBRARIES = {
+    "plain": (Plain, ("llvm", "c")),
+    "errors": (Plain, ("llvm", "c")),
+    "parallel": (Parallel, ("llvm", "c")),
+    "packed": (Packed, ("llvm", "c")),
+    "llvm_only": (LlvmOnly, ("llvm",)),
+}
