@@ -10,6 +10,7 @@
 #include "function.h"
 #include "ndarray.h"
 #include "tensor.h"
+#include "vm_object.h"
 
 static int set_int(dso_any *arg, int64_t value) {
   arg->type_index = DSO_INT;
@@ -204,6 +205,31 @@ static int is_module(PyObject *object) {
   return status;
 }
 
+static int fill_array(dso_array_object *array, struct frame *frame, Py_ssize_t index,
+                      PyObject *sequence) {
+  for (Py_ssize_t i = 0; i < array->size && i < PySequence_Fast_GET_SIZE(sequence); i++)
+    if (owned_value(sequence, PySequence_Fast_GET_ITEM(sequence, i), &array->items[i]) != 0)
+      return raise_argument_error(frame, index, PyExc_TypeError,
+                                  "item %zd of a %s cannot be passed", i,
+                                  Py_TYPE(sequence)->tp_name);
+  return 0;
+}
+
+/* A tuple or list goes as an array that owns its items: whoever is called may keep it. */
+static int convert_sequence(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  dso_array_object *array = array_object_new(PySequence_Fast_GET_SIZE(object));
+  if (array == NULL) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  frame_hold(frame, HOLD_OBJECT)->object = &array->object;
+  set_pointer(&frame->args[index], DSO_ARRAY, array);
+  if (Py_EnterRecursiveCall(" while a tuple is converted") != 0) return -1;
+  int status = fill_array(array, frame, index, object);
+  Py_LeaveRecursiveCall();
+  return status;
+}
+
 /* What has neither number, text nor buffer. A class may have the methods of its instances. */
 static int convert_by_method(struct frame *frame, Py_ssize_t index, PyObject *object) {
   PyObject *method = PyType_Check(object) ? NULL : PyObject_GetAttrString(object, "__dlpack__");
@@ -248,6 +274,7 @@ static int convert_other(struct frame *frame, Py_ssize_t index, PyObject *object
   if (PyFloat_Check(object)) return convert_float(frame, index, object);
   if (PyUnicode_Check(object)) return convert_str(frame, index, object);
   if (PyBytes_Check(object)) return convert_bytes(frame, index, object);
+  if (PyTuple_Check(object) || PyList_Check(object)) return convert_sequence(frame, index, object);
   if (is_scalar(object)) return convert_scalar(frame, index, object);
   return convert_array(frame, index, object);
 }

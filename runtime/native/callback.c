@@ -38,6 +38,7 @@ static int own_value(struct frame *frame, PyObject *value, dso_any *result) {
   switch (result->type_index) {
     case DSO_RAW_STR: return own_string(result, 1, result->v_c_str, strlen(result->v_c_str));
     case DSO_BYTE_ARRAY_PTR: return own_string(result, 0, bytes->data, (size_t)bytes->size);
+    case DSO_ARRAY:
     case DSO_FUNCTION:
     case DSO_MODULE: object_retain(result->v_ptr); return 0;
     case DSO_DLTENSOR_PTR:
@@ -46,7 +47,7 @@ static int own_value(struct frame *frame, PyObject *value, dso_any *result) {
   }
 }
 
-static int give_result(PyObject *callable, PyObject *value, dso_any *result) {
+int owned_value(PyObject *callable, PyObject *value, dso_any *result) {
   static const struct target no_target;
   struct hold hold;
   struct frame frame = {.target = &no_target, .function = callable, .args = result,
@@ -94,7 +95,7 @@ static int call_with(const struct callback *self, const dso_any *args, int32_t c
     value = PyObject_Vectorcall(callable, objects,
                                 (size_t)count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
   int status = end_arguments(callable, args, objects, made);
-  if (value != NULL && status == 0) status = give_result(callable, value, result);
+  if (value != NULL && status == 0) status = owned_value(callable, value, result);
   if (value == NULL) status = -1;
   Py_XDECREF(value);
   Py_DECREF(callable);

@@ -16,7 +16,8 @@ enum hold_kind {
   HOLD_BUFFER,
   HOLD_DLPACK,
   HOLD_DLPACK_VERSIONED,
-  HOLD_FUNCTION
+  HOLD_FUNCTION,
+  HOLD_OBJECT
 };
 
 /* What one argument needs until the call is over. */
@@ -31,6 +32,7 @@ struct hold {
     DLManagedTensor *dlpack;
     DLManagedTensorVersioned *dlpack_versioned;
     dso_object *function;
+    dso_object *object;
   };
 };
 

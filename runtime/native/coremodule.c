@@ -12,6 +12,8 @@
 #include "tensor.h"
 #include "tensor_view.h"
 #include "tensor_make.h"
+#include "vm_bytecode.h"
+#include "vm_machine.h"
 #include "weights_header.h"
 
 #ifdef Py_GIL_DISABLED
@@ -64,6 +66,8 @@ static PyMethodDef core_methods[] = {
     {"from_dlpack", core_from_dlpack, METH_O,
      "from_dlpack($module, source, /)\n--\n\n"
      "A Tensor over the memory of an array with `__dlpack__`, or of a capsule."},
+    {"vm_builtin_names", vm_builtin_names, METH_NOARGS,
+     "vm_builtin_names($module, /)\n--\n\nThe functions that every virtual machine has."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -80,7 +84,7 @@ static int refuse_subinterpreter(void) {
 static int core_exec(PyObject *module) {
   PyTypeObject *const types[] = {&Library_Type, &ElfFile_Type, &Function_Type, &TensorBase_Type,
                                  &CallSequence_Type, &DeviceCode_Type, &Device_Type,
-                                 &SystemLibrary_Type};
+                                 &SystemLibrary_Type, &Bytecode_Type, &VirtualMachine_Type};
   if (refuse_subinterpreter() != 0 || PyType_Ready(&Span_Type) != 0) return -1;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (PyModule_AddType(module, types[i]) != 0) return -1;

@@ -15,6 +15,7 @@ static void release(struct hold *hold) {
         hold->dlpack_versioned->deleter(hold->dlpack_versioned);
       break;
     case HOLD_FUNCTION: callback_end_call(hold->function); break;
+    case HOLD_OBJECT: object_release(hold->object); break;
   }
 }
 

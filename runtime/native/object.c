@@ -10,13 +10,21 @@ static const uint64_t STRONG_ONE = 1, WEAK_ONE = (uint64_t)1 << 32;
  * wrapper before it): NULL says that nobody owns them. */
 enum { RESERVED = 2 * sizeof(void *) };
 
-void *object_new(size_t nbytes, int32_t type_index, void (*deleter)(void *self, int flags)) {
-  char *memory = calloc(1, RESERVED + nbytes);
+void *object_new_unset(size_t nbytes, int32_t type_index,
+                       void (*deleter)(void *self, int flags)) {
+  char *memory = malloc(RESERVED + nbytes);
   if (memory == NULL) return NULL;
+  memset(memory, 0, RESERVED);
   dso_object *object = (dso_object *)(void *)(memory + RESERVED);
-  object->combined_ref_count = STRONG_ONE | WEAK_ONE;
-  object->type_index = type_index;
-  object->deleter = deleter;
+  *object = (dso_object){.combined_ref_count = STRONG_ONE | WEAK_ONE,
+                         .type_index = type_index,
+                         .deleter = deleter};
+  return object;
+}
+
+void *object_new(size_t nbytes, int32_t type_index, void (*deleter)(void *self, int flags)) {
+  dso_object *object = object_new_unset(nbytes, type_index, deleter);
+  if (object != NULL) memset(object + 1, 0, nbytes - sizeof *object);
   return object;
 }
 

@@ -19,6 +19,9 @@ static inline void object_release(dso_object *object) { dso_object_release(objec
 /* A zeroed object of `nbytes`, its header included, with one reference; NULL without memory. Its
  * deleter ends with object_free, which frees once the weak references went, too. */
 void *object_new(size_t nbytes, int32_t type_index, void (*deleter)(void *self, int flags));
+/* The same, with nothing set but the header. */
+void *object_new_unset(size_t nbytes, int32_t type_index,
+                       void (*deleter)(void *self, int flags));
 void object_free(void *object, int flags);
 
 /* A Str or Bytes object with a copy of the text and a NUL behind it; NULL without memory. */

@@ -9,6 +9,7 @@
 #include "function.h"
 #include "object.h"
 #include "tensor.h"
+#include "vm_object.h"
 
 PyObject *source_name(const struct source *source) { return callable_name(source->callable); }
 
@@ -76,6 +77,29 @@ static PyObject *lent_tensor(const struct source *source, const dso_any *value) 
   return tensor_lend(value->v_ptr);
 }
 
+/* Tuples may be as deep as a program makes them. */
+static PyObject *tuple_value(const struct source *source, const dso_array_object *array) {
+  if (Py_EnterRecursiveCall(" while converting a tuple") != 0) return NULL;
+  PyObject *tuple = PyTuple_New((Py_ssize_t)array->size);
+  for (int64_t i = 0; tuple != NULL && i < array->size; i++) {
+    PyObject *item = convert_value(source, &array->items[i]);
+    if (item == NULL) Py_CLEAR(tuple);
+    else PyTuple_SET_ITEM(tuple, (Py_ssize_t)i, item);
+  }
+  Py_LeaveRecursiveCall();
+  return tuple;
+}
+
+static PyObject *shape_value(const dso_shape_object *shape) {
+  PyObject *tuple = PyTuple_New((Py_ssize_t)shape->ndim);
+  for (size_t i = 0; tuple != NULL && i < shape->ndim; i++) {
+    PyObject *extent = PyLong_FromLongLong(shape->dims[i]);
+    if (extent == NULL) Py_CLEAR(tuple);
+    else PyTuple_SET_ITEM(tuple, (Py_ssize_t)i, extent);
+  }
+  return tuple;
+}
+
 static PyObject *object_value(const struct source *source, const dso_any *value) {
   dso_object *object = value->v_ptr;
   PyObject *library = source->function ? function_library(source->function) : NULL;
@@ -90,6 +114,8 @@ static PyObject *object_value(const struct source *source, const dso_any *value)
     case DSO_MODULE:
       if (callback_callable(object) == NULL) return unsupported(source, value);
       return Py_NewRef(callback_callable(object));
+    case DSO_ARRAY: return tuple_value(source, (const dso_array_object *)object);
+    case DSO_SHAPE: return shape_value((const dso_shape_object *)object);
     default: return unsupported(source, value);
   }
 }

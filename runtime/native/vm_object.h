@@ -1,0 +1,57 @@
+/* The objects of TVM FFI that the virtual machine makes: tensors, shapes, arrays. No Python.h.
+ *
+ * All return NULL without memory, with MemoryError raised. */
+#ifndef DSO_PACKER_NATIVE_VM_OBJECT_H
+#define DSO_PACKER_NATIVE_VM_OBJECT_H
+
+#include <stddef.h>
+
+#include "object.h"
+
+/* TVM FFI c_api.h, TVMFFIShapeCell behind the header. */
+typedef struct {
+  dso_object object;
+  const int64_t *dims;
+  size_t ndim;
+} dso_shape_object;
+
+/* TVM FFI c_api.h, TVMFFISeqCell behind the header. */
+typedef struct {
+  dso_object object;
+  dso_any *items;
+  int64_t size, capacity;
+  void (*free_items)(void *items); /* NULL: they lie in the object */
+} dso_array_object;
+
+/* A Tensor object, compact, of the given shape; it takes over the reference to `owner` (or NULL),
+ * which keeps the data. Data and device are the caller's to set. */
+dso_tensor_object *tensor_object_new(DLDataType dtype, int32_t ndim, const int64_t *dims,
+                                     dso_object *owner);
+
+/* A Shape object. */
+dso_object *shape_object_new(size_t ndim, const int64_t *dims);
+
+/* An Array object of so many None, for the caller to fill. */
+dso_array_object *array_object_new(int64_t size);
+
+static inline int is_object(const dso_any *value) { return value->type_index >= DSO_OBJECT; }
+
+static inline void any_retain(const dso_any *value) {
+  if (is_object(value)) object_retain(value->v_ptr);
+}
+
+static inline void any_release(const dso_any *value) {
+  if (is_object(value)) object_release(value->v_ptr);
+}
+
+static inline dso_any any_of_object(void *object) {
+  return (dso_any){.type_index = ((dso_object *)object)->type_index, .v_ptr = object};
+}
+
+/* The tensor of a Tensor object or a tensor pointer; NULL for other values. */
+static inline const DLTensor *any_tensor(const dso_any *value) {
+  if (value->type_index == DSO_TENSOR) return &((dso_tensor_object *)value->v_ptr)->tensor;
+  return value->type_index == DSO_DLTENSOR_PTR ? value->v_ptr : NULL;
+}
+
+#endif

@@ -1,0 +1,391 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "dlpack.h"
+#include "raised.h"
+#include "vm.h"
+
+/* Functions of bytecode that call each other use no C stack, so this bounds memory only; a machine
+ * that is called by what it calls does. */
+enum { MOST_FRAMES = 10000, MOST_RUNS = 64, ROOM_VALUES = 192, ROOM_FRAMES = 8, MOST_NESTED = 64 };
+
+struct frame {
+  const struct vm_routine *routine;
+  const struct vm_instruction *next; /* where its caller goes on */
+  size_t registers;                  /* index of the first in the run's values */
+  int32_t dst;                       /* its caller's, for the result */
+};
+
+struct lent_view {
+  struct lent_view *next;
+  DLTensor tensor;
+  int64_t dims[];
+};
+
+struct vm_run {
+  struct vm *vm;
+  dso_any *values; /* of all frames: registers, then room for arguments */
+  struct frame *frames;
+  size_t num_values, values_capacity, num_frames, frames_capacity;
+  struct lent_view *views;
+  dso_any *room_values; /* what there is before anything is allocated */
+  struct frame *room_frames;
+};
+
+/* How many runs are under way in this thread, one called by the other. */
+static _Thread_local int num_runs;
+
+struct vm *vm_of_run(const struct vm_run *run) { return run->vm; }
+
+static int out_of_memory(void) {
+  return raised_format("MemoryError", "no memory for the virtual machine's stack");
+}
+
+/* ---- What is lent */
+
+DLTensor *vm_lend_view(struct vm_run *run, const DLTensor *tensor, int32_t ndim,
+                       const int64_t *dims) {
+  struct lent_view *view = malloc(sizeof *view + (size_t)ndim * sizeof *dims);
+  if (view == NULL) {
+    out_of_memory();
+    return NULL;
+  }
+  view->next = run->views;
+  run->views = view;
+  view->tensor = *tensor;
+  view->tensor.ndim = ndim;
+  view->tensor.shape = view->dims;
+  view->tensor.strides = NULL; /* compact */
+  if (ndim > 0) memcpy(view->dims, dims, (size_t)ndim * sizeof *dims);
+  return &view->tensor;
+}
+
+static void end_views(struct vm_run *run) {
+  while (run->views != NULL) {
+    struct lent_view *view = run->views;
+    run->views = view->next;
+    free(view);
+  }
+}
+
+/* ---- What comes in */
+
+/* A copy of a tensor that operators may not be given; NULL in `copy` where it may be passed. */
+static int fit(const struct vm *vm, const dso_any *value, dso_tensor_object **copy) {
+  const DLTensor *tensor = any_tensor(value);
+  size_t nbytes;
+  *copy = NULL;
+  if (tensor == NULL)
+    return raised_format("ValueError", "a tensor that is NULL, expected one");
+  if (vm_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0)
+    return raised_format("ValueError", "a tensor with extents that are negative or too large");
+  if (vm_tensor_is_fit(tensor) || nbytes == 0) return 0;
+  *copy = vm_tensor_copy(vm_host_pool(vm), tensor);
+  return *copy != NULL ? 0 : -1;
+}
+
+static int admit(const struct vm *vm, const dso_any *value, int depth, dso_any *admitted);
+
+/* The array itself, or a new one where an element of it had to be replaced. */
+static int admit_array(const struct vm *vm, const dso_any *value, int depth, dso_any *admitted) {
+  const dso_array_object *array = value->v_ptr;
+  if (depth == MOST_NESTED)
+    return raised_format("ValueError", "tuples in tuples, expected at most %d", MOST_NESTED);
+  dso_array_object *copy = array_object_new(array->size);
+  if (copy == NULL) return -1;
+  int is_changed = 0, status = 0;
+  for (int64_t i = 0; i < array->size && status == 0; i++) {
+    status = admit(vm, &array->items[i], depth + 1, &copy->items[i]);
+    if (status == 0) status = vm_own(vm, &copy->items[i]);
+    is_changed |= copy->items[i].v_ptr != array->items[i].v_ptr;
+  }
+  if (status == 0 && is_changed) {
+    *admitted = any_of_object(copy);
+    return 0;
+  }
+  object_release(&copy->object);
+  if (status == 0) {
+    *admitted = *value;
+    any_retain(value);
+  }
+  return status;
+}
+
+static int admit_text(int is_str, const char *data, size_t nbytes, dso_any *admitted) {
+  return object_make_string(admitted, is_str, data, nbytes) == 0 ? 0 : out_of_memory();
+}
+
+/* Take an argument from outside into a register, owned but for tensors by pointer. */
+static int admit(const struct vm *vm, const dso_any *value, int depth, dso_any *admitted) {
+  const dso_byte_array *bytes = value->v_ptr;
+  dso_tensor_object *copy;
+  switch (value->type_index) {
+    case DSO_TENSOR:
+    case DSO_DLTENSOR_PTR:
+      if (fit(vm, value, &copy) != 0) return -1;
+      *admitted = copy != NULL ? any_of_object(copy) : *value;
+      if (copy == NULL) any_retain(value);
+      return 0;
+    case DSO_ARRAY: return admit_array(vm, value, depth, admitted);
+    case DSO_RVALUE_REF:
+      return raised_format("TypeError", "an argument that is to be moved, expected one to be read");
+    case DSO_RAW_STR:
+      if (value->v_c_str == NULL) break;
+      return admit_text(1, value->v_c_str, strlen(value->v_c_str), admitted);
+    case DSO_BYTE_ARRAY_PTR: return admit_text(0, bytes->data, (size_t)bytes->size, admitted);
+    default:
+      *admitted = *value;
+      any_retain(value);
+      return 0;
+  }
+  *admitted = (dso_any){.type_index = DSO_NONE};
+  return 0;
+}
+
+/* ---- The stack */
+
+static int grow(void **memory, void *room, size_t *capacity, size_t needed, size_t itemsize,
+                size_t used) {
+  size_t larger = 2 * *capacity > needed ? 2 * *capacity : needed;
+  void *grown = realloc(*memory == room ? NULL : *memory, larger * itemsize);
+  if (grown == NULL) return out_of_memory();
+  if (*memory == room) memcpy(grown, room, used * itemsize);
+  *memory = grown;
+  *capacity = larger;
+  return 0;
+}
+
+static int reserve(struct vm_run *run, size_t num_values) {
+  size_t needed = run->num_values + num_values;
+  void *values = run->values, *frames = run->frames;
+  if (needed > run->values_capacity) {
+    if (grow(&values, run->room_values, &run->values_capacity, needed, sizeof *run->values,
+             run->num_values) != 0)
+      return -1;
+    run->values = values;
+  }
+  if (run->num_frames < run->frames_capacity) return 0;
+  if (grow(&frames, run->room_frames, &run->frames_capacity, run->num_frames + 1,
+           sizeof *run->frames, run->num_frames) != 0)
+    return -1;
+  run->frames = frames;
+  return 0;
+}
+
+/* A frame with empty registers. */
+static int push(struct vm_run *run, const struct vm_routine *routine,
+                const struct vm_instruction *next, int32_t dst) {
+  size_t count = (size_t)routine->num_registers + (size_t)routine->most_args;
+  if (run->num_frames == MOST_FRAMES)
+    return raised_format("RecursionError", "%.80s: calls in calls, expected at most %d",
+                         routine->name, MOST_FRAMES);
+  if (run->num_values + count > run->values_capacity || run->num_frames == run->frames_capacity)
+    if (reserve(run, count) != 0) return -1;
+  run->frames[run->num_frames++] = (struct frame){
+      .routine = routine, .next = next, .registers = run->num_values, .dst = dst};
+  memset(run->values + run->num_values, 0, (size_t)routine->num_registers * sizeof *run->values);
+  run->num_values += count;
+  return 0;
+}
+
+static void pop(struct vm_run *run) {
+  const struct frame *frame = &run->frames[--run->num_frames];
+  dso_any *registers = run->values + frame->registers;
+  for (int32_t i = 0; i < frame->routine->num_registers; i++) any_release(&registers[i]);
+  run->num_values = frame->registers;
+}
+
+/* ---- Calls */
+
+/* What a function returned has to be a value that can be kept. */
+static int refuse_result(const dso_any *value) {
+  return raised_format("TypeError", "a function returned a value of type index %d, which is "
+                       "somebody else's, expected one of its own", (int)value->type_index);
+}
+
+int vm_call_function(dso_function_object *function, const dso_any *args, int32_t num_args,
+                     dso_any *result) {
+  int status = function->safe_call(function, args, num_args, result);
+  if (status == 0 && result->type_index >= DSO_DLTENSOR_PTR &&
+      result->type_index < DSO_SMALL_STR)
+    status = refuse_result(result);
+  if (status != 0) *result = (dso_any){.type_index = DSO_NONE};
+  return status != 0 ? -1 : 0;
+}
+
+static inline void store(dso_any *registers, int32_t dst, dso_any value) {
+  dso_any old = value;
+  if (dst >= 0) {
+    old = registers[dst];
+    registers[dst] = value;
+  }
+  any_release(&old);
+}
+
+/* The arguments of a call, borrowed, behind the registers. */
+static inline dso_any *gather(const struct vm *vm, const struct vm_routine *routine,
+                              const struct vm_instruction *at, dso_any *registers) {
+  const dso_any *tables[] = {registers, vm->values};
+  const struct vm_operand *operands = vm->operands + at->operands;
+  dso_any *args = registers + routine->num_registers;
+  for (int32_t i = 0; i < at->num_args; i++)
+    args[i] = tables[operands[i].is_value][operands[i].index];
+  return args;
+}
+
+/* A frame for a routine with its first arguments, which lie in the present frame, and its last. */
+static int enter(struct vm_run *run, const struct vm_routine *routine, const dso_any *args,
+                 int32_t num_args, const dso_any *saved, int32_t num_saved,
+                 const struct vm_instruction *at) {
+  size_t first = (size_t)(args - run->values);
+  if (num_args + num_saved != routine->num_args)
+    return raised_format("TypeError", "%.80s: expected %d arguments, found %d", routine->name,
+                         (int)routine->num_args, (int)(num_args + num_saved));
+  if (push(run, routine, at + 1, at->dst) != 0) return -1;
+  dso_any *registers = run->values + run->frames[run->num_frames - 1].registers;
+  if (num_args > 0) memcpy(registers, run->values + first, (size_t)num_args * sizeof *args);
+  if (num_saved > 0) memcpy(registers + num_args, saved, (size_t)num_saved * sizeof *saved);
+  for (int32_t i = 0; i < num_args + num_saved; i++) any_retain(&registers[i]);
+  return 0;
+}
+
+/* The closure in the second argument, if it is of this machine; the first is the machine. */
+static const struct vm_closure *own_closure(const struct vm *vm, const dso_any *args) {
+  const struct vm_closure *closure =
+      args[1].type_index == DSO_FUNCTION ? vm_closure_of(args[1].v_ptr) : NULL;
+  return closure != NULL && closure->routine != NULL && closure->routine->machine == vm ? closure
+                                                                                        : NULL;
+}
+
+static int call_foreign_closure(const struct vm_instruction *at, const dso_any *args,
+                                dso_any *result) {
+  if (args[1].type_index != DSO_FUNCTION)
+    return raised_format("TypeError", "vm.builtin.invoke_closure: argument 2, expected a function, "
+                         "found a value of type index %d", (int)args[1].type_index);
+  return vm_call_function(args[1].v_ptr, args + 2, at->num_args - 2, result);
+}
+
+static int refuse_condition(const struct vm_routine *routine, const dso_any *value) {
+  return raised_format("TypeError", "%.80s: condition, expected an int or bool, found a value of "
+                       "type index %d", routine->name, (int)value->type_index);
+}
+
+/* ---- The loop. A frame's pointers are read anew after each push and pop. */
+
+static int execute(struct vm_run *run, dso_any *result) {
+  const struct vm *vm = run->vm;
+  const struct vm_routine *routine = run->frames[0].routine;
+  const struct vm_instruction *at = routine->first;
+  const struct vm_closure *closure;
+  dso_any *registers = run->values, *args, value;
+  for (;;) {
+    switch (at->operation) {
+      case VM_RUN_FUNCTION:
+        args = gather(vm, routine, at, registers);
+        value = (dso_any){.type_index = DSO_NONE};
+        if (vm_call_function(at->function, args, at->num_args, &value) != 0) return -1;
+        store(registers, at++->dst, value);
+        continue;
+      case VM_RUN_BUILTIN:
+        args = gather(vm, routine, at, registers);
+        value = (dso_any){.type_index = DSO_NONE};
+        if (at->builtin(run, args, at->num_args, &value) != 0) return -1;
+        store(registers, at++->dst, value);
+        continue;
+      case VM_RUN_CLOSURE:
+        args = gather(vm, routine, at, registers);
+        closure = own_closure(vm, args);
+        if (closure == NULL) {
+          value = (dso_any){.type_index = DSO_NONE};
+          if (call_foreign_closure(at, args, &value) != 0) return -1;
+          store(registers, at++->dst, value);
+          continue;
+        }
+        if (enter(run, closure->routine, args + 2, at->num_args - 2, closure->saved,
+                  closure->num_saved, at) != 0)
+          return -1;
+        break;
+      case VM_RUN_ROUTINE:
+        args = gather(vm, routine, at, registers);
+        if (enter(run, at->routine, args, at->num_args, NULL, 0, at) != 0) return -1;
+        break;
+      case VM_MAKE_CLOSURE:
+        value.v_ptr = vm_closure_new(at->routine);
+        if (value.v_ptr == NULL) return -1;
+        store(registers, at++->dst, any_of_object(value.v_ptr));
+        continue;
+      case VM_JUMP: at = at->target; continue;
+      case VM_JUMP_IF_ZERO:
+        args = &registers[at->dst];
+        if (args->type_index != DSO_BOOL && args->type_index != DSO_INT)
+          return refuse_condition(routine, args);
+        at = args->v_int64 == 0 ? at->target : at + 1;
+        continue;
+      case VM_RETURN: {
+        struct frame ended = run->frames[run->num_frames - 1];
+        value = (dso_any){.type_index = DSO_NONE};
+        if (at->dst >= 0) {
+          value = registers[at->dst];
+          registers[at->dst].type_index = DSO_NONE;
+        }
+        pop(run);
+        if (run->num_frames == 0) {
+          *result = value;
+          return 0;
+        }
+        registers = run->values + run->frames[run->num_frames - 1].registers;
+        routine = run->frames[run->num_frames - 1].routine;
+        store(registers, ended.dst, value);
+        at = ended.next;
+        continue;
+      }
+    }
+    const struct frame *entered = &run->frames[run->num_frames - 1]; /* after a push */
+    registers = run->values + entered->registers;
+    routine = entered->routine;
+    at = routine->first;
+  }
+}
+
+/* ---- From outside */
+
+static int admit_all(struct vm_run *run, const dso_any *args, int32_t num_args) {
+  for (int32_t i = 0; i < num_args; i++)
+    if (admit(run->vm, &args[i], 0, &run->values[i]) != 0) {
+      run->values[i].type_index = DSO_NONE;
+      return -1;
+    }
+  return 0;
+}
+
+static int start(struct vm_run *run, const struct vm_routine *routine, const dso_any *args,
+                 int32_t num_args, dso_any *result) {
+  if (num_args != routine->num_args)
+    return raised_format("TypeError", "%.80s: expected %d arguments, found %d", routine->name,
+                         (int)routine->num_args, (int)num_args);
+  if (num_runs == MOST_RUNS)
+    return raised_format("RecursionError",
+                         "%.80s: calls of the machine by what it calls, expected at most %d",
+                         routine->name, MOST_RUNS);
+  if (push(run, routine, NULL, -1) != 0 || admit_all(run, args, num_args) != 0 ||
+      execute(run, result) != 0)
+    return -1;
+  return vm_own(run->vm, result);
+}
+
+int vm_call(const struct vm_routine *routine, const dso_any *args, int32_t num_args,
+            dso_any *result) {
+  dso_any values[ROOM_VALUES];
+  struct frame frames[ROOM_FRAMES];
+  struct vm_run run = {.vm = routine->machine, .values = values, .frames = frames,
+                       .values_capacity = ROOM_VALUES, .frames_capacity = ROOM_FRAMES,
+                       .room_values = values, .room_frames = frames};
+  num_runs++;
+  int status = start(&run, routine, args, num_args, result);
+  num_runs--;
+  while (run.num_frames > 0) pop(&run);
+  end_views(&run);
+  if (run.values != values) free(run.values);
+  if (run.frames != frames) free(run.frames);
+  return status;
+}

@@ -1,0 +1,118 @@
+#include "dlpack.h"
+#include "dtype.h"
+#include "raised.h"
+#include "vm.h"
+
+/* Elements of fewer bits than a byte are packed, but for a uint1, which is TVM's old bool. */
+static size_t bits_of(DLDataType dtype) {
+  size_t bits = (size_t)dtype.bits * dtype.lanes;
+  return bits == 1 && dtype.code == DTYPE_UINT ? 8 : bits;
+}
+
+int vm_nbytes(DLDataType dtype, int64_t ndim, const int64_t *dims, size_t *nbytes) {
+  int is_empty = 0;
+  size_t bits = bits_of(dtype);
+  for (int64_t i = 0; i < ndim; i++) {
+    if (dims[i] < 0) return -1;
+    is_empty |= dims[i] == 0;
+  }
+  for (int64_t i = 0; i < ndim && !is_empty; i++)
+    if (__builtin_mul_overflow(bits, (size_t)dims[i], &bits)) return -1;
+  *nbytes = is_empty ? 0 : bits / 8 + (bits % 8 != 0);
+  return 0;
+}
+
+struct vm_pool *vm_host_pool(const struct vm *vm) { return vm->pools[vm->num_pools - 1]; }
+
+dso_tensor_object *vm_tensor_new(struct vm_pool *pool, DLDataType dtype, int32_t ndim,
+                                 const int64_t *dims) {
+  size_t nbytes;
+  if (vm_nbytes(dtype, ndim, dims, &nbytes) != 0) {
+    raised_set("ValueError", "a tensor with extents that are negative or too large");
+    return NULL;
+  }
+  struct vm_storage *storage = vm_pool_alloc(pool, nbytes);
+  if (storage == NULL) return NULL;
+  dso_tensor_object *tensor = tensor_object_new(dtype, ndim, dims, &storage->object);
+  if (tensor == NULL) return NULL;
+  tensor->tensor.data = storage->data;
+  tensor->tensor.device = vm_pool_device(pool);
+  return tensor;
+}
+
+static int is_compact(const DLTensor *tensor) {
+  int64_t stride = 1;
+  for (int32_t i = tensor->ndim - 1; i >= 0 && tensor->strides != NULL; i--) {
+    if (tensor->shape[i] == 0) return 1;
+    if (tensor->shape[i] != 1 && tensor->strides[i] != stride) return 0;
+    stride *= tensor->shape[i];
+  }
+  return 1;
+}
+
+int vm_tensor_is_fit(const DLTensor *tensor) {
+  if (!is_compact(tensor)) return 0;
+  if (tensor->device.device_type != DLPACK_CPU) return 1;
+  return tensor->byte_offset == 0 && (uintptr_t)tensor->data % VM_ALIGNMENT == 0;
+}
+
+/* Copy the elements one by one, the last dimension innermost. */
+static void copy_strided(char *to, const DLTensor *from, size_t itemsize) {
+  int64_t index[64] = {0};
+  const char *data = (const char *)from->data + from->byte_offset;
+  size_t count = 1;
+  for (int32_t i = 0; i < from->ndim; i++) count *= (size_t)from->shape[i];
+  for (size_t k = 0; k < count; k++, to += itemsize) {
+    int64_t offset = 0;
+    for (int32_t i = 0; i < from->ndim; i++) offset += index[i] * from->strides[i];
+    memcpy(to, data + offset * (int64_t)itemsize, itemsize);
+    for (int32_t i = from->ndim - 1; i >= 0 && ++index[i] == from->shape[i]; i--) index[i] = 0;
+  }
+}
+
+static int copy_compact(struct vm_pool *pool, const DLTensor *from, DLTensor *to, size_t nbytes) {
+  const struct device_memory source = {from->device, from->data, (size_t)from->byte_offset};
+  const struct device_memory target = {to->device, to->data, 0};
+  const struct device_api *api = vm_pool_api(pool);
+  if (to->device.device_type == DLPACK_CPU) api = device_api(from->device.device_type);
+  return api != NULL ? api->copy(&target, &source, nbytes) : -1;
+}
+
+static int copy_into(struct vm_pool *pool, const DLTensor *from, DLTensor *to) {
+  size_t nbytes;
+  if (vm_nbytes(from->dtype, from->ndim, from->shape, &nbytes) != 0 || nbytes == 0) return 0;
+  if (is_compact(from)) return copy_compact(pool, from, to, nbytes);
+  if (from->ndim > 64 || from->device.device_type != DLPACK_CPU ||
+      to->device.device_type != DLPACK_CPU)
+    return raised_format("ValueError", "a tensor with strides, expected a contiguous one");
+  copy_strided(to->data, from, dtype_itemsize(from->dtype));
+  return 0;
+}
+
+dso_tensor_object *vm_tensor_copy(struct vm_pool *pool, const DLTensor *tensor) {
+  dso_tensor_object *copy = vm_tensor_new(pool, tensor->dtype, tensor->ndim, tensor->shape);
+  if (copy == NULL || copy_into(pool, tensor, &copy->tensor) == 0) return copy;
+  object_release(&copy->object);
+  return NULL;
+}
+
+/* Where a copy of a tensor goes: to the machine's pool of its device, else to the CPU's. */
+static struct vm_pool *pool_like(const struct vm *vm, const DLTensor *tensor) {
+  for (size_t i = 0; i < vm->num_pools; i++) {
+    DLDevice device = vm_pool_device(vm->pools[i]);
+    if (device.device_type == tensor->device.device_type &&
+        device.device_id == tensor->device.device_id)
+      return vm->pools[i];
+  }
+  return vm_host_pool(vm);
+}
+
+int vm_own(const struct vm *vm, dso_any *value) {
+  if (value->type_index != DSO_DLTENSOR_PTR) return 0;
+  const DLTensor *lent = value->v_ptr;
+  dso_tensor_object *copy = vm_tensor_copy(pool_like(vm, lent), lent);
+  *value = (dso_any){.type_index = DSO_NONE};
+  if (copy == NULL) return -1;
+  *value = any_of_object(copy);
+  return 0;
+}
