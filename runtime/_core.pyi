@@ -208,3 +208,37 @@ def tree_changed() -> None:
 
 def weights_data_nbytes(header: Any, /) -> int:
     """The bytes of data that a safetensors header speaks of; -1: parse it to know."""
+
+@final
+class Bytecode:
+    """Verified bytecode of relax's virtual machine."""
+
+    def __new__(
+        cls,
+        functions: tuple[tuple[str, int, int, int, int, int, int], ...],
+        num_constants: int,
+        offsets: Any,
+        words: Any,
+    ) -> Bytecode:
+        """Verify rows of (name, kind, start, end, num_args, register_file_size, num_params).
+
+        ValueError(text, table, index) where ``"functions"``, ``"offsets"`` or ``"words"`` is wrong.
+        """
+
+@final
+class VirtualMachine:
+    """Bytecode bound to constants, functions and devices."""
+
+    def __new__(
+        cls,
+        bytecode: Bytecode,
+        constants: list[tuple[int, Any]],
+        callees: list[Any],
+        devices: list[Any],
+    ) -> VirtualMachine:
+        """Bind: a callable for each function of the table, or None for one of the machine's own."""
+    def function(self, name: str, signature: str, owner: object, /) -> Function | None:
+        """A function of the bytecode, which keeps `owner` alive; None where there is none."""
+
+def vm_builtin_names() -> list[str]:
+    """The functions that every virtual machine has."""

@@ -32,6 +32,7 @@ _FAMILIES = {
     "safetensors": ("safetensors",),
     "shared_library": ("shared_library",),
     "source": ("c", "static_library"),
+    "vm": ("relax.VMExecutable",),
 }
 _FAMILY_OF = {key: family for family, keys in _FAMILIES.items() for key in keys}
 

@@ -26,6 +26,10 @@ void callback_retire(dso_object *object, void *context, const char *name);
 /* Visit what keeps such an object's callable and owner alive: for the garbage collector. */
 int callback_traverse(const dso_object *object, visitproc visit, void *arg);
 
+/* Convert a Python object to a value that owns what it needs, as the result of `callable`; 0, or -1
+ * with an exception set. */
+int owned_value(PyObject *callable, PyObject *value, dso_any *result);
+
 /* The callable or Module behind such an object, borrowed; NULL for others. */
 PyObject *callback_callable(const dso_object *object);
 

@@ -79,7 +79,7 @@ static int copy_names(struct binder *binder) {
 
 /* Compiled code reads them on the first device, aligned. */
 static int bind_constant(const struct vm *vm, const dso_any *constant, dso_any *value) {
-  const DLTensor *tensor = any_tensor(constant);
+  const DLTensor *tensor = dso_tensor_of(constant);
   DLDevice device = vm_pool_device(vm->pools[0]);
   *value = *constant;
   if (tensor == NULL || (tensor->device.device_type == device.device_type &&

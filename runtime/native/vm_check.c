@@ -52,7 +52,7 @@ static int refuse_dtype(const dso_any *context, DLDataType expected, DLDataType 
 
 /* Value, number of dimensions or -1, data type if it is known, context. */
 VM_BUILTIN(vm_check_tensor_info) {
-  const DLTensor *tensor = any_tensor(&args[0]);
+  const DLTensor *tensor = dso_tensor_of(&args[0]);
   const dso_any *context = &args[num_args - 1];
   char text[VM_CONTEXT_SIZE];
   (void)run, (void)result;

@@ -35,7 +35,7 @@ static dso_tensor_object *place(struct vm_storage *storage, int64_t offset, DLDa
                                 const struct vm_dims *dims) {
   object_retain(&storage->object);
   dso_tensor_object *tensor =
-      tensor_object_new(dtype, (int32_t)dims->ndim, dims->dims, &storage->object);
+      vm_tensor_view(dtype, (int32_t)dims->ndim, dims->dims, &storage->object);
   if (tensor == NULL) return NULL;
   tensor->tensor.device = vm_pool_device(storage->pool);
   tensor->tensor.data = storage->data;
@@ -90,7 +90,7 @@ static int reshape_object(dso_object *object, const DLTensor *tensor, const stru
                           dso_any *result) {
   object_retain(object);
   dso_tensor_object *view =
-      tensor_object_new(tensor->dtype, (int32_t)dims->ndim, dims->dims, object);
+      vm_tensor_view(tensor->dtype, (int32_t)dims->ndim, dims->dims, object);
   if (view == NULL) return -1;
   view->tensor.data = tensor->data;
   view->tensor.device = tensor->device;
@@ -100,7 +100,7 @@ static int reshape_object(dso_object *object, const DLTensor *tensor, const stru
 
 /* The same elements in another shape: a view. */
 VM_BUILTIN(vm_reshape) {
-  const DLTensor *tensor = any_tensor(&args[0]);
+  const DLTensor *tensor = dso_tensor_of(&args[0]);
   struct vm_dims dims;
   size_t nbytes, wanted;
   (void)num_args;
@@ -127,7 +127,7 @@ static struct vm_pool *pool_of(const struct vm *vm, int64_t device_type, int64_t
 
 /* Tensor, device type, device id, and the memory scope, of which there is one. */
 VM_BUILTIN(vm_to_device) {
-  const DLTensor *tensor = any_tensor(&args[0]);
+  const DLTensor *tensor = dso_tensor_of(&args[0]);
   (void)num_args;
   if (tensor == NULL) return vm_refuse_argument("to_device", 0, "a tensor", &args[0]);
   for (int i = 1; i < 3; i++)
@@ -145,7 +145,7 @@ VM_BUILTIN(vm_to_device) {
 
 /* The tensor itself, or a copy where it does not begin at its memory's start. */
 VM_BUILTIN(vm_ensure_zero_offset) {
-  const DLTensor *tensor = any_tensor(&args[0]);
+  const DLTensor *tensor = dso_tensor_of(&args[0]);
   (void)num_args;
   if (tensor == NULL) return vm_refuse_argument("ensure_zero_offset", 0, "a tensor", &args[0]);
   if (tensor->byte_offset != 0) {
@@ -179,7 +179,7 @@ static int fetch(const DLTensor *tensor, unsigned char *bytes, size_t nbytes) {
 
 /* Whether a scalar is other than zero. */
 VM_BUILTIN(vm_read_if_cond) {
-  const DLTensor *tensor = any_tensor(&args[0]);
+  const DLTensor *tensor = dso_tensor_of(&args[0]);
   unsigned char bytes[8] = {0};
   uint64_t number;
   (void)run, (void)num_args;

@@ -4,17 +4,14 @@
 
 #include "raised.h"
 
-struct tensor_object {
+struct view {
   dso_tensor_object tensor;
   dso_object *owner;
   int64_t dims[]; /* shape, then strides */
 };
 
-static void delete_tensor(void *self, int flags) {
-  if (flags & DSO_DELETE_STRONG) {
-    dso_object *owner = ((struct tensor_object *)self)->owner;
-    if (owner != NULL) object_release(owner);
-  }
+static void delete_view(void *self, int flags) {
+  if (flags & DSO_DELETE_STRONG) object_release(((struct view *)self)->owner);
   object_free(self, flags);
 }
 
@@ -31,12 +28,12 @@ static void *no_memory(void) {
   return NULL;
 }
 
-dso_tensor_object *tensor_object_new(DLDataType dtype, int32_t ndim, const int64_t *dims,
+dso_tensor_object *vm_tensor_view(DLDataType dtype, int32_t ndim, const int64_t *dims,
                                      dso_object *owner) {
-  struct tensor_object *self = object_new_unset(
-      sizeof *self + 2 * (size_t)ndim * sizeof *dims, DSO_TENSOR, delete_tensor);
+  struct view *self = object_new_unset(
+      sizeof *self + 2 * (size_t)ndim * sizeof *dims, DSO_TENSOR, delete_view);
   if (self == NULL) {
-    if (owner != NULL) object_release(owner);
+    object_release(owner);
     return no_memory();
   }
   self->owner = owner;

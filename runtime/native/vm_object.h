@@ -23,9 +23,9 @@ typedef struct {
   void (*free_items)(void *items); /* NULL: they lie in the object */
 } dso_array_object;
 
-/* A Tensor object, compact, of the given shape; it takes over the reference to `owner` (or NULL),
- * which keeps the data. Data and device are the caller's to set. */
-dso_tensor_object *tensor_object_new(DLDataType dtype, int32_t ndim, const int64_t *dims,
+/* A Tensor object, compact, of the given shape; it takes over the reference to `owner`, which keeps
+ * the data. Data and device are the caller's to set. */
+dso_tensor_object *vm_tensor_view(DLDataType dtype, int32_t ndim, const int64_t *dims,
                                      dso_object *owner);
 
 /* A Shape object. */
@@ -46,12 +46,6 @@ static inline void any_release(const dso_any *value) {
 
 static inline dso_any any_of_object(void *object) {
   return (dso_any){.type_index = ((dso_object *)object)->type_index, .v_ptr = object};
-}
-
-/* The tensor of a Tensor object or a tensor pointer; NULL for other values. */
-static inline const DLTensor *any_tensor(const dso_any *value) {
-  if (value->type_index == DSO_TENSOR) return &((dso_tensor_object *)value->v_ptr)->tensor;
-  return value->type_index == DSO_DLTENSOR_PTR ? value->v_ptr : NULL;
 }
 
 #endif

@@ -72,7 +72,7 @@ static void end_views(struct vm_run *run) {
 
 /* A copy of a tensor that operators may not be given; NULL in `copy` where it may be passed. */
 static int fit(const struct vm *vm, const dso_any *value, dso_tensor_object **copy) {
-  const DLTensor *tensor = any_tensor(value);
+  const DLTensor *tensor = dso_tensor_of(value);
   size_t nbytes;
   *copy = NULL;
   if (tensor == NULL)

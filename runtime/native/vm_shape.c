@@ -36,7 +36,7 @@ struct heap {
 
 /* None is a heap without numbers: then only codes that need none may stand. */
 static int read_heap(const char *name, int number, const dso_any *value, struct heap *heap) {
-  const DLTensor *tensor = any_tensor(value);
+  const DLTensor *tensor = dso_tensor_of(value);
   *heap = (struct heap){0};
   if (value->type_index == DSO_NONE) return 0;
   if (tensor == NULL || tensor->ndim != 1 || tensor->device.device_type != DLPACK_CPU ||
@@ -118,7 +118,7 @@ static int match(const char *name, int64_t number, int64_t index, const struct h
 }
 
 static int extents_of(const dso_any *value, struct vm_dims *dims) {
-  const DLTensor *tensor = any_tensor(value);
+  const DLTensor *tensor = dso_tensor_of(value);
   if (tensor == NULL) return vm_read_dims("match_shape", 0, value, dims);
   dims->dims = tensor->shape;
   dims->ndim = tensor->ndim;
@@ -209,7 +209,7 @@ static int give_shape(size_t ndim, const int64_t *dims, dso_any *result) {
 }
 
 VM_BUILTIN(vm_shape_of) {
-  const DLTensor *tensor = any_tensor(&args[0]);
+  const DLTensor *tensor = dso_tensor_of(&args[0]);
   (void)run, (void)num_args;
   if (tensor == NULL) return vm_refuse_argument("shape_of", 0, "a tensor", &args[0]);
   return give_shape((size_t)tensor->ndim, tensor->shape, result);
@@ -231,7 +231,7 @@ static int is_vector(const DLTensor *tensor) {
 }
 
 VM_BUILTIN(vm_tensor_to_shape) {
-  const DLTensor *tensor = any_tensor(&args[0]);
+  const DLTensor *tensor = dso_tensor_of(&args[0]);
   int64_t dims[VM_MOST_DIMS];
   int32_t narrow[VM_MOST_DIMS];
   (void)run, (void)num_args;

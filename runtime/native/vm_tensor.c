@@ -1,6 +1,7 @@
 #include "dlpack.h"
 #include "dtype.h"
 #include "raised.h"
+#include "tensor_object.h"
 #include "vm.h"
 
 /* Elements of fewer bits than a byte are packed, but for a uint1, which is TVM's old bool. */
@@ -33,65 +34,29 @@ dso_tensor_object *vm_tensor_new(struct vm_pool *pool, DLDataType dtype, int32_t
   }
   struct vm_storage *storage = vm_pool_alloc(pool, nbytes);
   if (storage == NULL) return NULL;
-  dso_tensor_object *tensor = tensor_object_new(dtype, ndim, dims, &storage->object);
+  dso_tensor_object *tensor = vm_tensor_view(dtype, ndim, dims, &storage->object);
   if (tensor == NULL) return NULL;
   tensor->tensor.data = storage->data;
   tensor->tensor.device = vm_pool_device(pool);
   return tensor;
 }
 
-static int is_compact(const DLTensor *tensor) {
-  int64_t stride = 1;
-  for (int32_t i = tensor->ndim - 1; i >= 0 && tensor->strides != NULL; i--) {
-    if (tensor->shape[i] == 0) return 1;
-    if (tensor->shape[i] != 1 && tensor->strides[i] != stride) return 0;
-    stride *= tensor->shape[i];
-  }
-  return 1;
-}
-
 int vm_tensor_is_fit(const DLTensor *tensor) {
-  if (!is_compact(tensor)) return 0;
+  if (!tensor_is_compact(tensor)) return 0;
   if (tensor->device.device_type != DLPACK_CPU) return 1;
   return tensor->byte_offset == 0 && (uintptr_t)tensor->data % VM_ALIGNMENT == 0;
 }
 
-/* Copy the elements one by one, the last dimension innermost. */
-static void copy_strided(char *to, const DLTensor *from, size_t itemsize) {
-  int64_t index[64] = {0};
-  const char *data = (const char *)from->data + from->byte_offset;
-  size_t count = 1;
-  for (int32_t i = 0; i < from->ndim; i++) count *= (size_t)from->shape[i];
-  for (size_t k = 0; k < count; k++, to += itemsize) {
-    int64_t offset = 0;
-    for (int32_t i = 0; i < from->ndim; i++) offset += index[i] * from->strides[i];
-    memcpy(to, data + offset * (int64_t)itemsize, itemsize);
-    for (int32_t i = from->ndim - 1; i >= 0 && ++index[i] == from->shape[i]; i--) index[i] = 0;
-  }
-}
-
-static int copy_compact(struct vm_pool *pool, const DLTensor *from, DLTensor *to, size_t nbytes) {
-  const struct device_memory source = {from->device, from->data, (size_t)from->byte_offset};
-  const struct device_memory target = {to->device, to->data, 0};
-  const struct device_api *api = vm_pool_api(pool);
-  if (to->device.device_type == DLPACK_CPU) api = device_api(from->device.device_type);
-  return api != NULL ? api->copy(&target, &source, nbytes) : -1;
-}
-
-static int copy_into(struct vm_pool *pool, const DLTensor *from, DLTensor *to) {
-  size_t nbytes;
-  if (vm_nbytes(from->dtype, from->ndim, from->shape, &nbytes) != 0 || nbytes == 0) return 0;
-  if (is_compact(from)) return copy_compact(pool, from, to, nbytes);
-  if (from->ndim > 64 || from->device.device_type != DLPACK_CPU ||
-      to->device.device_type != DLPACK_CPU)
-    return raised_format("ValueError", "a tensor with strides, expected a contiguous one");
-  copy_strided(to->data, from, dtype_itemsize(from->dtype));
-  return 0;
+/* Elements of a few bits cannot be copied one by one. */
+static int refuse_packed(void) {
+  return raised_format("ValueError", "a tensor of elements that share bytes, expected one that is "
+                       "aligned to %d bytes and on the machine's device", VM_ALIGNMENT);
 }
 
 dso_tensor_object *vm_tensor_copy(struct vm_pool *pool, const DLTensor *tensor) {
+  if (bits_of(tensor->dtype) % 8 != 0 && refuse_packed() != 0) return NULL;
   dso_tensor_object *copy = vm_tensor_new(pool, tensor->dtype, tensor->ndim, tensor->shape);
-  if (copy == NULL || copy_into(pool, tensor, &copy->tensor) == 0) return copy;
+  if (copy == NULL || tensor_copy(&copy->tensor, tensor) == 0) return copy;
   object_release(&copy->object);
   return NULL;
 }

@@ -1,0 +1,353 @@
+"""relax's virtual machine: models that TVM compiled, run here.
+
+    model = runtime.load("model.so")
+    y = model["main"](x)                                  # on the CPU
+
+    machine = VirtualMachine(model, runtime.Device("opencl"))      # as with TVM
+    y = machine["main"](x)
+    machine.set_input("main", x)
+    machine.invoke_stateful("main")
+    y = machine.get_outputs("main")
+"""
+
+from __future__ import annotations
+
+from . import _core
+from .abi import RUNNABLE
+from .error import FunctionNotFoundError
+from .module import Module, near_names, preorder
+from .registry import find_global_func, list_global_func_names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from .modules.vm import VMExecutable
+    from .timing import BenchmarkResult
+
+
+def make_machine(executable: VMExecutable, devices: Iterable[Any] = ()) -> _core.VirtualMachine:
+    """Bind an executable to what it calls.
+
+    Parameters
+    ----------
+    executable : VMExecutable
+        Its imports have the operators; what they lack are global functions, or the machine's own.
+    devices : iterable of Device
+        Where tensors lie, by index in the code; the CPU by default, and always the last.
+
+    Raises
+    ------
+    FunctionNotFoundError
+        There is no function of a name that the code calls; lists them all.
+    DeviceError
+        A device is not to be had.
+    MemoryError
+        There is no room for the constants.
+    """
+    return _core.VirtualMachine(
+        executable.bytecode, list(executable.constants), _find_callees(executable), list(devices)
+    )
+
+
+def _find_callees(executable: VMExecutable) -> list[Callable[..., Any] | None]:
+    imports = list(preorder(executable))[1:]
+    own = set(_core.vm_builtin_names())
+    callees: list[Callable[..., Any] | None] = []
+    missing = []
+    for function in executable.functions:
+        found = _find(function.name, imports) if function.kind == 0 else None
+        if found is None and function.kind == 0 and function.name not in own:
+            missing.append(function.name)
+        callees.append(found)
+    if missing:
+        raise _not_found(executable, missing, imports)
+    return callees
+
+
+def _find(name: str, imports: list[Module]) -> Callable[..., Any] | None:
+    found = (module.find_function(name) for module in imports)
+    function = next((function for function in found if function is not None), None)
+    return function if function is not None else find_global_func(name)
+
+
+def _not_found(
+    executable: VMExecutable, missing: list[str], imports: list[Module]
+) -> FunctionNotFoundError:
+    shown = ", ".join(map(repr, missing[:8]))
+    known = [name for module in imports for name in module.function_names()]
+    text = (
+        f"{executable!r}: its code calls {shown}, which no import has, and which is no global "
+        f"function and none of the machine's own; runtime.register_func can provide it"
+    ) + near_names(missing[0], known + list_global_func_names())
+    return FunctionNotFoundError(text, name=missing[0], module=executable.type_key)
+
+
+class VirtualMachineModule(Module):
+    """A virtual machine under the names of TVM's protocol; what ``vm_load_executable()`` makes.
+
+    Parameters
+    ----------
+    executable : VMExecutable
+        The model.
+
+    Notes
+    -----
+    ``vm_initialization(device_type, index, allocator, ...)`` binds it; the allocator's number is
+    read past, since there is one kind. Functions of the model are functions of the module.
+    """
+
+    type_key = "relax.VirtualMachine"
+    property_mask = RUNNABLE
+
+    _FUNCTIONS = (
+        *("vm_initialization", "invoke_closure", "save_function", "set_input", "invoke_stateful"),
+        *("get_output", "get_output_arity", "get_function_arity", "get_function_param_name"),
+    )
+
+    def __init__(self, executable: VMExecutable) -> None:
+        self._executable = executable
+        self._machine: _core.VirtualMachine | None = None
+        self._saved: dict[str, Callable[..., Any]] = {}
+        self._inputs: dict[str, tuple[Any, ...]] = {}
+        self._outputs: dict[str, Any] = {}
+
+    def find_function(self, name: str) -> Callable[..., Any] | None:
+        """Find a function of the protocol, one that was saved, or one of the model."""
+        if name in self._FUNCTIONS:
+            function: Callable[..., Any] = getattr(self, name)
+            return function
+        if name in self._saved:
+            return self._saved[name]
+        if self._executable.table_entry(name) is None:
+            return None
+        if self._machine is None:
+            self._machine = make_machine(self._executable)
+        made: Callable[..., Any] = self._machine.function(
+            name, self._executable.signature(name), None
+        )
+        return made
+
+    def function_names(self) -> list[str]:
+        """The names of the model's functions and of those that were saved."""
+        return [*self._executable.function_names(), *self._saved]
+
+    def vm_initialization(self, *numbers: int) -> None:
+        """Bind the machine: device type, index and allocator, for each device.
+
+        Raises
+        ------
+        ValueError
+            They are not three for each device.
+        DeviceError
+            A device is not to be had.
+        FunctionNotFoundError
+            The code calls what nobody has.
+        """
+        if not numbers or len(numbers) % 3:
+            raise ValueError(f"vm_initialization: {len(numbers)} numbers, expected 3 per device")
+        triples = zip(numbers[::3], numbers[1::3], strict=False)
+        devices = [_core.Device(device_type, index) for device_type, index in triples]
+        self._machine = make_machine(self._executable, devices)
+
+    def invoke_closure(self, closure: Callable[..., Any], *args: Any) -> Any:
+        """Call a function that the machine made."""
+        return closure(*args)
+
+    def save_function(self, name: str, saved_name: str, include_return: bool, *args: Any) -> None:
+        """Save a call of a function with its arguments under a name.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            The model has no such function.
+        ValueError
+            `saved_name` is one of the model's own.
+        """
+        if self._executable.table_entry(saved_name) is not None:
+            raise ValueError(f"save_function: {saved_name!r} is a function of the model")
+        function = self.get_function(name)
+
+        def call() -> Any:
+            result = function(*args)
+            return result if include_return else None
+
+        self._saved[saved_name] = call
+
+    def set_input(self, name: str, *args: Any) -> None:
+        """Set the arguments of a function for `invoke_stateful`.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            The model has no such function.
+        TypeError
+            Their number is wrong.
+        """
+        arity = self.get_function_arity(name)
+        if len(args) != arity:
+            raise TypeError(f"set_input: {name!r} takes {arity} arguments, found {len(args)}")
+        self._inputs[name] = args
+
+    def invoke_stateful(self, name: str) -> None:
+        """Call a function with the arguments that were set.
+
+        Raises
+        ------
+        ValueError
+            None were set.
+        """
+        if name not in self._inputs:
+            raise ValueError(f"invoke_stateful: no input of {name!r} was set; set_input does")
+        self._outputs[name] = self.get_function(name)(*self._inputs[name])
+
+    def get_output(self, name: str, *indices: int) -> Any:
+        """Return what `invoke_stateful` gave, or an item of it where it is a tuple.
+
+        Raises
+        ------
+        ValueError
+            The function was not invoked.
+        """
+        if name not in self._outputs:
+            raise ValueError(f"get_output: {name!r} was not invoked; invoke_stateful does")
+        output = self._outputs[name]
+        for index in indices:
+            output = output[index]
+        return output
+
+    def get_output_arity(self, name: str, *indices: int) -> int:
+        """Return the number of items of an output, or -1: it is no tuple."""
+        output = self.get_output(name, *indices)
+        return len(output) if isinstance(output, tuple) else -1
+
+    def get_function_arity(self, name: str) -> int:
+        """Return the number of arguments of a function of the model.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            The model has no such function.
+        """
+        return len(self._param_names(name))
+
+    def get_function_param_name(self, name: str, index: int) -> str:
+        """Return the name of an argument; raises as `get_function_arity` does."""
+        return self._param_names(name)[index]
+
+    def _param_names(self, name: str) -> Sequence[str]:
+        entry = self._executable.table_entry(name)
+        if entry is None:
+            raise self._not_found(name, query_imports=False)
+        return entry.param_names
+
+
+class VirtualMachine:
+    """A model on devices of one's choice, with the methods of TVM's class.
+
+    Parameters
+    ----------
+    module : Module
+        A model, or what loads as one: it has a function ``vm_load_executable``.
+    device : Device, or a list of them
+        As ``"cpu"`` or ``runtime.Device("opencl", 0)``; the CPU is added where it is not the last.
+    memory_cfg : object
+        Accepted for the sake of programs that give it: memory is pooled per machine.
+
+    Raises
+    ------
+    FunctionNotFoundError
+        The module is no model, or calls what nobody has.
+    DeviceError
+        A device is not to be had.
+    """
+
+    NAIVE_ALLOCATOR = 1
+    POOLED_ALLOCATOR = 2
+
+    def __init__(self, module: Module, device: Any = "cpu", memory_cfg: Any = None) -> None:
+        self.module: VirtualMachineModule = module["vm_load_executable"]()
+        devices = device if isinstance(device, (list, tuple)) else [device]
+        numbers = []
+        for one in map(_core.Device, devices):
+            numbers += [one.device_type, one.index, self.POOLED_ALLOCATOR]
+        self.module.vm_initialization(*numbers)
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        return self.module[name]
+
+    def invoke_closure(self, closure: Callable[..., Any], *args: Any) -> Any:
+        """Call a function that the machine made."""
+        return closure(*args)
+
+    def set_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+        """Set the arguments of a function, by position or name, for `invoke_stateful`.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            The model has no such function.
+        TypeError
+            Arguments are missing, too many, or of other names.
+        """
+        self.module.set_input(func_name, *self._positional(func_name, args, kwargs))
+
+    def _positional(
+        self, func_name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        if not kwargs:
+            return args
+        names = self.module._param_names(func_name)
+        if unknown := [name for name in kwargs if name not in names]:
+            raise TypeError(f"{func_name}: no parameter {unknown[0]!r}, expected of {list(names)}")
+        left = list(args)
+        values = [kwargs[n] if n in kwargs else left.pop(0) for n in names if n in kwargs or left]
+        return (*values, *left)
+
+    def invoke_stateful(self, func_name: str) -> None:
+        """Call a function with the arguments that were set; ValueError where none were."""
+        self.module.invoke_stateful(func_name)
+
+    def get_outputs(self, func_name: str) -> Any:
+        """Return what `invoke_stateful` gave: a Tensor or a tuple; ValueError before it was called."""
+        return self.module.get_output(func_name)
+
+    def save_function(
+        self,
+        func_name: str,
+        saved_name: str,
+        *args: Any,
+        include_return: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        """Save a call of a function with its arguments, to be looked up as `saved_name`.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            The model has no such function.
+        ValueError
+            `saved_name` is one of the model's own.
+        """
+        values = self._positional(func_name, args, kwargs)
+        self.module.save_function(func_name, saved_name, include_return, *values)
+
+    def time_evaluator(
+        self,
+        func_name: str,
+        dev: Any = None,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: float = 0.0,
+    ) -> Callable[..., BenchmarkResult]:
+        """Make a function that times calls of another; `dev` is for TVM's sake.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            There is no such function.
+        """
+        return self.module.time_evaluator(
+            func_name, number=number, repeat=repeat, min_repeat_ms=min_repeat_ms
+        )
