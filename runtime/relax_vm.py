@@ -1,13 +1,13 @@
 """relax's virtual machine: models that TVM compiled, run here.
 
-    model = runtime.load("model.so")
-    y = model["main"](x)                                  # on the CPU
+model = runtime.load("model.so")
+y = model["main"](x)                                  # on the CPU
 
-    machine = VirtualMachine(model, runtime.Device("opencl"))      # as with TVM
-    y = machine["main"](x)
-    machine.set_input("main", x)
-    machine.invoke_stateful("main")
-    y = machine.get_outputs("main")
+machine = VirtualMachine(model, runtime.Device("opencl"))      # as with TVM
+y = machine["main"](x)
+machine.set_input("main", x)
+machine.invoke_stateful("main")
+y = machine.get_outputs("main")
 """
 
 from __future__ import annotations
@@ -124,10 +124,7 @@ class VirtualMachineModule(Module):
             return None
         if self._machine is None:
             self._machine = make_machine(self._executable)
-        made: Callable[..., Any] = self._machine.function(
-            name, self._executable.signature(name), None
-        )
-        return made
+        return self._machine.function(name, self._executable.signature(name), None)
 
     def function_names(self) -> list[str]:
         """The names of the model's functions and of those that were saved."""
@@ -310,7 +307,7 @@ class VirtualMachine:
         self.module.invoke_stateful(func_name)
 
     def get_outputs(self, func_name: str) -> Any:
-        """Return what `invoke_stateful` gave: a Tensor or a tuple; ValueError before it was called."""
+        """Return what `invoke_stateful` gave: a Tensor or a tuple; ValueError before."""
         return self.module.get_output(func_name)
 
     def save_function(

@@ -209,8 +209,8 @@ static int verify_count(const struct scope *scope, const struct vm_function *cal
   } else {
     if (!vm_builtin_arity(callee->name, &least, &most)) return 0;
     if (num_args >= least && num_args <= most) return 0;
-    snprintf(expected, sizeof expected, most == INT32_MAX ? "at least %d" : "%d to %d", (int)least,
-             (int)most);
+    const char *format = most == INT32_MAX ? "at least %d" : least < most ? "%d to %d" : "%d";
+    snprintf(expected, sizeof expected, format, (int)least, (int)most);
   }
   snprintf(what, sizeof what, "number of arguments of '%.80s'", callee->name);
   return refuse_word(scope, 3, what, expected, num_args);

@@ -1,0 +1,140 @@
+"""Assembles bytecode of relax's virtual machine, and writes it as TVM does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from struct import pack
+from typing import Any
+
+MAGIC, VERSION = 0xD225DE2F4214151E, "0.14"
+VOID, CONTEXT = 1 << 54, (1 << 54) + 1
+INT, FLOAT, DATA_TYPE, STR, SHAPE, TENSOR = 1, 3, 5, 65, 69, 70
+
+FLOAT32, INT64, UINT8 = (2, 32, 1), (0, 64, 1), (1, 8, 1)
+
+
+def reg(number: int) -> int:
+    """A register as an argument."""
+    return number
+
+
+def imm(number: int) -> int:
+    """An immediate."""
+    return _argument(1, number)
+
+
+def const(index: int) -> int:
+    """A constant."""
+    return _argument(2, index)
+
+
+def func(index: int) -> int:
+    """A function as a value."""
+    return _argument(3, index)
+
+
+def _argument(kind: int, value: int) -> int:
+    return kind << 56 | value & (1 << 56) - 1
+
+
+def call(dst: int, function: int, *args: int) -> list[int]:
+    """``dst = function(args)``; `function` is its index in the table."""
+    return [1, dst, function, len(args), *args]
+
+
+def ret(register: int) -> list[int]:
+    """Return a register."""
+    return [2, register]
+
+
+def goto(offset: int) -> list[int]:
+    """Go on `offset` instructions further."""
+    return [3, offset]
+
+
+def branch(register: int, false_offset: int) -> list[int]:
+    """Go on with the next one, or `false_offset` further where the register is zero."""
+    return [4, register, false_offset]
+
+
+@dataclass
+class Code:
+    """A function of bytecode, or with no code one that is called by name."""
+
+    name: str
+    params: Sequence[str] = ()
+    code: Sequence[list[int]] = ()
+    registers: int = 0
+    kind: int = 1
+
+
+def packed(name: str) -> Code:
+    """A function that is called by name."""
+    return Code(name, kind=0)
+
+
+@dataclass
+class Program:
+    """All that a payload says; fields can be poked before it is written."""
+
+    functions: list[Code]
+    constants: list[tuple[int, Any]] = field(default_factory=list)
+    scopes: list[tuple[int, str]] = field(default_factory=list)
+    magic: int = MAGIC
+    version: str = VERSION
+    rows: list[list[int]] = field(init=False)
+    offsets: list[int] = field(init=False)
+    words: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Lay the instructions out, one function behind the other."""
+        self.rows, self.offsets, self.words = [], [], []
+        for function in self.functions:
+            start = len(self.offsets)
+            for instruction in function.code:
+                self.offsets.append(len(self.words))
+                self.words += instruction
+            row = [start, len(self.offsets), len(function.params), function.registers]
+            self.rows.append(row if function.kind else [0, 0, -2, 0])
+
+    def payload(self) -> bytes:
+        """The bytes, as TVM writes them."""
+        parts = [pack("<Q", self.magic), _string(self.version), pack("<Q", len(self.functions))]
+        for function, row in zip(self.functions, self.rows, strict=True):
+            parts += [pack("<i", function.kind), _string(function.name), pack("<4q", *row)]
+            parts += [pack("<Q", len(function.params)), *map(_string, function.params)]
+        parts.append(pack("<Q", len(self.scopes)))
+        parts += [pack("<q", index) + _string(scope) for index, scope in self.scopes]
+        parts.append(pack("<Q", len(self.constants)))
+        parts += [pack("<i", index) + _value(index, value) for index, value in self.constants]
+        parts += [_words(self.offsets), _words(self.words)]
+        return b"".join(parts)
+
+
+def _string(text: str) -> bytes:
+    return pack("<Q", len(text.encode())) + text.encode()
+
+
+def _words(numbers: Sequence[int]) -> bytes:
+    return pack(f"<Q{len(numbers)}q", len(numbers), *numbers)
+
+
+def _value(type_index: int, value: Any) -> bytes:
+    if type_index == STR:
+        return _string(value)
+    if type_index == SHAPE:
+        return _words(value)
+    if type_index == DATA_TYPE:
+        return pack("<BBH", *value)
+    if type_index == TENSOR:
+        return _ndarray(value)
+    return pack("<d" if type_index == FLOAT else "<q", value)
+
+
+def _ndarray(array: Any) -> bytes:
+    code = {"i": 0, "u": 1, "f": 2, "b": 6}[array.dtype.kind]
+    head = pack("<QQiii", 0xDD5E40F096B4A13F, 0, 1, 0, array.ndim)
+    dtype = pack("<BBH", code, 8 * array.itemsize, 1)
+    shape = pack(f"<{array.ndim}q", *array.shape)
+    return head + dtype + shape + pack("<q", array.nbytes) + array.tobytes()
