@@ -215,8 +215,10 @@ static int fill_array(dso_array_object *array, struct frame *frame, Py_ssize_t i
   return 0;
 }
 
-/* A tuple or list goes as an array that owns its items: whoever is called may keep it. */
+/* A tuple or list goes as an array that owns its items: whoever is called may keep it. No C
+ * declaration has one. */
 static int convert_sequence(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  if (target_param(frame->target, index) != NULL) return refuse_type(frame, index, object);
   dso_array_object *array = array_object_new(PySequence_Fast_GET_SIZE(object));
   if (array == NULL) {
     PyErr_NoMemory();

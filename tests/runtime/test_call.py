@@ -21,7 +21,7 @@ SOURCE = "probe.c"
 
 # TVMFFITypeIndex (formats: safe call).
 NONE, INT, BOOL, FLOAT, TENSOR, RAW_STR, BYTES = 0, 1, 2, 3, 7, 8, 9
-SMALL_STR, SMALL_BYTES, STR_OBJECT, BYTES_OBJECT, ARRAY_OBJECT = 11, 12, 65, 66, 71
+SMALL_STR, SMALL_BYTES, STR_OBJECT, BYTES_OBJECT, MAP_OBJECT = 11, 12, 65, 66, 72
 
 
 class _Level(enum.IntEnum):
@@ -479,8 +479,8 @@ def test_object_result_that_is_shared(probe: Probe) -> None:
 
 def test_unsupported_result_is_released_and_named(probe: Probe) -> None:
     """A type that has no Python form is a TypeError, not a leak."""
-    with pytest.raises(TypeError, match=r"^object: result of type index 71 is not supported$"):
-        probe("object")(ARRAY_OBJECT, "", 1, 1)
+    with pytest.raises(TypeError, match=r"^object: result of type index 72 is not supported$"):
+        probe("object")(MAP_OBJECT, "", 1, 1)
     assert probe("live_objects")() == 0
     with pytest.raises(TypeError, match=r"^of_type: result of type index 4 is not supported$"):
         probe("of_type")(4)
