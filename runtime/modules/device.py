@@ -74,7 +74,7 @@ ALIASES = {"hsaco": "hip"}
 _FFI_LAYOUTS = {METAL: ("fmt", "functions", "codes"), VULKAN: ("fmt", "functions", "blobs")}
 
 # The type keys whose kernels the native core can launch.
-LAUNCHED = ("opencl",)
+LAUNCHED = ("opencl", "cuda")
 _TEXT_FORMATS = ("ptx", "cuda", "cl", "metal", "hip", "wgsl", "c", "aocl", "ll", "asm", "s")
 
 

@@ -14,7 +14,7 @@ static const struct {
   const struct device_api *api;
 } kinds[] = {
     [1] = {"cpu", &cpu_device_api},
-    [2] = {"cuda", NULL},
+    [2] = {"cuda", &cuda_device_api},
     [3] = {"cuda_host", NULL},
     [4] = {"opencl", &opencl_device_api},
     [7] = {"vulkan", NULL},

@@ -43,6 +43,6 @@ int device_error(DLDevice device, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* The tables there are; a further kind is a file and its row in device_api.c. */
-extern const struct device_api cpu_device_api, opencl_device_api;
+extern const struct device_api cpu_device_api, cuda_device_api, opencl_device_api;
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "raised.h"
 
-static const struct kernel_driver *const drivers[] = {&opencl_kernel_driver};
+static const struct kernel_driver *const drivers[] = {&opencl_kernel_driver, &cuda_kernel_driver};
 
 const struct kernel_driver *kernel_driver(const char *type_key) {
   for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++)

@@ -132,6 +132,6 @@ struct kernel_binding *kernel_bind(struct kernel *kernel, int device_id);
 /* The binding of a device in a list, or NULL. */
 struct kernel_binding *kernel_binding_find(struct kernel_binding *first, int device_id);
 
-extern const struct kernel_driver opencl_kernel_driver;
+extern const struct kernel_driver opencl_kernel_driver, cuda_kernel_driver;
 
 #endif

@@ -1,0 +1,23 @@
+/* A kernel on one CUDA device. No Python.h. */
+#ifndef DSO_PACKER_NATIVE_CUDA_KERNEL_H
+#define DSO_PACKER_NATIVE_CUDA_KERNEL_H
+
+#include "cuda_device.h"
+#include "kernel.h"
+
+struct cuda_kernel {
+  struct kernel_binding binding;
+  const struct cuda_device *device;
+  CUfunction handle;
+  int max_threads;   /* of a block */
+  int shared_nbytes; /* of dynamic shared memory */
+};
+
+/* The driver table's launch. (cuda_launch.c) */
+int cuda_launch(struct kernel *kernel, char *packed, struct launch *launch);
+
+/* Raise "cuda:<device>: kernel '<name>': <text>"; returns -1. */
+int cuda_kernel_error(const struct kernel *kernel, const struct cuda_device *device,
+                      const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#endif
