@@ -162,8 +162,8 @@ def test_pages_that_run(page: str, tmp_path: Path) -> None:
     run(script, cwd=tmp_path)
 
 
-def test_photo_demo(loader: ModuleType, tmp_path: Path) -> None:
-    """The demo packs, runs and checks a photograph in a copy of its folder, and draws it."""
+def test_photo_demo(loader: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo packs a copy of its folder, checks a photograph, draws it; without a device, too."""
     folder = tmp_path / "photo"
     folder.mkdir()
     for file in PHOTO.iterdir():
@@ -171,7 +171,13 @@ def test_photo_demo(loader: ModuleType, tmp_path: Path) -> None:
             (folder / file.name).write_bytes(file.read_bytes())
     output = run(folder / "demo.py", cwd=tmp_path)
     assert "photo.palette > const_loader > library > opencl" in output
-    assert output.count("greatest difference") == 2
+    assert output.count("greatest difference") == 3
+    assert "kernel ran on opencl:0: " in output
+    files = [folder / "out" / name for name in ("photo.so", "photo.npy", "result.npz")]
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
+    output = run(folder / "run.py", *files, cwd=folder)
+    assert "no kernel ran: opencl:0: no OpenCL device is here" in output
+    assert sorted(np.load(files[2])) == ["colours", "edges", "gray", "names"]
     assert (folder / "out" / "picture.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     nodes = loader.load_tree(str(folder / "out" / "photo.so"))
     assert [key for key, _ in nodes] == ["photo.palette", "const_loader", "_lib", "opencl"]

@@ -28,7 +28,9 @@ def main():
     """Pack, load and run elsewhere, check, draw, inspect."""
     OUT.mkdir(exist_ok=True)
 
-    print("1. Pack C, LLVM, constants, OpenCL source and a module type of our own into one file:")
+    print(
+        "1. Pack C, LLVM, constants, an OpenCL kernel and a module type of our own into one file:"
+    )
     packer("export", LIBRARY)
 
     photo = imread(cbook.get_sample_data("grace_hopper.jpg", asfileobj=False))
@@ -67,10 +69,14 @@ def run(shown, command, *paths):
 
 def compare(photo, result):
     """Print how far the library's images are from NumPy's, and stop if they are too far."""
-    expected = reference.develop(photo, np.load(HERE / "filters.npy"), result["colours"], EXPONENT)
-    for name, image in zip(("gray", "edges"), expected, strict=True):
+    filters = np.load(HERE / "filters.npy")
+    gray, edges = reference.develop(photo, filters, result["colours"], EXPONENT)
+    for name, image in {"gray": gray, "edges": edges, "edges_on_device": edges}.items():
+        if name not in result:
+            print(f"   {name:15}  not computed: there is no device, see above")
+            continue
         difference = np.abs(result[name] - image).max()
-        print(f"   {name:5}  greatest difference {difference:.1e}, allowed {TOLERANCE:.0e}")
+        print(f"   {name:15}  greatest difference {difference:.1e}, allowed {TOLERANCE:.0e}")
         assert difference <= TOLERANCE, f"{name} differs by {difference}"
 
 

@@ -39,6 +39,16 @@ void convolve(const float *image, float *responses, int64_t height, int64_t widt
       }
 }
 
+/* The same on a device: the kernel lies in a module that this library imports. Behind its arguments
+ * stand the blocks along x, y and z, and the threads of a block. */
+dso_status convolve_on_device(DLTensor *image, DLTensor *weights, DLTensor *responses) {
+  const int64_t *shape = responses->shape; /* filters, height, width */
+  return dso_call("convolve_cl", NULL, dso_tensor(image), dso_tensor(weights),
+                  dso_tensor(responses), dso_int(shape[1]), dso_int(shape[2]),
+                  dso_int(weights->shape[1]), dso_int((shape[2] + 63) / 64), dso_int(shape[1]),
+                  dso_int(shape[0]), dso_int(64));
+}
+
 /* Each pixel shines as bright as its edge is strong, in the colour of the filter it fits best:
  * a filter's share of the energy, squared, is its share of the light. */
 void paint(const float *responses, const float *colours, float *rgb, int64_t pixels) {

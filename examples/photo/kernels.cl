@@ -1,7 +1,7 @@
 /* The filter bank for a device: one work item per pixel and filter.
  *
- * Only carried by the library: a machine without OpenCL loads it all the same, and a runtime
- * with a driver finds the source where the host code is. */
+ * The driver compiles it when host.c first launches it on a device; a machine without OpenCL loads
+ * the library all the same. */
 __kernel void convolve_cl(__global const float *image, __global const float *bank,
                           __global float *responses, int height, int width, int size) {
   const int x = get_global_id(0), y = get_global_id(1), f = get_global_id(2);

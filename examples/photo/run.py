@@ -12,7 +12,7 @@ import palette  # noqa: F401  registers the loader of photo.palette
 import runtime
 
 
-def develop(model, photo, exponent):
+def develop(model, photo, exponent, device=None):
     """Return the grey image and the coloured edges, float32 from 0 to 1.
 
     Parameters
@@ -23,6 +23,8 @@ def develop(model, photo, exponent):
         (height, width, 3) uint8.
     exponent : float
         Of the tone curve: below 1 it lifts what is dark.
+    device : runtime.Device, optional
+        Where to convolve; on the CPU, by C, without one.
     """
     height, width, _ = photo.shape
     colours = model["colours"]()  # our own module type, Python
@@ -31,10 +33,22 @@ def develop(model, photo, exponent):
     edges = np.empty((height, width, 3), np.float32)
 
     model["gray"](photo, gray, gray.size)  # C
-    model["convolve"](gray, responses, height, width)  # C, with the filters of const_loader
+    if device is None:
+        model["convolve"](gray, responses, height, width)  # C, with the filters of const_loader
+    else:
+        responses = convolve_on(device, model, gray, responses.shape)
     model["paint"](responses, colours, edges, gray.size)  # C
     model["gamma"](edges, edges.size, exponent)  # LLVM
     return gray, edges
+
+
+def convolve_on(device, model, gray, shape):
+    """Return the responses as a kernel on a device computes them."""
+    filters = model["get_const_var_ndarray"]()["filters"]  # const_loader
+    image, weights = runtime.tensor(gray, device), runtime.tensor(filters, device)
+    responses = runtime.empty(shape, "float32", device)
+    model["convolve_on_device"](image, weights, responses)  # C, which launches the OpenCL kernel
+    return responses.numpy()
 
 
 def tree(module):
@@ -51,8 +65,14 @@ if __name__ == "__main__":
     loaded = perf_counter()
     gray, edges = develop(model, pixels, exponent=0.7)
     done = perf_counter()
-    assert "packer" not in sys.modules
-
+    images = {"gray": gray, "edges": edges}
     print(f"loaded in {1e3 * (loaded - start):.1f} ms, ran in {1e3 * (done - loaded):.0f} ms")
     print("tree:", tree(model))
-    np.savez(result, gray=gray, edges=edges, colours=model["colours"](), names=model["names"]())
+    try:
+        device = runtime.Device("opencl", 0)
+        images["edges_on_device"] = develop(model, pixels, exponent=0.7, device=device)[1]
+        print(f"kernel ran on {device}: {device.name}")
+    except runtime.DeviceError as error:
+        print(f"no kernel ran: {error}")
+    assert "packer" not in sys.modules
+    np.savez(result, **images, colours=model["colours"](), names=model["names"]())
