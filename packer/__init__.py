@@ -25,6 +25,7 @@ from runtime.error import (
 if TYPE_CHECKING:
     from .declaration import FunctionDeclaration
     from .export import export_library
+    from .fatbin import create_fatbin
     from .final_link import link_library
     from .formats import create_archive, tar
     from .imports import pack_imports_to_c, pack_imports_to_llvm
@@ -46,6 +47,7 @@ __all__ = [
     "StaticLibraryModule",
     "ToolchainError",
     "create_archive",
+    "create_fatbin",
     "create_object",
     "create_shared",
     "cross_compiler",
@@ -64,6 +66,7 @@ _HOME = {
     "LLVMModule": "modules.llvm",
     "StaticLibraryModule": "modules.static_library",
     "create_archive": "formats",
+    "create_fatbin": "fatbin",
     "create_object": "toolchain",
     "create_shared": "toolchain",
     "cross_compiler": "toolchain",

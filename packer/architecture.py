@@ -18,10 +18,11 @@ _EM_CUDA = 190
 _E_FLAGS = slice(48, 52)
 _FATBIN_MAGIC = b"\x50\xed\x55\xba"
 # fatbinary: magic, version, header bytes, payload bytes; then for each entry kind, version, header
-# bytes, payload bytes, and behind 12 more bytes the architecture.
+# bytes, payload bytes, and behind 12 more bytes the architecture, behind 8 more flags.
 _FATBIN = Struct("<IHHQ")
-_FATBIN_ENTRY = Struct("<HHIQ12xI")
+_FATBIN_ENTRY = Struct("<HHIQ12xI8xQ")
 _KINDS = {1: "ptx", 2: "cubin"}
+_SUFFIXES = {0x100000: "a", 0x200000: "f"}
 _MAX_ENTRIES = 1024
 
 
@@ -68,8 +69,10 @@ def architectures_of(data: memoryview) -> list[Architecture]:
 def _of_cubin(head: bytes) -> Iterator[Architecture]:
     if len(head) == 64 and int.from_bytes(head[18:20], "little") == _EM_CUDA:
         flags = int.from_bytes(head[_E_FLAGS], "little")
-        # From EI_ABIVERSION 8 (CUDA 13) on the number has another place.
-        yield Architecture("cubin", (flags >> 8 if head[8] >= 8 else flags) & 0xFF)
+        # From EI_ABIVERSION 8 (CUDA 13) on number and suffix have another place.
+        is_13 = head[8] >= 8
+        suffix = "a" if flags & (0x8 if is_13 else 0x800) else ""
+        yield Architecture("cubin", (flags >> 8 if is_13 else flags) & 0xFF, suffix)
 
 
 def _of_fatbin(data: memoryview) -> Iterator[Architecture]:
@@ -80,9 +83,9 @@ def _of_fatbin(data: memoryview) -> Iterator[Architecture]:
     for _ in range(_MAX_ENTRIES):
         if offset + _FATBIN_ENTRY.size > end:
             return
-        kind, _, header, nbytes, capability = _FATBIN_ENTRY.unpack_from(data, offset)
+        kind, _, header, nbytes, capability, flags = _FATBIN_ENTRY.unpack_from(data, offset)
         if kind in _KINDS:
-            yield Architecture(_KINDS[kind], capability)
+            yield Architecture(_KINDS[kind], capability, _SUFFIXES.get(flags & 0x300000, ""))
         if header + nbytes == 0:
             return
         offset += header + nbytes

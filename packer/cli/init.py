@@ -60,7 +60,7 @@ scale = { declaration = "void(float *x, int64_t n, float by)", doc = "Multiply x
 # [module.kernels]
 # kind = "opencl"
 # fmt = "cl"             # by default the suffix of the source
-# sources = ["kernels.cl"]
+# sources = ["kernels.cl"]               # cuda: one file, or cubins and PTX for several devices
 # [module.kernels.functions]
 # scale = { arg_types = ["handle", "int32"], launch_param_tags = ["blockIdx.x", "threadIdx.x"] }
 

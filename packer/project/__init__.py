@@ -10,7 +10,7 @@
         safetensors            sources
         graph                  graph, params, name
         python                 factory
-        cuda opencl hip ...    fmt, sources, functions
+        cuda opencl hip ...    fmt, sources, functions; several cubins and PTX: a fatbin
 
 Paths are relative to the file's folder. `packer init` writes a file with every key explained.
 """
@@ -23,12 +23,14 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
+from runtime.error import ExportError
 from runtime.module import Module, near_names, preorder
 from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
 
 from ..declaration import FunctionDeclaration
 from ..dialect import Dialect
 from ..embed import Embed
+from ..fatbin import create_fatbin
 from .arrays import read_array
 from .factory import call_factory
 from .graph import KEYS as GRAPH_KEYS
@@ -275,12 +277,23 @@ def _declaration(functions: Table, name: str) -> str | FunctionDeclaration:
 
 def _device(table: Table) -> Module:
     paths = table.needed_files("sources")
-    if len(paths) > 1:
-        raise table.error(f"expected one file, found {len(paths)}", "sources")
+    kind = table.needed_text("kind")
     kernels = table.table("functions")
     infos = [_kernel(name, kernels.table(name)) for name in kernels]
+    if len(paths) > 1 and kind == "cuda":
+        return DeviceModule(kind, _fatbin(table, paths), "fatbin", infos)
+    if len(paths) > 1:
+        raise table.error(f"expected one file, found {len(paths)}", "sources")
     fmt = table.text("fmt") or paths[0].suffix.removeprefix(".")
-    return DeviceModule(table.needed_text("kind"), table.read_bytes(paths[0]), fmt, infos)
+    return DeviceModule(kind, table.read_bytes(paths[0]), fmt, infos)
+
+
+def _fatbin(table: Table, paths: Sequence[Path]) -> bytes:
+    """The same kernels for different devices, of which each takes what fits best."""
+    try:
+        return create_fatbin(table.read_bytes(path) for path in paths)
+    except ExportError as error:
+        raise table.error(error.message, "sources") from error
 
 
 def _kernel(name: str, table: Table) -> FunctionInfo:

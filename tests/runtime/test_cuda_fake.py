@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ..cuda import DATA, build_fake_driver, run_with_fake
+import packer
+
+from ..cuda import DATA, build_fake_driver, compile_ptx, run_with_fake
 
 PTX = DATA / "scale.ptx"
 PARAMS = "8 4 4"  # what scale takes
@@ -82,6 +84,20 @@ def test_best_fit_is_loaded(launch: Fake, name: str, capability: str, loaded: st
         f"load {loaded} in 1100",
         f"unload {loaded}",
     ]
+
+
+def test_ptx_of_a_fatbin_is_loaded(launch: Fake, tmp_path: Path) -> None:
+    """What is not compressed is given alone: a younger device takes the youngest PTX."""
+    images = [compile_ptx(architecture=name) for name in ("sm_80", "sm_90", "sm_90a", "sm_100")]
+    path = tmp_path / "all.fatbin"
+    path.write_bytes(packer.create_fatbin([*images, (DATA / "scale.sm_80.cubin").read_bytes()]))
+    for capability, loaded in {
+        "80": "cubin 0x6005004",
+        "90": "ptx sm_90a",
+        "95": "ptx sm_90",
+    }.items():
+        _, log = launch(path, devices=capability)
+        assert f"load {loaded} in 1100" in log
 
 
 @pytest.mark.parametrize(
