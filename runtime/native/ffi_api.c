@@ -37,7 +37,8 @@ static int refuse_context(const void *pointer, const char *name) {
       "found %s", name, pointer == NULL ? "NULL" : "one that nobody here made");
 }
 
-/* A context that is none of ours may be of a real tvm_ffi, which opened the same file later. */
+/* A context that is none of ours may be a module of a real tvm_ffi, which opened the same file
+ * later. */
 static int look_up_elsewhere(void *pointer, const char *name, void **function) {
   int status;
   if (pointer != NULL && tvm_ffi_look_up(pointer, name, function, &status)) return status;

@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 static const char own; /* some address in the core */
 
@@ -30,11 +32,31 @@ static void *find(const char *name) {
   return address != NULL && !is_own(address) ? address : find_in("libtvm_ffi.so", name);
 }
 
+/* What a context of TVM FFI points to: its ModuleObj has virtual functions, so its table comes first. */
+struct module {
+  const void *virtual_functions;
+  dso_object object;
+};
+
+/* Whether a pointer leads to a module that was made by whom `provider` lies in. It may lead anywhere,
+ * so that the kernel reads what is there: process_vm_readv(2) fails where a load would crash. */
+static int is_module_of(void *provider, void *pointer) {
+  struct module module;
+  Dl_info owner, maker;
+  struct iovec here = {&module, sizeof module}, there = {pointer, sizeof module};
+  if ((uintptr_t)pointer % _Alignof(struct module) != 0 ||
+      process_vm_readv(getpid(), &here, 1, &there, 1, 0) != (ssize_t)sizeof module)
+    return 0;
+  return module.object.type_index == DSO_MODULE &&
+         (uint32_t)module.object.combined_ref_count != 0 && dladdr(provider, &owner) != 0 &&
+         dladdr(module.virtual_functions, &maker) != 0 && owner.dli_fbase == maker.dli_fbase;
+}
+
 int tvm_ffi_look_up(void *context, const char *name, void **function, int *status) {
   int (*look_up)(void *context, const char *name, void **function);
   void *address = find("TVMFFIEnvModLookupFromImports");
   memcpy(&look_up, &address, sizeof look_up); /* ISO C has no cast from data to function */
-  if (look_up == NULL) return 0;
+  if (look_up == NULL || !is_module_of(address, context)) return 0;
   *status = look_up(context, name, function);
   return 1;
 }

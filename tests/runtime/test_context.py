@@ -372,12 +372,32 @@ def test_context_without_module_has_the_global_functions(host_path, register_fun
 # ---- Contexts that are none
 
 
-@pytest.mark.parametrize("pointer", [0, 1, 0x5EAF00D, 2**47 - 8])
+@pytest.mark.parametrize("pointer", [0, 1, 8, 0x5EAF00D, 2**47 - 8])
 def test_pointer_that_is_no_context_is_never_followed(host, pointer) -> None:
     """Whatever a library hands in is only compared."""
     found = "NULL" if pointer == 0 else "one that nobody here made"
     with pytest.raises(RuntimeError, match=f"look-up of 'f': the library's context.*{found}"):
         host["find_with"](pointer, "f")
+
+
+BESIDE_TVM_FFI = """
+import json, sys, tvm_ffi, runtime
+host = runtime.load(sys.argv[1])
+messages = []
+for pointer in (1, 8, 2**47 - 8, id(host), id(tvm_ffi)):
+    try:
+        host["find_with"](pointer, "f")
+    except RuntimeError as error:
+        messages.append(str(error))
+print(json.dumps(messages))
+"""
+
+
+def test_pointer_that_is_no_context_is_not_given_to_a_real_tvm_ffi(host_path) -> None:
+    """It would follow it; only what is a module of its own gets there."""
+    messages = run_python(BESIDE_TVM_FFI, str(host_path))
+    assert len(messages) == 5
+    assert all("one that nobody here made" in message for message in messages)
 
 
 def test_context_of_a_closed_library_is_none(host, host_path, tmp_path) -> None:
