@@ -1,5 +1,6 @@
 // The functions of kernels.c, bound by pybind11 or, with -DNANOBIND, by nanobind: as their own
-// documentation shows it, arrays checked and not converted, the GIL released.
+// documentation shows it, arrays checked and not converted; the GIL released or, with -DGIL_KEPT,
+// kept.
 #include <cstdint>
 
 extern "C" {
@@ -19,10 +20,9 @@ using Input = py::ndarray<const float, py::ndim<1>, py::c_contig, py::device::cp
 using Output = py::ndarray<float, py::ndim<1>, py::c_contig, py::device::cpu>;
 static const float *data_of(const Input &array) { return array.data(); }
 static float *data_of(const Output &array) { return array.data(); }
-static int64_t apply(py::callable function, int64_t value) {
-  return py::cast<int64_t>(function(value));
-}
-#define MODULE NB_MODULE(bindings, module)
+using Callable = py::callable;
+static int64_t integer_of(const py::object &value) { return py::cast<int64_t>(value); }
+#define MODULE(name) NB_MODULE(name, module)
 #else
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -31,10 +31,23 @@ using Input = py::array_t<float, py::array::c_style>;
 using Output = py::array_t<float, py::array::c_style>;
 static const float *data_of(const Input &array) { return array.data(); }
 static float *data_of(Output &array) { return array.mutable_data(); }
-static int64_t apply(py::function function, int64_t value) {
-  return function(value).cast<int64_t>();
+using Callable = py::function;
+static int64_t integer_of(const py::object &value) { return value.cast<int64_t>(); }
+#define MODULE(name) PYBIND11_MODULE(name, module)
+#endif
+
+#ifdef GIL_KEPT
+struct Release {}; // as the name of a guard that does nothing
+struct Acquire {};
+template <typename... Options> static void define(py::module_ &module, Options... options) {
+  module.def(options...);
 }
-#define MODULE PYBIND11_MODULE(bindings, module)
+#else
+using Release = py::gil_scoped_release;
+using Acquire = py::gil_scoped_acquire;
+template <typename... Options> static void define(py::module_ &module, Options... options) {
+  module.def(options..., py::call_guard<Release>());
+}
 #endif
 
 static auto as_is(const char *name) { return py::arg(name).noconvert(); }
@@ -42,7 +55,7 @@ static auto as_is(const char *name) { return py::arg(name).noconvert(); }
 static void call_pair(Input x, Output y) {
   const float *from = data_of(x);
   float *to = data_of(y);
-  py::gil_scoped_release release;
+  [[maybe_unused]] Release release;
   pair(from, to);
 }
 
@@ -50,17 +63,22 @@ static double call_mixed(int64_t a, double b, bool c, const char *text, Input x,
                          int32_t n, int64_t d) {
   const float *from = data_of(x);
   float *to = data_of(y);
-  py::gil_scoped_release release;
+  [[maybe_unused]] Release release;
   return mixed(a, b, c, text, from, to, n, d);
 }
 
-MODULE {
-  using Release = py::call_guard<py::gil_scoped_release>;
-  module.def("noop", noop, Release());
-  module.def("add", add, Release());
-  module.def("first", first, Release());
+static int64_t call_apply(Callable function, int64_t value) {
+  [[maybe_unused]] Release release;
+  [[maybe_unused]] Acquire acquire;
+  return integer_of(function(value));
+}
+
+MODULE(NAME) {
+  define(module, "noop", noop);
+  define(module, "add", add);
+  define(module, "first", first);
   module.def("pair", call_pair, as_is("x"), as_is("y"));
   module.def("mixed", call_mixed, py::arg("a"), py::arg("b"), py::arg("c"), py::arg("text"),
              as_is("x"), as_is("y"), py::arg("n"), py::arg("d"));
-  module.def("apply", apply);
+  module.def("apply", call_apply);
 }

@@ -75,16 +75,20 @@ def tables(folder: Path, _launch: Launcher) -> list[Table]:
         "all": build_library(folder / "call_keep.so", gil="keep"),
         "apply": peers.build_apply(folder / "apply_keep.so", "keep"),
     }
-    # Each gives the call of a function by name. The GIL is released where nothing is said.
+    # Each gives the call of a function by name; cffi cannot keep the GIL.
+    bindings = partial(peers.with_bindings, folder)
+    released, kept = ctypes.CDLL(str(release["all"])), ctypes.PyDLL(str(release["all"]))
     every: list[Peer] = [
-        ("ctypes (reference)", partial(peers.with_ctypes, ctypes.CDLL(str(release["all"]))), None),
-        ("ctypes, GIL kept", partial(peers.with_ctypes, ctypes.PyDLL(str(release["all"]))), None),
+        ("ctypes (reference)", partial(peers.with_ctypes, released), None),
         ("cffi, API mode", partial(peers.with_cffi, folder), "cffi"),
-        ("pybind11", partial(peers.with_bindings, folder, "pybind11"), "pybind11"),
-        ("nanobind", partial(peers.with_bindings, folder, "nanobind"), "nanobind"),
+        ("pybind11", partial(bindings, "pybind11", "release"), "pybind11"),
+        ("nanobind", partial(bindings, "nanobind", "release"), "nanobind"),
         ("tvm_ffi", partial(peers.with_tvm_ffi, release, True), "tvm_ffi"),
-        ("tvm_ffi, GIL kept", partial(peers.with_tvm_ffi, release, False), "tvm_ffi"),
         ("runtime", partial(peers.with_runtime, release), None),
+        ("ctypes, GIL kept", partial(peers.with_ctypes, kept), None),
+        ("pybind11, GIL kept", partial(bindings, "pybind11", "keep"), "pybind11"),
+        ("nanobind, GIL kept", partial(bindings, "nanobind", "keep"), "nanobind"),
+        ("tvm_ffi, GIL kept", partial(peers.with_tvm_ffi, release, False), "tvm_ffi"),
         ("runtime, GIL kept", partial(peers.with_runtime, keep), None),
         ("a builtin of Python", _builtin, None),
     ]

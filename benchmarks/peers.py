@@ -84,9 +84,9 @@ def with_cffi(folder: Path, name: str) -> Call:
     return expression, getattr(extension.lib, FUNCTIONS.get(name, name)), converter
 
 
-def with_bindings(folder: Path, package: str, name: str) -> Call:
+def with_bindings(folder: Path, package: str, gil: str, name: str) -> Call:
     """Call through an extension module of pybind11 or nanobind."""
-    return PLAIN[name], getattr(_bindings(folder, package), FUNCTIONS.get(name, name)), None
+    return PLAIN[name], getattr(_bindings(folder, package, gil), FUNCTIONS.get(name, name)), None
 
 
 def with_tvm_ffi(libraries: dict[str, Path], release_gil: bool, name: str) -> Call:
@@ -143,18 +143,19 @@ def _cffi_extension(folder: Path) -> Any:
     return _extension("_call_cffi", module)
 
 
-def _bindings(folder: Path, package: str) -> Any:
-    module = folder / package / "bindings.so"
+def _bindings(folder: Path, package: str, gil: str) -> Any:
+    name = f"{package}_{gil}"
+    module = folder / f"{name}.so"
     if not module.exists():
-        module.parent.mkdir()
-        kernels = module.with_name("kernels.o")
+        kernels = folder / f"{name}.o"
         _run(["gcc", "-O2", "-fPIC", "-Dapply=apply_in_c", "-c", "-o", kernels, KERNELS])
         source = Path(__file__).with_name("bindings.cc")
         options = _nanobind_options() if package == "nanobind" else _pybind11_options()
+        options += [f"-DNAME={name}", *(["-DGIL_KEPT"] if gil == "keep" else [])]
         include = f"-I{sysconfig.get_path('include')}"
         command: Command = ["g++", "-std=c++17", "-O2", "-DNDEBUG", "-fvisibility=hidden"]
         _run([*command, "-shared", "-fPIC", include, "-o", module, source, kernels, *options])
-    spec = spec_from_file_location("bindings", module)
+    spec = spec_from_file_location(name, module)
     assert spec is not None and spec.loader is not None
     made = module_from_spec(spec)
     spec.loader.exec_module(made)

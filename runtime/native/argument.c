@@ -71,19 +71,30 @@ static int is_compact_int(PyObject *object, int64_t *value) {
   return 1;
 }
 
-static int convert_int(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static int convert_long_int(struct frame *frame, Py_ssize_t index, PyObject *object) {
   int overflow;
-  int64_t compact;
-  if (is_compact_int(object, &compact)) return set_int(&frame->args[index], compact);
   long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
   if (overflow != 0) return set_wide_int(frame, index, object);
   return set_int(&frame->args[index], value);
 }
 
-/* The pointer is into the str's own cached UTF-8, which lives as long as the argument. */
+static inline int convert_int(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  int64_t compact;
+  if (is_compact_int(object, &compact)) return set_int(&frame->args[index], compact);
+  return convert_long_int(frame, index, object);
+}
+
+/* Of a str of ASCII alone that is its own text, as nearly all are; of others the cached UTF-8. */
+static const char *text_of(PyObject *object, Py_ssize_t *length) {
+  if (!PyUnicode_IS_COMPACT_ASCII(object)) return PyUnicode_AsUTF8AndSize(object, length);
+  *length = PyUnicode_GET_LENGTH(object);
+  return (const char *)PyUnicode_1BYTE_DATA(object);
+}
+
+/* The pointer is into the str, which lives as long as the argument. */
 static int convert_str(struct frame *frame, Py_ssize_t index, PyObject *object) {
   Py_ssize_t length;
-  const char *text = PyUnicode_AsUTF8AndSize(object, &length);
+  const char *text = text_of(object, &length);
   if (text == NULL)
     return raise_argument_error(frame, index, PyExc_ValueError,
                                 "expected a str that UTF-8 can hold, found %A", object);
@@ -281,7 +292,7 @@ static int convert_other(struct frame *frame, Py_ssize_t index, PyObject *object
   return convert_array(frame, index, object);
 }
 
-int convert_argument(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static inline int convert(struct frame *frame, Py_ssize_t index, PyObject *object) {
   const PyTypeObject *type = Py_TYPE(object);
   if (type == &PyLong_Type) return convert_int(frame, index, object);
   if (type == &PyFloat_Type) return set_float(&frame->args[index], PyFloat_AS_DOUBLE(object));
@@ -291,4 +302,10 @@ int convert_argument(struct frame *frame, Py_ssize_t index, PyObject *object) {
   if (type == &PyUnicode_Type) return convert_str(frame, index, object);
   if (type == &PyBytes_Type) return convert_bytes(frame, index, object);
   return convert_other(frame, index, object);
+}
+
+int convert_arguments(struct frame *frame, PyObject *const *objects, Py_ssize_t count) {
+  for (Py_ssize_t index = 0; index < count; index++)
+    if (convert(frame, index, objects[index]) != 0) return -1;
+  return 0;
 }

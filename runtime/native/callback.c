@@ -21,7 +21,10 @@ struct callback {
   PyObject *owner;    /* or NULL */
   void *context;      /* whom a retired one asks, and for what */
   char *name;
-  PyObject *caller; /* keeps the code behind what it is given, while that call lasts */
+  /* While the call lasts whose argument it is: */
+  PyObject *caller;     /* keeps the code behind what it is given */
+  unsigned long thread; /* that calls, else 0 */
+  PyThreadState *state; /* of that thread */
 };
 
 /* ---- Converting: the arguments there, the result back */
@@ -52,7 +55,7 @@ int owned_value(PyObject *callable, PyObject *value, dso_any *result) {
   struct hold hold;
   struct frame frame = {.target = &no_target, .function = callable, .args = result,
                         .holds = &hold, .is_result = 1};
-  int status = convert_argument(&frame, 0, value);
+  int status = convert_arguments(&frame, &value, 1);
   if (status == 0) status = own_value(&frame, value, result);
   if (status != 0) *result = (dso_any){.type_index = DSO_NONE};
   if (frame.is_owing) frame_release(&frame);
@@ -123,12 +126,40 @@ static int refuse_call(void) {
   return -1;
 }
 
-static int call_python(void *handle, const dso_any *args, int32_t count, dso_any *result) {
+struct gil {
+  enum { GIL_HAD, GIL_RESTORED, GIL_ENSURED } how;
+  PyGILState_STATE state;
+};
+
+static int is_callers_thread(const struct callback *self) {
+  return __atomic_load_n(&self->thread, __ATOMIC_RELAXED) == PyThread_get_thread_ident();
+}
+
+/* In the thread that passed the callable, which nearly all are called in, the thread state is known
+ * and need not be looked for. */
+static int take_gil(const struct callback *self, struct gil *gil) {
+  gil->how = is_callers_thread(self) ? GIL_RESTORED : GIL_ENSURED;
+  if (gil->how == GIL_RESTORED && interpreter_state() == self->state) {
+    gil->how = GIL_HAD;
+    return 0;
+  }
   if (!interpreter_runs()) return refuse_call();
-  PyGILState_STATE gil = PyGILState_Ensure();
+  if (gil->how == GIL_RESTORED) PyEval_RestoreThread(self->state);
+  else gil->state = PyGILState_Ensure();
+  return 0;
+}
+
+static void give_gil_back(const struct gil *gil) {
+  if (gil->how == GIL_RESTORED) (void)PyEval_SaveThread();
+  if (gil->how == GIL_ENSURED) PyGILState_Release(gil->state);
+}
+
+static int call_python(void *handle, const dso_any *args, int32_t count, dso_any *result) {
+  struct gil gil;
+  if (take_gil(handle, &gil) != 0) return -1;
   int status = call_callable(handle, args, count, result);
   if (status != 0) exception_leave();
-  PyGILState_Release(gil);
+  give_gil_back(&gil);
   return status;
 }
 
@@ -140,11 +171,11 @@ static int call_function(void *handle, const dso_any *args, int32_t count, dso_a
 
 static int call_function_with_gil(void *handle, const dso_any *args, int32_t count,
                                   dso_any *result) {
-  if (!interpreter_runs()) return refuse_call();
-  PyGILState_STATE gil = PyGILState_Ensure();
+  struct gil gil;
+  if (take_gil(handle, &gil) != 0) return -1;
   int status = call_function(handle, args, count, result);
   if (status != 0 && PyErr_Occurred()) exception_leave();
-  PyGILState_Release(gil);
+  give_gil_back(&gil);
   return status;
 }
 
@@ -185,12 +216,26 @@ static dso_safe_call safe_call_of(PyObject *callable) {
   return function_target(callable)->facts.gil_keep ? call_function_with_gil : call_function;
 }
 
+/* The memory of the last one that nobody kept: nearly every call with a callable makes one. */
+static struct callback *spare;
+
+static struct callback *take_spare(void) {
+  struct callback *self = spare;
+  if (self == NULL) return object_new(sizeof *self, DSO_FUNCTION, delete_callback);
+  spare = NULL;
+  object_begin(&self->function.object, DSO_FUNCTION, delete_callback);
+  return self; /* never retired: that happens to what a context keeps */
+}
+
 dso_object *callback_new(PyObject *callable, PyObject *caller) {
-  struct callback *self = object_new(sizeof *self, DSO_FUNCTION, delete_callback);
+  struct callback *self = take_spare();
   if (self == NULL) return (dso_object *)PyErr_NoMemory();
   self->function.safe_call = safe_call_of(callable);
   self->callable = Py_NewRef(callable);
+  self->owner = NULL;
   self->caller = caller;
+  self->state = caller != NULL ? PyThreadState_Get() : NULL;
+  self->thread = caller != NULL ? self->state->thread_id : 0;
   return &self->function.object;
 }
 
@@ -220,10 +265,21 @@ int callback_traverse(const dso_object *object, visitproc visit, void *arg) {
   return 0;
 }
 
+/* What dropping the callable runs may make one: before, the memory is not spare yet. */
+static void make_spare(struct callback *self) {
+  Py_DECREF(self->callable);
+  Py_XDECREF(self->owner);
+  if (spare == NULL) spare = self;
+  else object_free(self, DSO_DELETE_WEAK);
+}
+
 void callback_end_call(dso_object *object) {
-  ((struct callback *)object)->caller = NULL;
+  struct callback *self = (struct callback *)object;
+  self->caller = NULL;
+  __atomic_store_n(&self->thread, 0, __ATOMIC_RELAXED);
   exception_forget();
-  object_release(object);
+  if (object_is_sole(object)) make_spare(self);
+  else object_release(object);
 }
 
 PyObject *callback_callable(const dso_object *object) {

@@ -73,9 +73,9 @@ static inline int frame_pass_tensor(struct frame *frame, Py_ssize_t index, struc
   return 0;
 }
 
-/* Convert `object` to argument `index`; 0, or -1 with an exception set. Holds that the frame got
- * stay until frame_release, which the caller owes it either way if is_owing. */
-int convert_argument(struct frame *frame, Py_ssize_t index, PyObject *object);
+/* Convert `count` objects to the arguments; 0, or -1 with an exception set. Holds that the frame
+ * got stay until frame_release, which the caller owes it either way if is_owing. */
+int convert_arguments(struct frame *frame, PyObject *const *objects, Py_ssize_t count);
 void frame_release(struct frame *frame);
 
 /* Arrays: argument_buffer for the buffer protocol, argument_dlpack for a `__dlpack__` method;
@@ -105,8 +105,11 @@ PyObject *source_name(const struct source *source);
 /* The Python object of a value, which is borrowed; NULL with an exception set. */
 PyObject *convert_value(const struct source *source, const dso_any *value);
 
-/* The same of a result, whose reference is used up. */
-PyObject *convert_result(const struct source *source, const dso_any *result);
+/* A long holds an int64_t, and PyLong_FromLong is faster than PyLong_FromLongLong. */
+_Static_assert(sizeof(long) == sizeof(int64_t), "a 64-bit machine");
+
+/* The same of a Function's result, whose reference is used up. */
+PyObject *convert_result(PyObject *function, const dso_any *result);
 
 /* Whether the facts say that the function writes through this argument ("*f32"). */
 static inline int argument_is_written(const struct frame *frame, Py_ssize_t index) {

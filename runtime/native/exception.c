@@ -171,9 +171,12 @@ static PyObject *raise_tvm_error(const dso_object *error) {
 
 static const char LEFT[] = "runtime._core.left";
 
-/* raised_count() right after the exception was left, so that a later error is told apart; 0 when
+/* raised_at() right after the exception was left, so that a later error is told apart; 0 when
  * there is none. */
 static _Thread_local uint64_t left_at;
+
+/* How many threads have one, so that the calls of others need not ask; of the GIL. */
+static Py_ssize_t num_left;
 
 static void raise_in_slot(PyObject *exception) {
   PyObject *text = PyObject_Str(exception);
@@ -188,8 +191,10 @@ void exception_leave(void) {
   PyObject *exception = exception_take();
   PyObject *dict = PyThreadState_GetDict();
   raise_in_slot(exception);
+  num_left -= left_at != 0;
   left_at = 0;
-  if (dict != NULL && PyDict_SetItemString(dict, LEFT, exception) == 0) left_at = raised_count();
+  if (dict != NULL && PyDict_SetItemString(dict, LEFT, exception) == 0) left_at = raised_at();
+  num_left += left_at != 0;
   PyErr_Clear();
   Py_DECREF(exception);
 }
@@ -199,14 +204,16 @@ void exception_leave(void) {
 static PyObject *take_left(uint64_t count, int *is_newest) {
   PyObject *dict = left_at > count ? PyThreadState_GetDict() : NULL;
   PyObject *exception = dict ? Py_XNewRef(PyDict_GetItemString(dict, LEFT)) : NULL;
-  *is_newest = left_at == raised_count();
+  *is_newest = left_at == raised_at();
   exception_forget();
   return exception;
 }
 
 void exception_forget(void) {
-  PyObject *dict = left_at != 0 ? PyThreadState_GetDict() : NULL;
+  if (num_left == 0 || left_at == 0) return;
+  PyObject *dict = PyThreadState_GetDict();
   left_at = 0;
+  num_left--;
   if (dict == NULL || PyDict_GetItemString(dict, LEFT) == NULL) return;
   PyObject *pending = exception_take();
   if (PyDict_DelItemString(dict, LEFT) != 0) PyErr_Clear();

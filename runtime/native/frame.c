@@ -20,7 +20,8 @@ static void release(struct hold *hold) {
 }
 
 void frame_release(struct frame *frame) {
-  PyObject *pending = exception_take(); /* a deleter may run Python code, which would clear it */
+  /* A deleter may run Python code, which would clear it. */
+  PyObject *pending = PyErr_Occurred() ? exception_take() : NULL;
   while (frame->num_holds > 0) release(&frame->holds[--frame->num_holds]);
   if (pending != NULL) exception_set(pending);
 }

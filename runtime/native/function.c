@@ -14,8 +14,16 @@ typedef struct {
   PyObject *library, *owner;
 } Function;
 
+/* What most functions give is made here. */
+static inline PyObject *make_result(PyObject *function, const dso_any *result) {
+  if (result->type_index == DSO_NONE) Py_RETURN_NONE;
+  if (result->type_index == DSO_INT && result->small_len != DSO_UNSIGNED)
+    return PyLong_FromLong(result->v_int64);
+  return convert_result(function, result);
+}
+
 /* The call itself: from here to the result's conversion no Python object is touched. */
-static PyObject *invoke(const struct frame *frame, int32_t count) {
+static inline PyObject *invoke(const struct frame *frame, int32_t count) {
   const struct target *target = frame->target;
   dso_any result = {.type_index = DSO_NONE};
   uint64_t raised = raised_count();
@@ -23,22 +31,18 @@ static PyObject *invoke(const struct frame *frame, int32_t count) {
   int status = target->address(target->handle, frame->args, count, &result);
   if (state != NULL) PyEval_RestoreThread(state);
   if (status != 0) return raise_call_error(target, status, raised);
-  struct source source = {
-      .callable = frame->function, .function = frame->function, .is_result = 1};
-  return convert_result(&source, &result);
+  return make_result(frame->function, &result);
 }
 
-static PyObject *convert_and_invoke(struct frame *frame, PyObject *const *objects,
+static inline PyObject *convert_and_invoke(struct frame *frame, PyObject *const *objects,
                                     Py_ssize_t count) {
   PyObject *value = NULL;
-  Py_ssize_t index = 0;
-  while (index < count && convert_argument(frame, index, objects[index]) == 0) index++;
-  if (index == count) value = invoke(frame, (int32_t)count);
+  if (count == 0 || convert_arguments(frame, objects, count) == 0) value = invoke(frame, (int32_t)count);
   if (frame->is_owing) frame_release(frame);
   return value;
 }
 
-static PyObject *call_with_stack(Function *self, PyObject *const *objects, Py_ssize_t count) {
+static inline PyObject *call_with_stack(Function *self, PyObject *const *objects, Py_ssize_t count) {
   dso_any args[STACK_ARGS];
   struct hold holds[STACK_ARGS];
   struct frame frame = {
@@ -46,7 +50,7 @@ static PyObject *call_with_stack(Function *self, PyObject *const *objects, Py_ss
   return convert_and_invoke(&frame, objects, count);
 }
 
-static PyObject *call_with_heap(Function *self, PyObject *const *objects, Py_ssize_t count) {
+Py_NO_INLINE static PyObject *call_with_heap(Function *self, PyObject *const *objects, Py_ssize_t count) {
   struct frame frame = {.target = self->target, .function = (PyObject *)self};
   PyObject *value = NULL;
   if (count > INT32_MAX) return PyErr_NoMemory();

@@ -14,4 +14,13 @@ static inline int interpreter_runs(void) {
 #endif
 }
 
+/* The thread state that has the GIL, or NULL: of this thread, from 3.12 on; before, of any. */
+static inline PyThreadState *interpreter_state(void) {
+#if PY_VERSION_HEX >= 0x030D0000
+  return PyThreadState_GetUnchecked();
+#else
+  return _PyThreadState_UncheckedGet();
+#endif
+}
+
 #endif

@@ -3,22 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* TVM FFI c_api.h, TVMFFIObject: all strong references together hold one weak one. */
-static const uint64_t STRONG_ONE = 1, WEAK_ONE = (uint64_t)1 << 32;
-
-/* TVM FFI reserves the words in front of an object (TVMFFIObjectAllocHeader, and the Python
- * wrapper before it): NULL says that nobody owns them. */
-enum { RESERVED = 2 * sizeof(void *) };
+enum { RESERVED = OBJECT_RESERVED * sizeof(void *) };
 
 void *object_new_unset(size_t nbytes, int32_t type_index,
                        void (*deleter)(void *self, int flags)) {
   char *memory = malloc(RESERVED + nbytes);
   if (memory == NULL) return NULL;
-  memset(memory, 0, RESERVED);
   dso_object *object = (dso_object *)(void *)(memory + RESERVED);
-  *object = (dso_object){.combined_ref_count = STRONG_ONE | WEAK_ONE,
-                         .type_index = type_index,
-                         .deleter = deleter};
+  object_begin(object, type_index, deleter);
   return object;
 }
 

@@ -75,7 +75,7 @@ static void run_task(struct launch *launch, int task_id, int is_launcher) {
   uint64_t count = raised_count();
   if (atomic_load_explicit(&launch->has_failed, memory_order_relaxed) == 0) {
     int status = launch->task(task_id, &launch->env, launch->data);
-    if (status != 0 && is_launcher && raised_count() != count) launch_fail(launch, NULL);
+    if (status != 0 && is_launcher && raised_at() > count) launch_fail(launch, NULL);
     else if (status != 0) launch_fail(launch, take_error(count, task_id, status));
   }
   barrier_end_task(launch);

@@ -8,8 +8,10 @@
 
 #include "tvm_ffi.h"
 
+uint64_t raised_total;
+
 struct slot {
-  uint64_t count;
+  uint64_t raised_at;
   char *text; /* kind NUL message NUL, or NULL: nothing raised, or no memory to say what */
 };
 
@@ -38,7 +40,7 @@ void raised_set(const char *kind, const char *message) {
     memcpy(text + kind_size, message, message_size);
   }
   keep(text);
-  slot.count++;
+  slot.raised_at = __atomic_add_fetch(&raised_total, 1, __ATOMIC_RELAXED);
   tvm_ffi_forward_error(kind, message);
 }
 
@@ -52,7 +54,7 @@ int raised_format(const char *kind, const char *format, ...) {
   return -1;
 }
 
-uint64_t raised_count(void) { return slot.count; }
+uint64_t raised_at(void) { return slot.raised_at; }
 
 int raised_take(uint64_t count, char **kind, const char **message) {
   char *text = slot.text;
@@ -61,7 +63,7 @@ int raised_take(uint64_t count, char **kind, const char **message) {
   (void)pthread_setspecific(text_key, NULL);
   *kind = text;
   *message = text + strlen(text) + 1;
-  return slot.count == count ? -1 : 1;
+  return slot.raised_at > count ? 1 : -1;
 }
 
 int raised_look(const char **kind, const char **message) {

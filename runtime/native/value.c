@@ -52,7 +52,7 @@ static PyObject *byte_array(const struct source *source, const dso_byte_array *a
 static PyObject *integer(const dso_any *value) {
   if (value->small_len == DSO_UNSIGNED)
     return PyLong_FromUnsignedLongLong((unsigned long long)value->v_int64);
-  return PyLong_FromLongLong(value->v_int64);
+  return PyLong_FromLong(value->v_int64);
 }
 
 /* "float32", as runtime.dtype names it. */
@@ -143,10 +143,9 @@ PyObject *convert_value(const struct source *source, const dso_any *value) {
                                          : unsupported(source, value);
 }
 
-PyObject *convert_result(const struct source *source, const dso_any *result) {
-  if (result->type_index == DSO_NONE) Py_RETURN_NONE;
-  if (result->type_index == DSO_INT) return integer(result);
-  PyObject *value = convert_value(source, result);
+PyObject *convert_result(PyObject *function, const dso_any *result) {
+  struct source source = {.callable = function, .function = function, .is_result = 1};
+  PyObject *value = convert_value(&source, result);
   if (result->type_index < DSO_OBJECT || result->v_ptr == NULL) return value;
   PyObject *pending = value == NULL ? exception_take() : NULL;
   object_release(result->v_ptr);
