@@ -4,38 +4,25 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import TYPE_CHECKING
 
+from runtime import _core
 from runtime.module import preorder
 from runtime.modules.device import DeviceModule
 
-from .architecture import Architecture, architectures_of
+from .check_devices import check_devices
 from .dependencies import Dependencies, resolve_dependencies
-from .device_query import LIBRARIES, query_devices
+from .device_query import query_devices
 from .findings import Finding
-from .inspect import open_library
-from .library_search import find_system_library
+from .inspect import open_library, read_dynamic
 
 if TYPE_CHECKING:
-    from .inspect import LibraryReport, OpenedLibrary
+    from runtime.module import Module
 
-# What each device's code runs through.
-_DRIVERS = {
-    **LIBRARIES,
-    "vulkan": "libvulkan.so.1",
-    "hip": "libamdhip64.so",
-    "metal": "Metal.framework",
-}
-_REMEDIES = {
-    "cuda": "install NVIDIA's driver",
-    "opencl": "install an OpenCL loader and driver (Debian: ocl-icd-libopencl1, pocl-opencl-icd)",
-    "vulkan": "install the Vulkan loader and a driver (Debian: libvulkan1, mesa-vulkan-drivers)",
-    "hip": "install AMD's ROCm runtime",
-    "metal": "use it on macOS",
-}
+    from .inspect import LibraryReport
+
 _SHOWN = 5
-_CARRIED = "the library loads; these kernels cannot run here"
 
 
 def check_library(
@@ -48,8 +35,8 @@ def check_library(
     path : path
         The library. Nothing of it is run.
     query : callable
-        Asks the driver of ``"cuda"`` for its devices; only called where the library has code for
-        it and the driver is there.
+        Asks the driver of ``"cuda"`` or ``"opencl"`` for its devices; only called where the
+        library has code for it and the driver is there.
 
     Returns
     -------
@@ -73,7 +60,7 @@ def check_library(
     findings += _versions(dependencies)
     findings += _undefined(report, dependencies)
     findings += _loaders(report)
-    findings += _devices(opened, query)
+    findings += check_devices(_device_modules(opened.root), query)
     return findings
 
 
@@ -138,18 +125,40 @@ def _undefined(report: LibraryReport, dependencies: Dependencies) -> Iterator[Fi
         for symbol in report.symbols.dynamic
         if not symbol.defined and symbol.bind == "GLOBAL" and symbol.name
     }
-    lost = sorted(wanted - dependencies.defined_among(wanted))
+    left = wanted - dependencies.defined_among(wanted)
+    if provided := _provided(left, report):
+        detail = f"{_some(provided)}: bound to the runtime; a plain dlopen would not find them"
+        yield Finding("symbols of TVM", "pass", detail)
+    lost = left - provided
     if not lost:
-        yield Finding(
-            "undefined symbols", "pass", f"all {len(wanted)} are defined by what it needs"
-        )
+        count = len(wanted - provided)
+        detail = f"all {count} are defined by what it needs" if count else "none is left"
+        yield Finding("undefined symbols", "pass", detail)
         return
-    more = f", and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
-    detail = f"nothing that it needs defines {', '.join(lost[:_SHOWN])}{more}"
+    detail = f"nothing that it needs defines {_some(lost)}"
     if dependencies.missing:
         yield Finding("undefined symbols", "warn", detail, "what is missing above may define them")
     else:
-        yield Finding("undefined symbols", "fail", detail, "link it with the library that does")
+        yield Finding("undefined symbols", "fail", detail, _remedy(lost))
+
+
+def _provided(left: Set[str], report: LibraryReport) -> set[str]:
+    """What a load binds to the runtime's core, unless the library brings a TVM (bridge.c)."""
+    if any(os.path.basename(name).startswith("libtvm") for name in report.linkage.needed):
+        return set()
+    core = read_dynamic(_core.__file__).symbols
+    return {name for name in left if name.startswith("TVM") and core.find(name)}
+
+
+def _remedy(lost: Set[str]) -> str:
+    if all(name.startswith("TVM") for name in lost):
+        return "load it with TVM itself, or link it with libtvm_ffi: the runtime has none of these"
+    return "link it with the library that does"
+
+
+def _some(names: Set[str]) -> str:
+    more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(sorted(names)[:_SHOWN])}{more}"
 
 
 def _loaders(report: LibraryReport) -> Iterator[Finding]:
@@ -165,44 +174,5 @@ def _loaders(report: LibraryReport) -> Iterator[Finding]:
         yield Finding(f"loader of {key}", "warn", "none here: its modules are only carried", remedy)
 
 
-def _devices(opened: OpenedLibrary, query: Callable[[str], dict[str, object]]) -> Iterator[Finding]:
-    modules = (
-        [m for m in preorder(opened.root) if isinstance(m, DeviceModule)] if opened.root else []
-    )
-    for kind in dict.fromkeys(module.type_key for module in modules):
-        name = _DRIVERS.get(kind)
-        found = find_system_library(name) if name else None
-        if found is None:
-            detail = f"{name or 'its driver'} is not here: {_CARRIED}"
-            yield Finding(f"driver of {kind}", "warn", detail, _REMEDIES.get(kind, ""))
-        else:
-            yield Finding(f"driver of {kind}", "pass", found)
-        if kind == "cuda":
-            yield from _cuda(modules, query if found else None)
-
-
-def _cuda(
-    modules: Iterable[DeviceModule], query: Callable[[str], dict[str, object]] | None
-) -> Iterator[Finding]:
-    codes = [m.data for m in modules if m.type_key == "cuda" and isinstance(m.data, memoryview)]
-    found = [list(dict.fromkeys(architectures_of(code))) for code in codes]
-    shown = ", ".join(dict.fromkeys(str(one) for code in found for one in code))
-    if not shown:
-        return
-    answer = query("cuda") if query else {}
-    devices = answer.get("devices")
-    if not isinstance(devices, list) or not devices:
-        why = answer.get("error") or "no device to compare with"
-        yield Finding("device architectures", "warn", f"compiled for {shown}; {why}")
-        return
-    for device in devices:
-        capability = int(str(device["architecture"]).removeprefix("sm_"))
-        yield _compared(f"{device['name']} (sm_{capability})", capability, found, shown)
-
-
-def _compared(device: str, capability: int, codes: list[list[Architecture]], shown: str) -> Finding:
-    """Each module needs one piece of code that the device takes."""
-    if all(any(one.runs_on(capability) for one in code) for code in codes if code):
-        return Finding(f"device {device}", "pass", f"takes {shown}")
-    remedy = f"compile the kernels for sm_{capability} too"
-    return Finding(f"device {device}", "warn", f"compiled for {shown}: {_CARRIED}", remedy)
+def _device_modules(root: Module | None) -> list[DeviceModule]:
+    return [m for m in preorder(root) if isinstance(m, DeviceModule)] if root is not None else []

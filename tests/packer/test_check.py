@@ -169,6 +169,20 @@ def test_undefined_symbol_is_named(compile_library) -> None:
     assert not loads(path)
 
 
+def test_symbols_that_a_load_binds_to_the_runtime_are_known(compile_library) -> None:
+    """As TVM's own libraries leave them; with a TVM beside it, or others of TVM, nothing does."""
+    source = "int {0}(const char *, void *); int f(void) {{ return {0}(0, 0); }}"
+    path = compile_library(source.format("TVMBackendRegisterSystemLibSymbol"))
+    findings = by_name(path)
+    assert findings["symbols of TVM"].detail.startswith("TVMBackendRegisterSystemLibSymbol: bound")
+    assert findings["undefined symbols"].status == "pass"
+    assert loads(path)
+    path = compile_library(source.format("TVMFFIObjectCreateOpaque"))
+    finding = by_name(path)["undefined symbols"]
+    assert (finding.status, finding.remedy[:23]) == ("fail", "load it with TVM itself")
+    assert not loads(path)
+
+
 def test_symbols_of_the_program_are_known(compile_library) -> None:
     """Python's own are there when a library is loaded into it."""
     path = compile_library(
@@ -267,6 +281,36 @@ def test_cuda_code_is_compared_with_the_devices(tmp_path) -> None:
         detail = names["device architectures"].detail
         assert detail == "compiled for ptx sm_80, cubin sm_80; no device to compare with"
     assert not has_failed(findings)
+
+
+def answering(*names: str, architecture: str = "sm_86"):
+    """What asks a driver, and is told of these devices."""
+    devices = [{"name": name, "architecture": architecture} for name in names]
+    return lambda kind: {"version": "1", "devices": devices}
+
+
+def test_kernels_that_the_runtime_cannot_launch_are_named(tmp_path) -> None:
+    """A kind without a binding, and a format that no driver takes; both only warn."""
+    root = runtime.DeviceModule("metal", "kernel void k() {}", "metal", [])
+    root.import_module(runtime.DeviceModule("opencl", "int x;", "text", []))
+    root.import_module(runtime.DeviceModule("cuda", "__global__ void k() {}", "cuda", []))
+    path = packer.export_library(root, tmp_path / "kernels.so")
+    findings = by_name(path, query=answering("GPU"))
+    assert findings["kernels of metal"].detail.startswith("the runtime launches ")
+    assert findings["code of opencl"].detail.startswith("text: no driver takes it")
+    assert findings["code of cuda"].remedy == "compile it to PTX, a cubin or a fatbin"
+    assert not has_failed(findings.values())
+
+
+@pytest.mark.skipif(find_system_library("libOpenCL.so.1") is None, reason="no OpenCL loader")
+def test_opencl_kernels_need_a_device(tmp_path) -> None:
+    """A loader without a driver behind it is no device."""
+    root = runtime.DeviceModule("opencl", "__kernel void k() {}", "cl", [])
+    path = packer.export_library(root, tmp_path / "kernels.so")
+    findings = by_name(path, query=answering("Some GPU"))
+    assert findings["devices of opencl"].detail == "Some GPU"
+    finding = by_name(path, query=answering())["devices of opencl"]
+    assert (finding.status, finding.remedy[:24]) == ("warn", "install an OpenCL loader")
 
 
 # ---- the search ----------------------------------------------------------------------------------
