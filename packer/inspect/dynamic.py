@@ -9,6 +9,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from .image import PF_W, PF_X, PT_DYNAMIC, PT_GNU_RELRO, PT_GNU_STACK, PT_LOAD
+from .properties import read_branch_protection
 from .report import Hardening, Linkage, VersionNeed
 from .sections import SHT_DYNSYM, SectionTable, read_sections
 from .symbols import ENTRY, SymbolTable
@@ -140,6 +141,7 @@ class Dynamic:
             nx=bool(stack) and not any(f & PF_X for f in stack),  # none at all means executable
             rwx=any(f & PF_W and f & PF_X for f in loads),
             textrel=bool(self.values("DT_TEXTREL") or flags & _DF_TEXTREL),
+            branch_protection=read_branch_protection(self.image),
         )
 
     def _text(self, offset: int) -> str:

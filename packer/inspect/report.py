@@ -180,12 +180,16 @@ class Hardening:
         Whether a segment is writable and executable.
     textrel : bool
         Whether relocations write to read-only segments.
+    branch_protection : tuple of str
+        What all of the code is marked for: ``"IBT"``, ``"SHSTK"`` (x86-64's CET), ``"BTI"``,
+        ``"PAC"``, ``"GCS"`` (AArch64), ``"ZICFILP"``, ``"ZICFISS"`` (RISC-V).
     """
 
     relro: str
     nx: bool
     rwx: bool
     textrel: bool
+    branch_protection: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

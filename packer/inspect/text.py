@@ -184,6 +184,8 @@ def _hardening(report: LibraryReport) -> Line:
         (f"RPATH {', '.join(linkage.rpath) or 'none'}", ""),
         (f"RUNPATH {', '.join(linkage.runpath) or 'none'}", ""),
     ]
+    if hardening.branch_protection:
+        parts.append((", ".join(hardening.branch_protection), "good"))
     if hardening.textrel:
         parts.append(("TEXTREL", "bad"))
     spans: list[Span] = [span for part in parts for span in (_SEMICOLON, part)]

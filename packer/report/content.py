@@ -182,6 +182,7 @@ def _startup(report: LibraryReport) -> Iterator[tuple[str, Sequence[str]]]:
     yield "executable stack", ["no" if hardening.nx else "yes"]
     yield "writable and executable memory", ["yes" if hardening.rwx else "no"]
     yield "relocations in read-only memory", ["yes" if hardening.textrel else "no"]
+    yield "branch protection", [", ".join(hardening.branch_protection) or "none"]
     yield "RPATH", linkage.rpath[:_MAX_LINES]
     yield "RUNPATH", linkage.runpath[:_MAX_LINES]
     if linkage.soname is not None:

@@ -256,6 +256,31 @@ def test_relro(options, relro, compile_library) -> None:
     assert any("GNU_RELRO" in line for line in tool("readelf", "-lW", path)) == (relro != "none")
 
 
+@pytest.mark.parametrize(
+    ("command", "option", "marks"),
+    [
+        ("gcc", "-fcf-protection=full", ("IBT", "SHSTK")),
+        ("gcc", "-fcf-protection=none", ()),
+        ("aarch64-linux-gnu-gcc", "-mbranch-protection=standard", ("BTI", "PAC")),
+        ("aarch64-linux-gnu-gcc", "-mbranch-protection=none", ()),
+    ],
+)
+def test_branch_protection_agrees_with_readelf(command, option, marks, tmp_path) -> None:
+    """CET and BTI: what the linker marked the whole file with."""
+    path = tmp_path / "marked.so"
+    source = tmp_path / "marked.c"
+    source.write_text("int f(void) { return 1; }")
+    compiled = [command, "-shared", "-fPIC", "-nostdlib", option, source, "-o", path]
+    subprocess.run(compiled, check=True)
+    report = inspect_library(path)
+    assert report.hardening.branch_protection == marks
+    features = [line for line in tool("readelf", "-nW", path) if "feature: " in line]
+    assert [set(line.split(": ")[-1].split(", ")) for line in features] == [set(marks)] * bool(
+        marks
+    )
+    assert (f"; {', '.join(marks)}\n" in render(report)) == bool(marks)
+
+
 def test_executable_stack_is_shown_and_is_a_problem(compile_library) -> None:
     """A load refuses it, and the report says so."""
     path = compile_library("int f;", "-Wl,-z,execstack", "-Wl,--no-warn-execstack")
