@@ -149,7 +149,15 @@ def test_our_symbols_are_explained(library) -> None:
         ("__TVMFFIErrorSetRaisedFromCStr", "context: raises an error"),
     ):
         assert re.search(rf" {name} +# {meaning}", text)
-    assert meaning_of("__tvm_module_ctx").startswith("context: ")
+    for symbol, meaning in (
+        ("__tvm_module_ctx", "context: the library's module"),
+        ("TVMFuncCall", "of the runtime: calls a packed function"),
+        ("__TVMFuncCall", "context: calls a packed function"),
+        ("net1___TVMFuncCall", "context: calls a packed function; of system library 'net1_'"),
+        ("net1___tvm_dev_mblob", "the blob: the imported modules; of system library 'net1_'"),
+        ("__tvm_ffi__metadata_f", "metadata of f: code that returns its types as JSON"),
+    ):
+        assert meaning_of(symbol) == meaning
     assert meaning_of("add") == meaning_of("__tvm_ffi_{0}"[:10]) == ""
 
 
