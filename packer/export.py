@@ -136,18 +136,19 @@ def export_library(
         code = save(hosts, folder, linker, find_target(triple))
         declarations = tuple(d for host in hosts for d in host.functions)
         if hosts:
-            text = glue_source(declarations, entry, system_lib=system_lib, prefix=c_symbol_prefix)
+            text = glue_source(
+                declarations, entry, dialect=format, system_lib=system_lib, prefix=c_symbol_prefix
+            )
             code.append(save_glue(text, folder))
 
         step("serialize")
         blob = serialize(module, export_dso=True, dialect=format)
-        chunks = with_header(dump(blob))
-        # From here on the bytes are final.
-
         symbols: dict[str, Sequence[Chunk]] = {}
         if fpack_imports is not None:
             code.append(code_file(fpack_imports(module, system_lib, c_symbol_prefix, str(folder))))
         elif blob.entries:
+            chunks = with_header(dump(blob))
+            # From here on the bytes are final.
             manifest = dump_manifest(blob, producer=PRODUCER, target=triple or "")
             symbols[c_symbol_prefix + blob_symbol(format)] = chunks
             symbols[c_symbol_prefix + MANIFEST] = [manifest + b"\0" * system_lib]
@@ -173,7 +174,7 @@ def export_library(
 
         step("verify")
         made = kind.read_back(workspace.output, triple)
-        required = glue_symbols(declarations, entry, c_symbol_prefix)
+        required = glue_symbols(declarations, entry, format, c_symbol_prefix)
         verify_output(workspace.output, made, required, symbols, linked)
         # From here on the library is known to be what was asked for.
 

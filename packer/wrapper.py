@@ -13,7 +13,9 @@ from runtime.abi import CONTEXT_SYMBOLS, FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME
 from runtime.error import ExportError
 
 from .declaration import SIGNED, TYPEDEFS, UNSIGNED, Declaration, joined
+from .dialect import Dialect
 from .facts import dump_facts
+from .metadata import descriptions
 
 # A redeclaration stands behind any source, so it needs no header: the compiler's own type macros.
 _BUILTIN_TYPES = {name: f"__{name[:-2].upper()}_TYPE__" for name in TYPEDEFS if name[-2:] == "_t"}
@@ -66,6 +68,7 @@ def glue_source(
     declarations: Sequence[Declaration],
     entry: str | None = None,
     *,
+    dialect: Dialect = "tvm",
     system_lib: bool = False,
     prefix: str = "",
 ) -> str:
@@ -77,6 +80,8 @@ def glue_source(
         All declared functions, of all modules that merge into the library; each name once.
     entry : str or None
         The one of them that a call of the library itself runs.
+    dialect : {"tvm", "tvm-ffi"}
+        In the latter functions have metadata and docs that tvm_ffi asks for by its own API.
     system_lib : bool
         Whether a constructor registers all of it, for static linking.
     prefix : str
@@ -88,15 +93,22 @@ def glue_source(
         lines += _fact_lines(index, declaration, prefix)
         if declaration.abi == "safe_call":
             lines += _wrapper_lines(index, declaration, prefix)
+        for kind, text in _descriptions(declaration, dialect).items():
+            lines += _description_lines(index, declaration, prefix, kind, text)
         if declaration.name == entry:
             lines += _entry_lines(index, declaration, prefix)
     if system_lib:
-        lines += _registration_lines(declarations, entry, prefix)
+        lines += _registration_lines(
+            glue_symbols(declarations, entry, dialect, prefix), declarations, prefix
+        )
     return "\n".join([*lines, _FOOTER])
 
 
 def glue_symbols(
-    declarations: Sequence[Declaration], entry: str | None = None, prefix: str = ""
+    declarations: Sequence[Declaration],
+    entry: str | None = None,
+    dialect: Dialect = "tvm",
+    prefix: str = "",
 ) -> dict[str, str]:
     """List what glue.c exports: each symbol, and what stands for it in the text."""
     symbols = {}
@@ -104,6 +116,8 @@ def glue_symbols(
         symbols[FACT_PREFIX + prefix + declaration.name] = f"dso_fact_{index}"
         if declaration.abi == "safe_call":
             symbols[FUNCTION_PREFIX + prefix + declaration.name] = f"dso_wrapper_{index}"
+        for kind in _descriptions(declaration, dialect):
+            symbols[FUNCTION_PREFIX + kind + prefix + declaration.name] = f"dso{kind}{index}"
         if declaration.name == entry:
             symbols[prefix + MAIN_NAME] = "dso_entry_name"
             if declaration.abi == "safe_call" and entry != "main":
@@ -140,6 +154,7 @@ extern "C" {
 #endif
 
 DSO_EXPORT void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind, const char *message) = 0;"""
+_INITIALIZER = "__init_"  # of const_loader
 _RAISE = "__TVMFFIErrorSetRaisedFromCStr"
 _FOOTER = """
 #ifdef __cplusplus
@@ -193,6 +208,8 @@ def _body_lines(index: int, declaration: Declaration) -> Iterator[str]:
     for i, parameter in parameters:
         yield f"{joined(_taken(parameter.code)[0], f'a{i}')} = 0;"
     yield "(void)handle, (void)args, (void)result;"
+    if declaration.name.startswith(_INITIALIZER):
+        yield "dso_spread(&args, &num_args);"
     yield f"if (num_args != {len(parameters)}) return dso_refuse_count(function, num_args);"
     for i, parameter in parameters:
         _, take, options = _taken(parameter.code)
@@ -200,11 +217,17 @@ def _body_lines(index: int, declaration: Declaration) -> Iterator[str]:
         yield f"if (dso_take_{take}({given})) return -1;"
     values = ", ".join(f"({_glue_type(p.code)})a{i}" for i, p in parameters)
     call = f"dso_target_{index}({values})"
+    yield from _result_lines(declaration, call)
+
+
+def _result_lines(declaration: Declaration, call: str) -> Iterator[str]:
+    # TVM's const_loader refuses an initialiser that does not return the int 0.
+    none = "dso_give_signed(result, 0)" if declaration.name.startswith(_INITIALIZER) else "0"
     if declaration.result == "void":
         yield f"{call};"
-        yield "return 0;"
+        yield f"return {none};"
     elif declaration.result == "status":
-        yield f"return {call} ? -1 : 0;"
+        yield f"return {call} ? -1 : {none};"
     else:
         yield f"return dso_give_{_given(declaration.result)}(result, {call});"
 
@@ -238,6 +261,28 @@ def _glue_type(code: str) -> str:
     return _GLUE_TYPES[code]
 
 
+def _descriptions(declaration: Declaration, dialect: Dialect) -> dict[str, str]:
+    return (
+        descriptions(declaration) if dialect == "tvm-ffi" and declaration.abi == "safe_call" else {}
+    )
+
+
+def _description_lines(
+    index: int, declaration: Declaration, prefix: str, kind: str, text: str
+) -> Iterator[str]:
+    """A function that returns text."""
+    yield from _exported_lines(
+        f"dso{kind}{index}",
+        f"{FUNCTION_PREFIX}{kind}{prefix}{declaration.name}",
+        iter(
+            [
+                "(void)handle, (void)args, (void)num_args;",
+                f"return dso_give_string(result, {_c_string(text)});",
+            ]
+        ),
+    )
+
+
 def _entry_lines(index: int, declaration: Declaration, prefix: str) -> Iterator[str]:
     yield from _text_lines("dso_entry_name", prefix + MAIN_NAME, declaration.name)
     if declaration.abi == "safe_call" and declaration.name != "main":
@@ -251,14 +296,14 @@ def _fact_lines(index: int, declaration: Declaration, prefix: str) -> Iterator[s
 
 
 def _registration_lines(
-    declarations: Sequence[Declaration], entry: str | None, prefix: str
+    addresses: dict[str, str], declarations: Sequence[Declaration], prefix: str
 ) -> Iterator[str]:
     """A constructor that registers functions, facts and entry, and the context symbols there are.
 
     Nobody knows yet which of those the other objects define: they are asked for weakly.
     """
     yield from ("", "/* system library */")
-    addresses = glue_symbols(declarations, entry, prefix)
+    addresses = dict(addresses)
     for index, symbol in enumerate(CONTEXT_SYMBOLS):
         if symbol != _RAISE:
             yield f"extern void *dso_context_{index} DSO_SYMBOL({_c_string(symbol)}) DSO_WEAK;"

@@ -407,6 +407,21 @@ static inline int dso_take_pointer(const dso_function *function, const dso_any *
   return 0;
 }
 
+/* An Array object: TVMFFISeqCell follows the header. */
+typedef struct {
+  dso_object object;
+  const dso_any *items;
+  int64_t size;
+} dso_sequence;
+
+/* TVM's const_loader hands its arrays to an initialiser as one Array: take it for its items. */
+static inline void dso_spread(const dso_any **args, int32_t *num_args) {
+  if (*num_args != 1 || (*args)->type_index != DSO_ARRAY) return;
+  const dso_sequence *sequence = (const dso_sequence *)(*args)->v_ptr;
+  *args = sequence->items;
+  *num_args = (int32_t)sequence->size;
+}
+
 /* ---- Giving results: always 0, but for strings, which may find no memory --------------------- */
 
 static inline int dso_give_signed(dso_any *result, int64_t value) {

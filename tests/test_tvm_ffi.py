@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import packer
+import runtime
 
 from .process import run_python
 
@@ -42,11 +43,12 @@ ours = [y.tolist(), m['greet']('hello, world'), m['greet']('hi'), m['half'](3), 
 """
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    """A packed library with functions of three kinds."""
+@pytest.fixture(scope="module", params=["tvm", "tvm-ffi"])
+def library(tmp_path_factory, request):
+    """A packed library with functions of three kinds, of either dialect."""
     module = packer.CSourceModule(SOURCE, functions=FUNCTIONS)
-    return packer.export_library(module, tmp_path_factory.mktemp("tvm_ffi") / "lib.so")
+    path = tmp_path_factory.mktemp("tvm_ffi") / "lib.so"
+    return packer.export_library(module, path, format=request.param)
 
 
 def _assert_results(results) -> None:
@@ -76,3 +78,51 @@ def test_importing_tvm_ffi_between_load_and_call_changes_nothing(library) -> Non
     """Nothing of ours is visible to it, nothing of it to us."""
     code = OURS.replace("m['add_one'](x, y, 4)\ntry", "import tvm_ffi\nm['add_one'](x, y, 4)\ntry")
     _assert_results(run_python(code + "print(json.dumps(ours))", str(library)))
+
+
+def test_torch_tensors_reach_our_functions_through_tvm_ffi(library) -> None:
+    """Another library's tensors, as they are."""
+    pytest.importorskip("torch")
+    code = """
+import json, sys, torch, tvm_ffi
+x, y = torch.arange(4, dtype=torch.float32), torch.zeros(4)
+tvm_ffi.load_module(sys.argv[1])["add_one"](x, y, 4)
+print(json.dumps(y.tolist()))
+"""
+    assert run_python(code, str(library)) == [1, 2, 3, 4]
+
+
+def test_types_and_docs_are_told_by_tvm_ffis_own_api(tmp_path) -> None:
+    """Every code of a declaration, in dialect tvm-ffi; what TVM FFI parses, it prints."""
+    source = """
+#include <stdint.h>
+#include "dso_abi.h"
+uint8_t many(int8_t a, uint64_t b, _Bool c, float d, const char *e, double *f, DLTensor *g) {
+  return (uint8_t)(a + (int)b + c + (int)d + (e != 0) + (f != 0) + (g != 0));
+}
+void none(void) {}
+"""
+    doc = 'Says "many"??/\n\nin \u00fcber two lines.'
+    declared = "uint8_t(int8_t, uint64_t, bool, float, const char *, double *, DLTensor *)"
+    functions = {
+        "many": packer.FunctionDeclaration(declared, doc=doc),
+        "none": "void()",
+    }
+    module = packer.CSourceModule(source, functions=functions)
+    path = packer.export_library(module, tmp_path / "lib.so", format="tvm-ffi")
+    code = """
+import json, sys, tvm_ffi
+from tvm_ffi.core import TypeSchema
+m = tvm_ffi.load_module(sys.argv[1])
+def told(f): return str(TypeSchema.from_json_str(m.get_function_metadata(f)["type_schema"]))
+docs = [m.get_function_doc("many"), m.get_function_doc("none"), m.get_function_metadata("nothing")]
+print(json.dumps([told("many"), told("none"), *docs]))
+"""
+    assert run_python(code, str(path)) == [
+        "Callable[[int, int, bool, float, str, Tensor | None, Tensor], int]",
+        "Callable[[], None]",
+        doc,
+        None,
+        None,
+    ]
+    assert runtime.load(path).function_names() == ["many", "none"]

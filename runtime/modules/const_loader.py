@@ -4,7 +4,8 @@
     vector<string> symbols, u64 m, m x vector<string>   the constants that each symbol takes
 
 On the first look-up of a listed symbol, ``__init_<symbol>(arrays...)`` is called on the first
-import that has it. (TVM, src/runtime/const_loader_module.cc)
+import that has it. What TVM compiled takes the arrays as one Array, here a tuple.
+(TVM, src/runtime/const_loader_module.cc)
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from ..stream import Reader, Writer
     from ..tensors import Tensor
 
-GET_CONST_VARS = "get_const_var_ndarray"
+# TVM's names for what gives all constants: until 2025, and since.
+GET_CONST_VARS = ("get_const_var_ndarray", "get_const_var_tensor")
 
 
 class ConstLoaderModule(Module):
@@ -59,6 +61,7 @@ class ConstLoaderModule(Module):
         const_vars: Mapping[str, Any],
         const_vars_by_symbol: Mapping[str, Sequence[str]],
     ) -> None:
+        self._dialect = "tvm"
         self.const_vars: dict[str, Tensor] = {n: tensor(a) for n, a in const_vars.items()}
         self.const_vars_by_symbol = {s: tuple(names) for s, names in const_vars_by_symbol.items()}
         self._initialized: set[str] = set()
@@ -70,7 +73,7 @@ class ConstLoaderModule(Module):
 
     def find_function(self, name: str) -> Callable[..., Any] | None:
         """Find a function of the imports, after its constants were handed over."""
-        if name == GET_CONST_VARS:
+        if name in GET_CONST_VARS:
             return lambda: dict(self.const_vars)
         if name in self.const_vars_by_symbol and name not in self._initialized:
             with self._lock:  # a call releases the GIL
@@ -81,7 +84,9 @@ class ConstLoaderModule(Module):
         initialize = self._find_in_imports(f"__init_{symbol}")
         if initialize is None or symbol in self._initialized:
             return
-        result = initialize(*(self.const_vars[name] for name in self.const_vars_by_symbol[symbol]))
+        arrays = tuple(self.const_vars[name] for name in self.const_vars_by_symbol[symbol])
+        is_theirs = self._dialect == "tvm-ffi" and getattr(initialize, "signature", "") is None
+        result = initialize(arrays) if is_theirs else initialize(*arrays)
         if result not in (None, 0):
             raise PackerError(f"const_loader: __init_{symbol} returned {result!r}, expected 0")
         self._initialized.add(symbol)
@@ -91,8 +96,8 @@ class ConstLoaderModule(Module):
         return next((function for function in found if function is not None), None)
 
     def function_names(self) -> list[str]:
-        """The one function of its own."""
-        return [GET_CONST_VARS]
+        """The one function of its own, by both its names."""
+        return list(GET_CONST_VARS)
 
     @property
     def own_weights(self) -> Mapping[str, Tensor]:
@@ -142,6 +147,8 @@ def load(reader: Reader) -> ConstLoaderModule:
     if len(names) != len(symbols):
         raise reader.error(f"constants for {len(names)} symbols, expected {len(symbols)}", start)
     try:
-        return ConstLoaderModule(const_vars, dict(zip(symbols, names, strict=True)))
+        module = ConstLoaderModule(const_vars, dict(zip(symbols, names, strict=True)))
     except ExportError as error:
         raise reader.error(f"{error.message}, expected only known ones", start) from None
+    module._dialect = reader.dialect
+    return module

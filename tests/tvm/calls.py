@@ -16,6 +16,7 @@ class Call:
 
     function: str
     make: Callable[[], tuple[Any, ...]]
+    is_kernel: bool = False  # runs where the library's device is
 
 
 def floats(*shape: int) -> np.ndarray:
@@ -30,9 +31,21 @@ def zeros(*shape: int, dtype: Any = "float32") -> np.ndarray:
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
+ADD_ONE = Call("add_one", lambda: (floats(8), zeros(8)))
+SAXPY = Call("saxpy", lambda: (2.5, floats(4099), np.ones(4099, "float32")))
+KERNELS = [
+    Call("scale", lambda: (floats(1000), zeros(1000)), is_kernel=True),
+    Call("scale", lambda: (floats(3), zeros(4)), is_kernel=True),
+    Call(
+        "turn",
+        lambda: (np.arange(256, dtype="int32"), zeros(256, dtype="int32"), -9),
+        is_kernel=True,
+    ),
+]
+
 CALLS = {
     "plain": [
-        Call("add_one", lambda: (floats(8), zeros(8))),
+        ADD_ONE,
         Call("transpose", lambda: (floats(5, 7).astype("float64"), zeros(7, 5, dtype="float64"))),
         Call("transpose", lambda: (floats(7, 5).astype("float64").T, zeros(7, 5, dtype="float64"))),
         Call("transpose", lambda: (zeros(0, 3, dtype="float64"), zeros(3, 0, dtype="float64"))),
@@ -57,7 +70,7 @@ CALLS = {
         Call("checked", lambda: (3, zeros(4, dtype="int8"))),
     ],
     "parallel": [
-        Call("saxpy", lambda: (2.5, floats(4099), np.ones(4099, "float32"))),
+        SAXPY,
         Call("saxpy", lambda: (2, floats(1), np.ones(1, "float32"))),
         Call("saxpy", lambda: (2.5, floats(3), np.ones(4, "float32"))),
     ],
@@ -65,6 +78,20 @@ CALLS = {
         Call("tell", lambda: (3,)),
         Call("tell", lambda: (7,)),  # the callback raises
     ],
+    "const": [
+        Call("scale", lambda: (floats(8), zeros(8))),
+        Call("scale", lambda: (floats(8) + 1, zeros(8))),
+        Call("get_const_var_tensor", tuple),
+    ],
+    "nested": [
+        SAXPY,
+        ADD_ONE,
+        Call("get_const_var_tensor", tuple),
+    ],
+    "kernels": KERNELS,
+    "kernels_const": [*KERNELS, Call("get_const_var_tensor", tuple)],
+    "kernels_parallel": [*KERNELS, SAXPY, *KERNELS],
+    "kernels_nested": [*KERNELS, SAXPY, ADD_ONE, Call("get_const_var_tensor", tuple)],
     # What TVM's C code generator writes no valid C for.
     "llvm_only": [
         Call("halve", lambda: (floats(8).astype("float16"), zeros(8, dtype="float16"))),
@@ -91,11 +118,13 @@ class Told:
 
 def outcome(call: Call, function: Callable[..., Any], pass_array: Callable[..., Any]) -> Any:
     """Call, and say what became of it: result, arrays afterwards, or the error's kind and text."""
-    passed = [pass_array(a) if isinstance(a, np.ndarray) else a for a in call.make()]
+    passed = [pass_array(a, call) if isinstance(a, np.ndarray) else a for a in call.make()]
     try:
         result = function(*passed)
     except Exception as error:  # any: it is what is compared
         return type(error).__name__, str(error)
+    if hasattr(result, "items"):
+        result = {str(name): array.numpy() for name, array in result.items()}
     after = [p.numpy() if hasattr(p, "numpy") else p for p in passed]
     return result, [a for a in after if isinstance(a, np.ndarray)]
 
@@ -104,5 +133,8 @@ def outcomes(
     calls: Iterable[Call], module: Any, pass_array: Callable[..., Any], told: Told
 ) -> list[Any]:
     """Make all calls of one library; what its callbacks noted stands last."""
-    made = [outcome(call, module[call.function], pass_array) for call in calls]
+    made = [
+        outcome(call, module.get_function(call.function, query_imports=True), pass_array)
+        for call in calls
+    ]
     return [*made, told.notes]

@@ -51,7 +51,8 @@ def compare(libraries: Path, run_script: RunScript) -> Callable[[str, str], tupl
         library = libraries / f"{target}_{name}.so"
         ours = library.with_suffix(".ours")
         run_script(sys.executable, "run_library.py", library, name, ours)
-        return read(library.with_suffix(".outcomes")), read(ours)
+        made_by = "reference" if target.startswith("opencl") else target
+        return read(libraries / f"{made_by}_{name}.outcomes"), read(ours)
 
     return compare
 

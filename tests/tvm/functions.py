@@ -114,10 +114,57 @@ class LlvmOnly:
         T.evaluate(T.call_packed("test.told", A, k, T.bool(True)))
 
 
-LIBRARIES = {
-    "plain": (Plain, ("llvm", "c")),
-    "errors": (Plain, ("llvm", "c")),
-    "parallel": (Parallel, ("llvm", "c")),
-    "packed": (Packed, ("llvm", "c")),
-    "llvm_only": (LlvmOnly, ("llvm",)),
-}
+@I.ir_module
+class Constant:
+    """A function that takes constants from C code beside it."""
+
+    @T.prim_func
+    def scale(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        T.func_attr({"global_symbol": "scale"})
+        for i in range(8):
+            B[i] = A[i] * T.call_extern("float32", "test_weight", i)
+
+
+@I.ir_module
+class Kernels:
+    """Functions whose loops run on a device."""
+
+    @T.prim_func
+    def scale(x: T.handle, y: T.handle):
+        T.func_attr({"global_symbol": "scale"})
+        n = T.int64()
+        X = T.match_buffer(x, (n,), "float32")
+        Y = T.match_buffer(y, (n,), "float32")
+        for b in T.thread_binding((n + 63) // 64, thread="blockIdx.x"):
+            for t in T.thread_binding(64, thread="threadIdx.x"):
+                if b * 64 + t < n:
+                    Y[b * 64 + t] = X[b * 64 + t] * T.float32(3)
+
+    @T.prim_func
+    def turn(A: T.Buffer((256,), "int32"), B: T.Buffer((256,), "int32"), k: T.int32):
+        T.func_attr({"global_symbol": "turn"})
+        for b in T.thread_binding(4, thread="blockIdx.x"):
+            for t in T.thread_binding(64, thread="threadIdx.x"):
+                W = T.alloc_buffer((64,), "int32", scope="shared")
+                W[t] = A[b * 64 + t] + k
+                B[b * 64 + t] = W[63 - t]
+
+
+@I.ir_module
+class Serial:
+    """The same functions for the CPU: what the others must give."""
+
+    @T.prim_func
+    def scale(x: T.handle, y: T.handle):
+        T.func_attr({"global_symbol": "scale"})
+        n = T.int64()
+        X = T.match_buffer(x, (n,), "float32")
+        Y = T.match_buffer(y, (n,), "float32")
+        for i in range(n):
+            Y[i] = X[i] * T.float32(3)
+
+    @T.prim_func
+    def turn(A: T.Buffer((256,), "int32"), B: T.Buffer((256,), "int32"), k: T.int32):
+        T.func_attr({"global_symbol": "turn"})
+        for b, t in T.grid(4, 64):
+            B[b * 64 + t] = A[b * 64 + 63 - t] + k
