@@ -84,4 +84,4 @@ def run_with_fake(
         check=False,
     )
     assert (run.returncode, run.stderr) == (0, "")
-    return run.stdout.splitlines(), log.read_text().splitlines()
+    return run.stdout.splitlines(), log.read_text(errors="replace").splitlines()

@@ -1,17 +1,12 @@
 #define _GNU_SOURCE /* vasprintf */
 #include "opencl_driver.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "device_api.h"
-
-static const char LIBRARY[] = "libOpenCL.so.1";
+#include "driver_library.h"
 
 const char opencl_remedy[] =
     "install one (Debian: ocl-icd-libopencl1 and the device's driver, as pocl-opencl-icd for the "
@@ -19,55 +14,28 @@ const char opencl_remedy[] =
     "name it, see docs/devices.md)";
 
 static struct opencl_driver driver;
-static atomic_int is_open;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ISO C has no cast from data to function. */
-static int find(void *library, const char *name, void *function, size_t nbytes) {
-  void *address = dlsym(library, name);
-  memcpy(function, &address, nbytes);
-  return address != NULL;
-}
+static const struct driver_function functions[] = {
+#define OPENCL_NEEDED(name, result, parameters) {#name, offsetof(struct opencl_driver, name), 0},
+    OPENCL_REQUIRED(OPENCL_NEEDED)
+#undef OPENCL_NEEDED
+#define OPENCL_TRIED(name, result, parameters) {#name, offsetof(struct opencl_driver, name), 1},
+    OPENCL_OPTIONAL(OPENCL_TRIED)
+#undef OPENCL_TRIED
+};
 
-/* The name of the first function that is missing, or NULL. */
-static const char *find_all(void *library) {
-#define OPENCL_FIND(name, result, parameters) \
-  if (!find(library, #name, &driver.name, sizeof driver.name)) return #name;
-  OPENCL_REQUIRED(OPENCL_FIND)
-#undef OPENCL_FIND
-#define OPENCL_TRY(name, result, parameters) \
-  (void)find(library, #name, &driver.name, sizeof driver.name);
-  OPENCL_OPTIONAL(OPENCL_TRY)
-#undef OPENCL_TRY
-  return NULL;
-}
-
-/* With the lock held. The library is never closed: its drivers have threads. */
-static const char *open_library(void) {
-  static _Thread_local char text[512];
-  void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-  if (library == NULL) {
-    const char *why = dlerror();
-    snprintf(text, sizeof text, "no OpenCL is here: %s", why ? why : LIBRARY);
-    return text;
-  }
-  const char *missing = find_all(library);
-  if (missing == NULL) {
-    atomic_store_explicit(&is_open, 1, memory_order_release);
-    return NULL;
-  }
-  snprintf(text, sizeof text, "%s is too old, expected OpenCL 1.2 or newer: it has no %s", LIBRARY,
-           missing);
-  dlclose(library);
-  return text;
-}
+static struct driver_library library = {
+    .file = "libOpenCL.so.1",
+    .kind = "OpenCL",
+    .oldest = "OpenCL 1.2",
+    .functions = functions,
+    .num_functions = sizeof functions / sizeof *functions,
+    .table = &driver,
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+};
 
 const struct opencl_driver *opencl_driver(const char **wrong) {
-  if (atomic_load_explicit(&is_open, memory_order_acquire)) return &driver;
-  pthread_mutex_lock(&lock);
-  *wrong = atomic_load(&is_open) ? NULL : open_library();
-  pthread_mutex_unlock(&lock);
-  return *wrong == NULL ? &driver : NULL;
+  return driver_library_open(&library, wrong) == 0 ? &driver : NULL;
 }
 
 /* CL/cl.h, Error Codes: 0 to -19, then -30 to -72. */

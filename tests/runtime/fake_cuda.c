@@ -16,7 +16,7 @@ typedef int CUresult;
 
 static __thread uintptr_t stack[8];
 static __thread int depth;
-static char loaded[8][64];
+static char loaded[1024][64];
 static int num_loaded;
 
 static const char *setting(const char *name) {
@@ -121,8 +121,10 @@ API cuModuleLoadDataEx(uintptr_t *module, const void *data, unsigned count, int 
   char line[128], text[64] = "";
   uint32_t flags;
   const char *target = NULL;
-  memcpy(&flags, (const char *)data + 48, sizeof flags);
-  if (memcmp(data, "\x7f" "ELF", 4) == 0) snprintf(text, sizeof text, "cubin 0x%x", flags);
+  if (memcmp(data, "\x7f" "ELF", 4) == 0) {
+    memcpy(&flags, (const char *)data + 48, sizeof flags);
+    snprintf(text, sizeof text, "cubin 0x%x", flags);
+  }
   else if (memcmp(data, "\x50\xed\x55\xba", 4) == 0) snprintf(text, sizeof text, "fatbin");
   else if ((target = strstr(data, ".target")) != NULL)
     snprintf(text, sizeof text, "ptx%.*s", (int)strcspn(target + 7, "\n,"), target + 7);

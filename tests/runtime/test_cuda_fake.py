@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import packer
+import runtime
 
 from ..cuda import DATA, build_fake_driver, compile_ptx, run_with_fake
 
@@ -130,6 +131,31 @@ def test_cut_code_never_reaches_a_driver(launch: Fake, tmp_path: Path, name: str
         (printed,), log = launch(cut)
         assert f"is given code of format 'cubin' of {nbytes} bytes that it cannot be: " in printed
         assert not any("load" in line for line in log)
+
+
+DAMAGE = """
+import pathlib, random, sys
+from runtime import DeviceError, DeviceModule, FunctionInfo
+
+data, chance, refused = pathlib.Path(sys.argv[1]).read_bytes(), random.Random(1), 0
+for _ in range(400):
+    damaged = bytearray(data[: chance.choice((len(data), chance.randrange(len(data))))])
+    for _ in range(chance.randrange(4)):
+        at = chance.randrange(chance.choice((160, len(damaged))) or 1)
+        damaged[at : at + 1] = bytes([chance.randrange(256)])
+    module = DeviceModule("cuda", bytes(damaged), "fatbin", [FunctionInfo("scale")])
+    try:
+        module["scale"]()
+    except DeviceError:
+        refused += 1
+print(0 < refused < 400)
+"""
+
+
+@pytest.mark.parametrize("name", ["scale.sm_80.cubin", "scale.fatbin", "scale.ptx"])
+def test_damaged_code_is_refused_or_loaded(folder: Path, name: str) -> None:
+    """Row D12: nothing is read beyond the bytes (`make sanitize` looks at that), or else raised."""
+    assert run_with_fake(folder, DAMAGE, DATA / name, devices="80", params="")[0] == ["True"]
 
 
 def test_cut_ptx_is_the_drivers_to_refuse(launch: Fake, tmp_path: Path) -> None:
@@ -283,6 +309,63 @@ def test_context_of_others_is_left_as_it_was(folder: Path) -> None:
     )
     printed, _ = run_with_fake(folder, code, PTX, TAGS, 1, 1, devices="80", params=PARAMS)
     assert printed == ["launched", "7"]
+
+
+def test_threads_load_once(folder: Path) -> None:
+    """Row G10: threads that launch at once share what the first of them loads."""
+    code = LAUNCH.replace(
+        'print("launched")',
+        "import threading\n"
+        '    work = lambda: [module["scale"](x, 2.5, 8, 1, 1) for _ in range(50)]\n'
+        "    threads = [threading.Thread(target=work) for _ in range(8)]\n"
+        "    [thread.start() for thread in threads] + [thread.join() for thread in threads]\n",
+    )
+    code = code.replace('    module["scale"](x, 2.5, 8, *map(int, extents))\n', "")
+    _, log = run_with_fake(folder, code, PTX, TAGS, devices="80", params=PARAMS)
+    assert [line.split()[0] for line in log] == [
+        "cuMemcpyHtoD_v2", "load", *["launch"] * 400, "unload"
+    ]  # fmt: skip
+
+
+HOST = """
+#include "dso_packer.h"
+dso_status scale_from(DLTensor *x, int64_t offset) {
+  DLTensor view = *x;
+  view.byte_offset += (uint64_t)offset;
+  return dso_call("scale", NULL, dso_tensor(&view), dso_float(0.5), dso_int(3), dso_int(1),
+                  dso_int(4));
+}
+"""
+LAUNCH_FROM_HOST = """
+import array, sys
+import runtime
+model = runtime.load(sys.argv[1])
+x = runtime.tensor(array.array("f", range(8)), runtime.Device("cuda", 0))
+for offset in (0, 16):
+    model["scale_from"](x, offset)
+try:
+    model["scale_from"](runtime.empty((8,), "float32"), 0)
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_host_code_launches(folder: Path, tmp_path: Path) -> None:
+    """Host code finds the kernel of its import; a view's offset counts; an error comes through."""
+    declaration = "dso_status(DLTensor *x, int64_t offset)"
+    host = packer.CSourceModule(HOST, functions={"scale_from": declaration})
+    info = runtime.FunctionInfo("scale", ("handle", "float32", "int32"), TAGS.split())
+    host.import_module(runtime.DeviceModule("cuda", PTX.read_bytes(), "ptx", [info]))
+    path = packer.export_library(host, tmp_path / "host.so")
+    printed, log = run_with_fake(folder, LAUNCH_FROM_HOST, path, devices="80", params=PARAMS)
+    launches = [line.split() for line in log if line.startswith("launch")]
+    first, second = (int.from_bytes(bytes.fromhex(words[12]), "little") for words in launches)
+    assert second - first == 16
+    assert [words[1:12] for words in launches] == [
+        ["scale", "1", "1", "1", "4", "1", "1", "shared", "0", "in", "1100:"]
+    ] * 2  # fmt: skip
+    (error,) = printed
+    assert error.startswith("scale: argument 1: expected a tensor on cuda, found one on cpu:0")
 
 
 # ---- Errors
