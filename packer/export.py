@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,8 @@ from runtime.blob import dump
 from runtime.error import ExportError
 from runtime.manifest import dump_manifest
 from runtime.module import Module, preorder
-from runtime.serializer import check_serializable, serialize
+from runtime.serializer import serialize
+from runtime.stream import FileRange
 
 from .dialect import Dialect, blob_symbol
 from .embed import Embed, find_embedders
@@ -124,9 +125,14 @@ def export_library(
     check_prefix(system_lib, c_symbol_prefix)
 
     step("collect")
-    hosts = collect(module, entry, format)
-    refuse_output_among_inputs(output, hosts, addons)
+    blob = serialize(module, export_dso=True, dialect=format)
+    hosts = collect(module, entry)
     # From here on every module is either host code or goes into the blob: nothing is dropped.
+
+    step("serialize")
+    chunks = with_header(dump(blob)) if blob.entries and fpack_imports is None else []
+    refuse_output_among_inputs(output, input_paths(hosts, addons, chunks))
+    # From here on the bytes are final; nothing is written yet.
     with replacing(path, workspace_dir=workspace_dir) as workspace:
         folder = workspace.directory
         is_linked = bool(hosts or addons or options or fcompile or fpack_imports)
@@ -141,14 +147,10 @@ def export_library(
             )
             code.append(save_glue(text, folder))
 
-        step("serialize")
-        blob = serialize(module, export_dso=True, dialect=format)
         symbols: dict[str, Sequence[Chunk]] = {}
         if fpack_imports is not None:
             code.append(code_file(fpack_imports(module, system_lib, c_symbol_prefix, str(folder))))
         elif blob.entries:
-            chunks = with_header(dump(blob))
-            # From here on the bytes are final.
             manifest = dump_manifest(blob, producer=PRODUCER, target=triple or "")
             symbols[c_symbol_prefix + blob_symbol(format)] = chunks
             symbols[c_symbol_prefix + MANIFEST] = [manifest + b"\0" * system_lib]
@@ -183,16 +185,14 @@ def export_library(
     return output
 
 
-def collect(module: Module, entry: str | None, dialect: Dialect) -> list[HostModule]:
+def collect(module: Module, entry: str | None) -> list[HostModule]:
     """Find the host code of a tree, and refuse what could not be exported, before any work.
 
     Raises
     ------
     ExportError
-        A module would be dropped; a function is declared twice; the entry is not declared.
+        A function is declared twice; the entry is not declared.
     """
-    check_serializable(module, lambda m: m.is_dso_exportable)
-    serialize(module, export_dso=True, dialect=dialect)  # finds a cycle; bytes are made later
     hosts = [as_host_module(m) for m in preorder(module) if m.is_dso_exportable]
     owners: dict[str, HostModule] = {}
     for host in hosts:
@@ -212,9 +212,18 @@ def collect(module: Module, entry: str | None, dialect: Dialect) -> list[HostMod
     return hosts
 
 
-def refuse_output_among_inputs(
-    output: Path, hosts: Sequence[HostModule], addons: Sequence[str | os.PathLike[str]]
-) -> None:
+def input_paths(
+    hosts: Sequence[HostModule],
+    addons: Sequence[str | os.PathLike[str]],
+    chunks: Sequence[Chunk],
+) -> list[str | os.PathLike[str]]:
+    """The files that go into a library."""
+    paths = [getattr(host, "path", None) for host in hosts]
+    ranges = [chunk.path for chunk in chunks if isinstance(chunk, FileRange)]
+    return [*(path for path in paths if path is not None), *addons, *ranges]
+
+
+def refuse_output_among_inputs(output: Path, inputs: Iterable[str | os.PathLike[str]]) -> None:
     """Refuse to replace a file that goes into the library.
 
     Raises
@@ -222,11 +231,9 @@ def refuse_output_among_inputs(
     ExportError
         The output is one of the inputs.
     """
-    inputs = [*(getattr(host, "path", None) for host in hosts), *addons]
-    for path in inputs:
-        if path is not None and is_same_file(path, output):
-            text = f"{output}: is an input too, expected another output"
-            raise ExportError(text, path=str(output))
+    if any(is_same_file(path, output) for path in inputs):
+        text = f"{output}: is an input too, expected another output"
+        raise ExportError(text, path=str(output))
 
 
 def save(

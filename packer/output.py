@@ -18,8 +18,9 @@ from runtime.error import ExportError, PackerError
 
 from .private_directory import private_directory, sweep
 
-# What only a write can run into: whoever wrote, the disk under the output is to blame.
-_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# What a write runs into: whoever wrote, the disk under the output is to blame. EIO may come of a
+# read, too; who reads an input says so itself.
+_CANNOT_WRITE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 class Workspace:
@@ -91,7 +92,7 @@ def replacing(
     Raises
     ------
     ExportError
-        Before any work: `path` cannot be written. Later: the disk is full.
+        Before any work: `path` cannot be written. Later: the disk is full or breaks.
 
     Notes
     -----
@@ -106,7 +107,7 @@ def replacing(
             # Again at the end: a killed export's compiler may outlive it by a moment, and write.
             stack.callback(sweep, target.parent)
             private = stack.enter_context(private_directory(target.parent))
-        stack.enter_context(_reporting(shown, _DISK_FULL))
+        stack.enter_context(_reporting(shown, _CANNOT_WRITE))
         directory = private if workspace_dir is None else _kept_directory(workspace_dir)
         yield Workspace(shown, target, private, directory)
 

@@ -61,7 +61,7 @@ def pieces(chunks: Sequence[Chunk]) -> Iterator[memoryview]:
     Raises
     ------
     ExportError
-        A file has become shorter since its range was taken.
+        A file cannot be read, or has become shorter since its range was taken.
     """
     for chunk in chunks:
         if isinstance(chunk, FileRange):
@@ -74,12 +74,16 @@ def pieces(chunks: Sequence[Chunk]) -> Iterator[memoryview]:
 
 def _file_pieces(chunk: FileRange) -> Iterator[memoryview]:
     left = chunk.nbytes
-    with open(chunk.path, "rb", buffering=0) as file:
-        file.seek(chunk.offset)
-        while left:
-            data = file.read(min(left, _PIECE_NBYTES))
-            if not data:
-                text = f"{chunk.path}: {left} bytes short; it changed while it was read"
-                raise ExportError(text, path=chunk.path)
-            left -= len(data)
-            yield memoryview(data)
+    try:
+        with open(chunk.path, "rb", buffering=0) as file:
+            file.seek(chunk.offset)
+            while left:
+                data = file.read(min(left, _PIECE_NBYTES))
+                if not data:
+                    text = f"{chunk.path}: {left} bytes short; it changed while it was read"
+                    raise ExportError(text, path=chunk.path)
+                left -= len(data)
+                yield memoryview(data)
+    except OSError as error:
+        text = f"{chunk.path}: cannot be read: {error.strerror or error}"
+        raise ExportError(text, path=chunk.path) from error

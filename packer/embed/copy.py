@@ -31,12 +31,6 @@ if TYPE_CHECKING:
 _KERNEL_NBYTES = 16 << 20
 _MEMORY_NBYTES = 64 << 10
 
-# copy_file_range(2): not for this kernel, these file systems, these files; EPERM: seccomp. EINTR:
-# Python repeats pread and pwrite itself (PEP 475), but not this.
-_CANNOT = {errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM, errno.EINTR}
-# What only writing runs into: the output is to blame, and who made it says so.
-_CANNOT_WRITE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-
 
 def write_chunks(target: int, offset: int, chunks: Sequence[Chunk], report: Report) -> None:
     """Write chunks one after another.
@@ -91,9 +85,14 @@ def _copy_range(target: int, offset: int, chunk: FileRange) -> Iterator[int]:
     with _unchanging(chunk) as source:
         for at, end in _data_parts(source, chunk.offset, chunk.offset + chunk.nbytes):
             while at < end:
-                copied = _copy_piece(source, at, target, at + move, end - at)
+                copied = _copy_in_kernel(source, at, target, at + move, end - at)
                 if copied == 0:
-                    raise _changed(chunk)
+                    nbytes = min(end - at, _up_to(at + move, _MEMORY_NBYTES))
+                    with _reading(chunk):
+                        data = os.pread(source, nbytes, at)
+                    if not data:
+                        raise _changed(chunk)
+                    copied = os.pwrite(target, data, at + move)
                 at += copied
                 yield at - chunk.offset
 
@@ -101,23 +100,28 @@ def _copy_range(target: int, offset: int, chunk: FileRange) -> Iterator[int]:
 @contextlib.contextmanager
 def _unchanging(chunk: FileRange) -> Iterator[int]:
     """Open a range's file; at the end it must be what it was."""
-    try:
+    with _reading(chunk):
         source = os.open(chunk.path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            before = os.fstat(source)
-            if before.st_size < chunk.offset + chunk.nbytes:
-                raise _changed(chunk)
-            yield source
-            after = os.fstat(source)
-        finally:
-            os.close(source)
-    except OSError as error:
-        if error.errno in _CANNOT_WRITE:
-            raise
-        text = f"{chunk.path}: cannot be copied: {error.strerror or error}"
-        raise ExportError(text, path=chunk.path) from error
+    try:
+        before = os.fstat(source)
+        if before.st_size < chunk.offset + chunk.nbytes:
+            raise _changed(chunk)
+        yield source
+        after = os.fstat(source)
+    finally:
+        os.close(source)
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise _changed(chunk)
+
+
+@contextlib.contextmanager
+def _reading(chunk: FileRange) -> Iterator[None]:
+    """Blame the source for what only reads it."""
+    try:
+        yield
+    except OSError as error:
+        text = f"{chunk.path}: cannot be copied: {error.strerror or error}"
+        raise ExportError(text, path=chunk.path) from error
 
 
 def _changed(chunk: FileRange) -> ExportError:
@@ -141,15 +145,15 @@ def _data_parts(source: int, start: int, end: int) -> Iterator[tuple[int, int]]:
         start = hole
 
 
-def _copy_piece(source: int, at: int, target: int, to: int, nbytes: int) -> int:
-    """Copy up to so many bytes, and tell how many; 0 at the end of the source."""
-    if (to - at) % mmap.PAGESIZE == 0:
-        piece = min(nbytes, _up_to(to, _KERNEL_NBYTES))
-        try:
-            if copied := os.copy_file_range(source, target, piece, at, to):
-                return copied
-        except OSError as error:
-            if error.errno not in _CANNOT:
-                raise
-    data = os.pread(source, min(nbytes, _up_to(to, _MEMORY_NBYTES)), at)
-    return os.pwrite(target, data, to)
+def _copy_in_kernel(source: int, at: int, target: int, to: int, nbytes: int) -> int:
+    """Copy up to so many bytes, and tell how many; 0 where that is not possible.
+
+    Whatever the reason is: that there is no way between these files, or that one of them cannot
+    be read or written. Then reading and writing will say which.
+    """
+    if (to - at) % mmap.PAGESIZE:
+        return 0
+    try:
+        return os.copy_file_range(source, target, min(nbytes, _up_to(to, _KERNEL_NBYTES)), at, to)
+    except OSError:
+        return 0

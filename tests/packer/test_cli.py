@@ -166,7 +166,7 @@ def test_verbose_prints_steps_and_commands(packer: Packer) -> None:
     run = packer("export", "-v", "model.so", "add.c", "--function", ADD)
     assert run.returncode == 0
     steps = [line for line in run.stderr.splitlines() if line.startswith("packer: ")]
-    expected = ["collect", "save", "serialize", "embed", "link", "verify", "commit"]
+    expected = ["collect", "serialize", "save", "embed", "link", "verify", "commit"]
     assert expected == [step.removeprefix("packer: ") for step in steps]
     assert any(" -shared " in line for line in run.stderr.splitlines())
 

@@ -134,6 +134,15 @@ def test_source_that_is_too_short_or_gone_is_an_export_error(copy, tmp_path, sou
         copy(0, FileRange(str(tmp_path), 0, 1))
 
 
+def test_source_that_breaks_and_target_that_breaks_are_told_apart(tmp_path, source) -> None:
+    """Whatever the kernel's own copy makes of it: whoever made the target knows its name."""
+    for offset in (0, 64):
+        descriptor = os.open(source, os.O_RDONLY)  # cannot be written
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            write_chunks(descriptor, offset, [FileRange(str(source), 0, 64)], lambda *_: None)
+        os.close(descriptor)
+
+
 def test_signal_handlers_run_during_a_copy(copy, source) -> None:
     """What they raise ends it; what they do not raise does not."""
     import signal

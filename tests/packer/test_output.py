@@ -601,9 +601,9 @@ def test_other_errors_of_the_block_are_not_ours(old):
         (old.parent / "missing").read_bytes()
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO])
 def test_full_disk_in_the_block_is_about_the_output(old, code):
-    """Whoever writes into the workspace need not think of a full disk."""
+    """Whoever writes into the workspace need not think of a full disk, or a broken one."""
     with (
         untouched(old),
         pytest.raises(ExportError, match=f"cannot write: {os.strerror(code)}") as caught,

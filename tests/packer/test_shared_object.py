@@ -31,7 +31,7 @@ def test_no_compiler_and_no_linker_is_started(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     steps: list[str] = []
     path = packer.export_library(carried(), tmp_path / "lib.so", progress=steps.append)
-    assert steps == ["collect", "save", "serialize", "place", "verify", "commit"]
+    assert steps == ["collect", "serialize", "save", "place", "verify", "commit"]
     assert bytes(runtime.load(path).data) == DATA
 
 

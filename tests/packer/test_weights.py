@@ -128,6 +128,17 @@ def test_mistake_is_said(folder: Path, arguments: list[str], code: int, expected
     assert before == {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+def test_output_that_is_the_weights_is_refused(folder: Path) -> None:
+    """Through the Python interface, and under another name, too: the file stays what it is."""
+    path, link = folder / "1.safetensors", folder / "link.so"
+    before = path.read_bytes()
+    link.symlink_to(path)
+    for output in (path, link):
+        with pytest.raises(packer.ExportError, match="is an input too, expected another output"):
+            packer.export_library(runtime.SafetensorsModule(path), output)
+    assert path.read_bytes() == before
+
+
 def test_bad_file_in_packer_toml_is_placed(folder: Path) -> None:
     """File, table, and what is wrong with the weights."""
     (folder / "packer.toml").write_text(
