@@ -16,10 +16,10 @@ static void delete_view(void *self, int flags) {
 }
 
 static void set_strides(DLTensor *tensor) {
-  int64_t stride = 1;
+  uint64_t stride = 1; /* unsigned: may wrap where another extent is 0 */
   for (int32_t i = tensor->ndim - 1; i >= 0; i--) {
-    tensor->strides[i] = stride;
-    stride *= tensor->shape[i] > 0 ? tensor->shape[i] : 1;
+    tensor->strides[i] = (int64_t)stride;
+    stride *= (uint64_t)tensor->shape[i];
   }
 }
 

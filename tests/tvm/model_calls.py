@@ -1,0 +1,76 @@
+"""The calls of models that both runtimes make, and what became of them. Knows neither one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+class Shape(tuple[int, ...]):
+    """A shape, which TVM tells from a tuple."""
+
+
+def floats(*shape: int) -> np.ndarray:
+    """Numbers that differ, the same each time."""
+    return np.random.default_rng(7).standard_normal(shape).astype("float32")
+
+
+# By model: function and arguments. Wrong ones are among them.
+CALLS: dict[str, list[tuple[str, tuple[Any, ...]]]] = {
+    "branches": [
+        ("main", (np.array(True), floats(4))),
+        ("main", (np.array(False), floats(4))),
+        ("main", (np.array(1), floats(4))),
+    ],
+    "recursion": [("main", (floats(4),))],
+    "dynamic": [
+        ("main", (floats(3, 4), floats(4, 5))),
+        ("main", (floats(1, 4), floats(4, 1))),
+        ("main", (floats(0, 4), floats(4, 2))),
+        ("main", (floats(3, 5), floats(4, 5))),
+        ("main", (floats(3, 4), floats(4))),
+        ("main", (floats(3, 4).astype("float64"), floats(4, 5))),
+        ("main", (3, floats(4, 5))),
+    ],
+    "closures": [("main", (floats(2, 3), 2 * floats(2, 3)))],
+    "tuples": [
+        ("main", ((floats(2), (floats(7), Shape([7]))), 9)),
+        ("main", ((floats(2), (floats(7), Shape([6]))), 9)),
+        ("main", ((floats(2),), 9)),
+        ("main", (floats(2), 9)),
+        ("main", ((floats(2), (floats(7), Shape([7]))), 0.5)),
+    ],
+    "shapes": [
+        ("main", (Shape([2, 3]), floats(2, 5), np.array([7, 8]))),
+        ("main", (Shape([2, 3, 4]), floats(2, 5), np.array([7, 8]))),
+        ("main", (Shape([2, 3]), floats(2, 5), np.array([7, 8, 9]))),
+        ("main", (Shape([2, 3]), floats(5), np.array([7, 8]))),
+    ],
+    "passing": [
+        ("main", (floats(4, 4),)),
+        ("same", (floats(4, 4),)),
+        ("constant", ()),
+        ("same", (floats(4, 4), floats(4, 4))),
+    ],
+    "types": [("main", (floats(8).astype("float64"), np.arange(8, dtype="int8"), floats(8) > 0))],
+    "mlp": [("forward", (floats(1, 16),))],
+    "cnn": [("forward", (floats(2, 3, 8, 8),))],
+    "onnx": [("main", (floats(1, 3, 8, 8),)), ("main", (floats(5, 3, 8, 8),))],
+}
+
+
+def outcomes(
+    model: str, functions: Any, pass_value: Callable[[Any], Any], read_value: Callable[[Any], Any]
+) -> list[Any]:
+    """Make the calls: what each gave, or "refused"."""
+    made = []
+    for name, args in CALLS[model]:
+        try:
+            result = functions[name](*map(pass_value, args))
+        except Exception:
+            made.append("refused")
+        else:
+            made.append(read_value(result))
+    return made

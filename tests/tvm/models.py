@@ -1,0 +1,227 @@
+"""Models of relax, as real TVM has them: from its script, its own front end, and ONNX."""
+
+import numpy as np
+import onnx
+import tvm
+from onnx import TensorProto, helper, numpy_helper
+from tvm import relax
+from tvm.relax.frontend import nn
+from tvm.relax.frontend.onnx import from_onnx
+from tvm.script import ir as I
+from tvm.script import relax as R
+from tvm.script import tirx as T
+
+
+@I.ir_module
+class Branches:
+    @R.function
+    def main(c: R.Tensor((), "bool"), x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        if c:
+            y = R.add(x, x)
+        else:
+            y = R.multiply(x, x)
+        return y
+
+
+@I.ir_module
+class Recursion:
+    @R.function(private=True)
+    def loop(i: R.Tensor((), "int64"), x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        cond: R.Tensor((), "bool") = R.less(i, R.const(100, "int64"))
+        if cond:
+            r = Recursion.loop(R.add(i, R.const(1, "int64")), R.add(x, R.const(0.5, "float32")))
+        else:
+            r = x
+        return r
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        y = Recursion.loop(R.const(0, "int64"), x)
+        return y
+
+
+@I.ir_module
+class Dynamic:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, "m"), "float32")):
+        n = T.int64()
+        m = T.int64()
+        with R.dataflow():
+            y = R.matmul(x, w)
+            z = R.nn.relu(y)
+            r = R.reshape(z, (n * m,))
+            s = R.concat((r, r), axis=0)
+            R.output(z, r, s)
+        return (z, r, s)
+
+
+@I.ir_module
+class Closures:
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")):
+        @R.function
+        def outer(
+            c1: R.Tensor((2, 3), "float32"),
+        ) -> R.Callable((R.Tensor((2, 3), "float32"),), R.Tensor((2, 3), "float32")):
+            @R.function
+            def inner(x1: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+                s: R.Tensor((2, 3), "float32") = R.subtract(x1, c1)
+                return s
+
+            return inner
+
+        in_call = outer(x)
+        res = in_call(y)
+        return res
+
+
+@I.ir_module
+class Tuples:
+    @R.function
+    def main(
+        t: R.Tuple(R.Tensor((2,), "float32"), R.Tuple(R.Tensor(("n",), "float32"), R.Shape(["n"]))),
+        k: R.Prim("int64"),
+    ):
+        a = t[0]
+        b = t[1][0]
+        s = R.add(a, a)
+        return (s, (b, R.shape([k, 2])), a)
+
+
+@I.ir_module
+class Shapes:
+    @R.function
+    def main(
+        s: R.Shape(["n", "m"]), x: R.Tensor(dtype="float32", ndim=2), v: R.Tensor((2,), "int64")
+    ):
+        n = T.int64()
+        m = T.int64()
+        p = T.int64()
+        q = T.int64()
+        sh = R.tensor_to_shape(v)
+        y = R.match_cast(x, R.Tensor((p, q), "float32"))
+        z = R.reshape(y, (q, p))
+        w = R.add(z, R.const(1, "float32"))
+        e = R.zeros(R.shape([n, m]), "float32")
+        u = R.shape_of(w)
+        return (w, e, sh, u)
+
+
+@I.ir_module
+class Passing:
+    @R.function
+    def main(x: R.Tensor((4, 4), "float32")):
+        with R.dataflow():
+            y = R.reshape(x, (16,))
+            z = R.reshape(y, (2, 8))
+            w = R.add(z, z)
+            R.output(y, z, w)
+        return (x, y, z, w)
+
+    @R.function
+    def same(x: R.Tensor((4, 4), "float32")):
+        return x
+
+    @R.function
+    def constant():
+        return R.const(np.arange(6, dtype="int16").reshape(2, 3))
+
+
+@I.ir_module
+class Types:
+    @R.function
+    def main(h: R.Tensor((8,), "float64"), i: R.Tensor((8,), "int8"), b: R.Tensor((8,), "bool")):
+        x = R.astype(h, "float32")
+        y = R.where(b, x, R.const(-1, "float32"))
+        j = R.add(R.astype(i, "int32"), R.const(300, "int32"))
+        return (R.astype(y, "float64"), j, R.logical_not(b))
+
+
+class MLP(nn.Module):
+    """Two layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1, self.fc2 = nn.Linear(16, 32), nn.Linear(32, 10)
+
+    def forward(self, x):
+        """Run it."""
+        return self.fc2(nn.op.relu(self.fc1(x)))
+
+
+class CNN(nn.Module):
+    """Convolutions, pooling by strides, a normalisation, a head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2D(3, 8, 3, padding=1, bias=True)
+        self.conv2 = nn.Conv2D(8, 8, 3, stride=2, padding=1, bias=True)
+        self.norm = nn.LayerNorm(8)
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, x):
+        """Run it."""
+        y = nn.op.relu(self.conv1(x))
+        y = nn.op.silu(self.conv2(y))
+        y = nn.op.sum(y, [2, 3])
+        return nn.op.softmax(self.head(self.norm(y)))
+
+
+def with_weights(module: nn.Module, shape: tuple[int, ...], seed: int) -> tvm.IRModule:
+    """A module of TVM's front end, with random weights bound."""
+    made, params = module.export_tvm(spec={"forward": {"x": nn.spec.Tensor(shape, "float32")}})
+    numbers = np.random.default_rng(seed)
+    weights = {
+        name: tvm.runtime.tensor(
+            (numbers.standard_normal([int(e) for e in p.shape]) / 3).astype("float32")
+        )
+        for name, p in params
+    }
+    return relax.transform.BindParams("forward", weights)(made)
+
+
+def from_onnx_file() -> tvm.IRModule:
+    """A network of ONNX, whose batch size is not known."""
+    numbers = np.random.default_rng(1)
+
+    def weight(name: str, *shape: int) -> onnx.TensorProto:
+        return numpy_helper.from_array((numbers.random(shape) / 2).astype("float32"), name)
+
+    nodes = [
+        helper.make_node("Conv", ["x", "w1", "b1"], ["c"], pads=[1] * 4, kernel_shape=[3, 3]),
+        helper.make_node("BatchNormalization", ["c", "s", "b", "m", "v"], ["n"]),
+        helper.make_node("Relu", ["n"], ["r"]),
+        helper.make_node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Flatten", ["p"], ["f"]),
+        helper.make_node("Gemm", ["f", "w2", "b2"], ["g"]),
+        helper.make_node("Softmax", ["g"], ["y"]),
+        helper.make_node("GlobalAveragePool", ["p"], ["z"]),
+    ]
+    weights = [
+        *(weight("w1", 4, 3, 3, 3), weight("b1", 4), weight("s", 4), weight("b", 4)),
+        *(weight("m", 4), weight("v", 4), weight("w2", 64, 10), weight("b2", 10)),
+    ]
+    values = {"x": ["n", 3, 8, 8], "y": ["n", 10], "z": ["n", 4, 1, 1]}
+    x, y, z = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in values.items()
+    )
+    graph = helper.make_graph(nodes, "net", [x], [y, z], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    onnx.checker.check_model(model)
+    return from_onnx(model)
+
+
+MODELS = {
+    "branches": lambda: Branches,
+    "recursion": lambda: Recursion,
+    "dynamic": lambda: Dynamic,
+    "closures": lambda: relax.transform.LambdaLift()(Closures),
+    "tuples": lambda: Tuples,
+    "shapes": lambda: Shapes,
+    "passing": lambda: Passing,
+    "types": lambda: Types,
+    "mlp": lambda: with_weights(MLP(), (1, 16), 0),
+    "cnn": lambda: with_weights(CNN(), (2, 3, 8, 8), 1),
+    "onnx": from_onnx_file,
+}

@@ -1,0 +1,68 @@
+"""Models that real TVM compiled run here, with no TVM in the process, and give what TVM gave."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime.modules.vm import load
+from runtime.stream import Reader, Writer
+
+from .conftest import TVM_PYTHON, RunScript, read
+from .model_calls import CALLS
+
+MATRIX = [(target, name) for name in CALLS for target in ("llvm", "c")]
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory, run_script: RunScript) -> Path:
+    """The folder of all models, with the outcomes that TVM had, and those here."""
+    folder = tmp_path_factory.mktemp("models")
+    run_script(TVM_PYTHON, "make_models.py", folder)
+    run_script(sys.executable, "run_model.py", folder)
+    return folder
+
+
+@pytest.mark.parametrize(("target", "name"), MATRIX)
+def test_results_equal_those_of_tvm(models: Path, target: str, name: str) -> None:
+    """Every result bit by bit; what TVM refuses is refused."""
+    library = models / f"{target}_{name}.so"
+    theirs, (ours, _) = read(library.with_suffix(".outcomes")), read(library.with_suffix(".ours"))
+    assert len(theirs) == len(ours) == len(CALLS[name])
+    for index, (expected, actual) in enumerate(zip(theirs, ours, strict=True)):
+        assert kinds(actual) == kinds(expected), f"call {index}"
+        np.testing.assert_equal(actual, expected, err_msg=f"call {index}")
+
+
+def kinds(value: Any) -> Any:
+    """Types and data types."""
+    if isinstance(value, tuple):
+        return tuple(map(kinds, value))
+    return value.dtype if isinstance(value, np.ndarray) else type(value)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_bytecode_reads_as_tvm_prints_it(models: Path, name: str) -> None:
+    """The text is TVM's, letter by letter."""
+    _, text = read(models / f"llvm_{name}.ours")
+    assert text == (models / f"llvm_{name}.txt").read_text()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_payloads_come_back_byte_for_byte(models: Path, name: str) -> None:
+    """What TVM wrote is written again as it was."""
+    payload = payload_of((models / f"llvm_{name}.so").read_bytes())
+    writer = Writer()
+    load(Reader(payload)).save_to_binary(writer)
+    assert b"".join(bytes(chunk) for chunk in writer.finish()) == payload
+
+
+def payload_of(file: bytes) -> bytes:
+    """The payload behind its key and its length."""
+    key = file.index(b"\x12" + bytes(7) + b"relax.VMExecutable") + 26
+    nbytes = int.from_bytes(file[key : key + 8], "little")
+    return file[key + 8 : key + 8 + nbytes]
