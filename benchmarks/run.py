@@ -23,6 +23,7 @@ import kernel
 import load
 import pool
 import resnet18
+import vm
 import weights
 from measure import Launcher
 
@@ -35,6 +36,7 @@ SUBJECTS = {
     "call": call.tables,
     "kernel": kernel.tables,
     "graph": graph.tables,
+    "vm": vm.tables,
     "pool": pool.tables,
     "resnet18": resnet18.tables,
 }

@@ -109,6 +109,7 @@ class VirtualMachineModule(Module):
     def __init__(self, executable: VMExecutable) -> None:
         self._executable = executable
         self._machine: _core.VirtualMachine | None = None
+        self._device = _core.Device("cpu")
         self._saved: dict[str, Callable[..., Any]] = {}
         self._inputs: dict[str, tuple[Any, ...]] = {}
         self._outputs: dict[str, Any] = {}
@@ -147,6 +148,7 @@ class VirtualMachineModule(Module):
         triples = zip(numbers[::3], numbers[1::3], strict=False)
         devices = [_core.Device(device_type, index) for device_type, index in triples]
         self._machine = make_machine(self._executable, devices)
+        self._device = devices[0]
 
     def invoke_closure(self, closure: Callable[..., Any], *args: Any) -> Any:
         """Call a function that the machine made."""
@@ -173,7 +175,7 @@ class VirtualMachineModule(Module):
         self._saved[saved_name] = call
 
     def set_input(self, name: str, *args: Any) -> None:
-        """Set the arguments of a function for `invoke_stateful`.
+        """Set the arguments of a function for `invoke_stateful`; arrays go to the first device.
 
         Raises
         ------
@@ -181,11 +183,13 @@ class VirtualMachineModule(Module):
             The model has no such function.
         TypeError
             Their number is wrong.
+        DeviceError
+            The device has no room.
         """
         arity = self.get_function_arity(name)
         if len(args) != arity:
             raise TypeError(f"set_input: {name!r} takes {arity} arguments, found {len(args)}")
-        self._inputs[name] = args
+        self._inputs[name] = tuple(_placed(value, self._device) for value in args)
 
     def invoke_stateful(self, name: str) -> None:
         """Call a function with the arguments that were set.
@@ -238,6 +242,17 @@ class VirtualMachineModule(Module):
         if entry is None:
             raise self._not_found(name, query_imports=False)
         return entry.param_names
+
+
+def _placed(value: Any, device: _core.Device) -> Any:
+    """An argument with its arrays on a device."""
+    if isinstance(value, (tuple, list)):
+        return tuple(_placed(item, device) for item in value)
+    if device.kind == "cpu" or not hasattr(value, "__dlpack__"):
+        return value
+    from .tensors import tensor
+
+    return tensor(value, device)
 
 
 class VirtualMachine:

@@ -61,6 +61,10 @@ CALLS: dict[str, list[tuple[str, tuple[Any, ...]]]] = {
 }
 
 
+# Those that are compiled for OpenCL as well.
+ON_OPENCL = ("mlp", "cnn", "dynamic")
+
+
 def outcomes(
     model: str, functions: Any, pass_value: Callable[[Any], Any], read_value: Callable[[Any], Any]
 ) -> list[Any]:

@@ -13,7 +13,7 @@ from runtime.modules.vm import load
 from runtime.stream import Reader, Writer
 
 from .conftest import TVM_PYTHON, RunScript, read
-from .model_calls import CALLS
+from .model_calls import CALLS, ON_OPENCL
 
 MATRIX = [(target, name) for name in CALLS for target in ("llvm", "c")]
 
@@ -36,6 +36,23 @@ def test_results_equal_those_of_tvm(models: Path, target: str, name: str) -> Non
     for index, (expected, actual) in enumerate(zip(theirs, ours, strict=True)):
         assert kinds(actual) == kinds(expected), f"call {index}"
         np.testing.assert_equal(actual, expected, err_msg=f"call {index}")
+
+
+@pytest.mark.parametrize("name", ON_OPENCL)
+def test_models_run_on_opencl(models: Path, name: str) -> None:
+    """Host code, kernels and the machine's memory on a device give what the CPU gives."""
+    theirs, (ours, _) = read(models / f"llvm_{name}.outcomes"), read(models / f"opencl_{name}.ours")
+    for expected, actual in zip(theirs, ours, strict=True):
+        assert kinds(actual) == kinds(expected)
+        for one, other in zip(arrays(actual), arrays(expected), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def arrays(value: Any) -> list[Any]:
+    """What a call gave, one behind the other."""
+    if isinstance(value, str):
+        return []
+    return list(value) if isinstance(value, tuple) else [value]
 
 
 def kinds(value: Any) -> Any:
