@@ -29,6 +29,8 @@ int vm_read_dims(const char *name, int number, const dso_any *value, struct vm_d
 
 /* ---- The heap */
 
+enum { MOST_SLOTS = 1 << 20 };
+
 struct heap {
   int64_t *numbers;
   int64_t size;
@@ -55,15 +57,18 @@ static int64_t *slot_of(const char *name, const struct heap *heap, int64_t index
   return NULL;
 }
 
-/* Context, number of slots. */
+/* Context, number of slots: one for each symbolic extent of a function. */
 VM_BUILTIN(vm_alloc_shape_heap) {
   (void)num_args;
   if (args[1].type_index != DSO_INT)
     return vm_refuse_argument("alloc_shape_heap", 1, "int", &args[1]);
+  if (args[1].v_int64 < 0 || args[1].v_int64 > MOST_SLOTS)
+    return raised_format("ValueError", "vm.builtin.alloc_shape_heap: %" PRId64 " slots, expected 0 "
+                         "to %d", args[1].v_int64, MOST_SLOTS);
   dso_tensor_object *heap = vm_tensor_new(vm_host_pool(vm_of_run(run)), (DLDataType){0, 64, 1}, 1,
                                           &args[1].v_int64);
   if (heap == NULL) return -1;
-  if (args[1].v_int64 > 0) memset(heap->tensor.data, 0, (size_t)args[1].v_int64 * 8);
+  memset(heap->tensor.data, 0, (size_t)args[1].v_int64 * 8);
   *result = any_of_object(heap);
   return 0;
 }

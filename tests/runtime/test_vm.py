@@ -606,6 +606,14 @@ def test_a_heap_is_a_vector_of_int64() -> None:
             make_shape(wrong)
 
 
+@pytest.mark.parametrize("count", [-1, (1 << 20) + 1, 1 << 54])
+def test_a_heap_has_a_limit(count: int) -> None:
+    """Row D10: a number in the code is no reason to allocate."""
+    alloc = builtin("alloc_shape_heap", 0, CONTEXT, imm(count))
+    with pytest.raises(ValueError, match=f"alloc_shape_heap: {count} slots, expected 0 to 1048576"):
+        alloc()
+
+
 def test_shapes_of_tensors_and_tensors_as_shapes() -> None:
     """Both ways."""
     assert builtin("shape_of", 1, reg(0))(np.zeros((2, 0, 3))) == (2, 0, 3)
