@@ -7,8 +7,8 @@ function allFunctions() {
   const own = data.functions.map(([name, signature, doc, symbol, abi, gil]) =>
     ({ name, signature, doc, symbol, abi, gil, module: library }));
   const others = modules.filter((m) => m !== library).flatMap((module) =>
-    module.functions.map((name) =>
-      ({ name, signature: null, doc: "", symbol: "", abi: "", gil: null, module })));
+    module.functions.map((name, i) =>
+      ({ name, signature: module.signatures[i], doc: "", symbol: "", abi: "", gil: null, module })));
   return [...own, ...others].map((f) =>
     ({ ...f, text: `${f.name} ${f.signature ?? ""} ${f.doc}`.toLowerCase() }));
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from .image import Image
     from .symbols import Symbol, SymbolTable
 
+METADATA_PREFIX = "__tvm_ffi__metadata_"
 _MAX_FUNCTIONS = 65_536
 
 
@@ -35,7 +37,12 @@ def read_functions(image: Image, symbols: SymbolTable) -> tuple[Function, ...]:
         name = symbol.name[len(FACT_PREFIX) :]
         if found is not None and (name in names or found.abi == "packed_c"):
             facts[name] = found
-    return tuple(_function(name, facts.get(name)) for name in sorted(names | facts.keys()))
+    metadata = {symbol.name for symbol in _first(image, symbols, METADATA_PREFIX)}
+    return tuple(
+        replace(_function(name, facts.get(name)), metadata=symbol if symbol in metadata else None)
+        for name in sorted(names | facts.keys())
+        for symbol in [METADATA_PREFIX + name]
+    )
 
 
 def read_entry(image: Image, symbols: SymbolTable) -> str | None:

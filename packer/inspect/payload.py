@@ -12,7 +12,9 @@ from runtime.modules.device import DeviceModule
 from runtime.modules.graph_executor import AotExecutorFactory, GraphExecutorFactory
 from runtime.modules.json_runtime import JSONRuntimeModule
 from runtime.modules.safetensors import SafetensorsModule
+from runtime.modules.shared_library import CarriedSharedLibraryModule
 from runtime.modules.source import CarriedSourceModule, CarriedStaticLibraryModule
+from runtime.modules.vm import PACKED, TENSOR, VMExecutable
 
 from .report import Field
 
@@ -94,6 +96,33 @@ def _module(module: Module) -> Iterator[tuple[str, str]]:
         case CarriedStaticLibraryModule():
             yield "data", shown_bytes(module.data)
             yield "func_names", _items(module.func_names)
+        case CarriedSharedLibraryModule():
+            yield "file", shown_bytes(module.data)
+        case VMExecutable():
+            yield from _bytecode(module)
+
+
+def signatures_of(module: Module) -> list[str]:
+    """How each of a module's own functions is called; only its name where that is all we know."""
+    if isinstance(module, VMExecutable):
+        return [module.signature(name) for name in module.function_names()]
+    if isinstance(module, DeviceModule):
+        return [_kernel(module.functions[name]) for name in module.function_names()]
+    return module.function_names()
+
+
+def _bytecode(module: VMExecutable) -> Iterator[tuple[str, str]]:
+    called = [f.name for f in module.functions if f.kind == PACKED]
+    yield "functions", _items(module.function_names(), module.signature)
+    yield "calls", _items(called)
+    yield "memory_scopes", _items(module.memory_scopes.items(), lambda pair: f"{pair[0]} {pair[1]}")
+    yield "constants", _items(module.constants, _constant)
+    yield "instructions", f"{len(module.offsets) // 8:,}, {len(module.words):,} bytes"
+
+
+def _constant(constant: tuple[int, Any]) -> str:
+    index, value = constant
+    return _shape(value) if index == TENSOR else _text(str(value))
 
 
 def _device(module: DeviceModule) -> Iterator[tuple[str, str]]:

@@ -53,6 +53,8 @@ class Module:
         Whether its type has a loader here.
     tensors : tuple of Tensor
         The tensors that it carries, in order.
+    signatures : tuple of str
+        How each of its functions is called, as far as the module says; else its name.
     """
 
     index: int
@@ -63,6 +65,7 @@ class Module:
     functions: tuple[str, ...]
     loadable: bool
     tensors: tuple[Tensor, ...] = ()
+    signatures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,9 @@ class Function:
         The C declaration; None where the library does not say.
     params : tuple of (name, code)
         The parameters as the facts have them.
+    metadata : str or None
+        The function of the library that returns its types, as TVM makes them: it would have to
+        be run, which is never done here.
     """
 
     name: str
@@ -87,6 +93,7 @@ class Function:
     result: str | None
     doc: str
     gil: str | None
+    metadata: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, overload
 ENTRY = Struct("<IBBHQQ")
 _VERSION = Struct("<H")
 _VERSION_HIDDEN = 0x8000  # LSB, Symbol Version Table
-_MAX_NAME = 65_536
+_MAX_NAME, _MAX_PREFIX = 65_536, 256
 _MANY = 10_000
 
 # st_info, st_other and st_shndx, as readelf writes them.
@@ -113,6 +113,14 @@ class SymbolTable(Sequence[Symbol]):
     def beginning_with(self, prefix: str) -> Iterator[Symbol]:
         """Find the defined symbols whose names begin so, in file order."""
         return self._named(prefix.encode())
+
+    def ending_with(self, suffix: str) -> Iterator[Symbol]:
+        """Find the defined symbols whose names end so behind something else, in file order."""
+        starts = set[int]()
+        for at in islice(self._occurrences(suffix.encode() + b"\0"), _MANY):
+            begin = max(self._strings.rfind(b"\0", 0, at) + 1, at - _MAX_PREFIX)
+            starts.update(range(begin, at))
+        return self._decode(i for i in self._among(self._names, starts) if self._is_defined(i))
 
     def at_addresses(self, addresses: set[int]) -> Iterator[Symbol]:
         """Find the functions that begin at one of the addresses."""

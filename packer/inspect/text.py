@@ -47,8 +47,8 @@ def summary(report: LibraryReport) -> Iterator[Line]:
     if report.modules:
         yield _label("root", report.root or "")
         yield from _block("tree", _tree_lines(report.modules))
-    if report.functions:
-        yield from _block("functions", [_function(f, report.entry) for f in report.functions])
+    if functions := [*_functions_of_root(report), *_functions(report)]:
+        yield from _block("functions", functions)
     if report.entry is not None:
         yield _label("entry", report.entry)
     yield from _weights(report.modules)
@@ -120,11 +120,24 @@ def _module(module: Module) -> Iterator[str]:
         yield "no loader here"
 
 
+def _functions_of_root(report: LibraryReport) -> Iterator[Line]:
+    """What is called first where the root is no host code: a graph, bytecode, kernels."""
+    for root in report.modules[:1]:
+        if root.type_key != "library":
+            yield from (line(text, (f"  in {root.type_key}", "dim")) for text in root.signatures)
+
+
+def _functions(report: LibraryReport) -> Iterator[Line]:
+    return (_function(function, report.entry) for function in report.functions)
+
+
 def _function(function: Function, entry: str | None) -> Line:
     if function.signature is not None:
         text = function.signature
     elif function.name == "main" and entry not in (None, "main"):
         text = f"main: the entry, {entry}"
+    elif function.metadata is not None:
+        text = f"{function.name}: {function.abi}; only code tells its types: {function.metadata}"
     else:
         text = f"{function.name}: {function.abi}, no declaration"
     first = function.doc.partition("\n")[0]

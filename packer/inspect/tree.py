@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import runtime
@@ -16,7 +17,7 @@ from runtime.modules.opaque import OpaqueModule
 from runtime.registry import has_loader
 from runtime.stream import Reader
 
-from .payload import fields_of
+from .payload import fields_of, signatures_of
 from .report import Blob, Entry, Module, Tensor
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
     from .image import Image
     from .symbols import Symbol, SymbolTable
+
+
+_MAX_MODELS = 64  # statically linked ones in a library
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +84,38 @@ def read_blob(image: Image, symbols: SymbolTable, names: Sequence[str], notes: l
     if len(blobs) > 1:
         image.problems.append(f"both {' and '.join(blobs)}, expected one of them")
     for name, symbol in blobs.items():
-        text, producer, target = _read_manifest(image, symbols.find(MANIFEST))
-        tree = _read(image, symbol, library, text)
-        return replace(tree, dialect=BLOB_SYMBOLS[name], producer=producer, target=target)
+        return _read_tree(image, symbols, symbol, name, library)
+    models = sorted(_system_libraries(symbols), key=lambda model: model[2])
+    for _, symbol, prefix in models:
+        notes.append(
+            f"{symbol.name}: the tree of system library {prefix!r}, which registers itself at "
+            f"load: runtime.system_lib({prefix!r}) gives it"
+        )
+    if len(models) == 1:
+        (name, symbol, prefix) = models[0]
+        return _read_tree(image, symbols, symbol, name, library, prefix)
     return Tree(modules=(_module(library, 0, 0, ()),), root=library)
+
+
+def _system_libraries(symbols: SymbolTable) -> Iterator[tuple[str, Symbol, str]]:
+    """The blobs of statically linked models, whose symbols have a prefix each."""
+    for name in BLOB_SYMBOLS:
+        for symbol in islice(symbols.ending_with(name), _MAX_MODELS):
+            yield name, symbol, symbol.name.removesuffix(name)
+
+
+def _read_tree(
+    image: Image,
+    symbols: SymbolTable,
+    symbol: Symbol,
+    name: str,
+    library: _Library,
+    prefix: str = "",
+) -> Tree:
+    """Read the tree behind a blob symbol; `name` is that without its prefix."""
+    text, producer, target = _read_manifest(image, symbols.find(prefix + MANIFEST))
+    tree = _read(image, symbol, library, text, BLOB_SYMBOLS[name])
+    return replace(tree, dialect=BLOB_SYMBOLS[name], producer=producer, target=target)
 
 
 def find_duplicates(modules: Sequence[Module]) -> Iterator[str]:
@@ -109,7 +141,11 @@ def find_carried_libraries(modules: Sequence[Module]) -> Iterator[str]:
 
 
 def _read(
-    image: Image, symbol: Symbol, library: _Library, manifest_text: memoryview | None
+    image: Image,
+    symbol: Symbol,
+    library: _Library,
+    manifest_text: memoryview | None,
+    dialect: str,
 ) -> Tree:
     blob = Blob(symbol.name, None, symbol.size)
     try:
@@ -117,7 +153,7 @@ def _read(
         body = without_header(Reader(image.data_of(symbol), path=image.path, where=symbol.name))
         parsed = parse(
             body,
-            BLOB_SYMBOLS[symbol.name],
+            dialect,
             path=image.path,
             where=symbol.name,
             manifest_text=manifest_text,
@@ -181,7 +217,8 @@ def _module(node: runtime.Module, index: int, nbytes: int, imports: tuple[int, .
     fmt = str(getattr(node, "fmt", ""))
     loadable = not isinstance(node, OpaqueModule) or has_loader(node.type_key)
     tensors = tuple(_tensors(node))
-    return Module(index, node.type_key, fmt, nbytes, imports, names, loadable, tensors)
+    signatures = tuple(signatures_of(node))
+    return Module(index, node.type_key, fmt, nbytes, imports, names, loadable, tensors, signatures)
 
 
 def _tensors(node: runtime.Module) -> Iterator[Tensor]:

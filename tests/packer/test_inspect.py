@@ -11,6 +11,7 @@ import sys
 import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,8 +21,11 @@ import runtime
 from packer.inspect import LibraryReport, inspect_library, render
 from runtime._core import ElfFile
 from runtime.error import LibraryLoadError, PackerError
+from runtime.modules.vm import load as load_executable
+from runtime.stream import Reader
 
 from ..elf_poke import Elf, Record
+from ..vm_assembler import SHAPE, TENSOR, Code, Program, call, packed, reg, ret
 
 DATA = '__attribute__((visibility("default"), used)) const unsigned char'
 SAFE_CALL = "int __tvm_ffi_{}(void *h, const void *a, int n, void *r) {{ return 0; }}\n"
@@ -507,6 +511,61 @@ def test_malformed_blob_of_the_other_dialect_is_a_problem(
     assert match in report.blob.error
     assert report.problems == (report.blob.error,)
     assert [f.name for f in report.functions] == ["f"]
+
+
+def test_types_that_only_code_tells_are_said_to_be(compile_library) -> None:
+    """TVM's metadata of a function is a function itself: it is named, and never run."""
+    source = SAFE_CALL.format("f") + SAFE_CALL.format("g") + SAFE_CALL.format("_metadata_f")
+    report = inspect_library(compile_library(source))
+    assert {f.name: f.metadata for f in report.functions} == {
+        "f": "__tvm_ffi__metadata_f",
+        "g": None,
+    }
+    text = render(report)
+    assert "f: safe_call; only code tells its types: __tvm_ffi__metadata_f" in text
+    assert "g: safe_call, no declaration" in text
+
+
+def test_bytecode_says_what_it_has_and_calls(tmp_path) -> None:
+    """A model of relax: its functions come first, its constants are weights."""
+    code = Code("main", ["x"], [call(1, 1, reg(0)), ret(1)], 2)
+    constants = [(TENSOR, np.zeros((2, 3), "f4")), (SHAPE, (4,))]
+    program = Program([code, packed("vm.builtin.copy")], constants)
+    executable = load_executable(Reader(program.payload()))
+    executable.import_module(packer.CSourceModule("int f;", functions=[]))
+    path = packer.export_library(executable, tmp_path / "vm.so", format="tvm-ffi")
+    report = inspect_library(path)
+    root = report.modules[0]
+    assert (root.type_key, root.loadable) == ("relax.VMExecutable", True)
+    assert (root.functions, root.signatures) == (("main",), ("main(x)",))
+    assert [(t.name, t.shape) for t in root.tensors] == [("constant_0", (2, 3))]
+    fields = {f.name: f.text for f in report.blob.entries[0].fields}
+    assert fields["functions"] == "main(x)"
+    assert fields["calls"] == "vm.builtin.copy"
+    assert fields["constants"] == "float32[2, 3], (4,)"
+    assert "  main(x)  in relax.VMExecutable\n" in render(report)
+
+
+def test_tree_of_a_system_library_is_shown(tmp_path) -> None:
+    """Its symbols have a prefix; of several such trees in a library each is named."""
+    objects = []
+    for prefix in ("net1_", "net2_"):
+        root = packer.CSourceModule("int f(void) { return 1; }", functions={"f": "int(void)"})
+        root.import_module(runtime.DeviceModule("opencl", "// cl", "cl", []))
+        path = tmp_path / f"{prefix}.o"
+        packer.export_library(root, path, system_lib=True, c_symbol_prefix=prefix)
+        objects.append(path)
+    one = inspect_library(packer.link_library(objects[:1], tmp_path / "one.so"))
+    assert (one.problems, one.dialect) == ((), "tvm")
+    assert one.blob.symbol == "net1___tvm_dev_mblob"
+    assert [m.type_key for m in one.modules] == ["library", "opencl"]
+    assert [f.name for f in one.functions] == ["net1_f"]
+    both = inspect_library(packer.link_library(objects, tmp_path / "both.so"))
+    assert (both.blob, [m.type_key for m in both.modules]) == (None, ["library"])
+    assert [note.split(":")[0] for note in both.notes] == [
+        "net1___tvm_dev_mblob",
+        "net2___tvm_dev_mblob",
+    ]
 
 
 def test_blob_of_another_object_is_not_shown(compile_library, library, tmp_path) -> None:
