@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -39,9 +38,8 @@ def read_functions(image: Image, symbols: SymbolTable) -> tuple[Function, ...]:
             facts[name] = found
     metadata = {symbol.name for symbol in _first(image, symbols, METADATA_PREFIX)}
     return tuple(
-        replace(_function(name, facts.get(name)), metadata=symbol if symbol in metadata else None)
+        _function(name, facts.get(name), METADATA_PREFIX + name in metadata)
         for name in sorted(names | facts.keys())
-        for symbol in [METADATA_PREFIX + name]
     )
 
 
@@ -76,12 +74,19 @@ def _read_facts(image: Image, symbol: Symbol) -> Facts | None:
     return None
 
 
-def _function(name: str, facts: Facts | None) -> Function:
+def _function(name: str, facts: Facts | None, has_metadata: bool) -> Function:
+    metadata = METADATA_PREFIX + name if has_metadata else None
     if facts is None:
         symbol = FUNCTION_PREFIX + name
-        return Function(name, symbol, "safe_call", None, (), None, "", None)
-    symbol = name if facts.abi == "packed_c" else FUNCTION_PREFIX + name
-    result = facts.result if facts.type else None
+        return Function(name, symbol, "safe_call", None, (), None, "", None, metadata)
     return Function(
-        name, symbol, facts.abi, facts.signature(name), facts.params, result, facts.doc, facts.gil
+        name,
+        symbol=name if facts.abi == "packed_c" else FUNCTION_PREFIX + name,
+        abi=facts.abi,
+        signature=facts.signature(name),
+        params=facts.params,
+        result=facts.result if facts.type else None,
+        doc=facts.doc,
+        gil=facts.gil,
+        metadata=metadata,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from ..drawing import Line, Span, draw, line
@@ -46,14 +47,14 @@ def summary(report: LibraryReport) -> Iterator[Line]:
     yield from (line(("note: ", "warn"), text, hang=2) for text in _some(report.notes))
     if report.modules:
         yield _label("root", report.root or "")
-        yield from _block("tree", _tree_lines(report.modules))
-    if functions := [*_functions_of_root(report), *_functions(report)]:
-        yield from _block("functions", functions)
+        tree = _tree_lines(report.modules)
+        yield from _block("tree", tree, len(tree))
+    yield from _functions(report)
     if report.entry is not None:
         yield _label("entry", report.entry)
     yield from _weights(report.modules)
     if report.blob is not None:
-        yield from _block(_blob_title(report), _entry_lines(report))
+        yield from _block(_blob_title(report), _entry_lines(report), len(report.blob.entries))
     symbols = report.symbols
     yield _label("symbols", f"dynamic {_count(symbols.dynamic)}; static {_count(symbols.static)}")
     yield from _linkage(report.linkage)
@@ -74,12 +75,13 @@ def _label(name: str, *parts: str | Span) -> Line:
     return line((f"{name}:", "title"), " ", *parts, hang=_HANG)
 
 
-def _block(title: str, lines: Sequence[Line]) -> Iterator[Line]:
+def _block(title: str, lines: Iterable[Line], count: int) -> Iterator[Line]:
+    """The first of `count` lines; the others are not made."""
     yield line((f"{title}:", "title"))
-    shown = len(lines) if len(lines) - _SHOWN <= 1 else _SHOWN
-    yield from (Line([("  ", ""), *one.spans]) for one in lines[:shown])
-    if shown < len(lines):
-        yield line((f"  {_more(len(lines) - shown)}", "dim"))
+    shown = count if count - _SHOWN <= 1 else _SHOWN
+    yield from (Line([("  ", ""), *one.spans]) for one in islice(lines, shown))
+    if shown < count:
+        yield line((f"  {_more(count - shown)}", "dim"))
 
 
 def _some(texts: Sequence[str], limit: int = _SHOWN) -> list[str]:
@@ -120,15 +122,16 @@ def _module(module: Module) -> Iterator[str]:
         yield "no loader here"
 
 
-def _functions_of_root(report: LibraryReport) -> Iterator[Line]:
-    """What is called first where the root is no host code: a graph, bytecode, kernels."""
-    for root in report.modules[:1]:
-        if root.type_key != "library":
-            yield from (line(text, (f"  in {root.type_key}", "dim")) for text in root.signatures)
-
-
 def _functions(report: LibraryReport) -> Iterator[Line]:
-    return (_function(function, report.entry) for function in report.functions)
+    """What is called first where the root is no host code (bytecode, a graph), then its own."""
+    root = next((m for m in report.modules[:1] if m.type_key != "library"), None)
+    names = root.signatures if root is not None else ()
+    count = len(names) + len(report.functions)
+    if count == 0:
+        return
+    of_root = (line(text, (f"  in {report.root}", "dim")) for text in names)
+    own = (_function(function, report.entry) for function in report.functions)
+    yield from _block("functions", chain(of_root, own), count)
 
 
 def _function(function: Function, entry: str | None) -> Line:
@@ -162,11 +165,10 @@ def _blob_title(report: LibraryReport) -> str:
     return f"blob {blob.symbol}{place}, {blob.nbytes:,} bytes"
 
 
-def _entry_lines(report: LibraryReport) -> list[Line]:
+def _entry_lines(report: LibraryReport) -> Iterator[Line]:
     assert report.blob is not None
-    return [
-        line(f"{e.offset:#010x}  {e.nbytes:>12,}  ", (e.key, "name")) for e in report.blob.entries
-    ]
+    for e in report.blob.entries:
+        yield line(f"{e.offset:#010x}  {e.nbytes:>12,}  ", (e.key, "name"))
 
 
 def _count(symbols: SymbolTable) -> str:

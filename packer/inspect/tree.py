@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import runtime
@@ -120,14 +121,15 @@ def _read_tree(
 
 def find_duplicates(modules: Sequence[Module]) -> Iterator[str]:
     """Say which function names several modules have, and which of them a look-up finds."""
+    counts = Counter(chain.from_iterable(set(module.functions) for module in modules))
+    twice = {name for name, count in counts.items() if count > 1}
     holders: dict[str, list[Module]] = {}
-    for module in modules:
-        for name in dict.fromkeys(module.functions):
+    for module in modules if twice else ():
+        for name in twice.intersection(module.functions):
             holders.setdefault(name, []).append(module)
-    for name, (first, *others) in sorted(holders.items()):
-        if others:
-            places = " and ".join(f"{m.type_key!r} (module {m.index})" for m in (first, *others))
-            yield f"function {name!r} is in {places}: a look-up finds the first"
+    for name, found in sorted(holders.items()):
+        places = " and ".join(f"{m.type_key!r} (module {m.index})" for m in found)
+        yield f"function {name!r} is in {places}: a look-up finds the first"
 
 
 def find_carried_libraries(modules: Sequence[Module]) -> Iterator[str]:
