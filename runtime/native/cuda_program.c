@@ -1,4 +1,3 @@
-#define _POSIX_C_SOURCE 200809L /* strndup */
 #include "cuda_program.h"
 
 #include <stdio.h>
@@ -51,22 +50,23 @@ static CUmodule load(const struct cuda_device *device, const void *data, const c
   return loaded;
 }
 
-/* The driver reads PTX up to its NUL, which need not be there. */
-static CUmodule load_ptx(const struct cuda_device *device, const struct cuda_image *image,
-                         const char *inside) {
-  char *text = strndup((const char *)image->data, image->nbytes);
-  if (text == NULL) return fail(device, "has no memory for PTX");
-  CUmodule loaded = load(device, text, inside);
-  free(text);
+/* The driver is given an address alone: a copy is aligned, and ends PTX with its NUL. */
+static CUmodule load_copy(const struct cuda_device *device, const void *data, size_t nbytes,
+                          const char *inside) {
+  char *copy = malloc(nbytes + 1);
+  if (copy == NULL) return fail(device, "has no memory for code");
+  memcpy(copy, data, nbytes);
+  copy[nbytes] = '\0';
+  CUmodule loaded = load(device, copy, inside);
+  free(copy);
   return loaded;
 }
 
 /* A compressed image is given with the fatbin around it, of which the driver takes the same. */
 static CUmodule load_image(const struct cuda_device *device, const struct kernel_module *module,
                            const struct cuda_image *image, const char *inside) {
-  if (image->is_compressed) return load(device, module->data, inside);
-  if (image->kind == CUDA_PTX) return load_ptx(device, image, inside);
-  return load(device, image->data, inside);
+  if (image->is_compressed) return load_copy(device, module->data, module->nbytes, inside);
+  return load_copy(device, image->data, image->nbytes, inside);
 }
 
 /* ---- Choosing it */
@@ -102,12 +102,18 @@ static CUmodule load_best(const struct cuda_device *device, const struct kernel_
   return best ? load_image(device, module, best, inside) : refuse_images(device, inside);
 }
 
+/* A launch may be under way: nothing says that the driver keeps the code for it. */
+static void unload(const struct program *program) {
+  const struct cuda_driver *driver = program->device->driver;
+  driver->cuCtxSynchronize();
+  driver->cuModuleUnload(program->handle);
+}
+
 void cuda_program_unload(struct kernel_binding *binding) {
   struct program *program = (struct program *)binding;
   struct cuda_scope scope;
   if (!cuda_is_after_fork()) {
-    if (cuda_enter(&scope, program->device) == 0)
-      program->device->driver->cuModuleUnload(program->handle);
+    if (cuda_enter(&scope, program->device) == 0) unload(program);
     cuda_leave(&scope);
   }
   free(program);

@@ -128,6 +128,7 @@ API cuModuleLoadDataEx(uintptr_t *module, const void *data, unsigned count, int 
   else if (memcmp(data, "\x50\xed\x55\xba", 4) == 0) snprintf(text, sizeof text, "fatbin");
   else if ((target = strstr(data, ".target")) != NULL)
     snprintf(text, sizeof text, "ptx%.*s", (int)strcspn(target + 7, "\n,"), target + 7);
+  if ((uintptr_t)data % 8 != 0) snprintf(text, sizeof text, "unaligned");
   snprintf(line, sizeof line, "load %s in %zu", text, depth ? (size_t)stack[depth - 1] : 0);
   note(line);
   if (status_of(__func__) != 0 && count == 2 && names[0] == 5 && names[1] == 6)

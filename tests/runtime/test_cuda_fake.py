@@ -87,6 +87,16 @@ def test_best_fit_is_loaded(launch: Fake, name: str, capability: str, loaded: st
     ]
 
 
+def test_code_at_any_address_is_loaded(folder: Path) -> None:
+    """In a blob it lies anywhere; the driver gets it aligned, and PTX with an end."""
+    code = LAUNCH.replace(
+        "pathlib.Path(path).read_bytes()", 'memoryview(b"x" + pathlib.Path(path).read_bytes())[1:]'
+    )
+    for name, loaded in {"scale.fatbin": "cubin 0x6005004", "scale.ptx": "ptx sm_80"}.items():
+        _, log = run_with_fake(folder, code, DATA / name, TAGS, 1, 1, devices="80", params=PARAMS)
+        assert f"load {loaded} in 1100" in log
+
+
 def test_ptx_of_a_fatbin_is_loaded(launch: Fake, tmp_path: Path) -> None:
     """What is not compressed is given alone: a younger device takes the youngest PTX."""
     images = [compile_ptx(architecture=name) for name in ("sm_80", "sm_90", "sm_90a", "sm_100")]
