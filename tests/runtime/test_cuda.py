@@ -124,7 +124,7 @@ def test_host_code_launches(tmp_path: Path) -> None:
         '  return dso_call("scale", NULL, dso_tensor(x), dso_float(2), dso_int(n), dso_int(16),'
         " dso_int(64)); }\n"
     )
-    host = packer.CSourceModule(source, functions={"twice": "dso_status twice(DLTensor *x, int n)"})
+    host = packer.CSourceModule(source, functions={"twice": "dso_status(DLTensor *x, int n)"})
     host.import_module(DeviceModule("cuda", compile_ptx(), "ptx", [SCALE]))
     model = runtime.load(packer.export_library(host, tmp_path / "model.so"))
     x = runtime.tensor(np.ones(1000, np.float32), DEVICE)
