@@ -59,8 +59,13 @@ sanitize: $(VENV)/test.group
 stress: $(VENV)/test.group
 	$(BIN)/python tests/stress/run.py $(ROWS)
 
+# make bench ONLY="call cold_start" FIGURES=docs/images measures these alone, and puts their pictures
+# where the documents have them.
+FIGURES ?= build
 bench: $(VENV)/bench.group
-	$(BIN)/python benchmarks/run.py
+	mkdir -p build
+	$(BIN)/python benchmarks/run.py $(ONLY:%=--only=%) --json build/bench.json
+	$(BIN)/python benchmarks/figure.py build/bench.json --folder $(FIGURES)
 
 clean:
 	rm -rf $(VENV) $(VENV_TVM) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out

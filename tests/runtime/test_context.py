@@ -329,6 +329,27 @@ def test_module_that_views_the_library_does_not_keep_it_open(compile_library) ->
         gc.enable()
 
 
+def test_function_over_weights_does_not_keep_the_library_open(compile_library) -> None:
+    """What is remembered may view the library through a tensor, which the collector cannot see."""
+    path = compile_library(
+        HOST.read_text() + 'DSO_EXPORT const char weights[] = "1234567 weights";\n'
+    )
+    host = runtime.load(path)
+    assert isinstance(host, runtime.LibraryModule)
+    weights = host._library.data("weights")
+    assert weights is not None
+    tensor = runtime.Tensor(weights, (16,), (1, 8, 1))
+    module = importing(host, f=lambda tensor=tensor: tensor.nbytes)
+    host["remember"]("f")
+    assert host["call_remembered"]() == 16
+    gc.disable()
+    try:
+        del host, module, weights, tensor
+        assert not is_mapped(path)
+    finally:
+        gc.enable()
+
+
 def test_two_libraries_over_one_image_share_a_context(host_path) -> None:
     """The module that came first is asked first; what code remembers outlives it."""
     first, second = (runtime.LibraryModule(Library(str(host_path))) for _ in range(2))

@@ -1,0 +1,213 @@
+"""Draw what run.py --json wrote: bars per call and peer, and curves over the size of weights.
+
+python benchmarks/figure.py SAMPLES.json... [--folder FOLDER]
+
+The same samples give the same bytes. The pictures follow the reader's light or dark scheme.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable, Sequence
+from io import StringIO
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+# Colour in light -> in dark, by what it paints; the bars of ours stand out.
+PAGE, INK, QUIET = "#ffffff", "#1b1e24", "#565d6a"
+OURS, OURS_KEPT, THEIRS, THEIRS_KEPT = "#c2410c", "#eeb08c", "#8a92a0", "#d3d6dc"
+DARK = {
+    PAGE: "#131417",
+    INK: "#e6e8ec",
+    QUIET: "#a3abb8",
+    OURS: "#fb8a4c",
+    OURS_KEPT: "#8a4a25",
+    THEIRS: "#77808f",
+    THEIRS_KEPT: "#3d424c",
+}
+# Curves are told apart by colour and mark; ours is the first.
+CURVES = (OURS, "#2563eb", "#15803d", "#7c3aed", "#0e7490", "#a16207", "#be185d", QUIET)
+MARKS = "osD^vP*X"
+STYLE = {
+    "svg.hashsalt": "dso-packer",
+    "svg.fonttype": "none",
+    "font.family": "DejaVu Sans",  # matplotlib brings it along; what a reader has is no wider
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.facecolor": PAGE,
+    "figure.facecolor": PAGE,
+    "text.color": INK,
+    "axes.titlecolor": INK,
+    "axes.labelcolor": QUIET,
+    "axes.edgecolor": QUIET,
+    "xtick.color": QUIET,
+    "ytick.color": INK,
+    "legend.frameon": False,
+}
+UNITS = {"ms": 1e3, "us": 1e6, "ns": 1e9}
+KEPT = ", GIL kept"
+
+Table = dict[str, Any]
+
+
+def main() -> None:
+    """Draw each figure whose subject was measured."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("samples", nargs="+", type=Path, metavar="SAMPLES.json")
+    parser.add_argument("--folder", type=Path, default=Path("docs/images"), help="where they go")
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    tables = [
+        table
+        for path in arguments.samples
+        for table in json.loads(path.read_text(encoding="utf-8"))["tables"]
+    ]
+    for subject, (name, draw) in FIGURES.items():
+        found = [table for table in tables if table["subject"] == subject]
+        if found:
+            path = arguments.folder / f"benchmark-{name}.svg"
+            path.write_text(picture(draw, found), encoding="utf-8")
+            print(path)
+
+
+def picture(draw: Callable[[Sequence[Table]], Figure], tables: Sequence[Table]) -> str:
+    """A figure as SVG that has no date, and whose colours a dark scheme replaces."""
+    text = StringIO()
+    with mpl.rc_context(STYLE):
+        draw(tables).savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    rules = "".join(
+        f'[style*="{what}: {light}"]{{{what}:{dark}!important}}'
+        for light, dark in DARK.items()
+        for what in ("fill", "stroke")
+    )
+    style = f"<style>@media(prefers-color-scheme:dark){{{rules}}}</style>"
+    drawn = re.sub(r"\s*<!--.*?-->|(?<=\n) +", "", text.getvalue(), flags=re.DOTALL)
+    drawn = drawn.replace("'DejaVu Sans'", "system-ui, 'DejaVu Sans'")
+    return drawn.replace("<defs>", f"{style}\n<defs>", 1)
+
+
+def draw_calls(tables: Sequence[Table]) -> Figure:
+    """One panel per kind of call, each from 0 on a scale of its own."""
+    rows = (len(tables) + 1) // 2
+    figure = Figure(figsize=(9.6, 1.75 * rows + 0.4), layout="constrained")
+    axes = figure.subplots(rows, 2, squeeze=False).flat
+    for panel, table in zip(axes, tables, strict=False):
+        draw_bars(panel, table)
+    for panel in list(axes)[len(tables) :]:
+        panel.set_visible(False)
+    figure.suptitle(
+        "GIL released, and pale beneath: GIL kept; median", fontsize=9, x=0.99, ha="right"
+    )
+    return figure
+
+
+def draw_bars(axes: Axes, table: Table) -> None:
+    """A group of bars per row; the same row with the GIL kept stands beneath it."""
+    times = medians(table)
+    names = [name for name in times if not name.endswith(KEPT)]
+    scale = UNITS[table["unit"]]
+    for place, name in enumerate(names):
+        colours = (OURS, OURS_KEPT) if is_ours(name) else (THEIRS, THEIRS_KEPT)
+        found = [
+            (times[row] * scale, colour)
+            for row, colour in zip((name, name + KEPT), colours, strict=True)
+            if row in times
+        ]
+        height = 0.8 / len(found)
+        for line, (value, colour) in enumerate(found):
+            y = place - 0.4 + height * (line + 0.5)
+            axes.barh(y, value, height, color=colour)
+            axes.text(value, y, f" {value:,.{0 if value >= 20 else 1}f}", va="center", fontsize=7)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set_title(table["title"].removeprefix("call "))
+    axes.set_xlabel(table["unit"])
+    axes.tick_params(axis="y", length=0)
+    axes.margins(x=0.12)
+
+
+def draw_cold_start(tables: Sequence[Table]) -> Figure:
+    """The tables below each other."""
+    figure = Figure(figsize=(9.6, 2.6 * len(tables)), layout="constrained")
+    for panel, table in zip(
+        figure.subplots(len(tables), 1, squeeze=False).flat, tables, strict=True
+    ):
+        draw_bars(panel, table)
+    return figure
+
+
+def draw_weights(tables: Sequence[Table]) -> Figure:
+    """Export and load over the size."""
+    figure = Figure(figsize=(9.6, 4.2), layout="constrained")
+    for axes, what in zip(figure.subplots(1, 2), ("export", "load"), strict=True):
+        draw_curves(axes, tables, rf"{what}: (\d+) MiB of weights")
+        axes.set_title(f"{what}: time over the size of the weights")
+        axes.set_xlabel("MiB")
+    return figure
+
+
+def draw_curves(axes: Axes, tables: Sequence[Table], title: str) -> None:
+    """A curve per row over the number in the title, which a regular expression finds."""
+    sized = [
+        (int(found[1]), table) for table in tables if (found := re.fullmatch(title, table["title"]))
+    ]
+    sized.sort(key=lambda item: item[0])
+    curves: dict[str, list[tuple[int, float]]] = {}
+    for size, table in sized:
+        for name, seconds in medians(table).items():
+            curves.setdefault(name, []).append((size, seconds))
+    order = sorted(curves, key=lambda name: not is_ours(name))
+    for name, colour, mark in zip(order, CURVES * 2, MARKS * 2, strict=False):
+        sizes, seconds = zip(*curves[name], strict=True)
+        axes.plot(
+            sizes,
+            seconds,
+            color=colour,
+            marker=mark,
+            markersize=4,
+            linewidth=1.4,
+            label=name,
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks([size for size, _ in sized], [f"{size:,}" for size, _ in sized])
+    axes.minorticks_off()
+    axes.set_ylabel("s")
+    axes.legend(fontsize=7)
+
+
+def medians(table: Table) -> dict[str, float]:
+    """Seconds of each row that was measured, by its name."""
+    return {
+        row["name"].removesuffix(" (reference)"): median(
+            sample["seconds"] for sample in row["samples"]
+        )
+        for row in table["rows"]
+        if row["samples"]
+    }
+
+
+def is_ours(name: str) -> bool:
+    """Whether a row is of this project."""
+    return name.startswith(("runtime", "packer", "module.weights"))
+
+
+# Subject -> the figure's name, and who draws it.
+FIGURES = {
+    "call": ("calls", draw_calls),
+    "cold_start": ("cold-start", draw_cold_start),
+    "weights": ("weights", draw_weights),
+}
+
+if __name__ == "__main__":
+    main()
