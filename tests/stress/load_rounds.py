@@ -51,18 +51,56 @@ def left() -> Left:
     return Left(heap, sys.getallocatedblocks(), len(os.listdir("/proc/self/fd")), mappings)
 
 
+# add: declared. scaled: calls an import. apply: calls its first argument with the others.
+SOURCE = """
+#include "dso_packer.h"
+long add(long a, long b) { return a + b; }
+dso_status scaled(long a) { return dso_call("scale", NULL, dso_int(a)); }
+typedef struct { dso_object header; dso_safe_call safe_call; } function_object;
+DSO_EXPORT int __tvm_ffi_apply(void *handle, const dso_any *args, int32_t count,
+                               dso_any *result) {
+  const function_object *function = (const function_object *)args[0].v_ptr;
+  (void)handle;
+  return function->safe_call(args[0].v_ptr, args + 1, count - 1, result);
+}
+"""
+
+
+class Scaling(runtime.Module):
+    """What the host code imports; `seen` is what it was called with."""
+
+    type_key = "scaling"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[int] = []
+
+    def find_function(self, name: str) -> Callable[..., object] | None:
+        """The one function."""
+        return self.seen.append if name == "scale" else None
+
+
 def build(path: Path) -> Path:
-    """Export a tree: host code over a device module and parameters."""
-    root = packer.CSourceModule(
-        "long add(long a, long b) { return a + b; }", functions={"add": "long(long a, long b)"}
-    )
+    """Export a tree: host code over a device module."""
+    declared = {"add": "long(long a, long b)", "scaled": "dso_status(long a)"}
+    root = packer.CSourceModule(SOURCE, functions=declared)
     root.import_module(runtime.DeviceModule("cuda", b"payload" * 9, "cubin", []))
     return packer.export_library(root, path)
 
 
+def call(module: runtime.Module) -> None:
+    """Call it in each way: by declaration, through its context, back into Python."""
+    scaling = Scaling()
+    module.import_module(scaling)
+    assert module["add"](40, 2) == 42
+    module["scaled"](7)
+    assert scaling.seen == [7]
+    assert module["apply"](lambda value: value + 1, 41) == 42
+
+
 def load_and_call(path: Path) -> None:
     """One round; nothing of it is kept."""
-    assert runtime.load(path)["add"](40, 2) == 42
+    call(runtime.load(path))
 
 
 def replace_and_load(path: Path) -> None:
@@ -75,7 +113,7 @@ def replace_and_load(path: Path) -> None:
 
 def load_bytes(path: Path) -> None:
     """One round of a library in memory."""
-    assert runtime.load_from_bytes(path.read_bytes())["add"](40, 2) == 42
+    call(runtime.load_from_bytes(path.read_bytes()))
 
 
 def growth(one_round: Callable[[Path], None], path: Path, rounds: int) -> Left:
