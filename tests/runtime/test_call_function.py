@@ -314,6 +314,15 @@ def test_kept_callable_lives_as_long_as_it_is_kept(probe: Probe) -> None:
     assert gone() is None
 
 
+def test_kept_callable_and_the_next_one_are_apart(probe: Probe) -> None:
+    """What host code keeps is not used again for the callable of the next call."""
+    probe("keep")(lambda value: f"kept {value}")
+    assert probe("apply")(lambda value: f"next {value}", 1) == "next 1"
+    assert probe("call_kept")(2) == "kept 2"
+    probe("drop_kept")()
+    assert probe("apply")(lambda value: f"last {value}", 3) == "last 3"
+
+
 def test_callbacks_leave_no_reference(probe: Probe) -> None:
     """The callable, its arguments and results have the counts they had."""
     text, error = "a text of many bytes", ValueError("same")
