@@ -125,7 +125,8 @@ class VirtualMachineModule(Module):
             return None
         if self._machine is None:
             self._machine = make_machine(self._executable)
-        return self._machine.function(name, self._executable.signature(name), None)
+        signature = self._executable.signature(name)
+        return self._machine.function(name, signature, self._executable)
 
     def function_names(self) -> list[str]:
         """The names of the model's functions and of those that were saved."""

@@ -138,3 +138,26 @@ def _ndarray(array: Any) -> bytes:
     dtype = pack("<BBH", code, 8 * array.itemsize, 1)
     shape = pack(f"<{array.ndim}q", *array.shape)
     return head + dtype + shape + pack("<q", array.nbytes) + array.tobytes()
+
+
+def doubling() -> Program:
+    """``main(x)`` gives what ``twice(x, y, 4)`` writes, for four floats."""
+    code = [
+        call(1, 1, CONTEXT, const(0), imm(0), const(1), const(2)),
+        call(2, 2, reg(1), imm(0), const(3), const(4)),
+        call(VOID, 3, reg(0), reg(2), imm(4)),
+        ret(2),
+    ]
+    names = ["vm.builtin.alloc_storage", "vm.builtin.alloc_tensor", "twice"]
+    constants = [
+        *((SHAPE, [16]), (DATA_TYPE, UINT8), (STR, "global")),
+        *((SHAPE, [4]), (DATA_TYPE, FLOAT32)),
+    ]
+    return Program([Code("main", ["x"], code, 3), *map(packed, names)], constants)
+
+
+TWICE = "void(const float *x, float *y, int64_t n)"
+TWICE_SOURCE = """
+#include <stdint.h>
+void twice(const float *x, float *y, int64_t n) { for (int64_t i = 0; i < n; i++) y[i] = 2 * x[i]; }
+"""

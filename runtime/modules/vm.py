@@ -126,7 +126,7 @@ class VMExecutable(Module):
 
         if self._machine is None:
             self._machine = make_machine(self)
-        function: Callable[..., Any] = self._machine.function(name, self.signature(name), None)
+        function: Callable[..., Any] = self._machine.function(name, self.signature(name), self)
         return function
 
     def function_names(self) -> list[str]:

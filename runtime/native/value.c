@@ -82,7 +82,9 @@ static PyObject *tuple_value(const struct source *source, const dso_array_object
   if (Py_EnterRecursiveCall(" while converting a tuple") != 0) return NULL;
   PyObject *tuple = PyTuple_New((Py_ssize_t)array->size);
   for (int64_t i = 0; tuple != NULL && i < array->size; i++) {
-    PyObject *item = convert_value(source, &array->items[i]);
+    const dso_any *value = &array->items[i]; /* what is lent cannot be in what is kept */
+    PyObject *item = value->type_index != DSO_DLTENSOR_PTR ? convert_value(source, value)
+                                                           : unsupported(source, value);
     if (item == NULL) Py_CLEAR(tuple);
     else PyTuple_SET_ITEM(tuple, (Py_ssize_t)i, item);
   }

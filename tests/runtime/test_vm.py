@@ -6,11 +6,13 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import packer
 import runtime
 from runtime import FunctionNotFoundError
 from runtime.modules.vm import VMExecutable, load
@@ -27,6 +29,8 @@ from ..vm_assembler import (
     SHAPE,
     STR,
     TENSOR,
+    TWICE,
+    TWICE_SOURCE,
     UINT8,
     VOID,
     Code,
@@ -34,6 +38,7 @@ from ..vm_assembler import (
     branch,
     call,
     const,
+    doubling,
     func,
     goto,
     imm,
@@ -709,10 +714,36 @@ def test_compiled_functions_are_refused_by_name() -> None:
         make(program)["main"]
 
 
-def test_functions_say_what_they_take() -> None:
-    """Name and parameters."""
-    main = make(Program([Code("main", ["x", "weight"], [ret(0)], 2)]))["main"]
-    assert repr(main) == "<Function main: main(x, weight)>"
+def test_functions_say_what_they_take_and_whose_they_are() -> None:
+    """Name and parameters; a function keeps its model, and what is dropped goes at once."""
+    model = make(Program([Code("main", ["x", "weight"], [ret(0)], 2)]))
+    main: Any = model["main"]
+    assert repr(main) == "<Function main: main(x, weight)>" and main.owner is model
+    gone = weakref.ref(model)
+    gc.disable()
+    try:
+        del main, model
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+# ---- In a library
+
+
+@pytest.mark.parametrize("dialect", ["tvm", "tvm-ffi"])
+def test_a_model_travels_in_a_library(tmp_path: Path, dialect: str) -> None:
+    """Bytecode over host code is exported and loaded in both dialects."""
+    (tmp_path / "twice.c").write_text(TWICE_SOURCE)
+    model = load(Reader(doubling().payload()))
+    model.import_module(packer.CSourceModule(tmp_path / "twice.c", functions={"twice": TWICE}))
+    packer.export_library(model, tmp_path / "model.so", format=dialect)
+    loaded = runtime.load(tmp_path / "model.so")
+    assert loaded["main"](np.arange(4, dtype="float32")).numpy().tolist() == [0, 2, 4, 6]
+    copy = runtime.deserialize_module_from_bytes(
+        runtime.serialize_module_to_bytes(loaded, export_dso=False)
+    )
+    assert copy["main"](np.ones(4, "float32")).numpy().tolist() == [2, 2, 2, 2]
 
 
 # ---- Threads

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import packer
 from runtime.modules.vm import load
 from runtime.stream import Reader, Writer
 
+from ..vm_assembler import TWICE, TWICE_SOURCE, doubling
 from .conftest import TVM_PYTHON, RunScript, read
 from .model_calls import CALLS, ON_OPENCL
 
@@ -76,6 +78,16 @@ def test_payloads_come_back_byte_for_byte(models: Path, name: str) -> None:
     writer = Writer()
     load(Reader(payload)).save_to_binary(writer)
     assert b"".join(bytes(chunk) for chunk in writer.finish()) == payload
+
+
+def test_a_model_of_ours_runs_in_tvm(tmp_path: Path, run_script: RunScript) -> None:
+    """Bytecode and host code that packer exported are a model there."""
+    (tmp_path / "twice.c").write_text(TWICE_SOURCE)
+    model = load(Reader(doubling().payload()))
+    model.import_module(packer.CSourceModule(tmp_path / "twice.c", functions={"twice": TWICE}))
+    packer.export_library(model, tmp_path / "model.so", format="tvm-ffi")
+    printed = run_script(TVM_PYTHON, "run_packed_model.py", tmp_path / "model.so")
+    assert printed.strip() == "[0.0, 2.0, 4.0, 6.0]"
 
 
 def payload_of(file: bytes) -> bytes:
