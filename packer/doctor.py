@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import platform
@@ -13,13 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import runtime
+from runtime._core import has_driver
 from runtime.error import PackerError
+from runtime.modules.device import LAUNCHED
 from runtime.registry import ENTRY_POINT_GROUP, known_type_keys
 
 from .compiler import Language, find_compiler
+from .cross import find_cross_compiler
 from .device_query import LIBRARIES, query_devices
 from .findings import Finding, Status
 from .library_search import find_system_library
+from .target import MACHINES, find_target
 
 _LINKERS = ("ld", "ld.bfd", "ld.gold", "ld.lld", "mold")
 _COMPILERS: dict[Language, tuple[str, str]] = {
@@ -61,6 +66,7 @@ def examine_machine(*, query: Callable[[str], dict[str, Any]] = query_devices) -
         *_python(),
         *_compilers(),
         *_linkers(),
+        *_targets(),
         *_packages(),
         *_llvm_targets(),
         *(finding for kind in LIBRARIES for finding in _driver(kind, query)),
@@ -100,6 +106,19 @@ def _linkers() -> Iterator[Finding]:
             yield Finding(f"linker {name}", "pass", f"{path}: {_version((path,)) or 'no version'}")
     if not any(found.values()):
         yield Finding("linker", "fail", "none is here", "install one (Debian: binutils)")
+
+
+def _targets() -> Iterator[Finding]:
+    """What --target can compile C for here; nothing that an export for this machine needs."""
+    found: dict[str, str] = {}
+    for machine in MACHINES:
+        triple = f"{machine}-linux-gnu"
+        with contextlib.suppress(PackerError):
+            found[triple] = " ".join(find_cross_compiler(find_target(triple), "c"))
+    remedy = "Debian: gcc-aarch64-linux-gnu, gcc-riscv64-linux-gnu; or pip install ziglang"
+    detail = "; ".join(f"{triple}: {command}" for triple, command in found.items())
+    status: Status = "pass" if len(found) > 1 else "warn"
+    yield Finding("targets", status, detail or "none", "" if len(found) > 1 else remedy)
 
 
 def _version(command: tuple[str, ...]) -> str | None:
@@ -190,6 +209,9 @@ def _icds() -> str:
 
 def _loaders() -> Iterator[Finding]:
     yield Finding("loaders", "pass", ", ".join(known_type_keys()))
+    states = [f"{kind} (driver {'here' if has_driver(kind) else 'missing'})" for kind in LAUNCHED]
+    detail = f"launched: {', '.join(states)}; those of other devices are carried"
+    yield Finding("kernels", "pass", detail)
     for point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
         package = point.dist.name if point.dist is not None else point.value
         yield Finding(f"loader of {point.name}", "pass", f"from the package {package}")

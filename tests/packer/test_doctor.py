@@ -44,6 +44,20 @@ def test_tools_are_found_with_their_versions() -> None:
     assert findings["C compiler"].status == "pass"
 
 
+def test_targets_and_kernels_are_told() -> None:
+    """The compilers that --target would take, and whose kernels are launched."""
+    findings = {finding.name: finding for finding in examine_machine()}
+    for machine in ("aarch64", "riscv64"):
+        compiler = f"{machine}-linux-gnu-gcc"
+        if shutil.which(compiler) is not None:
+            assert f"{machine}-linux-gnu: {shutil.which(compiler)}" in findings["targets"].detail
+    state = "here" if find_system_library("libOpenCL.so.1") else "missing"
+    assert f"opencl (driver {state})" in findings["kernels"].detail
+    run = doctor(PATH="/none")
+    assert "warn  targets: none" in run.stdout
+    assert "Debian: gcc-aarch64-linux-gnu" in run.stdout
+
+
 def test_missing_driver_has_a_remedy() -> None:
     """What is not here is a warning, since only some need it."""
     findings = {finding.name: finding for finding in examine_machine()}
