@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import runtime
 from runtime._core import Function, Library
 
 from ..native import compile_part
@@ -36,3 +38,20 @@ def pool_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """pool_probe.c, and of the core what is behind it."""
     output = tmp_path_factory.mktemp("pool") / "pool.so"
     return compile_part(Path(__file__).with_name("pool_probe.c"), output)
+
+
+@pytest.fixture
+def register_func() -> Iterator[Callable[..., None]]:
+    """Register global functions for one test."""
+    from runtime import registry
+
+    names: list[str] = []
+
+    def register(name: str, function: Callable[..., Any]) -> None:
+        runtime.register_func(name, override=True)(function)
+        names.append(name)
+
+    yield register
+    for name in names:
+        registry._functions.pop(name, None)
+    registry.tree_changed()

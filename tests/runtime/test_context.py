@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,23 +54,6 @@ def host_path(compile_library, tmp_path) -> Path:
 def host(host_path) -> runtime.Module:
     """The library, loaded."""
     return runtime.load(host_path)
-
-
-@pytest.fixture
-def register_func() -> Iterator[Callable[..., None]]:
-    """Register global functions for one test."""
-    from runtime import registry
-
-    names: list[str] = []
-
-    def register(name: str, function: Callable[..., Any]) -> None:
-        runtime.register_func(name, override=True)(function)
-        names.append(name)
-
-    yield register
-    for name in names:
-        registry._functions.pop(name, None)
-    registry.tree_changed()
 
 
 def importing(host: runtime.Module, **functions: Callable[..., Any]) -> Functions:
