@@ -92,6 +92,13 @@ def test_wheel_has_core_header_templates_and_types(wheel) -> None:
     assert not [n for n in names if n.startswith("tests/")]
 
 
+def test_runtime_takes_less_than_2_mb(wheel) -> None:
+    """Installed, with its core: what a machine needs that only runs libraries."""
+    with zipfile.ZipFile(wheel) as archive:
+        sizes = [i.file_size for i in archive.infolist() if i.filename.startswith("runtime/")]
+    assert 100_000 < sum(sizes) < 2_000_000
+
+
 def test_wheel_runs_from_anywhere(wheel, environment, tmp_path) -> None:
     """Installed, the packages export and load, and the command is there."""
     pip = environment / "bin/pip"
