@@ -94,30 +94,30 @@ class Link:
         """
         ours = [replace(code_file(embedded), is_ours=True)] if embedded is not None else []
         code = [*self._code, *ours]
-        options = list(self._options)
         sources = [file for file in code if file.language in _SOURCE_LANGUAGES]
+        source_options: list[str] = []
         if self._compile_sources is not None:
             self._compile([file for file in sources if file.path not in self._objects])
         else:
-            options += [f"-I{path}" for path in INCLUDE]
-            options += [option for file in sources for option in file.options]
+            source_options += [f"-I{path}" for path in INCLUDE]
+            source_options += [option for file in sources for option in file.options]
         files = [self._objects.get(f.path, f.path) for f in code if f.language != "a"]
         archive_files = [f.path for f in code if f.language == "a"]
         check_objects([*files, *archive_files, *self._addons], self._target)
         # From here on everything is for one target; a linker would say less, or nothing.
         archives = whole(archive_files)
         if self._prefix:
-            files, archives = [self._merge(files, archives)], []
+            files, archives = [self._merge(files, [*source_options, *archives])], []
             isolate(files[0], self._prefix)
         elif archives and getattr(self._linker, "output_format", "so") == "tar":
             files, archives = [*files, self._merge([], archives)], []
         names = [*map(str, files), *self._addons]
-        self._linker(output, names, options=[*options, *archives])
+        self._linker(output, names, options=[*self._options, *source_options, *archives])
 
-    def _merge(self, files: Sequence[Path], archives: Sequence[str]) -> Path:
+    def _merge(self, files: Sequence[Path], options: Sequence[str]) -> Path:
         merge = getattr(self._linker, "create_object", create_object)
         made = self.folder / "merged.o"
-        merge(made, files, options=archives)
+        merge(made, files, options=options)
         return made
 
     def _compile(self, sources: Sequence[CodeFile]) -> None:

@@ -238,6 +238,19 @@ def test_packer_of_the_users_own_registers_the_blob(tmp_path) -> None:
     assert beside_python(library, "[m['add'](40, 2), m.imported_modules[0].fmt]") == [42, "ptx"]
 
 
+def test_linker_that_compiles_nothing_by_itself_makes_a_model(tmp_path) -> None:
+    """Any fcompile will do: sources find our headers, and get their modules' options."""
+
+    def link(output, files, options=()):
+        subprocess.run(["cc", "-shared", "-o", output, *files, *options], check=True)
+
+    declared = {"add": "long(long a, long b)"}
+    code = "long add(long a, long b) { return BY * a + b; }"
+    root = packer.CSourceModule(code, functions=declared, options=["-DBY=1"])
+    library = model(tmp_path, 1, "so", root=root, fcompile=link)
+    assert beside_python(library, "m['add'](40, 2)") == 42
+
+
 def test_large_payload_registers_too(tmp_path) -> None:
     """Beyond 1 MiB the bytes come from the assembler."""
     root = tree(1, payload=bytes(range(256)) * 5000)
