@@ -43,7 +43,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="OPTION",
         help="a further option for the linker driver; as often as needed",
     )
-    add("--workspace", metavar="FOLDER", help="keep the intermediate files in this folder")
+    add("--save-temps", metavar="FOLDER", help="keep the intermediate files in this folder")
     add("-v", "--verbose", action="store_true", help="print each step and every command")
     return parser.parse_paths(argv)
 
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
             arguments.output,
             target=arguments.target,
             options=arguments.option,
-            workspace_dir=arguments.workspace,
+            workspace_dir=arguments.save_temps,
             progress=steps,
         )
     seconds = time.monotonic() - started
