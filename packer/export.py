@@ -83,7 +83,7 @@ def export_library(
         Compiles and links instead of the default toolchain: ``fcompile(output, files,
         options=[...])``, as TVM has it; may be `create_shared` or `cross_compiler(...)`.
     fpack_imports : callable, optional
-        Packs the imports instead of `embed`: ``fpack_imports(module, system_lib,
+        Packs the imports instead of an embedder: ``fpack_imports(module, system_lib,
         c_symbol_prefix, workspace_dir)`` returns the file to link, as TVM has it.
     system_lib : bool
         Whether all of it registers at start-up with TVMBackendRegisterSystemLibSymbol, for static
@@ -112,6 +112,8 @@ def export_library(
         The tree cannot be exported (names the module), or the output cannot be written.
     ToolchainError
         A compiler is missing or breaks off, or what it made is not what was asked for.
+    ValueError
+        `format` or `embed` is none of those above.
 
     Notes
     -----
@@ -123,6 +125,9 @@ def export_library(
     kind = format_of(output, fcompile)
     linker = fcompile or (target_compiler(target, kind.suffix) if target else kind.linker)
     check_prefix(system_lib, c_symbol_prefix)
+    if fpack_imports is not None and embed != "auto":
+        raise ExportError(f"embed {embed!r} beside fpack_imports, which embeds by itself; drop one")
+    embedders = find_embedders(embed, can_place=kind.is_linked and not system_lib)
 
     step("collect")
     blob = serialize(module, export_dso=True, dialect=format)
@@ -154,7 +159,6 @@ def export_library(
             manifest = dump_manifest(blob, producer=PRODUCER, target=triple or "")
             symbols[c_symbol_prefix + blob_symbol(format)] = chunks
             symbols[c_symbol_prefix + MANIFEST] = [manifest + b"\0" * system_lib]
-        embedders = find_embedders(embed, can_place=kind.is_linked and not system_lib)
 
         if is_linked or embedders[0].write_library is None:
             link = Link(

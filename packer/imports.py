@@ -35,7 +35,7 @@ def pack_imports_to_c(module: Module, system_lib: bool = False, c_symbol_prefix:
     Returns
     -------
     str
-        Valid C and C++.
+        Valid C and C++; C++ alone with `system_lib`.
 
     Raises
     ------

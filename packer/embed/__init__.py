@@ -85,7 +85,8 @@ def find_embedders(name: str, *, can_place: bool = True) -> list[Embedder]:
     name : str
         As `export_library` takes it.
     can_place : bool
-        Whether the output is a library, in which bytes can be placed once it is linked.
+        Whether the output is a library, in which bytes can be placed once it is linked; not a
+        system library, whose code refers to them.
 
     Raises
     ------
@@ -97,7 +98,8 @@ def find_embedders(name: str, *, can_place: bool = True) -> list[Embedder]:
     if name not in get_args(Embed):
         raise ValueError(f"embed {name!r} is not known; known: {', '.join(get_args(Embed))}")
     if name != "auto" and EMBEDDERS[name].place and not can_place:
-        text = f"embed {name!r} works on a linked library, expected 'llvm' or 'c' for this output"
+        text = f"embed {name!r} works on a linked library that registers nothing"
+        text += ", expected 'auto', 'llvm' or 'c' for an object, archive, tar or system library"
         raise ExportError(text)
     if name != "auto":
         return [EMBEDDERS[name]]

@@ -127,9 +127,17 @@ def test_objects_link_to_an_object(tmp_path) -> None:
 
 
 def test_segment_is_for_libraries(tmp_path) -> None:
-    """Bytes are placed in what is linked; an object is not."""
+    """Bytes are placed in what is linked; an object is not. That is told before any work."""
+    steps: list[str] = []
     with pytest.raises(packer.ExportError, match="'segment' works on a linked library"):
-        packer.export_library(tree(), tmp_path / "model.o", embed="segment")
+        packer.export_library(tree(), tmp_path / "m.o", embed="segment", progress=steps.append)
+    assert steps == []
+
+
+def test_embedder_beside_a_packer_of_the_users_own_is_refused(tmp_path) -> None:
+    """One of the two would do nothing."""
+    with pytest.raises(packer.ExportError, match="embed 'c' beside fpack_imports"):
+        packer.export_library(tree(), tmp_path / "m.so", embed="c", fpack_imports=lambda *_: "m.c")
 
 
 def test_fcompile_that_makes_something_else_is_refused(tmp_path) -> None:
@@ -414,6 +422,8 @@ def test_command_line_links(tmp_path) -> None:
     """``packer link model.tar -o model.so``."""
     packer.export_library(tree(), tmp_path / "model.tar", entry="add")
     command = [sys.executable, "-m", "packer", "link", "model.tar", "-o", "model.so", "-v"]
+    (tmp_path / "kept").mkdir()
+    command += ["--save-temps", "kept"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("model.so: ")
     assert [line for line in done.stderr.splitlines() if line.startswith("packer: ")] == [
@@ -421,6 +431,11 @@ def test_command_line_links(tmp_path) -> None:
         "packer: link",
         "packer: verify",
         "packer: commit",
+    ]
+    assert sorted(path.name for path in (tmp_path / "kept").rglob("*.o")) == [
+        "devc.o",
+        "glue.o",
+        "lib0.o",
     ]
     assert run_python(CALL, str(tmp_path / "model.so")) == [42, ["cuda"]]
 
