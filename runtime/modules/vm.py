@@ -117,12 +117,12 @@ class VMExecutable(Module):
     def find_function(self, name: str) -> Callable[..., Any] | None:
         """Find a function of the bytecode, or what makes a virtual machine."""
         if name == "vm_load_executable":
-            from ..relax_vm import VirtualMachineModule
+            from ..relax_machine import VirtualMachineModule
 
             return lambda: VirtualMachineModule(self)
         if self.table_entry(name) is None:
             return None
-        from ..relax_vm import make_machine
+        from ..relax_machine import make_machine
 
         if self._machine is None:
             self._machine = make_machine(self)

@@ -71,7 +71,7 @@ struct vm_routine {
 
 struct vm {
   atomic_size_t references;
-  size_t num_functions, num_constants, num_values, num_pools;
+  size_t num_functions, num_values, num_pools;
   struct vm_routine *routines; /* by index in the table of functions */
   dso_object **callees;        /* likewise: Function objects, or NULL */
   struct vm_instruction *instructions;
@@ -91,6 +91,12 @@ struct vm *vm_new(const struct vm_code *code, const dso_any *constants,
                   dso_object *const *callees, const DLDevice *devices, size_t num_devices);
 void vm_retain(struct vm *vm);
 void vm_release(struct vm *vm);
+
+/* ---- What comes in (vm_admit.c) */
+
+/* Take an argument from outside into a register, owned but for tensors by pointer. Tensors that
+ * compiled operators may not be given are copied. 0, or -1 with an error raised. */
+int vm_admit(const struct vm *vm, const dso_any *argument, dso_any *value);
 
 /* ---- Running (vm_run.c) */
 

@@ -1,13 +1,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dlpack.h"
 #include "raised.h"
 #include "vm.h"
 
 /* Functions of bytecode that call each other use no C stack, so this bounds memory only; a machine
  * that is called by what it calls does. */
-enum { MOST_FRAMES = 10000, MOST_RUNS = 64, ROOM_VALUES = 192, ROOM_FRAMES = 8, MOST_NESTED = 64 };
+enum { MOST_FRAMES = 10000, MOST_RUNS = 64, ROOM_VALUES = 192, ROOM_FRAMES = 8 };
 
 struct frame {
   const struct vm_routine *routine;
@@ -66,80 +65,6 @@ static void end_views(struct vm_run *run) {
     run->views = view->next;
     free(view);
   }
-}
-
-/* ---- What comes in */
-
-/* A copy of a tensor that operators may not be given; NULL in `copy` where it may be passed. */
-static int fit(const struct vm *vm, const dso_any *value, dso_tensor_object **copy) {
-  const DLTensor *tensor = dso_tensor_of(value);
-  size_t nbytes;
-  *copy = NULL;
-  if (tensor == NULL)
-    return raised_format("ValueError", "a tensor that is NULL, expected one");
-  if (vm_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0)
-    return raised_format("ValueError", "a tensor with extents that are negative or too large");
-  if (vm_tensor_is_fit(tensor)) return 0;
-  *copy = vm_tensor_copy(vm_host_pool(vm), tensor);
-  return *copy != NULL ? 0 : -1;
-}
-
-static int admit(const struct vm *vm, const dso_any *value, int depth, dso_any *admitted);
-
-/* The array itself, or a new one where an element of it had to be replaced. */
-static int admit_array(const struct vm *vm, const dso_any *value, int depth, dso_any *admitted) {
-  const dso_array_object *array = value->v_ptr;
-  if (depth == MOST_NESTED)
-    return raised_format("ValueError", "tuples in tuples, expected at most %d", MOST_NESTED);
-  dso_array_object *copy = array_object_new(array->size);
-  if (copy == NULL) return -1;
-  int is_changed = 0, status = 0;
-  for (int64_t i = 0; i < array->size && status == 0; i++) {
-    status = admit(vm, &array->items[i], depth + 1, &copy->items[i]);
-    if (status == 0) status = vm_own(vm, &copy->items[i]);
-    is_changed |= copy->items[i].v_ptr != array->items[i].v_ptr;
-  }
-  if (status == 0 && is_changed) {
-    *admitted = any_of_object(copy);
-    return 0;
-  }
-  object_release(&copy->object);
-  if (status == 0) {
-    *admitted = *value;
-    any_retain(value);
-  }
-  return status;
-}
-
-static int admit_text(int is_str, const char *data, size_t nbytes, dso_any *admitted) {
-  return object_make_string(admitted, is_str, data, nbytes) == 0 ? 0 : out_of_memory();
-}
-
-/* Take an argument from outside into a register, owned but for tensors by pointer. */
-static int admit(const struct vm *vm, const dso_any *value, int depth, dso_any *admitted) {
-  const dso_byte_array *bytes = value->v_ptr;
-  dso_tensor_object *copy;
-  switch (value->type_index) {
-    case DSO_TENSOR:
-    case DSO_DLTENSOR_PTR:
-      if (fit(vm, value, &copy) != 0) return -1;
-      *admitted = copy != NULL ? any_of_object(copy) : *value;
-      if (copy == NULL) any_retain(value);
-      return 0;
-    case DSO_ARRAY: return admit_array(vm, value, depth, admitted);
-    case DSO_RVALUE_REF:
-      return raised_format("TypeError", "an argument that is to be moved, expected one to be read");
-    case DSO_RAW_STR:
-      if (value->v_c_str == NULL) break;
-      return admit_text(1, value->v_c_str, strlen(value->v_c_str), admitted);
-    case DSO_BYTE_ARRAY_PTR: return admit_text(0, bytes->data, (size_t)bytes->size, admitted);
-    default:
-      *admitted = *value;
-      any_retain(value);
-      return 0;
-  }
-  *admitted = (dso_any){.type_index = DSO_NONE};
-  return 0;
 }
 
 /* ---- The stack */
@@ -351,7 +276,7 @@ static int execute(struct vm_run *run, dso_any *result) {
 
 static int admit_all(struct vm_run *run, const dso_any *args, int32_t num_args) {
   for (int32_t i = 0; i < num_args; i++)
-    if (admit(run->vm, &args[i], 0, &run->values[i]) != 0) {
+    if (vm_admit(run->vm, &args[i], &run->values[i]) != 0) {
       run->values[i].type_index = DSO_NONE;
       return -1;
     }
