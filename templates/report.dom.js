@@ -83,7 +83,7 @@ regions.slice(1).forEach((region) => regions[region.parent].children.push(region
 
 const regionOfEntry = new Map(regions.filter((r) => r.entry !== null).map((r) => [r.entry, r]));
 const modules = data.modules.map(
-  ([typeKey, fmt, nbytes, imports, functions, loadable, tensors, row, signatures], index) =>
+  ([typeKey, fmt, nbytes, imports, functions, loadable, tensors, signatures, row], index) =>
     ({ index, typeKey, fmt, nbytes, imports, functions, loadable, tensors, row, signatures,
       region: regionOfEntry.get(data.row_entries[row]) ?? null }));
 const moduleOfRegion = new Map(modules.filter((m) => m.region).map((m) => [m.region, m]));

@@ -112,7 +112,7 @@ def _tree(report: LibraryReport) -> dict[str, Any]:
     return {
         "modules": [
             (m.type_key, m.fmt, m.nbytes, m.imports, m.functions, m.loadable, len(m.tensors),
-             entries.get(m.index, -1), m.signatures)
+             m.signatures, entries.get(m.index, -1))
             for m in report.modules
         ],
         "rows": rows,

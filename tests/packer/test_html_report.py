@@ -312,6 +312,14 @@ def test_problems_stand_first(browser, library, tmp_path) -> None:
 
 
 @needs_browser
+def test_kernels_are_shown_with_what_they_take(page) -> None:
+    """A function of a module has its signature, as far as the module says."""
+    page.fill("#functions-query", "onerror")
+    (text,) = page.locator("#functions-list code").all_inner_texts()
+    assert text.endswith("(handle) [blockIdx.x]")
+
+
+@needs_browser
 def test_search_filters_functions(page) -> None:
     """Words are looked for in names, signatures and docs; the count is told."""
     total = page.locator("#functions-list code").count()
