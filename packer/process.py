@@ -9,7 +9,8 @@ import re
 import select
 import signal
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,7 +103,8 @@ def run_all(
     try:
         while waiting or running:
             while waiting and len(running) < (os.cpu_count() or 1):
-                started.append(_Process(tuple(waiting.popleft()), cwd, variables))
+                with _signals_deferred():  # one within Popen would leave a program nobody knows
+                    started.append(_Process(tuple(waiting.popleft()), cwd, variables))
                 running.append(started[-1])
             _read_ready(running)
             for process in [process for process in running if process.has_ended()]:
@@ -113,6 +115,25 @@ def run_all(
         for process in started:
             process.end()
     return [process.completed() for process in started]
+
+
+@contextlib.contextmanager
+def _signals_deferred() -> Iterator[None]:
+    """Have signals whose handlers may raise wait until the end of a block."""
+    arrived: list[int] = []
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():  # handlers run in no other
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        handlers = {n: handler for n in numbers if callable(handler := signal.getsignal(n))}
+    try:
+        for number in handlers:
+            signal.signal(number, lambda n, _frame: arrived.append(n))
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for late in arrived:
+            signal.raise_signal(late)
 
 
 def _read_ready(running: list[_Process]) -> None:

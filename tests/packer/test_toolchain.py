@@ -470,6 +470,32 @@ def test_interrupt_ends_a_hanging_compiler_and_its_children(tmp_path, add_c, num
     assert list(tmp_path.glob(".packer-*")) == []
 
 
+STARTING = """
+import os, signal, subprocess, sys
+from pathlib import Path
+from packer.output import terminate_as_exception
+from packer.process import run
+class Popen(subprocess.Popen):
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        print(self.pid, flush=True)
+        os.kill(os.getpid(), int(sys.argv[1]))
+subprocess.Popen = Popen
+with terminate_as_exception():
+    run(["/bin/sleep", "60"], cwd=Path.cwd())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_that_arrives_while_a_program_starts_ends_it(tmp_path, number) -> None:
+    """It waits until somebody knows the program; then it is what it always is."""
+    command = [sys.executable, "-c", STARTING, str(int(number))]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    expected = -signal.SIGINT if number == signal.SIGINT else 128 + number
+    assert done.returncode == expected, done.stderr
+    assert is_gone(int(done.stdout))
+
+
 PRELUDE = "from pathlib import Path\nfrom packer.process import run\n"
 
 
