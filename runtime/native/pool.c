@@ -53,18 +53,23 @@ static char *silent_error(int task_id, int status) {
   return launch_error("RuntimeError", text);
 }
 
+static int is_same(const char *kind, const char *message, const char *error) {
+  return strcmp(kind, error) == 0 && strcmp(message, error + strlen(error) + 1) == 0;
+}
+
 /* What a task raised in this thread, which is forgotten here. */
 static char *take_error(uint64_t count, int task_id, int status) {
   char *kind = NULL;
   const char *message;
   int taken = raised_take(count, &kind, &message);
   char *forwarded = take_tvm_ffi_error(); /* ours also went there */
-  if (taken != 1) {
-    free(kind);
-    return forwarded != NULL ? forwarded : silent_error(task_id, status);
+  if (taken == 1 || (taken == -1 && forwarded != NULL && is_same(kind, message, forwarded))) {
+    free(forwarded); /* the copy of ours, be that new or old */
+    forwarded = NULL;
   }
-  free(forwarded);
-  return kind;
+  if (taken == 1) return kind;
+  if (taken == -1) free(kind);
+  return forwarded != NULL ? forwarded : silent_error(task_id, status);
 }
 
 /* ---- Tasks */

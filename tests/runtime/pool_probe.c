@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include "device_api.h"
+#include "object.h"
 #include "pool.h"
 #include "raised.h"
 #include "team.h"
+#include "tvm_ffi.h"
 #include "workspace.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -19,11 +21,13 @@ EXPORT void raise_error(const char *kind, const char *message) { raised_set(kind
 EXPORT void *alloc(int type, int id, uint64_t nbytes) { return workspace_alloc(type, id, nbytes, 2, 32); }
 EXPORT int release(int type, int id, void *data) { return workspace_free(type, id, data); }
 
-/* The error of this thread as "kind: message", or "". */
+/* The error of this thread as "kind: message", or ""; its copy in a real tvm_ffi goes, too. */
 EXPORT const char *take_error(void) {
   static _Thread_local char text[512];
   char *kind;
   const char *message;
+  dso_object *copy = tvm_ffi_take_error();
+  if (copy != NULL) object_release(copy);
   text[0] = '\0';
   if (raised_take(0, &kind, &message) == 0) return text;
   strncat(text, kind, 100);
