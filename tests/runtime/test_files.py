@@ -138,8 +138,6 @@ def test_code_tells_its_kernels_itself(name, code, expected, tmp_path) -> None:
 def test_opencl_source_runs_as_it_is(tmp_path) -> None:
     """A lone .cl is called: arguments, then six launch integers."""
     device = runtime.Device("opencl", 0)
-    if not device.exist:
-        pytest.skip("there is no OpenCL device")
     (tmp_path / "scale.cl").write_text(
         "kernel void scale(global float *x, float by, uint n) {\n"
         "  size_t i = get_global_id(0); if (i < n) x[i] *= by;\n}\n"

@@ -25,10 +25,7 @@ INFO = runtime.FunctionInfo("twice", ("handle", "handle"), ("blockIdx.x", "threa
 @pytest.fixture
 def opencl() -> runtime.Device:
     """The first OpenCL device; asked for here, so that collecting tests opens no driver."""
-    device = runtime.Device("opencl")
-    if not device.exist:
-        pytest.skip("no OpenCL device: apt-get install pocl-opencl-icd")
-    return device
+    return runtime.Device("opencl")
 
 
 class Operators(runtime.Module):
