@@ -20,7 +20,7 @@ from .terminal import flush, open_missing_streams, printable, write_error
 
 COMMANDS = {
     "export": "make one shared library of a module tree",
-    "link": "link what an export made for another machine's linker",
+    "link": "link what an export made as a tar, an object or an archive",
     "load": "load a library, print its tree, call a function",
     "inspect": "show what is in a library without running it",
     "diff": "compare two libraries",
