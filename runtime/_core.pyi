@@ -71,6 +71,8 @@ class Function:
     @property
     def __doc__(self) -> str | None: ...  # type: ignore[override]
     @property
+    def metadata(self) -> str | None: ...
+    @property
     def owner(self) -> object: ...
 
 @final

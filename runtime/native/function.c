@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "exception.h"
+#include "library.h"
 #include "raised.h"
 
 enum { STACK_ARGS = 16 };
@@ -134,8 +135,25 @@ static PyObject *function_signature(Function *self, void *Py_UNUSED(closure)) {
   return or_none(self->target->signature);
 }
 
+/* What the library's function <kind><name> says (TVM FFI: __tvm_ffi__doc_f, __tvm_ffi__metadata_f);
+ * it runs, so that only who asks for it has it run. None where there is no such function. */
+static PyObject *ask_library(Function *self, const char *kind) {
+  if (!Py_IS_TYPE(self->library, &Library_Type)) Py_RETURN_NONE;
+  PyObject *teller = PyObject_CallMethod(self->library, "function", "NO",
+                                         PyUnicode_FromFormat("%s%U", kind, self->target->name),
+                                         Py_None);
+  if (teller == NULL || teller == Py_None) return teller;
+  PyObject *text = PyObject_CallNoArgs(teller);
+  Py_DECREF(teller);
+  return text;
+}
+
 static PyObject *function_doc(Function *self, void *Py_UNUSED(closure)) {
-  return or_none(self->target->doc);
+  return self->target->doc ? Py_NewRef(self->target->doc) : ask_library(self, "_doc_");
+}
+
+static PyObject *function_metadata(Function *self, void *Py_UNUSED(closure)) {
+  return ask_library(self, "_metadata_");
 }
 
 static PyObject *function_get_owner(Function *self, void *Py_UNUSED(closure)) {
@@ -147,6 +165,8 @@ static PyGetSetDef function_getset[] = {
     {"__name__", (getter)function_name, NULL, NULL, NULL},
     {"signature", (getter)function_signature, NULL, "The C declaration, or None.", NULL},
     {"__doc__", (getter)function_doc, NULL, NULL, NULL},
+    {"metadata", (getter)function_metadata, NULL,
+     "What the library says of its types (TVM FFI), as JSON text, or None.", NULL},
     {"owner", (getter)function_get_owner, NULL, "The module that it keeps alive.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

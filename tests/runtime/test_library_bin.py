@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 
 import pytest
@@ -185,3 +186,49 @@ def test_real_tvm_ffi_reads_the_tree(tmp_path) -> None:
     path = packer.export_library(host(*notes), tmp_path / "model.so", format="tvm-ffi")
     other = packer.export_library(host(), tmp_path / "other.so")
     assert run_python(THEIRS, str(path), str(other)) == [["first", "second"], 2, 42, 3]
+
+
+TELLING = """
+#include "dso_packer.h"
+static int text(const char *data, dso_any *result) {
+  result->type_index = DSO_RAW_STR;
+  result->v_c_str = data;
+  return 0;
+}
+#define FUNCTION(name) \\
+  DSO_EXPORT int __tvm_ffi_##name(void *s, const dso_any *a, int32_t n, dso_any *result)
+FUNCTION(f) { result->type_index = DSO_NONE; return 0; }
+FUNCTION(_doc_f) { return text("What f does.", result); }
+FUNCTION(_metadata_f) { return text("{\\"type_schema\\": \\"...\\"}", result); }
+FUNCTION(g) { return 0; }
+FUNCTION(_doc_g) { return dso_raise("ValueError", "no words"); }
+"""
+
+
+def test_docs_and_metadata_of_others_are_asked_for(tmp_path) -> None:
+    """Libraries that packer did not make have functions that tell; what they raise arrives."""
+    path = packer.export_library(packer.CSourceModule(TELLING), tmp_path / "lib.so")
+    library = runtime.load(path)
+    assert library["f"].__doc__ == "What f does."
+    assert library["f"].metadata == '{"type_schema": "..."}'
+    assert library["g"].metadata is None
+    with pytest.raises(ValueError, match="no words"):
+        _ = library["g"].__doc__
+
+
+def test_our_metadata_is_what_a_real_tvm_ffi_reads(tmp_path) -> None:
+    """Types of the declaration; a doc comes from the facts, without a call."""
+    add = packer.FunctionDeclaration("long(long a, long b)", doc="The sum.")
+    root = packer.CSourceModule(
+        "long add(long a, long b) { return a + b; }", functions={"add": add}
+    )
+    path = packer.export_library(root, tmp_path / "model.so", format="tvm-ffi")
+    function = runtime.load(path)["add"]
+    theirs = run_python(
+        "import json, sys, tvm_ffi\n"
+        "module = tvm_ffi.load_module(sys.argv[1])\n"
+        "print(json.dumps([module.get_function_metadata('add'), module.get_function_doc('add')]))",
+        str(path),
+    )
+    assert theirs == [json.loads(function.metadata), "The sum."]
+    assert function.__doc__ == "The sum."
