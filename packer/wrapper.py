@@ -117,7 +117,7 @@ def glue_symbols(
         if declaration.abi == "safe_call":
             symbols[FUNCTION_PREFIX + prefix + declaration.name] = f"dso_wrapper_{index}"
         for kind in _descriptions(declaration, dialect):
-            symbols[FUNCTION_PREFIX + kind + prefix + declaration.name] = f"dso{kind}{index}"
+            symbols[prefix + FUNCTION_PREFIX + kind + declaration.name] = f"dso{kind}{index}"
         if declaration.name == entry:
             symbols[prefix + MAIN_NAME] = "dso_entry_name"
             if declaration.abi == "safe_call" and entry != "main":
@@ -270,10 +270,10 @@ def _descriptions(declaration: Declaration, dialect: Dialect) -> dict[str, str]:
 def _description_lines(
     index: int, declaration: Declaration, prefix: str, kind: str, text: str
 ) -> Iterator[str]:
-    """A function that returns text."""
+    """A function that returns text; tvm_ffi puts the prefix first here, not before the name."""
     yield from _exported_lines(
         f"dso{kind}{index}",
-        f"{FUNCTION_PREFIX}{kind}{prefix}{declaration.name}",
+        f"{prefix}{FUNCTION_PREFIX}{kind}{declaration.name}",
         iter(
             [
                 "(void)handle, (void)args, (void)num_args;",

@@ -118,6 +118,16 @@ def test_models_share_no_global_symbol(tmp_path) -> None:
     } == first
 
 
+@pytest.mark.parametrize("suffix", ["o", "a", "tar", "so"])
+def test_models_of_the_other_dialect(suffix, tmp_path) -> None:
+    """Metadata has the name that tvm_ffi looks for: the prefix, then all of what it is without."""
+    paths = [model(tmp_path, number, suffix, format="tvm-ffi") for number in (1, 2)]
+    library = packer.link_library(paths, tmp_path / "both.so") if suffix != "so" else paths[0]
+    defined = subprocess.check_output(["nm", "-D", "--defined-only", library], text=True).split()
+    assert {"net1___tvm_ffi__metadata_add", "net1___tvm_ffi__library_bin"} <= set(defined)
+    assert beside_python(library, "[m['add'](40, 2), m.function_names()]") == [42, ["add"]]
+
+
 def test_cpp_models_keep_what_templates_made(tmp_path) -> None:
     """What C++ defines in every object is each model's own; exceptions work."""
     code = """
