@@ -111,6 +111,11 @@ class SafetensorsFile:
         """Where the data area begins, in bytes from the start of the file."""
         return 8 + len(self._header)
 
+    @property
+    def nbytes(self) -> int:
+        """The whole file's size."""
+        return self.data_offset + len(self._data)
+
     def write(self, writer: Writer) -> None:
         """Write the file verbatim; one that lies on disk as a range of it, never read.
 
@@ -124,7 +129,7 @@ class SafetensorsFile:
             if _state_of(path) != state:
                 text = f"{path}: was changed after it was opened; open it again, and export then"
                 raise ExportError(text, module="safetensors", path=path)
-            writer.write_file(path, 0, self.data_offset + len(self._data))
+            writer.write_file(path, 0, self.nbytes)
             return
         writer.write_u64(len(self._header))
         writer.write_raw(self._header)

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -30,11 +29,6 @@ from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
 from ..declaration import FunctionDeclaration
 from ..dialect import Dialect
 from ..embed import Embed
-from ..fatbin import create_fatbin
-from .arrays import read_array
-from .factory import call_factory
-from .graph import KEYS as GRAPH_KEYS
-from .graph import graph_module
 from .inputs import Inputs
 from .sources import COMPILED, Functions, Source, host_module, source_of
 from .table import Table
@@ -205,6 +199,8 @@ def _imports(table: Table, tables: dict[str, Table]) -> tuple[str, ...]:
 
 def _order(file: Table, imports: dict[str, tuple[str, ...]]) -> list[str]:
     """All modules, each behind its imports."""
+    from graphlib import CycleError, TopologicalSorter
+
     try:
         return list(TopologicalSorter(imports).static_order())
     except CycleError as error:
@@ -290,6 +286,8 @@ def _device(table: Table) -> Module:
 
 def _fatbin(table: Table, paths: Sequence[Path]) -> bytes:
     """The same kernels for different devices, of which each takes what fits best."""
+    from ..fatbin import create_fatbin
+
     try:
         return create_fatbin(table.read_bytes(path) for path in paths)
     except ExportError as error:
@@ -307,6 +305,8 @@ def _kernel(name: str, table: Table) -> FunctionInfo:
 def _const_loader(table: Table) -> Module:
     from runtime.modules.const_loader import ConstLoaderModule
 
+    from .arrays import read_array
+
     files, by_symbol = table.table("constants"), table.table("by_symbol")
     constants = {name: files.file(name, files.needed_text(name)) for name in files}
     symbols = {symbol: by_symbol.texts(symbol) for symbol in by_symbol}
@@ -321,7 +321,15 @@ def _safetensors(table: Table) -> Module:
     return _importing(weight_modules(table.needed_files("sources")))
 
 
+def _graph(table: Table) -> Module:
+    from .graph import graph_module
+
+    return graph_module(table)
+
+
 def _python(table: Table) -> Module:
+    from .factory import call_factory
+
     file, _, name = table.needed_text("factory").rpartition(":")
     if not file.endswith(".py") or not name.isidentifier():
         found = table.needed_text("factory")
@@ -337,7 +345,7 @@ _KINDS: dict[str, tuple[tuple[str, ...], Callable[[Table], Module]]] = {
     "static_library": (_HOST, _host),
     "const_loader": (("constants", "by_symbol"), _const_loader),
     "safetensors": (("sources",), _safetensors),
-    "graph": (GRAPH_KEYS, graph_module),
+    "graph": (("graph", "params", "name"), _graph),
     "python": (("factory",), _python),
     **dict.fromkeys(LAYOUTS, (("fmt", *_HOST), _device)),
 }

@@ -8,8 +8,6 @@ from runtime.params import load_param_dict_from_file
 
 from .table import Table
 
-KEYS = ("graph", "params", "name")
-
 
 def graph_module(table: Table) -> GraphExecutorFactory:
     """Make the factory that a table describes.

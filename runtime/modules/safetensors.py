@@ -1,7 +1,8 @@
 """safetensors: a file of weights, verbatim (ours; TVM has no such type).
 
-u64 npad, npad zeros    npad < 64; puts the file's data area at a multiple of 64 bytes from the
-                        start of the blob's symbol
+u64 npad, npad zeros    npad < 4096; puts the file's data area at a multiple of 64 bytes from the
+                        start of the blob's symbol; a large file, where that leaves a choice, at a
+                        multiple of a page, so that the kernel can copy it or share its blocks
 the file                as runtime/safetensors.py reads it; it tells its own length
 """
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from ..tensors import Tensor
 
 ALIGNMENT = 64
+PAGE = 4096
+# From here on a page of padding costs little.
+LARGE = 1 << 20
 
 
 class SafetensorsModule(Module):
@@ -83,8 +87,10 @@ class SafetensorsModule(Module):
 
     def save_to_binary(self, writer: Writer) -> None:
         """Write the padding, then the file."""
-        offset = HEADER_NBYTES + writer.offset + 8 + self._file.data_offset
-        npad = -offset % ALIGNMENT
+        offset, data = HEADER_NBYTES + writer.offset + 8, self._file.data_offset
+        npad = -(offset + data) % ALIGNMENT
+        if data % ALIGNMENT == 0 and self._file.nbytes >= LARGE:
+            npad = -offset % PAGE
         writer.write_u64(npad)
         writer.write_raw(bytes(npad))
         self._file.write(writer)
@@ -99,8 +105,8 @@ def load(reader: Reader) -> SafetensorsModule:
     """Read the payload that `SafetensorsModule.save_to_binary` writes."""
     start = reader.offset
     npad = reader.read_u64()
-    if npad >= ALIGNMENT:
-        raise reader.error(f"a padding of {npad} bytes, expected less than {ALIGNMENT}", start)
+    if npad >= PAGE:
+        raise reader.error(f"a padding of {npad} bytes, expected less than {PAGE}", start)
     start = reader.offset
     if any(reader.read_raw(npad, "a padding")):
         raise reader.error("a padding that is not zero, expected zeros", start)

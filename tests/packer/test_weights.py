@@ -139,6 +139,24 @@ def test_output_that_is_the_weights_is_refused(folder: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize(("header_nbytes", "multiple"), [(64 * 3, 4096), (64 * 3 + 8, 64)])
+def test_large_weights_lie_in_pages_as_their_file_does(
+    header_nbytes: int, multiple: int, tmp_path: Path
+) -> None:
+    """Where its data is 64-aligned, too: the kernel can copy that, and share the blocks."""
+    tensor = {"dtype": "U8", "shape": [1 << 20], "data_offsets": [0, 1 << 20]}
+    header = json.dumps({"w": tensor}).encode().ljust(header_nbytes - 8)
+    data = bytes(range(256)) * 4096
+    weights = tmp_path / "w.safetensors"
+    weights.write_bytes(len(header).to_bytes(8, "little") + header + data)
+    path = packer.export_library(runtime.SafetensorsModule(weights), tmp_path / "w.so")
+    whole = path.read_bytes()
+    assert whole.count(header) == 1
+    assert whole.index(data) % 64 == 0
+    assert (whole.index(header) - 8) % multiple == -(header_nbytes % 64) % multiple
+    assert bytes(memoryview(runtime.load(path).weights["w"])) == data
+
+
 def test_bad_file_in_packer_toml_is_placed(folder: Path) -> None:
     """File, table, and what is wrong with the weights."""
     (folder / "packer.toml").write_text(
