@@ -55,6 +55,7 @@ int team_size(void) {
 /* What is assigned may be read only once it is taken: until then it may be revoked, and something
  * else be assigned. */
 static void await_task(struct worker *self) {
+  atomic_store_explicit(&self->processor, sched_getcpu(), memory_order_relaxed);
   for (;;) {
     uint32_t awake = WORKER_AWAKE, assigned = WORKER_ASSIGNED;
     if (!spin_while(&self->state, WORKER_AWAKE, SPIN_IDLE_NS) &&
@@ -74,7 +75,20 @@ static void *work(void *argument) {
   return NULL;
 }
 
+/* Two threads that take turns on one processor while another is idle may do so for ever: neither has
+ * been away from it for long enough that the kernel would move it. So the worker is told to go. */
+static void keep_apart(struct worker *worker) {
+  cpu_set_t set;
+  int own = sched_getcpu();
+  if (own < 0 || atomic_load_explicit(&worker->processor, memory_order_relaxed) != own ||
+      sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) < 2)
+    return;
+  CPU_CLR((size_t)own, &set);
+  (void)pthread_setaffinity_np(worker->thread, sizeof set, &set);
+}
+
 void worker_assign(struct worker *worker, struct launch *launch, int task_id) {
+  keep_apart(worker);
   worker->launch = launch;
   worker->task_id = task_id;
   if (atomic_exchange(&worker->state, WORKER_ASSIGNED) == WORKER_ASLEEP)
@@ -89,21 +103,20 @@ int worker_revoke(struct worker *worker) {
 /* Signals are for the threads that the program made. */
 static int start(struct worker *worker) {
   sigset_t all, before;
-  pthread_t thread;
   sigfillset(&all);
   if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return -1;
-  int status = pthread_create(&thread, NULL, work, worker);
+  int status = pthread_create(&worker->thread, NULL, work, worker);
   (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (status != 0) return -1;
-  (void)pthread_setname_np(thread, "dso-packer");
-  (void)pthread_detach(thread);
+  (void)pthread_setname_np(worker->thread, "dso-packer");
+  (void)pthread_detach(worker->thread);
   return 0;
 }
 
 static struct worker *make_worker(void) {
   struct worker *worker = aligned_alloc(_Alignof(struct worker), sizeof *worker);
   if (worker == NULL) return NULL;
-  *worker = (struct worker){.state = WORKER_AWAKE};
+  *worker = (struct worker){.state = WORKER_AWAKE, .processor = -1};
   if (start(worker) == 0) return worker;
   free(worker);
   return NULL;

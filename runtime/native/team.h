@@ -2,6 +2,7 @@
 #ifndef DSO_PACKER_NATIVE_TEAM_H
 #define DSO_PACKER_NATIVE_TEAM_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -16,6 +17,8 @@ struct worker {
   int task_id;
   struct launch *launch;
   struct worker *next; /* in the list of idle ones, or in a launcher's team */
+  pthread_t thread;
+  _Atomic int processor; /* where it was when it began to wait */
 };
 
 /* The threads that one launch uses, its own included: TVM_NUM_THREADS, else OMP_NUM_THREADS, else
