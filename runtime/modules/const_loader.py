@@ -75,10 +75,13 @@ class ConstLoaderModule(Module):
         """Find a function of the imports, after its constants were handed over."""
         if name in GET_CONST_VARS:
             return lambda: dict(self.const_vars)
+        self._hand_over(name)
+        return self._find_in_imports(name)
+
+    def _hand_over(self, name: str) -> None:
         if name in self.const_vars_by_symbol and name not in self._initialized:
             with self._lock:  # a call releases the GIL
                 self._initialize(name)
-        return self._find_in_imports(name)
 
     def _initialize(self, symbol: str) -> None:
         initialize = self._find_in_imports(f"__init_{symbol}")
@@ -92,8 +95,20 @@ class ConstLoaderModule(Module):
         self._initialized.add(symbol)
 
     def _find_in_imports(self, name: str) -> Callable[..., Any] | None:
-        found = (module.find_function(name) for module in self._imports)
-        return next((function for function in found if function is not None), None)
+        """Ask the imports, and in the place of a further loader its own; each once, any depth."""
+        seen: set[int] = set()
+        pending = self._imports[::-1]
+        while pending:
+            module = pending.pop()
+            if id(module) in seen:
+                continue
+            seen.add(id(module))
+            if type(module) is ConstLoaderModule:
+                module._hand_over(name)
+                pending.extend(reversed(module._imports))
+            elif (function := module.find_function(name)) is not None:
+                return function
+        return None
 
     def function_names(self) -> list[str]:
         """The one function of its own, by both its names."""

@@ -105,3 +105,25 @@ def test_an_operator_of_a_graph_below_a_const_loader() -> None:
     with pytest.raises(TypeError):  # it takes no arguments, but it was found and initialised
         executor["default"]().run(x=np.zeros((2, 3), "float32"))
     assert len(host.given) == 1
+
+
+def _above(*imports: runtime.Module) -> runtime.ConstLoaderModule:
+    module = runtime.ConstLoaderModule({}, {})
+    module.set_imports(list(imports))
+    return module
+
+
+def test_a_chain_of_const_loaders_is_looked_through_without_recursion() -> None:
+    """Row B7: a look-up goes through const loaders of any depth."""
+    root = _above()
+    for _ in range(20_000):
+        root = _above(root)
+    assert not root.implements_function("f")
+
+
+def test_diamonds_of_const_loaders_are_looked_through_once() -> None:
+    """Row B8: 2^40 paths, and each module is asked once."""
+    root = _above()
+    for _ in range(40):
+        root = _above(_above(root), _above(root))
+    assert not root.implements_function("f")
