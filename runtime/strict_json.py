@@ -40,7 +40,12 @@ def parse_json(text: str) -> Any:
     """
     _check_limits(text)
     try:
-        return loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+        return loads(
+            text,
+            object_pairs_hook=_distinct,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
     except JSONDecodeError as error:
         reason = error.msg[:1].lower() + error.msg[1:]
         raise ValueError(f"no JSON: {reason} at {error.pos:#x}") from None
@@ -72,6 +77,11 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text}, expected a finite number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if abs(number) != float("inf") else _refuse_constant(text)
 
 
 def shown(value: object) -> str:

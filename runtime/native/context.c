@@ -25,22 +25,31 @@ struct context *context_of(const void *pointer) {
   return context != NULL && __atomic_load_n(&context->is_live, __ATOMIC_ACQUIRE) ? context : NULL;
 }
 
-static struct context *find_spare(void) {
-  for (size_t i = 0; i < NUM_BUCKETS; i++)
-    for (struct context *context = contexts[i]; context != NULL; context = context->next)
-      if (!__atomic_load_n(&context->is_live, __ATOMIC_ACQUIRE)) return context;
+/* Claimed by an exchange: whoever fills a system library does not hold the lock of loaded.c. */
+static struct context *claim_spare(void) {
+  for (size_t i = 0; i < NUM_BUCKETS; i++) {
+    struct context *context = __atomic_load_n(&contexts[i], __ATOMIC_ACQUIRE);
+    for (; context != NULL; context = context->next) {
+      int dead = 0;
+      if (__atomic_compare_exchange_n(&context->is_live, &dead, 1, 0, __ATOMIC_ACQ_REL,
+                                      __ATOMIC_RELAXED))
+        return context;
+    }
+  }
   return NULL;
 }
 
 static struct context *make_context(void) {
-  struct context *context = find_spare();
-  if (context == NULL) {
-    context = calloc(1, sizeof *context);
-    if (context == NULL) return NULL;
-    context->next = *bucket_of(context);
-    __atomic_store_n(bucket_of(context), context, __ATOMIC_RELEASE);
-  }
-  __atomic_store_n(&context->is_live, 1, __ATOMIC_RELEASE);
+  struct context *context = claim_spare();
+  if (context != NULL) return context;
+  context = calloc(1, sizeof *context);
+  if (context == NULL) return NULL;
+  context->is_live = 1;
+  struct context **bucket = bucket_of(context);
+  context->next = __atomic_load_n(bucket, __ATOMIC_ACQUIRE);
+  while (!__atomic_compare_exchange_n(bucket, &context->next, context, 0, __ATOMIC_RELEASE,
+                                      __ATOMIC_ACQUIRE))
+    continue;
   return context;
 }
 

@@ -181,6 +181,7 @@ TEXTS = {
     "cut": ('{"nodes": [', "no JSON: expecting value at 0xb"),
     "a key twice": ('{"heads": [], "heads": []}', "key 'heads' stands there twice"),
     "NaN": ('{"a": NaN}', "NaN, expected a finite number"),
+    "too large": ('{"a": -1e999}', "-1e999, expected a finite number"),
     "-Infinity": ('{"a": -Infinity}', "-Infinity, expected a finite number"),
     "half a surrogate pair": ("\udc80", "half a surrogate pair, expected Unicode"),
     "a long number": ('{"a": 1' + "0" * 1_000_000 + "}", "1000001 digits in a number, expected at"),
