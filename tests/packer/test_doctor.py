@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import llvmlite
@@ -54,6 +55,9 @@ def test_targets_and_kernels_are_told() -> None:
     state = "here" if find_system_library("libOpenCL.so.1") else "missing"
     assert f"opencl (driver {state})" in findings["kernels"].detail
     run = doctor(PATH="/none")
+    if find_spec("ziglang") is not None:  # a package, so that it is found without PATH
+        assert "zig cc -target aarch64-linux-gnu" in run.stdout
+        return
     assert "warn  targets: none" in run.stdout
     assert "Debian: gcc-aarch64-linux-gnu" in run.stdout
 
