@@ -16,8 +16,8 @@ from table import Table
 
 GIB = 1024 * MIB
 # Bytes of weights -> rounds.
-SIZES = {MIB: 7, 64 * MIB: 5, GIB: 3}
-LARGE_SIZES = {4 * GIB: 1}
+SIZES = {MIB: 5, 64 * MIB: 3, GIB: 2}
+LARGE_SIZES = {4 * GIB: 2}
 PAIRS = 5
 NUM_TENSORS = 16
 # What a compiler still takes as the text of an array.
