@@ -18,6 +18,11 @@ import packer
 import runtime
 
 
+# By as many the interpreter's own caches differ from run to run: 13 to 161 were seen, as many after
+# 30,000 rounds as after 10,000.
+CACHED_BLOCKS = 256
+
+
 class Left(NamedTuple):
     """What a process holds: bytes and blocks in use, and entries in /proc."""
 
@@ -141,8 +146,8 @@ def main(rounds: int) -> int:
 
 
 def is_flat(grown: Left, rounds: int) -> bool:
-    """Less than a byte per round, no descriptor, no mapping."""
-    small = grown.heap < rounds and grown.blocks < 100
+    """Less than a byte per round, no descriptor, no mapping, no more blocks than any run leaves."""
+    small = grown.heap < rounds and grown.blocks < CACHED_BLOCKS
     return small and (grown.descriptors, grown.mappings) == (0, 0)
 
 
