@@ -169,7 +169,7 @@ def _load(weights: Path, rounds: int, folder: Path, launch: Launcher) -> Table:
 
     def load(loader: str, library: Path, first: Path) -> Sample:
         code = LOAD.format(loader=loader)
-        took, growth = launch([sys.executable, "-c", code, library, first]).output.split()
+        took, growth = launch([sys.executable, "-I", "-c", code, library, first]).output.split()
         return {"seconds": float(took), "growth": float(growth)}
 
     cases = [Case(name, partial(load, loader, ours, warm)) for name, loader in LOADERS.items()]
@@ -188,7 +188,7 @@ def _pairs(weights: Path, folder: Path, launch: Launcher, *, flushed: bool) -> T
     library = folder / "weights_export.so"
     export = _packer(library, weights, KERNELS)
     if not flushed:
-        export[1:4] = ["-c", UNFLUSHED]
+        export[2:4] = ["-c", UNFLUSHED]
     copy = COPY if flushed else UNFLUSHED_COPY
     copying: Command = ["sh", "-c", copy, "sh", weights, library]
     cases = [
@@ -208,7 +208,7 @@ def _pass(weights: Path, folder: Path, launch: Launcher) -> Table:
         start = 8 + int.from_bytes(file.read(8), "little")  # safetensors: u64 n, n bytes of header
 
     def read(path: Path, offset: str) -> Sample:
-        ended = launch([sys.executable, "-c", PASS, path, offset])
+        ended = launch([sys.executable, "-I", "-c", PASS, path, offset])
         return {"seconds": float(ended.output), "peak": ended.peak}
 
     cases = [
@@ -221,7 +221,16 @@ def _pass(weights: Path, folder: Path, launch: Launcher) -> Table:
 
 def _packer(library: Path, weights: Path, *options: str | Path) -> Command:
     function = ["--function=add=int64_t(int64_t a, int64_t b)"] if KERNELS in options else []
-    command: Command = [sys.executable, "-m", "packer", "export", library, "--weights", weights]
+    command: Command = [
+        sys.executable,
+        "-I",
+        "-m",
+        "packer",
+        "export",
+        library,
+        "--weights",
+        weights,
+    ]
     return [*command, *options, *function]
 
 

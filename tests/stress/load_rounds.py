@@ -17,7 +17,6 @@ from typing import NamedTuple
 import packer
 import runtime
 
-
 # By as many the interpreter's own caches differ from run to run: 13 to 161 were seen, as many after
 # 30,000 rounds as after 10,000.
 CACHED_BLOCKS = 256
