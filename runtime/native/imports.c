@@ -90,11 +90,17 @@ int imports_traverse(const struct context *context, visitproc visit, void *arg) 
 
 /* ---- Look-up */
 
-/* (provider, callable), or NULL with an exception set. */
+/* (provider, callable), or NULL with an exception set. The method's name is made once: CPython's
+ * cache of attributes keeps each string that it was asked by, until its place is taken. */
 static PyObject *ask(const struct context *context, const char *name) {
-  PyObject *modules = live_modules(context);
+  static PyObject *method;
+  if (method == NULL) method = PyUnicode_InternFromString("find_import");
+  PyObject *modules = method ? live_modules(context) : NULL;
   PyObject *file = modules ? PyImport_ImportModule("runtime.library") : NULL;
-  PyObject *answer = file ? PyObject_CallMethod(file, "find_import", "Os", modules, name) : NULL;
+  PyObject *wanted = file ? PyUnicode_FromString(name) : NULL;
+  PyObject *answer =
+      wanted ? PyObject_CallMethodObjArgs(file, method, modules, wanted, NULL) : NULL;
+  Py_XDECREF(wanted);
   Py_XDECREF(file);
   Py_XDECREF(modules);
   return answer;
