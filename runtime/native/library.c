@@ -1,5 +1,9 @@
+#define _GNU_SOURCE /* O_PATH */
 #include "library.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "context.h"
@@ -16,15 +20,27 @@ typedef struct {
   PyObject *path;    /* str */
   PyObject *targets; /* name -> capsule of struct target */
   int is_open;
-  int descriptor; /* of a file that was made of bytes; -1 without */
+  int descriptor; /* that it was opened by, instead of a name; -1 without */
   struct loaded loaded;
 } Library;
 
-static int open_path(Library *self, PyObject *path) {
+/* Open a file whose name dlopen would take for another's: by a descriptor, which has no such name. */
+static int open_by_descriptor(Library *self, const char *path, struct load_error *error) {
+  char name[32];
+  self->descriptor = open(path, O_PATH | O_CLOEXEC);
+  if (self->descriptor < 0) return load_error_set(error, "io", "%s", strerror(errno));
+  snprintf(name, sizeof name, "/proc/self/fd/%d", self->descriptor);
+  int status = loaded_open(&self->loaded, name, error);
+  if (status != 0) close(self->descriptor);
+  return status;
+}
+
+static int open_path(Library *self, const char *path) {
   struct load_error error;
   int status;
   Py_BEGIN_ALLOW_THREADS
-  status = loaded_open(&self->loaded, PyBytes_AS_STRING(path), &error);
+  status = path_has_token(path) ? open_by_descriptor(self, path, &error)
+                                : loaded_open(&self->loaded, path, &error);
   Py_END_ALLOW_THREADS
   if (status != 0) {
     raise_load_error(self->path, error.reason, "%s", error.message);
@@ -47,9 +63,10 @@ static PyObject *library_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     self->path = name != NULL ? Py_NewRef(name) : path_str(path);
     self->targets = PyDict_New();
     self->descriptor = -1;
-    if (self->path == NULL || self->targets == NULL || open_path(self, path) != 0)
+    if (self->path == NULL || self->targets == NULL ||
+        open_path(self, PyBytes_AS_STRING(path)) != 0)
       Py_CLEAR(self);
-    else
+    else if (descriptor >= 0)
       self->descriptor = descriptor;
   }
   Py_XDECREF(path);

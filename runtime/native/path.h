@@ -11,4 +11,8 @@ PyObject *path_bytes(PyObject *argument);
 /* The path as str, and as a program shows it: os.fsdecode. */
 PyObject *path_str(PyObject *path);
 
+/* Whether dlopen(3) would look elsewhere: it puts folders in the place of $ORIGIN, $LIB and
+ * $PLATFORM (ld.so(8), "Dynamic string tokens"), and nothing escapes them. */
+int path_has_token(const char *path);
+
 #endif

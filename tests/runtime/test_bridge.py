@@ -90,7 +90,9 @@ def test_replaced_file_gives_new_code(compile_library, tmp_path) -> None:
     assert [module["call_global"](n) for n, module in enumerate(modules)] == [0, 1, 2]
 
 
-@pytest.mark.parametrize("name", ["with space.so", "ż'ółw\"\n.so", "$(echo).so", "-Wl,x.so"])
+@pytest.mark.parametrize(
+    "name", ["with space.so", "ż'ółw\"\n.so", "$(echo).so", "-Wl,x.so", "$LIB.so"]
+)
 def test_any_file_name(undefined, tmp_path, name) -> None:
     """Row E1: the path goes into a dynamic section as it is."""
     path = tmp_path / name

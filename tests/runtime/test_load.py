@@ -13,6 +13,13 @@ import runtime
 
 EMPTY = struct.pack("<QQ", 8, 0)
 
+VERSION = """#include "dso_packer.h"
+DSO_EXPORT int __tvm_ffi_version(void *h, const dso_any *a, int32_t n, dso_any *result) {
+  *result = dso_int(NUMBER);
+  return 0;
+}
+"""
+
 
 def data_symbol(name: str, data: bytes, qualifier: str = "const") -> str:
     """C text of an exported array."""
@@ -126,6 +133,17 @@ def test_strange_file_names_work(name, compile_library, tmp_path) -> None:
     path = os.path.join(os.fsencode(tmp_path), os.fsencode(name))
     Path(os.fsdecode(path)).write_bytes(source)
     assert runtime.load(path).type_key == "library"
+
+
+@pytest.mark.parametrize("name", ["$LIB", "${ORIGIN}", "a$PLATFORM.b", "${LIB}/$ORIGIN"])
+def test_name_that_dlopen_would_expand_means_this_file(name, compile_library, tmp_path) -> None:
+    """Row E1: and its neighbour, under the same name, is another."""
+    paths = [tmp_path / name / "lib.so", tmp_path / f"{name}.so", tmp_path / f"{name}2.so"]
+    for number, path in enumerate(paths):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(compile_library(VERSION, f"-DNUMBER={number}").read_bytes())
+    modules = [runtime.load(path) for path in paths]
+    assert [module["version"]() for module in modules] == [0, 1, 2]
 
 
 def test_link_to_a_loaded_file_gives_the_same_module(compile_library, tmp_path) -> None:
