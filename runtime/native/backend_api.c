@@ -48,7 +48,11 @@ static _Thread_local dso_any kept;
 static pthread_key_t kept_key;
 static pthread_once_t kept_once = PTHREAD_ONCE_INIT;
 
-static void release_kept(void *object) { object_release(object); }
+/* At the end of the thread; what is released may call back, and so keep another. */
+static void release_kept(void *object) {
+  kept = (dso_any){.type_index = DSO_NONE};
+  object_release(object);
+}
 
 static void make_kept_key(void) { (void)pthread_key_create(&kept_key, release_kept); }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,12 @@ import runtime
 from .test_context import Functions, importing
 
 SOURCE = Path(__file__).with_name("packed.c")
+
+
+class Watched(np.ndarray):  # type: ignore[type-arg]
+    """An array that weak references may point to, and finalizers."""
+
+
 # TVMArgTypeCode
 INT, FLOAT, HANDLE, NULL, DEVICE, TENSOR, OBJECT, MODULE = 0, 2, 3, 4, 6, 7, 8, 9
 FUNCTION, STR, BYTES = 10, 11, 12
@@ -170,6 +178,21 @@ def test_string_of_an_import_lives_until_the_next_call(library, value) -> None:
     thread.start()
     thread.join()
     assert lengths == [len(value)]
+
+
+def test_what_a_thread_kept_may_call_back_when_the_thread_ends(library) -> None:
+    """Each result is released once, also the one that the release of another made."""
+    arrays = [np.ones(2).view(Watched), np.ones(3).view(Watched)]
+    gone = [weakref.ref(array) for array in arrays]
+    importing(library, f=arrays.pop)
+    weakref.finalize(arrays[-1], library["call_for_length"], "f").atexit = False
+    thread = threading.Thread(target=library["call_for_length"], args=("f",))
+    thread.start()
+    thread.join()
+    until = time.monotonic() + 10  # the system's thread ends after Python's
+    while any(reference() is not None for reference in gone) and time.monotonic() < until:
+        time.sleep(0.001)
+    assert [reference() for reference in gone] == [None, None]
 
 
 def test_array_of_an_import_is_a_tensor(library) -> None:
