@@ -56,6 +56,7 @@ STYLE = {
 }
 UNITS = {"ms": 1e3, "us": 1e6, "ns": 1e9}
 KEPT = ", GIL kept"
+MIB = 1 << 20
 
 Table = dict[str, Any]
 
@@ -147,16 +148,30 @@ def draw_cold_start(tables: Sequence[Table]) -> Figure:
 
 
 def draw_weights(tables: Sequence[Table]) -> Figure:
-    """Export and load over the size."""
-    figure = Figure(figsize=(9.6, 4.2), layout="constrained")
-    for axes, what in zip(figure.subplots(1, 2), ("export", "load"), strict=True):
-        draw_curves(axes, tables, rf"{what}: (\d+) MiB of weights")
-        axes.set_title(f"{what}: time over the size of the weights")
-        axes.set_xlabel("MiB")
+    """Time and memory of export and load, over the size of the weights."""
+    figure = Figure(figsize=(9.6, 7.2), layout="constrained")
+    for row, (what, memory, of) in zip(
+        figure.subplots(2, 2, sharex=True),
+        (
+            ("export", "peak", "peak memory of all its processes"),
+            ("load", "growth", "memory that it adds"),
+        ),
+        strict=True,
+    ):
+        title = rf"{what}: (\d+) MiB of weights"
+        draw_curves(row[0], tables, title, "seconds", 1.0)
+        draw_curves(row[1], tables, title, memory, MIB)
+        row[0].set_title(f"{what}: seconds")
+        row[1].set_title(f"{what}: {of}, MiB")
+        row[0].legend(fontsize=7)
+    for axes in row:
+        axes.set_xlabel("MiB of weights")
     return figure
 
 
-def draw_curves(axes: Axes, tables: Sequence[Table], title: str) -> None:
+def draw_curves(
+    axes: Axes, tables: Sequence[Table], title: str, quantity: str, unit: float
+) -> None:
     """A curve per row over the number in the title, which a regular expression finds."""
     sized = [
         (int(found[1]), table) for table in tables if (found := re.fullmatch(title, table["title"]))
@@ -164,33 +179,24 @@ def draw_curves(axes: Axes, tables: Sequence[Table], title: str) -> None:
     sized.sort(key=lambda item: item[0])
     curves: dict[str, list[tuple[int, float]]] = {}
     for size, table in sized:
-        for name, seconds in medians(table).items():
-            curves.setdefault(name, []).append((size, seconds))
+        for name, value in medians(table, quantity).items():
+            curves.setdefault(name, []).append((size, value / unit))
     order = sorted(curves, key=lambda name: not is_ours(name))
     for name, colour, mark in zip(order, CURVES * 2, MARKS * 2, strict=False):
-        sizes, seconds = zip(*curves[name], strict=True)
-        axes.plot(
-            sizes,
-            seconds,
-            color=colour,
-            marker=mark,
-            markersize=4,
-            linewidth=1.4,
-            label=name,
-        )
+        sizes, values = zip(*curves[name], strict=True)
+        axes.plot(sizes, values, color=colour, marker=mark, markersize=4, linewidth=1.4, label=name)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xticks([size for size, _ in sized], [f"{size:,}" for size, _ in sized])
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.minorticks_off()
-    axes.set_ylabel("s")
-    axes.legend(fontsize=7)
 
 
-def medians(table: Table) -> dict[str, float]:
-    """Seconds of each row that was measured, by its name."""
+def medians(table: Table, quantity: str = "seconds") -> dict[str, float]:
+    """A quantity of each row that was measured, by its name; seconds, or bytes."""
     return {
         row["name"].removesuffix(" (reference)"): median(
-            sample["seconds"] for sample in row["samples"]
+            sample[quantity] for sample in row["samples"]
         )
         for row in table["rows"]
         if row["samples"]

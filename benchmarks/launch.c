@@ -7,6 +7,7 @@
  * A program of its own, because a child begins its life with the peak memory of whoever started
  * it (getrusage(2), ru_maxrss, outlives execve): a Python process would count its own here. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -26,21 +27,36 @@ static long long now(void) {
 
 enum { LOOK_EVERY = 4000000 /* ns */ };
 
+static long resident(int process);
+
+/* The resident KiB of what one thread of a process started. */
+static long started_by(int process, const char *thread) {
+  char path[64];
+  long total = 0;
+  int child;
+  snprintf(path, sizeof path, "/proc/%d/task/%.20s/children", process, thread);
+  FILE *file = fopen(path, "r");
+  if (file == NULL) return 0;
+  while (fscanf(file, "%d", &child) == 1) total += resident(child);
+  fclose(file);
+  return total;
+}
+
 /* The resident KiB of a process and of all that it started; 0 for what has ended. */
 static long resident(int process) {
   char path[64];
   long pages = 0, total = 0;
-  int child;
   snprintf(path, sizeof path, "/proc/%d/statm", process);
   FILE *file = fopen(path, "r");
   if (file == NULL) return 0;
   if (fscanf(file, "%*d %ld", &pages) == 1) total = pages * (sysconf(_SC_PAGESIZE) / 1024);
   fclose(file);
-  snprintf(path, sizeof path, "/proc/%d/task/%d/children", process, process);
-  file = fopen(path, "r");
-  if (file == NULL) return total;
-  while (fscanf(file, "%d", &child) == 1) total += resident(child);
-  fclose(file);
+  snprintf(path, sizeof path, "/proc/%d/task", process);
+  DIR *threads = opendir(path);
+  if (threads == NULL) return total;
+  for (struct dirent *entry; (entry = readdir(threads)) != NULL;)
+    if (entry->d_name[0] != '.') total += started_by(process, entry->d_name);
+  closedir(threads);
   return total;
 }
 
