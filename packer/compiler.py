@@ -9,9 +9,8 @@ import shlex
 import shutil
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from runtime.error import ToolchainError
 
@@ -46,8 +45,7 @@ _TELLING = re.compile(
 _EPILOGUE = re.compile(r"ld returned \d|linker command failed")
 
 
-@dataclass(frozen=True)
-class Compilation:
+class Compilation(NamedTuple):
     """One source file on its way to an object file.
 
     Attributes

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from runtime.error import ExportError
 
@@ -71,8 +70,7 @@ _LIBC_NAMES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionDeclaration:
+class FunctionDeclaration(NamedTuple):
     """What a user may give in place of a plain string, to say more about a function.
 
     Parameters
@@ -86,12 +84,11 @@ class FunctionDeclaration:
     """
 
     declaration: str
-    doc: str = field(default="", kw_only=True)
-    gil: str = field(default="release", kw_only=True)
+    doc: str = ""
+    gil: str = "release"
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One parameter: its name, its C type (``const float *``) and its code (``&f32``)."""
 
     name: str
@@ -99,8 +96,7 @@ class Parameter:
     code: str
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(NamedTuple):
     """One declared function.
 
     Attributes
@@ -129,8 +125,7 @@ class Declaration:
         return joined(head.rstrip(), f"{self.name}({rest}")
 
 
-@dataclass(frozen=True, slots=True)
-class IRType:
+class IRType(NamedTuple):
     """An LLVM function type; every place lists the types that are as good as another."""
 
     result: tuple[str, ...]

@@ -13,8 +13,7 @@ A NUL ends the text; unknown keys are skipped. The native core reads it at look-
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from .declaration import Declaration
@@ -26,8 +25,7 @@ _DEFAULTS = {"abi": "safe_call", "gil": "release", "type": "", "params": "", "re
 _CHOICES = {"abi": ("safe_call", "packed_c"), "gil": ("release", "keep")}
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What a library says about one of its functions.
 
     Attributes

@@ -4,6 +4,8 @@
 .o                one object, still to be linked
 .a                an archive with that one object, so that a linker takes all of it or nothing
 .tar              the objects as they are, and what their link needs
+
+What only an unlinked output needs is imported when one is made: most exports make none.
 """
 
 from __future__ import annotations
@@ -18,13 +20,12 @@ from runtime.error import ExportError, ToolchainError
 from .archive import write_archive
 from .object_file import ObjectFile
 from .output import shown_path
-from .tarball import write_tarball
 from .toolchain import as_fcompile, create_object, create_shared, making
-from .unlinked import Unlinked
 from .verify import check_linked
 
 if TYPE_CHECKING:
     from .toolchain import Cc, Fcompile, PathLike
+    from .unlinked import Unlinked
 
 
 class Made(Protocol):
@@ -107,6 +108,8 @@ def tar(
     ExportError
         Two files have the same name, one is a shared library, or the folder cannot be written.
     """
+    from .tarball import write_tarball
+
     listed = [objects] if isinstance(objects, (str, os.PathLike)) else objects
     with making(output) as (folder, made):
         files = [_as_object(Path(item).absolute(), folder, options, cc) for item in listed]
@@ -123,6 +126,8 @@ def _as_object(path: Path, folder: Path, options: Sequence[str] | None, cc: Cc) 
 
 def _reader_of(kind: str) -> Callable[[Path, str | None], Unlinked]:
     def read_back(path: Path, target: str | None) -> Unlinked:
+        from .unlinked import Unlinked
+
         try:
             made = Unlinked(path, kind)
             made.check_machine(target)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -92,7 +91,7 @@ class Link:
         ExportError
             An object is for another target.
         """
-        ours = [replace(code_file(embedded), is_ours=True)] if embedded is not None else []
+        ours = [code_file(embedded)._replace(is_ours=True)] if embedded is not None else []
         code = [*self._code, *ours]
         sources = [file for file in code if file.language in _SOURCE_LANGUAGES]
         source_options: list[str] = []

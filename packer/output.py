@@ -7,7 +7,6 @@ import errno
 import os
 import signal
 import stat
-import tempfile
 import threading
 from collections.abc import Container, Iterator
 from pathlib import Path
@@ -248,4 +247,6 @@ def _flush_folder(path: Path) -> None:
 
 def _kept_directory(workspace_dir: str | os.PathLike[str]) -> Path:
     with _reporting(os.fspath(workspace_dir)):
+        import tempfile  # not at start-up: it is rarely needed
+
         return Path(tempfile.mkdtemp(prefix="packer-", dir=workspace_dir)).absolute()

@@ -11,8 +11,8 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from runtime.error import ToolchainError
 
@@ -26,8 +26,7 @@ _TICK_MS = 100
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
-@dataclass(frozen=True)
-class Completed:
+class Completed(NamedTuple):
     """One program that has ended.
 
     Attributes

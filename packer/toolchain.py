@@ -6,7 +6,6 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -327,7 +326,7 @@ def _compile_with_options(
     *,
     cwd: Path,
 ) -> list[Path]:
-    jobs = [replace(job, options=(*options, *job.options)) for job in compilations]
+    jobs = [job._replace(options=(*options, *job.options)) for job in compilations]
     return compile_with(jobs, cwd=cwd)
 
 

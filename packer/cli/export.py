@@ -189,7 +189,7 @@ def _output(arguments: argparse.Namespace, project: Project) -> str:
 
 
 def _summary(output: str, project: Project, seconds: float) -> str:
-    functions, modules = project.count()
+    functions, modules = project.counts()
     return (
         f"{shown_path(output)}: {size_text(os.path.getsize(output))}, "
         f"{_counted(functions, 'function')}, {_counted(modules, 'module')}, {seconds:.2f} s"

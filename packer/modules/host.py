@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.abi import DSO_EXPORTABLE
 from runtime.error import ExportError
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from ..target import Target
 
 
-@dataclass(frozen=True)
-class CodeFile:
+class CodeFile(NamedTuple):
     """One file for the compiler or the linker.
 
     Attributes

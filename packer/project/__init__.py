@@ -18,9 +18,8 @@ Paths are relative to the file's folder. `packer init` writes a file with every 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, NamedTuple, cast, get_args
 
 from runtime.error import ExportError
 from runtime.module import Module, near_names, preorder
@@ -44,8 +43,7 @@ _LIBRARY_KEYS = (
 )
 
 
-@dataclass(frozen=True)
-class Project:
+class Project(NamedTuple):
     """A tree, and how it is to be exported.
 
     Attributes
@@ -72,7 +70,7 @@ class Project:
     system_lib: bool = False
     c_symbol_prefix: str = ""
 
-    def count(self) -> tuple[int, int]:
+    def counts(self) -> tuple[int, int]:
         """How many functions of host code, and how many modules, the library will have."""
         modules = list(preorder(self.root))
         hosts = [module for module in modules if module.is_dso_exportable]

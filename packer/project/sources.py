@@ -9,9 +9,8 @@ wherever the function is, a wrong declaration is a compile error.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from runtime.error import ExportError
 from runtime.module import Module
@@ -41,8 +40,7 @@ _KIND_OF_SUFFIX = {
 }
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """One file of host code, and which of `HOST_KINDS` it is."""
 
     path: Path
