@@ -83,7 +83,7 @@ def test_tree_is_as_described(folder: Path) -> None:
     assert weights.const_vars_by_symbol == {"conv": ("w",)}
     expected = numpy.arange(6, dtype="float32").reshape(2, 3).T
     assert numpy.array_equal(expected, weights.const_vars["w"].numpy())
-    assert found.count() == (1, 3)
+    assert found.counts() == (1, 3)
 
 
 def test_described_library_works(folder: Path) -> None:
@@ -97,7 +97,7 @@ def test_described_library_works(folder: Path) -> None:
         f'functions = {{ mul = "{TWO}" }}\n',
     )
     library = exported(found, folder)
-    assert found.count() == (3, 1)
+    assert found.counts() == (3, 1)
     assert (library(40, 2), library["sub"](4, 5), library["mul"](4, 5)) == (42, -1, 20)
     assert library["sub"].__doc__.endswith("Less.")
     assert library.function_names() == ["add", "main", "mul", "sub"]
@@ -131,7 +131,7 @@ def test_addons_are_linked(folder: Path) -> None:
 def test_byte_order_mark_and_crlf_are_accepted(folder: Path) -> None:
     """A file that a Windows editor wrote is read."""
     (folder / "packer.toml").write_bytes(b"\xef\xbb\xbf" + HOST.replace("\n", "\r\n").encode())
-    assert read_project(folder / "packer.toml").count() == (1, 1)
+    assert read_project(folder / "packer.toml").counts() == (1, 1)
 
 
 def test_numpy_is_imported_only_for_constants(folder: Path) -> None:
@@ -344,7 +344,7 @@ def test_sources_share_their_declarations(folder: Path) -> None:
     found = project_of_sources(files, dict.fromkeys(("sub", "mul", "add"), TWO))
     library = exported(found, folder)
     assert tuple(library[name](*a) for name, a in CALLS.items()) == (42, 40, 20)
-    assert found.count() == (3, 1)
+    assert found.counts() == (3, 1)
 
 
 CALLS = {"add": (40, 2), "sub": (42, 2), "mul": (4, 5)}
