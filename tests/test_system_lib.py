@@ -409,6 +409,42 @@ def test_second_copy_is_refused_in_words(tmp_path) -> None:
     assert result == 42
 
 
+LOADS_NEXT = f"""{REGISTER}
+int PyGILState_Ensure(void);
+void PyGILState_Release(int);
+int PyRun_SimpleString(const char *);
+int mine;
+__attribute__((constructor)) static void load(void) {{
+  TVMBackendRegisterSystemLibSymbol(NAME, &mine);
+  int state = PyGILState_Ensure();
+  PyRun_SimpleString("load_next()");
+  PyGILState_Release(state);
+}}
+"""
+
+
+@pytest.mark.parametrize("refused", ["outer", "inner"])
+def test_refusal_is_that_of_the_library_that_registered(refused, tmp_path) -> None:
+    """A constructor may load another library: neither load hides the other's refusal, or has it."""
+    names = {"first": "known", "outer": "own", "inner": "another", refused: "known"}
+    for file, name in names.items():
+        compile_c(LOADS_NEXT, tmp_path / f"{file}.so", f'-DNAME="{name}"')
+    code = (
+        "import json, runtime, sys\n"
+        "files, said = ['inner', 'outer', 'first'], {}\n"
+        "def load_next():\n"
+        "    if not files:\n        return\n"
+        "    file = files.pop()\n"
+        "    try:\n        said[file] = str(runtime.load(f'{sys.argv[1]}/{file}.so') and '')\n"
+        "    except runtime.LibraryLoadError as e:\n        said[file] = str(e)\n"
+        "load_next()\n"
+        "print(json.dumps(said))"
+    )
+    said = run_python(code, str(tmp_path))
+    assert f"{refused}.so: registers 'known', which is registered by" in said.pop(refused)
+    assert list(said.values()) == ["", ""]
+
+
 def test_nothing_registered_says_what_to_do(tmp_path) -> None:
     """The module is there; a look-up names the remedy, and a later load helps."""
     library = packer.link_library([model(tmp_path, 1)], tmp_path / "net1.so")

@@ -98,16 +98,17 @@ static char *choose_spelling(const char *path, const struct file_key *key) {
 /* Returns 0 with the handle, or -1. `bridged`: it is to find what the core provides. */
 static int open_handle(struct loaded *library, const char *path, int bridged,
                        struct load_error *error) {
+  struct system_lib_refusal refusal;
   library->spelling = choose_spelling(path, &library->key);
   if (library->spelling == NULL) return load_error_set(error, "io", "out of memory");
-  system_lib_begin();
+  system_lib_begin(&refusal);
   if (bridged)
     library->handle = bridge_open(library->spelling, error);
   else if ((library->handle = dlopen(library->spelling, RTLD_NOW | RTLD_LOCAL)) == NULL)
     load_error_dlopen(error, library->spelling);
-  const char *refused = system_lib_end();
-  if (library->handle != NULL && refused != NULL) {
-    load_error_set(error, "symbol", "%s", refused);
+  int is_refused = system_lib_end(&refusal);
+  if (is_refused && library->handle != NULL) {
+    load_error_set(error, "symbol", "%s", refusal.text);
     dlclose(library->handle);
     library->handle = NULL;
   }

@@ -12,19 +12,20 @@
 static const dso_system_symbol *own_list;
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 
-static _Thread_local int is_opening;
-static _Thread_local char refused[1024]; /* what does not fit is cut */
+/* The innermost dlopen of this thread: a library's constructor may load another one. */
+static _Thread_local struct system_lib_refusal *opening;
 
 /* ---- Registering */
 
-void system_lib_begin(void) {
-  is_opening++;
-  refused[0] = '\0';
+void system_lib_begin(struct system_lib_refusal *refusal) {
+  refusal->outer = opening;
+  refusal->text[0] = '\0';
+  opening = refusal;
 }
 
-const char *system_lib_end(void) {
-  is_opening--;
-  return refused[0] != '\0' ? refused : NULL;
+int system_lib_end(const struct system_lib_refusal *refusal) {
+  opening = refusal->outer;
+  return refusal->text[0] != '\0';
 }
 
 static const char *file_of(const void *address) {
@@ -33,11 +34,12 @@ static const char *file_of(const void *address) {
 }
 
 static void refuse(const char *name, const void *address) {
-  snprintf(refused, sizeof refused,
+  struct system_lib_refusal unopened, *refusal = opening != NULL ? opening : &unopened;
+  snprintf(refusal->text, sizeof refusal->text,
            "registers '%.200s', which is registered by %.400s, expected once: give each model a "
            "prefix of its own (packer export --c-symbol-prefix)",
            name, file_of(address));
-  if (!is_opening) fprintf(stderr, "dso-packer: %s\n", refused);
+  if (opening == NULL) fprintf(stderr, "dso-packer: %s\n", refusal->text);
 }
 
 /* Its symbols are found for as long as the process is there, so its image must be, too. */

@@ -21,9 +21,15 @@ struct system_symbol system_lib_find(const char *name);
 /* Call visit for each registered name, until it returns other than 0; that is returned. */
 int system_lib_visit(int (*visit)(const char *name, void *arg), void *arg);
 
-/* Around a dlopen: what was refused in this thread since the first of them, or NULL. Without them
- * a refusal goes to stderr. */
-void system_lib_begin(void);
-const char *system_lib_end(void);
+/* What a dlopen was refused; what does not fit is cut. */
+struct system_lib_refusal {
+  struct system_lib_refusal *outer;
+  char text[1024];
+};
+
+/* Around a dlopen, and they nest: whether anything was refused in this thread between them. Outside
+ * of them a refusal goes to stderr. */
+void system_lib_begin(struct system_lib_refusal *refusal);
+int system_lib_end(const struct system_lib_refusal *refusal);
 
 #endif
