@@ -16,6 +16,7 @@ from runtime.module import Module, preorder
 from runtime.serializer import serialize
 from runtime.stream import FileRange
 
+from .arguments import list_of
 from .dialect import Dialect, blob_symbol
 from .embed import Embed, find_embedders
 from .embed.chunks import with_header
@@ -109,7 +110,8 @@ def export_library(
     Raises
     ------
     ExportError
-        The tree cannot be exported (names the module), or the output cannot be written.
+        The tree cannot be exported (names the module), or the output cannot be written; or one
+        str stands where a list is expected.
     ToolchainError
         A compiler is missing or breaks off, or what it made is not what was asked for.
     ValueError
@@ -122,6 +124,7 @@ def export_library(
     """
     step = progress or _silent
     output = Path(path)
+    options, addons = list_of(options, "options"), list_of(addons, "addons")
     kind = format_of(output, fcompile)
     linker = fcompile or (target_compiler(target, kind.suffix) if target else kind.linker)
     check_prefix(system_lib, c_symbol_prefix)

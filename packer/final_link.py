@@ -11,6 +11,7 @@ from runtime.abi import BLOB_SYMBOLS, FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME, M
 from runtime.error import ExportError
 from runtime.stream import FileRange
 
+from .arguments import list_of
 from .formats import format_of
 from .link import target_of, whole
 from .output import is_same_file, replacing, shown_path
@@ -74,6 +75,7 @@ def link_library(
     Nothing of the inputs is run, and all of a tar stays in a private folder.
     """
     step = progress or _silent
+    inputs, options = list_of(inputs, "inputs"), list_of(options, "options")
     kind = format_of(path, fcompile)
     linker = fcompile or (target_compiler(target, kind.suffix) if target else kind.linker)
     if kind.suffix == "tar":

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from runtime.error import ExportError, ToolchainError
 
 from .archive import write_archive
+from .arguments import list_of, one_or_more
 from .object_file import ObjectFile
 from .output import shown_path
 from .toolchain import as_fcompile, create_object, create_shared, making
@@ -110,10 +111,10 @@ def tar(
     """
     from .tarball import write_tarball
 
-    listed = [objects] if isinstance(objects, (str, os.PathLike)) else objects
+    listed, words = one_or_more(objects, "objects"), list_of(options, "options")
     with making(output) as (folder, made):
-        files = [_as_object(Path(item).absolute(), folder, options, cc) for item in listed]
-        write_tarball(made, files, options or ())
+        files = [_as_object(Path(item).absolute(), folder, words, cc) for item in listed]
+        write_tarball(made, files, words)
 
 
 def _as_object(path: Path, folder: Path, options: Sequence[str] | None, cc: Cc) -> Path:

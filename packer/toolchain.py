@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast
 
 from runtime.error import ExportError
 
+from .arguments import list_of, one_or_more
 from .compiler import (
     Compilation,
     Compilers,
@@ -169,18 +170,19 @@ def create_shared(
     ToolchainError
         There is no compiler, or it did not make a library.
     ExportError
-        The folder of `output` cannot be written.
+        The folder of `output` cannot be written; or `options` is one str.
 
     Notes
     -----
     The attributes ``output_format``, ``object_format`` and ``get_target_triple`` are what
     `export_library` asks an `fcompile` for.
     """
-    inputs = [Path(item).absolute() for item in _as_list(objects)]
+    inputs = [Path(item).absolute() for item in one_or_more(objects, "objects")]
+    words = list_of(options, "options")
     with making(output) as (cwd, made):
         driver = compilers(cc)(_link_language(inputs, language))
-        linkable = _compile_inputs(inputs, tuple(options or ()), cwd, cc)
-        _link(driver, "shared", made, linkable, [*(options or ()), "-lm"], output)
+        linkable = _compile_inputs(inputs, words, cwd, cc)
+        _link(driver, "shared", made, linkable, [*words, "-lm"], output)
 
 
 @as_fcompile("o", "o", _target_triple)
@@ -208,10 +210,11 @@ def create_object(
     ToolchainError, ExportError
         As for `create_shared`.
     """
-    inputs = [Path(item).absolute() for item in _as_list(objects)]
+    inputs = [Path(item).absolute() for item in one_or_more(objects, "objects")]
+    words = list_of(options, "options")
     with making(output) as (cwd, made):
-        linkable = _compile_inputs(inputs, tuple(options or ()), cwd, cc)
-        _link(compilers(cc)("link"), "merged", made, linkable, options or (), output)
+        linkable = _compile_inputs(inputs, words, cwd, cc)
+        _link(compilers(cc)("link"), "merged", made, linkable, words, output)
 
 
 def target_compiler(triple: str, output_format: str = "so") -> Fcompile:
@@ -257,6 +260,8 @@ def cross_compiler(
 
     Raises
     ------
+    ExportError
+        `options` or `add_files` is one str.
     ToolchainError
         Not here: when it is called.
 
@@ -266,7 +271,8 @@ def cross_compiler(
     >>> fcompile.output_format
     'so'
     """
-    own_options, own_files = tuple(options or ()), tuple(add_files or ())
+    own_options = tuple(list_of(options, "options"))
+    own_files = tuple(list_of(add_files, "add_files"))
     if isinstance(compile_func, str):
         triple = get_target_triple or functools.partial(_target_triple, compile_func)
         made_format = output_format or "so"
@@ -313,8 +319,8 @@ def _of_linker(
         objects: PathLike | Sequence[PathLike],
         options: Sequence[str] | None = None,
     ) -> None:
-        all_options = [*own_options, *(options or ())]
-        link(output, [*_as_list(objects), *files], options=all_options)
+        all_options = [*own_options, *list_of(options, "options")]
+        link(output, [*one_or_more(objects, "objects"), *files], options=all_options)
 
     return fcompile
 
@@ -334,10 +340,6 @@ def _linker_of(output_format: str) -> Callable[..., None]:
     from .formats import FORMATS
 
     return FORMATS[output_format].linker if output_format in FORMATS else create_shared
-
-
-def _as_list(objects: PathLike | Sequence[PathLike]) -> Sequence[PathLike]:
-    return [objects] if isinstance(objects, (str, os.PathLike)) else objects
 
 
 def _unknown_triple() -> None:
@@ -385,11 +387,11 @@ def _link_language(inputs: Sequence[Path], language: Language) -> Language:
 
 
 def _compile_inputs(
-    inputs: Sequence[Path], options: tuple[str, ...], cwd: Path, cc: Cc
+    inputs: Sequence[Path], options: Sequence[str], cwd: Path, cc: Cc
 ) -> list[Path]:
     """Replace the sources among the inputs by their object files."""
     jobs = {
-        index: Compilation(path, cwd / f"{index}.o", _SUFFIXES[path.suffix], options)
+        index: Compilation(path, cwd / f"{index}.o", _SUFFIXES[path.suffix], tuple(options))
         for index, path in enumerate(inputs)
         if path.suffix in _SUFFIXES
     }

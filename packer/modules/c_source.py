@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from runtime.error import ExportError
 
+from ..arguments import list_of
 from ..declaration import parse_functions
 from ..wrapper import redeclarations
 from .host import CodeFile, HostModule
@@ -51,7 +52,7 @@ class CSourceModule(HostModule):
     Raises
     ------
     ExportError
-        The file cannot be read, or a declaration cannot be exported.
+        The file cannot be read, a declaration cannot be exported, or `options` is one str.
     ValueError
         `fmt` is unknown.
 
@@ -87,7 +88,7 @@ class CSourceModule(HostModule):
         if self.fmt not in FORMATS:
             raise ValueError(f"fmt {self.fmt!r} is not known; known: {', '.join(FORMATS)}")
         self.code = _read(self.path) if self.path else os.fsencode(source_or_path)
-        self.options = tuple(options)
+        self.options = tuple(list_of(options, "options"))
         self.functions = parse_functions(functions, module=repr(self), entry="main")
 
     @classmethod
