@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import peers
-from library import build_library
+from library import build_library, build_with_tvm
 from measure import Case, Launcher, Row, Sample, interleave, is_installed
 from peers import PLAIN, Call
 from table import Table
@@ -92,7 +92,28 @@ def tables(folder: Path, _launch: Launcher) -> list[Table]:
         ("runtime, GIL kept", partial(peers.with_runtime, keep), None),
         ("a builtin of Python", _builtin, None),
     ]
-    return [_table(name, [peer for peer in every if _is_able(name, peer)]) for name in TITLES]
+    compiled = _compiled_by_tvm(folder)
+    return [
+        _table(name, [peer for peer in every if _is_able(name, peer)] + compiled.get(name, []))
+        for name in TITLES
+    ]
+
+
+def _compiled_by_tvm(folder: Path) -> dict[str, list[Peer]]:
+    """The rows of functions that TVM compiled: one library, through TVM and through the runtime."""
+    library = folder / "call_tvm.so"
+    if is_installed("tvm"):
+        build_with_tvm(library)
+    code = partial(peers.with_tvm_code, library)
+    arrays: list[Peer] = [
+        ("tvm, TVM's code", partial(code, "tvm", False), "tvm"),
+        ("runtime, TVM's code", partial(code, "runtime", False), "tvm"),
+    ]
+    tensors: list[Peer] = [
+        ("tvm, TVM's code, tvm's tensors", partial(code, "tvm", True), "tvm"),
+        ("runtime, TVM's code, runtime's tensors", partial(code, "runtime", True), "tvm"),
+    ]
+    return {"add": arrays, "pair": arrays + tensors}
 
 
 def _is_able(name: str, peer: Peer) -> bool:
@@ -102,7 +123,7 @@ def _is_able(name: str, peer: Peer) -> bool:
 
 
 def _builtin(name: str) -> Call:
-    return PLAIN[name], BUILTINS[name], None
+    return PLAIN[name], {"f": BUILTINS[name]}
 
 
 def _table(name: str, able: list[Peer]) -> Table:
@@ -145,9 +166,8 @@ def _lazily(call: Callable[[str], Call], name: str, run: Runner) -> Callable[[],
 
     def measure() -> Sample:
         if not prepared:
-            expression, function, converter = call(name)
-            names = {**ARGUMENTS, **_tensors(name), "f": function, "c": converter}
-            prepared.append(_timed(expression, names, run))
+            expression, names = call(name)
+            prepared.append(_timed(expression, {**ARGUMENTS, **_tensors(name), **names}, run))
         return prepared[0]()
 
     return measure

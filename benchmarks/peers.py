@@ -13,14 +13,16 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from library import DECLARATIONS, KERNELS
 
 import runtime
 
 Command = list[str | Path]
-# A call: the expression that is timed, and the function f and converter c that it uses. What a
-# peer wants converted is converted in every call, from the same arguments.
-Call = tuple[str, Any, Any]
+# A call: the expression that is timed, and what it uses beside the arguments of benchmarks/call.py:
+# the function f, and often a converter c. What a peer wants converted is converted in every call,
+# from the same arguments.
+Call = tuple[str, dict[str, Any]]
 
 # How the call is written where all arguments go as they are; benchmarks/call.py says what they are.
 PLAIN = {
@@ -61,7 +63,7 @@ def with_ctypes(library: ctypes.CDLL, name: str) -> Call:
     symbol = FUNCTIONS.get(name, name)
     function = library[symbol]
     function.argtypes, function.restype = types[symbol]  # type: ignore[assignment]
-    return expression, function, callback(_identity)
+    return expression, {"f": function, "c": callback(_identity)}
 
 
 def with_cffi(folder: Path, name: str) -> Call:
@@ -80,13 +82,14 @@ def with_cffi(folder: Path, name: str) -> Call:
         "apply": lambda: ffi.callback("int64_t(int64_t)", _identity),
     }
     arrays = partial(ffi.from_buffer, ffi.typeof("float[]"))
-    converter = converters.get(name, lambda: arrays)()
-    return expression, getattr(extension.lib, FUNCTIONS.get(name, name)), converter
+    function = getattr(extension.lib, FUNCTIONS.get(name, name))
+    return expression, {"f": function, "c": converters.get(name, lambda: arrays)()}
 
 
 def with_bindings(folder: Path, package: str, gil: str, name: str) -> Call:
     """Call through an extension module of pybind11 or nanobind."""
-    return PLAIN[name], getattr(_bindings(folder, package, gil), FUNCTIONS.get(name, name)), None
+    function = getattr(_bindings(folder, package, gil), FUNCTIONS.get(name, name))
+    return PLAIN[name], {"f": function}
 
 
 def with_tvm_ffi(libraries: dict[str, Path], release_gil: bool, name: str) -> Call:
@@ -96,13 +99,30 @@ def with_tvm_ffi(libraries: dict[str, Path], release_gil: bool, name: str) -> Ca
     symbol = FUNCTIONS.get(name, name)
     function = tvm_ffi.load_module(str(libraries.get(symbol, libraries["all"])))[symbol]
     function.release_gil = release_gil
-    return PLAIN[name], function, None
+    return PLAIN[name], {"f": function}
 
 
 def with_runtime(libraries: dict[str, Path], name: str) -> Call:
     """Call as a user does."""
     symbol = FUNCTIONS.get(name, name)
-    return PLAIN[name], runtime.load(libraries.get(symbol, libraries["all"]))[symbol], None
+    return PLAIN[name], {"f": runtime.load(libraries.get(symbol, libraries["all"]))[symbol]}
+
+
+def with_tvm_code(library: Path, loader: str, own_tensors: bool, name: str) -> Call:
+    """Call what TVM compiled, through TVM or the runtime: NumPy's arrays or its own tensors."""
+    load: Callable[[str], Any] = runtime.load
+    tensor: Callable[[Any], Any] = runtime.tensor
+    if loader == "tvm":
+        import tvm  # type: ignore[import-not-found,unused-ignore]
+
+        load, tensor = tvm.runtime.load_module, tvm.runtime.tensor
+    tensors = _pair_of(tensor) if own_tensors else {}
+    return PLAIN[name], {"f": load(str(library))[name], **tensors}
+
+
+def _pair_of(tensor: Callable[[Any], Any]) -> dict[str, Any]:
+    """The arrays x and y as tensors of one kind."""
+    return {"x": tensor(np.ones(1024, np.float32)), "y": tensor(np.zeros(1024, np.float32))}
 
 
 def build_apply(output: Path, gil: str) -> Path:
