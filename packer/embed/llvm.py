@@ -2,7 +2,8 @@
 
 Up to 1 MiB they are a constant in the IR. Beyond, the assembler takes them from a file
 (``.incbin``): as a constant 64 MiB take seconds and 700 MB. LLVM's own assembler serves up to
-1 GiB on this machine's architecture; else the linker driver's does (devc.s).
+1 GiB on this machine's architecture; else the target's compiler does (devc.s; devc.c where what is
+embedded registers itself, since LLVM's assembly is too new for other assemblers).
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
-
-from runtime.error import ExportError
 
 from ..target import find_target
 from .chunks import nbytes_of, pieces
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from runtime.stream import Chunk
 
-    from ..target import Machine
+    from ..target import Machine, Target
 
 ALIGNMENT = 64
 CONSTANT_NBYTES_MAX = 1 << 20
@@ -86,8 +85,9 @@ def module_assembly(lines: Sequence[str]) -> str:
     return "".join(f'module asm "{_ir_escaped(line)}"\n' for line in lines)
 
 
-def _quoted(path: str) -> str:
-    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _quoted(text: str) -> str:
+    """A string as C and assemblers write it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
@@ -114,47 +114,70 @@ def registration_ir(symbols: Iterable[str]) -> str:
     )
 
 
+def registration_c(lines: Iterable[str], symbols: Iterable[str]) -> str:
+    """C of the same constructor, beside the assembly that defines the symbols."""
+    assembly = "".join(f"    {_quoted(line + chr(10))}\n" for line in lines)
+    calls = "".join(
+        f"  extern const char {symbol}[];\n"
+        f'  (void)TVMBackendRegisterSystemLibSymbol("{symbol}", (void *){symbol});\n'
+        for symbol in symbols
+    )
+    return (
+        f'__asm__(\n{assembly}    ".text");\n'
+        "int TVMBackendRegisterSystemLibSymbol(const char *, void *);\n"
+        f"__attribute__((constructor)) static void packer_register(void) {{\n{calls}}}\n"
+    )
+
+
 def prepare(
     symbols: Mapping[str, Sequence[Chunk]],
     folder: Path,
     target: str | None,
     system_lib: bool = False,
 ) -> Path:
-    """Write ``devc.o``, or ``devc.s`` where LLVM cannot make the object; return its path.
+    """Write ``devc.o``, or a file for the target's assembler where LLVM cannot make the object."""
+    from ..modules.llvm import is_native
 
-    Raises
-    ------
-    ExportError
-        It cannot, and what it would write is to register itself.
-    """
-    from ..modules.llvm import LLVMModule, is_native
+    found = find_target(target)
+    nbytes_max = LARGE_NBYTES if is_native(found.llvm) else CONSTANT_NBYTES_MAX
+    if max(map(nbytes_of, symbols.values())) > nbytes_max:
+        return _write_assembly(symbols, folder, found, system_lib)
+    return _write_object(symbols, folder, found, system_lib)
 
-    machine, triple = find_target(target).machine, find_target(target).llvm
-    sizes = {symbol: nbytes_of(chunks) for symbol, chunks in symbols.items()}
-    nbytes_max = LARGE_NBYTES if is_native(triple) else CONSTANT_NBYTES_MAX
-    if max(sizes.values()) > nbytes_max:
-        if system_lib:
-            text = f"embed 'llvm': {max(sizes.values())} bytes for a system library"
-            raise ExportError(f"{text}, expected at most {nbytes_max}")
-        lines = [
-            line
-            for symbol, chunks in symbols.items()
-            for line in incbin_lines(symbol, _write(symbol, chunks, folder), sizes[symbol], triple)
-        ]
-        path = folder / "devc.s"
-        note = ",".join(map(str, property_note(machine)))
-        if note:
-            lines += ['.section .note.gnu.property,"a",%note', ".balign 8", f".byte {note}"]
-        text = "\n".join([*lines, '.section .note.GNU-stack,"",%progbits', ""])
-        path.write_bytes(os.fsencode(text))
-        return path
+
+def _write_object(
+    symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: Target, system_lib: bool
+) -> Path:
+    from ..modules.llvm import LLVMModule
+
     parts = [
-        _definition(symbol, chunks, folder, triple, is_used=system_lib)
+        _definition(symbol, chunks, folder, target.llvm, is_used=system_lib)
         for symbol, chunks in symbols.items()
     ]
     path = folder / "devc.o"
     registration = registration_ir(symbols) if system_lib else ""
-    LLVMModule("".join([*parts, registration, *_mark_lines(machine)]), target=triple).save(path)
+    ir = "".join([*parts, registration, *_mark_lines(target.machine)])
+    LLVMModule(ir, target=target.llvm).save(path)
+    return path
+
+
+def _write_assembly(
+    symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: Target, system_lib: bool
+) -> Path:
+    lines = [
+        line
+        for symbol, chunks in symbols.items()
+        for line in _incbin(symbol, chunks, folder, target.llvm)
+    ]
+    if system_lib:
+        path, text = folder / "devc.c", registration_c(lines, symbols)
+    else:
+        note = ",".join(map(str, property_note(target.machine)))
+        if note:
+            lines += ['.section .note.gnu.property,"a",%note', ".balign 8", f".byte {note}"]
+        lines += ['.section .note.GNU-stack,"",%progbits', ""]
+        path, text = folder / "devc.s", "\n".join(lines)
+    path.write_bytes(os.fsencode(text))
     return path
 
 
@@ -164,7 +187,7 @@ def _definition(
     nbytes = nbytes_of(chunks)
     if nbytes <= CONSTANT_NBYTES_MAX:
         return constant_ir(symbol, chunks, triple)
-    lines = incbin_lines(symbol, _write(symbol, chunks, folder), nbytes, triple)
+    lines = _incbin(symbol, chunks, folder, triple)
     declaration = f"@{symbol} = external constant [{nbytes} x i8]\n" if is_used else ""
     return module_assembly(lines) + declaration
 
@@ -177,8 +200,8 @@ def _mark_lines(machine: Machine) -> list[str]:
     return [*nodes, f"!llvm.module.flags = !{{{names}}}\n"] if flags else []
 
 
-def _write(symbol: str, chunks: Sequence[Chunk], folder: Path) -> Path:
+def _incbin(symbol: str, chunks: Sequence[Chunk], folder: Path, triple: str) -> list[str]:
     path = folder.absolute() / f"{symbol}.bin"
     with path.open("wb") as file:
         file.writelines(pieces(chunks))
-    return path
+    return incbin_lines(symbol, path, nbytes_of(chunks), triple)
