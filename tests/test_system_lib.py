@@ -301,6 +301,17 @@ def test_large_payload_registers_too(tmp_path) -> None:
     assert beside_python(library, "len(m.imported_modules[0].data)") == 256 * 5000
 
 
+@pytest.mark.parametrize(
+    ("options", "also"), [({}, ", or embed='segment' for a library"), ({"system_lib": True}, "")]
+)
+def test_array_that_no_compiler_takes_says_what_is_possible(options, also, tmp_path) -> None:
+    """Bytes that are placed behind a linked library register nothing; LLVM's always can."""
+    root = tree(1, payload=bytes((16 << 20) + 1))
+    text = re.escape(f"give up on larger arrays; use embed='llvm'{also}")
+    with pytest.raises(packer.ExportError, match=f"^embed 'c': 1677.*{text}$"):
+        packer.export_library(root, tmp_path / "net1.o", embed="c", **options)
+
+
 @pytest.mark.parametrize("suffix", ["so", "o"])
 def test_prefix_alone_is_refused(suffix, tmp_path) -> None:
     """It would do nothing for what is loaded."""
