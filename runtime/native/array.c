@@ -2,22 +2,16 @@
 #include "convert.h"
 #include "dtype.h"
 #include "exception.h"
+#include "strides.h"
 
-/* DLPack allows NULL strides for a compact tensor, and ctypes gives a buffer without them; what we
- * pass on always has them. Unsigned: a lying shape may wrap, but never overflow. */
-static void compact_strides(DLTensor *tensor) {
-  uint64_t stride = 1;
-  for (int i = tensor->ndim; i-- > 0; stride *= (uint64_t)tensor->shape[i])
-    tensor->strides[i] = (int64_t)stride;
-}
-
-/* Buffer strides count bytes, a DLTensor's count elements. */
+/* Buffer strides count bytes, a DLTensor's count elements. ctypes gives a buffer without them; what
+ * we pass on always has them. */
 static int copy_dims(struct frame *frame, Py_ssize_t index, struct hold *hold) {
   const Py_buffer *view = &hold->buffer;
   if (hold_dims(frame, index, hold, view->ndim) != 0) return -1;
   for (int i = 0; i < view->ndim; i++) hold->tensor.shape[i] = view->shape[i];
   if (view->strides == NULL) {
-    compact_strides(&hold->tensor);
+    strides_set(&hold->tensor);
     return 0;
   }
   for (int i = 0; i < view->ndim; i++) {
@@ -138,7 +132,7 @@ int hold_tensor(struct frame *frame, Py_ssize_t index, struct hold *hold, const 
   if (hold_dims(frame, index, hold, tensor->ndim) != 0) return -1;
   DLTensor *copy = &hold->tensor;
   for (int i = 0; i < tensor->ndim; i++) copy->shape[i] = tensor->shape[i];
-  if (tensor->strides == NULL) compact_strides(copy);
+  if (tensor->strides == NULL) strides_set(copy);
   else
     for (int i = 0; i < tensor->ndim; i++) copy->strides[i] = tensor->strides[i];
   copy->data = tensor->data;

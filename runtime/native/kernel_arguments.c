@@ -8,6 +8,7 @@
 #include "dtype.h"
 #include "half.h"
 #include "kernel.h"
+#include "strides.h"
 
 enum { MAX_EXTENT = 0x7fffffff };
 
@@ -63,19 +64,6 @@ static const DLTensor *tensor_of(const dso_any *value) {
   return NULL;
 }
 
-/* Row-major without gaps; an array without elements is, whatever its strides. */
-static int is_compact(const DLTensor *tensor) {
-  int64_t expected = 1;
-  if (tensor->strides == NULL) return 1;
-  for (int i = 0; i < tensor->ndim; i++)
-    if (tensor->shape[i] == 0) return 1;
-  for (int i = tensor->ndim - 1; i >= 0; i--) {
-    if (tensor->shape[i] != 1 && tensor->strides[i] != expected) return 0;
-    expected *= tensor->shape[i];
-  }
-  return 1;
-}
-
 static int note_device(struct packer *packer, int device_id) {
   struct launch *launch = packer->launch;
   const char *kind = device_kind_name(packer->signature->device_type);
@@ -95,7 +83,7 @@ static int pack_tensor(struct packer *packer, const DLTensor *tensor, struct ker
                   "expected a tensor on %s, found one on %s:%d; copy it there, as runtime.tensor("
                   "array, runtime.Device(\"%s\", 0)) does",
                   kind, found ? found : "an unknown device", tensor->device.device_id, kind);
-  if (!is_compact(tensor))
+  if (!tensor_is_compact(tensor))
     return REFUSE(packer, "ValueError", "expected a compact tensor, found strides%s", "");
   handle->data = tensor->data;
   handle->byte_offset = tensor->byte_offset;
@@ -191,7 +179,7 @@ static int pack_vector(struct packer *packer, DLDataType type, const dso_any *va
                   name_of(type).text, type.lanes, tensor ? "one elsewhere" : value_name(value));
   for (int i = 0; i < tensor->ndim; i++) count *= tensor->shape[i];
   if (tensor->dtype.code != type.code || tensor->dtype.bits != type.bits ||
-      count * tensor->dtype.lanes != type.lanes || !is_compact(tensor))
+      count * tensor->dtype.lanes != type.lanes || !tensor_is_compact(tensor))
     return REFUSE(packer, "ValueError", "expected %s as a compact array of %d elements, found %lld "
                                         "of type code %d with %d bits",
                   name_of(type).text, type.lanes, (long long)count, tensor->dtype.code,

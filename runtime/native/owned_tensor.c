@@ -3,6 +3,7 @@
 #include "exception.h"
 #include "interpreter.h"
 #include "object.h"
+#include "strides.h"
 
 struct owned_tensor {
   dso_tensor_object object;
@@ -29,15 +30,14 @@ static void delete_tensor(void *self, int flags) {
 }
 
 static void copy_layout(struct owned_tensor *self, const DLTensor *tensor) {
-  int64_t *shape = self->dims, *strides = shape + tensor->ndim;
-  uint64_t compact = 1; /* unsigned: a lying shape may wrap, but never overflow */
-  self->object.tensor = *tensor;
-  self->object.tensor.shape = shape;
-  self->object.tensor.strides = strides;
-  for (int i = tensor->ndim; i-- > 0; compact *= (uint64_t)shape[i]) {
-    shape[i] = tensor->shape[i];
-    strides[i] = tensor->strides != NULL ? tensor->strides[i] : (int64_t)compact;
-  }
+  DLTensor *own = &self->object.tensor;
+  *own = *tensor;
+  own->shape = self->dims;
+  own->strides = self->dims + tensor->ndim;
+  for (int i = 0; i < tensor->ndim; i++) own->shape[i] = tensor->shape[i];
+  if (tensor->strides == NULL) strides_set(own);
+  else
+    for (int i = 0; i < tensor->ndim; i++) own->strides[i] = tensor->strides[i];
 }
 
 int own_tensor(struct frame *frame, PyObject *array, dso_any *value) {

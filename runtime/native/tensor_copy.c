@@ -5,6 +5,7 @@
 #include "device_api.h"
 #include "dtype.h"
 #include "raised.h"
+#include "strides.h"
 #include "tensor_object.h"
 
 static int refuse(const char *kind, const char *text) {

@@ -6,6 +6,7 @@
 #include "device_api.h"
 #include "dtype.h"
 #include "raised.h"
+#include "strides.h"
 
 /* A tensor object with room for its shape and strides. */
 struct own_tensor {
@@ -39,15 +40,6 @@ int tensor_size(const DLTensor *tensor, size_t *nbytes) {
   return 0;
 }
 
-int tensor_is_compact(const DLTensor *tensor) {
-  int64_t stride = 1;
-  for (int i = tensor->ndim; tensor->strides != NULL && i-- > 0; stride *= tensor->shape[i]) {
-    if (tensor->shape[i] == 0) return 1;
-    if (tensor->shape[i] != 1 && tensor->strides[i] != stride) return 0;
-  }
-  return 1;
-}
-
 static int refuse(const char *kind, const char *text) {
   raised_set(kind, text);
   return -1;
@@ -68,11 +60,10 @@ static struct own_tensor *make(int ndim, const int64_t *shape, const int64_t *st
   own->tensor.ndim = ndim;
   own->tensor.shape = own->dims;
   own->tensor.strides = own->dims + ndim;
-  uint64_t compact = 1; /* unsigned: a lying shape may wrap, but never overflow */
-  for (int i = ndim; i-- > 0; compact *= (uint64_t)shape[i]) {
-    own->tensor.shape[i] = shape[i];
-    own->tensor.strides[i] = strides != NULL ? strides[i] : (int64_t)compact;
-  }
+  for (int i = 0; i < ndim; i++) own->tensor.shape[i] = shape[i];
+  if (strides == NULL) strides_set(&own->tensor);
+  else
+    for (int i = 0; i < ndim; i++) own->tensor.strides[i] = strides[i];
   return own;
 }
 

@@ -20,9 +20,6 @@ dso_object *tensor_object_adopt(const DLTensor *tensor, void *managed, void (*de
  * error raised. */
 int tensor_copy(const DLTensor *to, const DLTensor *from);
 
-/* Whether the elements lie without gaps, in row-major order. */
-int tensor_is_compact(const DLTensor *tensor);
-
 /* The size that shape and data type ask for: 0, or -1 when it is negative or beyond memory. */
 int tensor_size(const DLTensor *tensor, size_t *nbytes);
 

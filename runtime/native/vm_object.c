@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "raised.h"
+#include "strides.h"
 
 struct view {
   dso_tensor_object tensor;
@@ -13,14 +14,6 @@ struct view {
 static void delete_view(void *self, int flags) {
   if (flags & DSO_DELETE_STRONG) object_release(((struct view *)self)->owner);
   object_free(self, flags);
-}
-
-static void set_strides(DLTensor *tensor) {
-  uint64_t stride = 1; /* unsigned: may wrap where another extent is 0 */
-  for (int32_t i = tensor->ndim - 1; i >= 0; i--) {
-    tensor->strides[i] = (int64_t)stride;
-    stride *= (uint64_t)tensor->shape[i];
-  }
 }
 
 static void *no_memory(void) {
@@ -40,7 +33,7 @@ dso_tensor_object *vm_tensor_view(DLDataType dtype, int32_t ndim, const int64_t 
   self->tensor.tensor = (DLTensor){.ndim = ndim, .dtype = dtype, .shape = self->dims,
                                    .strides = self->dims + ndim};
   if (ndim > 0) memcpy(self->dims, dims, (size_t)ndim * sizeof *dims);
-  set_strides(&self->tensor.tensor);
+  strides_set(&self->tensor.tensor);
   return &self->tensor;
 }
 

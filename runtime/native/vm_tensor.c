@@ -1,6 +1,7 @@
 #include "dlpack.h"
 #include "dtype.h"
 #include "raised.h"
+#include "strides.h"
 #include "tensor_object.h"
 #include "vm.h"
 
@@ -41,18 +42,9 @@ dso_tensor_object *vm_tensor_new(struct vm_pool *pool, DLDataType dtype, int32_t
   return tensor;
 }
 
-/* As compiled code asks: of empty tensors, too, which others lay out as they like. */
-static int is_compact(const DLTensor *tensor) {
-  uint64_t stride = 1;
-  for (int32_t i = tensor->ndim - 1; i >= 0 && tensor->strides != NULL; i--) {
-    if (tensor->shape[i] != 1 && (uint64_t)tensor->strides[i] != stride) return 0;
-    stride *= (uint64_t)tensor->shape[i];
-  }
-  return 1;
-}
-
+/* Compiled code asks for the strides of empty tensors, too. */
 int vm_tensor_is_fit(const DLTensor *tensor) {
-  if (!is_compact(tensor)) return 0;
+  if (!strides_are_set(tensor)) return 0;
   if (tensor->device.device_type != DLPACK_CPU) return 1;
   return tensor->byte_offset == 0 && (uintptr_t)tensor->data % VM_ALIGNMENT == 0;
 }
