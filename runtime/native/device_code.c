@@ -7,13 +7,11 @@
 #include "kernel.h"
 #include "raised.h"
 
-static const char TARGET[] = "runtime._core.kernel";
-
 typedef struct {
   PyObject_HEAD
   struct kernel_module *module;
   Py_buffer data;    /* of whoever has the bytes that the module borrows; obj is NULL once it went */
-  PyObject *targets; /* name -> capsule of struct target */
+  PyObject *targets; /* by name (target_keep) */
 } DeviceCode;
 
 /* Hold what the view is of, not the view: the collector clears a view that is garbage even while
@@ -133,10 +131,6 @@ static dso_object *make_kernel(DeviceCode *self, const struct request *request) 
   return kernel != NULL ? kernel : (dso_object *)PyErr_NoMemory();
 }
 
-static void free_target(PyObject *capsule) {
-  target_free(PyCapsule_GetPointer(capsule, TARGET));
-}
-
 /* The kernel's reference goes to the target. */
 static struct target *make_target(const struct request *request, dso_object *kernel) {
   const char *wrong;
@@ -152,16 +146,10 @@ static struct target *make_target(const struct request *request, dso_object *ker
 }
 
 static struct target *look_up(DeviceCode *self, const struct request *request) {
+  struct target *target = target_kept(self->targets, request->name);
+  if (target != NULL || PyErr_Occurred()) return target;
   dso_object *kernel = make_kernel(self, request);
-  struct target *target = kernel ? make_target(request, kernel) : NULL;
-  PyObject *capsule = target ? PyCapsule_New(target, TARGET, free_target) : NULL;
-  if (capsule == NULL) {
-    if (target != NULL) target_free(target);
-    return NULL;
-  }
-  int status = PyDict_SetItem(self->targets, request->name, capsule);
-  Py_DECREF(capsule);
-  return status == 0 ? target : NULL;
+  return kernel ? target_keep(self->targets, request->name, make_target(request, kernel)) : NULL;
 }
 
 static PyObject *device_code_function(DeviceCode *self, PyObject *args) {
@@ -170,10 +158,7 @@ static PyObject *device_code_function(DeviceCode *self, PyObject *args) {
                         &PyTuple_Type, &request.arg_types, &PyTuple_Type, &request.tags,
                         &request.facts, &request.facts_length, &request.owner))
     return NULL;
-  PyObject *capsule = PyDict_GetItemWithError(self->targets, request.name);
-  if (capsule == NULL && PyErr_Occurred()) return NULL;
-  struct target *target =
-      capsule ? PyCapsule_GetPointer(capsule, TARGET) : look_up(self, &request);
+  struct target *target = look_up(self, &request);
   return target ? function_new(target, (PyObject *)self, request.owner) : NULL;
 }
 
