@@ -1,22 +1,9 @@
 #include "cuda_kernel.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cuda_program.h"
-#include "device_api.h"
-
-int cuda_kernel_error(const struct kernel *kernel, const struct cuda_device *device,
-                      const char *format, ...) {
-  char text[1024];
-  va_list values;
-  va_start(values, format);
-  vsnprintf(text, sizeof text, format, values);
-  va_end(values);
-  return device_error((DLDevice){CUDA_DEVICE_TYPE, device->index}, 0, "kernel '%.200s': %s",
-                      kernel->signature.name, text);
-}
 
 /* ---- Finding it in its code */
 
@@ -73,13 +60,13 @@ static int check_parameters(const struct kernel *kernel, const struct cuda_kerne
     if (count >= expected) continue;
     size_t own = expected_nbytes(&kernel->signature.parameters[count]);
     if (own != nbytes)
-      return cuda_kernel_error(kernel, bound->device,
-                               "argument %d has %zu bytes in its code, its signature says %zu",
-                               count + 1, nbytes, own);
+      return kernel_device_error(kernel, bound->device->index,
+                                 "argument %d has %zu bytes in its code, its signature says %zu",
+                                 count + 1, nbytes, own);
   }
   if (count == expected) return 0;
-  return cuda_kernel_error(kernel, bound->device,
-                           "its code takes %d arguments, its signature says %d", count, expected);
+  return kernel_device_error(kernel, bound->device->index,
+                             "its code takes %d arguments, its signature says %d", count, expected);
 }
 
 /* ---- Its limits */
@@ -116,7 +103,7 @@ static struct kernel_binding *bind(struct kernel *kernel, int device_id) {
   struct cuda_scope scope;
   if (device == NULL) return NULL;
   if (bound == NULL) {
-    cuda_kernel_error(kernel, device, "no memory to bind it");
+    kernel_device_error(kernel, device->index, "no memory to bind it");
     return NULL;
   }
   bound->device = device;

@@ -16,8 +16,4 @@ struct cuda_kernel {
 /* The driver table's launch. (cuda_launch.c) */
 int cuda_launch(struct kernel *kernel, char *packed, struct launch *launch);
 
-/* Raise "cuda:<device>: kernel '<name>': <text>"; returns -1. */
-int cuda_kernel_error(const struct kernel *kernel, const struct cuda_device *device,
-                      const char *format, ...) __attribute__((format(printf, 3, 4)));
-
 #endif

@@ -13,9 +13,10 @@ static int check_extents(const struct kernel *kernel, const struct cuda_device *
     int axis = i % 3, is_block = i >= BLOCK_X;
     int limit = is_block ? device->max_block[axis] : device->max_grid[axis];
     if (launch->extents[i] > (uint64_t)limit)
-      return cuda_kernel_error(kernel, device, "expected a %s.%c of at most %d on '%s', found %llu",
-                               is_block ? "threadIdx" : "blockIdx", "xyz"[axis], limit,
-                               device->name, (unsigned long long)launch->extents[i]);
+      return kernel_device_error(kernel, device->index,
+                                 "expected a %s.%c of at most %d on '%s', found %llu",
+                                 is_block ? "threadIdx" : "blockIdx", "xyz"[axis], limit,
+                                 device->name, (unsigned long long)launch->extents[i]);
   }
   return 0;
 }
@@ -26,21 +27,22 @@ static int check_block(const struct kernel *kernel, const struct cuda_kernel *bo
   uint64_t limit = (uint64_t)bound->max_threads;
   uint64_t count = block[0] * block[1];
   if (count <= limit && count * block[2] <= limit) return 0;
-  return cuda_kernel_error(kernel, bound->device,
-                           "expected a block of at most %d threads on '%s', found one of %llu x "
-                           "%llu x %llu",
-                           bound->max_threads, bound->device->name, (unsigned long long)block[0],
-                           (unsigned long long)block[1], (unsigned long long)block[2]);
+  return kernel_device_error(kernel, bound->device->index,
+                             "expected a block of at most %d threads on '%s', found one of %llu x "
+                             "%llu x %llu",
+                             bound->max_threads, bound->device->name, (unsigned long long)block[0],
+                             (unsigned long long)block[1], (unsigned long long)block[2]);
 }
 
 static int check_shared(const struct kernel *kernel, const struct cuda_kernel *bound,
                         const struct launch *launch) {
   if (launch->shared_nbytes == 0 || (int64_t)launch->shared_nbytes <= bound->shared_nbytes)
     return 0;
-  return cuda_kernel_error(kernel, bound->device,
-                           "expected at most %d bytes of dynamic shared memory on '%s', found %llu",
-                           bound->shared_nbytes, bound->device->name,
-                           (unsigned long long)launch->shared_nbytes);
+  return kernel_device_error(kernel, bound->device->index,
+                             "expected at most %d bytes of dynamic shared memory on '%s', found "
+                             "%llu",
+                             bound->shared_nbytes, bound->device->name,
+                             (unsigned long long)launch->shared_nbytes);
 }
 
 /* ---- The launch itself */
@@ -83,7 +85,8 @@ static int launch_on(const struct kernel *kernel, const struct cuda_kernel *boun
   void *few[FEW], **pointers = few;
   size_t count = (size_t)kernel->signature.num_parameters;
   if (count > FEW && (pointers = malloc(count * sizeof *pointers)) == NULL)
-    return cuda_kernel_error(kernel, bound->device, "no memory for its %zu arguments", count);
+    return kernel_device_error(kernel, bound->device->index, "no memory for its %zu arguments",
+                               count);
   point_to_arguments(&kernel->signature, packed, pointers);
   int status = enqueue(kernel, bound, launch, pointers);
   if (pointers != few) free(pointers);

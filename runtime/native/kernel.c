@@ -1,10 +1,12 @@
 #define _POSIX_C_SOURCE 200809L /* strdup */
 #include "kernel.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "raised.h"
+#include "device_api.h"
 
 static const struct kernel_driver *const drivers[] = {&opencl_kernel_driver, &cuda_kernel_driver};
 
@@ -95,6 +97,16 @@ struct kernel_binding *kernel_bind(struct kernel *kernel, int device_id) {
 }
 
 /* ---- Kernels */
+
+int kernel_device_error(const struct kernel *kernel, int device_id, const char *format, ...) {
+  DLDevice device = {.device_type = kernel->signature.device_type, .device_id = device_id};
+  char text[1024];
+  va_list values;
+  va_start(values, format);
+  vsnprintf(text, sizeof text, format, values);
+  va_end(values);
+  return device_error(device, 0, "kernel '%.200s': %s", kernel->signature.name, text);
+}
 
 static int call_packed(struct kernel *kernel, const dso_any *args, int32_t count, char *packed) {
   struct launch launch;

@@ -132,6 +132,10 @@ struct kernel_binding *kernel_bind(struct kernel *kernel, int device_id);
 /* The binding of a device in a list, or NULL. */
 struct kernel_binding *kernel_binding_find(struct kernel_binding *first, int device_id);
 
+/* Raise a DeviceError "<device>: kernel '<name>': <text>"; returns -1. */
+int kernel_device_error(const struct kernel *kernel, int device_id, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 extern const struct kernel_driver opencl_kernel_driver, cuda_kernel_driver;
 
 #endif

@@ -1,22 +1,9 @@
 #include "opencl_kernel.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "device_api.h"
 #include "opencl_program.h"
-
-int opencl_kernel_error(const struct kernel *kernel, const struct opencl_device *device,
-                        const char *format, ...) {
-  char text[1024];
-  va_list values;
-  va_start(values, format);
-  vsnprintf(text, sizeof text, format, values);
-  va_end(values);
-  return device_error((DLDevice){OPENCL_DEVICE_TYPE, device->index}, 0, "kernel '%.200s': %s",
-                      kernel->signature.name, text);
-}
 
 /* The code has other kernels: say which. */
 static int raise_unknown(const struct kernel *kernel, const struct opencl_device *device,
@@ -61,7 +48,7 @@ static struct kernel_binding *bind(struct kernel *kernel, int device_id) {
   if (device == NULL) return NULL;
   struct opencl_kernel *bound = calloc(1, sizeof *bound);
   if (bound == NULL) {
-    opencl_kernel_error(kernel, device, "no memory to bind it");
+    kernel_device_error(kernel, device->index, "no memory to bind it");
     return NULL;
   }
   bound->device = device;

@@ -21,8 +21,4 @@ int opencl_check_parameters(const struct kernel *kernel, struct opencl_kernel *b
 /* The driver table's launch. (opencl_launch.c) */
 int opencl_launch(struct kernel *kernel, char *packed, struct launch *launch);
 
-/* Raise "opencl:<device>: kernel '<name>': <text>"; returns -1. */
-int opencl_kernel_error(const struct kernel *kernel, const struct opencl_device *device,
-                        const char *format, ...) __attribute__((format(printf, 3, 4)));
-
 #endif

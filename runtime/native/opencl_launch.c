@@ -49,14 +49,14 @@ static int check_group(const struct kernel *kernel, const struct opencl_kernel *
   uint64_t count = 1;
   for (int i = 0; i < 3; i++) {
     if (block[i] > device->max_block[i])
-      return opencl_kernel_error(kernel, device,
+      return kernel_device_error(kernel, device->index,
                                  "expected a threadIdx.%c of at most %zu on '%s', found %llu",
                                  "xyz"[i], device->max_block[i], device->name,
                                  (unsigned long long)block[i]);
     count = count > bound->max_group ? count : count * block[i];
   }
   if (count <= bound->max_group) return 0;
-  return opencl_kernel_error(kernel, device,
+  return kernel_device_error(kernel, device->index,
                              "expected a work-group of at most %zu on '%s', found one of %llu x "
                              "%llu x %llu",
                              bound->max_group, device->name, (unsigned long long)block[0],
@@ -67,13 +67,13 @@ static int check_local(const struct kernel *kernel, const struct opencl_kernel *
                        const struct launch *launch) {
   const struct opencl_device *device = bound->device;
   if (launch->shared_nbytes > device->local_nbytes)
-    return opencl_kernel_error(kernel, device,
+    return kernel_device_error(kernel, device->index,
                                "expected at most %llu bytes of dynamic shared memory on '%s', found "
                                "%llu",
                                (unsigned long long)device->local_nbytes, device->name,
                                (unsigned long long)launch->shared_nbytes);
   if (launch->shared_nbytes == 0 || bound->has_local) return 0;
-  return opencl_kernel_error(kernel, device,
+  return kernel_device_error(kernel, device->index,
                              "launched with dynamic shared memory, expected a __local pointer as "
                              "the last argument in its code, to take it");
 }

@@ -51,13 +51,13 @@ static int check_parameter(const struct kernel *kernel, const struct opencl_kern
       !ask(bound, index, CL_KERNEL_ARG_TYPE_NAME, name, sizeof name - 1))
     return 0;
   if (space == CL_KERNEL_ARG_ADDRESS_LOCAL)
-    return opencl_kernel_error(kernel, bound->device,
+    return kernel_device_error(kernel, bound->device->index,
                                "argument %d is __local memory in its code, which only the last one "
                                "can be, for dynamic shared memory",
                                index + 1);
   int is_value = space == CL_KERNEL_ARG_ADDRESS_PRIVATE && strstr(name, "image") == NULL;
   if (is_value != is_handle(type) && (!is_value || fits(name, type))) return 0;
-  return opencl_kernel_error(kernel, bound->device,
+  return kernel_device_error(kernel, bound->device->index,
                              "argument %d is '%s' in its code, its signature says type code %d, %d "
                              "bits, %d lanes",
                              index + 1, name, type.code, type.bits, type.lanes);
@@ -74,7 +74,7 @@ int opencl_check_parameters(const struct kernel *kernel, struct opencl_kernel *b
                         signature->name);
   bound->has_local = signature->uses_shared && count == (cl_uint)expected + 1;
   if (!bound->has_local && count != (cl_uint)expected)
-    return opencl_kernel_error(kernel, bound->device,
+    return kernel_device_error(kernel, bound->device->index,
                                "its code takes %u arguments, its signature says %d", count,
                                expected);
   for (int i = 0; i < expected; i++)
