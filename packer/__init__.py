@@ -23,6 +23,7 @@ from runtime.error import (
 )
 
 if TYPE_CHECKING:
+    from .cross_toolchain import cross_compiler
     from .declaration import FunctionDeclaration
     from .export import export_library
     from .fatbin import create_fatbin
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from .modules.c_source import CSourceModule
     from .modules.llvm import LLVMModule
     from .modules.static_library import StaticLibraryModule
-    from .toolchain import create_object, create_shared, cross_compiler
+    from .toolchain import create_object, create_shared
 
 __all__ = [
     "BlobFormatError",
@@ -69,7 +70,7 @@ _HOME = {
     "create_fatbin": "fatbin",
     "create_object": "toolchain",
     "create_shared": "toolchain",
-    "cross_compiler": "toolchain",
+    "cross_compiler": "cross_toolchain",
     "export_library": "export",
     "inspect_library": "inspect",
     "link_library": "final_link",

@@ -117,41 +117,6 @@ def named_compiler(language: Language) -> tuple[str, tuple[str, ...]] | None:
     return None
 
 
-def compile_source(
-    source: Path,
-    output: Path,
-    *,
-    language: Language,
-    options: Sequence[str] = (),
-    include: Sequence[Path] = (),
-    cwd: Path,
-    cc: str | None = None,
-) -> Path:
-    """Compile one source file to an object file.
-
-    Parameters
-    ----------
-    source, output, language, options, include
-        As in `Compilation`.
-    cwd : Path
-        A private folder, where the compiler starts and has its temporary files.
-    cc : str, optional
-        As in `find_compiler`; CUDA is nvcc's all the same.
-
-    Returns
-    -------
-    Path
-        `output`.
-
-    Raises
-    ------
-    ToolchainError
-        There is no compiler, or it did not make an object file.
-    """
-    job = Compilation(source, output, language, tuple(options), tuple(include))
-    return compile_sources([job], cwd=cwd, find=compilers(cc))[0]
-
-
 def compilers(cc: str | Compilers | None) -> Compilers:
     """Find compilers as `find_compiler` does, or as is said; CUDA is nvcc's whatever `cc` is."""
     if callable(cc):
@@ -169,7 +134,7 @@ def compile_sources(
     compilations : sequence of Compilation
         What to compile.
     cwd : Path
-        As for `compile_source`.
+        A private folder, where each compiler starts and has its temporary files.
     find : callable
         Finds the compiler for each.
 
@@ -181,7 +146,7 @@ def compile_sources(
     Raises
     ------
     ToolchainError
-        As for `compile_source`; of several errors the first in order.
+        There is no compiler, or one did not make an object file; of several the first in order.
     """
     commands = [_compile_command(job, cwd, find(job.language)) for job in compilations]
     for job in compilations:

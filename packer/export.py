@@ -17,6 +17,7 @@ from runtime.serializer import serialize
 from runtime.stream import FileRange
 
 from .arguments import list_of
+from .cross_toolchain import target_compiler
 from .dialect import Dialect, blob_symbol
 from .embed import Embed, find_embedders
 from .embed.chunks import with_header
@@ -27,7 +28,6 @@ from .modules.host import CodeFile, HostModule, as_host_module
 from .output import is_same_file, replacing
 from .progress import Progress, bytes_of
 from .target import find_target
-from .toolchain import target_compiler
 from .verify import verify_output
 from .wrapper import glue_source, glue_symbols
 

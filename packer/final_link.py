@@ -12,11 +12,11 @@ from runtime.error import ExportError
 from runtime.stream import FileRange
 
 from .arguments import list_of
+from .cross_toolchain import target_compiler
 from .formats import format_of
 from .link import target_of, whole
 from .output import is_same_file, replacing, shown_path
 from .tarball import unsafe_options
-from .toolchain import target_compiler
 from .unlinked import Unlinked
 from .verify import verify_output
 

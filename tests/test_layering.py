@@ -98,3 +98,12 @@ def test_packer_imports_are_one_way() -> None:
     assert {m for m in importers("packer.cli") if not m.startswith("packer.cli")} <= {
         "packer.__main__"
     }
+
+
+def test_toolchain_knows_no_kind_of_output() -> None:
+    """cross_compiler looks a linker up among the formats, which are made of the toolchain."""
+    known = {"packer.toolchain"}
+    while more := {n for m in known for n in imports_of(m) if n in FILES} - known:
+        known |= more
+    assert "packer.compiler" in known
+    assert not {"packer.formats", "packer.cross_toolchain"} & known

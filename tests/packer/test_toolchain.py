@@ -13,15 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from packer.compiler import Compilation, compile_sources, compilers, find_compiler
+from packer.cross_toolchain import cross_compiler
 from packer.process import KEPT_NBYTES, run, run_all
-from packer.toolchain import (
-    Compilation,
-    compile_source,
-    compile_sources,
-    create_shared,
-    cross_compiler,
-    find_compiler,
-)
+from packer.toolchain import create_shared
 from runtime.error import ExportError, ToolchainError
 
 GCC = shutil.which("gcc") or "gcc"
@@ -50,6 +45,13 @@ def program(path: Path, text: str) -> str:
     """Write a shell script that plays a compiler."""
     write(path, "#!/bin/sh\n" + text).chmod(0o755)
     return str(path)
+
+
+def compile_source(source, output, *, language, cwd, cc=None, options=(), include=()) -> Path:
+    """Compile one source."""
+    job = Compilation(source, output, language, tuple(options), tuple(include))
+    (made,) = compile_sources([job], cwd=cwd, find=compilers(cc))
+    return made
 
 
 def compile_c(source: Path, **options) -> Path:
