@@ -19,7 +19,7 @@ import safetensors.numpy
 import runtime
 from runtime._core import weights_data_nbytes
 from runtime.modules.safetensors import ALIGNMENT
-from runtime.safetensors import DTYPES
+from runtime.safetensors_header import DTYPES
 from runtime.stream import FileRange
 
 from ..process import run_python
