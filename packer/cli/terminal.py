@@ -85,24 +85,29 @@ class Steps:
         self._verbose = verbose
         self.transient = not verbose and sys.stderr.isatty()
         self._step = ""
-        self._began = self._next = 0.0
+        self._next = 0.0
+        self._first: tuple[float, int] | None = None
 
     def __call__(self, step: str) -> None:
         """Show a step."""
         self._step = step
-        self._began = time.monotonic()
-        self._next = self._began + _BYTES_AFTER_S
+        self._next = time.monotonic() + _BYTES_AFTER_S
+        self._first = None
         if self._verbose:
             write_error(f"packer: {step}")
         elif self.transient:
             _put(f"{_ERASE_LINE}packer: {step}")
 
     def bytes(self, done: int, total: int) -> None:
-        """Show how far the step is, and how fast."""
+        """Show how far the step is, and how fast since its first call.
+
+        What that found done was copied before, while compiler and linker ran.
+        """
         now = time.monotonic()
-        if self.transient and now >= self._next:
+        began, before = self._first = self._first or (now, done)
+        if self.transient and now >= self._next and now > began:
             self._next = now + _BYTES_EVERY_S
-            rate = size_text(int(done / (now - self._began)))
+            rate = size_text(int((done - before) / (now - began)))
             shown = f"{size_text(done)} of {size_text(total)}, {rate}/s"
             _put(f"{_ERASE_LINE}packer: {self._step} {shown}")
 
