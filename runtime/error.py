@@ -193,3 +193,14 @@ def from_text(kind: str, text: str) -> PackerError | None:
         None for kinds that a message alone cannot make.
     """
     return DeviceError.from_text(text) if kind == "DeviceError" else None
+
+
+def near_names(name: str, names: list[str]) -> str:
+    """The end of a not-found message: names that are like this one, or some that exist."""
+    if not names:
+        return ""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, names, n=3)
+    shown = close or sorted(set(names))[:8]
+    return ("; near names: " if close else "; it has: ") + ", ".join(map(repr, shown))

@@ -14,12 +14,12 @@ Every method is a function of the module, too: ``executor["set_input"]("data", a
 from __future__ import annotations
 
 from .abi import RUNNABLE
-from .error import PackerError
+from .error import PackerError, near_names
 from .graph import NOP, Graph
 from .graph_binding import GraphBinding
 from .graph_json import parse_graph
 from .graph_params import check_params, linked_params, matching
-from .module import Module, near_names
+from .module import Module
 from .ndarray import parse_params
 from .strict_json import listed
 from .tensors import Tensor, empty, tensor

@@ -11,8 +11,8 @@ from .abi import (
     MANIFEST,
     RUNNABLE,
 )
-from .error import FunctionNotFoundError, LibraryLoadError
-from .module import Module, near_names, preorder
+from .error import FunctionNotFoundError, LibraryLoadError, near_names
+from .module import Module, preorder
 from .registry import find_global_func, list_global_func_names
 
 TYPE_CHECKING = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ._core import tree_changed
 from .abi import BINARY_SERIALIZABLE, DSO_EXPORTABLE, RUNNABLE
-from .error import ExportError, FunctionNotFoundError, PackerError
+from .error import ExportError, FunctionNotFoundError, PackerError, near_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -384,14 +384,3 @@ def _tree_changed() -> None:
     global _tree_version
     _tree_version += 1
     tree_changed()
-
-
-def near_names(name: str, names: list[str]) -> str:
-    """The end of a not-found message: names that are like this one, or some that exist."""
-    if not names:
-        return ""
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, names, n=3)
-    shown = close or sorted(set(names))[:8]
-    return ("; near names: " if close else "; it has: ") + ", ".join(map(repr, shown))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._core import set_device, tree_changed
-from .error import LoaderNotFoundError
+from .error import FunctionNotFoundError, LoaderNotFoundError, near_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -188,9 +188,6 @@ def get_global_func(name: str) -> Callable[..., Any]:
         None is registered under it.
     """
     if name not in _functions:
-        from .error import FunctionNotFoundError
-        from .module import near_names
-
         text = f"no global function {name!r} is registered" + near_names(name, list(_functions))
         raise FunctionNotFoundError(text, name=name, module="global")
     return _functions[name]

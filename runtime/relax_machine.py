@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from . import _core
 from .abi import RUNNABLE
-from .error import FunctionNotFoundError
-from .module import Module, near_names, preorder
+from .error import FunctionNotFoundError, near_names
+from .module import Module, preorder
 from .registry import find_global_func, list_global_func_names
 
 TYPE_CHECKING = False

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast, get_args
 
-from runtime.error import ExportError
-from runtime.module import Module, near_names, preorder
+from runtime.error import ExportError, near_names
+from runtime.module import Module, preorder
 from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
 
 from ..declaration import FunctionDeclaration

@@ -11,8 +11,8 @@ from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
 
-from runtime.error import ExportError, PackerError
-from runtime.module import Module, near_names
+from runtime.error import ExportError, PackerError, near_names
+from runtime.module import Module
 
 from ..output import shown_path
 

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from runtime.error import ExportError
-from runtime.module import near_names
+from runtime.error import ExportError, near_names
 
 from ..output import shown_path
 from .inputs import Inputs
