@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .error import near_names
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .dtype import DTypeCode
@@ -97,6 +99,51 @@ class Graph:
         self.entries = entries
         self.inputs = inputs
         self.outputs = outputs
+
+    def input_name(self, key: str | int) -> str:
+        """The name of an input that is given by name or index.
+
+        Raises
+        ------
+        KeyError, IndexError
+            There is no such input.
+        """
+        if isinstance(key, int):
+            return list(self.inputs)[_checked_index("input", key, len(self.inputs))]
+        if key not in self.inputs:
+            raise KeyError(f"no input {key!r}{near_names(key, list(self.inputs))}")
+        return key
+
+    def output(self, index: int) -> int:
+        """The entry of an output.
+
+        Raises
+        ------
+        IndexError
+            There is no such output.
+        """
+        return self.outputs[_checked_index("output", index, len(self.outputs))]
+
+    def node_index(self, key: str | int) -> int:
+        """The index of a node that is given by name or index.
+
+        Raises
+        ------
+        KeyError, IndexError
+            There is no such node.
+        """
+        if not isinstance(key, str):
+            return _checked_index("node", key, len(self.nodes))
+        names = [node.name for node in self.nodes]
+        if key not in names:
+            raise KeyError(f"no node {key!r}{near_names(key, names)}")
+        return names.index(key)
+
+
+def _checked_index(what: str, index: int, count: int) -> int:
+    if not 0 <= index < count:
+        raise IndexError(f"{what} {index}, expected 0 to {count - 1}")
+    return index
 
 
 def _nbytes(shape: tuple[int, ...], dtype: DTypeCode) -> int:

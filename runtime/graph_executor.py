@@ -14,7 +14,7 @@ Every method is a function of the module, too: ``executor["set_input"]("data", a
 from __future__ import annotations
 
 from .abi import RUNNABLE
-from .error import PackerError, near_names
+from .error import PackerError
 from .graph import NOP, Graph
 from .graph_binding import GraphBinding
 from .graph_json import parse_graph
@@ -22,7 +22,7 @@ from .graph_params import check_params, linked_params, matching
 from .module import Module
 from .ndarray import parse_params
 from .strict_json import listed
-from .tensors import Tensor, empty, tensor
+from .tensors import Tensor, empty, readable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,10 +123,10 @@ class GraphExecutor(Module):
             The array is of another shape or data type.
         """
         if key is not None:
-            inputs = {self._input_name(key): value, **inputs}
+            inputs = {self._graph.input_name(key): value, **inputs}
         for name, array in inputs.items():
-            entry = self._graph.inputs[self._input_name(name)]
-            array = _readable(array)
+            entry = self._graph.inputs[self._graph.input_name(name)]
+            array = readable(array)
             self._binding.copy(entry, self._checked(f"set_input {name!r}", entry, array))
             self._unset.pop(name, None)
 
@@ -141,7 +141,7 @@ class GraphExecutor(Module):
             The array is of another shape or data type, is read-only and an operator writes to
             it, or is not aligned to 64 bytes and an operator that TVM compiled reads it.
         """
-        name = self._input_name(key)
+        name = self._graph.input_name(key)
         entry = self._graph.inputs[name]
         if not self._binding.bind(
             entry, self._checked(f"set_input_zero_copy {name!r}", entry, value)
@@ -158,7 +158,7 @@ class GraphExecutor(Module):
         KeyError, IndexError
             There is no such input.
         """
-        return self._binding.arrays[self._graph.inputs[self._input_name(key)]]
+        return self._binding.arrays[self._graph.inputs[self._graph.input_name(key)]]
 
     def _checked(self, what: str, entry: int, array: Any) -> Tensor:
         return matching(what, self._graph.entries[entry], array)
@@ -176,16 +176,6 @@ class GraphExecutor(Module):
         arrays = {n: self.get_input(n) for n in self._graph.inputs if n not in self._params}
         shapes = {name: array.shape for name, array in arrays.items()}
         return shapes, {name: array.dtype for name, array in arrays.items()}
-
-    def _input_name(self, key: str | int) -> str:
-        inputs = self._graph.inputs
-        if isinstance(key, int):
-            if not 0 <= key < len(inputs):
-                raise IndexError(f"input {key}, expected 0 to {len(inputs) - 1}")
-            return list(inputs)[key]
-        if key not in inputs:
-            raise KeyError(f"no input {key!r}{near_names(key, list(inputs))}")
-        return key
 
     # ---- parameters
 
@@ -288,7 +278,7 @@ class GraphExecutor(Module):
         ValueError
             `out` is of another shape or data type.
         """
-        entry = self._output(index)
+        entry = self._graph.output(index)
         if out is None:
             return self._binding.arrays[entry]
         target = self._checked(f"get_output {index}: out", entry, out)
@@ -305,18 +295,12 @@ class GraphExecutor(Module):
             The array is of another shape or data type, is read-only, is not aligned to 64 bytes
             and TVM compiled its operator, or the output is an input.
         """
-        entry = self._output(index)
+        entry = self._graph.output(index)
         array = self._checked(f"set_output_zero_copy {index}", entry, value)
         if self._binding.is_view(entry) or entry in self._graph.inputs.values():
             raise ValueError(f"set_output_zero_copy {index}: the output is another array's memory")
         if array.readonly or not self._binding.bind(entry, array):
             raise ValueError(f"set_output_zero_copy {index}: expected memory {_FITNESS}")
-
-    def _output(self, index: int) -> int:
-        outputs = self._graph.outputs
-        if not 0 <= index < len(outputs):
-            raise IndexError(f"output {index}, expected 0 to {len(outputs) - 1}")
-        return outputs[index]
 
     # ---- looking inside
 
@@ -337,23 +321,13 @@ class GraphExecutor(Module):
         ValueError
             `out` is of another shape or data type.
         """
-        index = self._node(node)
+        index = self._graph.node_index(node)
         entry = self._graph.nodes[index].outputs[0]
         self._binding.sequence.run(self._binding.stops[index])
         found = self._binding.arrays[entry]
         if out is None:
             return empty(found.shape, found.dtype_code).copy_from(found)
         return self._checked(f"debug_get_output {node!r}: out", entry, out).copy_from(found)
-
-    def _node(self, key: str | int) -> int:
-        names = [node.name for node in self._graph.nodes]
-        if isinstance(key, str):
-            if key not in names:
-                raise KeyError(f"no node {key!r}{near_names(key, names)}")
-            return names.index(key)
-        if not 0 <= key < len(names):
-            raise IndexError(f"node {key}, expected 0 to {len(names) - 1}")
-        return key
 
     def profile(self, number: int = 10) -> Profile:
         """Run the graph some times, and measure each operator.
@@ -425,11 +399,3 @@ class GraphExecutor(Module):
 
 
 _FITNESS = "aligned to 64 bytes for operators of TVM, writable where one writes"
-
-
-def _readable(array: Any) -> Tensor:
-    """An array that is read at once: where a view would not do, a copy."""
-    try:
-        return tensor(array)
-    except ValueError:  # a buffer that is not contiguous
-        return tensor(array, "cpu")

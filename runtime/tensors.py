@@ -130,7 +130,7 @@ class Tensor(TensorBase):
         DeviceError
             The device cannot do it.
         """
-        other = _readable(source)
+        other = readable(source)
         if other.shape != self.shape:
             raise ValueError(f"copy_from: expected shape {self.shape}, found {other.shape}")
         if other.dtype_code != self.dtype_code:
@@ -236,7 +236,21 @@ def tensor(array: Any, device: str | int | Device | None = None) -> Tensor:
     DeviceError
         The device is not there, or has no room.
     """
-    return _view(array) if device is None else _readable(array).to(device)
+    return _view(array) if device is None else readable(array).to(device)
+
+
+def readable(array: Any) -> Tensor:
+    """Make a Tensor of an array that is read at once: a view, or a copy of a buffer with strides.
+
+    Raises
+    ------
+    TypeError, BufferError
+        As `tensor` does.
+    """
+    view = None if isinstance(array, Tensor) else _buffer(array)
+    if view is None or view.c_contiguous:
+        return _view(array)
+    return Tensor(view.tobytes(), tuple(view.shape or ()), _format(view))
 
 
 def from_dlpack(source: Any) -> Tensor:
@@ -283,14 +297,6 @@ def _view(array: Any) -> Tensor:
     empty_bytes = b"" if view.readonly else bytearray()  # a view of nothing has no cast
     data = view.cast("B") if view.nbytes else empty_bytes
     return Tensor(data, tuple(view.shape or ()), _format(view))
-
-
-def _readable(array: Any) -> Tensor:
-    """A tensor to be read at once: for a buffer with strides, a copy."""
-    view = None if isinstance(array, Tensor) else _buffer(array)
-    if view is None or view.c_contiguous:
-        return _view(array)
-    return Tensor(view.tobytes(), tuple(view.shape or ()), _format(view))
 
 
 def _buffer(array: Any) -> memoryview | None:
