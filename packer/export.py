@@ -32,8 +32,10 @@ from .verify import verify_output
 from .wrapper import glue_source, glue_symbols
 
 if TYPE_CHECKING:
+    from runtime.blob import Blob
     from runtime.stream import Chunk
 
+    from .declaration import Declaration
     from .target import Target
     from .toolchain import Fcompile
 
@@ -123,13 +125,12 @@ def export_library(
     changed. Another process that loads `path` meanwhile sees the old file or the new one.
     """
     step = progress or _silent
-    output = Path(path)
+    output, prefix = Path(path), c_symbol_prefix
     options, addons = list_of(options, "options"), list_of(addons, "addons")
     kind = format_of(output, fcompile)
     linker = fcompile or (target_compiler(target, kind.suffix) if target else kind.linker)
-    check_prefix(system_lib, c_symbol_prefix)
-    if fpack_imports is not None and embed != "auto":
-        raise ExportError(f"embed {embed!r} beside fpack_imports, which embeds by itself; drop one")
+    check_prefix(system_lib, prefix)
+    refuse_two_embedders(embed, fpack_imports)
     embedders = find_embedders(embed, can_place=kind.is_linked and not system_lib)
 
     step("collect")
@@ -143,47 +144,33 @@ def export_library(
     # From here on the bytes are final; nothing is written yet.
     with replacing(path, workspace_dir=workspace_dir) as workspace:
         folder = workspace.directory
-        is_linked = bool(hosts or addons or options or fcompile or fpack_imports)
-        triple = target_of(linker, target) if is_linked else target_without_linker(linker, target)
+        has_code = hosts or addons or options or fcompile or fpack_imports
+        triple = target_of(linker, target) if has_code else target_without_linker(linker, target)
+        write_library = None if has_code else embedders[0].write_library
 
         step("save")
         code = save(hosts, folder, linker, find_target(triple))
-        declarations = tuple(d for host in hosts for d in host.functions)
+        functions = [declaration for host in hosts for declaration in host.functions]
         if hosts:
-            text = glue_source(
-                declarations, entry, dialect=format, system_lib=system_lib, prefix=c_symbol_prefix
-            )
-            code.append(save_glue(text, folder))
-
-        symbols: dict[str, Sequence[Chunk]] = {}
+            code.append(save_glue(folder, functions, entry, format, system_lib, prefix))
         if fpack_imports is not None:
-            code.append(code_file(fpack_imports(module, system_lib, c_symbol_prefix, str(folder))))
-        elif blob.entries:
-            manifest = dump_manifest(blob, producer=PRODUCER, target=triple or "")
-            symbols[c_symbol_prefix + blob_symbol(format)] = chunks
-            symbols[c_symbol_prefix + MANIFEST] = [manifest + b"\0" * system_lib]
+            code.append(code_file(fpack_imports(module, system_lib, prefix, str(folder))))
+        symbols = symbols_of(blob, chunks, triple, format, system_lib, prefix)
 
-        if is_linked or embedders[0].write_library is None:
+        if write_library is None:
             link = Link(
-                linker,
-                code,
-                folder,
-                options,
-                addons,
-                triple,
-                system_lib=system_lib,
-                prefix=c_symbol_prefix,
+                linker, code, folder, options, addons, triple, system_lib=system_lib, prefix=prefix
             )
             linked = embed_and_link(link, symbols, embedders, workspace, triple, step)
         else:
             step("place")
             with workspace.writing():
-                embedders[0].write_library(workspace.output, symbols, triple, bytes_of(step))
+                write_library(workspace.output, symbols, triple, bytes_of(step))
             linked = {}
 
         step("verify")
         made = kind.read_back(workspace.output, triple)
-        required = glue_symbols(declarations, entry, format, c_symbol_prefix)
+        required = glue_symbols(functions, entry, format, prefix)
         verify_output(workspace.output, made, required, symbols, linked)
         # From here on the library is known to be what was asked for.
 
@@ -243,6 +230,18 @@ def refuse_output_among_inputs(output: Path, inputs: Iterable[str | os.PathLike[
         raise ExportError(text, path=str(output))
 
 
+def refuse_two_embedders(embed: Embed, fpack_imports: PackImports | None) -> None:
+    """Refuse an embedder beside a caller's own.
+
+    Raises
+    ------
+    ExportError
+        Both are named.
+    """
+    if fpack_imports is not None and embed != "auto":
+        raise ExportError(f"embed {embed!r} beside fpack_imports, which embeds by itself; drop one")
+
+
 def save(
     hosts: Sequence[HostModule], folder: Path, linker: Fcompile, target: Target
 ) -> list[CodeFile]:
@@ -251,11 +250,38 @@ def save(
     return [host.write_code(folder / f"lib{i}", fmt, target) for i, host in enumerate(hosts)]
 
 
-def save_glue(text: str, folder: Path) -> CodeFile:
+def save_glue(
+    folder: Path,
+    functions: Sequence[Declaration],
+    entry: str | None,
+    dialect: Dialect,
+    system_lib: bool,
+    prefix: str,
+) -> CodeFile:
     """Write the wrappers, facts and entry of all declared functions as one C file."""
+    text = glue_source(functions, entry, dialect=dialect, system_lib=system_lib, prefix=prefix)
     path = folder / "glue.c"
     path.write_text(text, encoding="utf-8")
     return CodeFile(path, "c", is_ours=True)
+
+
+def symbols_of(
+    blob: Blob,
+    chunks: Sequence[Chunk],
+    target: str | None,
+    dialect: Dialect,
+    system_lib: bool,
+    prefix: str,
+) -> dict[str, Sequence[Chunk]]:
+    """What an embedder is to put into the library, by its symbols: the blob and its manifest."""
+    if not chunks:
+        return {}
+    manifest = dump_manifest(blob, producer=PRODUCER, target=target or "")
+    # A registered address says no size: there the text ends in a NUL.
+    return {
+        prefix + blob_symbol(dialect): chunks,
+        prefix + MANIFEST: [manifest + b"\0" * system_lib],
+    }
 
 
 def _silent(_step: str) -> None:

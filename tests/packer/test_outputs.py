@@ -95,6 +95,15 @@ def test_date_of_a_tar_is_the_one_that_is_asked_for(tmp_path, monkeypatch) -> No
         packer.export_library(tree(), path)
 
 
+def test_tar_without_host_code_needs_no_compiler(tmp_path, monkeypatch) -> None:
+    """LLVM writes its one object, and nothing is linked."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+    root = runtime.DeviceModule("cuda", b"text", "ptx", [])
+    path = packer.export_library(root, tmp_path / "model.tar")
+    with tarfile.open(path) as tar:
+        assert [member.name for member in tar] == ["packer.json", "devc.o"]
+
+
 def test_archive_has_an_index_and_one_member(tmp_path) -> None:
     """ar(1) and nm(1) read it; a linker takes all of it or nothing."""
     path = packer.export_library(tree(), tmp_path / "model.a")
