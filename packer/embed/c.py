@@ -93,8 +93,8 @@ def prepare(
     nbytes = sum(map(nbytes_of, symbols.values()))
     if nbytes > MAX_NBYTES:
         text = f"embed 'c': {nbytes} bytes, expected at most {MAX_NBYTES}: compilers give up on"
-        also = "" if system_lib else ", or embed='segment' for a library"
-        raise ExportError(f"{text} larger arrays; use embed='llvm'{also}")
+        first = "" if system_lib else "embed='segment' for a library, or "
+        raise ExportError(f"{text} larger arrays; use {first}embed='llvm'")
     path = folder / ("devc.cc" if system_lib else "devc.c")
     with path.open("w", encoding="ascii") as file:
         for symbol, chunks in symbols.items():
