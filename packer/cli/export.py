@@ -179,8 +179,7 @@ def _output(arguments: argparse.Namespace, project: Project) -> str:
     if output is None:
         text = "no output: name it, or set output in [library]: packer export model.so"
         raise ExportError(text)
-    kind = kind_of(Path(output))
-    is_source = kind not in (None, "static_library") and not arguments.sources
+    is_source = kind_of(Path(output)) not in (None, "static_library")
     if is_source or output.endswith(".safetensors"):
         what = "a source" if is_source else "weights"
         text = f"{shown_path(output)}: is the name of {what}, expected an output: model.so"

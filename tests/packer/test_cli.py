@@ -489,12 +489,20 @@ def test_output_is_no_input(packer: Packer, tmp_path: Path) -> None:
         f"[module.m]\nkind = 'c'\nsources = ['add.c']\nfunctions.add = '{TWO}'\n"
     )
     before = digest(tmp_path / "add.c")
-    for path in ("add.c", "./add.c", "link"):
-        assert "is an input too" in refused(packer("export", path, "add.c", "--function", ADD))
+    for path in ("add.c", "./add.c"):
+        assert "is the name of a source" in refused(packer("export", path, "add.c"))
+    assert "is an input too" in refused(packer("export", "link", "add.c", "--function", ADD))
     assert "is an input too" in refused(packer("export", "packer.toml"))
     assert "is the name of a source" in refused(packer("export", "add.c"))
     assert before == digest(tmp_path / "add.c")
     assert sorted(os.listdir(tmp_path)) == ["add.c", "link", "packer.toml"]
+
+
+def test_forgotten_output_keeps_the_source(packer: Packer, tmp_path: Path) -> None:
+    """Where no output is named, the first source stands in its place; it is not written over."""
+    (tmp_path / "sub.c").write_text(CODE.replace("add", "sub"))
+    assert "is the name of a source" in refused(packer("export", "add.c", "sub.c"))
+    assert (tmp_path / "add.c").read_text() == CODE
 
 
 # ---- E14 to E18: what happens meanwhile, and around
