@@ -123,9 +123,14 @@ class SymbolTable(Sequence[Symbol]):
         return self._decode(i for i in self._among(self._names, starts) if self._is_defined(i))
 
     def at_addresses(self, addresses: set[int]) -> Iterator[Symbol]:
-        """Find the functions that begin at one of the addresses."""
+        """Find the functions that begin at one of the addresses.
+
+        Mapping symbols (``$x``, ``$d``; ELF for the Arm 64-bit Architecture, 5.5.1) are none: they
+        say where code begins among data.
+        """
         at = self._among(self._column("Q", 1, 3), addresses)
-        return self._decode(i for i in at if self._is_defined(i) and self._type(i) in _CODE)
+        found = self._decode(i for i in at if self._is_defined(i) and self._type(i) in _CODE)
+        return (s for s in found if s.type != "NOTYPE" or not s.name.startswith("$"))
 
     def ifuncs(self) -> Iterator[Symbol]:
         """Find the functions whose address a resolver of this object gives at load time."""

@@ -462,6 +462,17 @@ def test_library_of_another_machine_is_read(compile_library, tmp_path) -> None:
     assert report.problems == ()
 
 
+@pytest.mark.parametrize("machine", ["aarch64", "riscv64"])
+def test_constructors_of_another_machine_have_names_of_functions(machine, tmp_path) -> None:
+    """Its mapping symbols, which stand at the same addresses, are none."""
+    (tmp_path / "f.c").write_text("__attribute__((constructor)) static void begin(void) {}\n")
+    command = (f"{machine}-linux-gnu-gcc", "-shared", "-fPIC", "-o")
+    tool(*command, tmp_path / "f.so", tmp_path / "f.c")
+    names = {c.name for c in inspect_library(tmp_path / "f.so").constructors}
+    assert "begin" in names
+    assert names <= {"_init", "frame_dummy", "begin", None}
+
+
 def library_bin(*modules: bytes, tree: bytes) -> str:
     """C source of a tvm-ffi library with these modules and one function."""
     body = tree + b"".join(modules)
