@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_SHOWN = 20  # names in a not-found message, at most
+
 
 class PackerError(Exception):
     """Root of every error that dso-packer raises.
@@ -202,5 +204,8 @@ def near_names(name: str, names: list[str]) -> str:
     from difflib import get_close_matches
 
     close = get_close_matches(name, names, n=3)
-    shown = close or sorted(set(names))[:8]
-    return ("; near names: " if close else "; it has: ") + ", ".join(map(repr, shown))
+    close = close or [other for other in names if other.casefold() == name.casefold()]
+    shown = close or sorted(set(names))
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    names_shown = ", ".join(map(repr, shown[:_SHOWN]))
+    return ("; near names: " if close else "; it has: ") + names_shown + more

@@ -166,6 +166,8 @@ MISTAKES = {
         KERNELS.replace("opencl", "opencll"),
         "[module.kernels] kind: unknown kind 'opencll'; near names: 'opencl'",
     ),
+    "kind of nothing like it": (KERNELS.replace("opencl", "Rust"), "it has: 'aocl', 'c', 'cc',"),
+    "kind in capitals": (KERNELS.replace("opencl", "OpenCL"), "near names: 'opencl'"),
     "embed": (
         f"[library]\nembed = 'b'\n{HOST}",
         "[library] embed: expected one of 'auto', 'c', 'llvm', 'segment', found 'b'",

@@ -32,6 +32,18 @@ class Named(runtime.Module):
         return self.entry
 
 
+def test_name_in_another_case_is_near() -> None:
+    """However few letters are the same."""
+    with pytest.raises(runtime.FunctionNotFoundError, match="near names: 'GEMM'$"):
+        Named("m", ["GEMM", "other"])["gemm"]
+
+
+def test_names_that_are_left_out_are_counted() -> None:
+    """Where no name is near, the message shows the first twenty, and says that there are more."""
+    with pytest.raises(runtime.FunctionNotFoundError, match=r"'f00', .*'f19' and 5 more$"):
+        Named("m", [f"f{i:02}" for i in range(25)])["something"]
+
+
 def test_lookup_finds_own_function_before_imported_one() -> None:
     """The module's own function of a name hides those of its imports."""
     root, child = Named("root", ["f"]), Named("child", ["f", "g"])
