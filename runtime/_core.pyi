@@ -192,7 +192,10 @@ def call_for_address(function: Any, /, *ints: int) -> int | None:
     """Call a function of integers that returns an address, or None."""
 
 def memory_at(address: int, nbytes: int, owner: object, /) -> memoryview:
-    """View memory that a library names, which `owner` keeps; -1 bytes end at a NUL, left out."""
+    """View memory that a library names, which `owner` keeps; -1 bytes end at a NUL, left out.
+
+    ValueError: it is NULL, or reaches beyond the segment of the image that it lies in.
+    """
 
 def tensor_view(
     tensor: TensorBase, shape: tuple[int, ...], dtype_code: tuple[int, int, int], /

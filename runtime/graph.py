@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 NOP = "__nop"
 COPY = "__copy"
 MAX_NBYTES = 1 << 62
+MAX_NDIM = 64
 
 
 class Node:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from .dtype import string_to_dtype
 from .error import BlobFormatError
-from .graph import COPY, MAX_NBYTES, NOP, Entry, Graph, Node
+from .graph import COPY, MAX_NBYTES, MAX_NDIM, NOP, Entry, Graph, Node
 from .strict_json import parse_json, shown
 
 TYPE_CHECKING = False
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from .dtype import DTypeCode
 
-MAX_NDIM = 64
 MAX_INT32 = (1 << 31) - 1
 
 

@@ -82,9 +82,16 @@ def linked_params(graph: Graph, libraries: Sequence[Module]) -> dict[str, Tensor
         entry = graph.entries[index]
         address = call_for_address(look_up, entry.storage_id)
         if address is not None:
-            data = memory_at(address, entry.nbytes, look_up)
+            data = _linked_bytes(name, address, entry, look_up)
             params[name] = Tensor(data, entry.shape, entry.dtype)
     return params
+
+
+def _linked_bytes(name: str, address: int, entry: Entry, owner: Any) -> memoryview:
+    try:
+        return memory_at(address, entry.nbytes, owner)
+    except ValueError as error:
+        raise BlobFormatError(f"{LOOKUP_LINKED_PARAM}: {name!r}: found {error}") from None
 
 
 def _linked_param_function(libraries: Sequence[Module]) -> Function | None:

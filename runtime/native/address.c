@@ -6,6 +6,7 @@
 #include "function.h"
 #include "object.h"
 #include "raised.h"
+#include "segment.h"
 #include "span.h"
 
 enum { MAX_ARGS = 4 };
@@ -34,6 +35,15 @@ PyObject *address_of_call(PyObject *Py_UNUSED(module), PyObject *const *args, Py
   return take_address(target, &result);
 }
 
+/* What lies in no image (the library allocated it) is as long as the library says. */
+static PyObject *view_behind(const char *bytes, Py_ssize_t nbytes, PyObject *owner) {
+  size_t part = segment_behind(bytes).nbytes, room = part > 0 ? part : PY_SSIZE_T_MAX;
+  if (nbytes < 0) nbytes = (Py_ssize_t)strnlen(bytes, room);
+  if ((size_t)nbytes <= room) return span_view(owner, bytes, nbytes, 1);
+  return PyErr_Format(PyExc_ValueError, "%zd bytes at %p, expected at most %zu, where its segment "
+                      "ends", nbytes, bytes, room);
+}
+
 PyObject *address_view(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *address, *owner;
   Py_ssize_t nbytes;
@@ -41,6 +51,7 @@ PyObject *address_view(PyObject *Py_UNUSED(module), PyObject *args) {
     return NULL;
   const char *bytes = PyLong_AsVoidPtr(address);
   if (bytes == NULL && PyErr_Occurred()) return NULL;
-  if (nbytes < 0) nbytes = bytes != NULL ? (Py_ssize_t)strlen(bytes) : 0;
-  return span_view(owner, bytes, nbytes, 1);
+  if (bytes != NULL) return view_behind(bytes, nbytes, owner);
+  if (nbytes <= 0) return span_view(owner, "", 0, 1);
+  return PyErr_Format(PyExc_ValueError, "%zd bytes at NULL", nbytes);
 }

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* dladdr1, dl_iterate_phdr */
+#define _GNU_SOURCE /* dladdr1 */
 #include "system_lib.h"
 
 #include <dlfcn.h>
@@ -8,6 +8,7 @@
 
 #include "../include/dso_system_symbol.h"
 #include "provided.h"
+#include "segment.h"
 
 static const dso_system_symbol *own_list;
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
@@ -101,30 +102,11 @@ static int is_searched(const dso_system_symbol *symbol, void *arg) {
   return 1;
 }
 
-/* The segment that holds an address. */
-static int look_at_image(struct dl_phdr_info *image, size_t nbytes, void *arg) {
-  struct system_symbol *symbol = arg;
-  uintptr_t address = (uintptr_t)symbol->address;
-  (void)nbytes;
-  for (ElfW(Half) i = 0; i < image->dlpi_phnum; i++) {
-    const ElfW(Phdr) *segment = &image->dlpi_phdr[i];
-    uintptr_t start = image->dlpi_addr + segment->p_vaddr;
-    if (segment->p_type != PT_LOAD || address < start || address - start >= segment->p_memsz)
-      continue;
-    symbol->nbytes = segment->p_memsz - (address - start);
-    symbol->flags = segment->p_flags;
-    return 1;
-  }
-  return 0;
-}
-
 struct system_symbol system_lib_find(const char *name) {
   struct search search = {.name = name};
-  struct system_symbol symbol = {.address = NULL};
-  if (visit_all(is_searched, &search) == 0) return symbol;
-  symbol.address = search.address;
-  (void)dl_iterate_phdr(look_at_image, &symbol);
-  return symbol;
+  if (visit_all(is_searched, &search) == 0) return (struct system_symbol){.address = NULL};
+  struct segment_part part = segment_behind(search.address);
+  return (struct system_symbol){search.address, part.nbytes, part.flags};
 }
 
 struct visitor {

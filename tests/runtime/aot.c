@@ -28,12 +28,34 @@ struct metadata {
 #ifndef POOLS
 #define POOLS 0
 #endif
+#ifndef NUM_INPUTS
+#define NUM_INPUTS 2
+#endif
+#ifndef INPUTS
+#define INPUTS inputs
+#endif
+#ifndef NDIM
+#define NDIM 2
+#endif
+#ifndef EXTENT
+#define EXTENT 2
+#endif
+#ifndef BITS
+#define BITS 32
+#endif
+#ifndef NAME
+#define NAME "x"
+#endif
+#ifndef LINKED
+#define LINKED linked
+#endif
 
-static const int64_t shape[] = {2, 3};
-static const struct tensor_info inputs[] = {{"x", shape, 2, {2, 32, 1}}, {"w", shape, 2, {2, 32, 1}}};
+static const int64_t shape[] = {EXTENT, 3};
+static const struct tensor_info inputs[] = {{NAME, shape, NDIM, {2, BITS, 1}},
+                                            {"w", shape, 2, {2, 32, 1}}};
 static const struct tensor_info outputs[] = {{"output", shape, 2, {2, 32, 1}}};
 static const struct metadata metadata = {
-    VERSION, inputs, 2, outputs, 1, inputs, POOLS, 0, 0, "tvmgen_default"};
+    VERSION, INPUTS, NUM_INPUTS, outputs, 1, inputs, POOLS, 0, 0, "tvmgen_default"};
 
 DSO_EXPORT int __tvm_ffi_get_c_metadata(void *handle, const dso_any *args, int32_t num_args,
                                         dso_any *result) {
@@ -60,7 +82,7 @@ DSO_EXPORT int __tvm_ffi__lookup_linked_param(void *handle, const dso_any *args,
   (void)handle, (void)num_args;
   if (args[0].v_int64 != 1) return 0;
   result->type_index = DSO_OPAQUE_PTR;
-  result->v_ptr = (void *)linked;
+  result->v_ptr = (void *)(LINKED);
   return 0;
 }
 

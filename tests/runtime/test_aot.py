@@ -56,6 +56,28 @@ def test_metadata_that_is_not_understood(compile_library, option, found) -> None
         factory(compile_library(SOURCE, option), {})["default"]()
 
 
+@pytest.mark.parametrize(
+    ("option", "match"),
+    [
+        ("NUM_INPUTS=-1", "inputs: expected 0 to 10000, found -1"),
+        ("NUM_INPUTS=1ll<<58", "inputs: expected 0 to 10000, found 288230376151711744"),
+        ("NUM_INPUTS=9999", "inputs: found 9999 in 319968 bytes at 0x.*, expected at most .*ends"),
+        ("INPUTS=0", "inputs: found 2 in 64 bytes at NULL"),
+        ("NDIM=-1", "shape of 'x': expected 0 to 64, found -1"),
+        ("NDIM=65", "shape of 'x': expected 0 to 64, found 65"),
+        ("EXTENT=-2", r"'x': expected a size that can be addressed, found \[-2, 3\] of data type"),
+        ("EXTENT=1ll<<62", r"'x': expected a size that can be addressed, found \[4611686018427387"),
+        ("BITS=0", r"'x': expected a size that can be addressed, found .*\(2, 0, 1\)"),
+        (r'NAME="\xff"', "'utf-8' codec can't decode byte 0xff"),
+    ],
+)
+def test_metadata_that_cannot_be(compile_library, option, match) -> None:
+    """Counts and sizes that a library tells are bounded before anything is read or made by them."""
+    library = compile_library(SOURCE, f"-D{option}")
+    with pytest.raises(runtime.BlobFormatError, match=f"^get_c_metadata: {match}"):
+        factory(library, {})["default"]()
+
+
 def test_a_library_without_metadata() -> None:
     """The function that is missing is named."""
     with pytest.raises(runtime.FunctionNotFoundError, match="get_c_metadata"):
@@ -82,3 +104,13 @@ def test_linked_parameters(compile_library) -> None:
     weights = executor.get_input("w")
     del executor, library
     assert np.array_equal(weights.numpy(), X + 1)
+
+
+def test_linked_parameter_beyond_its_segment(compile_library) -> None:
+    """What the graph asks for is no more than the library has."""
+    end = "__extension__ ({ extern char _end[]; _end - 4; })"
+    library = LibraryModule(Library(str(compile_library(SOURCE, f"-DLINKED={end}"))))
+    nodes = [null("x"), null("w"), op("y", "tvmgen_default___tvm_main__", [0, 1])]
+    match = "^_lookup_linked_param: 'w': found 24 bytes at 0x.*, expected at most 4, where its seg"
+    with pytest.raises(runtime.BlobFormatError, match=match):
+        runtime.graph_executor.create(json.dumps(graph(nodes, [2])), library)
