@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 VERSION = "0.1.0"
-_MAX_NBYTES = 64 << 20
 
 
 def meta_path(path: str | os.PathLike[str]) -> str:
@@ -61,20 +60,17 @@ def read_meta(path: str | os.PathLike[str]) -> dict[str, FunctionInfo] | None:
     LibraryLoadError
         It cannot be read.
     """
-    import json
-
     from .files import read_file
+    from .strict_json import parse_json
 
     name = meta_path(path)
     if not os.path.lexists(name):
         return None
     data = read_file(name)
     try:
-        if len(data) > _MAX_NBYTES:
-            raise ValueError(f"{len(data)} bytes, expected at most {_MAX_NBYTES}")
-        functions = json.loads(bytes(data))["func_info"]
+        functions = parse_json(data)["func_info"]
         return {key: _function_info(fields) for key, fields in functions.items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         text = f"{name}: {type(error).__name__} {error}, expected func_info as TVM writes it"
         raise BlobFormatError(text, path=name) from error
 

@@ -19,13 +19,13 @@ MAX_VALUES = 400_000
 MAX_DIGITS = 40
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str | bytes | memoryview) -> Any:
     """Parse JSON text.
 
     Parameters
     ----------
-    text : str
-        At most 100 MB, 400,000 values, 64 levels, 40 digits a number.
+    text : str or buffer
+        At most 100 MB, 400,000 values, 64 levels, 40 digits a number. A buffer holds UTF-8.
 
     Returns
     -------
@@ -35,10 +35,13 @@ def parse_json(text: str) -> Any:
     Raises
     ------
     ValueError
-        It is no JSON or beyond the limits, a key stands twice in an object, a number is NaN or
-        infinite, or text holds half a surrogate pair. The message says so and nothing more.
+        It is no JSON, no UTF-8 or beyond the limits, a key stands twice in an object, a number is
+        NaN or infinite, or text holds half a surrogate pair. The message says so and nothing more.
     """
-    _check_limits(text)
+    _check("bytes", len(text), MAX_NBYTES)
+    if not isinstance(text, str):
+        text = str(text, "utf-8")
+    _check_counts(text)
     try:
         return loads(
             text,
@@ -51,19 +54,19 @@ def parse_json(text: str) -> Any:
         raise ValueError(f"no JSON: {reason} at {error.pos:#x}") from None
 
 
-def _check_limits(text: str) -> None:
+def _check_counts(text: str) -> None:
     try:
         depth, values, digits = json_count(text)
     except UnicodeEncodeError:
         raise ValueError("half a surrogate pair, expected Unicode") from None
-    for what, found, most in (
-        ("bytes", len(text), MAX_NBYTES),
-        ("levels", depth, MAX_DEPTH),
-        ("values", values, MAX_VALUES),
-        ("digits in a number", digits, MAX_DIGITS),
-    ):
-        if found > most:
-            raise ValueError(f"JSON of {found} {what}, expected at most {most}")
+    _check("levels", depth, MAX_DEPTH)
+    _check("values", values, MAX_VALUES)
+    _check("digits in a number", digits, MAX_DIGITS)
+
+
+def _check(what: str, found: int, most: int) -> None:
+    if found > most:
+        raise ValueError(f"JSON of {found} {what}, expected at most {most}")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -190,8 +190,10 @@ def test_code_that_does_not_tell_says_what_is_needed(name, tmp_path) -> None:
         '{"func_info": {"k": {"name": "k", "arg_types": ["flaot32"]}}}',
         '{"func_info": {"k": {"name": "k", "arg_types": [], "launch_param_tags": [1]}}}',
         "[" * 100_000,
+        '{"func_info": ' + "9" * 5000,
+        '{"func_info": {}, "more": [' + "[]," * 400_000 + "0]}",
     ],
-    ids=range(9),
+    ids=range(11),
 )
 def test_malformed_meta_is_refused(text, tmp_path) -> None:
     """Row D8: our error, which names the file."""
