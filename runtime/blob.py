@@ -19,13 +19,18 @@ from __future__ import annotations
 from .abi import BLOB_SYMBOLS, HEADER_NBYTES, IMPORT_TREE_KEY, LIB_KEY, MODULE_BLOB
 from .error import BlobFormatError, LoaderNotFoundError, PackerError
 from .import_tree import check_import_tree, children_of
-from .registry import find_loader
+from .registry import find_loader, forget_offers
 from .stream import Reader, Writer, is_type_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .manifest import Manifest
     from .module import Module
     from .stream import Chunk
+
+    Carry = Callable[[str, int], Module]
 
 MAX_MODULES = 65_536
 
@@ -150,15 +155,16 @@ def parse(
     """
     check_dialect(dialect)
     reader = Reader(view, path=path, where=where, dialect=dialect)
+    forget_offers()
     if dialect == "tvm-ffi":
         from .library_bin import parse_library_bin
 
         return parse_library_bin(reader)
     count = _read_count(reader)
-    blob = Blob([])
+    blob, carry = Blob([]), _carrier(reader, manifest_text)
     for index in range(count):
         reader.last_entry = index == count - 1
-        blob.entries.append(_read_entry(reader, blob, manifest_text))
+        blob.entries.append(_read_entry(reader, blob, carry))
     if reader.remaining:
         raise reader.error(
             f"{reader.remaining} bytes behind the last of {count} entries, expected none"
@@ -333,7 +339,24 @@ def _read_count(reader: Reader) -> int:
     return count
 
 
-def _read_entry(reader: Reader, blob: Blob, manifest_text: bytes | memoryview | None) -> Entry:
+def _carrier(reader: Reader, manifest_text: bytes | memoryview | None) -> Carry | None:
+    """What steps over a payload without a loader; it parses the manifest once, for the first."""
+    if manifest_text is None:
+        return None
+    manifest: Manifest | None = None
+
+    def carry(key: str, start: int) -> Module:
+        nonlocal manifest
+        if manifest is None:
+            from .manifest import parse_manifest
+
+            manifest = parse_manifest(manifest_text, path=reader.path)
+        return manifest.carry(reader, key, start)
+
+    return carry
+
+
+def _read_entry(reader: Reader, blob: Blob, carry: Carry | None) -> Entry:
     start = reader.offset
     key = read_key(reader)
     if key == IMPORT_TREE_KEY:
@@ -342,7 +365,7 @@ def _read_entry(reader: Reader, blob: Blob, manifest_text: bytes | memoryview | 
     elif key == LIB_KEY:
         module = None
     else:
-        module = _read_module(reader, key, start, manifest_text)
+        module = _read_module(reader, key, start, carry)
     return Entry(key, module, start, reader.offset - start)
 
 
@@ -365,16 +388,12 @@ def _read_import_tree(reader: Reader, blob: Blob, start: int) -> None:
     blob.import_tree_child_indices = reader.read_u64_vector()
 
 
-def _read_module(
-    reader: Reader, key: str, start: int, manifest_text: bytes | memoryview | None
-) -> Module:
+def _read_module(reader: Reader, key: str, start: int, carry: Carry | None) -> Module:
     try:
         return load_payload(reader, key, start)
     except LoaderNotFoundError as error:
-        if manifest_text is not None:
-            from .manifest import parse_manifest
-
-            return parse_manifest(manifest_text, path=reader.path).carry(reader, key, start)
+        if carry is not None:
+            return carry(key, start)
         raise _located(error, reader, start) from None
 
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from .stream import Reader
 
 SCHEMA = 1
-MAX_NBYTES = 64 << 20
 
 
 class Manifest:
@@ -71,10 +70,10 @@ def parse_manifest(data: bytes | memoryview, *, path: str | None = None) -> Mani
     BlobFormatError
         It is no manifest of schema 1.
     """
+    from .strict_json import MAX_NBYTES, parse_json
+
     try:
-        if len(data) > MAX_NBYTES:
-            raise ValueError(f"{len(data)} bytes, expected at most {MAX_NBYTES}")
-        fields = json.loads(bytes(data).rstrip(b"\0"))
+        fields = parse_json(bytes(data[: MAX_NBYTES + 1]).rstrip(b"\0"))
         if fields["schema"] != SCHEMA:
             raise ValueError(
                 f"schema {fields['schema']!r}, expected {SCHEMA}; a newer runtime reads it"
@@ -84,7 +83,7 @@ def parse_manifest(data: bytes | memoryview, *, path: str | None = None) -> Mani
             for e in fields["entries"]
         }
         return Manifest(str(fields["producer"]), str(fields["target"]), ends)
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         prefix = f"{path}: " if path else ""
         text = f"{prefix}{MANIFEST} at 0x0: {type(error).__name__} {error}, expected a manifest"
         raise BlobFormatError(text, path=path, offset=0) from error

@@ -8,6 +8,7 @@ from .error import FunctionNotFoundError, LoaderNotFoundError, near_names
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from importlib.metadata import EntryPoint
     from typing import Any, TypeVar
 
     from .module import Module
@@ -37,6 +38,7 @@ _FAMILIES = {
 _FAMILY_OF = {key: family for family, keys in _FAMILIES.items() for key in keys}
 
 _loaders: dict[str, Loader] = {}
+_offers: dict[str, EntryPoint] | None = None  # of installed packages, once they were asked
 _functions: dict[str, Callable[..., Any]] = {"__tvm_set_device": set_device}
 
 
@@ -129,12 +131,26 @@ def _own_loader(type_key: str) -> Loader | None:
 
 
 def _entry_point_loader(type_key: str) -> Loader | None:
-    from importlib.metadata import entry_points
+    global _offers
+    offers = _offers
+    if offers is None:
+        from importlib.metadata import entry_points
 
-    for point in entry_points(group=ENTRY_POINT_GROUP, name=type_key):
-        loader: Loader = point.load()
-        return loader
-    return None
+        points = tuple(entry_points(group=ENTRY_POINT_GROUP))
+        _offers = offers = {point.name: point for point in reversed(points)}
+    if type_key not in offers:
+        return None
+    loader: Loader = offers[type_key].load()
+    return loader
+
+
+def forget_offers() -> None:
+    """Ask installed packages again when a loader is missing next; that takes milliseconds.
+
+    So a blob of many unknown types asks once, and the next load sees what was installed meanwhile.
+    """
+    global _offers
+    _offers = None
 
 
 def register_func(name: str, *, override: bool = False) -> Callable[[F], F]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import struct
+import sys
 import tracemalloc
 
 import pytest
@@ -253,3 +255,61 @@ def test_device_code_may_be_any_buffer(tmp_path) -> None:
     assert module.data.obj is mapped
     data = runtime.serialize_module_to_bytes(module)
     assert bytes(runtime.deserialize_module_from_bytes(data).data) == b"cubin" * 1000
+
+
+def carried(count: int) -> tuple[bytes, bytes]:
+    """A blob of modules in a row whose types have no loader, and its manifest."""
+    entries, listed, offset = [], [], 8
+    for i in range(count):
+        key = f"strange{i}"
+        entries.append(text(key) + b"x")
+        listed.append({"type_key": key, "offset": offset, "nbytes": len(entries[-1])})
+        offset += len(entries[-1])
+    row_ptr = [*range(count), count - 1]
+    manifest = {"schema": 1, "producer": "p", "target": "t", "entries": listed}
+    return blob(*entries, tree(row_ptr, list(range(1, count)))), json.dumps(manifest).encode()
+
+
+def test_many_unknown_types_ask_and_parse_once(monkeypatch) -> None:
+    """Packages are asked for loaders once for a blob, and the manifest is parsed once for it."""
+    asked: list[str] = []
+
+    class Packages:
+        @staticmethod
+        def find_spec(*_: object) -> None:
+            return None
+
+        @staticmethod
+        def find_distributions(_: object) -> list[object]:
+            asked.append("packages")
+            return []
+
+    class Text(bytes):
+        def __getitem__(self, part: object) -> bytes:
+            asked.append("manifest")
+            return super().__getitem__(part)  # type: ignore[index]
+
+    monkeypatch.setattr("sys.meta_path", [*sys.meta_path, Packages])
+    data, manifest = carried(50)
+    assert len(parse(data, manifest_text=Text(manifest)).entries) == 51
+    assert sorted(asked) == ["manifest", "packages"]
+    parse(data, manifest_text=Text(manifest))
+    assert sorted(asked) == ["manifest"] * 2 + ["packages"] * 2
+
+
+@pytest.mark.parametrize(
+    ("manifest", "match"),
+    [
+        (b'{"schema": ' + b"[" * 100_000, "JSON of 100001 levels, expected at most 64"),
+        (b"[" + b"[]," * 400_000 + b"0]", "JSON of 800002 values, expected at most 400000"),
+        (b'"' + b" " * (100 << 20) + b'"', "JSON of .* bytes, expected at most 100000000"),
+        (b"1" * 5000, "JSON of 5000 digits in a number"),
+        (b"\xff", "'utf-8' codec can't decode"),
+    ],
+    ids=["deep", "wide", "long", "digits", "bytes"],
+)
+def test_manifest_is_bounded_before_it_is_parsed(manifest: bytes, match: str) -> None:
+    """Row D8: what it may hold is enough for every module that a blob may have, and no more."""
+    data, _ = carried(1)
+    with pytest.raises(runtime.BlobFormatError, match=f"__packer_manifest at 0x0: .*{match}"):
+        parse(data, manifest_text=manifest)
