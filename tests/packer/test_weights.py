@@ -81,6 +81,13 @@ def test_weights_go_without_host_code(folder: Path) -> None:
     check_weights(module)
 
 
+def test_weights_go_with_nothing_on_the_path(folder: Path) -> None:
+    """Neither a compiler nor a linker is there, nor a variable that names one."""
+    command = [sys.executable, "-m", "packer", "export", "w.so", "--weights", "1.safetensors"]
+    subprocess.run(command, cwd=folder, env={"PATH": ""}, check=True, capture_output=True)
+    assert set(runtime.load(folder / "w.so").weights) == set(FIRST)
+
+
 def test_weights_go_by_packer_toml(folder: Path) -> None:
     """A module of the kind takes one file or several."""
     (folder / "packer.toml").write_text(
@@ -200,7 +207,73 @@ def test_load_of_weights_takes_no_memory(folder: Path) -> None:
     )
     *found, pages = run_python(code, str(library), blocked=("numpy", "packer"))
     assert found == [0, 0, nbytes]
-    assert pages * os.sysconf("SC_PAGE_SIZE") < 4 << 20
+    assert pages * os.sysconf("SC_PAGE_SIZE") < 1 << 20
+
+
+EDGES = [0, 1, *(edge + by for edge in (4096, 1 << 31, 1 << 32) for by in (-1, 0, 1))]
+READ_ENDS = """
+import json, runtime, sys
+root = runtime.load(sys.argv[1])
+array = root.weights["w"].numpy()
+ends = [array[:4].tobytes().decode(), array[-4:].tobytes().decode()]
+print(json.dumps([list(array.shape), *ends, array.ctypes.data % 64]))
+"""
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["whole", "linked"])
+@pytest.mark.parametrize("nbytes", EDGES)
+def test_tensor_of_any_size_comes_back(nbytes: int, whole: bool, tmp_path: Path) -> None:
+    """Around nothing, a page, 2 and 4 GiB: a sparse file, and the library stays sparse."""
+    header = json.dumps({"w": {"dtype": "U8", "shape": [nbytes], "data_offsets": [0, nbytes]}})
+    path = tmp_path / "w.safetensors"
+    with path.open("wb") as file:
+        file.write(len(header).to_bytes(8, "little") + header.encode() + b"head"[:nbytes])
+        if nbytes > 4:
+            file.seek(8 + len(header) + nbytes - 4)
+            file.write(b"tail")
+    root: runtime.Module = runtime.SafetensorsModule(path)
+    if not whole:
+        root = packer.CSourceModule(CODE, functions={"dot": DOT})
+        root.import_module(runtime.SafetensorsModule(path))
+    library = packer.export_library(root, tmp_path / "w.so")
+    assert library.stat().st_blocks * 512 < 1 << 20
+    head, tail = ("head", "tail") if nbytes > 4 else ("head"[:nbytes],) * 2
+    assert run_python(READ_ENDS, str(library)) == [[nbytes], head, tail, 0]
+
+
+READ_AND_WAIT = """
+import runtime, sys
+array = runtime.load(sys.argv[1]).weights["w"].numpy()
+array.max()
+print("read", flush=True)
+sys.stdin.read()
+found, kept = {}, False
+for line in open("/proc/self/smaps"):
+    first, *_, last = line.split()
+    if not first.endswith(":"):
+        start, end = (int(word, 16) for word in first.split("-"))
+        kept = start <= array.ctypes.data < end
+    elif kept and last == "kB":
+        found[first] = int(line.split()[1]) << 10
+print(found["Shared_Clean:"], found["Private_Clean:"] + found["Private_Dirty:"])
+"""
+
+
+def test_processes_share_the_memory_of_weights(folder: Path) -> None:
+    """Two that have read them all have the same pages, and none of their own (proc(5), smaps)."""
+    nbytes = 8 << 20
+    array = numpy.frombuffer(os.urandom(nbytes), "u1")
+    module = runtime.SafetensorsModule(safetensors.numpy.save({"w": array}))
+    path = packer.export_library(module, folder / "w.so")
+    command = [sys.executable, "-c", READ_AND_WAIT, path]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as one, subprocess.Popen(command, **pipes) as other:  # type: ignore[call-overload]
+        assert [one.stdout.readline(), other.stdout.readline()] == ["read\n"] * 2
+        counted = one.communicate()[0]  # while the other still has them
+        other.communicate()
+    shared, own = map(int, counted.split())
+    assert shared >= nbytes
+    assert own == 0
 
 
 def test_same_weights_give_the_same_library(folder: Path) -> None:
