@@ -198,6 +198,36 @@ def test_weights_of_a_tree_are_found_in_look_up_order() -> None:
 # ---- where it lies
 
 
+MODULES: dict[str, Callable[[bytes], runtime.Module]] = {
+    "const_loader": lambda data: runtime.ConstLoaderModule({"w": data}, {}),
+    "GraphExecutorFactory": lambda data: runtime.GraphExecutorFactory("{}", {"w": data}),
+    "device": lambda data: runtime.DeviceModule("cuda", data, "ptx", []),
+    "safetensors": lambda data: runtime.SafetensorsModule(
+        safetensors.numpy.save({"w": np.frombuffer(data, "u1")})
+    ),
+}
+
+
+@pytest.mark.parametrize("make", MODULES.values(), ids=MODULES.keys())
+def test_module_hands_on_views(
+    make: Callable[[bytes], runtime.Module], pack_blob, tmp_path
+) -> None:
+    """What was given, and what a loaded module has in its library's mapping, is not copied."""
+    data = os.urandom(1 << 20)
+    module = make(data)
+    path = pack_blob(blob_of(module))
+    [loaded] = runtime.load(path).imported_modules
+    for written in (module, loaded):
+        writer = runtime.Writer()
+        written.save_to_binary(writer)
+        [chunk] = [chunk for chunk in writer.finish() if memoryview(chunk).nbytes >= len(data)]
+        assert bytes(chunk).endswith(data)
+        if written is loaded:
+            assert is_in_mapping(address_of(chunk), path)
+        elif not isinstance(written, runtime.SafetensorsModule):  # whose bytes the test made
+            assert address_of(chunk) == address_of(data)
+
+
 @pytest.mark.parametrize("pad", range(0, 80, 7))
 def test_data_area_is_aligned_from_the_symbol(pad: int, pack_blob: PackBlob) -> None:
     """Whatever stands before it and however long the header is; written again, the same bytes."""
@@ -238,11 +268,15 @@ def test_array_outlives_module_and_library(pack_blob: PackBlob) -> None:
     assert not is_in_mapping(address, path)
 
 
-def test_arrays_of_tvm_are_views_where_aligned(pack_blob: PackBlob) -> None:
+@pytest.mark.parametrize("origin", ["constants", "params"])
+def test_arrays_of_tvm_are_views_where_aligned(origin: str, pack_blob: PackBlob) -> None:
     """Elsewhere the first use makes an aligned copy, and `raw` stays the view."""
     seen = set()
     for pad in range(1, 5):
-        module = runtime.ConstLoaderModule({"n" * pad: np.arange(5, dtype="f4")}, {})
+        arrays = {"n" * pad: np.arange(5, dtype="f4")}
+        module: runtime.Module = runtime.ConstLoaderModule(arrays, {})
+        if origin == "params":
+            module = runtime.GraphExecutorFactory("{}", arrays)
         path = pack_blob(blob_of(module))
         [tensor] = runtime.load(path).weights.values()
         is_aligned = address_of(tensor.raw) % 4 == 0
@@ -412,9 +446,16 @@ def test_header_beyond_the_limit_is_refused() -> None:
     """Before anything of it is read."""
     data = (100_000_001).to_bytes(8, "little") + bytes(9)
     with pytest.raises(
-        runtime.BlobFormatError, match="header of 100000001 bytes, expected at most"
+        runtime.BlobFormatError, match="header of 100000001 bytes, expected at most 100000000"
     ):
         runtime.SafetensorsModule(data)
+
+
+def test_header_at_the_limit_is_read() -> None:
+    """The reference's limit is ours to the byte."""
+    file = file_of(ONE.ljust(100_000_000), b"1234")
+    assert bytes(runtime.SafetensorsModule(file).weights["a"].raw) == b"1234"
+    assert len(safetensors.deserialize(file)) == 1
 
 
 @pytest.mark.parametrize(
