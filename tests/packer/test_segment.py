@@ -228,6 +228,23 @@ def test_linker_that_leaves_no_place_falls_back_and_says_so(way, tmp_path) -> No
     assert steps[place + 2 :] == ["embed", "link", "verify", "commit"]
 
 
+def test_fallback_is_said_with_v_alone(tmp_path) -> None:
+    """The command line is silent about it otherwise: the library is as good."""
+    (tmp_path / "add.c").write_text("long add(long a, long b) { return a + b; }")
+    (tmp_path / "w.safetensors").write_bytes(b"\2\0\0\0\0\0\0\0{}")
+    options = [f"--option={option}" for option in discarding(".note.packer", tmp_path)]
+    command = [sys.executable, "-m", "packer", "export", "lib.so", "add.c", *options]
+    command += ["--function=add=long(long, long)", "--weights=w.safetensors"]
+    quiet, verbose = (
+        subprocess.run([*command, *v], cwd=tmp_path, capture_output=True, text=True, check=True)
+        for v in ([], ["-v"])
+    )
+    assert quiet.stderr == ""
+    said = "packer: embed 'segment' is not possible: the linker left no PT_NOTE for section"
+    assert said in verbose.stderr
+    assert runtime.load(tmp_path / "lib.so")["add"](40, 2) == 42
+
+
 def test_linker_that_leaves_no_place_is_an_error_where_segment_is_asked_for(tmp_path) -> None:
     """It says why, and what to do."""
     options = discarding(".note.packer", tmp_path)
