@@ -14,6 +14,7 @@ import runtime
 from packer.embed.ahead import LARGE, LEAD
 
 from ..process import run_python
+from .test_segment import rewrite
 
 MARK = b"0123456789abcdef" * 4096
 ADD = "long add(long a, long b) { return a + b; }"
@@ -60,6 +61,14 @@ def test_large_blob_lies_behind_a_lead_and_loads(weights, tmp_path) -> None:
     assert blob_offset(path) == LEAD
     assert works(path)
     assert path.stat().st_blocks * 512 < LEAD
+
+
+@pytest.mark.parametrize("commands", ["strip", "objcopy", "patchelf --set-rpath $ORIGIN/a; strip"])
+def test_library_works_after(commands, weights, tmp_path) -> None:
+    """The hole in front of the blob may go; symbols and segment hold."""
+    path = packer.export_library(model(weights), tmp_path / "model.so")
+    rewrite(path, commands)
+    assert works(path)
 
 
 def test_code_that_is_longer_than_the_lead_is_followed_by_the_blob(weights, tmp_path) -> None:

