@@ -1,8 +1,7 @@
 """Wrappers: the C text that makes declared functions safe-call functions.
 
 ``glue.c`` holds, for each declared function of a library, its facts and its wrapper; what a
-wrapper does at run time is written in C, in ``templates/glue.h``. Redeclarations stand behind the
-user's own source, so that his compiler checks what he declared.
+wrapper does at run time is written in C, in ``templates/glue.h``.
 """
 
 from __future__ import annotations
@@ -10,16 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from runtime.abi import CONTEXT_SYMBOLS, FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME
-from runtime.error import ExportError
 
-from .declaration import SIGNED, TYPEDEFS, UNSIGNED, Declaration, joined
+from .declaration import SIGNED, UNSIGNED, Declaration, joined
 from .dialect import Dialect
 from .facts import dump_facts
 from .metadata import descriptions
-
-# A redeclaration stands behind any source, so it needs no header: the compiler's own type macros.
-_BUILTIN_TYPES = {name: f"__{name[:-2].upper()}_TYPE__" for name in TYPEDEFS if name[-2:] == "_t"}
-_BOOL = {"c": "_Bool", "cc": "bool"}
 
 _GLUE_TYPES = {
     **{code: f"int{code[1:]}_t" for code in SIGNED},
@@ -40,28 +34,6 @@ _DTYPES = {
     "f64": "DSO_DT_FLOAT, 64",
     "void": "DSO_DT_ANY, 8",
 }
-
-
-def redeclarations(declarations: Sequence[Declaration], language: str) -> str:
-    """Return the C text to append to a user's source, so that its compiler checks them.
-
-    Parameters
-    ----------
-    declarations : sequence of Declaration
-        The functions of that source; those that are packed C already are left out.
-    language : str
-        ``"c"`` or ``"cc"``.
-
-    Raises
-    ------
-    ExportError
-        A name is none in C.
-    """
-    lines = ["", "", '#line 1 "<function declarations>"']
-    lines += ['extern "C" {'] if language == "cc" else []
-    lines += [_redeclaration(d, language) for d in declarations if d.abi == "safe_call"]
-    lines += ["}"] if language == "cc" else []
-    return "\n".join(lines) + "\n"
 
 
 def glue_source(
@@ -124,22 +96,6 @@ def glue_symbols(
                 symbols[f"{FUNCTION_PREFIX}{prefix}main"] = "dso_entry"
     return symbols
 
-
-def _redeclaration(declaration: Declaration, language: str) -> str:
-    if "." in declaration.name:
-        raise ExportError(f"function {declaration.name!r}: the name has a '.', expected one of C")
-    types = [_portable(p.type_text, language) for p in declaration.parameters]
-    head = joined(_portable(declaration.result_text, language), declaration.name)
-    return f"extern {head}({', '.join(types) or 'void'});"
-
-
-def _portable(type_text: str, language: str) -> str:
-    words = {**_BUILTIN_TYPES, "bool": _BOOL[language], "_Bool": _BOOL[language]}
-    words["dso_status"] = "int"
-    return " ".join(words.get(word, word) for word in type_text.split())
-
-
-# ---- glue.c: data and calls of glue.h ------------------------------------------------------------
 
 _HEADER = """\
 /* Written by dso-packer: the safe-call wrappers of one library. */

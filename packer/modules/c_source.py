@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from runtime.error import ExportError
 
 from ..arguments import list_of
-from ..declaration import parse_functions
-from ..wrapper import redeclarations
+from ..c_type import parse_functions
+from ..redeclaration import redeclarations
 from .host import CodeFile, HostModule
 
 if TYPE_CHECKING:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.abi import DSO_EXPORTABLE, RUNNABLE
 from runtime.error import ExportError, ToolchainError
 
-from ..declaration import ir_type, parse_functions
+from ..c_type import parse_functions
+from ..declaration import SIGNED, UNSIGNED
 from ..objects import check_triple
 from ..target import machine_word
 from .host import CodeFile, RunnableModule
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
 _FORMATS = ("ll", "bc", "s", "o")
 _OPT_LEVEL = 2
 _NO_TRIPLE = "unknown-unknown-unknown"  # what llvmlite.ir.Module writes when it was given none
+
+# LLVM types that one code may be lowered to. Clang passes bool as i1 zeroext, others as i8.
+_IR_TYPES = {
+    **{code: ("i" + code[1:],) for code in (*SIGNED, *UNSIGNED)},
+    "bool": ("i1", "i8"),
+    "f32": ("float",),
+    "f64": ("double",),
+    "void": ("void",),
+    "status": ("i32",),
+}
 
 
 class LLVMModule(RunnableModule):
@@ -151,6 +162,28 @@ class LLVMModule(RunnableModule):
 
     def __repr__(self) -> str:
         return f"<LLVMModule {getattr(self, 'target', '')!r}>"
+
+
+class IRType(NamedTuple):
+    """An LLVM function type; every place lists the types that are as good as another."""
+
+    result: tuple[str, ...]
+    parameters: tuple[tuple[str, ...], ...]
+
+
+def ir_type(declaration: Declaration) -> IRType:
+    """Return the LLVM function type that a declaration stands for.
+
+    Examples
+    --------
+    >>> (scale,) = parse_functions({"scale": "bool(float *x, int n)"}, module="llvm")
+    >>> ir_type(scale)
+    IRType(result=('i1', 'i8'), parameters=(('ptr',), ('i32',)))
+    """
+    return IRType(
+        _IR_TYPES.get(declaration.result, ("ptr",)),
+        tuple(_IR_TYPES.get(parameter.code, ("ptr",)) for parameter in declaration.parameters),
+    )
 
 
 def _words(function_type: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from runtime.error import ExportError
 
 from ..archive import MAGIC, THIN_MAGIC, is_thin
-from ..declaration import parse_functions
+from ..c_type import parse_functions
 from ..objects import check_objects
 from .host import CodeFile, HostModule
 

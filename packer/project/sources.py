@@ -18,7 +18,7 @@ from runtime.module import Module
 from ..declaration import FunctionDeclaration
 from ..modules.c_source import CSourceModule
 from ..output import shown_path
-from ..wrapper import redeclarations
+from ..redeclaration import redeclarations
 
 if TYPE_CHECKING:
     from ..declaration import Declaration
@@ -107,6 +107,11 @@ def host_module(
     declared = tuple(d for module in compiled for d in module.functions)
     for module in compiled:
         module.redeclared = tuple(d for d in declared if d not in module.functions)
+    return importing(modules)
+
+
+def importing(modules: Sequence[Module]) -> Module:
+    """Return the first module, which from now on imports the others."""
     root, *others = modules
     for other in others:
         root.import_module(other)
