@@ -17,19 +17,18 @@ Paths are relative to the file's folder. `packer init` writes a file with every 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast, get_args
 
-from runtime.error import ExportError, near_names
+from runtime.error import near_names
 from runtime.module import Module, preorder
-from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
 
-from ..declaration import FunctionDeclaration
 from ..dialect import Dialect
 from ..embed import Embed
 from .inputs import Inputs
-from .sources import COMPILED, Functions, Source, host_module, source_of
+from .kinds import KINDS, make_module, weight_modules
+from .sources import Functions, host_module, importing, source_of
 from .table import Table
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
     # From here on the tree is known to be one; now each module is made, its imports before it.
     modules: dict[str, Module] = {}
     for name in order:
-        modules[name] = _make(tables[name], [modules[other] for other in imports[name]])
+        modules[name] = make_module(tables[name], [modules[other] for other in imports[name]])
     return Project(
         root=modules[root],
         inputs=file.inputs,
@@ -155,22 +154,7 @@ def project_of_sources(
     sources = [source_of(inputs.add(path)) for path in paths]
     modules = [host_module(sources, functions)] if sources else []
     modules += weight_modules([inputs.add(path) for path in weights])
-    return Project(root=_importing(modules), inputs=inputs)
-
-
-def weight_modules(paths: Iterable[Path]) -> list[Module]:
-    """Make a module of each safetensors file."""
-    from runtime.modules.safetensors import SafetensorsModule
-
-    return [SafetensorsModule(path) for path in paths]
-
-
-def _importing(modules: Sequence[Module]) -> Module:
-    """Return the first module, which from now on imports the others."""
-    root, *others = modules
-    for other in others:
-        root.import_module(other)
-    return root
+    return Project(root=importing(modules), inputs=inputs)
 
 
 def _module_tables(file: Table) -> dict[str, Table]:
@@ -180,9 +164,9 @@ def _module_tables(file: Table) -> dict[str, Table]:
         raise file.error("has no [module.NAME] table, expected at least one")
     for table in tables.values():
         kind = table.needed_text("kind")
-        if kind not in _KINDS:
-            raise table.error(f"unknown kind {kind!r}{near_names(kind, list(_KINDS))}", "kind")
-        table.only(("kind", "imports", *_KINDS[kind][0]))
+        if kind not in KINDS:
+            raise table.error(f"unknown kind {kind!r}{near_names(kind, list(KINDS))}", "kind")
+        table.only(("kind", "imports", *KINDS[kind].keys))
     return tables
 
 
@@ -232,118 +216,3 @@ def _reached(root: str, imports: dict[str, tuple[str, ...]]) -> Iterator[str]:
         yield (name := pending.pop())
         pending += [other for other in imports[name] if other not in seen]
         seen.update(imports[name])
-
-
-def _make(table: Table, imports: list[Module]) -> Module:
-    _, make = _KINDS[table.needed_text("kind")]
-    try:
-        module = make(table)
-        for imported in imports:
-            module.import_module(imported)
-    except ValueError as error:  # an ExportError is one
-        raise table.placed(error) from error
-    return module
-
-
-def _host(table: Table) -> Module:
-    kind = table.needed_text("kind")
-    sources = [Source(path, kind) for path in table.needed_files("sources")]
-    options = table.texts("options")
-    return host_module(sources, _functions(table), options=options, target=table.text("target"))
-
-
-def _functions(table: Table) -> Functions:
-    functions = table.table("functions")
-    return {name: _declaration(functions, name) for name in functions}
-
-
-def _declaration(functions: Table, name: str) -> str | FunctionDeclaration:
-    if not functions.is_table(name):
-        return functions.needed_text(name)
-    function = functions.table(name)
-    function.only(("declaration", "doc", "gil"))
-    return FunctionDeclaration(
-        function.needed_text("declaration"),
-        doc=function.text("doc") or "",
-        gil=function.choice("gil", ("release", "keep")) or "release",
-    )
-
-
-def _device(table: Table) -> Module:
-    paths = table.needed_files("sources")
-    kind = table.needed_text("kind")
-    kernels = table.table("functions")
-    infos = [_kernel(name, kernels.table(name)) for name in kernels]
-    if len(paths) > 1 and kind == "cuda":
-        return DeviceModule(kind, _fatbin(table, paths), "fatbin", infos)
-    if len(paths) > 1:
-        raise table.error(f"expected one file, found {len(paths)}", "sources")
-    fmt = table.text("fmt") or paths[0].suffix.removeprefix(".")
-    return DeviceModule(kind, table.read_bytes(paths[0]), fmt, infos)
-
-
-def _fatbin(table: Table, paths: Sequence[Path]) -> bytes:
-    """The same kernels for different devices, of which each takes what fits best."""
-    from ..fatbin import create_fatbin
-
-    try:
-        return create_fatbin(table.read_bytes(path) for path in paths)
-    except ExportError as error:
-        raise table.error(error.message, "sources") from error
-
-
-def _kernel(name: str, table: Table) -> FunctionInfo:
-    table.only(("arg_types", "launch_param_tags"))
-    try:
-        return FunctionInfo(name, table.texts("arg_types"), table.texts("launch_param_tags"))
-    except ValueError as error:
-        raise table.error(str(error), "arg_types") from error
-
-
-def _const_loader(table: Table) -> Module:
-    from runtime.modules.const_loader import ConstLoaderModule
-
-    from .arrays import read_array
-
-    files, by_symbol = table.table("constants"), table.table("by_symbol")
-    constants = {name: files.file(name, files.needed_text(name)) for name in files}
-    symbols = {symbol: by_symbol.texts(symbol) for symbol in by_symbol}
-    try:
-        arrays = {name: read_array(path) for name, path in constants.items()}
-        return ConstLoaderModule(arrays, symbols)
-    except TypeError as error:
-        raise table.error(str(error), "constants") from error
-
-
-def _safetensors(table: Table) -> Module:
-    return _importing(weight_modules(table.needed_files("sources")))
-
-
-def _graph(table: Table) -> Module:
-    from .graph import graph_module
-
-    return graph_module(table)
-
-
-def _python(table: Table) -> Module:
-    from .factory import call_factory
-
-    file, _, name = table.needed_text("factory").rpartition(":")
-    if not file.endswith(".py") or not name.isidentifier():
-        found = table.needed_text("factory")
-        raise table.error(f"expected 'FILE.py:FUNCTION', found {found!r}", "factory")
-    return call_factory(table.file("factory", file), name)
-
-
-_HOST = ("sources", "functions")
-# Every kind: the keys that it takes, and what makes the module.
-_KINDS: dict[str, tuple[tuple[str, ...], Callable[[Table], Module]]] = {
-    **dict.fromkeys(COMPILED, ((*_HOST, "options"), _host)),
-    "llvm": ((*_HOST, "target"), _host),
-    "static_library": (_HOST, _host),
-    "const_loader": (("constants", "by_symbol"), _const_loader),
-    "safetensors": (("sources",), _safetensors),
-    "graph": (("graph", "params", "name"), _graph),
-    "python": (("factory",), _python),
-    **dict.fromkeys(LAYOUTS, (("fmt", *_HOST), _device)),
-}

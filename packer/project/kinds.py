@@ -1,0 +1,150 @@
+"""Kinds of modules in packer.toml: the keys that each takes, and what makes the module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from runtime.error import ExportError
+from runtime.module import Module
+from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
+
+from ..declaration import FunctionDeclaration
+from .sources import COMPILED, Functions, Source, host_module, importing
+from .table import Table
+
+
+class Kind(NamedTuple):
+    """One kind: the keys beside ``kind`` and ``imports``, and what makes the module of a table."""
+
+    keys: tuple[str, ...]
+    make: Callable[[Table], Module]
+
+
+def make_module(table: Table, imports: Sequence[Module]) -> Module:
+    """Make the module that a table describes, and have it import others.
+
+    Raises
+    ------
+    ExportError
+        The table, or a file that it names, is not what its kind needs; says file, table and key.
+    """
+    kind = KINDS[table.needed_text("kind")]
+    try:
+        module = kind.make(table)
+        for imported in imports:
+            module.import_module(imported)
+    except ValueError as error:  # an ExportError is one
+        raise table.placed(error) from error
+    return module
+
+
+def weight_modules(paths: Iterable[Path]) -> list[Module]:
+    """Make a module of each safetensors file."""
+    from runtime.modules.safetensors import SafetensorsModule
+
+    return [SafetensorsModule(path) for path in paths]
+
+
+def _host(table: Table) -> Module:
+    kind = table.needed_text("kind")
+    sources = [Source(path, kind) for path in table.needed_files("sources")]
+    options = table.texts("options")
+    return host_module(sources, _functions(table), options=options, target=table.text("target"))
+
+
+def _functions(table: Table) -> Functions:
+    functions = table.table("functions")
+    return {name: _declaration(functions, name) for name in functions}
+
+
+def _declaration(functions: Table, name: str) -> str | FunctionDeclaration:
+    if not functions.is_table(name):
+        return functions.needed_text(name)
+    function = functions.table(name)
+    function.only(("declaration", "doc", "gil"))
+    return FunctionDeclaration(
+        function.needed_text("declaration"),
+        doc=function.text("doc") or "",
+        gil=function.choice("gil", ("release", "keep")) or "release",
+    )
+
+
+def _device(table: Table) -> Module:
+    paths = table.needed_files("sources")
+    kind = table.needed_text("kind")
+    kernels = table.table("functions")
+    infos = [_kernel(name, kernels.table(name)) for name in kernels]
+    if len(paths) > 1 and kind == "cuda":
+        return DeviceModule(kind, _fatbin(table, paths), "fatbin", infos)
+    if len(paths) > 1:
+        raise table.error(f"expected one file, found {len(paths)}", "sources")
+    fmt = table.text("fmt") or paths[0].suffix.removeprefix(".")
+    return DeviceModule(kind, table.read_bytes(paths[0]), fmt, infos)
+
+
+def _fatbin(table: Table, paths: Sequence[Path]) -> bytes:
+    """The same kernels for different devices, of which each takes what fits best."""
+    from ..fatbin import create_fatbin
+
+    try:
+        return create_fatbin(table.read_bytes(path) for path in paths)
+    except ExportError as error:
+        raise table.error(error.message, "sources") from error
+
+
+def _kernel(name: str, table: Table) -> FunctionInfo:
+    table.only(("arg_types", "launch_param_tags"))
+    try:
+        return FunctionInfo(name, table.texts("arg_types"), table.texts("launch_param_tags"))
+    except ValueError as error:
+        raise table.error(str(error), "arg_types") from error
+
+
+def _const_loader(table: Table) -> Module:
+    from runtime.modules.const_loader import ConstLoaderModule
+
+    from .arrays import read_array
+
+    files, by_symbol = table.table("constants"), table.table("by_symbol")
+    constants = {name: files.file(name, files.needed_text(name)) for name in files}
+    symbols = {symbol: by_symbol.texts(symbol) for symbol in by_symbol}
+    try:
+        arrays = {name: read_array(path) for name, path in constants.items()}
+        return ConstLoaderModule(arrays, symbols)
+    except TypeError as error:
+        raise table.error(str(error), "constants") from error
+
+
+def _safetensors(table: Table) -> Module:
+    return importing(weight_modules(table.needed_files("sources")))
+
+
+def _graph(table: Table) -> Module:
+    from .graph import graph_module
+
+    return graph_module(table)
+
+
+def _python(table: Table) -> Module:
+    from .factory import call_factory
+
+    file, _, name = table.needed_text("factory").rpartition(":")
+    if not file.endswith(".py") or not name.isidentifier():
+        found = table.needed_text("factory")
+        raise table.error(f"expected 'FILE.py:FUNCTION', found {found!r}", "factory")
+    return call_factory(table.file("factory", file), name)
+
+
+_HOST = ("sources", "functions")
+KINDS = {
+    **dict.fromkeys(COMPILED, Kind((*_HOST, "options"), _host)),
+    "llvm": Kind((*_HOST, "target"), _host),
+    "static_library": Kind(_HOST, _host),
+    "const_loader": Kind(("constants", "by_symbol"), _const_loader),
+    "safetensors": Kind(("sources",), _safetensors),
+    "graph": Kind(("graph", "params", "name"), _graph),
+    "python": Kind(("factory",), _python),
+    **dict.fromkeys(LAYOUTS, Kind(("fmt", *_HOST), _device)),
+}
