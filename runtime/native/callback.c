@@ -105,8 +105,8 @@ static int call_with(const struct callback *self, const dso_any *args, int32_t c
   return status;
 }
 
-static int call_callable(const struct callback *self, const dso_any *args, int32_t count,
-                         dso_any *result) {
+static int call_callable(void *handle, const dso_any *args, int32_t count, dso_any *result) {
+  const struct callback *self = handle;
   PyObject *stack[STACK_ARGS + 1]; /* one ahead, which a vectorcall may use */
   if (count <= STACK_ARGS) return call_with(self, args, count, stack + 1, result);
   PyObject **heap = PyMem_New(PyObject *, (size_t)count + 1);
@@ -149,36 +149,6 @@ static int take_gil(const struct callback *self, struct gil *gil) {
   return 0;
 }
 
-static void give_gil_back(const struct gil *gil) {
-  if (gil->how == GIL_RESTORED) (void)PyEval_SaveThread();
-  if (gil->how == GIL_ENSURED) PyGILState_Release(gil->state);
-}
-
-static int call_python(void *handle, const dso_any *args, int32_t count, dso_any *result) {
-  struct gil gil;
-  if (take_gil(handle, &gil) != 0) return -1;
-  int status = call_callable(handle, args, count, result);
-  if (status != 0) exception_leave();
-  give_gil_back(&gil);
-  return status;
-}
-
-/* A Function is called without Python in between. */
-static int call_function(void *handle, const dso_any *args, int32_t count, dso_any *result) {
-  const struct target *target = function_target(((struct callback *)handle)->callable);
-  return target->address(target->handle, args, count, result);
-}
-
-static int call_function_with_gil(void *handle, const dso_any *args, int32_t count,
-                                  dso_any *result) {
-  struct gil gil;
-  if (take_gil(handle, &gil) != 0) return -1;
-  int status = call_function(handle, args, count, result);
-  if (status != 0 && PyErr_Occurred()) exception_leave();
-  give_gil_back(&gil);
-  return status;
-}
-
 /* A retired one. */
 static int look_up_and_call(void *handle, const dso_any *args, int32_t count, dso_any *result) {
   const struct callback *self = handle;
@@ -186,6 +156,40 @@ static int look_up_and_call(void *handle, const dso_any *args, int32_t count, ds
   if (self->name == NULL) return raised_format("MemoryError", "no memory to look a function up");
   if (TVMFFIEnvModLookupFromImports(self->context, self->name, &function) != 0) return -1;
   return TVMFFIFunctionCall(function, args, count, result);
+}
+
+static void give_gil_back(const struct gil *gil) {
+  if (gil->how == GIL_RESTORED) (void)PyEval_SaveThread();
+  if (gil->how == GIL_ENSURED) PyGILState_Release(gil->state);
+}
+
+static inline int call_with_gil(dso_safe_call call, void *handle, const dso_any *args,
+                                int32_t count, dso_any *result) {
+  const struct callback *self = handle;
+  struct gil gil = {.how = GIL_HAD};
+  if (take_gil(self, &gil) != 0) return -1;
+  int is_retired = self->callable == NULL; /* while we waited for the GIL */
+  int status = is_retired ? -1 : call(handle, args, count, result);
+  if (status != 0 && PyErr_Occurred()) exception_leave();
+  give_gil_back(&gil);
+  return is_retired ? look_up_and_call(handle, args, count, result) : status;
+}
+
+static int call_python(void *handle, const dso_any *args, int32_t count, dso_any *result) {
+  return call_with_gil(call_callable, handle, args, count, result);
+}
+
+/* A Function is called without Python in between, and so without the GIL: then nothing keeps it for
+ * a thread that is on its way here while it is retired. Nor need it: that is a thread of the
+ * library's own which outlives the library's last module, and with it the code that it runs. */
+static int call_function(void *handle, const dso_any *args, int32_t count, dso_any *result) {
+  const struct target *target = function_target(((struct callback *)handle)->callable);
+  return target->address(target->handle, args, count, result);
+}
+
+static int call_function_with_gil(void *handle, const dso_any *args, int32_t count,
+                                  dso_any *result) {
+  return call_with_gil(call_function, handle, args, count, result);
 }
 
 /* ---- The object */

@@ -20,7 +20,8 @@ dso_object *callback_new_module(PyObject *module);
 void callback_keep(dso_object *object, PyObject *owner);
 
 /* Let go of callable and owner. Who remembers such an object can call it still: it then looks
- * `name` up in `context` each time. */
+ * `name` up in `context` each time. So does a call that waits for the GIL meanwhile. One of a
+ * Function that takes no GIL must not be under way. */
 void callback_retire(dso_object *object, void *context, const char *name);
 
 /* Visit what keeps such an object's callable and owner alive: for the garbage collector. */

@@ -130,6 +130,43 @@ SAFE(call_in_thread) {
 
 DSO_EXPORT const char __packer_fn_call_in_thread[] = "packer-function 1\nabi safe_call\ngil keep\n";
 
+/* Call what is remembered in a thread that finish joins; the caller keeps the GIL, which the thread
+ * then waits for. */
+static pthread_t begun;
+static struct work begun_work;
+
+static void *call_remembered_thread(void *argument) {
+  struct work *work = (struct work *)argument;
+  work->status = dso_call_function(remembered, &work->result, NULL, 0);
+  return NULL;
+}
+
+SAFE(begin) {
+  UNUSED;
+  struct timespec moment = {0, 100000000};
+  if (pthread_create(&begun, NULL, call_remembered_thread, &begun_work) != 0)
+    return dso_raise("RuntimeError", "no thread");
+  nanosleep(&moment, NULL);
+  return 0;
+}
+
+DSO_EXPORT const char __packer_fn_begin[] = "packer-function 1\nabi safe_call\ngil keep\n";
+
+SAFE(finish) {
+  UNUSED;
+  pthread_join(begun, NULL);
+  *result = begun_work.result;
+  return begun_work.status ? dso_raise("RuntimeError", "the thread's call") : 0;
+}
+
+SAFE(answer) {
+  UNUSED;
+  *result = dso_int(7);
+  return 0;
+}
+
+DSO_EXPORT const char __packer_fn_answer[] = "packer-function 1\nabi safe_call\ngil keep\n";
+
 SAFE(add) {
   UNUSED;
   *result = dso_int(args[0].v_int64 + args[1].v_int64);

@@ -362,6 +362,37 @@ def test_library_that_is_never_unmapped_keeps_what_it_found(compile_library) -> 
     assert host["call"]("g") == "new"
 
 
+RETIRED = """
+import gc, json, sys
+import runtime
+class Functions(runtime.Module):
+    def find_function(self, name):
+        return (lambda: 7) if name == "answer" else None
+runtime.register_func("answer")(lambda: 42)
+provider = runtime.load(sys.argv[2]) if len(sys.argv) > 2 else Functions()
+host = runtime.load(sys.argv[1])
+host.import_module(provider)
+host["remember"]("answer")
+sys.setswitchinterval(1000)
+host["begin"]()
+del host
+gc.collect()
+sys.setswitchinterval(0.005)
+host = runtime.load(sys.argv[1])
+print(json.dumps(host["finish"]()))
+"""
+
+
+@pytest.mark.parametrize("provider", ["python", "library"])
+def test_call_that_waits_for_the_gil_while_its_module_goes(
+    provider, compile_library, host_path
+) -> None:
+    """Row G14: what it was to call is gone when it gets there; it is looked up anew."""
+    path = compile_library(HOST.read_text(), "-Wl,-z,nodelete")
+    others = [str(host_path)] if provider == "library" else []
+    assert run_python(RETIRED, str(path), *others, timeout=30) == 42
+
+
 def test_context_without_module_has_the_global_functions(host_path, register_func) -> None:
     """A bare library has no imports; the error says that there is nobody to ask."""
     library = Library(str(host_path))
