@@ -12,6 +12,7 @@ from pathlib import Path
 
 import packer
 import runtime
+from packer.embed import Embed
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -38,12 +39,12 @@ def _piece(version: int, start: int) -> bytes:
     return bytes([version, start // STRIDE]) * (PIECE // 2)
 
 
-def export(output: Path, version: int, weights: Path) -> Path:
+def export(output: Path, version: int, weights: Path, *, embed: Embed = "auto") -> Path:
     """Export the model of a version."""
     source = f"int version(void) {{ return {version}; }}"
     root = packer.CSourceModule(source, functions={"version": "int(void)"})
     root.import_module(runtime.SafetensorsModule(weights))
-    return packer.export_library(root, output)
+    return packer.export_library(root, output, embed=embed)
 
 
 def start_export(output: Path, version: int, weights: Path, **options: object) -> subprocess.Popen:  # type: ignore[type-arg]
