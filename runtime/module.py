@@ -223,9 +223,13 @@ class Module:
 
         Raises
         ------
+        TypeError
+            The name is no str.
         FunctionNotFoundError
             There is none of this name; the message lists near names.
         """
+        if not isinstance(name, str):
+            raise TypeError(f"a function's name is a str, found {type(name).__name__}")
         function = self._find(name) if query_imports else self.find_function(name)
         if function is None:
             raise self._not_found(name, query_imports)
@@ -238,6 +242,12 @@ class Module:
     def __getitem__(self, name: str) -> Callable[..., Any]:
         """``module["f"]`` is ``module.get_function("f", query_imports=True)``."""
         return self.get_function(name, query_imports=True)
+
+    def __contains__(self, name: object) -> bool:
+        """``"f" in module``: whether ``module["f"]`` would find it."""
+        return isinstance(name, str) and self.implements_function(name, query_imports=True)
+
+    __iter__ = None  # no sequence, though it has [name]; function_names() lists what can be listed
 
     def _find(self, name: str) -> Callable[..., Any] | None:
         function = self.find_function(name)

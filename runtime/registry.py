@@ -60,6 +60,8 @@ def register_loader(type_key: str, *aliases: str) -> Callable[[L], L]:
 
     Raises
     ------
+    TypeError
+        A key is no str: the decorator stands without one.
     ValueError
         A key has a loader already.
 
@@ -80,6 +82,8 @@ def register_loader(type_key: str, *aliases: str) -> Callable[[L], L]:
     >>> runtime.deserialize_module_from_bytes(data).text
     'hello'
     """
+    for key in (type_key, *aliases):
+        _check_name(key, "register_loader")
 
     def register(loader: L) -> L:
         for key in (type_key, *aliases):
@@ -89,6 +93,12 @@ def register_loader(type_key: str, *aliases: str) -> Callable[[L], L]:
         return loader
 
     return register
+
+
+def _check_name(name: object, decorator: str) -> None:
+    """A bare ``@register_func`` would replace the function by a decorator, and register nothing."""
+    if not isinstance(name, str):
+        raise TypeError(f"{decorator} takes a name: @{decorator}('name'), found {name!r}")
 
 
 def find_loader(type_key: str) -> Loader:
@@ -165,6 +175,8 @@ def register_func(name: str, *, override: bool = False) -> Callable[[F], F]:
 
     Raises
     ------
+    TypeError
+        The name is no str: the decorator stands without one.
     ValueError
         The name is taken, and `override` is false.
 
@@ -177,6 +189,7 @@ def register_func(name: str, *, override: bool = False) -> Callable[[F], F]:
     >>> runtime.get_global_func("doc.twice")(21)
     42
     """
+    _check_name(name, "register_func")
 
     def register(function: F) -> F:
         if name in _functions and not override:

@@ -79,9 +79,13 @@ def check_serializable(root: Module, merged: Callable[[Module], bool]) -> None:
 
     Raises
     ------
+    TypeError
+        The root is no Module.
     ExportError
         Names the first such module and where it hangs.
     """
+    if not isinstance(root, Module):
+        raise TypeError(f"expected a runtime.Module, found {type(root).__name__}")
     for module in _entries(root):
         if merged(module):
             continue

@@ -303,9 +303,14 @@ def _buffer(array: Any) -> memoryview | None:
     """The buffer of an array; None where DLPack may serve (PyTorch), or a name (ml_dtypes)."""
     try:
         return memoryview(array)
-    except (TypeError, ValueError, BufferError):
+    except (TypeError, ValueError, BufferError) as error:
         if hasattr(array, "__dlpack__"):
             return None
+        if isinstance(error, TypeError):
+            text = (
+                f"expected an array, of a buffer or with __dlpack__, found {type(array).__name__}"
+            )
+            raise TypeError(text) from None
         raise
 
 

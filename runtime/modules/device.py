@@ -96,6 +96,8 @@ class FunctionInfo:
 
     Raises
     ------
+    TypeError
+        One str stands where an iterable is expected.
     ValueError
         An argument type is unknown.
     """
@@ -110,8 +112,8 @@ class FunctionInfo:
         arg_extra_tags: Iterable[int] = (),
     ) -> None:
         self.name = name
-        self.arg_types = tuple(arg_types)
-        self.launch_param_tags = tuple(launch_param_tags)
+        self.arg_types = _words(arg_types, "arg_types")
+        self.launch_param_tags = _words(launch_param_tags, "launch_param_tags")
         self.arg_extra_tags = tuple(arg_extra_tags)
         for arg_type in self.arg_types:
             string_to_dtype(arg_type)
@@ -175,6 +177,8 @@ class DeviceModule(Module):
 
     Raises
     ------
+    TypeError
+        Something among the functions is no FunctionInfo.
     ValueError
         The type key is none of a device, or the code does not have the shape that it needs.
     """
@@ -427,6 +431,15 @@ _WRITE: dict[str, Callable[[Writer, Any], None]] = {
 
 
 def _by_name(functions: Any) -> dict[str, FunctionInfo]:
-    if hasattr(functions, "items"):
-        return dict(functions)
-    return {info.name: info for info in functions}
+    if not hasattr(functions, "items"):
+        functions = {getattr(info, "name", ""): info for info in functions}
+    for info in functions.values():
+        if not isinstance(info, FunctionInfo):
+            raise TypeError(f"functions: expected runtime.FunctionInfo, found {info!r}")
+    return dict(functions)
+
+
+def _words(given: Iterable[str], name: str) -> tuple[str, ...]:
+    if isinstance(given, str):  # it would be taken letter by letter
+        raise TypeError(f"{name}: expected a list of str, found {given!r}; write [{given!r}]")
+    return tuple(given)

@@ -57,6 +57,21 @@ def test_lookup_is_by_key_and_finds_no_other() -> None:
         kernels["alia"]
 
 
+def test_one_word_is_no_list_of_types_or_tags() -> None:
+    """It would be taken letter by letter."""
+    with pytest.raises(TypeError, match=r"arg_types: .* found 'handle'; write \['handle'\]"):
+        FunctionInfo("f", "handle")
+    with pytest.raises(TypeError, match="launch_param_tags: expected a list of str"):
+        FunctionInfo("f", ["handle"], "blockIdx.x")
+
+
+@pytest.mark.parametrize("functions", [["scale"], {"scale": "scale"}, "scale"])
+def test_name_alone_is_no_kernel(functions) -> None:
+    """A kernel without its types and tags is refused when the module is made."""
+    with pytest.raises(TypeError, match=r"functions: expected runtime\.FunctionInfo, found '"):
+        DeviceModule("opencl", "", "cl", functions)
+
+
 def test_unknown_launch_tag_is_refused_at_lookup() -> None:
     """Row D11: a tag that means nothing here is named, with its kernel."""
     info = FunctionInfo("scale", ("handle",), ("blockIdx.x", "clusterIdx.w"))

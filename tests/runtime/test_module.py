@@ -7,6 +7,7 @@ import weakref
 
 import pytest
 
+import packer
 import runtime
 
 
@@ -30,6 +31,30 @@ class Named(runtime.Module):
     def own_entry_name(self):
         """The entry given."""
         return self.entry
+
+
+def test_in_asks_what_a_look_up_would_find() -> None:
+    """``"f" in module`` goes through the imports; anything but a str is no name."""
+    root = Named("root", ["f"])
+    root.import_module(Named("child", ["g"]))
+    assert [name in root for name in ("f", "g", "h", 3, None)] == [True, True, False, False, False]
+
+
+def test_module_is_no_sequence() -> None:
+    """Neither an index nor a loop reaches find_function with a number."""
+    with pytest.raises(TypeError, match="a function's name is a str, found int"):
+        Named("m", ["f"])[0]
+    with pytest.raises(TypeError, match="not iterable"):
+        list(Named("m", ["f"]))
+
+
+def test_what_is_no_module_is_named() -> None:
+    """Code in the place of a module."""
+    text = r"expected a runtime\.Module, found str"
+    with pytest.raises(TypeError, match=text):
+        packer.export_library("int f(void);", "f.so")
+    with pytest.raises(TypeError, match=text):
+        runtime.serialize_module_to_bytes("int f(void);")
 
 
 def test_name_in_another_case_is_near() -> None:

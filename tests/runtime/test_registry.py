@@ -72,6 +72,13 @@ def test_global_function_is_found_listed_and_replaced_only_on_request() -> None:
     assert runtime.get_global_func("test.f")() == 2
 
 
+def test_decorators_without_a_name_are_refused() -> None:
+    """``@runtime.register_func`` would register nothing, and put a decorator in f's place."""
+    for decorator in (runtime.register_func, runtime.register_loader):
+        with pytest.raises(TypeError, match=f"takes a name: @{decorator.__name__}"):
+            decorator(lambda: 1)
+
+
 def test_missing_global_function_names_near_ones() -> None:
     """The error lists names that are like it."""
     runtime.register_func("test.convolve")(lambda: 1)

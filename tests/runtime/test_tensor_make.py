@@ -144,6 +144,12 @@ def test_what_is_no_array_is_refused(source: Any, error: type[Exception]) -> Non
         tensor(source)
 
 
+def test_what_is_no_array_is_named() -> None:
+    """A list is the usual one."""
+    with pytest.raises(TypeError, match="expected an array, of a buffer .* found list"):
+        tensor([1, 2])
+
+
 # ---- copy_from
 
 
