@@ -159,7 +159,15 @@ def export_library(
 
         if write_library is None:
             link = Link(
-                linker, code, folder, options, addons, triple, system_lib=system_lib, prefix=prefix
+                linker,
+                code,
+                folder,
+                options,
+                addons,
+                triple,
+                system_lib=system_lib,
+                prefix=prefix,
+                functions=[function.name for function in functions],
             )
             linked = embed_and_link(link, symbols, embedders, workspace, triple, step)
         else:

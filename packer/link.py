@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 # What generated and user's code includes: dso_abi.h, dso_packer.h and glue.h.
 INCLUDE = (Path(runtime.__file__).parent / "include", Path(__file__).parent / "templates")
 _SOURCE_LANGUAGES = ("c", "cc", "cu")
+# As bfd, lld and gold say it of a symbol that is protected, as glue.h has those of functions.
+_UNDEFINED = re.compile(
+    r"(?:undefined reference to|undefined protected symbol:|protected symbol)\W+(\w+)"
+)
 
 
 class Link:
@@ -52,6 +57,8 @@ class Link:
         Whether what is embedded registers itself at start-up.
     prefix : str
         Stands before every symbol that the code defines; then whoever links gets one object.
+    functions : iterable of str
+        The declared ones: an error says which of them are not there.
     """
 
     def __init__(
@@ -65,6 +72,7 @@ class Link:
         *,
         system_lib: bool = False,
         prefix: str = "",
+        functions: Iterable[str] = (),
     ) -> None:
         self._linker = linker
         self._compile_sources = getattr(linker, "compile_sources", None)
@@ -75,6 +83,7 @@ class Link:
         self._addons = [os.path.abspath(path) for path in addons]
         self._system_lib = system_lib
         self._prefix = prefix
+        self._functions = frozenset(functions)
         self._objects: dict[Path, Path] = {}
 
     def prepare(self, embedder: Embedder, symbols: Symbols) -> Path:
@@ -111,10 +120,29 @@ class Link:
         elif archives and getattr(self._linker, "output_format", "so") == "tar":
             files, archives = [*files, self._merge([], archives)], []
         names = [*map(str, files), *self._addons]
+        try:
+            self._link(output, names, [*source_options, *archives])
+        except ToolchainError as error:
+            raise self._explained(error) from None
+
+    def _link(self, output: Path, names: Sequence[str], options: Sequence[str]) -> None:
         if self._linker is create_shared and self._is_c():
-            create_shared(output, names, options=source_options, language="c")
+            create_shared(output, names, options=options, language="c")
         else:
-            self._linker(output, names, options=[*self._options, *source_options, *archives])
+            self._linker(output, names, options=[*self._options, *options])
+
+    def _explained(self, error: ToolchainError) -> ToolchainError:
+        """Name a declared function that the linker misses: it points to our wrapper, not to why."""
+        missing = set(_UNDEFINED.findall(error.stderr)) & self._functions
+        if not missing:
+            return error
+        names = ", ".join(sorted(missing))
+        return ToolchainError(
+            f"{error}; declared, but defined by no source, or as static: {names}",
+            command=error.command,
+            returncode=error.returncode,
+            stderr=error.stderr,
+        )
 
     def _is_c(self) -> bool:
         """Whether nothing can ask for a C++ library: a C driver takes half as long to find none."""

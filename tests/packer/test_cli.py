@@ -505,6 +505,14 @@ def test_forgotten_output_keeps_the_source(packer: Packer, tmp_path: Path) -> No
     assert (tmp_path / "add.c").read_text() == CODE
 
 
+@pytest.mark.parametrize("linker", ["bfd", "gold", "lld"])
+def test_declared_function_that_is_not_there_is_named(packer: Packer, linker: str) -> None:
+    """However a linker says it: of a name that was misspelt it shows the wrapper alone."""
+    option = f"--option=-fuse-ld={linker}"
+    text = refused(packer("export", "m.so", "add.c", option, "--function", f"ad={TWO}"))
+    assert text.endswith("; declared, but defined by no source, or as static: ad\n")
+
+
 # ---- E14 to E18: what happens meanwhile, and around
 
 
