@@ -274,6 +274,8 @@ class Module:
         holders = [m for m in modules if name in m.function_names()]
         if holders:
             text += f"; {holders[0]!r} carries it, but cannot run here"
+            if holders[0].is_dso_exportable:
+                text += ": it is not compiled; export the tree, and load the library"
         else:
             text += near_names(name, [n for m in modules for n in m.function_names()])
         return FunctionNotFoundError(text, name=name, module=self.type_key)

@@ -57,6 +57,13 @@ def test_what_is_no_module_is_named() -> None:
         runtime.serialize_module_to_bytes("int f(void);")
 
 
+def test_function_of_host_code_is_called_after_an_export() -> None:
+    """The message says so: in its module it is source."""
+    host = packer.CSourceModule("int f(void);", functions={"f": "int(void)"})
+    with pytest.raises(runtime.FunctionNotFoundError, match="not compiled; export the tree, and"):
+        host["f"]
+
+
 def test_name_in_another_case_is_near() -> None:
     """However few letters are the same."""
     with pytest.raises(runtime.FunctionNotFoundError, match="near names: 'GEMM'$"):
