@@ -56,5 +56,5 @@ def call(path, name, *ints):
 
 
 if __name__ == "__main__":
-    path, *function = sys.argv[1:]
+    path, *function = sys.argv[1:] or sys.exit(__doc__)
     print(call(path, function[0], *map(int, function[1:])) if function else load_tree(path))

@@ -17,7 +17,7 @@ examples:
   packer doctor
   packer doctor --json
 
-Exit status: 0, or 1 where something is missing that every export needs."""
+Exit status: 0, or 1 where something is missing that an export of host code needs."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     Raises
     ------
     SystemExit
-        Something is missing that every export needs; exit status 1.
+        Something is missing that an export of host code needs; exit status 1.
     """
     from ..doctor import examine_machine
 
