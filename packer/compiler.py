@@ -22,6 +22,14 @@ Language = Literal["c", "cc", "cu", "link"]
 # Finds the compiler for a language: the first words of a command.
 Compilers = Callable[[Language], tuple[str, ...]]
 
+# The languages of sources, and which one a source's suffix says.
+SOURCE_LANGUAGES: tuple[Language, ...] = ("c", "cc", "cu")
+LANGUAGE_OF_SUFFIX: dict[str, Language] = {
+    ".c": "c",
+    **dict.fromkeys((".cc", ".cpp", ".cxx", ".C"), "cc"),
+    ".cu": "cu",
+}
+
 # language -> the variables that name its compiler, the programs looked for, how to get one.
 # C links with a C++ driver too where there is one, since a static library may hold C++ (with
 # --as-needed it costs nothing); each stands before the C driver of its own family, because

@@ -19,6 +19,7 @@ from runtime.error import ExportError, ToolchainError
 
 from .archive import write_archive
 from .arguments import list_of, one_or_more
+from .compiler import LANGUAGE_OF_SUFFIX
 from .object_file import ObjectFile
 from .output import shown_path
 from .toolchain import as_fcompile, create_object, create_shared, making
@@ -118,7 +119,7 @@ def tar(
 
 
 def _as_object(path: Path, folder: Path, options: Sequence[str] | None, cc: Cc) -> Path:
-    if path.suffix not in (".c", ".cc", ".cpp", ".cxx", ".cu", ".s"):
+    if path.suffix not in (*LANGUAGE_OF_SUFFIX, ".s"):
         return path
     made = folder / f"{path.stem}.o"
     create_object(made, path, options, cc)

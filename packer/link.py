@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import runtime
 from runtime.error import ExportError, ToolchainError
 
-from .compiler import Compilation
+from .compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES, Compilation
 from .embed import NotPlacedError
 from .isolate import isolate
 from .modules.host import CodeFile
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 # What generated and user's code includes: dso_abi.h, dso_packer.h and glue.h.
 INCLUDE = (Path(runtime.__file__).parent / "include", Path(__file__).parent / "templates")
-_SOURCE_LANGUAGES = ("c", "cc", "cu")
 # As bfd, lld and gold say it of a symbol that is protected, as glue.h has those of functions.
 _UNDEFINED = re.compile(
     r"(?:undefined reference to|undefined protected symbol:|protected symbol)\W+(\w+)"
@@ -102,7 +101,7 @@ class Link:
         """
         ours = [code_file(embedded)._replace(is_ours=True)] if embedded is not None else []
         code = [*self._code, *ours]
-        sources = [file for file in code if file.language in _SOURCE_LANGUAGES]
+        sources = [file for file in code if file.language in SOURCE_LANGUAGES]
         source_options: list[str] = []
         if self._compile_sources is not None:
             self._compile([file for file in sources if file.path not in self._objects])
@@ -237,8 +236,8 @@ def whole(archives: Sequence[Path]) -> list[str]:
 
 def code_file(path: str | os.PathLike[str]) -> CodeFile:
     """Take a file for what its suffix says."""
-    suffix = Path(path).suffix.removeprefix(".")
-    language = suffix if suffix in (*_SOURCE_LANGUAGES, "a") else "o"
+    suffix = Path(path).suffix
+    language = LANGUAGE_OF_SUFFIX.get(suffix) or ("a" if suffix == ".a" else "o")
     return CodeFile(Path(path).absolute(), language)
 
 

@@ -12,6 +12,7 @@ from runtime.error import ExportError
 
 from .arguments import list_of, one_or_more
 from .compiler import (
+    LANGUAGE_OF_SUFFIX,
     Compilation,
     Compilers,
     Language,
@@ -34,13 +35,6 @@ PathLike = str | os.PathLike[str]
 Cc = str | Compilers | None
 CompileSources = Callable[..., list[Path]]
 
-_SUFFIXES: dict[str, Language] = {
-    ".c": "c",
-    ".cc": "cc",
-    ".cpp": "cc",
-    ".cxx": "cc",
-    ".cu": "cu",
-}
 # Without -Bsymbolic a kernel named `gamma` or `index` is bound to the C library's.
 _LINKER_OPTIONS = ("-Bsymbolic", "-z", "relro", "-z", "now", "-z", "noexecstack", "--as-needed")
 _MERGED = ("-r", "-nostdlib")
@@ -140,7 +134,7 @@ def create_shared(
     output : path
         The library to make. It is linked beside its place and renamed, never half there.
     objects : path or sequence of paths
-        Object files, static libraries and sources (.c, .cc, .cpp, .cxx, .cu), in link order.
+        Object files, static libraries and sources (.c, .cc, .cpp, .cxx, .C, .cu), in link order.
     options : sequence of str, optional
         Come after the default ones, for sources and for the link.
     cc : str or callable, optional
@@ -236,7 +230,7 @@ def _link(
 
 
 def _link_language(inputs: Sequence[Path], language: Language) -> Language:
-    found = {_SUFFIXES.get(path.suffix) for path in inputs}
+    found = {LANGUAGE_OF_SUFFIX.get(path.suffix) for path in inputs}
     return "cu" if "cu" in found else "cc" if "cc" in found else language
 
 
@@ -244,12 +238,12 @@ def _compile_inputs(
     inputs: Sequence[Path], options: Sequence[str], cwd: Path, cc: Cc
 ) -> list[Path]:
     """Replace the sources among the inputs by their object files."""
+    languages = {i: LANGUAGE_OF_SUFFIX.get(path.suffix) for i, path in enumerate(inputs)}
     jobs = {
-        index: Compilation(path, cwd / f"{index}.o", _SUFFIXES[path.suffix], tuple(options))
-        for index, path in enumerate(inputs)
-        if path.suffix in _SUFFIXES
+        i: Compilation(inputs[i], cwd / f"{i}.o", language, tuple(options))
+        for i, language in languages.items()
+        if language is not None
     }
-    made = dict(
-        zip(jobs, compile_sources(list(jobs.values()), cwd=cwd, find=compilers(cc)), strict=True)
-    )
+    compiled = compile_sources(list(jobs.values()), cwd=cwd, find=compilers(cc))
+    made = dict(zip(jobs, compiled, strict=True))
     return [made.get(index, path) for index, path in enumerate(inputs)]

@@ -10,6 +10,7 @@ from runtime.error import ExportError
 
 from ..arguments import list_of
 from ..c_type import parse_functions
+from ..compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
 from ..redeclaration import redeclarations
 from .host import CodeFile, HostModule
 
@@ -20,16 +21,6 @@ if TYPE_CHECKING:
 
     from ..declaration import FunctionDeclaration
     from ..target import Target
-
-FORMATS = ("c", "cc", "cu")
-_FORMAT_OF_SUFFIX = {
-    ".c": "c",
-    ".cc": "cc",
-    ".cpp": "cc",
-    ".cxx": "cc",
-    ".C": "cc",
-    ".cu": "cu",
-}
 
 
 class CSourceModule(HostModule):
@@ -84,9 +75,9 @@ class CSourceModule(HostModule):
         options: Sequence[str] = (),
     ) -> None:
         self.path = _as_path(source_or_path)
-        self.fmt = fmt or _FORMAT_OF_SUFFIX.get(self.path.suffix if self.path else "", "c")
-        if self.fmt not in FORMATS:
-            raise ValueError(f"fmt {self.fmt!r} is not known; known: {', '.join(FORMATS)}")
+        self.fmt = fmt or LANGUAGE_OF_SUFFIX.get(self.path.suffix if self.path else "", "c")
+        if self.fmt not in SOURCE_LANGUAGES:
+            raise ValueError(f"fmt {self.fmt!r} is not known; known: {', '.join(SOURCE_LANGUAGES)}")
         self.code = _read(self.path) if self.path else os.fsencode(source_or_path)
         self.options = tuple(list_of(options, "options"))
         self.functions = parse_functions(functions, module=repr(self), entry="main")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from runtime.error import ExportError
 from runtime.module import Module
 
+from ..compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
 from ..declaration import FunctionDeclaration
 from ..modules.c_source import CSourceModule
 from ..output import shown_path
@@ -27,14 +28,12 @@ if TYPE_CHECKING:
 
 Functions = Mapping[str, str | FunctionDeclaration]
 
-COMPILED = ("c", "cc", "cu")
+COMPILED = SOURCE_LANGUAGES
 HOST_KINDS = (*COMPILED, "llvm", "static_library")
 # Who gets a declaration that no LLVM file claims: rather a file whose compiler checks it.
-_RANK = {**dict.fromkeys(COMPILED, 0), "static_library": 1, "llvm": 2}
+_RANK: dict[str, int] = {**dict.fromkeys(COMPILED, 0), "static_library": 1, "llvm": 2}
 _KIND_OF_SUFFIX = {
-    ".c": "c",
-    **dict.fromkeys((".cc", ".cpp", ".cxx", ".C"), "cc"),
-    ".cu": "cu",
+    **LANGUAGE_OF_SUFFIX,
     **dict.fromkeys((".ll", ".bc"), "llvm"),
     **dict.fromkeys((".o", ".a"), "static_library"),
 }

@@ -104,6 +104,16 @@ def test_tar_without_host_code_needs_no_compiler(tmp_path, monkeypatch) -> None:
         assert [member.name for member in tar] == ["packer.json", "devc.o"]
 
 
+@pytest.mark.parametrize("suffix", ["c", "cc", "cpp", "cxx", "C", "s"])
+def test_sources_become_objects_in_a_tar(suffix, tmp_path) -> None:
+    """By every suffix that says a language."""
+    source = tmp_path / f"one.{suffix}"
+    source.write_text(".globl one\none:\n" if suffix == "s" else "extern int one;\nint one = 1;\n")
+    packer.tar(tmp_path / "model.tar", source)
+    with tarfile.open(tmp_path / "model.tar") as tar:
+        assert [member.name for member in tar] == ["packer.json", "one.o"]
+
+
 def test_archive_has_an_index_and_one_member(tmp_path) -> None:
     """ar(1) and nm(1) read it; a linker takes all of it or nothing."""
     path = packer.export_library(tree(), tmp_path / "model.a")
