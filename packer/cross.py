@@ -21,6 +21,7 @@ from pathlib import Path
 
 from runtime.error import ExportError, ToolchainError
 
+from .arguments import PathLike
 from .compiler import (
     Language,
     dump_machine,
@@ -33,7 +34,6 @@ from .process import run
 from .target import Target, find_target
 
 Command = tuple[str, ...]
-PathLike = str | os.PathLike[str]
 
 
 def find_cross_compiler(target: Target, language: Language) -> Command:

@@ -6,19 +6,12 @@ import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from .arguments import list_of, one_or_more
+from .arguments import PathLike, list_of, one_or_more
 from .compiler import Compilation, Compilers, compile_sources, compilers
 from .cross import find_cross_compiler
 from .formats import FORMATS
 from .target import find_target
-from .toolchain import (
-    CompileSources,
-    Fcompile,
-    PathLike,
-    as_fcompile,
-    create_object,
-    target_triple,
-)
+from .toolchain import CompileSources, Fcompile, as_fcompile, create_object, target_triple
 
 
 def target_compiler(triple: str, output_format: str = "so") -> Fcompile:

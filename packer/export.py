@@ -26,7 +26,7 @@ from .imports import check_prefix
 from .link import Link, code_file, embed_and_link, target_of, target_without_linker
 from .modules.host import CodeFile, HostModule, as_host_module
 from .output import is_same_file, replacing
-from .progress import Progress, bytes_of
+from .progress import Progress, bytes_of, silent
 from .target import find_target
 from .verify import verify_output
 from .wrapper import glue_source, glue_symbols
@@ -124,7 +124,7 @@ def export_library(
     The same tree gives the same bytes, in any folder and at any time. Callers' lists are never
     changed. Another process that loads `path` meanwhile sees the old file or the new one.
     """
-    step = progress or _silent
+    step = progress or silent
     output, prefix = Path(path), c_symbol_prefix
     options, addons = list_of(options, "options"), list_of(addons, "addons")
     kind = format_of(output, fcompile)
@@ -290,7 +290,3 @@ def symbols_of(
         prefix + blob_symbol(dialect): chunks,
         prefix + MANIFEST: [manifest + b"\0" * system_lib],
     }
-
-
-def _silent(_step: str) -> None:
-    pass

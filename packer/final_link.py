@@ -16,6 +16,7 @@ from .cross_toolchain import target_compiler
 from .formats import format_of
 from .link import target_of, whole
 from .output import is_same_file, replacing, shown_path
+from .progress import silent
 from .tarball import unsafe_options
 from .unlinked import Unlinked
 from .verify import verify_output
@@ -74,7 +75,7 @@ def link_library(
     -----
     Nothing of the inputs is run, and all of a tar stays in a private folder.
     """
-    step = progress or _silent
+    step = progress or silent
     inputs, options = list_of(inputs, "inputs"), list_of(options, "options")
     kind = format_of(path, fcompile)
     linker = fcompile or (target_compiler(target, kind.suffix) if target else kind.linker)
@@ -150,7 +151,3 @@ def _embedded(unlinked: Unlinked) -> Iterator[tuple[str, Sequence[Chunk]]]:
     for name, (offset, nbytes, _) in _exported(unlinked):
         if name.endswith(_DATA) and offset is not None:
             yield name, [FileRange(str(unlinked.path), offset, nbytes)]
-
-
-def _silent(_step: str) -> None:
-    pass

@@ -26,7 +26,8 @@ from .toolchain import as_fcompile, create_object, create_shared, making
 from .verify import check_linked
 
 if TYPE_CHECKING:
-    from .toolchain import Cc, Fcompile, PathLike
+    from .arguments import PathLike
+    from .toolchain import Cc, Fcompile
     from .unlinked import Unlinked
 
 

@@ -18,9 +18,8 @@ from .output import shown_path
 from .target import machine_word
 
 if TYPE_CHECKING:
+    from .arguments import PathLike
     from .target import Machine, Target
-
-    PathLike = str | os.PathLike[str]
 
 _HEAD_NBYTES = 64
 # gABI, ELF Header, from e_ident to e_machine and on to e_flags; e_ident says class and byte order.

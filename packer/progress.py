@@ -9,6 +9,10 @@ from collections.abc import Callable
 Progress = Callable[[str], None]
 
 
+def silent(_step: str) -> None:
+    """The progress where nobody asked for any."""
+
+
 def bytes_of(progress: Progress) -> Callable[[int, int], None]:
     """What to tell of the bytes; nothing, where nobody asked for it."""
     return getattr(progress, "bytes", _ignore)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 
 from runtime.error import ExportError
 
-from .arguments import list_of, one_or_more
+from .arguments import PathLike, list_of, one_or_more
 from .compiler import (
     LANGUAGE_OF_SUFFIX,
     Compilation,
@@ -31,7 +31,6 @@ from .private_directory import private_directory
 from .process import run
 from .reproducible import prefix_maps
 
-PathLike = str | os.PathLike[str]
 Cc = str | Compilers | None
 CompileSources = Callable[..., list[Path]]
 
