@@ -32,9 +32,18 @@ DARK = {
     THEIRS: "#77808f",
     THEIRS_KEPT: "#3d424c",
 }
-# Curves are told apart by colour and mark; ours is the first.
-CURVES = (OURS, "#2563eb", "#15803d", "#7c3aed", "#0e7490", "#a16207", "#be185d", QUIET)
-MARKS = "osD^vP*X"
+# Curves: by how a row's name begins. Ways of one tool have its colour, and dashes of their own.
+CURVES = {
+    "packer": OURS,
+    "runtime": OURS,
+    "cp": "#2563eb",
+    "dlopen": "#2563eb",
+    "TVM": "#7c3aed",
+    ".incbin": "#15803d",
+    "ld": "#0e7490",
+    "xxd": "#a16207",
+}
+WAYS = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
 STYLE = {
     "svg.hashsalt": "dso-packer",
     "svg.fonttype": "none",
@@ -150,11 +159,11 @@ def draw_cold_start(tables: Sequence[Table]) -> Figure:
 def draw_weights(tables: Sequence[Table]) -> Figure:
     """Time and memory of export and load, over the size of the weights."""
     figure = Figure(figsize=(9.6, 7.2), layout="constrained")
-    for row, (what, memory, of) in zip(
+    for row, (what, memory, of, place) in zip(
         figure.subplots(2, 2, sharex=True),
         (
-            ("export", "peak", "peak memory of all its processes"),
-            ("load", "growth", "memory that it adds"),
+            ("export", "peak", "peak memory of all its processes", "upper"),
+            ("load", "growth", "memory that it adds", "lower"),
         ),
         strict=True,
     ):
@@ -163,9 +172,11 @@ def draw_weights(tables: Sequence[Table]) -> Figure:
         draw_curves(row[1], tables, title, memory, MIB)
         row[0].set_title(f"{what}: seconds")
         row[1].set_title(f"{what}: {of}, MiB")
-        row[0].legend(fontsize=7)
+        figure.legend(
+            *row[0].get_legend_handles_labels(), loc=f"outside {place} center", ncols=4, fontsize=8
+        )
     for axes in row:
-        axes.set_xlabel("MiB of weights")
+        axes.set_xlabel("MiB of weights; both scales are logarithmic")
     return figure
 
 
@@ -181,10 +192,14 @@ def draw_curves(
     for size, table in sized:
         for name, value in medians(table, quantity).items():
             curves.setdefault(name, []).append((size, value / unit))
-    order = sorted(curves, key=lambda name: not is_ours(name))
-    for name, colour, mark in zip(order, CURVES * 2, MARKS * 2, strict=False):
+    drawn: list[str] = []
+    for name in sorted(curves, key=lambda name: not is_ours(name)):
+        colour = next(CURVES[start] for start in CURVES if name.startswith(start))
+        dashes, mark = WAYS[drawn.count(colour)]
+        drawn.append(colour)
         sizes, values = zip(*curves[name], strict=True)
-        axes.plot(sizes, values, color=colour, marker=mark, markersize=4, linewidth=1.4, label=name)
+        style = {"color": colour, "linestyle": dashes, "linewidth": 1.4}
+        axes.plot(sizes, values, **style, marker=mark, markersize=4, label=name)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xticks([size for size, _ in sized], [f"{size:,}" for size, _ in sized])
