@@ -34,6 +34,7 @@ print(took, resident() - before)
 DLOPEN = "_ctypes import dlopen as load"
 RUNTIME = "runtime import load"
 TVM_FFI = "tvm_ffi import load_module as load"
+TVM = "tvm.runtime import load_module as load"
 
 
 def tables(folder: Path, launch: Launcher) -> list[Table]:
@@ -45,25 +46,30 @@ def tables(folder: Path, launch: Launcher) -> list[Table]:
     return [_table(title, nbytes, warm, folder, launch) for title, nbytes in SIZES.items()]
 
 
+def first_load(launch: Launcher, loader: str, library: Path, warm: list[Path]) -> Sample:
+    """Measure the first load of a library, in a process that has loaded others."""
+    code = LOAD.format(loader=loader)
+    took, growth = launch([sys.executable, "-I", "-c", code, *warm, library]).output.split()
+    return {"seconds": int(took) / 1e9, "growth": int(growth) * 1024}
+
+
 def _table(title: str, nbytes: int, warm: list[Path], folder: Path, launch: Launcher) -> Table:
     payload = write_payload(folder, nbytes) if nbytes else None
     library = build_library(folder / f"load_{nbytes}.so", payload=payload)
 
-    def first_load(loader: str) -> Sample:
+    def load_copy(loader: str) -> Sample:
         """Load a copy that nobody else loads."""
         path = folder / f"load_{nbytes}_{loader.split()[0]}.so"
         if not path.exists():
             copyfile(library, path)
-        code = LOAD.format(loader=loader)
-        took, growth = launch([sys.executable, "-I", "-c", code, *warm, path]).output.split()
-        return {"seconds": int(took) / 1e9, "growth": int(growth) * 1024}
+        return first_load(launch, loader, path, warm)
 
     cases = [
-        Case("dlopen (reference)", lambda: first_load(DLOPEN)),
-        Case("runtime.load", lambda: first_load(RUNTIME)),
+        Case("dlopen (reference)", lambda: load_copy(DLOPEN)),
+        Case("runtime.load", lambda: load_copy(RUNTIME)),
     ]
     notes = ["aim: at most 5 times dlopen, and 1 MiB"]
     if payload is None:
-        cases.append(Case("tvm_ffi.load_module", lambda: first_load(TVM_FFI), "tvm_ffi"))
+        cases.append(Case("tvm_ffi.load_module", lambda: load_copy(TVM_FFI), "tvm_ffi"))
     rows = interleave(cases, ROUNDS)
     return Table(f"load: {title}", rows, "us", "growth", tuple(notes))

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from library import KERNELS, MIB, write_payload
+from load import DLOPEN, RUNTIME, TVM, first_load
 from measure import Case, Command, Launcher, Sample, interleave, is_installed
 from table import Table
 
@@ -44,27 +45,6 @@ TEXT = 'xxd -i -n w "$1" > "$2.c" && gcc -shared -o "$2" "$2.c" && sync "$2"'
 
 # What keeps fsync(2) from doing anything, for the pairs without.
 UNFLUSHED = "import os; os.fsync = lambda descriptor: None; import packer.cli; packer.cli.main()"
-
-# argv: library. A fresh process each time, with imports and first uses behind it; the file is in
-# the page cache.
-LOAD = """
-import sys, time
-from {loader}
-def resident():
-    with open("/proc/self/smaps_rollup") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("Rss:"))
-warm = load(sys.argv[2])
-resident()
-before, start = resident(), time.perf_counter()
-loaded = load(sys.argv[1])
-took = time.perf_counter() - start
-print(took, (resident() - before) * 1024)
-"""
-LOADERS = {
-    "dlopen (reference)": "_ctypes import dlopen as load",
-    "runtime.load": "runtime import load",
-}
-TVM_LOADER = "tvm.runtime import load_module as load"
 
 # argv: library or weights, data's start in that or "". Every byte is read once, by NumPy.
 PASS = """
@@ -166,41 +146,52 @@ def _export(weights: Path, rounds: int, folder: Path, launch: Launcher) -> Table
 
 
 def _load(weights: Path, folder: Path, launch: Launcher) -> Table:
-    size = weights.stat().st_size
     small = write_weights(folder, MIB)
     ours, warm = folder / "ours_weights.so", folder / "ours_warm_weights.so"
     launch(_packer(ours, weights, KERNELS))
     launch(_packer(warm, small, KERNELS))
 
-    def load(loader: str, library: Path, first: Path) -> Sample:
-        code = LOAD.format(loader=loader)
-        took, growth = launch([sys.executable, "-I", "-c", code, library, first]).output.split()
-        return {"seconds": float(took), "growth": float(growth)}
+    def load(loader: str, library: Path, warm: Path) -> Callable[[], Sample]:
+        return lambda: first_load(launch, loader, library, _copies(warm))
 
-    cases = [Case(name, partial(load, loader, ours, warm)) for name, loader in LOADERS.items()]
-    if size < 2 * LINKER_LIMIT:
+    cases = [
+        Case("dlopen (reference)", load(DLOPEN, ours, warm)),
+        Case("runtime.load", load(RUNTIME, ours, warm)),
+    ]
+    if weights.stat().st_size < 2 * LINKER_LIMIT:
         theirs, their_warm = folder / "tvm_weights.so", folder / "tvm_warm_weights.so"
-        cases.append(Case("TVM load_module", partial(load, TVM_LOADER, theirs, their_warm), "tvm"))
+        cases.append(Case("TVM load_module", load(TVM, theirs, their_warm), "tvm"))
         if is_installed("tvm"):
             launch([sys.executable, TVM_EXPORT, weights, theirs, "llvm"])
             launch([sys.executable, TVM_EXPORT, small, their_warm, "llvm"])
     notes = ("aim: at most 5 times dlopen, and 1 MiB",)
-    title = f"load: {size // MIB} MiB of weights"
+    title = f"load: {weights.stat().st_size // MIB} MiB of weights"
     return Table(title, interleave(cases, LOADS), "us", "growth", notes)
+
+
+def _copies(path: Path) -> list[Path]:
+    """A library as three files."""
+    return [Path(shutil.copyfile(path, path.with_suffix(f".{i}.so"))) for i in range(3)]
 
 
 def _pairs(weights: Path, folder: Path, launch: Launcher, *, flushed: bool) -> Table:
     library = folder / "weights_export.so"
-    export = _packer(library, weights, KERNELS)
-    if not flushed:
-        export[2:4] = ["-c", UNFLUSHED]
+
+    def run(command: Command) -> Callable[[], Sample]:
+        return lambda: _settled(weights, lambda: launch(command).sample(), library)
+
+    def export(*options: str | Path) -> Callable[[], Sample]:
+        command = _packer(library, weights, *options)
+        if not flushed:
+            command[2:4] = ["-c", UNFLUSHED]
+        return run(command)
+
     copy = COPY if flushed else UNFLUSHED_COPY
-    copying: Command = ["sh", "-c", copy, "sh", weights, library]
     cases = [
         Case("cp, sync (reference)" if flushed else "cp (reference)",
-             lambda: _settled(weights, lambda: launch(copying).sample(), library)),
-        Case("packer export, C file and weights",
-             lambda: _settled(weights, lambda: launch(export).sample(), library)),
+             run(["sh", "-c", copy, "sh", weights, library])),
+        Case("packer export --weights", export()),
+        Case("packer export, C file", export(KERNELS)),
     ]  # fmt: skip
     title = f"export: 1 GiB of weights beside cp, {'flushed' if flushed else 'not flushed'}"
     notes = ("aim: at most 1.2 times cp",)
