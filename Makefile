@@ -59,12 +59,12 @@ sanitize: $(VENV)/test.group
 stress: $(VENV)/test.group
 	$(BIN)/python tests/stress/run.py $(ROWS)
 
-# make bench ONLY="call cold_start" FIGURES=docs/images measures these alone, and puts their pictures
-# where the documents have them.
+# make bench ONLY="call weights" LARGE=1 FIGURES=docs/images measures these alone, weights of 4 GiB
+# too, and puts their pictures where the documents have them.
 FIGURES ?= build
 bench: $(VENV)/bench.group
 	mkdir -p build
-	$(BIN)/python benchmarks/run.py $(ONLY:%=--only=%) --json build/bench.json
+	$(BIN)/python benchmarks/run.py $(ONLY:%=--only=%) $(LARGE:%=--large) --json build/bench.json
 	$(BIN)/python benchmarks/figure.py build/bench.json --folder $(FIGURES)
 
 clean:
