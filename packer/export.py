@@ -28,7 +28,7 @@ from .modules.host import CodeFile, HostModule, as_host_module
 from .output import is_same_file, replacing
 from .progress import Progress, bytes_of, silent
 from .target import find_target
-from .verify import verify_output
+from .verify import refuse_undefined, verify_output
 from .wrapper import glue_source, glue_symbols
 
 if TYPE_CHECKING:
@@ -180,6 +180,7 @@ def export_library(
         made = kind.read_back(workspace.output, triple)
         required = glue_symbols(functions, entry, format, prefix)
         verify_output(workspace.output, made, required, symbols, linked)
+        refuse_undefined(made, [prefix + function.name for function in functions])
         # From here on the library is known to be what was asked for.
 
         step("commit")

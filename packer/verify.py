@@ -60,6 +60,23 @@ def verify_output(
         _compare(path, symbol, offset, chunks if symbol in linked else chunks[:1])
 
 
+def refuse_undefined(made: Made, functions: Iterable[str]) -> None:
+    """Refuse a library whose own functions its linker left to others: no load would find them.
+
+    glue.h asks for protected symbols, which only the object itself may define (gABI, Symbol
+    Visibility); mold links one that nothing defines, all the same.
+
+    Raises
+    ------
+    ToolchainError
+        Names them.
+    """
+    missing = {*made.undefined()}.intersection(functions) if isinstance(made, ElfFile) else None
+    if missing:
+        names = ", ".join(sorted(missing))
+        raise ToolchainError(f"declared, but defined by no source, or as static: {names}")
+
+
 def check_linked(path: Path, target: str | None) -> ElfFile:
     """Check that what a linker made is a well-formed library for its target.
 

@@ -71,6 +71,20 @@ static PyObject *elf_file_symbol(ElfFile *self, PyObject *name) {
                        (unsigned long long)symbol.size);
 }
 
+static PyObject *elf_file_undefined(ElfFile *self, PyObject *Py_UNUSED(none)) {
+  const struct elf_image *image = &self->file.image;
+  PyObject *names = PyList_New(0);
+  for (uint64_t i = 1; names != NULL && i < image->num_symbols; i++) {
+    struct elf_symbol symbol;
+    const char *text = elf_symbol_at(image, elf_at_file, self->file.bytes, i, &symbol);
+    if (symbol.section != 0) continue;
+    PyObject *name = PyUnicode_DecodeFSDefault(text);
+    if (name == NULL || PyList_Append(names, name) != 0) Py_CLEAR(names);
+    Py_XDECREF(name);
+  }
+  return names;
+}
+
 static PyObject *elf_file_machine(ElfFile *self, void *Py_UNUSED(closure)) {
   return PyLong_FromLong(self->file.image.machine);
 }
@@ -78,6 +92,8 @@ static PyObject *elf_file_machine(ElfFile *self, void *Py_UNUSED(closure)) {
 static PyMethodDef elf_file_methods[] = {
     {"symbol", (PyCFunction)elf_file_symbol, METH_O,
      "symbol($self, name, /)\n--\n\nThe (file offset, nbytes) of a defined symbol, or None."},
+    {"undefined", (PyCFunction)elf_file_undefined, METH_NOARGS,
+     "undefined($self, /)\n--\n\nThe names of the symbols that others are to define."},
     {NULL, NULL, 0, NULL},
 };
 

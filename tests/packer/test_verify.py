@@ -123,3 +123,14 @@ def test_two_exports_share_a_workspace_dir(tmp_path) -> None:
         packer.export_library(tree(), tmp_path / name, workspace_dir=work, embed="c")
     assert len(list(work.iterdir())) == 2
     assert (tmp_path / "a.so").read_bytes() == (tmp_path / "b.so").read_bytes()
+
+
+def test_declared_function_that_nothing_defines_is_refused_whatever_the_linker(tmp_path) -> None:
+    """mold links a protected symbol that is not there."""
+    root = packer.CSourceModule(
+        "int add(int a) { return a; }", functions={"add": "int(int)", "gone": "int(int)"}
+    )
+    for linker in ("bfd", "gold", "lld", "mold"):
+        with pytest.raises(packer.ToolchainError, match="declared, but defined by .*: gone$"):
+            packer.export_library(root, tmp_path / "lib.so", options=[f"-fuse-ld={linker}"])
+    assert list(tmp_path.iterdir()) == []
