@@ -126,7 +126,7 @@ def test_two_exports_share_a_workspace_dir(tmp_path) -> None:
 
 
 def test_declared_function_that_nothing_defines_is_refused_whatever_the_linker(tmp_path) -> None:
-    """mold links a protected symbol that is not there."""
+    """Mold links a protected symbol that is not there."""
     root = packer.CSourceModule(
         "int add(int a) { return a; }", functions={"add": "int(int)", "gone": "int(int)"}
     )
