@@ -123,6 +123,7 @@ struct vm_closure {
   dso_function_object function;
   const struct vm_routine *routine; /* or NULL */
   dso_function_object *called;      /* or NULL */
+  struct ending ending;
   int32_t num_saved;
   dso_any saved[];
 };

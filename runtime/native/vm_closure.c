@@ -6,13 +6,25 @@
 
 enum { ROOM = 16 };
 
-static void delete_closure(void *self, int flags) {
-  struct vm_closure *closure = self;
-  if (flags & DSO_DELETE_STRONG) {
-    for (int32_t i = 0; i < closure->num_saved; i++) any_release(&closure->saved[i]);
-    if (closure->called != NULL) object_release(&closure->called->object);
-    if (closure->routine != NULL) vm_release(closure->routine->machine);
+static void release_held(const struct vm_closure *self) {
+  for (int32_t i = 0; i < self->num_saved; i++) any_release(&self->saved[i]);
+  if (self->called != NULL) object_release(&self->called->object);
+  if (self->routine != NULL) vm_release(self->routine->machine);
+}
+
+static void end_closure(struct ending *ending) {
+  struct vm_closure *self = (void *)((char *)ending - offsetof(struct vm_closure, ending));
+  release_held(self);
+  object_free(self, DSO_DELETE_WEAK);
+}
+
+static void delete_closure(void *object, int flags) {
+  struct vm_closure *self = object;
+  if (flags == (DSO_DELETE_STRONG | DSO_DELETE_WEAK)) {
+    end_in_turn(&self->ending, end_closure);
+    return;
   }
+  if (flags & DSO_DELETE_STRONG) release_held(self); /* someone has weak references to it */
   object_free(self, flags);
 }
 

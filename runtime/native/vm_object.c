@@ -16,6 +16,16 @@ static void delete_view(void *self, int flags) {
   object_free(self, flags);
 }
 
+/* A view of a view keeps what that one keeps: else they would be kept in a row, as long as a program
+ * makes it. Takes the reference and gives one. */
+static dso_object *memory_of(dso_object *owner) {
+  if (owner->deleter != delete_view) return owner;
+  dso_object *memory = ((struct view *)(void *)owner)->owner;
+  object_retain(memory);
+  object_release(owner);
+  return memory;
+}
+
 static void *no_memory(void) {
   raised_set("MemoryError", "no memory for an object of the virtual machine");
   return NULL;
@@ -29,7 +39,7 @@ dso_tensor_object *vm_tensor_view(DLDataType dtype, int32_t ndim, const int64_t 
     object_release(owner);
     return no_memory();
   }
-  self->owner = owner;
+  self->owner = memory_of(owner);
   self->tensor.tensor = (DLTensor){.ndim = ndim, .dtype = dtype, .shape = self->dims,
                                    .strides = self->dims + ndim};
   if (ndim > 0) memcpy(self->dims, dims, (size_t)ndim * sizeof *dims);
@@ -48,9 +58,27 @@ dso_object *shape_object_new(size_t ndim, const int64_t *dims) {
   return &self->object;
 }
 
+/* ---- Arrays */
+
+static _Thread_local struct ending *waiting;
+static _Thread_local int is_ending;
+
+void end_in_turn(struct ending *self, void (*end)(struct ending *self)) {
+  *self = (struct ending){waiting, end};
+  waiting = self;
+  if (is_ending) return;
+  is_ending = 1;
+  while (waiting != NULL) {
+    self = waiting;
+    waiting = self->next;
+    self->end(self);
+  }
+  is_ending = 0;
+}
+
 struct array_object {
   dso_array_object array;
-  struct array_object *next;
+  struct ending ending;
   dso_any items[];
 };
 
@@ -58,28 +86,17 @@ static void release_items(struct array_object *self) {
   for (int64_t i = 0; i < self->array.size; i++) any_release(&self->items[i]);
 }
 
-/* Arrays of arrays may be as deep as a program makes them, so one is not released within another:
- * those that end meanwhile wait in a list of the thread. */
-static _Thread_local struct array_object *ended;
-static _Thread_local int is_releasing;
-
-static void release_ended(void) {
-  is_releasing = 1;
-  while (ended != NULL) {
-    struct array_object *self = ended;
-    ended = self->next;
-    release_items(self);
-    object_free(self, DSO_DELETE_WEAK);
-  }
-  is_releasing = 0;
+static void end_array(struct ending *ending) {
+  struct array_object *self =
+      (void *)((char *)ending - offsetof(struct array_object, ending));
+  release_items(self);
+  object_free(self, DSO_DELETE_WEAK);
 }
 
 static void delete_array(void *object, int flags) {
   struct array_object *self = object;
   if (flags == (DSO_DELETE_STRONG | DSO_DELETE_WEAK)) {
-    self->next = ended;
-    ended = self;
-    if (!is_releasing) release_ended();
+    end_in_turn(&self->ending, end_array);
     return;
   }
   if (flags & DSO_DELETE_STRONG) release_items(self); /* someone has weak references to it */

@@ -34,6 +34,14 @@ dso_object *shape_object_new(size_t ndim, const int64_t *dims);
 /* An Array object of so many None, for the caller to fill. */
 dso_array_object *array_object_new(int64_t size);
 
+/* Objects that hold values may be as deep in each other as a program makes them, so none of them
+ * ends within another: one that is to end while another does waits until that has. */
+struct ending {
+  struct ending *next;
+  void (*end)(struct ending *self);
+};
+void end_in_turn(struct ending *self, void (*end)(struct ending *self));
+
 static inline int is_object(const dso_any *value) { return value->type_index >= DSO_OBJECT; }
 
 static inline void any_retain(const dso_any *value) {

@@ -527,6 +527,38 @@ def test_deep_tuples_end_without_recursion() -> None:
     assert make(Program(functions), minus_one=lambda n: n - 1)["f"](9000, 1) == 0
 
 
+def counted(first: list[int], step: list[int], name: str, constants: Any) -> Callable[..., Any]:
+    """A function that makes a value, and then n times another one of it; function 3 is a leaf."""
+    code = [first, branch(0, 4), call(0, 1, reg(0)), step, goto(-3), ret(0)]
+    functions = [packed("minus_one"), packed(f"vm.builtin.{name}"), packed("leaf")]
+    program = Program([Code("f", ["n"], code, 2), *functions], constants)
+    return make(program, minus_one=lambda n: n - 1, leaf=lambda *args: args)["f"]
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "name", "constants"),
+    [
+        (
+            call(1, 2, const(0), const(1)),
+            call(1, 2, reg(1), const(1)),
+            "reshape",
+            [(TENSOR, np.zeros(4, "f4")), (SHAPE, (2, 2))],
+        ),
+        (call(1, 2, func(3), imm(0)), call(1, 2, func(3), reg(1)), "make_closure", []),
+    ],
+    ids=["views", "closures"],
+)
+def test_what_holds_another_ends_without_recursion(first, step, name, constants) -> None:
+    """Row G19: views of views, and closures in closures, are as deep as a program makes them."""
+    main, results = counted(first, step, name, constants), []
+    before = threading.stack_size(128 * 1024)
+    thread = threading.Thread(target=lambda: results.append(main(20_000)))
+    thread.start()
+    thread.join()
+    threading.stack_size(before)
+    assert results == [0]
+
+
 # ---- Shapes
 
 
