@@ -4,9 +4,10 @@
 #include "raised.h"
 #include "vm.h"
 
-/* Functions of bytecode that call each other use no C stack, so this bounds memory only; a machine
- * that is called by what it calls does. */
-enum { MOST_FRAMES = 10000, MOST_RUNS = 64, ROOM_VALUES = 192, ROOM_FRAMES = 8 };
+/* Functions of bytecode that call each other use no C stack, so the first two bound memory only (128
+ * MiB of registers); a machine that is called by what it calls does. */
+enum { MOST_FRAMES = 10000, MOST_VALUES = 1 << 23, MOST_RUNS = 64 };
+enum { ROOM_VALUES = 192, ROOM_FRAMES = 8 };
 
 struct frame {
   const struct vm_routine *routine;
@@ -104,6 +105,9 @@ static int push(struct vm_run *run, const struct vm_routine *routine,
   if (run->num_frames == MOST_FRAMES)
     return raised_format("RecursionError", "%.80s: calls in calls, expected at most %d",
                          routine->name, MOST_FRAMES);
+  if (run->num_values + count > MOST_VALUES && run->num_frames > 0)
+    return raised_format("RecursionError", "%.80s: calls in calls, expected at most %d registers "
+                         "of theirs", routine->name, MOST_VALUES);
   if (run->num_values + count > run->values_capacity || run->num_frames == run->frames_capacity)
     if (reserve(run, count) != 0) return -1;
   run->frames[run->num_frames++] = (struct frame){

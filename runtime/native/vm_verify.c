@@ -106,12 +106,12 @@ static int64_t most_registers(const struct vm_code *code, const struct vm_functi
 
 static int verify_sizes(const struct vm_code *code, size_t index, struct vm_fault *fault) {
   const struct vm_function *function = &code->functions[index];
-  int64_t least = function->num_args + (function->kind == VM_COMPILED);
   char expected[64];
   snprintf(expected, sizeof expected, "%" PRId64 ", as many as names", function->num_params);
   if (function->num_args != function->num_params)
     return refuse_function(fault, index, function, "number of arguments", expected,
                            function->num_args);
+  int64_t least = function->num_args + (function->kind == VM_COMPILED);
   int64_t most = most_registers(code, function);
   snprintf(expected, sizeof expected, "%" PRId64 " to %" PRId64, least, most);
   if (function->num_registers < least || function->num_registers > most)

@@ -310,6 +310,14 @@ def test_recursion_has_a_limit() -> None:
     assert main(3) == "done"
 
 
+def test_registers_of_recursion_have_a_limit() -> None:
+    """Large functions reach it before the limit of calls."""
+    code = [*[call(1, 0)] * 10_000, call(VOID, 1, reg(0)), ret(0)]
+    main = make(Program([packed("vm.builtin.null_value"), Code("f", ["n"], code, 40_000)]))["f"]
+    with pytest.raises(RecursionError, match="f: calls in calls, expected at most 8388608 regis"):
+        main(0)
+
+
 def test_a_machine_that_is_called_by_what_it_calls_has_a_limit() -> None:
     """Python code between runs uses the C stack."""
     main = one_call("again", 1, reg(0), again=lambda n: main(n + 1))
