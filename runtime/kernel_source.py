@@ -30,8 +30,11 @@ _PTX_TYPES = {
     "f32": "float32",
     "f64": "float64",
 }
-_PTX_ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^)]*)\))?")
-_PTX_PARAM = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)[^,\[\]]*")
+# The patterns take time that is linear in the text, whatever it is: what is not closed goes on to
+# the end, and nothing is looked for behind the next thing of its kind.
+_PTX_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
+_PTX_ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^()]*)\))?")
+_PTX_PARAM = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)\b[^,\[\]]*")
 
 # OpenCL C: scalar types, and how many lanes a vector has.
 _CL_TYPES = {
@@ -52,7 +55,7 @@ _CL_TYPES = {
     "unsigned int": "uint32",
     "unsigned long": "uint64",
 }
-_CL_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
+_CL_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"?", re.DOTALL)
 _CL_ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)")
 _CL_KERNEL = re.compile(r"\b(?:__)?kernel\s+void\s+(\w+)\s*\(([^()]*)\)")
 _CL_VECTOR = re.compile(r"([a-z]+)(2|3|4|8|16)")
@@ -98,7 +101,7 @@ def kernels_of(fmt: str, data: memoryview) -> list[FunctionInfo]:
 
 
 def _ptx_kernels(text: str) -> Iterator[tuple[str, list[str | None]]]:
-    for name, params in _PTX_ENTRY.findall(re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)):
+    for name, params in _PTX_ENTRY.findall(_PTX_COMMENT.sub(" ", text)):
         yield name, [_ptx_type(param) for param in params.split(",") if param.strip()]
 
 

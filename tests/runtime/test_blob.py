@@ -309,7 +309,7 @@ def test_many_unknown_types_ask_and_parse_once(monkeypatch) -> None:
     ids=["deep", "wide", "long", "digits", "bytes"],
 )
 def test_manifest_is_bounded_before_it_is_parsed(manifest: bytes, match: str) -> None:
-    """Row D8: what it may hold is enough for every module that a blob may have, and no more."""
+    """What it may hold is enough for every module that a blob may have, and no more."""
     data, _ = carried(1)
     with pytest.raises(runtime.BlobFormatError, match=f"__packer_manifest at 0x0: .*{match}"):
         parse(data, manifest_text=manifest)

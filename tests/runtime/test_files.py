@@ -135,6 +135,24 @@ def test_code_tells_its_kernels_itself(name, code, expected, tmp_path) -> None:
     assert {info.launch_param_tags for info in functions.values()} == {TAGS}
 
 
+@pytest.mark.parametrize(
+    ("name", "start", "repeated", "end"),
+    [
+        ("k.ptx", "", ".entry a(", ""),
+        ("k.ptx", "", "/* ", ""),
+        ("k.ptx", ".entry a(.param .", "a", "[)"),
+        ("k.cl", "", "/* ", ""),
+        ("k.cl", '"', '\\"', ""),
+        ("k.cl", "", "__attribute__((", ""),
+        ("k.cl", "", "kernel void f(", ""),
+    ],
+)
+def test_code_is_read_in_linear_time(name, start, repeated, end, tmp_path) -> None:
+    """What opens again and again and never closes would take hours in quadratic time."""
+    (tmp_path / name).write_text(start + 300_000 * repeated + end)
+    assert runtime.load(tmp_path / name).fmt == name[2:]
+
+
 def test_opencl_source_runs_as_it_is(tmp_path) -> None:
     """A lone .cl is called: arguments, then six launch integers."""
     device = runtime.Device("opencl", 0)
