@@ -12,14 +12,13 @@ import contextlib
 import errno
 import mmap
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from runtime.error import ExportError
 from runtime.stream import FileRange
 
 from .chunks import nbytes_of
-from .read_ahead import ReadAhead
 
 if TYPE_CHECKING:
     from runtime.stream import Chunk
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
 # once was slower, since the kernel then takes larger pages for its cache.
 _KERNEL_NBYTES = 16 << 20
 _MEMORY_NBYTES = 64 << 10
+# Through memory, what lies between two reports.
+_REPORTED_NBYTES = 1 << 20
 
 
 def write_chunks(target: int, offset: int, chunks: Sequence[Chunk], report: Report) -> None:
@@ -85,11 +86,13 @@ def _copy_range(target: int, offset: int, chunk: FileRange) -> Iterator[int]:
     move = offset - chunk.offset  # from a position in the source to that in the target
     with _unchanging(chunk) as source:
         for at, end in _data_parts(source, chunk.offset, chunk.offset + chunk.nbytes):
-            for reached in _copy_in_kernel(source, at, end, target, move):
-                at = reached
+            while at < end:
+                copied = _copy_in_kernel(source, at, target, at + move, end - at)
+                if copied == 0:
+                    nbytes = min(end - at, _up_to(at + move, _REPORTED_NBYTES))
+                    copied = _copy_in_memory(source, at, target, at + move, nbytes, chunk)
+                at += copied
                 yield at - chunk.offset
-            for reached in _copy_in_memory(source, at, end, target, move, chunk):
-                yield reached - chunk.offset
 
 
 @contextlib.contextmanager
@@ -137,42 +140,33 @@ def _data_parts(source: int, start: int, end: int) -> Iterator[tuple[int, int]]:
         start = hole
 
 
-def _copy_in_kernel(source: int, at: int, end: int, target: int, move: int) -> Iterator[int]:
-    """Copy as far as that is possible, and tell how far.
+def _copy_in_kernel(source: int, at: int, target: int, to: int, nbytes: int) -> int:
+    """Copy up to so many bytes, and tell how many; 0 where that is not possible.
 
-    Whatever ends it: that there is no way between these files, or that one of them cannot be read
-    or written. Then reading and writing will say which.
+    Whatever the reason is: that there is no way between these files, or that one of them cannot
+    be read or written. Then reading and writing will say which.
     """
-    while at < end and move % mmap.PAGESIZE == 0:
-        nbytes = min(end - at, _up_to(at + move, _KERNEL_NBYTES))
-        try:
-            copied = os.copy_file_range(source, target, nbytes, at, at + move)
-        except OSError:
-            return
-        if copied == 0:
-            return
-        at += copied
-        yield at
+    if (to - at) % mmap.PAGESIZE:
+        return 0
+    try:
+        return os.copy_file_range(source, target, min(nbytes, _up_to(to, _KERNEL_NBYTES)), at, to)
+    except OSError:
+        return 0
 
 
 def _copy_in_memory(
-    source: int, at: int, end: int, target: int, move: int, chunk: FileRange
-) -> Iterator[int]:
-    """Copy through memory, what is read next while this is written, and tell how far."""
-    if at == end:
-        return
-    with ReadAhead(source, at, end) as pieces:
-        for piece in _blaming_source(pieces, chunk):
-            for _ in _write_view(target, at + move, piece):
-                pass
-            at += len(piece)
-            yield at
-    if at != end:
-        raise _changed(chunk)
-
-
-def _blaming_source(pieces: Iterable[memoryview], chunk: FileRange) -> Iterator[memoryview]:
-    try:
-        yield from pieces
-    except OSError as error:
-        raise _unreadable(chunk, error) from error
+    source: int, at: int, target: int, to: int, nbytes: int, chunk: FileRange
+) -> int:
+    """Copy so many bytes in pieces through one buffer, and tell how many."""
+    buffer = memoryview(bytearray(_MEMORY_NBYTES))
+    done = 0
+    while done < nbytes:
+        piece = buffer[: min(nbytes - done, _up_to(to + done, _MEMORY_NBYTES))]
+        try:
+            read = os.preadv(source, [piece], at + done)
+        except OSError as error:
+            raise _unreadable(chunk, error) from error
+        if read == 0:
+            raise _changed(chunk)
+        done += os.pwrite(target, piece[:read], to + done)
+    return done
