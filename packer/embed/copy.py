@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 # once was slower, since the kernel then takes larger pages for its cache.
 _KERNEL_NBYTES = 16 << 20
 _MEMORY_NBYTES = 64 << 10
-# Through memory, what lies between two reports.
-_REPORTED_NBYTES = 1 << 20
 
 
 def write_chunks(target: int, offset: int, chunks: Sequence[Chunk], report: Report) -> None:
@@ -89,8 +87,12 @@ def _copy_range(target: int, offset: int, chunk: FileRange) -> Iterator[int]:
             while at < end:
                 copied = _copy_in_kernel(source, at, target, at + move, end - at)
                 if copied == 0:
-                    nbytes = min(end - at, _up_to(at + move, _REPORTED_NBYTES))
-                    copied = _copy_in_memory(source, at, target, at + move, nbytes, chunk)
+                    nbytes = min(end - at, _up_to(at + move, _MEMORY_NBYTES))
+                    with _reading(chunk):
+                        data = os.pread(source, nbytes, at)
+                    if not data:
+                        raise _changed(chunk)
+                    copied = os.pwrite(target, data, at + move)
                 at += copied
                 yield at - chunk.offset
 
@@ -98,10 +100,8 @@ def _copy_range(target: int, offset: int, chunk: FileRange) -> Iterator[int]:
 @contextlib.contextmanager
 def _unchanging(chunk: FileRange) -> Iterator[int]:
     """Open a range's file; at the end it must be what it was."""
-    try:
+    with _reading(chunk):
         source = os.open(chunk.path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise _unreadable(chunk, error) from error
     try:
         before = os.fstat(source)
         if before.st_size < chunk.offset + chunk.nbytes:
@@ -114,9 +114,14 @@ def _unchanging(chunk: FileRange) -> Iterator[int]:
         raise _changed(chunk)
 
 
-def _unreadable(chunk: FileRange, error: OSError) -> ExportError:
-    text = f"{chunk.path}: cannot be copied: {error.strerror or error}"
-    return ExportError(text, path=chunk.path)
+@contextlib.contextmanager
+def _reading(chunk: FileRange) -> Iterator[None]:
+    """Blame the source for what only reads it."""
+    try:
+        yield
+    except OSError as error:
+        text = f"{chunk.path}: cannot be copied: {error.strerror or error}"
+        raise ExportError(text, path=chunk.path) from error
 
 
 def _changed(chunk: FileRange) -> ExportError:
@@ -152,21 +157,3 @@ def _copy_in_kernel(source: int, at: int, target: int, to: int, nbytes: int) -> 
         return os.copy_file_range(source, target, min(nbytes, _up_to(to, _KERNEL_NBYTES)), at, to)
     except OSError:
         return 0
-
-
-def _copy_in_memory(
-    source: int, at: int, target: int, to: int, nbytes: int, chunk: FileRange
-) -> int:
-    """Copy so many bytes in pieces through one buffer, and tell how many."""
-    buffer = memoryview(bytearray(_MEMORY_NBYTES))
-    done = 0
-    while done < nbytes:
-        piece = buffer[: min(nbytes - done, _up_to(to + done, _MEMORY_NBYTES))]
-        try:
-            read = os.preadv(source, [piece], at + done)
-        except OSError as error:
-            raise _unreadable(chunk, error) from error
-        if read == 0:
-            raise _changed(chunk)
-        done += os.pwrite(target, piece[:read], to + done)
-    return done

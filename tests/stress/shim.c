@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
-#include <sys/uio.h>
 
 static int calls;
 
@@ -36,8 +35,6 @@ STAND_IN(ssize_t, pwrite, (int f, const void *d, size_t n, off_t o), f, d, n, o)
 STAND_IN(ssize_t, pwrite64, (int f, const void *d, size_t n, off_t o), f, d, n, o)
 STAND_IN(ssize_t, pread, (int f, void *d, size_t n, off_t o), f, d, n, o)
 STAND_IN(ssize_t, pread64, (int f, void *d, size_t n, off_t o), f, d, n, o)
-STAND_IN(ssize_t, preadv64, (int f, const struct iovec *v, int n, off_t o), f, v, n, o)
-STAND_IN(ssize_t, preadv64v2, (int f, const struct iovec *v, int n, off_t o, int g), f, v, n, o, g)
 STAND_IN(ssize_t, copy_file_range, (int f, off_t *a, int t, off_t *b, size_t n, unsigned g), f, a, t, b, n, g)
 STAND_IN(int, ftruncate, (int f, off_t n), f, n)
 STAND_IN(int, ftruncate64, (int f, off_t n), f, n)
