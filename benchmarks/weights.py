@@ -23,8 +23,9 @@ LARGE_SIZES = {4 * GIB: 2}
 PAIRS = 9
 LOADS = 7
 NUM_TENSORS = 16
-# Between two samples, in seconds: the disk discards what was removed.
-REST = 1
+# Seconds between two samples of 1 GiB and more: the disk discards what was removed, and the kernel
+# of a virtual machine tells its host, 2 seconds later, of the memory that is free.
+REST = 4
 PIECE = 64 << 10
 # What a compiler still takes as the text of an array.
 TEXT_LIMIT = MIB
@@ -234,11 +235,11 @@ def _settled(weights: Path, measure: Callable[[], Sample], output: Path) -> Samp
     """Measure on a machine at rest, and remove what was made.
 
     The disk has nothing else to do. The page cache has the weights, and the memory for as many
-    pages again is at hand: a virtual machine returns what is free for seconds to its host, and to
-    get it back, page by page, may take many times as long as the copy.
+    pages again was in use just before: a virtual machine has to get what it returned to its host
+    back page by page, which may take many times as long as the copy.
     """
     os.sync()
-    time.sleep(REST)
+    time.sleep(REST * min(1, weights.stat().st_size / GIB))
     with weights.open("rb") as source, output.open("wb") as scratch:
         shutil.copyfileobj(source, scratch, PIECE)
     output.unlink()

@@ -94,6 +94,12 @@ class DeviceCode:
     ) -> Function:
         """The kernel as a Function; DeviceError where its signature cannot be launched."""
 
+def copy_range(source: int, at: int, target: int, to: int, nbytes: int, /) -> int:
+    """Copy bytes between two descriptors through memory, without the GIL.
+
+    Returns how many were copied: fewer where the source ends, or one cannot be read or written.
+    """
+
 def has_driver(type_key: str, /) -> bool:
     """Whether modules of this type key can run on this machine; opens the driver's library."""
 

@@ -72,6 +72,7 @@ def test_embedders_know_bytes_and_symbols_only() -> None:
         "packer.embed",
         "packer.modules.llvm",
         "packer.target",
+        "runtime._core",
         "runtime.abi",
         "runtime.error",
         "runtime.stream",

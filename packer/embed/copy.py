@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from runtime._core import copy_range
 from runtime.error import ExportError
 from runtime.stream import FileRange
 
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
 
     Report = Callable[[int, int], None]
 
-# Pieces end on multiples of their size in the target. In the kernel: what lies between two
-# chances for a signal's handler to run. Through memory: what fits the processor's cache; more at
-# once was slower, since the kernel then takes larger pages for its cache.
-_KERNEL_NBYTES = 16 << 20
+# What lies between two chances for a signal's handler to run.
+_STEP_NBYTES = 16 << 20
+# At once through memory, as in the core's copy_range: what fits the processor's cache. Pieces end
+# on multiples of their size in the target.
 _MEMORY_NBYTES = 64 << 10
 
 
@@ -85,15 +86,12 @@ def _copy_range(target: int, offset: int, chunk: FileRange) -> Iterator[int]:
     with _unchanging(chunk) as source:
         for at, end in _data_parts(source, chunk.offset, chunk.offset + chunk.nbytes):
             while at < end:
-                copied = _copy_in_kernel(source, at, target, at + move, end - at)
-                if copied == 0:
-                    nbytes = min(end - at, _up_to(at + move, _MEMORY_NBYTES))
-                    with _reading(chunk):
-                        data = os.pread(source, nbytes, at)
-                    if not data:
-                        raise _changed(chunk)
-                    copied = os.pwrite(target, data, at + move)
-                at += copied
+                nbytes = min(end - at, _up_to(at + move, _STEP_NBYTES))
+                at += (
+                    _copy_in_kernel(source, at, target, at + move, nbytes)
+                    or copy_range(source, at, target, at + move, nbytes)
+                    or _copy_byte(source, at, target, at + move, chunk)
+                )
                 yield at - chunk.offset
 
 
@@ -146,14 +144,19 @@ def _data_parts(source: int, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _copy_in_kernel(source: int, at: int, target: int, to: int, nbytes: int) -> int:
-    """Copy up to so many bytes, and tell how many; 0 where that is not possible.
-
-    Whatever the reason is: that there is no way between these files, or that one of them cannot
-    be read or written. Then reading and writing will say which.
-    """
+    """Copy up to so many bytes, and tell how many; 0 where there is no way between these files."""
     if (to - at) % mmap.PAGESIZE:
         return 0
     try:
-        return os.copy_file_range(source, target, min(nbytes, _up_to(to, _KERNEL_NBYTES)), at, to)
+        return os.copy_file_range(source, target, nbytes, at, to)
     except OSError:
         return 0
+
+
+def _copy_byte(source: int, at: int, target: int, to: int, chunk: FileRange) -> int:
+    """Copy one byte where more could not be copied: this says why."""
+    with _reading(chunk):
+        data = os.pread(source, 1, at)
+    if not data:
+        raise _changed(chunk)
+    return os.pwrite(target, data, to)

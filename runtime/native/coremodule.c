@@ -1,5 +1,6 @@
 #include "address.h"
 #include "call_sequence.h"
+#include "copy_range.h"
 #include "device.h"
 #include "device_code.h"
 #include "elf_file.h"
@@ -55,6 +56,9 @@ static PyMethodDef core_methods[] = {
     {"weights_data_nbytes", core_weights_data_nbytes, METH_O,
      "weights_data_nbytes($module, header, /)\n--\n\n"
      "The bytes of data that a safetensors header speaks of, or -1."},
+    {"copy_range", core_copy_range, METH_VARARGS,
+     "copy_range($module, source, at, target, to, nbytes, /)\n--\n\n"
+     "Copy between two descriptors; how many bytes could be copied."},
     {"has_driver", has_driver, METH_O,
      "has_driver($module, type_key, /)\n--\n\n"
      "Whether modules of this type key can run on this machine."},

@@ -1,0 +1,12 @@
+/* Bytes from file to file, for `packer export`. */
+#ifndef DSO_PACKER_NATIVE_COPY_RANGE_H
+#define DSO_PACKER_NATIVE_COPY_RANGE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+/* copy_range(source, at, target, to, nbytes): how many bytes were copied through memory, fewer where
+ * one of the descriptors cannot be read or written, or the source ends. */
+PyObject *core_copy_range(PyObject *core, PyObject *args);
+
+#endif
