@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,7 @@ GIB = 1024 * MIB
 # Bytes of weights -> rounds.
 SIZES = {MIB: 5, 64 * MIB: 3, GIB: 2}
 LARGE_SIZES = {4 * GIB: 2}
-PAIRS = 5
+PAIRS = 9
 LOADS = 7
 NUM_TENSORS = 16
 # Seconds between two samples of 1 GiB and more: the disk discards what was removed, and the kernel
@@ -66,19 +66,18 @@ print(read())
 """
 
 
-def tables(folder: Path, launch: Launcher, *, large: bool = False) -> list[Table]:
+def tables(folder: Path, launch: Launcher, *, large: bool = False) -> Iterator[Table]:
     """Measure export and load of each size, and the pairs that the promise is about."""
-    made = []
     for nbytes, rounds in {**SIZES, **(LARGE_SIZES if large else {})}.items():
         weights = write_weights(folder, nbytes)
-        made.append(_export(weights, rounds, folder, launch))
-        made.append(_load(weights, folder, launch))
+        yield _export(weights, rounds, folder, launch)
+        yield _load(weights, folder, launch)
         if nbytes == GIB:
-            made += [_pairs(weights, folder, launch, flushed=flag) for flag in (True, False)]
-            made.append(_pass(weights, folder, launch))
+            yield _pairs(weights, folder, launch, flushed=True)
+            yield _pairs(weights, folder, launch, flushed=False)
+            yield _pass(weights, folder, launch)
         for path in folder.glob("*weights*"):
             path.unlink()
-    return made
 
 
 def write_weights(folder: Path, nbytes: int) -> Path:
