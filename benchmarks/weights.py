@@ -20,7 +20,7 @@ GIB = 1024 * MIB
 # Bytes of weights -> rounds.
 SIZES = {MIB: 5, 64 * MIB: 3, GIB: 2}
 LARGE_SIZES = {4 * GIB: 2}
-PAIRS = 9
+PAIRS = 5
 LOADS = 7
 NUM_TENSORS = 16
 # Seconds between two samples of 1 GiB and more: the disk discards what was removed, and the kernel
