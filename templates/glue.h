@@ -152,7 +152,7 @@ static inline int dso_is_c_string(dso_byte_array bytes) {
 
 /* ---- Saying what is wrong (cold) ------------------------------------------------------------ */
 
-/* A fifth of a small export's compilation is saved where nothing is gained by optimising. */
+/* Compiled sooner, and nothing is lost: it runs when a call is refused. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("O0")
