@@ -94,10 +94,10 @@ class Tensor(TensorBase):
             NumPy has no such data type, nor has ml_dtypes (bfloat16, 8-bit floats), or that is
             not installed. `raw` has the bytes.
         """
-        import numpy
-
         if not _is_on_cpu(self):
             return self.to("cpu").numpy()
+        import numpy
+
         if self.dtype_code[0] not in _ML_DTYPES:
             return numpy.asarray(memoryview(self))
         dtype = _ml_dtype(self.dtype)

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* dladdr */
+#define _GNU_SOURCE /* dladdr, RTLD_DEFAULT */
 #include "tvm_ffi.h"
 
 #include <dlfcn.h>
@@ -9,27 +9,26 @@
 
 static const char own; /* some address in the core */
 
-static void *find_in(const char *library, const char *name) {
-  void *handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
-  if (handle == NULL) return NULL;
-  void *address = dlsym(handle, name);
-  dlclose(handle);
-  return address;
-}
-
-/* Whoever imports extension modules with RTLD_GLOBAL makes what the core provides global, too. */
+/* Whoever imports extension modules with RTLD_GLOBAL makes what the core provides global, too; and
+ * RTLD_DEFAULT looks in the core's own scope last. */
 static int is_own(void *address) {
   Dl_info theirs, ours;
   return dladdr(address, &theirs) != 0 && dladdr(&own, &ours) != 0 &&
          theirs.dli_fbase == ours.dli_fbase;
 }
 
-/* A function of the process's global scope (RTLD_DEFAULT would look in our own scope as well), else
- * of the libtvm_ffi that a library of ours brought along. It is looked up anew each time, on failure
- * only: tvm_ffi may be imported at any moment. */
+/* A function of the process's global scope, else of the libtvm_ffi that a library of ours brought
+ * along. It is looked up anew each time, on failure only: tvm_ffi may be imported at any moment.
+ * dlopen(NULL) would find the global scope as well, but glibc aborts there in a child that was forked
+ * while a thread of somebody else (PoCL's) was in dlopen. */
 static void *find(const char *name) {
-  void *address = find_in(NULL, name);
-  return address != NULL && !is_own(address) ? address : find_in("libtvm_ffi.so", name);
+  void *address = dlsym(RTLD_DEFAULT, name);
+  if (address != NULL && !is_own(address)) return address;
+  void *library = dlopen("libtvm_ffi.so", RTLD_NOW | RTLD_NOLOAD);
+  if (library == NULL) return NULL;
+  address = dlsym(library, name);
+  dlclose(library);
+  return address;
 }
 
 /* What a context of TVM FFI points to: its ModuleObj has virtual functions, so its table comes first. */

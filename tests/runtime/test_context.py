@@ -17,7 +17,7 @@ import pytest
 import runtime
 from runtime._core import Library
 
-from ..compile import INCLUDE
+from ..compile import INCLUDE, compile_c
 from ..process import run_python
 
 HOST = Path(__file__).with_name("host.c")
@@ -529,6 +529,57 @@ def test_look_up_works_on_both_sides_of_a_fork(host) -> None:
         os._exit(10 * host["call"]("f") + host["call"]("g"))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 12
     assert (host["call"]("f"), host["call"]("g")) == (1, 2)
+
+
+FORK_BESIDE_DLOPEN = """
+import ctypes, os, signal, sys, time
+from pathlib import Path
+import runtime
+host = runtime.load(sys.argv[1])
+try:
+    host["call"]("missing")
+except AttributeError:
+    pass
+ctypes.CDLL(sys.argv[2]).open_in_a_thread(os.fsencode(sys.argv[3]))
+while sys.argv[3] not in Path("/proc/self/maps").read_text():
+    time.sleep(0.01)
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    try:
+        host["call"]("missing")
+    except AttributeError:
+        os._exit(7)
+    os._exit(1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+sys.stdout.flush()
+os._exit(0)
+"""
+
+OPENS = """
+#include <dlfcn.h>
+#include <pthread.h>
+static char path[4096];
+static void *open_it(void *unused) { dlopen(path, RTLD_NOW); return unused; }
+int open_in_a_thread(const char *name) {
+  for (int i = 0; (path[i] = name[i]) != 0; i++) {}
+  pthread_t thread;
+  return pthread_create(&thread, 0, open_it, 0);
+}
+"""
+
+
+def test_error_in_a_child_forked_beside_another_dlopen(host_path: Path, tmp_path: Path) -> None:
+    """Row G9: what somebody else's thread (PoCL's, say) has half loaded does not end the child.
+
+    That dlopen is held up, deterministically, by a needed library which is a pipe without a writer.
+    """
+    needed = compile_c("int needed;", tmp_path / "needed.so", f"-Wl,-soname,{tmp_path}/needed.so")
+    half = compile_c("int half;", tmp_path / "half.so", "-Wl,--no-as-needed", str(needed))
+    needed.unlink()
+    os.mkfifo(needed)
+    opens = compile_c(OPENS, tmp_path / "opens.so", "-pthread")
+    assert run_python(FORK_BESIDE_DLOPEN, str(host_path), str(opens), str(half)) == 7
 
 
 EXIT = """

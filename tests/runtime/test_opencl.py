@@ -368,6 +368,7 @@ if child == 0:
     del x, kernel, module
     os.write(writer, json.dumps(said).encode())
     os._exit(0)
+os.close(writer)
 os.waitpid(child, 0)
 kernel(2)
 runtime.Device("opencl", 0).sync()
