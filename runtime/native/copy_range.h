@@ -9,4 +9,8 @@
  * one of the descriptors cannot be read or written, or the source ends. */
 PyObject *core_copy_range(PyObject *core, PyObject *args);
 
+/* reserve(target, to, nbytes): has the file system find the blocks of what is about to be written, all
+ * at once; None, also where it cannot. (posix_fallocate would write to each block there.) */
+PyObject *core_reserve(PyObject *core, PyObject *args);
+
 #endif

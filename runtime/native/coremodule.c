@@ -59,6 +59,8 @@ static PyMethodDef core_methods[] = {
     {"copy_range", core_copy_range, METH_VARARGS,
      "copy_range($module, source, at, target, to, nbytes, /)\n--\n\n"
      "Copy between two descriptors; how many bytes could be copied."},
+    {"reserve", core_reserve, METH_VARARGS,
+     "reserve($module, target, to, nbytes, /)\n--\n\nFind blocks for what will be written."},
     {"has_driver", has_driver, METH_O,
      "has_driver($module, type_key, /)\n--\n\n"
      "Whether modules of this type key can run on this machine."},

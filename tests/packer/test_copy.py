@@ -14,6 +14,7 @@ import pytest
 
 import packer
 from packer.embed.copy import write_chunks
+from runtime._core import reserve
 from runtime.stream import FileRange
 
 NBYTES = (1 << 20) + 12345
@@ -95,6 +96,36 @@ def test_holes_stay_holes(copy, tmp_path) -> None:
         assert mapped[64 + (1 << 29) : 68 + (1 << 29)] == b"data"
     assert os.fstat(descriptor).st_blocks * 512 < 1 << 20
     os.close(descriptor)
+
+
+def test_blocks_are_reserved_for_what_will_be_written(tmp_path) -> None:
+    """Reserved, they read as zeros; where that is impossible, nothing happens."""
+    descriptor = os.open(tmp_path / "target", os.O_RDWR | os.O_CREAT)
+    reserve(descriptor, 4096, NBYTES)
+    assert os.fstat(descriptor).st_blocks * 512 >= NBYTES
+    assert os.pread(descriptor, 1 << 30, 0) == bytes(4096 + NBYTES)
+    os.close(descriptor)
+    read_only = os.open(tmp_path / "target", os.O_RDONLY)
+    reserve(read_only, 0, 1 << 30)
+    assert os.fstat(read_only).st_size == 4096 + NBYTES
+    os.close(read_only)
+
+
+def test_much_is_reserved_before_it_is_written(copy, tmp_path) -> None:
+    """Of a range and of a view: when the first piece is there, the blocks of all are."""
+
+    def note(done: int, total: int) -> None:
+        nblocks.append(os.stat(tmp_path / "target").st_blocks)
+
+    data = bytes(40 << 20)
+    path = tmp_path / "source"
+    path.write_bytes(data)
+    for chunk in (FileRange(str(path), 5, len(data) - 5), memoryview(data)):
+        nblocks: list[int] = []
+        os.truncate(tmp_path / "target", 0)
+        copy(0, chunk, report=note)
+        assert len(nblocks) > 1
+        assert nblocks[0] * 512 >= len(data) - 5
 
 
 def append(path: Path) -> None:
