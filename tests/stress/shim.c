@@ -36,6 +36,7 @@ STAND_IN(ssize_t, pwrite64, (int f, const void *d, size_t n, off_t o), f, d, n, 
 STAND_IN(ssize_t, pread, (int f, void *d, size_t n, off_t o), f, d, n, o)
 STAND_IN(ssize_t, pread64, (int f, void *d, size_t n, off_t o), f, d, n, o)
 STAND_IN(ssize_t, copy_file_range, (int f, off_t *a, int t, off_t *b, size_t n, unsigned g), f, a, t, b, n, g)
+STAND_IN(int, fallocate64, (int f, int m, off_t o, off_t n), f, m, o, n)
 STAND_IN(int, ftruncate, (int f, off_t n), f, n)
 STAND_IN(int, ftruncate64, (int f, off_t n), f, n)
 STAND_IN(int, fsync, (int f), f)
