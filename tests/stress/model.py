@@ -16,12 +16,12 @@ from packer.embed import Embed
 
 GIB = 1 << 30
 MIB = 1 << 20
-# Most of the weights is holes, so that hundreds of exports are quick; a piece per stride is data.
+# Most of the weights is holes, where hundreds of exports are to be quick; a piece per stride is data.
 STRIDE, PIECE = 64 * MIB, MIB // 4
 
 
-def write_weights(folder: Path, version: int) -> Path:
-    """Write weights that tell their version at every piece."""
+def write_weights(folder: Path, version: int, *, is_dense: bool = False) -> Path:
+    """Write weights that tell their version at every piece; dense ones have no holes."""
     path = folder / f"weights{version}.safetensors"
     tensor = {"dtype": "U8", "shape": [GIB], "data_offsets": [0, GIB]}
     header = json.dumps({"w": tensor}).encode()
@@ -31,7 +31,7 @@ def write_weights(folder: Path, version: int) -> Path:
         file.truncate(8 + len(header) + GIB)
         for start in range(0, GIB, STRIDE):
             file.seek(8 + len(header) + start)
-            file.write(_piece(version, start))
+            file.write(_piece(version, start) * (STRIDE // PIECE if is_dense else 1))
     return path
 
 
