@@ -16,12 +16,12 @@ from packer.embed import Embed
 
 GIB = 1 << 30
 MIB = 1 << 20
-# Most of the weights is holes, where hundreds of exports are to be quick; a piece per stride is data.
+# Most of the weights is holes, so that hundreds of exports are quick; a piece per stride is data.
 STRIDE, PIECE = 64 * MIB, MIB // 4
 
 
 def write_weights(folder: Path, version: int, *, is_dense: bool = False) -> Path:
-    """Write weights that tell their version at every piece; dense ones have no holes."""
+    """Write weights that tell their version at every piece; dense ones are all data."""
     path = folder / f"weights{version}.safetensors"
     tensor = {"dtype": "U8", "shape": [GIB], "data_offsets": [0, GIB]}
     header = json.dumps({"w": tensor}).encode()
