@@ -55,8 +55,10 @@ def create_fatbin(images: Iterable[Buffer | str]) -> bytes:
     Raises
     ------
     ExportError
-        One of the images is neither a cubin nor PTX, or there is none.
+        One of the images is neither a cubin nor PTX, or there is none; or it is no list.
     """
+    if isinstance(images, str | bytes | bytearray | memoryview):
+        raise ExportError("images: expected a list of cubins and PTX, found one; write [image]")
     entries = b"".join(
         _entry(index, image.encode() if isinstance(image, str) else bytes(image))
         for index, image in enumerate(images)

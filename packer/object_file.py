@@ -16,6 +16,7 @@ from typing import IO, NamedTuple
 from runtime.error import ExportError
 
 from .embed.elf import (
+    ET_DYN,
     ET_REL,
     IDENT,
     SHT_SYMTAB,
@@ -34,6 +35,8 @@ _STT_SECTION, _STT_FILE = 3, 4
 _STV_DEFAULT, _STV_PROTECTED = 0, 3
 _SHN_UNDEF, _SHN_LORESERVE = 0, 0xFF00
 _SHT_NOBITS = 8
+# gABI, ELF Header: what else is given by mistake.
+_TYPES = {2: "a program", ET_DYN: "a shared library or program"}
 # A name may end another one, so all of them may be longer than the table; not by much.
 _MAX_SHARING = 16
 
@@ -156,7 +159,8 @@ class _Tables:
             raise ValueError(f"begins with {bytes(data[:6])!r}")
         self.header = unpack(Header, bytes(data[: size_of(Header)]))[0]
         if self.header.e_type != ET_REL:
-            raise ValueError(f"e_type {self.header.e_type}")
+            what = _TYPES.get(self.header.e_type, "an ELF file")
+            raise ValueError(f"{what} (e_type {self.header.e_type})")
         self.sections = self._read_sections(data)
         tables = [section for section in self.sections if section.sh_type == SHT_SYMTAB]
         self.symtab = tables[0] if tables else SectionHeader()

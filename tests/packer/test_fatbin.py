@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -52,10 +53,11 @@ def test_cuobjdump_lists_and_extracts(tmp_path: Path, architecture: str) -> None
         ([], "a fatbin of no images"),
         ([b"extern void f();"], r"image 0 of a fatbin: expected a cubin or PTX, found b'extern"),
         ([*images(), packer.create_fatbin(images())], "image 4 of a fatbin: expected a cubin"),
+        (images()[0], r"images: expected a list of cubins and PTX, found one; write \[image\]"),
     ],
 )
-def test_what_is_no_image_is_refused(given: list[bytes], message: str) -> None:
-    """Source, and a fatbin in a fatbin."""
+def test_what_is_no_image_is_refused(given: Sequence[bytes], message: str) -> None:
+    """Source, a fatbin in a fatbin, and an image that would be taken byte by byte."""
     with pytest.raises(ExportError, match=message):
         packer.create_fatbin(given)
 

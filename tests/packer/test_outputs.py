@@ -383,7 +383,8 @@ def test_input_that_is_none_of_the_three_is_refused(make, match, tmp_path) -> No
 def test_library_is_no_input(tmp_path) -> None:
     """What is linked already cannot be linked again."""
     library = packer.export_library(tree(), tmp_path / "model.so")
-    with pytest.raises(packer.ExportError, match=r"e_type 3, expected a relocatable"):
+    what = r"a shared library or program \(e_type 3\), expected a relocatable"
+    with pytest.raises(packer.ExportError, match=what):
         packer.link_library([library], tmp_path / "again.so")
 
 
