@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from .compile import compile_c
 
 # Processes that tests start import what is installed, not the source tree they may stand in.
 os.environ["PYTHONSAFEPATH"] = "1"
+# Under nohup it is ignored, and processes that tests start would inherit that.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 CompileLibrary = Callable[..., Path]
 DATA = Path(__file__).parent / "data" / "golden"
