@@ -15,8 +15,10 @@ from .compile import compile_c
 
 # Processes that tests start import what is installed, not the source tree they may stand in.
 os.environ["PYTHONSAFEPATH"] = "1"
-# Under nohup it is ignored, and processes that tests start would inherit that.
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# What nohup has ignored stays ignored here, but not in processes that tests start: a handler does
+# not outlive execve(2).
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 CompileLibrary = Callable[..., Path]
 DATA = Path(__file__).parent / "data" / "golden"
