@@ -15,10 +15,11 @@ from .compile import compile_c
 
 # Processes that tests start import what is installed, not the source tree they may stand in.
 os.environ["PYTHONSAFEPATH"] = "1"
-# What nohup has ignored stays ignored here, but not in processes that tests start: a handler does
-# not outlive execve(2).
-if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-    signal.signal(signal.SIGHUP, lambda number, frame: None)
+# What nohup, or a shell's &, has ignored stays ignored here, but not in processes that tests start:
+# a handler does not outlive execve(2).
+for number in (signal.SIGHUP, signal.SIGINT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, lambda number, frame: None)
 
 CompileLibrary = Callable[..., Path]
 DATA = Path(__file__).parent / "data" / "golden"
