@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _report(error)
         return 1
     finally:
-        if argv is None:  # the process ends: to look for cycles now takes 10 ms and frees nothing
+        if argv is None:  # the process ends: to look for cycles now takes time and frees nothing
             gc.freeze()
     return 0
 

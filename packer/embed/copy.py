@@ -5,8 +5,8 @@ shares the blocks (reflink) on file systems that can. Otherwise the kernel would
 in two steps: pieces that fill whole pages of the target take 2/3 of the time (one core, ext4). So
 do they where the kernel has no way between two file systems. Holes of a sparse source stay holes.
 
-The blocks of what is much are reserved before it is written, which leaves ext4 less to do for each
-page: 1 GiB in 2/3 of the time.
+The blocks of what is much are reserved before it is written: that leaves ext4 less to do for each
+page than to note that it still needs one.
 """
 
 from __future__ import annotations
