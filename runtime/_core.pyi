@@ -259,5 +259,8 @@ class VirtualMachine:
     def function(self, name: str, signature: str, owner: object, /) -> Function | None:
         """A function of the bytecode, which keeps `owner` alive; None where there is none."""
 
+def fail_allocation(n: int, /) -> int:
+    """For tests: let the core's n-th allocation from now on fail; 0: none."""
+
 def vm_builtin_names() -> list[str]:
     """The functions that every virtual machine has."""

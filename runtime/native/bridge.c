@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "elf_layout.h"
+#include "heap.h"
 #include "provided.h"
 
 enum { STB_WEAK = 2 }; /* gABI, Symbol Table: may stay undefined */
@@ -64,7 +65,7 @@ static struct bridge *make_bridge(const char *core, const char *path, size_t *nb
   size_t core_size = strlen(core) + 1, path_size = strlen(path) + 1;
   size_t strings_size = 1 + core_size + path_size;
   *nbytes = sizeof(struct bridge) + strings_size;
-  struct bridge *bridge = calloc(1, *nbytes);
+  struct bridge *bridge = heap_new_zeroed(1, *nbytes);
   if (bridge == NULL) return NULL;
   const struct elf_dynamic_entry entries[] = {
       {DT_NEEDED, 1},

@@ -7,6 +7,7 @@
 #include "convert.h"
 #include "exception.h"
 #include "function.h"
+#include "heap.h"
 #include "interpreter.h"
 #include "owned_tensor.h"
 #include "provided.h"
@@ -257,7 +258,7 @@ void callback_keep(dso_object *object, PyObject *owner) {
 void callback_retire(dso_object *object, void *context, const char *name) {
   struct callback *self = (struct callback *)object;
   self->context = context;
-  self->name = strdup(name);
+  self->name = heap_copy_text(name);
   self->function.safe_call = look_up_and_call;
   drop_callable(self);
 }

@@ -1,7 +1,7 @@
 #include "context.h"
 
-#include <stdlib.h>
 
+#include "heap.h"
 #include "imports.h"
 #include "loaded.h"
 #include "provided.h"
@@ -42,7 +42,7 @@ static struct context *claim_spare(void) {
 static struct context *make_context(void) {
   struct context *context = claim_spare();
   if (context != NULL) return context;
-  context = calloc(1, sizeof *context);
+  context = heap_new_zeroed(1, sizeof *context);
   if (context == NULL) return NULL;
   context->is_live = 1;
   struct context **bucket = bucket_of(context);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "heap.h"
+
 /* What fits a core's cache. More at once was slower now and then: the kernel then asks itself for
  * larger pages. */
 enum { PIECE = 64 << 10 };
@@ -28,7 +30,7 @@ PyObject *core_copy_range(PyObject *core, PyObject *args) {
   long long at, to, nbytes;
   (void)core;
   if (!PyArg_ParseTuple(args, "iLiLL:copy_range", &source, &at, &target, &to, &nbytes)) return NULL;
-  char *buffer = malloc(PIECE);
+  char *buffer = heap_new(PIECE);
   if (buffer == NULL) return PyErr_NoMemory();
   Py_BEGIN_ALLOW_THREADS
   nbytes = copy_through(buffer, source, at, target, to, nbytes);

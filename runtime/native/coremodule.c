@@ -6,6 +6,7 @@
 #include "elf_file.h"
 #include "found.h"
 #include "function.h"
+#include "heap.h"
 #include "json_limits.h"
 #include "library.h"
 #include "span.h"
@@ -43,6 +44,12 @@ static PyObject *core_tree_changed(PyObject *Py_UNUSED(module), PyObject *Py_UNU
   Py_RETURN_NONE;
 }
 
+static PyObject *core_fail_allocation(PyObject *Py_UNUSED(module), PyObject *number) {
+  long n = PyLong_AsLong(number);
+  if (n == -1 && PyErr_Occurred()) return NULL;
+  return PyLong_FromLong(heap_fail_at(n));
+}
+
 static PyMethodDef core_methods[] = {
     {"call_for_address", (PyCFunction)(void (*)(void))address_of_call, METH_FASTCALL,
      "call_for_address($module, function, /, *ints)\n--\n\nThe address that it returns, or None."},
@@ -72,6 +79,10 @@ static PyMethodDef core_methods[] = {
     {"from_dlpack", core_from_dlpack, METH_O,
      "from_dlpack($module, source, /)\n--\n\n"
      "A Tensor over the memory of an array with `__dlpack__`, or of a capsule."},
+    {"fail_allocation", core_fail_allocation, METH_O,
+     "fail_allocation($module, n, /)\n--\n\n"
+     "For tests: let the core's n-th allocation from now on fail, 0: none; how many were still "
+     "missing to the failure before."},
     {"vm_builtin_names", vm_builtin_names, METH_NOARGS,
      "vm_builtin_names($module, /)\n--\n\nThe functions that every virtual machine has."},
     {NULL, NULL, 0, NULL},

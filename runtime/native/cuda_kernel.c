@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cuda_program.h"
+#include "heap.h"
 
 /* ---- Finding it in its code */
 
@@ -99,7 +100,7 @@ static void unbind(struct kernel_binding *binding) { free(binding); }
 
 static struct kernel_binding *bind(struct kernel *kernel, int device_id) {
   const struct cuda_device *device = cuda_device(device_id);
-  struct cuda_kernel *bound = device ? calloc(1, sizeof *bound) : NULL;
+  struct cuda_kernel *bound = device ? heap_new_zeroed(1, sizeof *bound) : NULL;
   struct cuda_scope scope;
   if (device == NULL) return NULL;
   if (bound == NULL) {

@@ -3,6 +3,7 @@
 
 #include "cuda_kernel.h"
 #include "current_device.h"
+#include "heap.h"
 
 /* ---- Limits of the device and the kernel. Extents have 31 bits each, so that products of two
  * cannot wrap. */
@@ -84,7 +85,7 @@ static int launch_on(const struct kernel *kernel, const struct cuda_kernel *boun
   enum { FEW = 64 };
   void *few[FEW], **pointers = few;
   size_t count = (size_t)kernel->signature.num_parameters;
-  if (count > FEW && (pointers = malloc(count * sizeof *pointers)) == NULL)
+  if (count > FEW && (pointers = heap_new(count * sizeof *pointers)) == NULL)
     return kernel_device_error(kernel, bound->device->index, "no memory for its %zu arguments",
                                count);
   point_to_arguments(&kernel->signature, packed, pointers);

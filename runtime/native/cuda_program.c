@@ -6,6 +6,7 @@
 
 #include "cuda_image.h"
 #include "device_api.h"
+#include "heap.h"
 
 enum { LOG_NBYTES = 1 << 14, SHOWN = 512 };
 
@@ -43,7 +44,7 @@ static CUmodule load_with_log(const struct cuda_device *device, const void *data
 }
 
 static CUmodule load(const struct cuda_device *device, const void *data, const char *inside) {
-  char *log = calloc(1, LOG_NBYTES);
+  char *log = heap_new_zeroed(1, LOG_NBYTES);
   if (log == NULL) return fail(device, "has no memory for its log");
   CUmodule loaded = load_with_log(device, data, inside, log);
   free(log);
@@ -53,7 +54,7 @@ static CUmodule load(const struct cuda_device *device, const void *data, const c
 /* The driver is given an address alone: a copy is aligned, and ends PTX with its NUL. */
 static CUmodule load_copy(const struct cuda_device *device, const void *data, size_t nbytes,
                           const char *inside) {
-  char *copy = malloc(nbytes + 1);
+  char *copy = heap_new(nbytes + 1);
   if (copy == NULL) return fail(device, "has no memory for code");
   memcpy(copy, data, nbytes);
   copy[nbytes] = '\0';
@@ -123,8 +124,8 @@ CUmodule cuda_program(struct kernel_module *module, const struct cuda_device *de
   struct program *program =
       (struct program *)kernel_binding_find(module->programs, device->index);
   if (program != NULL) return program->handle;
-  program = calloc(1, sizeof *program);
-  struct cuda_images *images = malloc(sizeof *images);
+  program = heap_new_zeroed(1, sizeof *program);
+  struct cuda_images *images = heap_new(sizeof *images);
   CUmodule handle = NULL;
   if (program != NULL && images != NULL) handle = load_best(device, module, images);
   else

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* vasprintf */
 #include "device_api.h"
 
 #include <stdarg.h>
@@ -6,6 +5,7 @@
 #include <stdlib.h>
 
 #include "dlpack.h"
+#include "heap.h"
 #include "raised.h"
 
 /* DLDeviceType (dlpack.h), by number: every name there is, and the table of those we can drive. */
@@ -66,21 +66,21 @@ const struct device_api *device_api(int device_type) {
 }
 
 int device_error(DLDevice device, int code, const char *format, ...) {
-  char name[32], *text = NULL, *message = NULL;
+  char name[32];
   const char *kind = device_kind_name(device.device_type);
   va_list values;
   va_start(values, format);
-  if (vasprintf(&text, format, values) < 0) text = NULL;
+  char *text = heap_format_list(format, values);
   va_end(values);
   if (kind != NULL) snprintf(name, sizeof name, "%s", kind);
   else snprintf(name, sizeof name, "device[%d]", device.device_type);
-  int length = -1;
+  char *message = NULL;
   if (text != NULL && code != 0)
-    length = asprintf(&message, "%s:%d: %s (code %d)", name, device.device_id, text, code);
+    message = heap_format("%s:%d: %s (code %d)", name, device.device_id, text, code);
   else if (text != NULL)
-    length = asprintf(&message, "%s:%d: %s", name, device.device_id, text);
-  raised_set("DeviceError", length >= 0 ? message : "no memory to say what went wrong");
-  if (length >= 0) free(message);
+    message = heap_format("%s:%d: %s", name, device.device_id, text);
+  raised_set("DeviceError", message != NULL ? message : "no memory to say what went wrong");
+  free(message);
   free(text);
   return -1;
 }

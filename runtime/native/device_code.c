@@ -4,6 +4,7 @@
 
 #include "exception.h"
 #include "function.h"
+#include "heap.h"
 #include "kernel.h"
 #include "raised.h"
 
@@ -96,8 +97,8 @@ static int fill_signature(const struct request *request, struct kernel_signature
   if (name == NULL || read_types(request->arg_types, types) != 0 ||
       read_tags(request->tags, tags) != 0)
     return -1;
-  signature->name = strdup(name);
-  signature->code_name = strdup(request->code_name);
+  signature->name = heap_copy_text(name);
+  signature->code_name = heap_copy_text(request->code_name);
   if (signature->name == NULL || signature->code_name == NULL) {
     PyErr_NoMemory();
     return -1;

@@ -1,11 +1,11 @@
 /* The CPU's device table: there is one device, cpu:0, and its memory is the process's. */
-#define _POSIX_C_SOURCE 200809L /* posix_memalign */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "device_api.h"
 #include "dlpack.h"
+#include "heap.h"
 
 static int check(int device_id) {
   if (device_id == 0) return 0;
@@ -34,7 +34,8 @@ static int describe(int device_id, char *text, size_t nbytes) {
 static int alloc(int device_id, size_t nbytes, size_t alignment, void **data) {
   if (check(device_id) != 0) return -1;
   if (alignment < sizeof(void *)) alignment = sizeof(void *);
-  if (nbytes <= PTRDIFF_MAX && posix_memalign(data, alignment, nbytes ? nbytes : 1) == 0) return 0;
+  *data = heap_new_aligned(alignment, nbytes ? nbytes : 1);
+  if (*data != NULL) return 0;
   return device_error((DLDevice){DLPACK_CPU, device_id}, 0, "no memory for %zu bytes", nbytes);
 }
 

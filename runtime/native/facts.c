@@ -1,7 +1,8 @@
 #include "facts.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "heap.h"
 
 /* Cut *rest at the first `separator`; returns the piece before it. */
 static char *cut(char **rest, char separator) {
@@ -21,7 +22,7 @@ static const char *parse_params(char *text, struct facts *facts) {
   int count = count_params(text);
   if (facts->params != NULL) return "params given twice";
   if (count == 0) return NULL;
-  facts->params = calloc((size_t)count, sizeof *facts->params);
+  facts->params = heap_new_zeroed((size_t)count, sizeof *facts->params);
   if (facts->params == NULL) return "out of memory";
   for (; facts->num_params < count; facts->num_params++) {
     char *code = cut(&text, ' ');

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "context.h"
+#include "heap.h"
 #include "imports.h"
 #include "provided.h"
 #include "raised.h"
@@ -24,7 +25,7 @@ void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message) {
 void TVMFFIErrorSetRaisedFromCStrParts(const char *kind, const char **parts, int32_t num_parts) {
   size_t nbytes = 1;
   for (int32_t i = 0; i < num_parts; i++) nbytes += parts[i] != NULL ? strlen(parts[i]) : 0;
-  char *message = calloc(nbytes, 1), *end = message;
+  char *message = heap_new_zeroed(nbytes, 1), *end = message;
   for (int32_t i = 0; i < num_parts && message != NULL; i++)
     if (parts[i] != NULL) end = stpcpy(end, parts[i]);
   raised_set(kind, message);

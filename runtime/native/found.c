@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heap.h"
+
 /* Never changed once it is in its bucket, but for the version. A newer one of the same name stands
  * in front of it. */
 struct found {
@@ -50,7 +52,7 @@ dso_object *found_renew(struct found_table *table, const char *name, const void 
 int found_add(struct found_table *table, const char *name, const void *provider, uint64_t version,
               dso_object *function) {
   size_t size = strlen(name) + 1;
-  struct found *found = malloc(sizeof *found + size);
+  struct found *found = heap_new(sizeof *found + size);
   if (found == NULL) {
     object_release(function);
     return -1;

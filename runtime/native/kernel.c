@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "device_api.h"
+#include "heap.h"
 
 static const struct kernel_driver *const drivers[] = {&opencl_kernel_driver, &cuda_kernel_driver};
 
@@ -20,8 +21,8 @@ const struct kernel_driver *kernel_driver(const char *type_key) {
 
 struct kernel_module *kernel_module_new(const struct kernel_driver *driver, const char *fmt,
                                         const void *data, size_t nbytes) {
-  struct kernel_module *module = calloc(1, sizeof *module);
-  char *own_fmt = strdup(fmt);
+  struct kernel_module *module = heap_new_zeroed(1, sizeof *module);
+  char *own_fmt = heap_copy_text(fmt);
   if (module == NULL || own_fmt == NULL) {
     free(module);
     free(own_fmt);
@@ -121,7 +122,7 @@ static int call(void *handle, const dso_any *args, int32_t count, dso_any *resul
   (void)result;
   if (kernel->signature.packed_nbytes <= sizeof stack)
     return call_packed(kernel, args, count, stack);
-  char *heap = malloc(kernel->signature.packed_nbytes);
+  char *heap = heap_new(kernel->signature.packed_nbytes);
   if (heap == NULL) return kernel_error(&kernel->signature, "MemoryError", "no memory for a call");
   int status = call_packed(kernel, args, count, heap);
   free(heap);

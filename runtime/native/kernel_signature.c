@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dtype.h"
+#include "heap.h"
 #include "kernel.h"
 #include "raised.h"
 
@@ -113,8 +114,8 @@ static int set_launch(struct kernel_signature *signature, const char *const *tag
 
 int kernel_signature_set(struct kernel_signature *signature, const DLDataType *types, int num_types,
                          const char *const *tags, int num_tags) {
-  signature->parameters = calloc((size_t)num_types + 1, sizeof *signature->parameters);
-  signature->launch = calloc((size_t)num_tags + 1, sizeof *signature->launch);
+  signature->parameters = heap_new_zeroed((size_t)num_types + 1, sizeof *signature->parameters);
+  signature->launch = heap_new_zeroed((size_t)num_tags + 1, sizeof *signature->launch);
   if (signature->parameters == NULL || signature->launch == NULL)
     return kernel_error(signature, "MemoryError", "no memory for its signature");
   if (set_parameters(signature, types, num_types) != 0) return -1;

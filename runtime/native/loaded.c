@@ -11,6 +11,7 @@
 
 #include "bridge.h"
 #include "context.h"
+#include "heap.h"
 #include "system_lib.h"
 
 enum { MAX_TRIES = 8, FORK_PATIENCE = 1 /* second */ };
@@ -69,7 +70,7 @@ static char *fresh_spelling(const char *path) {
   uint64_t count = counter++;
   const char *name = strrchr(path, '/') + 1;
   size_t dir_length = (size_t)(name - path);
-  char *spelling = malloc(strlen(path) + 2 * 64 + 1);
+  char *spelling = heap_new(strlen(path) + 2 * 64 + 1);
   if (spelling == NULL) return NULL;
   memcpy(spelling, path, dir_length);
   char *end = spelling + dir_length;
@@ -91,8 +92,8 @@ static int name_is_taken(const char *path) {
  * ours is asked for by the name it was opened under, since dlopen keeps each new one it is told. */
 static char *choose_spelling(const char *path, const struct file_key *key) {
   for (const struct loaded *other = open_libraries; other != NULL; other = other->next)
-    if (file_key_equal(&other->key, key)) return strdup(other->spelling);
-  return name_is_taken(path) ? fresh_spelling(path) : strdup(path);
+    if (file_key_equal(&other->key, key)) return heap_copy_text(other->spelling);
+  return name_is_taken(path) ? fresh_spelling(path) : heap_copy_text(path);
 }
 
 /* Returns 0 with the handle, or -1. `bridged`: it is to find what the core provides. */

@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heap.h"
+
 enum { RESERVED = OBJECT_RESERVED * sizeof(void *) };
 
 void *object_new_unset(size_t nbytes, int32_t type_index,
                        void (*deleter)(void *self, int flags)) {
-  char *memory = malloc(RESERVED + nbytes);
+  char *memory = heap_new(RESERVED + nbytes);
   if (memory == NULL) return NULL;
   dso_object *object = (dso_object *)(void *)(memory + RESERVED);
   object_begin(object, type_index, deleter);

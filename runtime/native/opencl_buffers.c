@@ -4,6 +4,8 @@
 
 #include "opencl_buffers.h"
 
+#include "heap.h"
+
 static struct opencl_buffer *slots;
 static size_t num_slots, num_used; /* num_slots is a power of two, or 0 */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -24,7 +26,7 @@ static size_t slot_of(const struct opencl_buffer *table, size_t count, const voi
 
 static int grow(void) {
   size_t count = num_slots ? 2 * num_slots : 64;
-  struct opencl_buffer *table = calloc(count, sizeof *table);
+  struct opencl_buffer *table = heap_new_zeroed(count, sizeof *table);
   if (table == NULL) return -1;
   for (size_t i = 0; i < num_slots; i++)
     if (slots[i].memory != NULL) table[slot_of(table, count, slots[i].memory)] = slots[i];

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "heap.h"
 #include "opencl_program.h"
 
 /* The code has other kernels: say which. */
@@ -46,7 +47,7 @@ static void unbind(struct kernel_binding *binding) {
 static struct kernel_binding *bind(struct kernel *kernel, int device_id) {
   const struct opencl_device *device = opencl_device(device_id);
   if (device == NULL) return NULL;
-  struct opencl_kernel *bound = calloc(1, sizeof *bound);
+  struct opencl_kernel *bound = heap_new_zeroed(1, sizeof *bound);
   if (bound == NULL) {
     kernel_device_error(kernel, device->index, "no memory to bind it");
     return NULL;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "device_api.h"
+#include "heap.h"
 #include "opencl_buffers.h"
 #include "opencl_device.h"
 
@@ -111,7 +112,7 @@ static int copy_between(const struct device_memory *to, const struct device_memo
   enum { PART = 4 << 20 };
   struct device_memory source = *from, target = *to;
   int status = 0;
-  void *part = malloc(nbytes < PART ? nbytes : PART);
+  void *part = heap_new(nbytes < PART ? nbytes : PART);
   if (part == NULL) return fail(from->device.device_id, "no memory to copy through");
   for (size_t done = 0, step; done < nbytes && status == 0; done += step) {
     step = nbytes - done < PART ? nbytes - done : PART;

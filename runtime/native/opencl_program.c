@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "device_api.h"
+#include "heap.h"
 
 enum { MAX_LOG = 1 << 24, SHOWN_LOG = 1 << 16 };
 
@@ -98,7 +99,7 @@ static int raise_log(const struct opencl_device *device, const char *format, cl_
   const struct opencl_driver *driver = device->driver;
   size_t nbytes = 0;
   driver->clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &nbytes);
-  char *log = nbytes > 0 && nbytes <= MAX_LOG ? calloc(1, nbytes + 1) : NULL;
+  char *log = nbytes > 0 && nbytes <= MAX_LOG ? heap_new_zeroed(1, nbytes + 1) : NULL;
   if (log != NULL)
     driver->clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, nbytes, log, NULL);
   for (size_t end = log ? strlen(log) : 0; end > 0 && log[end - 1] == '\n';) log[--end] = '\0';
@@ -137,7 +138,7 @@ void opencl_program_unload(struct kernel_binding *binding) {
 static struct program *new_program(const struct kernel_module *module,
                                    const struct opencl_device *device) {
   const struct format *format = find_format(module->fmt);
-  struct program *program = calloc(1, sizeof *program);
+  struct program *program = heap_new_zeroed(1, sizeof *program);
   if (program == NULL) return fail(device, "has no memory for a program");
   program->device = device;
   program->binding.device_id = device->index;

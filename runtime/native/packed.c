@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heap.h"
 #include "raised.h"
 
 enum { STACK_ARGS = 16 };
@@ -116,9 +117,9 @@ static int call_with(packed_function function, const struct arguments *packed, c
 static int call_with_heap(packed_function function, const dso_any *args, int32_t num_args,
                           dso_any *result) {
   size_t count = (size_t)num_args;
-  struct arguments packed = {.values = calloc(count, sizeof *packed.values),
-                             .codes = calloc(count, sizeof *packed.codes),
-                             .rooms = calloc(count, sizeof *packed.rooms)};
+  struct arguments packed = {.values = heap_new_zeroed(count, sizeof *packed.values),
+                             .codes = heap_new_zeroed(count, sizeof *packed.codes),
+                             .rooms = heap_new_zeroed(count, sizeof *packed.rooms)};
   int status = -1;
   if (packed.values != NULL && packed.codes != NULL && packed.rooms != NULL)
     status = call_with(function, &packed, args, num_args, result);

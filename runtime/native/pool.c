@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "futex.h"
+#include "heap.h"
 #include "launch.h"
 #include "object.h"
 #include "raised.h"
@@ -20,7 +21,7 @@ static _Thread_local int is_in_task;
 /* ---- Errors */
 
 static char *join(const char *kind, size_t kind_length, const char *message, size_t length) {
-  char *error = calloc(1, kind_length + length + 2);
+  char *error = heap_new_zeroed(1, kind_length + length + 2);
   if (error == NULL) return NULL;
   memcpy(error, kind, kind_length);
   memcpy(error + kind_length + 1, message, length);

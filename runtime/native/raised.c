@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heap.h"
 #include "tvm_ffi.h"
 
 uint64_t raised_total;
@@ -34,7 +35,7 @@ void raised_set(const char *kind, const char *message) {
   if (kind == NULL) kind = "RuntimeError";
   if (message == NULL) message = "";
   size_t kind_size = strlen(kind) + 1, message_size = strlen(message) + 1;
-  char *text = malloc(kind_size + message_size);
+  char *text = heap_new(kind_size + message_size);
   if (text != NULL) {
     memcpy(text, kind, kind_size);
     memcpy(text + kind_size, message, message_size);

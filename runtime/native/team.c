@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "futex.h"
+#include "heap.h"
 #include "pin.h"
 
 /* Threads of a launch, and all workers of the process: each thread that launches gets a team of its
@@ -114,7 +115,7 @@ static int start(struct worker *worker) {
 }
 
 static struct worker *make_worker(void) {
-  struct worker *worker = aligned_alloc(_Alignof(struct worker), sizeof *worker);
+  struct worker *worker = heap_new_aligned(_Alignof(struct worker), sizeof *worker);
   if (worker == NULL) return NULL;
   *worker = (struct worker){.state = WORKER_AWAKE, .processor = -1};
   if (start(worker) == 0) return worker;

@@ -6,6 +6,7 @@
 #include "device.h"
 #include "dlpack.h"
 #include "exception.h"
+#include "heap.h"
 #include "object.h"
 #include "span.h"
 
@@ -120,7 +121,7 @@ static void tensor_dealloc(Tensor *self) {
 
 static int make_aligned_copy(Tensor *self) {
   size_t nbytes = (size_t)self->nbytes;
-  self->copy = aligned_alloc(COPY_ALIGNMENT, (nbytes + COPY_ALIGNMENT - 1) & ~(size_t)63);
+  self->copy = heap_new_aligned(COPY_ALIGNMENT, (nbytes + COPY_ALIGNMENT - 1) & ~(size_t)63);
   if (self->copy == NULL) {
     PyErr_NoMemory();
     return -1;

@@ -4,6 +4,7 @@
 
 #include "device_api.h"
 #include "dtype.h"
+#include "heap.h"
 #include "raised.h"
 #include "strides.h"
 #include "tensor_object.h"
@@ -40,7 +41,7 @@ static int copy_by(DLDevice device, const struct device_memory *to,
 /* No driver knows of another kind's memory. */
 static int copy_by_way_of_cpu(const struct device_memory *to, const struct device_memory *from,
                               size_t nbytes) {
-  void *bytes = malloc(nbytes);
+  void *bytes = heap_new(nbytes);
   if (bytes == NULL) return refuse("MemoryError", "no memory to copy a tensor");
   struct device_memory between = memory_at(bytes);
   int status = copy_by(from->device, &between, from, nbytes);
@@ -98,7 +99,7 @@ static void move_strided(const DLTensor *tensor, char *bytes, int is_gather) {
 
 /* By way of compact bytes, so that overlap does no harm. */
 static int copy_strided(const DLTensor *to, const DLTensor *from, size_t nbytes) {
-  char *bytes = malloc(nbytes);
+  char *bytes = heap_new(nbytes);
   if (bytes == NULL) return refuse("MemoryError", "no memory to copy a tensor");
   struct device_memory between = memory_at(bytes), source = memory_of(from), goal = memory_of(to);
   int status = 0;

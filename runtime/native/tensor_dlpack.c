@@ -6,6 +6,7 @@
 #include "device_api.h"
 #include "dlpack.h"
 #include "exception.h"
+#include "heap.h"
 #include "raised.h"
 #include "tensor_make.h"
 
@@ -52,7 +53,7 @@ static PyObject *export(Tensor *self, void *managed, const char *name, PyCapsule
 }
 
 static PyObject *export_versioned(Tensor *self, uint64_t flags) {
-  DLManagedTensorVersioned *managed = malloc(sizeof *managed);
+  DLManagedTensorVersioned *managed = heap_new(sizeof *managed);
   if (managed == NULL) return PyErr_NoMemory();
   if (self->is_readonly) flags |= DLPACK_READ_ONLY;
   *managed = (DLManagedTensorVersioned){.major = DLPACK_MAJOR,
@@ -69,7 +70,7 @@ static PyObject *export_unversioned(Tensor *self) {
                     "a read-only tensor, which DLPack before 1.0 cannot say; pass max_version");
     return NULL;
   }
-  DLManagedTensor *managed = malloc(sizeof *managed);
+  DLManagedTensor *managed = heap_new(sizeof *managed);
   if (managed == NULL) return PyErr_NoMemory();
   *managed = (DLManagedTensor){
       .tensor = self->tensor, .manager_ctx = self, .deleter = delete_unversioned};

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "dlpack.h"
+#include "heap.h"
 #include "raised.h"
 #include "vm_builtin.h"
 
@@ -48,12 +49,13 @@ static int allocate(struct binder *binder) {
     num_args += (size_t)count;
     num_closures += (size_t)count_closures(code, word, count);
   }
-  vm->routines = calloc(code->num_functions + 1, sizeof *vm->routines);
-  vm->callees = calloc(code->num_functions + 1, sizeof *vm->callees);
-  vm->instructions = calloc(code->num_instructions + num_closures + 1, sizeof *vm->instructions);
-  vm->operands = calloc(num_args + 1, sizeof *vm->operands);
-  vm->values = calloc(code->num_constants + NUM_SPECIAL + num_args, sizeof *vm->values);
-  binder->places = calloc(code->num_instructions + 1, sizeof *binder->places);
+  vm->routines = heap_new_zeroed(code->num_functions + 1, sizeof *vm->routines);
+  vm->callees = heap_new_zeroed(code->num_functions + 1, sizeof *vm->callees);
+  vm->instructions =
+      heap_new_zeroed(code->num_instructions + num_closures + 1, sizeof *vm->instructions);
+  vm->operands = heap_new_zeroed(num_args + 1, sizeof *vm->operands);
+  vm->values = heap_new_zeroed(code->num_constants + NUM_SPECIAL + num_args, sizeof *vm->values);
+  binder->places = heap_new_zeroed(code->num_instructions + 1, sizeof *binder->places);
   return vm->routines != NULL && vm->callees != NULL && vm->instructions != NULL &&
                  vm->operands != NULL && vm->values != NULL && binder->places != NULL
              ? 0
@@ -64,7 +66,7 @@ static int copy_names(struct binder *binder) {
   const struct vm_code *code = binder->code;
   size_t nbytes = 1;
   for (size_t i = 0; i < code->num_functions; i++) nbytes += strlen(code->functions[i].name) + 1;
-  char *names = binder->vm->names = malloc(nbytes);
+  char *names = binder->vm->names = heap_new(nbytes);
   if (names == NULL) return out_of_memory();
   for (size_t i = 0; i < code->num_functions; i++) {
     size_t size = strlen(code->functions[i].name) + 1;
@@ -270,7 +272,7 @@ static int add_pool(struct vm *vm, DLDevice device) {
 
 /* Shapes are computed on the CPU, so it is always among the devices. */
 static int add_pools(struct vm *vm, const DLDevice *devices, size_t count) {
-  vm->pools = calloc(count + 1, sizeof *vm->pools);
+  vm->pools = heap_new_zeroed(count + 1, sizeof *vm->pools);
   if (vm->pools == NULL) return out_of_memory();
   for (size_t i = 0; i < count; i++)
     if (add_pool(vm, devices[i]) != 0) return -1;
@@ -280,7 +282,7 @@ static int add_pools(struct vm *vm, const DLDevice *devices, size_t count) {
 
 struct vm *vm_new(const struct vm_code *code, const dso_any *constants,
                   dso_object *const *callees, const DLDevice *devices, size_t num_devices) {
-  struct binder binder = {.code = code, .vm = calloc(1, sizeof(struct vm))};
+  struct binder binder = {.code = code, .vm = heap_new_zeroed(1, sizeof(struct vm))};
   if (binder.vm == NULL) {
     out_of_memory();
     return NULL;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "heap.h"
 #include "raised.h"
 
 /* ---- Raising */
@@ -109,7 +110,7 @@ static VM_BUILTIN(call_tir_dyn) {
     return vm_refuse_argument("call_tir_dyn", 0, "a function", &args[0]);
   if (vm_read_dims("call_tir_dyn", num_args - 1, &args[num_args - 1], &dims) != 0) return -1;
   size_t num_plain = (size_t)num_args - 2, count = num_plain + (size_t)dims.ndim;
-  dso_any *all = malloc((count + 1) * sizeof *all);
+  dso_any *all = heap_new((count + 1) * sizeof *all);
   if (all == NULL) return raised_format("MemoryError", "no memory for %zu arguments", count);
   for (size_t i = 0; i < num_plain; i++) all[i] = args[1 + i];
   for (size_t i = num_plain; i < count; i++)

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heap.h"
 #include "raised.h"
 #include "vm.h"
 
@@ -40,7 +41,7 @@ static int call_closure(void *handle, const dso_any *args, int32_t num_args, dso
   dso_any room[ROOM], *all = room;
   if (self->num_saved == 0) return call(self, args, num_args, result);
   size_t count = (size_t)num_args + (size_t)self->num_saved;
-  if (count > ROOM && (all = malloc(count * sizeof *all)) == NULL)
+  if (count > ROOM && (all = heap_new(count * sizeof *all)) == NULL)
     return raised_format("MemoryError", "no memory for %zu arguments", count);
   if (num_args > 0) memcpy(all, args, (size_t)num_args * sizeof *all);
   memcpy(all + num_args, self->saved, (size_t)self->num_saved * sizeof *all);

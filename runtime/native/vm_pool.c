@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "heap.h"
 #include "raised.h"
 
 /* Sizes are rounded up to classes: multiples of 64 up to 512, then eight to each doubling, so that
@@ -80,7 +81,7 @@ static void delete_storage(void *self, int flags) {
 struct vm_pool *vm_pool_new(DLDevice device) {
   const struct device_api *api = device_api(device.device_type);
   if (api == NULL || api->check(device.device_id) != 0) return NULL;
-  struct vm_pool *pool = calloc(1, sizeof *pool);
+  struct vm_pool *pool = heap_new_zeroed(1, sizeof *pool);
   if (pool == NULL) {
     raised_set("MemoryError", "no memory for a pool");
     return NULL;

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heap.h"
 #include "raised.h"
 #include "vm.h"
 
@@ -45,7 +46,7 @@ static int out_of_memory(void) {
 
 DLTensor *vm_lend_view(struct vm_run *run, const DLTensor *tensor, int32_t ndim,
                        const int64_t *dims) {
-  struct lent_view *view = malloc(sizeof *view + (size_t)ndim * sizeof *dims);
+  struct lent_view *view = heap_new(sizeof *view + (size_t)ndim * sizeof *dims);
   if (view == NULL) {
     out_of_memory();
     return NULL;
@@ -73,7 +74,7 @@ static void end_views(struct vm_run *run) {
 static int grow(void **memory, void *room, size_t *capacity, size_t needed, size_t itemsize,
                 size_t used) {
   size_t larger = 2 * *capacity > needed ? 2 * *capacity : needed;
-  void *grown = realloc(*memory == room ? NULL : *memory, larger * itemsize);
+  void *grown = heap_resize(*memory == room ? NULL : *memory, larger * itemsize);
   if (grown == NULL) return out_of_memory();
   if (*memory == room) memcpy(grown, room, used * itemsize);
   *memory = grown;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "heap.h"
 #include "vm_code.h"
 
 /* What a compiled function may ask for; it has no instructions that could tell. */
@@ -274,7 +275,7 @@ static int verify_function(const struct vm_code *code, const struct vm_function 
 
 int vm_verify(const struct vm_code *code, struct vm_fault *fault) {
   if (verify_offsets(code, fault) != 0) return -1;
-  unsigned char *claimed = calloc(code->num_instructions + 1, 1);
+  unsigned char *claimed = heap_new_zeroed(code->num_instructions + 1, 1);
   if (claimed == NULL) return refuse(fault, VM_FUNCTIONS, 0, "no memory to verify it");
   int status = claim_all(code, claimed, fault);
   free(claimed);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "device_api.h"
+#include "heap.h"
 #include "pin.h"
 
 /* Sizes are rounded up, so that a workspace which grows a little from call to call is reused. */
@@ -67,7 +68,7 @@ static struct pool *find_pool(DLDevice device) {
 static struct pool *add_pool(DLDevice device) {
   const struct device_api *api = device_api(device.device_type);
   if (api == NULL) return NULL;
-  struct pool *pool = calloc(1, sizeof *pool);
+  struct pool *pool = heap_new_zeroed(1, sizeof *pool);
   if (pool == NULL) {
     device_error(device, 0, "no memory for a pool of workspaces");
     return NULL;
@@ -109,7 +110,7 @@ static void drop_outgrown(struct pool *pool) {
 }
 
 static struct block *make_block(struct pool *pool, uint64_t nbytes) {
-  struct block *block = malloc(sizeof *block);
+  struct block *block = heap_new(sizeof *block);
   if (block == NULL || nbytes > PTRDIFF_MAX - GRAIN) {
     free(block);
     device_error(pool->device, 0, "no memory for a workspace of %llu bytes",
