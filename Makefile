@@ -1,4 +1,4 @@
-# make demo | resnet18 | test | test-tvm | check | bench | sanitize | stress | clean. Everything lives in
+# make demo | resnet18 | test | test-tvm | check | bench | sanitize | fuzz | stress | clean. Everything lives in
 # .venv and .venv-tvm; nothing needs root.
 PYTHON ?= python3
 VENV := .venv
@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
 C_WARNINGS := -std=c11 -O2 -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
 
-.PHONY: demo resnet18 test test-tvm check bench sanitize stress clean
+.PHONY: demo resnet18 test test-tvm check bench sanitize fuzz stress clean
 
 # pip 25.1 knows dependency groups; older ones are replaced in the venv first.
 $(BIN)/python:
@@ -54,6 +54,12 @@ check: $(VENV)/check.group $(VENV)/test.group
 # The native core under ASan, UBSan, LeakSanitizer, valgrind and TSan: minutes, so apart from test.
 sanitize: $(VENV)/test.group
 	$(BIN)/python tests/sanitize/run.py
+
+# libFuzzer on the native core, Hypothesis on the parsers: FOR seconds each, as many at once as
+# there are cores; make fuzz FOR=3600 ONLY="elf_check bytecode" for an hour of these two.
+FOR ?= 600
+fuzz: $(VENV)/test.group
+	$(BIN)/python tests/fuzz/run.py --seconds $(FOR) $(ONLY)
 
 # What takes minutes: rows of tests/stress/run.py, all or ROWS="...".
 stress: $(VENV)/test.group
