@@ -258,7 +258,7 @@ PyObject *raise_call_error(const struct target *target, int status, uint64_t cou
     raise_slot(kind, message, is_newest ? original : NULL);
   else /* nothing was raised, or only before this call: then tvm_ffi's is the copy of that */
     PyErr_Format(PyExc_RuntimeError, "%U: returned %d without raising", target->name, status);
-  if (taken != 0) free(kind);
+  if (taken != 0) raised_free(kind);
   if (original != NULL) add_context(original);
   Py_XDECREF(original);
   if (error != NULL) object_release(error);

@@ -1,11 +1,9 @@
 #include "pool.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "futex.h"
-#include "heap.h"
 #include "launch.h"
 #include "object.h"
 #include "raised.h"
@@ -20,21 +18,13 @@ static _Thread_local int is_in_task;
 
 /* ---- Errors */
 
-static char *join(const char *kind, size_t kind_length, const char *message, size_t length) {
-  char *error = heap_new_zeroed(1, kind_length + length + 2);
-  if (error == NULL) return NULL;
-  memcpy(error, kind, kind_length);
-  memcpy(error + kind_length + 1, message, length);
-  return error;
-}
-
 char *launch_error(const char *kind, const char *message) {
-  return join(kind, strlen(kind), message, strlen(message));
+  return raised_text(kind, strlen(kind), message, strlen(message));
 }
 
 void launch_fail(struct launch *launch, char *error) {
   if (atomic_exchange(&launch->has_failed, 1) == 0) launch->error = error;
-  else free(error);
+  else raised_free(error);
 }
 
 /* What a real libtvm_ffi has of this thread, which is forgotten there; or NULL. */
@@ -42,8 +32,8 @@ static char *take_tvm_ffi_error(void) {
   dso_object *object = tvm_ffi_take_error();
   if (object == NULL) return NULL;
   const tvm_ffi_error_cell *cell = tvm_ffi_error(object);
-  char *error = join(cell->kind.data, (size_t)cell->kind.size, cell->message.data,
-                     (size_t)cell->message.size);
+  char *error = raised_text(cell->kind.data, (size_t)cell->kind.size, cell->message.data,
+                            (size_t)cell->message.size);
   object_release(object);
   return error;
 }
@@ -65,11 +55,11 @@ static char *take_error(uint64_t count, int task_id, int status) {
   int taken = raised_take(count, &kind, &message);
   char *forwarded = take_tvm_ffi_error(); /* ours also went there */
   if (taken == 1 || (taken == -1 && forwarded != NULL && is_same(kind, message, forwarded))) {
-    free(forwarded); /* the copy of ours, be that new or old */
+    raised_free(forwarded); /* the copy of ours, be that new or old */
     forwarded = NULL;
   }
   if (taken == 1) return kind;
-  if (taken == -1) free(kind);
+  if (taken == -1) raised_free(kind);
   return forwarded != NULL ? forwarded : silent_error(task_id, status);
 }
 
@@ -152,7 +142,7 @@ static void give_back(struct launch *launch, struct worker *workers) {
 static int end(struct launch *launch) {
   char *error = launch->error;
   if (error != NULL) raised_set(error, error + strlen(error) + 1);
-  free(error);
+  raised_free(error);
   return launch->has_failed ? -1 : 0;
 }
 

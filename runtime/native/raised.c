@@ -13,34 +13,43 @@ uint64_t raised_total;
 
 struct slot {
   uint64_t raised_at;
-  char *text; /* kind NUL message NUL, or NULL: nothing raised, or no memory to say what */
+  char *text; /* kind NUL message NUL, or NULL: nothing raised */
 };
 
 static _Thread_local struct slot slot;
+
+/* The text of an error for whose own text there is no memory: never freed. */
+static char no_memory[] = "MemoryError\0no memory for the message of an error";
 
 /* A thread that ends with an error nobody took would leak its text; a key's destructor frees it. */
 static pthread_key_t text_key;
 static pthread_once_t text_key_once = PTHREAD_ONCE_INIT;
 
-static void make_text_key(void) { (void)pthread_key_create(&text_key, free); }
+void raised_free(void *text) {
+  if (text != no_memory) free(text);
+}
+
+static void make_text_key(void) { (void)pthread_key_create(&text_key, raised_free); }
 
 static void keep(char *text) {
-  free(slot.text);
+  raised_free(slot.text);
   slot.text = text;
   pthread_once(&text_key_once, make_text_key);
   (void)pthread_setspecific(text_key, text);
 }
 
+char *raised_text(const char *kind, size_t kind_length, const char *message, size_t length) {
+  char *text = heap_new_zeroed(1, kind_length + length + 2);
+  if (text == NULL) return no_memory;
+  memcpy(text, kind, kind_length);
+  memcpy(text + kind_length + 1, message, length);
+  return text;
+}
+
 void raised_set(const char *kind, const char *message) {
   if (kind == NULL) kind = "RuntimeError";
   if (message == NULL) message = "";
-  size_t kind_size = strlen(kind) + 1, message_size = strlen(message) + 1;
-  char *text = heap_new(kind_size + message_size);
-  if (text != NULL) {
-    memcpy(text, kind, kind_size);
-    memcpy(text + kind_size, message, message_size);
-  }
-  keep(text);
+  keep(raised_text(kind, strlen(kind), message, strlen(message)));
   slot.raised_at = __atomic_add_fetch(&raised_total, 1, __ATOMIC_RELAXED);
   tvm_ffi_forward_error(kind, message);
 }
@@ -77,7 +86,7 @@ int raised_look(const char **kind, const char **message) {
 void raised_forget(void) {
   char *kind;
   const char *message;
-  if (raised_take(0, &kind, &message) != 0) free(kind);
+  if (raised_take(0, &kind, &message) != 0) raised_free(kind);
   dso_object *forwarded = tvm_ffi_take_error();
   if (forwarded != NULL) dso_object_release(forwarded);
 }

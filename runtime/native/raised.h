@@ -2,6 +2,7 @@
 #ifndef DSO_PACKER_NATIVE_RAISED_H
 #define DSO_PACKER_NATIVE_RAISED_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* What libraries get as __TVMFFIErrorSetRaisedFromCStr; NULL strings are taken as unknown. */
@@ -29,8 +30,13 @@ uint64_t raised_at(void);
 /* Forget what was raised last in this thread. */
 void raised_forget(void);
 
+/* The text of an error: kind NUL message NUL. Without memory it is the text of a MemoryError. Freed
+ * by raised_free, which also takes NULL. */
+char *raised_text(const char *kind, size_t kind_length, const char *message, size_t length);
+void raised_free(void *text);
+
 /* Take the last error: 1 if it was raised since `count`, -1 if before, with both strings, to be
- * freed together by free(*kind); or 0 without. The slot is empty afterwards. */
+ * freed together by raised_free(*kind); or 0 without. The slot is empty afterwards. */
 int raised_take(uint64_t count, char **kind, const char **message);
 
 /* Look at it without taking it, as raised_take: both strings are the slot's, until it changes. */

@@ -39,7 +39,7 @@ static void expect_error(int status, const char *expected) {
   const char *message;
   if (status != -1 || raised_take(0, &kind, &message) == 0) give_up("no error");
   if (strstr(message, expected) == NULL) give_up(message);
-  free(kind);
+  raised_free(kind);
 }
 
 static void launch(dso_parallel_task task, int num_task) {

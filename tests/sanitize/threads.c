@@ -88,7 +88,7 @@ static void call_fail(const struct loaded *library) {
   if (function_of(library, "__tvm_ffi_fail")(NULL, NULL, 0, NULL) != -1 ||
       raised_take(count, &kind, &message) != 1 || strcmp(message, (const char *)version) != 0)
     give_up(library->spelling, "fail, expected its version");
-  free(kind);
+  raised_free(kind);
 }
 
 static void call_look_up(const struct loaded *library) {
