@@ -63,6 +63,7 @@ static int enqueue(const struct kernel *kernel, const struct cuda_kernel *bound,
                    const struct launch *launch, void **pointers) {
   const uint64_t *extents = launch->extents;
   struct cuda_scope scope;
+  if (launch_is_empty(launch)) return 0;
   CUresult code = cuda_enter(&scope, bound->device);
   if (code == 0)
     code = bound->device->driver->cuLaunchKernel(

@@ -13,7 +13,7 @@
 
 /* ---- Signatures (kernel_signature.c) */
 
-/* What the launch integers mean. An extent of 0 counts as 1. */
+/* What the launch integers mean. */
 enum launch_slot {
   GRID_X, GRID_Y, GRID_Z, BLOCK_X, BLOCK_Y, BLOCK_Z, NUM_EXTENTS,
   SHARED_NBYTES = NUM_EXTENTS, NUM_SLOTS,
@@ -58,6 +58,14 @@ struct launch {
   uint64_t extents[NUM_EXTENTS];
   uint64_t shared_nbytes;
 };
+
+/* True if an extent is 0: there is no thread to run, as for the elements of an empty tensor. (TVM
+ * counts 0 as 1, and writes to a tensor without elements.) */
+static inline int launch_is_empty(const struct launch *launch) {
+  for (int i = 0; i < NUM_EXTENTS; i++)
+    if (launch->extents[i] == 0) return 1;
+  return 0;
+}
 
 /* Check and pack all arguments of a call; 0, or -1 with TypeError, ValueError, OverflowError or
  * DeviceError raised. No driver is asked. */

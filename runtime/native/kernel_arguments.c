@@ -210,7 +210,7 @@ static int read_launch(struct packer *packer, enum launch_slot slot, const dso_a
                   (long long)value->v_int64);
   if (slot == SHARED_NBYTES) launch->shared_nbytes = (uint64_t)value->v_int64;
   else
-    launch->extents[slot] = value->v_int64 ? (uint64_t)value->v_int64 : 1;
+    launch->extents[slot] = (uint64_t)value->v_int64;
   return 0;
 }
 

@@ -153,6 +153,7 @@ static int enqueue(const struct kernel *kernel, const struct opencl_kernel *boun
                    const struct launch *launch) {
   const struct opencl_device *device = bound->device;
   size_t block[3], total[3];
+  if (launch_is_empty(launch)) return 0;
   for (int i = 0; i < 3; i++) {
     block[i] = (size_t)launch->extents[BLOCK_X + i];
     total[i] = (size_t)launch->extents[GRID_X + i] * block[i];

@@ -71,6 +71,14 @@ def test_ptx_runs() -> None:
     check_scale(DeviceModule("cuda", compile_ptx(), "ptx", [SCALE]))
 
 
+@pytest.mark.parametrize("extents", [(0, 8), (1, 0)])
+def test_extent_of_zero_launches_nothing(extents: tuple[int, int]) -> None:
+    """Row D11: an extent of 0 runs no thread."""
+    x = runtime.tensor(np.ones(8, np.float32), DEVICE)
+    DeviceModule("cuda", compile_ptx(), "ptx", [SCALE])["scale"](x, 7.0, 8, *extents)
+    assert (x.numpy() == 1).all()
+
+
 def test_cubin_and_fatbin_run(tmp_path: Path) -> None:
     """A cubin of the very device, alone and in a fatbin with others."""
     ptxas, fatbinary = find_tool("ptxas"), find_tool("fatbinary")

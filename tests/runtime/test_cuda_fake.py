@@ -206,14 +206,23 @@ def test_code_of_another_kind_is_refused(
 def test_launch_passes_extents_and_arguments(launch: Fake) -> None:
     """Each tag's integer goes to its extent, each argument's bytes to its parameter."""
     tags = "threadIdx.y blockIdx.z blockIdx.x tir.use_dyn_shared_memory threadIdx.x"
-    _, log = launch(PTX, tags, 3, 7, 5, 256, 0)
+    _, log = launch(PTX, tags, 3, 7, 5, 256, 2)
     (line,) = [line for line in log if line.startswith("launch")]
     head, _, arguments = line.partition(": ")
-    assert head == "launch scale 5 1 7 1 3 1 shared 256 in 1100"
+    assert head == "launch scale 5 1 7 2 3 1 shared 256 in 1100"
     pointer, by, n = arguments.split()
     assert len(bytes.fromhex(pointer)) == 8
     assert struct.pack("<f", 2.5).hex() == by
     assert struct.pack("<i", 8).hex() == n
+
+
+@pytest.mark.parametrize("extents", [(0, 4), (2, 0), (0, 0)])
+def test_extent_of_zero_launches_nothing(launch: Fake, extents: tuple[int, int]) -> None:
+    """Row D11: an extent of 0 is nothing to launch; the driver is not asked."""
+    printed, log = launch(PTX, TAGS, *extents)
+    assert printed == ["launched"]
+    assert any(line.startswith("load") for line in log)
+    assert not any(line.startswith("launch") for line in log)
 
 
 def test_large_shared_memory_is_opted_in(launch: Fake) -> None:
@@ -229,6 +238,7 @@ def test_large_shared_memory_is_opted_in(launch: Fake) -> None:
 @pytest.mark.parametrize(
     ("tags", "extents", "message"),
     [
+        ("blockIdx.x blockIdx.y", (0, 65536), "a blockIdx.y of at most 65535 on 'FAKE 0'"),
         ("blockIdx.y", (65536,), "expected a blockIdx.y of at most 65535 on 'FAKE 0', found 65536"),
         ("threadIdx.z", (65,), "expected a threadIdx.z of at most 64"),
         ("threadIdx.x threadIdx.y", (32, 17), "a block of at most 512 threads on 'FAKE 0'"),

@@ -14,6 +14,11 @@ import pytest
 import packer
 import runtime
 from runtime import Device, DeviceError, DeviceModule, FunctionInfo
+from runtime.modules.vm import load
+from runtime.relax_vm import VirtualMachine
+from runtime.stream import Reader
+
+from ..vm_assembler import FLOAT, Code, Program, call, const, imm, packed, reg, ret
 
 HOST = Path(__file__).with_name("kernel_host.c")
 DEVICE = Device("opencl", 0)
@@ -63,6 +68,31 @@ def test_kernel_is_an_argument(library, x) -> None:
     """A kernel given to host code as a function is launched as it is."""
     library["apply"](library["scale"], x, 6.0, 200, 4, 64)
     assert x.numpy()[199] == 6
+
+
+def test_host_code_launches_no_blocks(library, x) -> None:
+    """Row D11: an extent of 0 that host code passes launches nothing."""
+    library["apply"](library["scale"], x, 6.0, 200, 0, 64)
+    library["apply"](library["scale"], x, 6.0, 200, 4, 0)
+    assert (x.numpy() == 1).all()
+
+
+def test_host_code_launches_over_an_empty_tensor(library) -> None:
+    """Row D11: host code that computes its blocks from the number of elements may find none."""
+    empty = runtime.empty((0,), "float32", DEVICE)
+    library["host"](empty, 4.0)
+    assert empty.numpy().tolist() == []
+
+
+@pytest.mark.parametrize(("blocks", "expected"), [(0, 1.0), (1, 3.0)])
+def test_machine_launches_no_blocks(x, blocks: int, expected: float) -> None:
+    """Row D11: bytecode that launches a kernel with an extent of 0 leaves the tensor as it was."""
+    launch = call(1, 1, reg(0), const(0), imm(200), imm(blocks), imm(200))
+    main = Code("main", ["x"], [launch, ret(0)], 2)
+    executable = load(Reader(Program([main, packed("scale")], [(FLOAT, 3.0)]).payload()))
+    executable.import_module(DeviceModule("opencl", SOURCE, "cl", [SCALE]))
+    result = VirtualMachine(executable, DEVICE)["main"](x)
+    assert (result.numpy() == expected).all()
 
 
 def test_launch_enters_no_python(library, x) -> None:

@@ -125,11 +125,43 @@ def test_extents_are_those_of_the_tags() -> None:
     assert out.numpy().tolist() == [6, 2, 3, 4, 5, 7]
 
 
-def test_extent_of_zero_counts_as_one() -> None:
-    """Row D11: a grid or a block without extent still runs once, as TVM's do."""
+@pytest.mark.parametrize("zero", range(6))
+def test_extent_of_zero_launches_nothing(zero: int) -> None:
+    """Row D11: an extent of 0, of the grid or of a block, runs no thread."""
     x = on_device(np.ones(2, np.float32))
-    kernels(SCALE_SOURCE, SCALE)["scale"](x, 3.0, 2, 0, 0)
+    scale = kernels(SCALE_SOURCE, FunctionInfo("scale", SCALE.arg_types, GRID))["scale"]
+    scale(x, 3.0, 2, *(int(axis != zero) for axis in range(6)))
+    assert x.numpy().tolist() == [1, 1]
+    scale(x, 3.0, 2, *(1,) * 6)
     assert x.numpy().tolist() == [3, 1]
+
+
+def test_empty_tensor_is_not_written_beyond() -> None:
+    """Row D11: a launch over the 0 elements of a tensor leaves all memory as it was."""
+    source = "__kernel void f(__global int *x, int n) { x[get_global_id(0)] = n; }"
+    kernel = kernels(source, FunctionInfo("f", ("handle", "int32"), TAGS))["f"]
+    whole = on_device(np.zeros(8, np.int32))
+    kernel(whole, 7, 0, 8)
+    kernel(runtime.empty((0,), "int32", DEVICE), 7, 0, 8)
+    assert whole.numpy().tolist() == [0] * 8
+
+
+@pytest.mark.parametrize(
+    ("args", "error", "message"),
+    [
+        ((None, 1.0, 1, 0), TypeError, "expected 5 arguments"),
+        ((None, 1.0, "1", 0, 1), TypeError, "argument 3: expected int32, found a str"),
+        ((None, 1.0, 1, 0, -1), ValueError, "argument 5: expected 0 to 2147483647 to launch with"),
+        ((None, 1.0, 1, 0, 2**31 - 1), DeviceError, "expected a threadIdx.x of at most"),
+        ((np.ones(1, np.float32), 1.0, 1, 0, 1), ValueError, "expected a tensor on opencl"),
+    ],
+)
+def test_empty_launch_is_checked_too(
+    args: tuple[Any, ...], error: type[Exception], message: str
+) -> None:
+    """Row D11: arguments of a launch of 0 blocks are refused as those of any other."""
+    with pytest.raises(error, match=message):
+        kernels(SCALE_SOURCE, SCALE)["scale"](*args)
 
 
 def test_kernel_without_arguments_or_tags_runs_once() -> None:
