@@ -78,6 +78,8 @@ _OPERANDS = {
     _FUNCTION: 4,
 }
 _KERNEL = 6
+# Section 2.17: a consumer has to take a function of that many parameters.
+_MAX_PARAMETERS = 255
 
 
 def kernels_of(fmt: str, data: memoryview) -> list[FunctionInfo]:
@@ -133,8 +135,9 @@ def entry_model(data: memoryview) -> str:
 
 
 def _spirv_kernels(data: memoryview) -> Iterator[FunctionInfo]:
+    """Entry points share the tuple of their function's type: any number may name one function."""
     types: dict[int, str] = {}
-    parameters: dict[int, tuple[int, ...]] = {}
+    parameters: dict[int, tuple[str, ...] | None] = {}
     entries: list[tuple[int, int, str]] = []
     function_types: dict[int, int] = {}
     for words in _instructions(data):
@@ -148,14 +151,20 @@ def _spirv_kernels(data: memoryview) -> Iterator[FunctionInfo]:
         elif opcode == _POINTER:
             types[words[1]] = "handle"
         elif opcode == _FUNCTION_TYPE:
-            parameters[words[1]] = words[3:]
+            parameters[words[1]] = _spirv_parameters(words[3:], types)
         elif opcode == _FUNCTION:
             function_types[words[2]] = words[4]
     for model, function, name in entries:
-        taken = [types.get(p) for p in parameters.get(function_types.get(function, 0), ())]
-        known = [text for text in taken if text is not None]
-        if model != _KERNEL or len(known) == len(taken):
-            yield FunctionInfo(name, known, TAGS if model == _KERNEL else ())
+        taken = parameters.get(function_types.get(function, 0))
+        if model != _KERNEL or taken is not None:
+            yield FunctionInfo(name, taken or (), TAGS if model == _KERNEL else ())
+
+
+def _spirv_parameters(words: tuple[int, ...], types: dict[int, str]) -> tuple[str, ...] | None:
+    """The parameters of a function type, or None if they cannot all be told."""
+    if len(words) > _MAX_PARAMETERS or not types.keys() >= set(words):
+        return None
+    return tuple(types[word] for word in words)
 
 
 def _instructions(data: memoryview) -> Iterator[tuple[int, ...]]:

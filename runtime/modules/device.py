@@ -115,7 +115,7 @@ class FunctionInfo:
         self.arg_types = _words(arg_types, "arg_types")
         self.launch_param_tags = _words(launch_param_tags, "launch_param_tags")
         self.arg_extra_tags = tuple(arg_extra_tags)
-        for arg_type in self.arg_types:
+        for arg_type in dict.fromkeys(self.arg_types):
             string_to_dtype(arg_type)
 
     def __eq__(self, other: object) -> bool:

@@ -7,6 +7,7 @@ import os
 import shutil
 import struct
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,9 @@ import pytest
 
 import runtime
 
+from ..process import run_python
+
+FOUND = Path(__file__).parents[1] / "data" / "found"
 TAGS = tuple(f"{index}.{axis}" for index in ("blockIdx", "threadIdx") for axis in "xyz")
 PTX = """
 .version 7.0 // .entry not_me(.param .u64 x)
@@ -51,18 +55,33 @@ INFO = runtime.FunctionInfo(
 )
 
 
-def spirv(model: int = 6) -> bytes:
-    """A module with one entry point, ``scale(pointer, int32, float)``."""
+def spirv(model: int = 6, names: Sequence[str] = ("scale",), types: Sequence[int] = ()) -> bytes:
+    """A module of entry points to one function; types: 2 is int32, 3 float, 4 a pointer."""
 
     def words(opcode: int, *operands: int) -> list[int]:
         return [(len(operands) + 1) << 16 | opcode, *operands]
 
-    name = struct.unpack("<2I", b"scale\0\0\0")
+    entries = []
+    for name in names:
+        text = name.encode().ljust(len(name) // 4 * 4 + 4, b"\0")
+        entries += words(15, model, 7, *struct.unpack(f"<{len(text) // 4}I", text))
     body = [
-        *(words(15, model, 7, *name) + words(19, 1) + words(21, 2, 32, 0) + words(22, 3, 32)),
-        *(words(32, 4, 5, 3) + words(33, 5, 1, 4, 2, 3) + words(54, 1, 7, 0, 5) + words(56)),
+        *(entries + words(19, 1) + words(21, 2, 32, 0) + words(22, 3, 32) + words(32, 4, 5, 3)),
+        *(words(33, 5, 1, *(types or (4, 2, 3))) + words(54, 1, 7, 0, 5) + words(56)),
     ]
     return struct.pack(f"<{5 + len(body)}I", 0x07230203, 0x10000, 0, 8, 0, *body)
+
+
+def measured(code: str) -> object:
+    """What a process prints, as JSON; it may use 128 MiB besides Python, and 5 s of CPU time."""
+    limit = (
+        "import resource, runtime.files, runtime.kernel_source, runtime.modules.device\n"
+        "with open('/proc/self/statm') as file:\n"
+        "    used = int(file.read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + (128 << 20),) * 2)\n"
+        "resource.setrlimit(resource.RLIMIT_CPU, (5, 5))\n"
+    )
+    return run_python(limit + code)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +197,32 @@ def test_kernel_of_a_compiler_is_found(tmp_path) -> None:
     assert found["k.cl"] == found["k.ptx"] | {
         "scale": runtime.FunctionInfo("scale", ["handle", "float32", "int32"], TAGS)
     }
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        (FOUND / "spirv_1000_entries_30000_parameters.spv").read_bytes(),
+        spirv(names=[f"k{i}" for i in range(1000)], types=[2] * 65_000),
+        spirv(names=[f"k{i}" for i in range(10_000)], types=[2] * 256),
+    ],
+    ids=["30000", "65000", "256"],
+)
+def test_spirv_of_too_many_parameters_tells_no_kernels(code, tmp_path) -> None:
+    """Entry points that share a long function took minutes; the bounds are generous."""
+    (tmp_path / "k.spv").write_bytes(code)
+    path = str(tmp_path / "k.spv")
+    assert measured(f"import runtime; print(len(runtime.load({path!r}).functions))") == 0
+
+
+def test_spirv_entries_share_their_parameters(tmp_path) -> None:
+    """Time and memory are linear in the file, up to the parameters that a function may have."""
+    code = spirv(names=[f"k{i}" for i in range(10_000)], types=[2, 3, 4] * 85)
+    (tmp_path / "k.spv").write_bytes(code)
+    load = f"import runtime; k = runtime.load({str(tmp_path / 'k.spv')!r}).functions\n"
+    check = "assert k['k9999'].arg_types == ('int32', 'float32', 'handle') * 85\n"
+    count = "print([len(k), len({id(info.arg_types) for info in k.values()})])"
+    assert measured(load + check + count) == [10_000, 1]
 
 
 def test_shaders_are_for_vulkan(tmp_path) -> None:
