@@ -1,4 +1,10 @@
-"""Run programs: no shell, own process group, bounded output, nothing left running."""
+"""Run programs: own process group, bounded output, nothing left running.
+
+No shell reads a command. A shell guards the group: it waits for the end of a pipe whose other end
+only this process holds, and then kills the group, so that a compiler that hangs ends with an
+exporter that is killed (SIGKILL), too. (PR_SET_PDEATHSIG would end the driver alone, not the
+programs that it started, and would fire when the thread ends that started it.)
+"""
 
 from __future__ import annotations
 
@@ -22,6 +28,8 @@ from .reproducible import environment
 KEPT_NBYTES = 64 * 1024
 # How often a program is asked whether it has ended while something else holds its pipe open.
 _TICK_MS = 100
+# The kernel closes the pipe however the process ends; 0 is the shell's own group.
+_GUARD = ("/bin/sh", "-c", "read -r _; kill -9 0")
 # ECMA-48, control sequences: colours, when the user's flags ask for them unconditionally.
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -93,17 +101,19 @@ def run_all(
     Notes
     -----
     One loop in the calling thread, not a thread per program: an exception that arrives here,
-    KeyboardInterrupt among them, ends every program's whole process group before it goes on.
+    KeyboardInterrupt among them, ends the programs' whole process group before it goes on.
     """
     variables = {**environment(os.environ if env is None else env), "TMPDIR": str(cwd)}
     waiting = collections.deque(commands)
     started: list[_Process] = []
     running: list[_Process] = []
+    group: _Group | None = None
     try:
         while waiting or running:
             while waiting and len(running) < (os.cpu_count() or 1):
                 with _signals_deferred():  # one within Popen would leave a program nobody knows
-                    started.append(_Process(tuple(waiting.popleft()), cwd, variables))
+                    group = group or _Group()
+                    started.append(_Process(tuple(waiting.popleft()), cwd, variables, group.number))
                 running.append(started[-1])
             _read_ready(running)
             for process in [process for process in running if process.has_ended()]:
@@ -111,6 +121,8 @@ def run_all(
                 if process.end() != 0:
                     waiting.clear()
     finally:
+        if group is not None:
+            group.end()
         for process in started:
             process.end()
     return [process.completed() for process in started]
@@ -144,10 +156,38 @@ def _read_ready(running: list[_Process]) -> None:
         by_pipe[pipe].read()
 
 
+class _Group:
+    """A process group, which ends with this process at the latest.
+
+    Its number is the guard's process id, so no other group has it until `end` reaps the guard.
+    """
+
+    def __init__(self) -> None:
+        null = subprocess.DEVNULL
+        try:
+            self._guard = subprocess.Popen(
+                _GUARD, cwd="/", stdin=subprocess.PIPE, stdout=null, stderr=null, process_group=0
+            )
+        except OSError as error:
+            message = f"{_GUARD[0]}: cannot start: {error.strerror or error}"
+            raise ToolchainError(message, command=_GUARD) from error
+        self.number = self._guard.pid
+
+    def end(self) -> None:
+        """Kill every process of the group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.number, signal.SIGKILL)
+        self._guard.wait()
+        assert self._guard.stdin is not None
+        self._guard.stdin.close()
+
+
 class _Process:
     """A running program, and what is kept of its output."""
 
-    def __init__(self, command: tuple[str, ...], cwd: Path, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, command: tuple[str, ...], cwd: Path, env: Mapping[str, str], group: int
+    ) -> None:
         self.command = command
         self._output = _Output()
         self._pipe_ended = False
@@ -160,7 +200,7 @@ class _Process:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 bufsize=0,
-                start_new_session=True,
+                process_group=group,
             )
         except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
             reason = getattr(error, "strerror", None) or error
@@ -181,8 +221,7 @@ class _Process:
     def has_ended(self) -> bool:
         """Whether the program is over; not whether what it left behind still holds the pipe.
 
-        WNOWAIT leaves it a zombie, so its number, which is its group's, cannot be given to
-        another process before `end` has used it.
+        WNOWAIT leaves it to `end`, which waits for it.
         """
         options = os.WEXITED | os.WNOWAIT | (0 if self._pipe_ended else os.WNOHANG)
         try:
@@ -191,10 +230,9 @@ class _Process:
             return True
 
     def end(self) -> int:
-        """End the whole group, and wait; give the exit status."""
+        """End the program, and wait; give the exit status."""
         if self._popen.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._popen.pid, signal.SIGKILL)
+            self._popen.kill()  # it may have left the group
             self._popen.wait()
             self.read()
             assert self._popen.stdout is not None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import glob
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -472,6 +474,57 @@ def test_interrupt_ends_a_hanging_compiler_and_its_children(tmp_path, add_c, num
     assert list(tmp_path.glob(".packer-*")) == []
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+def test_killed_exporter_takes_its_compilers_along(tmp_path, add_c, number):
+    """Row F4: nothing can be caught then, and yet no process of the group is left."""
+    script = 'sleep 1000 & echo $$ $! $PPID > "$0.tmp"; mv "$0.tmp" "$0.pids"; wait\n'
+    compiler = program(tmp_path / "cc", script)
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
+        "from packer.toolchain import create_shared\n"
+        f"create_shared({str(tmp_path / 'add.so')!r}, {str(add_c)!r}, cc={compiler!r})\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", PRELUDE + code])
+    wait_until((tmp_path / "cc.pids").exists)
+    pids = [int(pid) for pid in (tmp_path / "cc.pids").read_text().split()]
+    assert pids[2] == process.pid
+    guards = [pid for pid in children_of(process.pid) if pid not in pids]
+    assert len(guards) == 1
+    process.send_signal(number)
+    assert process.wait() == -number
+    wait_until(lambda: all(is_gone(pid) for pid in pids + guards))
+
+
+def test_thread_that_ends_leaves_its_compiler(tmp_path):
+    """A program belongs to the process: the end of another thread is not its end."""
+    script = program(tmp_path / "cc", "sleep 0.3; echo done\n")
+    ended = []
+    threads = [threading.Thread(target=lambda: ended.append(run([script], cwd=tmp_path)))]
+    threads += [threading.Thread(target=lambda: run(["/bin/true"], cwd=tmp_path))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [completed.output for completed in ended] == ["done\n"]
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process started."""
+    return [
+        int(stat.split("/")[2])
+        for stat in glob.glob("/proc/[0-9]*/stat")
+        if (fields := read_if_there(stat)) and int(fields.rpartition(")")[2].split()[1]) == pid
+    ]
+
+
+def read_if_there(path: str) -> str:
+    """A file's text; "" for a process that has ended meanwhile."""
+    try:
+        return Path(path).read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 STARTING = """
 import os, signal, subprocess, sys
 from pathlib import Path
@@ -495,7 +548,8 @@ def test_signal_that_arrives_while_a_program_starts_ends_it(tmp_path, number) ->
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     expected = -signal.SIGINT if number == signal.SIGINT else 128 + number
     assert done.returncode == expected, done.stderr
-    assert is_gone(int(done.stdout))
+    guard, sleeper = map(int, done.stdout.split())
+    assert is_gone(guard) and is_gone(sleeper)
 
 
 PRELUDE = "from pathlib import Path\nfrom packer.process import run\n"
@@ -635,6 +689,31 @@ def test_compiler_that_does_not_know_its_target(tmp_path):
     for name, script in (("one", "exit 1\n"), ("two", "echo 'what is this?'\n")):
         fcompile = cross_compiler(program(tmp_path / name, script))
         assert fcompile.get_target_triple() is None
+
+
+@pytest.mark.parametrize("variable", ["CC", "CXX"])
+@pytest.mark.parametrize("suffix", ["so", "o", "a", "tar"])
+def test_variable_that_names_no_compiler_is_an_error(tmp_path, monkeypatch, variable, suffix):
+    """C alone needs no C++ compiler, yet one that is named and fails is not passed over."""
+    import packer
+
+    monkeypatch.setenv(variable, "false -m64")
+    host = packer.CSourceModule("int one(void) { return 1; }", functions={"one": "int(void)"})
+    message = f"^{variable}='false -m64': exited with 1 .*name another one, or unset {variable}$"
+    with pytest.raises(ToolchainError, match=message):
+        packer.export_library(host, tmp_path / f"one.{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_variable_is_asked_though_nothing_is_compiled(tmp_path, monkeypatch):
+    """A tree without host code needs no compiler, and yet a wrong variable is no accident."""
+    import packer
+    import runtime
+
+    monkeypatch.setenv("CXX", "false")
+    kernels = runtime.DeviceModule("opencl", "kernel void f() {}", "cl", ())
+    with pytest.raises(ToolchainError, match="^CXX='false': exited with 1"):
+        packer.export_library(kernels, tmp_path / "kernels.so")
 
 
 def test_cross_compiler_of_a_program(tmp_path, add_c):
