@@ -189,6 +189,30 @@ def dump_machine(compiler: tuple[str, ...]) -> str | None:
     return words[0] if known else None
 
 
+def refuse_other_programs(variable: str, compiler: Sequence[str]) -> None:
+    """Refuse a program that a variable names and that is no compiler, before another does its work.
+
+    C that needs no C++ library is linked by the C compiler, device code by none: then what CXX
+    names is asked for its target only.
+
+    Raises
+    ------
+    ToolchainError
+        It answers neither ``-dumpmachine`` nor ``--version``.
+    """
+    if dump_machine(tuple(compiler)) is not None:
+        return
+    completed = run([*compiler, "--version"], cwd=Path("/"))
+    if completed.returncode != 0:
+        raise ToolchainError(
+            f"{variable}={os.environ[variable]!r}: {_ending(completed)} when asked for its "
+            f"--version, expected a compiler; name another one, or unset {variable}",
+            command=completed.command,
+            returncode=completed.returncode,
+            stderr=completed.output,
+        )
+
+
 def spell(path: Path, cwd: Path) -> str:
     """Spell a path for a command: it never starts with ``-`` or ``@``.
 
@@ -208,19 +232,20 @@ def check(completed: Completed, doing: str, output: Path) -> None:
     ToolchainError
         It did not; the message says what it was `doing`, and the line that tells why.
     """
-    name = os.path.basename(completed.command[0])
-    code = completed.returncode
-    if code != 0:
-        end = f"exited with {code}" if code > 0 else f"ended by {_signal_name(-code)}"
-        message = f"{name} {end} {doing}: {_summary(completed.output)}"
+    message = f"{os.path.basename(completed.command[0])} {_ending(completed)} {doing}"
+    if completed.returncode != 0:
+        message += f": {_summary(completed.output)}"
     elif not output.is_file():
-        message = f"{name} exited with 0 {doing}, but made no output"
+        message += ", but made no output"
     elif output.stat().st_size == 0:
-        message = f"{name} exited with 0 {doing}, but its output is empty"
+        message += ", but its output is empty"
     else:
         return
     raise ToolchainError(
-        message, command=completed.command, returncode=code, stderr=completed.output
+        message,
+        command=completed.command,
+        returncode=completed.returncode,
+        stderr=completed.output,
     )
 
 
@@ -263,6 +288,11 @@ def _compile_command(job: Compilation, cwd: Path, compiler: Sequence[str]) -> li
         *("-c", source),
         *("-o", spell(job.output, cwd)),
     ]
+
+
+def _ending(completed: Completed) -> str:
+    code = completed.returncode
+    return f"exited with {code}" if code >= 0 else f"ended by {_signal_name(-code)}"
 
 
 def _signal_name(number: int) -> str:

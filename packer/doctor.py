@@ -134,6 +134,8 @@ def _version(command: tuple[str, ...]) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
+    if done.returncode != 0:
+        return None
     lines = [line.strip() for line in done.stdout.decode("utf-8", "replace").splitlines()]
     numbered = [line for line in lines if any(char.isdecimal() for char in line)]
     releases = [line for line in numbered if "release" in line]  # nvcc says it below its copyright

@@ -23,6 +23,8 @@ from .compiler import (
     find_compiler,
     is_clang,
     is_nvcc,
+    named_compiler,
+    refuse_other_programs,
     spell,
 )
 from .cross import without_cxx_library
@@ -93,7 +95,15 @@ class CreateShared(Fcompile, Protocol):
 
 
 def target_triple(cc: str | None = None) -> str | None:
-    """Say which target a compiler is for, as ``x86_64-linux-gnu``; None if it does not know."""
+    """Say which target a compiler is for, as ``x86_64-linux-gnu``; None if it does not know.
+
+    Raises
+    ------
+    ToolchainError
+        There is none, or a variable names a program that is no compiler.
+    """
+    if cc is None and (named := named_compiler("link")):
+        refuse_other_programs(*named)
     return dump_machine(find_compiler("link", cc))
 
 
