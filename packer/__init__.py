@@ -18,6 +18,7 @@ from runtime.error import (
     ExportError,
     LibraryLoadError,
     LoaderNotFoundError,
+    OutOfMemoryError,
     PackerError,
     ToolchainError,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "LLVMModule",
     "LibraryLoadError",
     "LoaderNotFoundError",
+    "OutOfMemoryError",
     "PackerError",
     "StaticLibraryModule",
     "ToolchainError",

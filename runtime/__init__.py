@@ -14,6 +14,7 @@ from .error import (
     FunctionNotFoundError,
     LibraryLoadError,
     LoaderNotFoundError,
+    OutOfMemoryError,
     PackerError,
     ToolchainError,
 )
@@ -115,6 +116,7 @@ __all__ = [
     "Module",
     "ModuleProperty",
     "OpaqueModule",
+    "OutOfMemoryError",
     "PackerError",
     "Reader",
     "SafetensorsModule",

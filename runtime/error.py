@@ -94,6 +94,13 @@ class DeviceError(PackerError, RuntimeError):
         return cls(text, device=device, code=int(code) if code.lstrip("-").isdecimal() else None)
 
 
+class OutOfMemoryError(PackerError, MemoryError):
+    """There is no memory for what was asked.
+
+    Python raises its own MemoryError where one of its objects has no memory.
+    """
+
+
 class FunctionNotFoundError(PackerError, AttributeError):
     """No module of the tree has a function of this name.
 
@@ -194,7 +201,9 @@ def from_text(kind: str, text: str) -> PackerError | None:
     PackerError or None
         None for kinds that a message alone cannot make.
     """
-    return DeviceError.from_text(text) if kind == "DeviceError" else None
+    if kind == "DeviceError":
+        return DeviceError.from_text(text)
+    return OutOfMemoryError(text) if kind == "OutOfMemoryError" else None
 
 
 def near_names(name: str, names: list[str]) -> str:

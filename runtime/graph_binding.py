@@ -10,7 +10,7 @@ from __future__ import annotations
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 
 from ._core import CallSequence, Device, tensor_view
-from .error import DeviceError, FunctionNotFoundError
+from .error import DeviceError, FunctionNotFoundError, OutOfMemoryError
 from .graph import COPY, NOP
 from .strict_json import listed
 from .tensors import Tensor, empty
@@ -62,6 +62,8 @@ class GraphBinding:
         The libraries lack operators; names them.
     DeviceError
         A device is not to be had.
+    OutOfMemoryError
+        There is no address space for the arrays.
     """
 
     def __init__(self, graph: Graph, libraries: Sequence[Module], devices: Sequence[Any]) -> None:
@@ -196,7 +198,8 @@ def _allocate(nbytes: int) -> memoryview:
     try:
         return memoryview(mmap(-1, nbytes, flags=MAP_PRIVATE | MAP_ANONYMOUS | _MAP_NORESERVE))
     except OSError as error:
-        raise MemoryError(f"the graph's arrays take {nbytes} bytes: {error.strerror}") from None
+        text = f"the graph's arrays take {nbytes} bytes: {error.strerror}; use smaller shapes"
+        raise OutOfMemoryError(text) from None
 
 
 def _alike(array: Tensor, model: Tensor) -> Tensor:

@@ -64,6 +64,8 @@ def create(graph_json: str, library: Module, *devices: Any) -> GraphExecutor:
         The library lacks operators; names them.
     DeviceError
         A device is not to be had.
+    OutOfMemoryError
+        There is no address space for the graph's arrays.
     """
     return GraphExecutor(parse_graph(graph_json), [library], devices)
 

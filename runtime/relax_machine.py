@@ -32,7 +32,7 @@ def make_machine(executable: VMExecutable, devices: Iterable[Any] = ()) -> _core
         There is no function of a name that the code calls; lists them all.
     DeviceError
         A device is not to be had.
-    MemoryError
+    OutOfMemoryError
         There is no room for the constants.
     """
     return _core.VirtualMachine(

@@ -154,7 +154,7 @@ static int take_gil(const struct callback *self, struct gil *gil) {
 static int look_up_and_call(void *handle, const dso_any *args, int32_t count, dso_any *result) {
   const struct callback *self = handle;
   void *function;
-  if (self->name == NULL) return raised_format("MemoryError", "no memory to look a function up");
+  if (self->name == NULL) return raised_format("OutOfMemoryError", "no memory to look a function up");
   if (TVMFFIEnvModLookupFromImports(self->context, self->name, &function) != 0) return -1;
   return TVMFFIFunctionCall(function, args, count, result);
 }

@@ -123,7 +123,7 @@ static int call(void *handle, const dso_any *args, int32_t count, dso_any *resul
   if (kernel->signature.packed_nbytes <= sizeof stack)
     return call_packed(kernel, args, count, stack);
   char *heap = heap_new(kernel->signature.packed_nbytes);
-  if (heap == NULL) return kernel_error(&kernel->signature, "MemoryError", "no memory for a call");
+  if (heap == NULL) return kernel_error(&kernel->signature, "OutOfMemoryError", "no memory for a call");
   int status = call_packed(kernel, args, count, heap);
   free(heap);
   return status;

@@ -117,7 +117,7 @@ int kernel_signature_set(struct kernel_signature *signature, const DLDataType *t
   signature->parameters = heap_new_zeroed((size_t)num_types + 1, sizeof *signature->parameters);
   signature->launch = heap_new_zeroed((size_t)num_tags + 1, sizeof *signature->launch);
   if (signature->parameters == NULL || signature->launch == NULL)
-    return kernel_error(signature, "MemoryError", "no memory for its signature");
+    return kernel_error(signature, "OutOfMemoryError", "no memory for its signature");
   if (set_parameters(signature, types, num_types) != 0) return -1;
   return set_launch(signature, tags, num_tags);
 }

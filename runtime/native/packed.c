@@ -94,7 +94,7 @@ static int take_result(packed_value packed, int type_code, dso_any *result) {
   int status = type_code == PACKED_STR
                    ? object_make_string(result, 1, packed.v_str, strlen(packed.v_str))
                    : object_make_string(result, 0, bytes->data, (size_t)bytes->size);
-  if (status != 0) raised_set("MemoryError", "no memory for a result");
+  if (status != 0) raised_set("OutOfMemoryError", "no memory for a result");
   return status;
 }
 
@@ -124,7 +124,7 @@ static int call_with_heap(packed_function function, const dso_any *args, int32_t
   if (packed.values != NULL && packed.codes != NULL && packed.rooms != NULL)
     status = call_with(function, &packed, args, num_args, result);
   else
-    raised_set("MemoryError", "no memory for the arguments of a call");
+    raised_set("OutOfMemoryError", "no memory for the arguments of a call");
   free(packed.values);
   free(packed.codes);
   free(packed.rooms);

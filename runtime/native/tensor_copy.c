@@ -42,7 +42,7 @@ static int copy_by(DLDevice device, const struct device_memory *to,
 static int copy_by_way_of_cpu(const struct device_memory *to, const struct device_memory *from,
                               size_t nbytes) {
   void *bytes = heap_new(nbytes);
-  if (bytes == NULL) return refuse("MemoryError", "no memory to copy a tensor");
+  if (bytes == NULL) return refuse("OutOfMemoryError", "no memory to copy a tensor");
   struct device_memory between = memory_at(bytes);
   int status = copy_by(from->device, &between, from, nbytes);
   if (status == 0) status = copy_by(to->device, to, &between, nbytes);
@@ -100,7 +100,7 @@ static void move_strided(const DLTensor *tensor, char *bytes, int is_gather) {
 /* By way of compact bytes, so that overlap does no harm. */
 static int copy_strided(const DLTensor *to, const DLTensor *from, size_t nbytes) {
   char *bytes = heap_new(nbytes);
-  if (bytes == NULL) return refuse("MemoryError", "no memory to copy a tensor");
+  if (bytes == NULL) return refuse("OutOfMemoryError", "no memory to copy a tensor");
   struct device_memory between = memory_at(bytes), source = memory_of(from), goal = memory_of(to);
   int status = 0;
   if (tensor_is_compact(from)) status = transfer(&between, &source, nbytes);

@@ -54,7 +54,7 @@ static struct own_tensor *make(int ndim, const int64_t *shape, const int64_t *st
   struct own_tensor *own =
       object_new(sizeof *own + dims * sizeof own->dims[0], DSO_TENSOR, delete_tensor);
   if (own == NULL) {
-    refuse("MemoryError", "no memory for a tensor");
+    refuse("OutOfMemoryError", "no memory for a tensor");
     return NULL;
   }
   own->tensor.ndim = ndim;

@@ -49,7 +49,7 @@ static int admit_array(const struct vm *vm, const dso_any *value, int depth, dso
 
 static int admit_text(int is_str, const char *data, size_t nbytes, dso_any *admitted) {
   if (object_make_string(admitted, is_str, data, nbytes) == 0) return 0;
-  return raised_format("MemoryError", "no memory for a string of %zu bytes", nbytes);
+  return raised_format("OutOfMemoryError", "no memory for a string of %zu bytes", nbytes);
 }
 
 static int admit(const struct vm *vm, const dso_any *value, int depth, dso_any *admitted) {

@@ -20,7 +20,7 @@ struct binder {
 };
 
 static int out_of_memory(void) {
-  return raised_format("MemoryError", "no memory for a virtual machine");
+  return raised_format("OutOfMemoryError", "no memory for a virtual machine");
 }
 
 /* ---- Sizes. A function that is passed as a value is made by an instruction ahead of the call,

@@ -111,7 +111,7 @@ static VM_BUILTIN(call_tir_dyn) {
   if (vm_read_dims("call_tir_dyn", num_args - 1, &args[num_args - 1], &dims) != 0) return -1;
   size_t num_plain = (size_t)num_args - 2, count = num_plain + (size_t)dims.ndim;
   dso_any *all = heap_new((count + 1) * sizeof *all);
-  if (all == NULL) return raised_format("MemoryError", "no memory for %zu arguments", count);
+  if (all == NULL) return raised_format("OutOfMemoryError", "no memory for %zu arguments", count);
   for (size_t i = 0; i < num_plain; i++) all[i] = args[1 + i];
   for (size_t i = num_plain; i < count; i++)
     all[i] = (dso_any){.type_index = DSO_INT, .v_int64 = dims.dims[i - num_plain]};

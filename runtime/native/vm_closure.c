@@ -42,7 +42,7 @@ static int call_closure(void *handle, const dso_any *args, int32_t num_args, dso
   if (self->num_saved == 0) return call(self, args, num_args, result);
   size_t count = (size_t)num_args + (size_t)self->num_saved;
   if (count > ROOM && (all = heap_new(count * sizeof *all)) == NULL)
-    return raised_format("MemoryError", "no memory for %zu arguments", count);
+    return raised_format("OutOfMemoryError", "no memory for %zu arguments", count);
   if (num_args > 0) memcpy(all, args, (size_t)num_args * sizeof *all);
   memcpy(all + num_args, self->saved, (size_t)self->num_saved * sizeof *all);
   int status = call(self, all, (int32_t)count, result);
@@ -55,7 +55,7 @@ static struct vm_closure *make(const struct vm_routine *routine, dso_function_ob
   struct vm_closure *self = object_new(sizeof *self + (size_t)num_saved * sizeof(dso_any),
                                        DSO_FUNCTION, delete_closure);
   if (self == NULL) {
-    raised_set("MemoryError", "no memory for a closure");
+    raised_set("OutOfMemoryError", "no memory for a closure");
     return NULL;
   }
   self->function.safe_call = call_closure;

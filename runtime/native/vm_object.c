@@ -27,7 +27,7 @@ static dso_object *memory_of(dso_object *owner) {
 }
 
 static void *no_memory(void) {
-  raised_set("MemoryError", "no memory for an object of the virtual machine");
+  raised_set("OutOfMemoryError", "no memory for an object of the virtual machine");
   return NULL;
 }
 

@@ -83,7 +83,7 @@ struct vm_pool *vm_pool_new(DLDevice device) {
   if (api == NULL || api->check(device.device_id) != 0) return NULL;
   struct vm_pool *pool = heap_new_zeroed(1, sizeof *pool);
   if (pool == NULL) {
-    raised_set("MemoryError", "no memory for a pool");
+    raised_set("OutOfMemoryError", "no memory for a pool");
     return NULL;
   }
   pool->references = 1;
@@ -126,7 +126,7 @@ static int alloc_data(struct vm_pool *pool, size_t nbytes, void **data) {
 static struct vm_storage *make(struct vm_pool *pool, size_t capacity) {
   struct vm_storage *piece = object_new_unset(sizeof *piece, DSO_OBJECT, delete_storage);
   if (piece == NULL) {
-    raised_set("MemoryError", "no memory for a storage object");
+    raised_set("OutOfMemoryError", "no memory for a storage object");
     return NULL;
   }
   piece->pool = pool;

@@ -326,6 +326,17 @@ def test_missing_operators_are_listed(operators) -> None:
         runtime.graph_executor.create(json.dumps(graph(nodes, [2])), operators)
 
 
+def test_arrays_beyond_the_address_space_are_refused(operators) -> None:
+    """The error is ours, and MemoryError, too."""
+    nodes = [null("x"), op("y", "add", [0, 0])]
+    fields = graph(nodes, [1], shapes=[[1], [1 << 57]])
+    message = f"the graph's arrays take {64 + (4 << 57)} bytes: .*; use smaller shapes"
+    with pytest.raises(runtime.OutOfMemoryError, match=message) as caught:
+        runtime.graph_executor.create(json.dumps(fields), operators)
+    assert isinstance(caught.value, runtime.PackerError)
+    assert isinstance(caught.value, MemoryError)
+
+
 def test_an_executor_keeps_its_library(tmp_path) -> None:
     """Nothing else needs to be held; outputs outlive the executor."""
     packer.export_library(factory(sum_graph(), {"w": W}, host()), tmp_path / "deploy.so")

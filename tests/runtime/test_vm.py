@@ -14,7 +14,7 @@ import pytest
 
 import packer
 import runtime
-from runtime import FunctionNotFoundError
+from runtime import FunctionNotFoundError, _core
 from runtime.modules.vm import VMExecutable, load
 from runtime.relax_vm import VirtualMachine
 from runtime.stream import Reader
@@ -90,6 +90,27 @@ def builtin(name: str, num_params: int, *args: int, **options: Any) -> Callable[
 def identity() -> Callable[..., Any]:
     """A function that returns its argument."""
     return make(Program([Code("main", ["x"], [ret(0)], 1)]))["main"]
+
+
+# ---- Memory
+
+
+def test_memory_that_the_machine_lacks_is_an_error_of_ours() -> None:
+    """Whichever allocation of a run fails: it is OutOfMemoryError, or Python's own."""
+    code = [call(1, 1, reg(CONTEXT), imm(2)), ret(0)]
+    make_one = make(Program([Code("main", ["x"], code, 2), packed("vm.builtin.alloc_shape_heap")]))
+    main, found = make_one["main"], set()
+    for n in range(1, 100):
+        _core.fail_allocation(n)
+        try:
+            main(1)
+        except MemoryError as error:
+            found.add(type(error))
+        if _core.fail_allocation(0) > 0:
+            break
+    assert found == {runtime.OutOfMemoryError}
+    assert n < 99
+    assert main(1) == 1
 
 
 # ---- Values in and out
