@@ -19,7 +19,7 @@ struct slot {
 static _Thread_local struct slot slot;
 
 /* The text of an error for whose own text there is no memory: never freed. */
-static char no_memory[] = "MemoryError\0no memory for the message of an error";
+static char no_memory[] = "OutOfMemoryError\0no memory for the message of an error";
 
 /* A thread that ends with an error nobody took would leak its text; a key's destructor frees it. */
 static pthread_key_t text_key;

@@ -30,7 +30,7 @@ uint64_t raised_at(void);
 /* Forget what was raised last in this thread. */
 void raised_forget(void);
 
-/* The text of an error: kind NUL message NUL. Without memory it is the text of a MemoryError. Freed
+/* The text of an error: kind NUL message NUL. Without memory it is the text of an OutOfMemoryError. Freed
  * by raised_free, which also takes NULL. */
 char *raised_text(const char *kind, size_t kind_length, const char *message, size_t length);
 void raised_free(void *text);
