@@ -13,8 +13,6 @@
 #include "heap.h"
 #include "provided.h"
 
-enum { STB_WEAK = 2 }; /* gABI, Symbol Table: may stay undefined */
-
 int bridge_is_needed(const struct checked_file *file) {
   const struct elf_image *image = &file->image;
   for (uint64_t i = 1; i < image->num_symbols; i++) {

@@ -1,13 +1,12 @@
 #include "context.h"
 
-
 #include "heap.h"
 #include "imports.h"
 #include "loaded.h"
 #include "provided.h"
 
 enum { NUM_BUCKETS = 64 };
-enum { FLAG_WRITE = 2, TYPE_OBJECT = 1 }; /* gABI, Program Header and Symbol Table */
+enum { TYPE_OBJECT = 1 }; /* gABI, Symbol Table */
 
 /* All contexts that ever were, by address: the memory is used again, but never given back, so
  * that going over them needs no lock. */
@@ -66,24 +65,13 @@ void context_free(struct context *context) {
 
 /* ---- The variables of a library */
 
-/* A variable usually lies in .bss, so memory counts here, not file bytes. */
-static int lies_in_writable_memory(const struct elf_image *image, uint64_t vaddr) {
-  for (uint32_t i = 0; i < image->num_loads; i++) {
-    const struct elf_segment *load = &image->loads[i];
-    if (vaddr >= load->vaddr && vaddr - load->vaddr < load->memsz &&
-        load->memsz - (vaddr - load->vaddr) >= sizeof(void *))
-      return (load->flags & FLAG_WRITE) != 0;
-  }
-  return 0;
-}
-
 /* The pointer variable of this name that the library defines, or NULL. */
 static void *variable_of(const void *where, const char *name) {
   const struct loaded *library = where;
   struct elf_symbol symbol;
   if (!loaded_symbol(library, name, &symbol) || symbol.type != TYPE_OBJECT ||
       symbol.size != sizeof(void *) || symbol.value % sizeof(void *) != 0 ||
-      !lies_in_writable_memory(&library->image, symbol.value))
+      !elf_is_variable(&library->image, symbol.value, sizeof(void *)))
     return NULL;
   return (void *)(uintptr_t)(library->address + symbol.value);
 }

@@ -21,7 +21,9 @@ int elf_check(const uint8_t *file, uint64_t nbytes, uint16_t machine, struct elf
   if (elf_check_dynamic(&reader) != 0) return -1;
   /* from here on a look-up of any name ends, inside the tables */
   if (elf_check_hash(&reader) != 0) return -1;
-  /* from here on applying the relocations writes to writable segments only */
+  /* from here on a look-up finds each name that is defined */
+  if (elf_check_hashed_names(&reader) != 0) return -1;
+  /* from here on applying the relocations writes to writable segments only, and to no table */
   if (elf_check_relocations(&reader) != 0) return -1;
   if (elf_check_symbols(&reader) != 0) return -1;
   if (elf_check_versions(&reader) != 0) return -1;
@@ -70,6 +72,32 @@ const struct elf_segment *elf_memory_of(const struct elf_image *image, uint64_t 
     if (vaddr >= load->vaddr && elf_within(vaddr - load->vaddr, nbytes, load->memsz)) return load;
   }
   return NULL;
+}
+
+const char *elf_not_data(const struct elf_image *image, const struct elf_symbol *symbol) {
+  if (symbol->type == STT_FUNC) return "is a function, expected data";
+  if (symbol->type != STT_OBJECT && symbol->type != STT_NOTYPE) return "is not plain data";
+  if (symbol->section == SHN_ABS) return "is an absolute value, expected data";
+  if (symbol->size == 0) return "has size 0";
+  const struct elf_segment *segment = elf_segment_of(image, symbol->value, symbol->size);
+  if (segment == NULL) return "has no file bytes behind it (.bss, or beyond its segment)";
+  if (!(segment->flags & PF_R)) return "is in a segment that cannot be read";
+  if (segment->flags & PF_W) return "lies in a writable segment, expected a read-only one";
+  return NULL;
+}
+
+const char *elf_not_code(const struct elf_image *image, const struct elf_symbol *symbol) {
+  if (symbol->type != STT_FUNC && symbol->type != STT_NOTYPE) return "is not a function";
+  if (symbol->section == SHN_ABS) return "is an absolute value, expected a function";
+  const struct elf_segment *segment = elf_segment_of(image, symbol->value, 1);
+  if (segment == NULL || !(segment->flags & PF_X)) return "does not lie in an executable segment";
+  return NULL;
+}
+
+int elf_is_variable(const struct elf_image *image, uint64_t vaddr, uint64_t nbytes) {
+  const struct elf_segment *segment = elf_memory_of(image, vaddr, nbytes);
+  return segment != NULL && (segment->flags & PF_W) != 0 &&
+         (vaddr >= image->relro_end || vaddr + nbytes <= image->relro_start);
 }
 
 const uint8_t *elf_at_loaded(const void *base, const struct elf_image *image, uint64_t vaddr) {

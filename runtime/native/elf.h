@@ -6,6 +6,7 @@
  *
  * Time is linear in the file, never more. Bounds of ours: 4,096 program headers, 64 PT_LOADs,
  * addresses below 2^47, 64 GiB of memory beyond the file's size, the first 4,096 section headers.
+ * At most 65,536 functions for the loader to call, 16 MiB of thread-local variables.
  * Not judged: machine code, data, and what other objects the loader will bring in. */
 #ifndef DSO_PACKER_NATIVE_ELF_H
 #define DSO_PACKER_NATIVE_ELF_H
@@ -44,6 +45,7 @@ struct elf_image {
   uint64_t symtab, strtab, strsz, num_symbols;
   uint64_t gnu_hash, sysv_hash; /* 0: absent */
   uint64_t dynamic;
+  uint64_t relro_start, relro_end; /* the pages that are read-only once they are relocated */
 };
 
 struct elf_symbol {
@@ -77,6 +79,15 @@ const char *elf_symbol_at(const struct elf_image *image, elf_at at, const void *
 
 /* Whether the object needs a library (DT_NEEDED) whose file name begins so. */
 int elf_needs(const struct elf_image *image, elf_at at, const void *context, const char *prefix);
+
+/* Why a symbol is not constant data that is stored in the file, or NULL where it is. */
+const char *elf_not_data(const struct elf_image *image, const struct elf_symbol *symbol);
+
+/* Why a symbol is not code, or NULL where it is. */
+const char *elf_not_code(const struct elf_image *image, const struct elf_symbol *symbol);
+
+/* Whether the program may write [vaddr, vaddr + nbytes) at any time, .bss included. */
+int elf_is_variable(const struct elf_image *image, uint64_t vaddr, uint64_t nbytes);
 
 /* The segment that holds [vaddr, vaddr + nbytes) with file bytes behind it, or NULL. */
 const struct elf_segment *elf_segment_of(const struct elf_image *image, uint64_t vaddr,

@@ -7,6 +7,7 @@ enum rule {
   NAME,    /* an offset into the string table, once */
   NAMES,   /* an offset into the string table, any number */
   REFUSED, /* makes the loader run or search other code */
+  UNUSED,  /* glibc skips it on 64-bit machines: what it says is lost */
 };
 
 static const struct tag_rule {
@@ -28,9 +29,7 @@ static const struct tag_rule {
     {DT_RELASZ, "DT_RELASZ", ONCE},
     {DT_RELAENT, "DT_RELAENT", ONCE},
     {DT_RELACOUNT, "DT_RELACOUNT", ONCE},
-    {DT_REL, "DT_REL", ONCE},
-    {DT_RELSZ, "DT_RELSZ", ONCE},
-    {DT_RELENT, "DT_RELENT", ONCE},
+    {DT_REL, "DT_REL", UNUSED},
     {DT_RELR, "DT_RELR", ONCE},
     {DT_RELRSZ, "DT_RELRSZ", ONCE},
     {DT_RELRENT, "DT_RELRENT", ONCE},
@@ -136,6 +135,10 @@ static int collect(struct elf_reader *reader, const struct elf_dynamic_entry *en
                       "dynamic section: %s at entry %" PRIu64
                       " makes the loader use another object's code; link without it",
                       rule->name, index);
+  if (rule->rule == UNUSED)
+    return elf_refuse(reader, ELF_MALFORMED,
+                      "dynamic section: %s at entry %" PRIu64 ", expected DT_RELA instead",
+                      rule->name, index);
   if ((reader->tag_seen >> row & 1) && rule->rule != NAMES)
     return elf_refuse(reader, ELF_MALFORMED,
                       "dynamic section: %s, expected 1, found another at entry %" PRIu64,
@@ -211,9 +214,6 @@ static const struct {
     {DT_RELA, DT_RELASZ},
     {DT_RELASZ, DT_RELA},
     {DT_RELA, DT_RELAENT},
-    {DT_REL, DT_RELSZ},
-    {DT_RELSZ, DT_REL},
-    {DT_REL, DT_RELENT},
     {DT_RELR, DT_RELRSZ},
     {DT_RELRSZ, DT_RELR},
     {DT_RELR, DT_RELRENT},

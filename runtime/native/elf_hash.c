@@ -1,27 +1,12 @@
-/* The hash tables: how many symbols there are, and how one is found by its name.
+/* The hash tables: how many symbols there are, and that each walk through them ends.
  *
  * The number of dynamic symbols is written nowhere; it follows from DT_GNU_HASH (the longest
  * chain ends at the last symbol) or DT_HASH (one chain word for each symbol). */
 
-#include "elf_reader.h"
-
-/* Where the arrays of a GNU hash table start; the header was checked. */
-struct gnu_table {
-  struct elf_gnu_hash header;
-  const uint8_t *bloom, *buckets, *chains;
-};
+#include "elf_hash.h"
 
 static uint64_t gnu_fixed_size(const struct elf_gnu_hash *header) {
   return sizeof *header + UINT64_C(8) * header->bloom_size + UINT64_C(4) * header->num_buckets;
-}
-
-static struct gnu_table gnu_table_at(const uint8_t *bytes) {
-  struct gnu_table table;
-  memcpy(&table.header, bytes, sizeof table.header);
-  table.bloom = bytes + sizeof table.header;
-  table.buckets = table.bloom + UINT64_C(8) * table.header.bloom_size;
-  table.chains = table.buckets + UINT64_C(4) * table.header.num_buckets;
-  return table;
 }
 
 /* glibc divides by num_buckets, asserts on bloom_size and shifts by bloom_shift. */
@@ -37,7 +22,7 @@ static int check_gnu_header(struct elf_reader *reader, const struct elf_gnu_hash
                     header->num_buckets, words, header->bloom_shift);
 }
 
-static int last_bucket(struct elf_reader *reader, const struct gnu_table *table, uint32_t *last) {
+static int last_bucket(struct elf_reader *reader, const struct elf_gnu_table *table, uint32_t *last) {
   *last = 0;
   for (uint32_t i = 0; i < table->header.num_buckets; i++) {
     uint32_t index = elf_u32(table->buckets, i);
@@ -52,7 +37,7 @@ static int last_bucket(struct elf_reader *reader, const struct gnu_table *table,
 }
 
 /* Every chain ends at the latest where the one of the highest bucket ends. */
-static int count_chained(struct elf_reader *reader, const struct gnu_table *table,
+static int count_chained(struct elf_reader *reader, const struct elf_gnu_table *table,
                          uint64_t num_words, uint32_t last) {
   uint64_t word = last - table->header.symbol_offset;
   while (word < num_words && !(elf_u32(table->chains, word) & 1)) word++;
@@ -62,6 +47,7 @@ static int count_chained(struct elf_reader *reader, const struct gnu_table *tabl
                       ", expected to end in its segment, found no end",
                       last);
   reader->image->num_symbols = word + table->header.symbol_offset + 1;
+  reader->gnu_hash_nbytes += 4 * (word + 1);
   reader->num_symbols_exact = true;
   return 0;
 }
@@ -73,8 +59,9 @@ static int check_gnu_hash(struct elf_reader *reader) {
   memcpy(&header, bytes.bytes, sizeof header);
   if (check_gnu_header(reader, &header) != 0) return -1;
   if (elf_table_at(reader, DT_GNU_HASH, gnu_fixed_size(&header), &bytes) != 0) return -1;
-  struct gnu_table table = gnu_table_at(bytes.bytes);
+  struct elf_gnu_table table = elf_gnu_table_at(bytes.bytes);
   reader->image->gnu_hash = bytes.vaddr;
+  reader->gnu_hash_nbytes = bytes.nbytes;
   reader->image->num_symbols = header.symbol_offset;
   uint32_t last;
   if (last_bucket(reader, &table, &last) != 0) return -1;
@@ -125,6 +112,7 @@ static int check_sysv_hash(struct elf_reader *reader) {
                       " as DT_GNU_HASH says, found %" PRIu32,
                       reader->image->num_symbols, header.num_chains);
   reader->image->sysv_hash = table.vaddr;
+  reader->sysv_hash_nbytes = table.nbytes;
   reader->image->num_symbols = header.num_chains;
   reader->num_symbols_exact = true;
   return 0;
@@ -154,97 +142,3 @@ int elf_check_hash(struct elf_reader *reader) {
   return locate_symbols(reader);
 }
 
-/* The tables in memory that a look-up reads, and the name it looks for. */
-struct search {
-  const struct elf_image *image;
-  const uint8_t *symbols, *strings;
-  const char *name;
-  size_t length; /* with the NUL */
-};
-
-static struct elf_symbol describe(const struct elf_symbol_entry *entry) {
-  return (struct elf_symbol){.value = entry->st_value,
-                             .size = entry->st_size,
-                             .type = entry->st_info & 15,
-                             .bind = entry->st_info >> 4,
-                             .section = entry->st_shndx};
-}
-
-static bool matches(const struct search *search, uint64_t index, struct elf_symbol *symbol) {
-  struct elf_symbol_entry entry;
-  memcpy(&entry, search->symbols + index * sizeof entry, sizeof entry);
-  if (entry.st_shndx == SHN_UNDEF ||
-      !elf_within(entry.st_name, search->length, search->image->strsz) ||
-      memcmp(search->strings + entry.st_name, search->name, search->length) != 0)
-    return false;
-  *symbol = describe(&entry);
-  return true;
-}
-
-const char *elf_symbol_at(const struct elf_image *image, elf_at at, const void *context,
-                          uint64_t index, struct elf_symbol *symbol) {
-  struct elf_symbol_entry entry;
-  memcpy(&entry, at(context, image, image->symtab) + index * sizeof entry, sizeof entry);
-  *symbol = describe(&entry);
-  return (const char *)at(context, image, image->strtab) + entry.st_name;
-}
-
-/* glibc, elf/dl-new-hash.h */
-static uint32_t gnu_hash_of(const char *name) {
-  uint32_t hash = 5381;
-  for (const uint8_t *c = (const uint8_t *)name; *c != 0; c++) hash = hash * 33 + *c;
-  return hash;
-}
-
-/* gABI, Hash Table */
-static uint32_t sysv_hash_of(const char *name) {
-  uint32_t hash = 0;
-  for (const uint8_t *c = (const uint8_t *)name; *c != 0; c++) {
-    hash = (hash << 4) + *c;
-    hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
-  }
-  return hash;
-}
-
-static int lookup_gnu(const struct search *search, const uint8_t *bytes,
-                      struct elf_symbol *symbol) {
-  struct gnu_table table = gnu_table_at(bytes);
-  uint32_t hash = gnu_hash_of(search->name);
-  uint64_t bloom = elf_u64(table.bloom, hash / 64 & (table.header.bloom_size - 1));
-  if (!(bloom >> hash % 64 & bloom >> (hash >> table.header.bloom_shift) % 64 & 1)) return 0;
-  uint64_t index = elf_u32(table.buckets, hash % table.header.num_buckets);
-  if (index < table.header.symbol_offset) return 0;
-  for (; index < search->image->num_symbols; index++) {
-    uint32_t chained = elf_u32(table.chains, index - table.header.symbol_offset);
-    if ((chained | 1) == (hash | 1) && matches(search, index, symbol)) return 1;
-    if (chained & 1) return 0;
-  }
-  return 0;
-}
-
-static int lookup_sysv(const struct search *search, const uint8_t *bytes,
-                       struct elf_symbol *symbol) {
-  struct elf_sysv_hash header;
-  memcpy(&header, bytes, sizeof header);
-  const uint8_t *buckets = bytes + sizeof header;
-  const uint8_t *chains = buckets + UINT64_C(4) * header.num_buckets;
-  uint64_t steps = 0;
-  for (uint32_t index = elf_u32(buckets, sysv_hash_of(search->name) % header.num_buckets);
-       index != 0 && index < search->image->num_symbols && steps < search->image->num_symbols;
-       index = elf_u32(chains, index), steps++)
-    if (matches(search, index, symbol)) return 1;
-  return 0;
-}
-
-int elf_lookup(const struct elf_image *image, elf_at at, const void *context, const char *name,
-               struct elf_symbol *symbol) {
-  struct search search = {.image = image,
-                          .name = name,
-                          .length = strlen(name) + 1,
-                          .symbols = at(context, image, image->symtab),
-                          .strings = at(context, image, image->strtab)};
-  if (image->gnu_hash != 0) return lookup_gnu(&search, at(context, image, image->gnu_hash), symbol);
-  if (image->sysv_hash != 0)
-    return lookup_sysv(&search, at(context, image, image->sysv_hash), symbol);
-  return 0;
-}

@@ -42,7 +42,7 @@ struct elf_symbol_entry { /* Elf64_Sym */
   uint64_t st_value, st_size;
 };
 
-struct elf_rela { /* Elf64_Rela; an Elf64_Rel is the same without r_addend */
+struct elf_rela { /* Elf64_Rela */
   uint64_t r_offset, r_info, r_addend;
 };
 
@@ -119,7 +119,7 @@ enum { PF_X = 1, PF_W = 2, PF_R = 4 };
 
 /* gABI, Sections; Symbol Table */
 enum { SHN_UNDEF = 0, SHN_LORESERVE = 0xff00, SHN_ABS = 0xfff1, SHN_XINDEX = 0xffff };
-enum { SHF_ALLOC = 2, SHF_TLS = 0x400, STB_LOCAL = 0, STV_DEFAULT = 0 };
+enum { SHF_ALLOC = 2, SHF_TLS = 0x400, STB_LOCAL = 0, STB_WEAK = 2, STV_DEFAULT = 0 };
 enum { SHT_NULL = 0, SHT_STRTAB = 3, SHT_DYNAMIC = 6, SHT_NOBITS = 8, SHT_DYNSYM = 11 };
 enum {
   STT_NOTYPE = 0,
@@ -149,8 +149,6 @@ enum {
   DT_SONAME = 14,
   DT_RPATH = 15,
   DT_REL = 17,
-  DT_RELSZ = 18,
-  DT_RELENT = 19,
   DT_PLTREL = 20,
   DT_TEXTREL = 22,
   DT_JMPREL = 23,
@@ -178,7 +176,6 @@ enum {
   DT_AUXILIARY = 0x7ffffffd,
   DT_FILTER = 0x7fffffff,
 };
-enum { ELF_REL_SIZE = 16 }; /* Elf64_Rel */
 enum { DF_TEXTREL = 4, DF_1_PIE = 0x08000000 };
 
 #endif

@@ -25,6 +25,8 @@ struct elf_reader {
   struct elf_error *error;
   struct elf_header header;
   struct elf_segment dynamic, tls; /* PT_DYNAMIC; PT_TLS, memsz 0: none */
+  uint64_t headers_vaddr, headers_nbytes; /* the program headers in memory; 0 bytes: not mapped */
+  uint64_t gnu_hash_nbytes, sysv_hash_nbytes; /* 0: absent */
   uint64_t tag_seen;               /* bit i: row i of the tag table has a value */
   uint64_t tag_values[ELF_MAX_TAGS];
   bool num_symbols_exact; /* false: no symbol is hashed, relocations may name more */
@@ -37,10 +39,37 @@ struct elf_table {
   uint64_t vaddr, nbytes;
 };
 
+/* What a relocation makes of its target. */
+enum elf_relocates {
+  ELF_RELOCATES_NOTHING,  /* it is skipped */
+  ELF_RELOCATES_RELATIVE, /* this object's base + addend */
+  ELF_RELOCATES_ADDRESS,  /* a symbol + addend, in a word */
+  ELF_RELOCATES_RESOLVED, /* what the resolver at base + addend returns */
+  ELF_RELOCATES_SYMBOL,   /* from a symbol in another way */
+  ELF_RELOCATES_SIZE,     /* a symbol's size: glibc wants it to be there */
+  ELF_RELOCATES_TLS,      /* a place in the threads' blocks */
+};
+
+struct elf_relocation_type {
+  uint16_t number;
+  uint8_t kind, nbytes; /* enum elf_relocates; how many bytes are written */
+};
+
+/* The types that a shared object for a machine may contain (elf_relocation_types.c). */
+struct elf_relocation_types {
+  uint16_t machine;
+  size_t count;
+  const struct elf_relocation_type *rows;
+};
+const struct elf_relocation_types *elf_relocation_types(uint16_t machine);
+const struct elf_relocation_type *elf_relocation_type(const struct elf_relocation_types *types,
+                                                      uint32_t number);
+
 int elf_identify(struct elf_reader *reader, uint16_t machine); /* elf_identify.c */
 int elf_check_segments(struct elf_reader *reader);             /* elf_segments.c */
 int elf_check_dynamic(struct elf_reader *reader);              /* elf_dynamic.c */
 int elf_check_hash(struct elf_reader *reader);                 /* elf_hash.c */
+int elf_check_hashed_names(struct elf_reader *reader);         /* elf_hashed_names.c */
 int elf_check_relocations(struct elf_reader *reader);          /* elf_relocations.c */
 int elf_check_symbols(struct elf_reader *reader);              /* elf_symbols.c */
 int elf_check_versions(struct elf_reader *reader);             /* elf_versions.c */

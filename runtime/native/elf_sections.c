@@ -47,9 +47,13 @@ static int count_sections(struct elf_reader *reader, uint64_t *count) {
   return 0;
 }
 
-static int check_names_index(struct elf_reader *reader, uint64_t count) {
+static uint64_t names_index(const struct elf_reader *reader) {
   uint64_t index = reader->header.e_shstrndx;
-  if (index == SHN_XINDEX) index = section_at(reader, 0).sh_link;
+  return index == SHN_XINDEX ? section_at(reader, 0).sh_link : index;
+}
+
+static int check_names_index(struct elf_reader *reader, uint64_t count) {
+  uint64_t index = names_index(reader);
   if (index < count) return 0;
   return elf_refuse(reader, ELF_MALFORMED,
                     "ELF header: e_shstrndx, expected below %" PRIu64 ", found %" PRIu64, count,
@@ -100,6 +104,33 @@ static int check_mapped(struct elf_reader *reader, uint64_t index,
                     index, section->sh_size, section->sh_addr, section->sh_offset);
 }
 
+static bool is_called(const struct elf_reader *reader, const struct elf_section_header *section,
+                      const char *name) {
+  struct elf_section_header names = section_at(reader, names_index(reader));
+  size_t length = strlen(name) + 1;
+  return elf_within(names.sh_offset, names.sh_size, reader->nbytes) &&
+         elf_within(section->sh_name, length, names.sh_size) &&
+         memcmp(reader->file + names.sh_offset + section->sh_name, name, length) == 0;
+}
+
+/* PT_GNU_RELRO makes pages read-only: never those of the variables, which the program writes. */
+static int check_relro(struct elf_reader *reader, uint64_t index,
+                       const struct elf_section_header *section) {
+  static const char *const variables[] = {".data", ".bss", ".sdata", ".sbss", ".ldata", ".lbss"};
+  const struct elf_image *image = reader->image;
+  if (!(section->sh_flags & SHF_ALLOC) || section->sh_addr >= image->relro_end ||
+      section->sh_addr + section->sh_size <= image->relro_start)
+    return 0;
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+    if (is_called(reader, section, variables[i]))
+      return elf_refuse(reader, ELF_MALFORMED,
+                        "section %" PRIu64 ": %s, expected outside of PT_GNU_RELRO 0x%" PRIx64
+                        " to 0x%" PRIx64 ", found at 0x%" PRIx64,
+                        index, variables[i], image->relro_start, image->relro_end,
+                        section->sh_addr);
+  return 0;
+}
+
 /* Where no symbol is hashed the section knows better than we how many there are. */
 static uint64_t symbols_size(const struct elf_reader *reader,
                              const struct elf_section_header *section) {
@@ -127,6 +158,7 @@ static int check_section(struct elf_reader *reader, uint64_t index, uint64_t cou
   struct elf_section_header section = section_at(reader, index);
   if (check_contents(reader, index, &section) != 0) return -1;
   if (check_mapped(reader, index, &section) != 0) return -1;
+  if (check_relro(reader, index, &section) != 0) return -1;
   switch (section.sh_type) {
     case SHT_DYNSYM: return check_symbol_section(reader, index, count, &section);
     case SHT_DYNAMIC:

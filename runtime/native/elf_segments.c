@@ -7,6 +7,8 @@
 #define MAX_EXTRA_SPAN (UINT64_C(64) << 30)
 /* User addresses end here on x86-64 and aarch64, whatever the kernel's mode. */
 #define MAX_ADDRESS (UINT64_C(1) << 47)
+/* Each thread that uses the object's thread-local variables gets a block of this size. */
+enum { MAX_TLS_NBYTES = 16 << 20, MAX_TLS_ALIGN = 1 << 20 };
 
 static uint64_t page_floor(uint64_t address) { return address & ~(uint64_t)(ELF_PAGE - 1); }
 static uint64_t page_ceil(uint64_t address) { return page_floor(address + (ELF_PAGE - 1)); }
@@ -15,6 +17,14 @@ static struct elf_program_header header_at(const struct elf_reader *reader, unsi
   struct elf_program_header header;
   memcpy(&header, reader->file + reader->header.e_phoff + index * sizeof header, sizeof header);
   return header;
+}
+
+static struct elf_segment segment_of(const struct elf_program_header *header) {
+  return (struct elf_segment){.vaddr = header->p_vaddr,
+                              .memsz = header->p_memsz,
+                              .offset = header->p_offset,
+                              .filesz = header->p_filesz,
+                              .flags = header->p_flags};
 }
 
 static int check_table(struct elf_reader *reader) {
@@ -93,20 +103,14 @@ static int add_load(struct elf_reader *reader, unsigned index,
   if (image->num_loads > 0 && !comes_after(&image->loads[image->num_loads - 1], header))
     return elf_refuse(reader, ELF_MALFORMED,
                       "program header %u: p_vaddr, expected behind the PT_LOAD before it "
-                      "(ascending, "
-                      "not overlapping), found 0x%" PRIx64,
+                      "(ascending, not overlapping), found 0x%" PRIx64,
                       index, header->p_vaddr);
   if ((header->p_flags & PF_W) && (header->p_flags & PF_X))
     return elf_refuse(reader, ELF_POLICY,
                       "program header %u: segment is writable and executable; link without -z rwx "
-                      "or "
-                      "--omagic, expected p_flags without W or without X, found 0x%" PRIx32,
+                      "or --omagic, expected p_flags without W or without X, found 0x%" PRIx32,
                       index, header->p_flags);
-  image->loads[image->num_loads++] = (struct elf_segment){.vaddr = header->p_vaddr,
-                                                          .memsz = header->p_memsz,
-                                                          .offset = header->p_offset,
-                                                          .filesz = header->p_filesz,
-                                                          .flags = header->p_flags};
+  image->loads[image->num_loads++] = segment_of(header);
   return 0;
 }
 
@@ -125,6 +129,26 @@ static int check_span(struct elf_reader *reader) {
   return 0;
 }
 
+/* The loader, and those who ask it, read the program headers in the first segment that has them in
+ * its pages; where none has, the loader keeps a copy. */
+static int find_headers(struct elf_reader *reader) {
+  uint64_t start = reader->header.e_phoff;
+  uint64_t nbytes = reader->header.e_phnum * sizeof(struct elf_program_header);
+  for (uint32_t i = 0; i < reader->image->num_loads; i++) {
+    const struct elf_segment *load = &reader->image->loads[i];
+    uint64_t page = page_floor(load->offset), end = page_ceil(load->offset + load->filesz);
+    if (start < page || !elf_within(start, nbytes, end)) continue;
+    reader->headers_vaddr = page_floor(load->vaddr) + (start - page);
+    reader->headers_nbytes = nbytes;
+    if (load->flags & PF_R) return 0;
+    return elf_refuse(reader, ELF_MALFORMED,
+                      "ELF header: program headers at 0x%" PRIx64
+                      ", expected in a readable PT_LOAD, found p_flags 0x%" PRIx32,
+                      start, load->flags);
+  }
+  return 0;
+}
+
 /* The bytes a header names by offset and those it names by address must be the same. */
 static int check_mapped(struct elf_reader *reader, unsigned index, const char *name,
                         const struct elf_program_header *header) {
@@ -135,9 +159,30 @@ static int check_mapped(struct elf_reader *reader, unsigned index, const char *n
   if (header->p_memsz == 0) return 0;
   return elf_refuse(reader, ELF_MALFORMED,
                     "program header %u: %s, expected inside a readable PT_LOAD, at the same file "
-                    "offset, "
-                    "found 0x%" PRIx64 " bytes at address 0x%" PRIx64 ", offset 0x%" PRIx64,
+                    "offset, found 0x%" PRIx64 " bytes at address 0x%" PRIx64 ", offset 0x%" PRIx64,
                     index, name, header->p_filesz, header->p_vaddr, header->p_offset);
+}
+
+/* Readers take the size in memory for the size of what was checked in the file. */
+static int check_all_mapped(struct elf_reader *reader, unsigned index, const char *name,
+                            const struct elf_program_header *header) {
+  if (header->p_filesz == header->p_memsz) return check_mapped(reader, index, name, header);
+  return elf_refuse(reader, ELF_MALFORMED,
+                    "program header %u: %s, expected the same p_filesz and p_memsz, found "
+                    "0x%" PRIx64 " and 0x%" PRIx64,
+                    index, name, header->p_filesz, header->p_memsz);
+}
+
+/* glibc takes its address for that of the program headers. */
+static int check_headers_header(struct elf_reader *reader, unsigned index,
+                                const struct elf_program_header *header) {
+  uint64_t nbytes = reader->header.e_phnum * sizeof *header;
+  if (header->p_offset == reader->header.e_phoff && header->p_filesz >= nbytes)
+    return check_all_mapped(reader, index, "PT_PHDR", header);
+  return elf_refuse(reader, ELF_MALFORMED,
+                    "program header %u: PT_PHDR, expected e_phoff 0x%" PRIx64
+                    " and 0x%" PRIx64 " bytes, found 0x%" PRIx64 " and 0x%" PRIx64,
+                    index, reader->header.e_phoff, nbytes, header->p_offset, header->p_filesz);
 }
 
 static int check_dynamic_header(struct elf_reader *reader, unsigned index,
@@ -159,11 +204,7 @@ static int check_dynamic_header(struct elf_reader *reader, unsigned index,
                       "program header %u: writable PT_DYNAMIC, expected in a writable PT_LOAD, "
                       "found p_flags 0x%" PRIx32,
                       index, load->flags);
-  reader->dynamic = (struct elf_segment){.vaddr = header->p_vaddr,
-                                         .memsz = header->p_memsz,
-                                         .offset = header->p_offset,
-                                         .filesz = header->p_filesz,
-                                         .flags = header->p_flags};
+  reader->dynamic = segment_of(header);
   return 0;
 }
 
@@ -173,30 +214,39 @@ static int check_tls(struct elf_reader *reader, unsigned index,
   if (reader->tls.memsz != 0)
     return elf_refuse(reader, ELF_MALFORMED,
                       "program header %u: PT_TLS, expected at most 1, found another", index);
-  if ((align & (align - 1)) != 0 || !elf_within(align, header->p_memsz, MAX_EXTRA_SPAN))
+  if (header->p_memsz == 0) return 0; /* the loader skips it */
+  if (align == 0 || (align & (align - 1)) != 0 || align > MAX_TLS_ALIGN ||
+      header->p_memsz > MAX_TLS_NBYTES)
     return elf_refuse(reader, ELF_MALFORMED,
-                      "program header %u: PT_TLS, expected p_align a power of two and p_memsz "
-                      "below 64 GiB, "
-                      "found 0x%" PRIx64 " and 0x%" PRIx64,
-                      index, align, header->p_memsz);
+                      "program header %u: PT_TLS, expected p_align a power of two of at most "
+                      "0x%x and p_memsz at most 0x%x, found 0x%" PRIx64 " and 0x%" PRIx64,
+                      index, MAX_TLS_ALIGN, MAX_TLS_NBYTES, align, header->p_memsz);
   if (check_mapped(reader, index, "PT_TLS", header) != 0) return -1;
   reader->tls.memsz = header->p_memsz;
   return 0;
 }
 
-/* mprotect(PROT_READ) goes over the pages of this range: it must not reach other mappings. */
+/* mprotect(PROT_READ) goes over the pages of this range: it must not reach other mappings. Every
+ * linker puts what is only relocated in front of what the program writes; where in a segment that
+ * ends, section headers alone can tell (elf_sections.c). */
 static int check_relro(struct elf_reader *reader, unsigned index,
                        const struct elf_program_header *header) {
-  for (uint32_t i = 0; i < reader->image->num_loads; i++) {
-    const struct elf_segment *load = &reader->image->loads[i];
-    if ((load->flags & PF_W) && header->p_vaddr >= load->vaddr &&
-        elf_within(header->p_vaddr, header->p_memsz, page_ceil(load->vaddr + load->memsz)))
-      return 0;
+  struct elf_image *image = reader->image;
+  for (uint32_t i = 0; i < image->num_loads; i++) {
+    const struct elf_segment *load = &image->loads[i];
+    if (!(load->flags & PF_W) || header->p_vaddr != load->vaddr ||
+        header->p_offset != load->offset ||
+        header->p_memsz > page_ceil(load->vaddr + load->memsz) - load->vaddr)
+      continue;
+    image->relro_start = page_floor(header->p_vaddr);
+    image->relro_end = page_floor(header->p_vaddr + header->p_memsz);
+    return 0;
   }
   return elf_refuse(reader, ELF_MALFORMED,
-                    "program header %u: PT_GNU_RELRO, expected inside a writable PT_LOAD, found "
-                    "0x%" PRIx64 " bytes at address 0x%" PRIx64,
-                    index, header->p_memsz, header->p_vaddr);
+                    "program header %u: PT_GNU_RELRO, expected at the start of a writable PT_LOAD, "
+                    "inside it, found 0x%" PRIx64 " bytes at address 0x%" PRIx64
+                    ", offset 0x%" PRIx64,
+                    index, header->p_memsz, header->p_vaddr, header->p_offset);
 }
 
 static int check_stack(struct elf_reader *reader, unsigned index,
@@ -220,12 +270,12 @@ static int check_other(struct elf_reader *reader, unsigned index,
                        const struct elf_program_header *header) {
   switch (header->p_type) {
     case PT_DYNAMIC: return check_dynamic_header(reader, index, header);
-    case PT_INTERP: return check_mapped(reader, index, "PT_INTERP", header);
-    case PT_NOTE: return check_mapped(reader, index, "PT_NOTE", header);
-    case PT_PHDR: return check_mapped(reader, index, "PT_PHDR", header);
+    case PT_INTERP: return check_all_mapped(reader, index, "PT_INTERP", header);
+    case PT_NOTE: return check_all_mapped(reader, index, "PT_NOTE", header);
+    case PT_PHDR: return check_headers_header(reader, index, header);
     case PT_TLS: return check_tls(reader, index, header);
-    case PT_GNU_EH_FRAME: return check_mapped(reader, index, "PT_GNU_EH_FRAME", header);
-    case PT_GNU_PROPERTY: return check_mapped(reader, index, "PT_GNU_PROPERTY", header);
+    case PT_GNU_EH_FRAME: return check_all_mapped(reader, index, "PT_GNU_EH_FRAME", header);
+    case PT_GNU_PROPERTY: return check_all_mapped(reader, index, "PT_GNU_PROPERTY", header);
     case PT_GNU_RELRO: return check_relro(reader, index, header);
     case PT_GNU_STACK: return check_stack(reader, index, header);
     default: return 0;
@@ -241,7 +291,7 @@ int elf_check_segments(struct elf_reader *reader) {
     if (header.p_type == PT_LOAD && add_load(reader, i, &header) != 0) return -1;
     stack = stack || header.p_type == PT_GNU_STACK;
   }
-  if (check_span(reader) != 0) return -1;
+  if (check_span(reader) != 0 || find_headers(reader) != 0) return -1;
   for (unsigned i = 0; i < count; i++) {
     struct elf_program_header header = header_at(reader, i);
     if (check_other(reader, i, &header) != 0) return -1;

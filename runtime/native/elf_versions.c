@@ -105,7 +105,7 @@ static int check_list(struct versions *at, uint64_t tag,
   return check(at, vaddr);
 }
 
-/* glibc indexes an array of highest + 1 versions by these. */
+/* glibc indexes an array of highest + 1 versions by these, or NULL where the highest is 0. */
 static int check_indexes(struct versions *at) {
   struct elf_table table;
   uint64_t vaddr, count = at->reader->image->num_symbols;
@@ -114,7 +114,7 @@ static int check_indexes(struct versions *at) {
   for (uint64_t i = 0; i < count; i++) {
     uint16_t index;
     memcpy(&index, table.bytes + i * sizeof index, sizeof index);
-    if ((index & VERSION_INDEX) > at->highest && (index & VERSION_INDEX) > 1)
+    if ((index & VERSION_INDEX) > at->highest)
       return elf_refuse(at->reader, ELF_MALFORMED,
                         "DT_VERSYM: version of symbol %" PRIu64 ", expected at most %u, found %u",
                         i, at->highest, index & VERSION_INDEX);

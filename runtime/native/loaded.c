@@ -16,10 +16,6 @@
 
 enum { MAX_TRIES = 8, FORK_PATIENCE = 1 /* second */ };
 
-/* gABI, Symbol Table and Program Header. */
-enum { TYPE_NOTYPE = 0, TYPE_OBJECT = 1, TYPE_FUNC = 2, SECTION_ABSOLUTE = 0xfff1 };
-enum { FLAG_EXECUTE = 1, FLAG_WRITE = 2 };
-
 /* The open libraries. The lock also covers dlopen and dlclose, so that between asking whether a
  * name is taken and taking it no other thread of ours comes in; it is recursive because a library's
  * constructor may load another one. */
@@ -200,24 +196,12 @@ int loaded_is_packed(const struct loaded *library) {
 
 const char *loaded_data(const struct loaded *library, const struct elf_symbol *symbol,
                         const uint8_t **bytes) {
-  if (symbol->type == TYPE_FUNC) return "is a function, expected data";
-  if (symbol->type != TYPE_OBJECT && symbol->type != TYPE_NOTYPE) return "is not plain data";
-  if (symbol->section == SECTION_ABSOLUTE) return "is an absolute value, expected data";
-  if (symbol->size == 0) return "has size 0";
-  const struct elf_segment *segment = elf_segment_of(&library->image, symbol->value, symbol->size);
-  if (segment == NULL) return "has no file bytes behind it (.bss, or beyond its segment)";
-  if (segment->flags & FLAG_WRITE) return "lies in a writable segment, expected a read-only one";
   *bytes = library->address + symbol->value;
-  return NULL;
+  return elf_not_data(&library->image, symbol);
 }
 
 const char *loaded_code(const struct loaded *library, const struct elf_symbol *symbol,
                         const uint8_t **code) {
-  if (symbol->type != TYPE_FUNC && symbol->type != TYPE_NOTYPE) return "is not a function";
-  if (symbol->section == SECTION_ABSOLUTE) return "is an absolute value, expected a function";
-  const struct elf_segment *segment = elf_segment_of(&library->image, symbol->value, 1);
-  if (segment == NULL || !(segment->flags & FLAG_EXECUTE))
-    return "does not lie in an executable segment";
   *code = library->address + symbol->value;
-  return NULL;
+  return elf_not_code(&library->image, symbol);
 }

@@ -10,7 +10,10 @@ Poke = Callable[[Elf], object]
 
 R, RX, RW = 4, 5, 6
 TERABYTE = 1 << 40
-RELATIVE, GLOB_DAT, COPY, IRELATIVE = 8, 6, 5, 37  # psABI of x86-64
+# psABI of x86-64
+RELATIVE, GLOB_DAT, JUMP_SLOT, COPY, IRELATIVE = 8, 6, 7, 5, 37
+DTPMOD64, DTPOFF64, TPOFF64, SIZE64 = 16, 17, 18, 33
+WEAK_FUNCTION = 0x22  # st_info
 
 
 def poke(record: Callable[[Elf], Record], field: str, value: int) -> Poke:
@@ -117,12 +120,6 @@ def no_loads(elf: Elf) -> None:
         elf.poke(record, "p_type", 0)
 
 
-def rel_for_rela(elf: Elf) -> None:
-    """Call the table of relocations with addends one without."""
-    for name, number in (("RELA", 17), ("RELASZ", 18), ("RELAENT", 19)):
-        retag(name, number)(elf)
-
-
 def move_dynamic(elf: Elf) -> None:
     """Let PT_DYNAMIC name other file bytes than its address shows."""
     add(lambda elf: elf.program("DYNAMIC"), "p_offset", 16)(elf)
@@ -136,6 +133,90 @@ def lose_last_null(elf: Elf) -> None:
 def end_strings_without_nul(elf: Elf) -> None:
     """Shorten the string table by its last byte."""
     elf.poke(elf.tag("STRSZ"), "d_val", elf.peek(elf.tag("STRSZ"), "d_val") - 1)
+
+
+def relro(elf: Elf) -> Record:
+    """Find the program header of what is read-only after relocation."""
+    return elf.program("RELRO")
+
+
+def relro_over_data(elf: Elf) -> None:
+    """Let the pages that become read-only reach over .data."""
+    add(relro, "p_memsz", 0x1000)(elf)
+
+
+def into(tag_name: str, offset: int) -> Poke:
+    """Move the target of a symbol's relocation to an address that a tag, or PT_DYNAMIC, has."""
+
+    def write(elf: Elf) -> None:
+        if tag_name == "DYNAMIC":
+            start = elf.peek(elf.program("DYNAMIC"), "p_vaddr")
+        else:
+            start = elf.peek(elf.tag(tag_name), "d_val")
+        elf.poke(elf.rela(GLOB_DAT), "r_offset", start + offset)
+
+    return write
+
+
+def relocate_twice(elf: Elf) -> None:
+    """Let another relocation write to the entry of DT_INIT_ARRAY, too."""
+    first, other = elf.table("rela", "RELA"), elf.table("rela", "RELA", 2)
+    for field in ("r_offset", "r_addend"):
+        elf.poke(other, field, elf.peek(first, field))
+
+
+def weak_function_in_array(elf: Elf) -> None:
+    """Let the entry of DT_INIT_ARRAY be a function that need not be there."""
+    elf.poke(elf.tag("RELACOUNT"), "d_val", 0).poke(elf.symbol("sin"), "st_info", WEAK_FUNCTION)
+    elf.poke(elf.table("rela", "RELA"), "r_type", 1)
+    elf.poke(elf.table("rela", "RELA"), "r_symbol", elf.symbol_index("sin"))
+
+
+def lose_tls(elf: Elf) -> None:
+    """Take PT_TLS away, and the symbol that is checked against it."""
+    elf.poke(elf.program("TLS"), "p_type", 0)
+
+
+def size_of_weak(elf: Elf) -> None:
+    """Ask for the size of a function that need not be there."""
+    elf.poke(elf.symbol("sin"), "st_info", WEAK_FUNCTION)
+    elf.poke(elf.rela(JUMP_SLOT), "r_type", SIZE64)
+    elf.poke(elf.rela(SIZE64), "r_symbol", elf.symbol_index("sin"))
+
+
+def rename(name: str) -> Poke:
+    """Change the first letter of a symbol's name in the string table."""
+
+    def write(elf: Elf) -> None:
+        start = elf.table("u8", "STRTAB").offset + elf.peek(elf.symbol(name), "st_name")
+        elf.data[start] ^= 1
+
+    return write
+
+
+def gnu_word(elf: Elf, name: str) -> Record:
+    """Find the word of a symbol in the chains of the GNU hash table."""
+    table = elf.table("gnu_hash", "GNU_HASH")
+    nth = elf.peek(table, "num_buckets") - elf.peek(table, "symbol_offset")
+    return gnu_bucket(elf, nth + elf.symbol_index(name))
+
+
+def change_hash(elf: Elf) -> None:
+    """Change one bit of the hash that is stored for a symbol."""
+    elf.poke(gnu_word(elf, "add"), "word", elf.peek(gnu_word(elf, "add"), "word") ^ 0x100)
+
+
+def empty_filter(elf: Elf) -> None:
+    """Let the filter of the GNU hash table pass nothing."""
+    table = elf.table("gnu_hash", "GNU_HASH")
+    for i in range(elf.peek(table, "bloom_size")):
+        elf.poke(Record("u64", table.offset + SIZES["gnu_hash"] + 8 * i), "word", 0)
+
+
+def lose_bucket(elf: Elf) -> None:
+    """Empty the first bucket that has symbols."""
+    nth = next(i for i in range(100) if elf.peek(gnu_bucket(elf, i), "word"))
+    elf.poke(gnu_bucket(elf, nth), "word", 0)
 
 
 def init_array_entry(elf: Elf) -> Record:
@@ -209,13 +290,19 @@ ROWS: dict[str, tuple[Poke, str, str]] = {
     "no loads": (no_loads, "malformed", "PT_LOAD, expected at least 1, found none"),
     "65 loads": (many_loads, "malformed", "program header 64: PT_LOAD, expected at most 64"),
     "RWX": (load(RX, "p_flags", 7), "policy", "writable and executable"),
-    "unreadable": (load(R, "p_flags", 0), "malformed", "expected inside a readable PT_LOAD"),
+    "unreadable": (load(R, "p_flags", 0), "malformed", "program headers .* a readable PT_LOAD"),
     "stack": (program("STACK", "p_flags", 7), "policy", "executable stack; link with -z noexec"),
     "no stack": (program("STACK", "p_type", 0), "policy", "PT_GNU_STACK, expected 1, found none"),
-    "relro": (program("RELRO", "p_vaddr", 0), "malformed", "PT_GNU_RELRO, expected inside"),
+    "relro": (program("RELRO", "p_vaddr", 0), "malformed", "PT_GNU_RELRO, expected at the"),
+    "relro data": (relro_over_data, "malformed", r"\.data, expected outside of PT_GNU_RELRO"),
+    "relro offset": (add(relro, "p_offset", 8), "malformed", "PT_GNU_RELRO, expected at the start"),
+    "note memsz": (program("NOTE", "p_memsz", 1 << 20), "malformed", "PT_NOTE, expected the same"),
+    "headers": (program("NOTE", "p_type", 6), "malformed", "PT_PHDR, expected e_phoff 0x40"),
     "note": (program("NOTE", "p_vaddr", 1 << 40), "malformed", "PT_NOTE, expected inside"),
     "unwind": (program("EH_FRAME", "p_vaddr", 1), "malformed", "PT_GNU_EH_FRAME, expected inside"),
     "tls memsz": (program("TLS", "p_memsz", TERABYTE), "malformed", "PT_TLS, expected p_align"),
+    "tls 17 MiB": (program("TLS", "p_memsz", 17 << 20), "malformed", "p_memsz at most 0x1000000"),
+    "tls align 0": (program("TLS", "p_align", 0), "malformed", "PT_TLS, expected p_align a power"),
     "tls align": (program("TLS", "p_align", 3), "malformed", "PT_TLS, expected p_align a power"),
     "tls twice": (program("NOTE", "p_type", 7), "malformed", "PT_TLS, expected at most 1"),
     "dynamic twice": (program("TLS", "p_type", 2), "malformed", "PT_DYNAMIC"),
@@ -243,8 +330,10 @@ ROWS: dict[str, tuple[Poke, str, str]] = {
     "GNU_HASH": (tag("GNU_HASH", 1 << 63), "malformed", "DT_GNU_HASH: table, expected inside"),
     "RELA": (tag("RELA", 1 << 40), "malformed", "DT_RELA: table, expected inside"),
     "RELASZ": (tag("RELASZ", 25), "malformed", "DT_RELASZ, expected a multiple of 0x18"),
+    "RELASZ 0": (tag("RELASZ", 0), "malformed", "DT_RELASZ, .* above 0, found 0x0"),
+    "PLTRELSZ 0": (tag("PLTRELSZ", 0), "malformed", "DT_PLTRELSZ, .* above 0, found 0x0"),
+    "REL": (retag("RELACOUNT", 17), "malformed", "DT_REL at entry .*, expected DT_RELA instead"),
     "RELAENT": (tag("RELAENT", 16), "malformed", "DT_RELAENT, expected 0x18, found 0x10"),
-    "RELENT": (rel_for_rela, "malformed", "DT_RELENT, expected 0x10, found 0x18"),
     "PLTREL": (tag("PLTREL", 17), "malformed", "DT_PLTREL, expected 0x7, found 0x11"),
     "JMPREL": (tag("JMPREL", 1 << 40), "malformed", "DT_JMPREL: table, expected inside"),
     "INIT": (tag("INIT", 0), "malformed", "DT_INIT: address, expected in an executable segment"),
@@ -269,19 +358,36 @@ ROWS: dict[str, tuple[Poke, str, str]] = {
     "bloom": (gnu_hash("bloom_size", 3), "malformed", "DT_GNU_HASH: header, .* power of two"),
     "shift": (gnu_hash("bloom_shift", 32), "malformed", "DT_GNU_HASH: header, .* shift below 32"),
     "bucket low": (gnu_hash("symbol_offset", 1 << 30), "malformed", "DT_GNU_HASH: bucket"),
+    "renamed": (rename("add"), "malformed", "DT_GNU_HASH: symbol .*, expected the hash of its"),
+    "st_name other": (
+        add(lambda elf: elf.symbol("add"), "st_name", 1), "malformed", "the hash of its name",
+    ),
+    "hash": (change_hash, "malformed", "DT_GNU_HASH: symbol .*, expected the hash of its name"),
+    "filter": (empty_filter, "malformed", "DT_GNU_HASH: symbol .*, expected the hash of its name"),
+    "bucket 0": (lose_bucket, "malformed", "DT_GNU_HASH: symbols on chains, expected"),
     "chain": (no_chain_end, "malformed", "DT_GNU_HASH: chain of symbol 2147483647"),
     # C10: relocations
     "target": (rela(GLOB_DAT, "r_offset", 1 << 40), "malformed", "DT_RELA: target of relocation"),
     "target wraps": (rela(GLOB_DAT, "r_offset", (1 << 64) - 4), "malformed", "target of reloc"),
     "target code": (rela(GLOB_DAT, "r_offset", 0x1000), "malformed", "target of relocation"),
     "symbol": (rela(GLOB_DAT, "r_symbol", 1 << 31), "malformed", "symbol index of relocation"),
-    "COPY": (rela(GLOB_DAT, "r_type", COPY), "malformed", "type of relocation .* found COPY"),
+    "COPY": (rela(GLOB_DAT, "r_type", COPY), "malformed", "type of relocation .* found 5"),
+    "type": (rela(GLOB_DAT, "r_type", 9), "malformed", "type of relocation .*shared obj.* found 9"),
+    "into dynamic": (into("DYNAMIC", 0x48), "malformed", "expected outside of PT_DYNAMIC"),
+    "into array": (into("INIT_ARRAY", 0), "malformed", "RELATIVE, 64 or IRELATIVE for an entry of"),
+    "half entry": (into("INIT_ARRAY", 4), "malformed", "a whole entry of DT_INIT_ARRAY"),
+    "beside array": (into("INIT_ARRAY", -4), "malformed", "a whole entry of DT_INIT_ARRAY"),
+    "entry twice": (relocate_twice, "malformed", "one relocation for each entry of DT_INIT_ARRAY"),
+    "weak entry": (weak_function_in_array, "malformed", "a function that is there, found symbol"),
+    "no TLS": (lose_tls, "malformed", "a PT_TLS beside a TLS relocation"),
+    "TLS of code": (rela(GLOB_DAT, "r_type", TPOFF64), "malformed", "expected a TLS symbol"),
+    "size of weak": (size_of_weak, "malformed", "expected a symbol that is there, found symbol"),
     "IRELATIVE": (rela(IRELATIVE, "r_addend", 0x10), "malformed", "function of relocation"),
-    "RELACOUNT": (tag("RELACOUNT", 1 << 40), "malformed", "RELATIVE. within DT_RELACOUNT"),
+    "RELACOUNT": (tag("RELACOUNT", 1 << 40), "malformed", "RELATIVE within DT_RELACOUNT"),
     "constructor": (
         poke(init_array_entry, "r_addend", 0x10), "malformed", "function of relocation 0, .* exec",
     ),
-    "constructor half": (add(init_array_entry, "r_offset", 1), "malformed", "a whole entry of the"),
+    "constructor half": (add(init_array_entry, "r_offset", 1), "malformed", "a whole entry of DT_"),
     "constructor lost": (
         poke(init_array_entry, "r_offset", 0x4010), "malformed", "DT_INIT_ARRAY: relocated entries",
     ),
@@ -305,6 +411,7 @@ ROWS: dict[str, tuple[Poke, str, str]] = {
     "vn_aux": (poke(needed_version, "vn_aux", 1 << 31), "malformed", "DT_VERNEED: version rec"),
     "vn_file": (poke(needed_version, "vn_file", 1 << 31), "malformed", "DT_VERNEED: version name"),
     "vn_file other": (add(needed_version, "vn_file", 1), "malformed", "one that DT_NEEDED names"),
+    "VERSYM alone": (retag("VERNEED", 0x6000), "malformed", "DT_VERSYM: version of .* at most 0"),
     "VERSYM": (tag("VERSYM", 1 << 40), "malformed", "DT_VERSYM: table, expected inside"),
     "version index": (poke(version_index, "word", 99), "malformed", "DT_VERSYM: version of symbol"),
     # C14: what an inspector sees
@@ -319,6 +426,13 @@ ROWS: dict[str, tuple[Poke, str, str]] = {
     "contents": (section("PROGBITS", "sh_size", 1 << 40), "truncated", "section .*: contents"),
 }  # fmt: skip
 
+
+def lose_sysv_bucket(elf: Elf) -> None:
+    """Empty the bucket of a defined symbol."""
+    for nth in range(elf.peek(elf.table("u32", "HASH", 0), "word")):
+        elf.poke(elf.table("u32", "HASH", 2 + nth), "word", 0)
+
+
 SYSV_ROWS: dict[str, tuple[Poke, str]] = {
     "HASH": (tag("HASH", 1 << 40), "DT_HASH: table, expected inside"),
     "buckets 0": (hash_word(0, 0), "DT_HASH: number of buckets, expected at least 1"),
@@ -326,6 +440,8 @@ SYSV_ROWS: dict[str, tuple[Poke, str]] = {
     "chains": (hash_word(1, 1 << 31), "DT_HASH: table, expected inside"),
     "bucket": (hash_word(2, 1 << 20), "DT_HASH: bucket 0, expected symbol indexes below"),
     "cycle": (chain_cycle, "DT_HASH: bucket .* found a cycle"),
+    "renamed": (rename("add"), "DT_HASH: symbol .*, expected the bucket of its name"),
+    "bucket 0": (lose_sysv_bucket, "DT_HASH: defined symbols on chains, expected"),
 }
 
 
