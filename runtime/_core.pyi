@@ -58,6 +58,8 @@ class ElfFile:
     def machine(self) -> int: ...
     def symbol(self, name: str) -> tuple[int, int] | None:
         """The (file offset, nbytes) of a symbol that the object defines, or None."""
+    def data(self, name: str, /) -> tuple[int, int] | None:
+        """As `symbol`, of data that a load can read; else raises as ``Library.data`` does."""
     def undefined(self) -> list[str]:
         """The names of the dynamic symbols that others are to define."""
 

@@ -10,14 +10,15 @@ import mmap
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from runtime._core import ElfFile
-from runtime.abi import HEADER_NBYTES
+from runtime.abi import BLOB_SYMBOLS, FACT_PREFIX, HEADER_NBYTES, MAIN_NAME, MANIFEST
 from runtime.error import LibraryLoadError
 
 from .dynamic import Dynamic
-from .functions import read_entry, read_functions
+from .functions import MAX_FUNCTIONS, read_entry, read_functions
 from .image import Image
 from .report import (
     Blob,
@@ -41,7 +42,8 @@ from .tree import find_carried_libraries, find_duplicates, read_blob
 if TYPE_CHECKING:
     import runtime
     from runtime.blob import Blob as ParsedBlob
-    from runtime.error import PackerError
+
+    from .symbols import SymbolTable
 
 __all__ = [
     "Blob",
@@ -150,7 +152,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
         raise refusal or error from None  # the native check says it better
     # From here on every segment is known, and no read leaves the file.
     if refusal is not None:
-        problems.append(f"a load would refuse it: {_without_path(refusal, name)}")
+        problems.append(f"a load would refuse it: {_without_path(refusal)}")
 
     dynamic = Dynamic(image)
     symbols = Symbols(dynamic.symbols, read_static_symbols(image, dynamic, notes))
@@ -159,6 +161,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
     tree = read_blob(image, dynamic.symbols, [function.name for function in functions], notes)
     if checked is not None:
         problems.extend(_compare(checked, tree.blob))
+        problems.extend(_find_unreadable(checked, dynamic.symbols))
     notes.extend(find_duplicates(tree.modules))
     notes.extend(find_carried_libraries(tree.modules))
     if not native:
@@ -241,6 +244,16 @@ def _compare(checked: ElfFile, blob: Blob | None) -> Iterator[str]:
         yield f"{blob.symbol}: a load would find {found}, shown is {(blob.offset, blob.nbytes)}"
 
 
+def _find_unreadable(checked: ElfFile, symbols: SymbolTable) -> Iterator[str]:
+    """Say which data a load, or a look-up of a function, would refuse to read."""
+    facts = islice(symbols.beginning_with(FACT_PREFIX), MAX_FUNCTIONS)
+    for name in (*BLOB_SYMBOLS, MANIFEST, MAIN_NAME, *(symbol.name for symbol in facts)):
+        try:
+            checked.data(name)
+        except LibraryLoadError as error:
+            yield f"a load would refuse it: {_without_path(error)}"
+
+
 def _map(path: str | bytes) -> memoryview:
     """Map a file read-only, never executable; the view keeps the map."""
     try:
@@ -256,5 +269,5 @@ def _shown(path: str | bytes) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def _without_path(error: PackerError, path: str | bytes) -> str:
-    return error.message.removeprefix(f"{os.fsdecode(path)}: ")
+def _without_path(error: LibraryLoadError) -> str:
+    return error.message.removeprefix(f"{error.path}: ")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .symbols import Symbol, SymbolTable
 
 METADATA_PREFIX = "__tvm_ffi__metadata_"
-_MAX_FUNCTIONS = 65_536
+MAX_FUNCTIONS = 65_536
 
 
 def read_functions(image: Image, symbols: SymbolTable) -> tuple[Function, ...]:
@@ -59,9 +59,9 @@ def read_entry(image: Image, symbols: SymbolTable) -> str | None:
 def _first(image: Image, symbols: SymbolTable, prefix: str) -> Iterator[Symbol]:
     """As many symbols as a library may have functions; a file of 100 MB can hold a million."""
     found = symbols.beginning_with(prefix)
-    yield from islice(found, _MAX_FUNCTIONS)
+    yield from islice(found, MAX_FUNCTIONS)
     if next(found, None) is not None:
-        text = f"more than {_MAX_FUNCTIONS:,} symbols {prefix}*, expected at most that many"
+        text = f"more than {MAX_FUNCTIONS:,} symbols {prefix}*, expected at most that many"
         image.problems.append(text)
 
 

@@ -56,19 +56,39 @@ static void elf_file_dealloc(ElfFile *self) {
   Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-static PyObject *elf_file_symbol(ElfFile *self, PyObject *name) {
-  struct elf_symbol symbol;
+/* 1 found, 0 absent, -1 exception set. */
+static int find(const ElfFile *self, PyObject *name, struct elf_symbol *symbol) {
   const char *text = PyUnicode_AsUTF8(name);
-  if (text == NULL) return NULL;
-  if (!elf_lookup(&self->file.image, elf_at_file, self->file.bytes, text, &symbol))
-    Py_RETURN_NONE;
-  const struct elf_segment *segment = elf_segment_of(&self->file.image, symbol.value, symbol.size);
+  if (text == NULL) return -1;
+  return elf_lookup(&self->file.image, elf_at_file, self->file.bytes, text, symbol);
+}
+
+static PyObject *place_of(const ElfFile *self, PyObject *name, const struct elf_symbol *symbol) {
+  const struct elf_segment *segment = elf_segment_of(&self->file.image, symbol->value, symbol->size);
   if (segment == NULL)
-    return raise_symbol_error(self->path, "blob", "", name, symbol.value,
+    return raise_symbol_error(self->path, "blob", "", name, symbol->value,
                               "has no file bytes behind it");
   return Py_BuildValue("(KK)",
-                       (unsigned long long)(segment->offset + (symbol.value - segment->vaddr)),
-                       (unsigned long long)symbol.size);
+                       (unsigned long long)(segment->offset + (symbol->value - segment->vaddr)),
+                       (unsigned long long)symbol->size);
+}
+
+static PyObject *elf_file_symbol(ElfFile *self, PyObject *name) {
+  struct elf_symbol symbol;
+  int found = find(self, name, &symbol);
+  if (found == 0) Py_RETURN_NONE;
+  return found < 0 ? NULL : place_of(self, name, &symbol);
+}
+
+/* As Library.data, which reads the bytes. */
+static PyObject *elf_file_data(ElfFile *self, PyObject *name) {
+  struct elf_symbol symbol;
+  int found = find(self, name, &symbol);
+  if (found == 0) Py_RETURN_NONE;
+  if (found < 0) return NULL;
+  const char *wrong = elf_not_data(&self->file.image, &symbol);
+  if (wrong != NULL) return raise_symbol_error(self->path, "blob", "", name, symbol.value, wrong);
+  return place_of(self, name, &symbol);
 }
 
 static PyObject *elf_file_undefined(ElfFile *self, PyObject *Py_UNUSED(none)) {
@@ -92,6 +112,8 @@ static PyObject *elf_file_machine(ElfFile *self, void *Py_UNUSED(closure)) {
 static PyMethodDef elf_file_methods[] = {
     {"symbol", (PyCFunction)elf_file_symbol, METH_O,
      "symbol($self, name, /)\n--\n\nThe (file offset, nbytes) of a defined symbol, or None."},
+    {"data", (PyCFunction)elf_file_data, METH_O,
+     "data($self, symbol, /)\n--\n\nAs symbol, of data that a load can read; or an error."},
     {"undefined", (PyCFunction)elf_file_undefined, METH_NOARGS,
      "undefined($self, /)\n--\n\nThe names of the symbols that others are to define."},
     {NULL, NULL, 0, NULL},

@@ -366,6 +366,26 @@ def test_exit_code_says_whether_it_would_load(chain, compile_library, tmp_path) 
     assert check(tmp_path / "text").returncode == 1
 
 
+FOUND = Path(__file__).parent.parent / "data" / "found"
+ACCEPTED = {"elf_dt_init_other_code.so"}  # its code runs: only a digest could tell
+REFUSED = sorted({path.name for path in FOUND.glob("elf_*.so")} - ACCEPTED)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_load_refuses_fails(name: str) -> None:
+    """The same check as a load's, and its words; nothing is loaded. `inspect` says it, too."""
+    with pytest.raises(LibraryLoadError) as caught:
+        runtime.load(FOUND / name)
+    text = caught.value.message.removeprefix(f"{FOUND / name}: ")
+    finding = by_name(FOUND / name)["contents"]
+    assert finding.status == "fail"
+    assert any(text in problem for problem in packer.inspect_library(FOUND / name).problems)
+    command = [sys.executable, "-m", "packer", "check", str(FOUND / name)]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert shown.returncode == 1
+    assert " ".join(text.split()) in " ".join(shown.stdout.split())
+
+
 def test_json_has_the_same_findings(compile_library) -> None:
     """Name, status, detail and remedy of each."""
     path = compile_library("int f;")
