@@ -29,6 +29,11 @@ class Library:
         That is ``__tvm_ffi_<name>``, a safe call; else ``<name>``, a packed C function, if its
         facts say so or packer did not make the library.
         """
+    def checksums(self) -> int | None:
+        """Verify what ``__packer_checksums`` lists; LibraryLoadError if any of it is lost.
+
+        Returns the CRC-32 of the blob's structure, or None if there is no list or no blob in it.
+        """
     def bind(self, module: object) -> None:
         """Let the library's code call what this module imports; keeps a weak reference."""
 
@@ -46,6 +51,11 @@ class SystemLibrary:
         """The names that begin with `start`, without the library's prefix behind it."""
     def function(self, name: str, owner: object) -> Function | None:
         """The function ``<prefix><name>``, or else ``<name>``; it keeps `owner` alive."""
+    def checksums(self) -> int | None:
+        """Verify what ``__packer_checksums`` lists; LibraryLoadError if any of it is lost.
+
+        Returns the CRC-32 of the blob's structure, or None if there is no list or no blob in it.
+        """
     def bind(self, module: object) -> None:
         """Let the models' code call the imports of this module."""
 
@@ -60,6 +70,8 @@ class ElfFile:
         """The (file offset, nbytes) of a symbol that the object defines, or None."""
     def data(self, name: str, /) -> tuple[int, int] | None:
         """As `symbol`, of data that a load can read; else raises as ``Library.data`` does."""
+    def checksums(self, symbol: str) -> int | None:
+        """Verify what this symbol lists, as `Library.checksums` does for ``__packer_checksums``."""
     def undefined(self) -> list[str]:
         """The names of the dynamic symbols that others are to define."""
 
@@ -107,6 +119,9 @@ def reserve(target: int, to: int, nbytes: int, /) -> None:
 
     Where it cannot, nothing happens: the writes will tell.
     """
+
+def crc32(data: bytes | bytearray | memoryview, /) -> int:
+    """The CRC-32 of contiguous bytes, as zlib computes it."""
 
 def has_driver(type_key: str, /) -> bool:
     """Whether modules of this type key can run on this machine; opens the driver's library."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 MODULE_BLOB = "__tvm_dev_mblob"
 LIBRARY_BIN = "__tvm_ffi__library_bin"
 MANIFEST = "__packer_manifest"
+CHECKSUMS = "__packer_checksums"
 MAIN_NAME = "__tvm_main__"
 FUNCTION_PREFIX = "__tvm_ffi_"
 FACT_PREFIX = "__packer_fn_"

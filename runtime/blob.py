@@ -262,42 +262,49 @@ def build_tree(blob: Blob, library: Module | None = None) -> Module:
     return link_tree(blob, library)
 
 
-def process_module_blob(
+def parse_symbol(
     data: memoryview,
-    library: Module,
+    dialect: str = "tvm",
     *,
     path: str | None = None,
     where: str = MODULE_BLOB,
     manifest_text: bytes | memoryview | None = None,
-) -> Module:
-    """Build the tree of a library from the bytes behind its blob symbol.
+) -> Blob:
+    """Take the bytes of a blob symbol apart.
 
     Parameters
     ----------
     data : memoryview
         The symbol's bytes, the nbytes header included; modules keep slices of it.
-    library : Module
-        The library itself: stands for ``_lib``.
-    path, manifest_text
+    dialect, path, where, manifest_text
         As for `parse`.
-    where : str
-        The symbol, which tells the dialect.
 
     Returns
     -------
-    Module
-        The root; `library` when nothing was imported.
+    Blob
+        As of `parse`.
 
     Raises
     ------
     BlobFormatError, LoaderNotFoundError
-        As `parse` does; also when the header and the symbol disagree about the size.
+        As `parse` does; also if the header and the symbol disagree about the size.
     """
     body = without_header(Reader(data, path=path, where=where))
-    blob = parse(
-        body, BLOB_SYMBOLS.get(where, "tvm"), path=path, where=where, manifest_text=manifest_text
-    )
-    return build_tree(blob, library)
+    return parse(body, dialect, path=path, where=where, manifest_text=manifest_text)
+
+
+def structure_of(blob: Blob) -> bytes:
+    """Return all of a blob but its payloads, as the text whose CRC-32 a library stores.
+
+    Parameters
+    ----------
+    blob : Blob
+        Its entries know their offsets, after `parse` or `dump`.
+    """
+    lines = [f"{e.key} {e.offset} {e.nbytes}" for e in blob.entries]
+    tree = (blob.import_tree_row_ptr, blob.import_tree_child_indices)
+    lines += [" ".join(map(str, numbers)) for numbers in tree if numbers is not None]
+    return "\n".join(lines).encode()
 
 
 def check_dialect(dialect: str) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from .abi import (
     BINARY_SERIALIZABLE,
     BLOB_SYMBOLS,
+    CHECKSUMS,
     FACT_PREFIX,
     FUNCTION_PREFIX,
     MAIN_NAME,
     MANIFEST,
     RUNNABLE,
 )
-from .error import FunctionNotFoundError, LibraryLoadError, near_names
+from .error import BlobFormatError, FunctionNotFoundError, LibraryLoadError, near_names
 from .module import Module, preorder
 from .registry import find_global_func, list_global_func_names
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._core import Function, Library
+    from .blob import Blob
     from .stream import Writer
 
 
@@ -121,21 +123,72 @@ def tree_of(library: Library, module: Module) -> Module:
     Raises
     ------
     LibraryLoadError
-        It has blobs of both dialects.
+        It has blobs of both dialects; or it lacks a blob or another symbol that it was exported
+        with.
     BlobFormatError, LoaderNotFoundError
-        As `blob.parse` does.
+        As `blob.parse` does; also if the blob's structure is not the one that was exported.
     """
+    structure = library.checksums()
     blobs = {name: data for name in BLOB_SYMBOLS if (data := library.data(name)) is not None}
     if not blobs:
+        refuse_lost_blob(library.path, has_manifest=library.data(MANIFEST) is not None)
         return module
     if len(blobs) > 1:
         what = f"both {' and '.join(blobs)}, expected one of them"
         raise LibraryLoadError(f"{library.path}: {what}", path=library.path, reason="blob")
-    from .blob import process_module_blob
+    from .blob import build_tree, parse_symbol
 
     ((symbol, data),) = blobs.items()
     text = library.data(MANIFEST)
-    return process_module_blob(data, module, path=library.path, where=symbol, manifest_text=text)
+    blob = parse_symbol(
+        data, BLOB_SYMBOLS[symbol], path=library.path, where=symbol, manifest_text=text
+    )
+    if structure is not None:
+        check_structure(blob, structure, path=library.path, where=symbol)
+    return build_tree(blob, module)
+
+
+def refuse_lost_blob(path: str, *, has_manifest: bool) -> None:
+    """Refuse a library without a blob that has a manifest: a writer stores both or neither.
+
+    Raises
+    ------
+    LibraryLoadError
+        It has a manifest.
+    """
+    if has_manifest:
+        what = f"{MANIFEST}: found no blob, expected {' or '.join(BLOB_SYMBOLS)}"
+        text = f"{path}: {what}; the file is damaged: export it again, or copy it again"
+        raise LibraryLoadError(text, path=path, reason="blob")
+
+
+def check_structure(blob: Blob, expected: int, *, path: str, where: str) -> None:
+    """Compare the structure of a blob with its CRC-32 of the export.
+
+    Parameters
+    ----------
+    blob : Blob
+        As it was parsed.
+    expected : int
+        The CRC-32 that the library stores.
+    path, where : str
+        The library and the blob's symbol, for messages.
+
+    Raises
+    ------
+    BlobFormatError
+        They differ.
+    """
+    from ._core import crc32
+    from .blob import structure_of
+
+    if (found := crc32(structure_of(blob))) != expected:
+        text = (
+            f"{path}: {where} at 0x0: keys, sizes or import tree with CRC-32 {found:08x}, "
+            f"expected {expected:08x} as {CHECKSUMS} lists it; the file is damaged: export it "
+            f"again, or copy it again"
+        )
+        raise BlobFormatError(text, path=path, offset=0)
 
 
 def find_import(modules: list[Module], name: str) -> tuple[object, Callable[..., Any]]:

@@ -1,6 +1,7 @@
 #include "address.h"
 #include "call_sequence.h"
 #include "copy_range.h"
+#include "crc32.h"
 #include "device.h"
 #include "device_code.h"
 #include "elf_file.h"
@@ -30,6 +31,14 @@ static PyObject *core_weights_data_nbytes(PyObject *Py_UNUSED(module), PyObject 
   return PyLong_FromLongLong(nbytes);
 }
 
+static PyObject *core_crc32(PyObject *Py_UNUSED(module), PyObject *data) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) != 0) return NULL;
+  uint32_t crc = crc32_of(view.buf, (size_t)view.len);
+  PyBuffer_Release(&view);
+  return PyLong_FromUnsignedLong(crc);
+}
+
 static PyObject *core_json_count(PyObject *Py_UNUSED(module), PyObject *text) {
   Py_ssize_t nbytes;
   const char *bytes = PyUnicode_AsUTF8AndSize(text, &nbytes);
@@ -57,6 +66,8 @@ static PyMethodDef core_methods[] = {
      "memory_at($module, address, nbytes, owner, /)\n--\n\nA read-only view."},
     {"tensor_view", tensor_view, METH_VARARGS,
      "tensor_view($module, tensor, shape, dtype_code, /)\n--\n\nIts memory in another shape."},
+    {"crc32", core_crc32, METH_O,
+     "crc32($module, data, /)\n--\n\nThe CRC-32 of bytes, as zlib computes it."},
     {"json_count", core_json_count, METH_O,
      "json_count($module, text, /)\n--\n\n"
      "(depth, values, digits of the longest number) of JSON text."},

@@ -3,6 +3,7 @@
 #include "checked_file.h"
 #include "exception.h"
 #include "path.h"
+#include "verify_checksums.h"
 
 typedef struct {
   PyObject_HEAD
@@ -91,6 +92,23 @@ static PyObject *elf_file_data(ElfFile *self, PyObject *name) {
   return place_of(self, name, &symbol);
 }
 
+static int find_listed(const void *file, const char *name, int is_code, const uint8_t **bytes,
+                       size_t *nbytes) {
+  const ElfFile *self = file;
+  const struct elf_image *image = &self->file.image;
+  struct elf_symbol symbol;
+  if (!elf_lookup(image, elf_at_file, self->file.bytes, name, &symbol)) return 0;
+  if (is_code) return elf_not_code(image, &symbol) == NULL;
+  *bytes = elf_at_file(self->file.bytes, image, symbol.value);
+  *nbytes = (size_t)symbol.size;
+  return elf_not_data(image, &symbol) == NULL;
+}
+
+static PyObject *elf_file_checksums(ElfFile *self, PyObject *name) {
+  const char *symbol = PyUnicode_AsUTF8(name);
+  return symbol != NULL ? verify_checksums(self->path, symbol, find_listed, self) : NULL;
+}
+
 static PyObject *elf_file_undefined(ElfFile *self, PyObject *Py_UNUSED(none)) {
   const struct elf_image *image = &self->file.image;
   PyObject *names = PyList_New(0);
@@ -114,6 +132,9 @@ static PyMethodDef elf_file_methods[] = {
      "symbol($self, name, /)\n--\n\nThe (file offset, nbytes) of a defined symbol, or None."},
     {"data", (PyCFunction)elf_file_data, METH_O,
      "data($self, symbol, /)\n--\n\nAs symbol, of data that a load can read; or an error."},
+    {"checksums", (PyCFunction)elf_file_checksums, METH_O,
+     "checksums($self, symbol, /)\n--\n\n"
+     "Verify what this symbol lists; the CRC-32 of the blob's structure, or None."},
     {"undefined", (PyCFunction)elf_file_undefined, METH_NOARGS,
      "undefined($self, /)\n--\n\nThe names of the symbols that others are to define."},
     {NULL, NULL, 0, NULL},

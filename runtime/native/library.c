@@ -14,6 +14,7 @@
 #include "names.h"
 #include "path.h"
 #include "span.h"
+#include "verify_checksums.h"
 
 typedef struct {
   PyObject_HEAD
@@ -132,6 +133,10 @@ static PyObject *library_data(Library *self, PyObject *name) {
   if (wrong != NULL)
     return raise_symbol_error(self->path, "blob", "", name, symbol.value, wrong);
   return span_view((PyObject *)self, bytes, (Py_ssize_t)symbol.size, 1);
+}
+
+static PyObject *library_checksums(Library *self, PyObject *Py_UNUSED(none)) {
+  return verify_checksums(self->path, "__packer_checksums", loaded_find, &self->loaded);
 }
 
 /* The facts of a function, if the library has them: 1, 0 without, -1 with an exception set. */
@@ -273,6 +278,9 @@ static PyMethodDef library_methods[] = {
      "symbols($self, prefix, /)\n--\n\nThe names of defined functions that begin so."},
     {"function", (PyCFunction)(void (*)(void))library_function, METH_FASTCALL,
      "function($self, name, owner, /)\n--\n\nThe function, or None."},
+    {"checksums", (PyCFunction)library_checksums, METH_NOARGS,
+     "checksums($self, /)\n--\n\n"
+     "Verify what __packer_checksums lists; the CRC-32 of the blob's structure, or None."},
     {"bind", (PyCFunction)library_bind, METH_O,
      "bind($self, module, /)\n--\n\nLet the library's code call the imports of this module."},
     {NULL, NULL, 0, NULL},

@@ -205,3 +205,13 @@ const char *loaded_code(const struct loaded *library, const struct elf_symbol *s
   *code = library->address + symbol->value;
   return elf_not_code(&library->image, symbol);
 }
+
+int loaded_find(const void *library, const char *name, int is_code, const uint8_t **bytes,
+                size_t *nbytes) {
+  struct elf_symbol symbol;
+  const uint8_t *code;
+  if (!loaded_symbol(library, name, &symbol)) return 0;
+  if (is_code) return loaded_code(library, &symbol, &code) == NULL;
+  *nbytes = (size_t)symbol.size;
+  return loaded_data(library, &symbol, bytes) == NULL;
+}

@@ -35,4 +35,8 @@ const char *loaded_data(const struct loaded *library, const struct elf_symbol *s
 const char *loaded_code(const struct loaded *library, const struct elf_symbol *symbol,
                         const uint8_t **code);
 
+/* A symbol for checksums_verify: constant data or code, else 0. `library` is a struct loaded. */
+int loaded_find(const void *library, const char *name, int is_code, const uint8_t **bytes,
+                size_t *nbytes);
+
 #endif

@@ -7,6 +7,7 @@
 #include "imports.h"
 #include "span.h"
 #include "system_lib.h"
+#include "verify_checksums.h"
 
 enum { MAX_TEXT = 64 << 20 };
 
@@ -114,6 +115,26 @@ static PyObject *system_library_data(SystemLibrary *self, PyObject *name) {
   return span_view((PyObject *)self, symbol.address, (Py_ssize_t)nbytes, 1);
 }
 
+/* ---- Checksums: the list has names with the prefix */
+
+static int find_listed(const void *Py_UNUSED(library), const char *name, int is_code,
+                       const uint8_t **bytes, size_t *nbytes) {
+  struct system_symbol symbol = system_lib_find(name);
+  if (symbol.address == NULL) return 0;
+  if (is_code) return (symbol.flags & PF_X) != 0;
+  *bytes = symbol.address;
+  return size_of_text(&symbol, nbytes) == NULL;
+}
+
+static PyObject *system_library_checksums(SystemLibrary *self, PyObject *Py_UNUSED(none)) {
+  PyObject *name = PyUnicode_FromFormat("%U__packer_checksums", self->prefix);
+  const char *symbol = name != NULL ? PyUnicode_AsUTF8(name) : NULL;
+  PyObject *result = NULL;
+  if (symbol != NULL) result = verify_checksums(self->path, symbol, find_listed, self);
+  Py_XDECREF(name);
+  return result;
+}
+
 /* ---- Functions */
 
 static struct target *make_target(const SystemLibrary *self, PyObject *name,
@@ -211,6 +232,9 @@ static PyMethodDef system_library_methods[] = {
      "symbols($self, start, /)\n--\n\nThe names that begin so, without the library's prefix."},
     {"function", (PyCFunction)(void (*)(void))system_library_function, METH_FASTCALL,
      "function($self, name, owner, /)\n--\n\nThe function, or None."},
+    {"checksums", (PyCFunction)system_library_checksums, METH_NOARGS,
+     "checksums($self, /)\n--\n\n"
+     "Verify what __packer_checksums lists; the CRC-32 of the blob's structure, or None."},
     {"bind", (PyCFunction)system_library_bind, METH_O,
      "bind($self, module, /)\n--\n\nLet the models' code call the imports of this module."},
     {NULL, NULL, 0, NULL},

@@ -10,7 +10,7 @@ import tracemalloc
 import pytest
 
 import runtime
-from runtime.blob import MAX_MODULES, dump, link_tree, parse, process_module_blob
+from runtime.blob import MAX_MODULES, dump, link_tree, parse, parse_symbol
 
 
 def u64(*values: int) -> bytes:
@@ -193,7 +193,7 @@ def test_bytes_with_a_library_placeholder_are_refused() -> None:
 def test_header_that_disagrees_with_the_symbol_is_refused(data, message) -> None:
     """Rows A2 to A4 and A20."""
     with pytest.raises(runtime.BlobFormatError, match=f"lib.so: __tvm_dev_mblob at 0x0: {message}"):
-        process_module_blob(memoryview(data), runtime.Module(), path="lib.so")
+        parse_symbol(memoryview(data), path="lib.so")
 
 
 def test_real_and_source_layouts_are_told_apart_by_where_they_end() -> None:
