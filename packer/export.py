@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import runtime
-from runtime.abi import MANIFEST
+from runtime.abi import CHECKSUMS
 from runtime.blob import dump
 from runtime.error import ExportError
-from runtime.manifest import dump_manifest
 from runtime.module import Module, preorder
 from runtime.serializer import serialize
 from runtime.stream import FileRange
 
 from .arguments import list_of
+from .checksums import dump_checksums
+from .contents import symbols_of
 from .cross_toolchain import target_compiler
-from .dialect import Dialect, blob_symbol
+from .dialect import Dialect
 from .embed import Embed, find_embedders
 from .embed.chunks import with_header
 from .formats import format_of
@@ -32,14 +32,11 @@ from .verify import refuse_undefined, verify_output
 from .wrapper import glue_source, glue_symbols
 
 if TYPE_CHECKING:
-    from runtime.blob import Blob
     from runtime.stream import Chunk
 
     from .declaration import Declaration
     from .target import Target
     from .toolchain import Fcompile
-
-PRODUCER = f"dso-packer {runtime.__version__}"
 
 PackImports = Callable[[Module, bool, str, str], "str | os.PathLike[str]"]
 
@@ -151,11 +148,14 @@ def export_library(
         step("save")
         code = save(hosts, folder, linker, find_target(triple))
         functions = [declaration for host in hosts for declaration in host.functions]
+        symbols, embedded = symbols_of(blob, chunks, triple, format, system_lib, prefix)
         if hosts:
-            code.append(save_glue(folder, functions, entry, format, system_lib, prefix))
+            glue = save_glue(folder, functions, entry, format, system_lib, prefix, embedded)
+            code.append(glue)
+        elif symbols:
+            symbols[prefix + CHECKSUMS] = [dump_checksums(embedded).encode() + b"\0"]
         if fpack_imports is not None:
             code.append(code_file(fpack_imports(module, system_lib, prefix, str(folder))))
-        symbols = symbols_of(blob, chunks, triple, format, system_lib, prefix)
 
         if write_library is None:
             link = Link(
@@ -178,7 +178,7 @@ def export_library(
 
         step("verify")
         made = kind.read_back(workspace.output, triple)
-        required = glue_symbols(functions, entry, format, prefix)
+        required = glue_symbols(functions, entry, format, prefix) if hosts else {}
         verify_output(workspace.output, made, required, symbols, linked)
         refuse_undefined(made, [prefix + function.name for function in functions])
         # From here on the library is known to be what was asked for.
@@ -266,28 +266,17 @@ def save_glue(
     dialect: Dialect,
     system_lib: bool,
     prefix: str,
+    embedded: Sequence[str],
 ) -> CodeFile:
-    """Write the wrappers, facts and entry of all declared functions as one C file."""
-    text = glue_source(functions, entry, dialect=dialect, system_lib=system_lib, prefix=prefix)
+    """Write the wrappers, facts, entry and checksums of all declared functions as one C file."""
+    text = glue_source(
+        functions,
+        entry,
+        dialect=dialect,
+        system_lib=system_lib,
+        prefix=prefix,
+        embedded=embedded,
+    )
     path = folder / "glue.c"
     path.write_text(text, encoding="utf-8")
     return CodeFile(path, "c", is_ours=True)
-
-
-def symbols_of(
-    blob: Blob,
-    chunks: Sequence[Chunk],
-    target: str | None,
-    dialect: Dialect,
-    system_lib: bool,
-    prefix: str,
-) -> dict[str, Sequence[Chunk]]:
-    """What an embedder is to put into the library, by its symbols: the blob and its manifest."""
-    if not chunks:
-        return {}
-    manifest = dump_manifest(blob, producer=PRODUCER, target=target or "")
-    # A registered address says no size: there the text ends in a NUL.
-    return {
-        prefix + blob_symbol(dialect): chunks,
-        prefix + MANIFEST: [manifest + b"\0" * system_lib],
-    }

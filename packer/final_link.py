@@ -7,7 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runtime.abi import BLOB_SYMBOLS, FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME, MANIFEST
+from runtime.abi import (
+    BLOB_SYMBOLS,
+    CHECKSUMS,
+    FACT_PREFIX,
+    FUNCTION_PREFIX,
+    MAIN_NAME,
+    MANIFEST,
+)
 from runtime.error import ExportError
 from runtime.stream import FileRange
 
@@ -28,7 +35,7 @@ if TYPE_CHECKING:
     from .progress import Progress
     from .toolchain import Fcompile
 
-_DATA = (*BLOB_SYMBOLS, MANIFEST, MAIN_NAME)
+_DATA = (*BLOB_SYMBOLS, MANIFEST, CHECKSUMS, MAIN_NAME)
 
 
 def link_library(

@@ -6,6 +6,7 @@ import mmap
 from typing import TYPE_CHECKING
 
 from runtime._core import ElfFile
+from runtime.abi import CHECKSUMS
 from runtime.error import LibraryLoadError, ToolchainError
 
 from .embed.chunks import nbytes_of, pieces
@@ -48,6 +49,7 @@ def verify_output(
     ToolchainError
         Something is missing or is not what was asked for.
     """
+    required = list(required)
     for symbol in required:
         _require(made, symbol)
     for symbol, chunks in symbols.items():
@@ -58,6 +60,10 @@ def verify_output(
             )
             raise ToolchainError(f"{text}, expected {nbytes_of(chunks)}")
         _compare(path, symbol, offset, chunks if symbol in linked else chunks[:1])
+    if isinstance(made, ElfFile):
+        for symbol in {*required, *symbols}:
+            if symbol.endswith(CHECKSUMS):
+                _verify_checksums(made, symbol)
 
 
 def refuse_undefined(made: Made, functions: Iterable[str]) -> None:
@@ -105,6 +111,13 @@ def _require(made: Made, symbol: str) -> tuple[int | None, int]:
             f"--gc-sections, LTO) dropped it, or the compiler returned another file"
         )
     return found
+
+
+def _verify_checksums(made: ElfFile, symbol: str) -> None:
+    try:
+        made.checksums(symbol)
+    except LibraryLoadError as error:
+        raise ToolchainError(f"a stale object was linked: {error}") from error
 
 
 def _compare(path: Path, symbol: str, offset: int, chunks: Sequence[Chunk]) -> None:

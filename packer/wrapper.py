@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from runtime.abi import CONTEXT_SYMBOLS, FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME
+from runtime.abi import CHECKSUMS, CONTEXT_SYMBOLS, FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME
 
+from .checksums import checksums_of
 from .declaration import SIGNED, UNSIGNED, Declaration, joined
 from .dialect import Dialect
 from .facts import dump_facts
@@ -43,8 +44,9 @@ def glue_source(
     dialect: Dialect = "tvm",
     system_lib: bool = False,
     prefix: str = "",
+    embedded: Sequence[str] = (),
 ) -> str:
-    """Return the text of glue.c: the wrappers, facts and entry of one library.
+    """Return the text of glue.c: the wrappers, facts, entry and checksums of one library.
 
     Parameters
     ----------
@@ -58,21 +60,28 @@ def glue_source(
         Whether a constructor registers all of it, for static linking.
     prefix : str
         Stands before every function's name.
+    embedded : sequence of str
+        The lines of the checksums for what an embedder adds.
     """
     lines = [_HEADER]
     for index, declaration in enumerate(declarations):
         lines += ["", f"/* {declaration.name} */"]
-        lines += _fact_lines(index, declaration, prefix)
+        symbol = FACT_PREFIX + prefix + declaration.name
+        lines += _text_lines(f"dso_fact_{index}", symbol, dump_facts(declaration))
         if declaration.abi == "safe_call":
             lines += _wrapper_lines(index, declaration, prefix)
         for kind, text in _descriptions(declaration, dialect).items():
             lines += _description_lines(index, declaration, prefix, kind, text)
         if declaration.name == entry:
             lines += _entry_lines(index, declaration, prefix)
+    symbols = glue_symbols(declarations, entry, dialect, prefix)
+    texts = {FACT_PREFIX + prefix + d.name: dump_facts(d) for d in declarations}
+    if entry is not None:
+        texts[prefix + MAIN_NAME] = entry
+    listed = checksums_of(symbols.keys() - {prefix + CHECKSUMS}, texts, embedded)
+    lines += ["", "/* checksums */", *_text_lines("dso_checksums", prefix + CHECKSUMS, listed)]
     if system_lib:
-        lines += _registration_lines(
-            glue_symbols(declarations, entry, dialect, prefix), declarations, prefix
-        )
+        lines += _registration_lines(symbols, declarations, prefix)
     return "\n".join([*lines, _FOOTER])
 
 
@@ -83,7 +92,7 @@ def glue_symbols(
     prefix: str = "",
 ) -> dict[str, str]:
     """List what glue.c exports: each symbol, and what stands for it in the text."""
-    symbols = {}
+    symbols = {prefix + CHECKSUMS: "dso_checksums"}
     for index, declaration in enumerate(declarations):
         symbols[FACT_PREFIX + prefix + declaration.name] = f"dso_fact_{index}"
         if declaration.abi == "safe_call":
@@ -244,11 +253,6 @@ def _entry_lines(index: int, declaration: Declaration, prefix: str) -> Iterator[
     if declaration.abi == "safe_call" and declaration.name != "main":
         call = f"return dso_wrapper_{index}(handle, args, num_args, result);"
         yield from _exported_lines("dso_entry", f"{FUNCTION_PREFIX}{prefix}main", iter([call]))
-
-
-def _fact_lines(index: int, declaration: Declaration, prefix: str) -> Iterator[str]:
-    symbol = FACT_PREFIX + prefix + declaration.name
-    yield from _text_lines(f"dso_fact_{index}", symbol, dump_facts(declaration))
 
 
 def _registration_lines(

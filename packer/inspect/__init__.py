@@ -37,7 +37,7 @@ from .report import (
 from .sections import read_static_symbols
 from .startup import read_constructors
 from .text import render
-from .tree import find_carried_libraries, find_duplicates, read_blob
+from .tree import find_carried_libraries, find_duplicates, read_blob, verify_checksums
 
 if TYPE_CHECKING:
     import runtime
@@ -162,6 +162,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
     if checked is not None:
         problems.extend(_compare(checked, tree.blob))
         problems.extend(_find_unreadable(checked, dynamic.symbols))
+        verify_checksums(checked, image, dynamic.symbols, tree)
     notes.extend(find_duplicates(tree.modules))
     notes.extend(find_carried_libraries(tree.modules))
     if not native:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runtime.abi import (
+    CHECKSUMS,
     CONTEXT_SYMBOLS,
     FACT_PREFIX,
     FUNCTION_PREFIX,
@@ -16,6 +17,7 @@ _OWN = {
     MODULE_BLOB: "the blob: the imported modules",
     LIBRARY_BIN: "the blob: the imported modules, in dialect tvm-ffi",
     MANIFEST: "the manifest: where the blob's entries lie",
+    CHECKSUMS: "the checksums: what the export wrote, and its CRC-32",
     MAIN_NAME: "the name of the entry",
     FUNCTION_PREFIX + "main": "the entry: what calling the library runs",
     "__tvm_module_ctx": "context: the library's module",
@@ -50,7 +52,7 @@ _PREFIXES = {
     "__init_": "takes the constants of {}",
 }
 # A statically linked model has these with a prefix of its own before them.
-_PREFIXED = (MODULE_BLOB, LIBRARY_BIN, MANIFEST, MAIN_NAME, *CONTEXT_SYMBOLS)
+_PREFIXED = (MODULE_BLOB, LIBRARY_BIN, MANIFEST, CHECKSUMS, MAIN_NAME, *CONTEXT_SYMBOLS)
 
 
 def meaning_of(symbol: str) -> str:

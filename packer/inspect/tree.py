@@ -9,14 +9,14 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import runtime
-from runtime.abi import BLOB_SYMBOLS, MANIFEST
-from runtime.blob import link_tree, parse, without_header
+from runtime.abi import BLOB_SYMBOLS, CHECKSUMS, HEADER_NBYTES, MANIFEST
+from runtime.blob import link_tree, parse_symbol
 from runtime.error import PackerError
+from runtime.library import check_structure, refuse_lost_blob
 from runtime.manifest import parse_manifest
 from runtime.module import preorder
 from runtime.modules.opaque import OpaqueModule
 from runtime.registry import has_loader
-from runtime.stream import Reader
 
 from .payload import fields_of, signatures_of
 from .report import Blob, Entry, Module, Tensor
@@ -24,6 +24,7 @@ from .report import Blob, Entry, Module, Tensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from runtime._core import ElfFile
     from runtime.blob import Blob as ParsedBlob
     from runtime.blob import Entry as ParsedEntry
 
@@ -92,6 +93,8 @@ def read_blob(image: Image, symbols: SymbolTable, names: Sequence[str], notes: l
             f"{symbol.name}: the tree of system library {prefix!r}, which registers itself at "
             f"load: runtime.system_lib({prefix!r}) gives it"
         )
+    with image.reading():
+        refuse_lost_blob(image.path, has_manifest=symbols.find(MANIFEST) is not None)
     if len(models) == 1:
         (name, symbol, prefix) = models[0]
         return _read_tree(image, symbols, symbol, name, library, prefix)
@@ -117,6 +120,33 @@ def _read_tree(
     text, producer, target = _read_manifest(image, symbols.find(prefix + MANIFEST))
     tree = _read(image, symbol, library, text, BLOB_SYMBOLS[name])
     return replace(tree, dialect=BLOB_SYMBOLS[name], producer=producer, target=target)
+
+
+def verify_checksums(checked: ElfFile, image: Image, symbols: SymbolTable, tree: Tree) -> None:
+    """Verify what the library's own list and those of statically linked models list.
+
+    Parameters
+    ----------
+    checked : ElfFile
+        The library, after the static check of a load.
+    image : Image
+        The same; what is lost or changed goes to its problems.
+    symbols : SymbolTable
+        Its dynamic symbols.
+    tree : Tree
+        As of `read_blob`.
+    """
+    found = symbols.find(CHECKSUMS)
+    models = islice(symbols.ending_with(CHECKSUMS), _MAX_MODELS)
+    for symbol in [*([found] if found else []), *models]:
+        prefix = symbol.name.removesuffix(CHECKSUMS)
+        with image.reading():
+            structure = checked.checksums(symbol.name)
+            if structure is None or tree.parsed is None or tree.blob is None:
+                continue
+            if tree.blob.symbol.removeprefix(prefix) in BLOB_SYMBOLS:
+                where = tree.blob.symbol
+                check_structure(tree.parsed, structure, path=image.path, where=where)
 
 
 def find_duplicates(modules: Sequence[Module]) -> Iterator[str]:
@@ -152,16 +182,12 @@ def _read(
     blob = Blob(symbol.name, None, symbol.size)
     try:
         blob = _locate(image, symbol)
-        body = without_header(Reader(image.data_of(symbol), path=image.path, where=symbol.name))
-        parsed = parse(
-            body,
-            dialect,
-            path=image.path,
-            where=symbol.name,
-            manifest_text=manifest_text,
+        data = image.data_of(symbol)
+        parsed = parse_symbol(
+            data, dialect, path=image.path, where=symbol.name, manifest_text=manifest_text
         )
         root = link_tree(parsed, library)
-        blob = _with_entries(blob, parsed, body)
+        blob = _with_entries(blob, parsed, data[HEADER_NBYTES:])
         modules = tuple(_modules(parsed, root, library))
     except PackerError as error:
         image.add_problem(error)

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runtime.abi import FACT_PREFIX, MANIFEST
+from runtime.abi import CHECKSUMS, FACT_PREFIX, MANIFEST
 from runtime.error import LibraryLoadError
 
 from ..inspect.image import PF_W, PF_X, PT_LOAD
@@ -89,6 +89,8 @@ def _facts(image: Image, report: LibraryReport) -> Iterator[Region]:
         name, about = symbol.name, ""
         if name == MANIFEST:
             about = "JSON: who made the library, and where each blob entry lies."
+        elif name == CHECKSUMS:
+            about = "Text: the symbols that the export wrote, and the CRC-32 of their bytes."
         elif name.startswith(FACT_PREFIX):
             about = "Text: what the function takes and gives, and its documentation."
         yield Region(name, "symbol", "tree", _DATA, offset, symbol.size, about)

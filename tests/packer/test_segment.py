@@ -17,6 +17,7 @@ import packer
 import runtime
 from packer.embed.c import array_text
 from packer.embed.llvm import incbin_lines
+from runtime._core import ElfFile
 from runtime.stream import FileRange
 
 from ..elf_poke import Elf
@@ -77,7 +78,8 @@ def export():
 
 
 def works(path: Path) -> bool:
-    """Whether tree and function are there, in this process."""
+    """Whether tree, function and the list of checksums are there, in this process."""
+    assert ElfFile(str(path)).checksums("__packer_checksums") is not None
     root = runtime.load(path)
     return root["add"](40, 2) == 42 and bytes(root.imported_modules[0].data) == DATA
 
