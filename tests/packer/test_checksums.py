@@ -82,9 +82,13 @@ print(json.dumps([refused, kept, lost]))
 
 
 def places(path: Path) -> dict[str, list[int]]:
-    """The bytes of our symbols' names, of their entries' names, of their data, of the tree."""
+    """The bytes of our symbols' names, of their entries' names, of their data, tree and hash."""
     elf = Elf(path.read_bytes())
     found: dict[str, list[int]] = {"name": [], "st_name": [], "data": [], "structure": []}
+    tables = [s for s in packer.inspect_library(path).sections if s.name in (".hash", ".gnu.hash")]
+    found["hash"] = [
+        at for table in tables for at in range(table.offset, table.offset + table.nbytes)
+    ]
     strings = elf.table("u8", "STRTAB").offset
     for name in symbols(path):
         record = elf.symbol(name)
@@ -122,7 +126,7 @@ def structure(path: Path, place: int, nbytes: int) -> Iterator[int]:
 
 @pytest.mark.skipif(not IS_X86_64, reason="they are for x86-64")
 def test_no_byte_is_lost_in_silence(golden, tmp_path) -> None:
-    """Every byte of names, facts, manifest, checksums and tree, changed in two ways."""
+    """Every byte of names, hash table, facts, manifest, checksums and tree, in two ways."""
     for kind, offsets in places(golden).items():
         refused, kept, lost = run_python(_FLIP, str(golden), str(tmp_path), json.dumps(offsets))
         assert lost == [], kind
