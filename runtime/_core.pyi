@@ -233,6 +233,12 @@ def tensor_view(
 ) -> Any:
     """A Tensor of another one's memory, on any device, in another shape; it keeps the memory."""
 
+def tensor_nbytes(shape: tuple[int, ...], dtype_code: tuple[int, int, int], /) -> int:
+    """The bytes of a compact tensor, with elements of less than a byte packed.
+
+    ValueError: an extent is negative, or the size is beyond the address space.
+    """
+
 def json_count(text: str, /) -> tuple[int, int, int]:
     """The depth, an upper bound of the values, and the digits of the longest number of JSON text.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._core import tensor_nbytes
 from .error import near_names
 
 TYPE_CHECKING = False
@@ -149,9 +150,8 @@ def _checked_index(what: str, index: int, count: int) -> int:
 
 def _nbytes(shape: tuple[int, ...], dtype: DTypeCode) -> int:
     """The size; -1 if it cannot be addressed, which an extent of 0 does not hide."""
-    nbytes = (dtype[1] * dtype[2] + 7) // 8
-    for extent in shape:
-        nbytes *= extent or 1
-    if nbytes >= MAX_NBYTES:
+    try:
+        nbytes = tensor_nbytes(shape, dtype)
+    except ValueError:
         return -1
-    return 0 if 0 in shape else nbytes
+    return nbytes if nbytes < MAX_NBYTES else -1

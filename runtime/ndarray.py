@@ -6,12 +6,15 @@
     params dict  u64 magic 0xF7E58D4F05049CB7, u64 reserved 0, vector<string> names,
                  u64 n, n x NDArray
 
-data_byte_size = prod(shape) * ceil(bits / 8) * lanes. Legacy TVM forgot the lanes when it wrote:
-such an array is cut short; it is carried as it is, and using it raises.
+data_byte_size = prod(shape) * ceil(bits / 8) * lanes. Legacy TVM forgot the lanes when it wrote, so
+its arrays with lanes are cut short; and a tensor's elements of less than a byte are packed, while
+TVM writes each in a byte. Bytes that are not the tensor's are carried as they are, and using such a
+tensor raises.
 """
 
 from __future__ import annotations
 
+from ._core import tensor_nbytes
 from .abi import DEVICE_CPU
 from .dtype import CODE_NAMES
 from .stream import Reader, Writer
@@ -79,15 +82,21 @@ def _read_shape(reader: Reader, ndim: int) -> tuple[int, ...]:
 def _read_data_byte_size(
     reader: Reader, shape: tuple[int, ...], dtype: tuple[int, int, int]
 ) -> tuple[int, bool]:
+    """Read the size of the data, and whether it is the tensor's."""
     start = reader.offset
     nbytes = reader.read_i64()
     _code, bits, lanes = dtype
     written = (bits + 7) // 8  # ints of Python: a product cannot wrap
     for extent in shape:
         written *= extent
-    if nbytes not in (written * lanes, written):
-        raise reader.error(f"data_byte_size {nbytes}, expected {written * lanes}", start)
-    return nbytes, nbytes == written * lanes
+    text = f"data_byte_size {nbytes}, expected {written * lanes}"
+    try:
+        own = tensor_nbytes(shape, dtype)
+    except ValueError as error:
+        raise reader.error(f"{text}, of a {error}", start) from None
+    if nbytes not in (written * lanes, written, own):
+        raise reader.error(text, start)
+    return nbytes, nbytes == own
 
 
 def write_ndarray(writer: Writer, array: Tensor) -> None:

@@ -117,8 +117,7 @@ class SafetensorsTensors(Mapping[str, Tensor]):
 
     def _make(self, name: str) -> Tensor:
         begin, end, dtype, shape = self._layouts[name]
-        packed = dtype[1] < 8 and begin < end
-        return Tensor(self._data[begin:end], shape, dtype, incomplete=packed)
+        return Tensor(self._data[begin:end], shape, dtype)
 
     def __contains__(self, name: object) -> bool:
         return name in self._layouts

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 MAX_NDIM = 64
 METADATA_KEY = "__metadata__"
 
-# The format's data types as DLDataType. Those of less than a byte are packed: they can be carried
-# and read as raw bytes; DLPack has no such array.
+# The format's data types as DLDataType. Those of less than a byte are packed, as DLPack's are.
 DTYPES: dict[str, DTypeCode] = {
     "BOOL": (6, 8, 1),
     "F4": (17, 4, 1),

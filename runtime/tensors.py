@@ -40,7 +40,7 @@ class Tensor(TensorBase):
     dtype : str, tuple of int or data type
         ``"float32"``, (code, bits, lanes) as DLPack has them, or NumPy's or PyTorch's own.
     incomplete : bool
-        Whether fewer bytes than the shape needs are accepted: such a tensor can be carried, and
+        Whether `data` is of another size than the shape asks for: such a tensor can be carried, and
         raises when it is used (TVM cut arrays with lanes short when it wrote them).
 
     Raises
@@ -54,6 +54,9 @@ class Tensor(TensorBase):
     ``torch.from_dlpack(tensor)`` are views. Data that is not aligned to its element is copied at
     the first use; `raw` shows it as it was given. Memory of its own is freed when the last view
     of it is gone, and aligned to 64 bytes.
+
+    Elements of less than a byte are packed, as DLPack stores them, so four ``int4`` have two bytes;
+    only a ``uint1`` has a byte, since TVM's bool once was one.
 
     Functions return tensors, too, and callbacks get some: those may have strides, or lie on a
     device. One that a callback was given can be used only until the callback returns.
@@ -101,11 +104,10 @@ class Tensor(TensorBase):
         if self.dtype_code[0] not in _ML_DTYPES:
             return numpy.asarray(memoryview(self))
         dtype = _ml_dtype(self.dtype)
-        if self.raw.nbytes < self.nbytes:
-            text = (
-                f"{self!r} is incomplete: its elements are packed or cut short; raw has the bytes"
-            )
-            raise ValueError(text)
+        if self.raw.nbytes != self.nbytes:
+            raise ValueError(f"{self!r} is incomplete; raw has the bytes")
+        if self.dtype_code[1] % 8:
+            raise BufferError(f"{self!r}: its elements share bytes; raw has the bytes")
         return numpy.ndarray(self.shape, dtype, self.raw)
 
     def copy_from(self, source: Any) -> Tensor:
@@ -326,6 +328,9 @@ def _of_ml_dtype(array: Any) -> Tensor | None:
     dtype = getattr(array, "dtype", None)
     if getattr(dtype, "kind", None) != "V" or not array.flags.c_contiguous:
         return None
+    if _dtype_code(dtype)[1] % 8:
+        text = f"{dtype}, whose elements NumPy has in a byte each; pack them, and pass the bytes"
+        raise TypeError(text)
     return Tensor(array.reshape(-1).view("u1"), array.shape, dtype)
 
 

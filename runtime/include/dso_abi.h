@@ -71,7 +71,7 @@ enum {
 /* TVMFFIAny, 16 bytes. */
 typedef struct {
   int32_t type_index;
-  uint32_t small_len; /* length of a small string; DSO_UNSIGNED marks a uint64 beyond INT64_MAX; else 0 */
+  uint32_t small_len; /* length of a small string; a mark below; else 0 */
   __extension__ union { /* unnamed: new in C11, and in GCC and Clang always */
     int64_t v_int64;
     double v_float64;
@@ -83,7 +83,9 @@ typedef struct {
   };
 } dso_any;
 
-enum { DSO_UNSIGNED = 1 };
+/* Marks in small_len: of a DSO_INT, that it is a uint64 beyond INT64_MAX; of a DSO_DLTENSOR_PTR that
+ * is passed to a virtual machine, that its memory may only be read. */
+enum { DSO_UNSIGNED = 1, DSO_READ_ONLY = 1 };
 
 /* TVMFFIObject, the 24-byte header of every heap object. */
 typedef struct {

@@ -122,7 +122,8 @@ static int convert_tensor(struct frame *frame, Py_ssize_t index, PyObject *objec
                                 "expected a writable tensor, found a read-only one");
   dso_object *made = ((Tensor *)object)->object; /* what a library made goes back as it came */
   if (made != NULL) return set_pointer(&frame->args[index], DSO_TENSOR, made);
-  return set_pointer(&frame->args[index], DSO_DLTENSOR_PTR, tensor);
+  set_pointer(&frame->args[index], DSO_DLTENSOR_PTR, tensor);
+  return ((Tensor *)object)->is_readonly ? frame_mark_readonly(frame, index) : 0;
 }
 
 static int convert_device(struct frame *frame, Py_ssize_t index, PyObject *object) {

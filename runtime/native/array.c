@@ -55,7 +55,8 @@ int argument_buffer(struct frame *frame, Py_ssize_t index, PyObject *object) {
   tensor->device.device_id = 0;
   tensor->byte_offset = 0;
   if (copy_dims(frame, index, hold) != 0) return -1;
-  return frame_pass_tensor(frame, index, hold);
+  frame_pass_tensor(frame, index, hold);
+  return view.readonly ? frame_mark_readonly(frame, index) : 0;
 }
 
 PyObject *array_call_dlpack(PyObject *method) {
@@ -104,6 +105,10 @@ static const DLTensor *managed_tensor(struct frame *frame, Py_ssize_t index, str
     refuse_readonly(frame, index);
     return NULL;
   }
+  if (dlpack_is_padded(managed)) {
+    raise_argument_error(frame, index, PyExc_ValueError, "%s", DLPACK_PADDED_TEXT);
+    return NULL;
+  }
   return &managed->tensor;
 }
 
@@ -112,7 +117,10 @@ static int pass_capsule(struct frame *frame, Py_ssize_t index, PyObject *capsule
   const DLTensor *tensor = hold ? managed_tensor(frame, index, hold) : NULL;
   if (tensor == NULL) return -1;
   if (hold_tensor(frame, index, hold, tensor) != 0) return -1;
-  return frame_pass_tensor(frame, index, hold);
+  frame_pass_tensor(frame, index, hold);
+  int is_readonly = hold->kind == HOLD_DLPACK_VERSIONED &&
+                    (hold->dlpack_versioned->flags & DLPACK_READ_ONLY) != 0;
+  return is_readonly ? frame_mark_readonly(frame, index) : 0;
 }
 
 int argument_dlpack(struct frame *frame, Py_ssize_t index, PyObject *object, PyObject *method) {

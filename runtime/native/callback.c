@@ -13,6 +13,7 @@
 #include "provided.h"
 #include "raised.h"
 #include "tensor.h"
+#include "tensor_object.h"
 
 enum { STACK_ARGS = 8 };
 
@@ -193,6 +194,38 @@ static int call_function_with_gil(void *handle, const dso_any *args, int32_t cou
   return call_with_gil(call_function, handle, args, count, result);
 }
 
+/* A declared function that writes to an argument: code that calls it passes what it has, so memory
+ * that may only be read is refused here, as it is when Python calls the Function. */
+static int32_t find_readonly(const struct target *target, const dso_any *args, int32_t count) {
+  int32_t index = 0;
+  while (index < count &&
+         !(target_writes(target, index) && tensor_value_is_readonly(&args[index])))
+    index++;
+  return index;
+}
+
+static int refuse_argument(void *handle, const dso_any *args, int32_t count, dso_any *result) {
+  PyObject *function = ((struct callback *)handle)->callable;
+  const struct target *target = function_target(function);
+  const struct frame frame = {.target = target, .function = function};
+  (void)result;
+  return raise_argument_error(&frame, find_readonly(target, args, count), PyExc_ValueError,
+                              "expected a writable tensor, found a read-only one");
+}
+
+static int call_writing_function(void *handle, const dso_any *args, int32_t count,
+                                 dso_any *result) {
+  const struct target *target = function_target(((struct callback *)handle)->callable);
+  if (find_readonly(target, args, count) < count)
+    return call_with_gil(refuse_argument, handle, args, count, result);
+  return call_function(handle, args, count, result);
+}
+
+static int call_writing_function_with_gil(void *handle, const dso_any *args, int32_t count,
+                                          dso_any *result) {
+  return call_with_gil(call_writing_function, handle, args, count, result);
+}
+
 /* ---- The object */
 
 /* Its references may run any code when they go. */
@@ -218,7 +251,12 @@ static void delete_callback(void *self, int flags) {
 
 static dso_safe_call safe_call_of(PyObject *callable) {
   if (!function_check(callable)) return call_python;
-  return function_target(callable)->facts.gil_keep ? call_function_with_gil : call_function;
+  const struct target *target = function_target(callable);
+  int keeps_gil = target->facts.gil_keep;
+  for (int i = 0; i < target->facts.num_params; i++)
+    if (target_writes(target, i))
+      return keeps_gil ? call_writing_function_with_gil : call_writing_function;
+  return keeps_gil ? call_function_with_gil : call_function;
 }
 
 /* The memory of the last one that nobody kept: nearly every call with a callable makes one. */

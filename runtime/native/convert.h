@@ -111,10 +111,13 @@ _Static_assert(sizeof(long) == sizeof(int64_t), "a 64-bit machine");
 /* The same of a Function's result, whose reference is used up. */
 PyObject *convert_result(PyObject *function, const dso_any *result);
 
-/* Whether the facts say that the function writes through this argument ("*f32"). */
+/* Whether the function writes through this argument. */
 static inline int argument_is_written(const struct frame *frame, Py_ssize_t index) {
-  const struct param *param = target_param(frame->target, index);
-  return param != NULL && param->code[0] == '*';
+  return target_writes(frame->target, index);
 }
+
+/* Let a tensor that was passed say that its memory may only be read, to those who ask: a virtual
+ * machine, and the object that owned_value makes of it. Always 0. */
+int frame_mark_readonly(struct frame *frame, Py_ssize_t index);
 
 #endif

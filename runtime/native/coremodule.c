@@ -87,6 +87,8 @@ static PyMethodDef core_methods[] = {
     {"empty", core_empty, METH_VARARGS,
      "empty($module, shape, dtype_code, device, /)\n--\n\n"
      "A Tensor on a device, whose elements are not set."},
+    {"tensor_nbytes", core_tensor_nbytes, METH_VARARGS,
+     "tensor_nbytes($module, shape, dtype_code, /)\n--\n\nThe bytes of a compact tensor."},
     {"from_dlpack", core_from_dlpack, METH_O,
      "from_dlpack($module, source, /)\n--\n\n"
      "A Tensor over the memory of an array with `__dlpack__`, or of a capsule."},

@@ -4,7 +4,10 @@
 
 #include "../include/dso_abi.h"
 
-enum { DLPACK_CPU = 1, DLPACK_CUDA_HOST = 3, DLPACK_MAJOR = 1, DLPACK_READ_ONLY = 1, DLPACK_IS_COPIED = 2 };
+enum { DLPACK_CPU = 1, DLPACK_CUDA_HOST = 3, DLPACK_MAJOR = 1 };
+
+/* DLManagedTensorVersioned.flags */
+enum { DLPACK_READ_ONLY = 1, DLPACK_IS_COPIED = 2, DLPACK_IS_PADDED = 4 };
 
 typedef struct DLManagedTensor {
   DLTensor tensor;
@@ -19,5 +22,13 @@ typedef struct DLManagedTensorVersioned {
   uint64_t flags;
   DLTensor tensor;
 } DLManagedTensorVersioned;
+
+/* Whether each element of less than a byte has bytes of its own, where the core and DLPack's default
+ * have them packed. */
+static inline int dlpack_is_padded(const DLManagedTensorVersioned *managed) {
+  return (managed->flags & DLPACK_IS_PADDED) != 0 &&
+         managed->tensor.dtype.bits * managed->tensor.dtype.lanes % 8 != 0;
+}
+#define DLPACK_PADDED_TEXT "expected packed elements of less than a byte, found padded ones; pack them"
 
 #endif

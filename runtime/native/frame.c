@@ -1,6 +1,7 @@
 #include "callback.h"
 #include "convert.h"
 #include "exception.h"
+#include "vm.h"
 
 static void release(struct hold *hold) {
   PyMem_Free(hold->more_dims);
@@ -42,6 +43,14 @@ int hold_dims(struct frame *frame, Py_ssize_t index, struct hold *hold, int ndim
   hold->tensor.ndim = ndim;
   hold->tensor.shape = dims;
   hold->tensor.strides = dims + ndim;
+  return 0;
+}
+
+int frame_mark_readonly(struct frame *frame, Py_ssize_t index) {
+  const dso_object *called = frame->target->object;
+  if (frame->is_result || (called != NULL && vm_closure_of(called) != NULL))
+    if (frame->args[index].type_index == DSO_DLTENSOR_PTR)
+      frame->args[index].small_len = DSO_READ_ONLY;
   return 0;
 }
 

@@ -35,16 +35,8 @@ static int copy_dims(struct frame *frame, Py_ssize_t index, struct hold *hold,
   return 0;
 }
 
-int argument_ndarray(struct frame *frame, Py_ssize_t index, PyObject *object) {
-  const ndarray *array = (const ndarray *)object;
-  const struct cached_dtype *dtype = dtype_cache_find(array->descr);
-  if (dtype == NULL && (dtype = dtype_cache_add(array->descr, object)) == NULL)
-    return PyErr_Occurred() ? -1 : argument_buffer(frame, index, object);
-  if (argument_is_written(frame, index) &&
-      ((unsigned)array->flags & (WRITEABLE | WARN_ON_WRITE)) != WRITEABLE) {
-    if (!((unsigned)array->flags & WRITEABLE)) return refuse_readonly(frame, index);
-    return argument_buffer(frame, index, object); /* which warns */
-  }
+static int pass(struct frame *frame, Py_ssize_t index, const ndarray *array,
+                const struct cached_dtype *dtype) {
   struct hold *hold = frame_hold(frame, HOLD_ROOM);
   if (copy_dims(frame, index, hold, array, dtype) != 0) return -1;
   hold->tensor.data = array->data;
@@ -52,6 +44,28 @@ int argument_ndarray(struct frame *frame, Py_ssize_t index, PyObject *object) {
   hold->tensor.dtype = dtype->dtype;
   hold->tensor.byte_offset = 0;
   return frame_pass_tensor(frame, index, hold);
+}
+
+/* One that is read-only, or that warns when it is asked to be written. */
+static int pass_unwritable(struct frame *frame, Py_ssize_t index, PyObject *object,
+                           const struct cached_dtype *dtype) {
+  const ndarray *array = (const ndarray *)object;
+  int is_readonly = !((unsigned)array->flags & WRITEABLE);
+  if (argument_is_written(frame, index))
+    return is_readonly ? refuse_readonly(frame, index)
+                       : argument_buffer(frame, index, object); /* which warns */
+  if (pass(frame, index, array, dtype) != 0) return -1;
+  return is_readonly ? frame_mark_readonly(frame, index) : 0;
+}
+
+int argument_ndarray(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  const ndarray *array = (const ndarray *)object;
+  const struct cached_dtype *dtype = dtype_cache_find(array->descr);
+  if (dtype == NULL && (dtype = dtype_cache_add(array->descr, object)) == NULL)
+    return PyErr_Occurred() ? -1 : argument_buffer(frame, index, object);
+  if (((unsigned)array->flags & (WRITEABLE | WARN_ON_WRITE)) != WRITEABLE)
+    return pass_unwritable(frame, index, object, dtype);
+  return pass(frame, index, array, dtype);
 }
 
 /* ---- Is the struct the one we know? Arrays of several forms are compared with what the buffer

@@ -1,59 +1,59 @@
 #include "owned_tensor.h"
 
-#include "exception.h"
-#include "interpreter.h"
-#include "object.h"
-#include "strides.h"
+#include <stdlib.h>
 
-struct owned_tensor {
-  dso_tensor_object object;
+#include "exception.h"
+#include "heap.h"
+#include "interpreter.h"
+#include "raised.h"
+#include "tensor_object.h"
+#include "vm_object.h"
+
+/* What keeps the memory of an array. */
+struct keeper {
   PyObject *array;
   struct hold holds[1];
   int num_holds;
-  int64_t dims[]; /* shape, strides */
 };
 
-static void drop_array(struct owned_tensor *self) {
-  if (!interpreter_runs()) return; /* the interpreter's objects end with it */
-  PyGILState_STATE gil = PyGILState_Ensure();
-  PyObject *pending = exception_take();
-  struct frame frame = {.holds = self->holds, .num_holds = self->num_holds};
-  frame_release(&frame);
-  Py_DECREF(self->array);
-  if (pending != NULL) exception_set(pending);
-  PyGILState_Release(gil);
-}
-
-static void delete_tensor(void *self, int flags) {
-  if (flags & DSO_DELETE_STRONG) drop_array(self);
-  object_free(self, flags);
-}
-
-static void copy_layout(struct owned_tensor *self, const DLTensor *tensor) {
-  DLTensor *own = &self->object.tensor;
-  *own = *tensor;
-  own->shape = self->dims;
-  own->strides = self->dims + tensor->ndim;
-  for (int i = 0; i < tensor->ndim; i++) own->shape[i] = tensor->shape[i];
-  if (tensor->strides == NULL) strides_set(own);
-  else
-    for (int i = 0; i < tensor->ndim; i++) own->strides[i] = tensor->strides[i];
-}
-
-int own_tensor(struct frame *frame, PyObject *array, dso_any *value) {
-  const DLTensor *tensor = dso_tensor_of(value);
-  size_t dims_size = 2 * (size_t)tensor->ndim * sizeof(int64_t);
-  struct owned_tensor *self =
-      object_new(sizeof *self + dims_size, DSO_TENSOR, delete_tensor);
-  if (self == NULL) {
-    PyErr_NoMemory();
-    return -1;
+static void drop_keeper(void *managed) {
+  struct keeper *self = managed;
+  if (interpreter_runs()) { /* else the interpreter's objects end with it */
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *pending = exception_take();
+    struct frame frame = {.holds = self->holds, .num_holds = self->num_holds};
+    frame_release(&frame);
+    Py_DECREF(self->array);
+    if (pending != NULL) exception_set(pending);
+    PyGILState_Release(gil);
   }
-  copy_layout(self, tensor);
+  free(self);
+}
+
+/* The frame's hold is the keeper's from here on. */
+static struct keeper *keep(struct frame *frame, PyObject *array) {
+  struct keeper *self = heap_new(sizeof *self);
+  if (self == NULL) return (struct keeper *)PyErr_NoMemory();
   self->array = Py_NewRef(array);
   self->num_holds = frame->num_holds;
   if (frame->num_holds > 0) self->holds[0] = frame->holds[0];
-  frame->num_holds = 0; /* it is this object's from here on */
-  *value = (dso_any){.type_index = DSO_TENSOR, .v_ptr = self};
+  frame->num_holds = 0;
+  return self;
+}
+
+int own_tensor(struct frame *frame, PyObject *array, dso_any *value) {
+  unsigned flags = tensor_value_is_readonly(value) ? TENSOR_READ_ONLY : 0;
+  DLTensor tensor = *dso_tensor_of(value); /* its shape is in the hold, or the array's */
+  struct keeper *keeper = keep(frame, array);
+  if (keeper == NULL) return -1;
+  uint64_t count = raised_count();
+  dso_object *object = tensor_object_adopt(&tensor, keeper, drop_keeper);
+  if (object == NULL) {
+    (void)raise_native_error("a tensor", count);
+    drop_keeper(keeper);
+    return -1;
+  }
+  tensor_object_mark(object, flags);
+  *value = any_of_object(object);
   return 0;
 }

@@ -42,4 +42,10 @@ static inline const struct param *target_param(const struct target *target, Py_s
   return index < target->facts.num_params ? &target->facts.params[index] : NULL;
 }
 
+/* Whether the facts say that the function writes through this argument ("*f32"). */
+static inline int target_writes(const struct target *target, Py_ssize_t index) {
+  const struct param *param = target_param(target, index);
+  return param != NULL && param->code[0] == '*';
+}
+
 #endif

@@ -9,6 +9,7 @@
 #include "heap.h"
 #include "object.h"
 #include "span.h"
+#include "tensor_object.h"
 
 enum { COPY_ALIGNMENT = 64 };
 
@@ -27,10 +28,10 @@ static int is_aligned(const Tensor *self) {
 static int check_size(Tensor *self) {
   Py_ssize_t found = self->source.len;
   int incomplete = self->state == TENSOR_INCOMPLETE;
-  if (incomplete ? found < self->nbytes : found == self->nbytes) return 0;
-  PyErr_Format(PyExc_ValueError, "shape %R of %zu-byte elements, expected %s%zd bytes, found %zd",
-               self->shape, tensor_itemsize(self), incomplete ? "fewer than " : "", self->nbytes,
-               found);
+  if (incomplete ? found != self->nbytes : found == self->nbytes) return 0;
+  PyErr_Format(PyExc_ValueError, "shape %R of %d-bit elements, expected %s%zd bytes, found %zd",
+               self->shape, self->tensor.dtype.bits * self->tensor.dtype.lanes,
+               incomplete ? "other than " : "", self->nbytes, found);
   return -1;
 }
 
@@ -85,10 +86,15 @@ PyObject *tensor_from_object(dso_object *object, PyObject *library) {
   object_retain(object);
   self->object = object;
   self->library = Py_XNewRef(library);
+  self->is_readonly = (tensor_object_flags(object) & TENSOR_READ_ONLY) != 0;
   return (PyObject *)self;
 }
 
-PyObject *tensor_lend(const DLTensor *tensor) { return (PyObject *)make_alike(tensor); }
+PyObject *tensor_lend(const DLTensor *tensor, int is_readonly) {
+  Tensor *self = make_alike(tensor);
+  if (self != NULL) self->is_readonly = is_readonly;
+  return (PyObject *)self;
+}
 
 int tensor_end_loan(PyObject *object) {
   Tensor *self = (Tensor *)object;

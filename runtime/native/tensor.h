@@ -44,7 +44,7 @@ PyObject *tensor_from_object(dso_object *object, PyObject *library);
 
 /* A runtime.Tensor over someone's tensor, until tensor_end_loan: it cannot be used from then on.
  * That returns -1 without an exception when others still have views of it. */
-PyObject *tensor_lend(const DLTensor *tensor);
+PyObject *tensor_lend(const DLTensor *tensor, int is_readonly);
 int tensor_end_loan(PyObject *object);
 
 /* ---- The layout (tensor_layout.c); 0, or -1 with an exception set */

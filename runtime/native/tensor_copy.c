@@ -124,12 +124,15 @@ static int is_alike(const DLTensor *to, const DLTensor *from) {
 
 int tensor_copy(const DLTensor *to, const DLTensor *from) {
   size_t nbytes;
-  if (!is_alike(to, from) || tensor_size(to, &nbytes) != 0)
+  if (!is_alike(to, from) || dtype_nbytes(to->dtype, to->ndim, to->shape, &nbytes) != 0)
     return refuse("ValueError", "copy: expected tensors of one shape and data type");
   if (nbytes == 0) return 0;
   int is_plain_to = tensor_is_compact(to), is_plain_from = tensor_is_compact(from);
   if ((!is_plain_to && !is_on_cpu(to->device)) || (!is_plain_from && !is_on_cpu(from->device)))
     return refuse("ValueError", "copy: expected a contiguous tensor on the device, found strides");
+  if ((!is_plain_to || !is_plain_from) && dtype_shares_bytes(to->dtype))
+    return refuse("ValueError", "copy: expected contiguous tensors, as their elements share bytes, "
+                                "found strides");
   if (!is_plain_to || !is_plain_from) return copy_strided(to, from, nbytes);
   struct device_memory goal = memory_of(to), source = memory_of(from);
   return transfer(&goal, &source, nbytes);

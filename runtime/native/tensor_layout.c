@@ -2,6 +2,7 @@
 #include "tensor.h"
 
 #include "dlpack.h"
+#include "strides.h"
 
 enum { MAX_DIMS = 64 };
 
@@ -45,27 +46,27 @@ static int parse_shape(Tensor *self) {
   return 0;
 }
 
-/* Compact strides and the size; an extent of 0 does not hide an overflow elsewhere. */
-static int measure(Tensor *self) {
-  Py_ssize_t count = 1, itemsize = (Py_ssize_t)tensor_itemsize(self);
-  int empty = 0, overflow = 0;
-  for (int i = self->tensor.ndim; i-- > 0;) {
-    Py_ssize_t extent = self->tensor.shape[i];
-    if (extent < 0) {
+static int refuse_shape(const Tensor *self) {
+  for (int i = 0; i < self->tensor.ndim; i++)
+    if (self->tensor.shape[i] < 0) {
       PyErr_Format(PyExc_ValueError, "shape %R, expected no negative extent", self->shape);
       return -1;
     }
-    self->tensor.strides[i] = count;
-    overflow |= __builtin_mul_overflow(count, itemsize, &self->byte_strides[i]);
-    if (extent == 0) empty = 1;
-    else overflow |= __builtin_mul_overflow(count, extent, &count);
-  }
-  overflow |= __builtin_mul_overflow(count, itemsize, &self->nbytes);
-  if (empty) self->nbytes = 0;
-  if (!overflow) return 0;
-  PyErr_Format(PyExc_ValueError, "shape %R of %zd-byte elements is beyond the address space",
-               self->shape, itemsize);
+  PyErr_Format(PyExc_ValueError, "shape %R of %zu-byte elements is beyond the address space",
+               self->shape, tensor_itemsize(self));
   return -1;
+}
+
+/* Compact strides and the size. Strides in bytes mean nothing where elements share bytes. */
+static int measure(Tensor *self) {
+  size_t nbytes, itemsize = tensor_itemsize(self);
+  if (dtype_nbytes(self->tensor.dtype, self->tensor.ndim, self->tensor.shape, &nbytes) != 0)
+    return refuse_shape(self);
+  self->nbytes = (Py_ssize_t)nbytes;
+  strides_set(&self->tensor);
+  for (int i = 0; i < self->tensor.ndim; i++)
+    self->byte_strides[i] = (Py_ssize_t)((size_t)self->tensor.strides[i] * itemsize);
+  return 0;
 }
 
 int tensor_lay_out(Tensor *self) {

@@ -22,20 +22,36 @@ static PyObject *make(DLDevice device, DLDataType dtype, int ndim, const int64_t
   return object != NULL ? wrap(object) : raise_native_error("empty", count);
 }
 
-/* ---- empty */
+/* ---- Layouts from Python: for their checks of shape and data type; never a Python object */
+
+static int lay_out(Tensor *layout, PyObject *shape, PyObject *dtype) {
+  int code, bits, lanes;
+  *layout = (Tensor){.shape = shape};
+  return PyArg_ParseTuple(dtype, "iii", &code, &bits, &lanes) &&
+                 tensor_parse_dtype(layout, code, bits, lanes) == 0
+             ? tensor_lay_out(layout)
+             : -1;
+}
+
+PyObject *core_tensor_nbytes(PyObject *Py_UNUSED(module), PyObject *args) {
+  PyObject *shape, *dtype;
+  Tensor layout;
+  if (!PyArg_ParseTuple(args, "O!O!:tensor_nbytes", &PyTuple_Type, &shape, &PyTuple_Type, &dtype))
+    return NULL;
+  int status = lay_out(&layout, shape, dtype);
+  PyMem_Free(layout.tensor.shape);
+  return status == 0 ? PyLong_FromSsize_t(layout.nbytes) : NULL;
+}
 
 PyObject *core_empty(PyObject *Py_UNUSED(module), PyObject *args) {
-  PyObject *shape, *place;
-  int code, bits, lanes;
+  PyObject *shape, *dtype, *place, *tensor = NULL;
   DLDevice device;
-  Tensor layout = {0}; /* for its checks of shape and data type; never a Python object */
-  if (!PyArg_ParseTuple(args, "O!(iii)O:empty", &PyTuple_Type, &shape, &code, &bits, &lanes,
+  Tensor layout;
+  if (!PyArg_ParseTuple(args, "O!O!O:empty", &PyTuple_Type, &shape, &PyTuple_Type, &dtype,
                         &place) ||
       device_from_object(place, &device) != 0)
     return NULL;
-  layout.shape = shape;
-  PyObject *tensor = NULL;
-  if (tensor_parse_dtype(&layout, code, bits, lanes) == 0 && tensor_lay_out(&layout) == 0)
+  if (lay_out(&layout, shape, dtype) == 0)
     tensor = make(device, layout.tensor.dtype, layout.tensor.ndim, layout.tensor.shape);
   PyMem_Free(layout.tensor.shape);
   return tensor;
@@ -87,10 +103,11 @@ static void drop_versioned(void *managed) {
 }
 
 static PyObject *adopt(PyObject *capsule, const DLTensor *tensor, void *managed,
-                       void (*drop)(void *), const char *used_name) {
+                       void (*drop)(void *), const char *used_name, unsigned flags) {
   uint64_t count = raised_count();
   dso_object *object = tensor_object_adopt(tensor, managed, drop);
   if (object == NULL) return raise_native_error("from_dlpack", count);
+  tensor_object_mark(object, flags);
   (void)PyCapsule_SetName(capsule, used_name);
   return wrap(object);
 }
@@ -100,17 +117,17 @@ static PyObject *adopt_versioned(PyObject *capsule) {
   if (managed->major != DLPACK_MAJOR)
     return PyErr_Format(PyExc_BufferError, "from_dlpack: expected DLPack version %d, found %u.%u",
                         DLPACK_MAJOR, (unsigned)managed->major, (unsigned)managed->minor);
-  PyObject *tensor = adopt(capsule, &managed->tensor, managed, drop_versioned,
-                           "used_dltensor_versioned");
-  if (tensor != NULL) ((Tensor *)tensor)->is_readonly = (managed->flags & DLPACK_READ_ONLY) != 0;
-  return tensor;
+  if (dlpack_is_padded(managed))
+    return PyErr_Format(PyExc_BufferError, "from_dlpack: %s", DLPACK_PADDED_TEXT);
+  return adopt(capsule, &managed->tensor, managed, drop_versioned, "used_dltensor_versioned",
+               managed->flags & DLPACK_READ_ONLY ? TENSOR_READ_ONLY : 0);
 }
 
 static PyObject *take_capsule(PyObject *capsule) {
   if (PyCapsule_IsValid(capsule, "dltensor_versioned")) return adopt_versioned(capsule);
   if (PyCapsule_IsValid(capsule, "dltensor")) {
     DLManagedTensor *managed = PyCapsule_GetPointer(capsule, "dltensor");
-    return adopt(capsule, &managed->tensor, managed, drop_unversioned, "used_dltensor");
+    return adopt(capsule, &managed->tensor, managed, drop_unversioned, "used_dltensor", 0);
   }
   return PyErr_Format(PyExc_TypeError, "from_dlpack: expected an unused 'dltensor' capsule, found "
                                        "%R", capsule);

@@ -15,6 +15,7 @@ struct own_tensor {
   const struct device_api *api; /* whose memory it is, or NULL: it was adopted */
   void *managed;
   void (*deleter)(void *managed); /* or NULL */
+  unsigned flags;
   int64_t dims[];
 };
 
@@ -27,18 +28,18 @@ static void delete_tensor(void *self, int flags) {
   object_free(self, flags);
 }
 
-/* ---- The layout */
-
-int tensor_size(const DLTensor *tensor, size_t *nbytes) {
-  int64_t size = (int64_t)dtype_itemsize(tensor->dtype), is_empty = 0;
-  for (int i = 0; i < tensor->ndim; i++) {
-    if (tensor->shape[i] < 0) return -1;
-    if (tensor->shape[i] == 0) is_empty = 1;
-    else if (__builtin_mul_overflow(size, tensor->shape[i], &size)) return -1;
-  }
-  *nbytes = is_empty ? 0 : (size_t)size;
-  return 0;
+static struct own_tensor *own_of(const dso_object *object) {
+  return object->deleter == delete_tensor ? (struct own_tensor *)(uintptr_t)object : NULL;
 }
+
+unsigned tensor_object_flags(const dso_object *object) {
+  const struct own_tensor *own = own_of(object);
+  return own != NULL ? own->flags : 0;
+}
+
+void tensor_object_mark(dso_object *object, unsigned flags) { own_of(object)->flags |= flags; }
+
+/* ---- The layout */
 
 static int refuse(const char *kind, const char *text) {
   raised_set(kind, text);
@@ -50,20 +51,20 @@ static struct own_tensor *make(int ndim, const int64_t *shape, const int64_t *st
     refuse("ValueError", "tensor: expected 0 to 64 dimensions");
     return NULL;
   }
-  size_t dims = 2 * (size_t)ndim;
+  size_t dims_size = (size_t)ndim * sizeof(int64_t);
   struct own_tensor *own =
-      object_new(sizeof *own + dims * sizeof own->dims[0], DSO_TENSOR, delete_tensor);
+      object_new_unset(sizeof *own + 2 * dims_size, DSO_TENSOR, delete_tensor);
   if (own == NULL) {
     refuse("OutOfMemoryError", "no memory for a tensor");
     return NULL;
   }
-  own->tensor.ndim = ndim;
-  own->tensor.shape = own->dims;
-  own->tensor.strides = own->dims + ndim;
-  for (int i = 0; i < ndim; i++) own->tensor.shape[i] = shape[i];
+  own->tensor = (DLTensor){.ndim = ndim, .shape = own->dims, .strides = own->dims + ndim};
+  own->api = NULL;
+  own->deleter = NULL;
+  own->flags = 0;
+  if (ndim > 0) memcpy(own->tensor.shape, shape, dims_size);
   if (strides == NULL) strides_set(&own->tensor);
-  else
-    for (int i = 0; i < ndim; i++) own->tensor.strides[i] = strides[i];
+  else if (ndim > 0) memcpy(own->tensor.strides, strides, dims_size);
   return own;
 }
 
@@ -72,7 +73,7 @@ static struct own_tensor *make(int ndim, const int64_t *shape, const int64_t *st
 static int allocate(struct own_tensor *own) {
   DLTensor *tensor = &own->tensor;
   size_t nbytes;
-  if (tensor_size(tensor, &nbytes) != 0)
+  if (dtype_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0)
     return refuse("ValueError", "tensor: a shape with a negative extent, or beyond memory");
   const struct device_api *api = device_api(tensor->device.device_type);
   if (api == NULL ||
@@ -92,13 +93,39 @@ dso_object *tensor_object_new(DLDevice device, DLDataType dtype, int ndim, const
   return NULL;
 }
 
+/* ---- A view. One of a view keeps what that one keeps: else they would be kept in a row, as long as
+ * a program makes it. */
+
+static void release_owner(void *owner) { object_release(owner); }
+
+dso_tensor_object *tensor_object_view(DLDataType dtype, int ndim, const int64_t *shape,
+                                      dso_object *owner) {
+  struct own_tensor *own = make(ndim, shape, NULL);
+  if (own == NULL) {
+    object_release(owner);
+    return NULL;
+  }
+  const struct own_tensor *viewed = own_of(owner);
+  own->tensor.dtype = dtype;
+  own->managed = owner;
+  own->deleter = release_owner;
+  if (viewed != NULL) own->flags = viewed->flags & TENSOR_READ_ONLY;
+  if (viewed != NULL && viewed->deleter == release_owner) {
+    own->managed = viewed->managed;
+    object_retain(own->managed);
+    object_release(owner);
+  }
+  return (dso_tensor_object *)(void *)own;
+}
+
 /* ---- Another's */
 
 static const char *trouble(const DLTensor *tensor) {
   size_t nbytes;
   if (tensor->dtype.bits == 0 || tensor->dtype.lanes == 0) return "a data type of no bits";
   if (tensor->ndim > 0 && tensor->shape == NULL) return "no shape";
-  if (tensor_size(tensor, &nbytes) != 0) return "a negative extent, or a size beyond memory";
+  if (dtype_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0)
+    return "a negative extent, or a size beyond memory";
   return nbytes > 0 && tensor->data == NULL ? "no data" : NULL;
 }
 

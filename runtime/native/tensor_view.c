@@ -23,9 +23,9 @@ static PyObject *make_view(PyObject *owner, const DLTensor *memory, const Tensor
   dso_object *object = tensor_object_adopt(&view, owner, drop_owner);
   if (object == NULL) return raise_native_error("tensor_view", count);
   Py_INCREF(owner);
+  if (((const Tensor *)owner)->is_readonly) tensor_object_mark(object, TENSOR_READ_ONLY);
   PyObject *made = tensor_from_object(object, NULL);
   object_release(object);
-  if (made != NULL) ((Tensor *)made)->is_readonly = ((const Tensor *)owner)->is_readonly;
   return made;
 }
 

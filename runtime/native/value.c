@@ -74,7 +74,7 @@ static PyObject *unsupported(const struct source *source, const dso_any *value) 
 static PyObject *lent_tensor(const struct source *source, const dso_any *value) {
   if (source->is_result) return unsupported(source, value);
   if (value->v_ptr == NULL) return refuse(source, PyExc_ValueError, "is a tensor that is NULL");
-  return tensor_lend(value->v_ptr);
+  return tensor_lend(value->v_ptr, value->small_len == DSO_READ_ONLY);
 }
 
 /* Tuples may be as deep as a program makes them. */

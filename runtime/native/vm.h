@@ -139,8 +139,9 @@ const struct vm_closure *vm_closure_of(const dso_object *function);
 
 /* ---- Tensors (vm_tensor.c) */
 
-/* The bytes of a compact tensor: 0, or -1 where the extents are negative or too many. */
-int vm_nbytes(DLDataType dtype, int64_t ndim, const int64_t *dims, size_t *nbytes);
+/* dtype_nbytes: 0, or -1 with a ValueError about `what` raised. */
+int vm_nbytes(const char *what, DLDataType dtype, int64_t ndim, const int64_t *dims,
+              size_t *nbytes);
 
 /* A new Tensor object on one of the machine's devices; NULL with an error raised. */
 dso_tensor_object *vm_tensor_new(struct vm_pool *pool, DLDataType dtype, int32_t ndim,
@@ -148,6 +149,9 @@ dso_tensor_object *vm_tensor_new(struct vm_pool *pool, DLDataType dtype, int32_t
 
 /* A compact copy on the pool's device; NULL with an error raised. */
 dso_tensor_object *vm_tensor_copy(struct vm_pool *pool, const DLTensor *tensor);
+
+/* A copy that stands for the tensor of a value, and so is read-only where that is; likewise. */
+dso_tensor_object *vm_tensor_stand_in(struct vm_pool *pool, const dso_any *value);
 
 /* Whether compiled operators may be given this tensor as it is. */
 int vm_tensor_is_fit(const DLTensor *tensor);

@@ -13,10 +13,9 @@ static int fit(const struct vm *vm, const dso_any *value, dso_tensor_object **co
   *copy = NULL;
   if (tensor == NULL)
     return raised_format("ValueError", "a tensor that is NULL, expected one");
-  if (vm_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0)
-    return raised_format("ValueError", "a tensor with extents that are negative or too large");
+  if (vm_nbytes("a tensor", tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0) return -1;
   if (vm_tensor_is_fit(tensor)) return 0;
-  *copy = vm_tensor_copy(vm_host_pool(vm), tensor);
+  *copy = vm_tensor_stand_in(vm_host_pool(vm), value);
   return *copy != NULL ? 0 : -1;
 }
 

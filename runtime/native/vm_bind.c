@@ -90,7 +90,7 @@ static int bind_constant(const struct vm *vm, const dso_any *constant, dso_any *
     any_retain(constant);
     return 0;
   }
-  dso_tensor_object *copy = vm_tensor_copy(vm->pools[0], tensor);
+  dso_tensor_object *copy = vm_tensor_stand_in(vm->pools[0], constant);
   if (copy == NULL) return -1;
   *value = any_of_object(copy);
   return 0;

@@ -5,6 +5,7 @@
 #include "exception.h"
 #include "function.h"
 #include "raised.h"
+#include "tensor_object.h"
 #include "vm.h"
 #include "vm_bytecode.h"
 
@@ -49,7 +50,10 @@ static int make_constant(PyObject *item, dso_any *made) {
   if (!PyArg_ParseTuple(item, "iO:constants", &type_index, &value)) return -1;
   if (type_index == DSO_SHAPE) return shape_constant(value, made);
   if (type_index == DSO_DATA_TYPE) return dtype_constant(value, made);
-  return owned_value(item, value, made);
+  if (owned_value(item, value, made) != 0) return -1;
+  if (type_index == DSO_TENSOR && made->type_index == DSO_TENSOR)
+    tensor_object_mark(made->v_ptr, TENSOR_READ_ONLY);
+  return 0;
 }
 
 /* How many were made; the exception is set if not all. */

@@ -4,6 +4,7 @@
 #include "dlpack.h"
 #include "dtype.h"
 #include "raised.h"
+#include "tensor_object.h"
 #include "vm_builtin.h"
 
 /* Context, shape of bytes, index of a device (-1: the CPU), data type, memory scope. */
@@ -21,9 +22,9 @@ VM_BUILTIN(vm_alloc_storage) {
     return raised_format("DeviceError", "the code asks for device %" PRId64 " of the machine, "
                          "expected less than %zu; give the machine more devices",
                          index, vm->num_pools);
-  if (vm_nbytes(args[3].v_dtype, dims.ndim, dims.dims, &nbytes) != 0)
-    return raised_format("ValueError", "vm.builtin.alloc_storage: extents that are negative or too "
-                         "large");
+  if (vm_nbytes("vm.builtin.alloc_storage: a storage", args[3].v_dtype, dims.ndim, dims.dims,
+                &nbytes) != 0)
+    return -1;
   struct vm_storage *storage = vm_pool_alloc(vm->pools[index], nbytes);
   if (storage == NULL) return -1;
   *result = any_of_object(storage);
@@ -35,7 +36,7 @@ static dso_tensor_object *place(struct vm_storage *storage, int64_t offset, DLDa
                                 const struct vm_dims *dims) {
   object_retain(&storage->object);
   dso_tensor_object *tensor =
-      vm_tensor_view(dtype, (int32_t)dims->ndim, dims->dims, &storage->object);
+      tensor_object_view(dtype, (int32_t)dims->ndim, dims->dims, &storage->object);
   if (tensor == NULL) return NULL;
   tensor->tensor.device = vm_pool_device(storage->pool);
   tensor->tensor.data = storage->data;
@@ -62,7 +63,7 @@ VM_BUILTIN(vm_alloc_tensor) {
   if (args[3].type_index != DSO_DATA_TYPE)
     return vm_refuse_argument("alloc_tensor", 3, "a dtype", &args[3]);
   int64_t offset = args[1].v_int64;
-  if (vm_nbytes(args[3].v_dtype, dims.ndim, dims.dims, &nbytes) != 0 || offset < 0 ||
+  if (dtype_nbytes(args[3].v_dtype, dims.ndim, dims.dims, &nbytes) != 0 || offset < 0 ||
       (uint64_t)offset > storage->nbytes || nbytes > storage->nbytes - (size_t)offset)
     return refuse_piece(storage, offset);
   dso_tensor_object *tensor = place(storage, offset, args[3].v_dtype, &dims);
@@ -79,18 +80,21 @@ static int give(dso_tensor_object *tensor, dso_any *result) {
   return 0;
 }
 
-static int reshape_lent(struct vm_run *run, const DLTensor *tensor, const struct vm_dims *dims,
+/* `value` with its mark, if it is read-only. */
+static int reshape_lent(struct vm_run *run, const dso_any *value, const struct vm_dims *dims,
                         dso_any *result) {
-  DLTensor *view = vm_lend_view(run, tensor, (int32_t)dims->ndim, dims->dims);
-  *result = (dso_any){.type_index = view != NULL ? DSO_DLTENSOR_PTR : DSO_NONE, .v_ptr = view};
-  return view != NULL ? 0 : -1;
+  DLTensor *view = vm_lend_view(run, value->v_ptr, (int32_t)dims->ndim, dims->dims);
+  if (view == NULL) return -1;
+  *result = *value;
+  result->v_ptr = view;
+  return 0;
 }
 
 static int reshape_object(dso_object *object, const DLTensor *tensor, const struct vm_dims *dims,
                           dso_any *result) {
   object_retain(object);
   dso_tensor_object *view =
-      vm_tensor_view(tensor->dtype, (int32_t)dims->ndim, dims->dims, object);
+      tensor_object_view(tensor->dtype, (int32_t)dims->ndim, dims->dims, object);
   if (view == NULL) return -1;
   view->tensor.data = tensor->data;
   view->tensor.device = tensor->device;
@@ -106,13 +110,13 @@ VM_BUILTIN(vm_reshape) {
   (void)num_args;
   if (tensor == NULL) return vm_refuse_argument("reshape", 0, "a tensor", &args[0]);
   if (vm_read_dims("reshape", 1, &args[1], &dims) != 0) return -1;
-  if (vm_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0 ||
-      vm_nbytes(tensor->dtype, dims.ndim, dims.dims, &wanted) != 0 || wanted != nbytes ||
+  if (dtype_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0 ||
+      dtype_nbytes(tensor->dtype, dims.ndim, dims.dims, &wanted) != 0 || wanted != nbytes ||
       !vm_tensor_is_fit(tensor))
     return raised_format("ValueError",
                          "vm.builtin.reshape: a shape with other elements than its tensor");
   if (args[0].type_index == DSO_TENSOR) return reshape_object(args[0].v_ptr, tensor, &dims, result);
-  return reshape_lent(run, tensor, &dims, result);
+  return reshape_lent(run, &args[0], &dims, result);
 }
 
 static struct vm_pool *pool_of(const struct vm *vm, int64_t device_type, int64_t device_id) {
@@ -151,7 +155,7 @@ VM_BUILTIN(vm_ensure_zero_offset) {
   if (tensor->byte_offset != 0) {
     struct vm_pool *pool = pool_of(vm_of_run(run), tensor->device.device_type,
                                    tensor->device.device_id);
-    return pool != NULL ? give(vm_tensor_copy(pool, tensor), result) : -1;
+    return pool != NULL ? give(vm_tensor_stand_in(pool, &args[0]), result) : -1;
   }
   any_retain(&args[0]);
   *result = args[0];

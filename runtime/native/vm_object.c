@@ -3,48 +3,10 @@
 #include <string.h>
 
 #include "raised.h"
-#include "strides.h"
-
-struct view {
-  dso_tensor_object tensor;
-  dso_object *owner;
-  int64_t dims[]; /* shape, then strides */
-};
-
-static void delete_view(void *self, int flags) {
-  if (flags & DSO_DELETE_STRONG) object_release(((struct view *)self)->owner);
-  object_free(self, flags);
-}
-
-/* A view of a view keeps what that one keeps: else they would be kept in a row, as long as a program
- * makes it. Takes the reference and gives one. */
-static dso_object *memory_of(dso_object *owner) {
-  if (owner->deleter != delete_view) return owner;
-  dso_object *memory = ((struct view *)(void *)owner)->owner;
-  object_retain(memory);
-  object_release(owner);
-  return memory;
-}
 
 static void *no_memory(void) {
   raised_set("OutOfMemoryError", "no memory for an object of the virtual machine");
   return NULL;
-}
-
-dso_tensor_object *vm_tensor_view(DLDataType dtype, int32_t ndim, const int64_t *dims,
-                                     dso_object *owner) {
-  struct view *self = object_new_unset(
-      sizeof *self + 2 * (size_t)ndim * sizeof *dims, DSO_TENSOR, delete_view);
-  if (self == NULL) {
-    object_release(owner);
-    return no_memory();
-  }
-  self->owner = memory_of(owner);
-  self->tensor.tensor = (DLTensor){.ndim = ndim, .dtype = dtype, .shape = self->dims,
-                                   .strides = self->dims + ndim};
-  if (ndim > 0) memcpy(self->dims, dims, (size_t)ndim * sizeof *dims);
-  strides_set(&self->tensor.tensor);
-  return &self->tensor;
 }
 
 dso_object *shape_object_new(size_t ndim, const int64_t *dims) {

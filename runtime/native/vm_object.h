@@ -1,4 +1,4 @@
-/* The objects of TVM FFI that the virtual machine makes: tensors, shapes, arrays. No Python.h.
+/* The objects of TVM FFI that the virtual machine makes: shapes and arrays. No Python.h.
  *
  * All return NULL without memory, with MemoryError raised. */
 #ifndef DSO_PACKER_NATIVE_VM_OBJECT_H
@@ -22,11 +22,6 @@ typedef struct {
   int64_t size, capacity;
   void (*free_items)(void *items); /* NULL: they lie in the object */
 } dso_array_object;
-
-/* A Tensor object, compact, of the given shape; it takes over the reference to `owner`, which keeps
- * the data. Data and device are the caller's to set. */
-dso_tensor_object *vm_tensor_view(DLDataType dtype, int32_t ndim, const int64_t *dims,
-                                     dso_object *owner);
 
 /* A Shape object. */
 dso_object *shape_object_new(size_t ndim, const int64_t *dims);

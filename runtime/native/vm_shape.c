@@ -5,6 +5,7 @@
 #include "dlpack.h"
 #include "dtype.h"
 #include "raised.h"
+#include "tensor_object.h"
 #include "vm_builtin.h"
 
 int vm_read_dims(const char *name, int number, const dso_any *value, struct vm_dims *dims) {
@@ -36,15 +37,14 @@ struct heap {
   int64_t size;
 };
 
-/* None is a heap without numbers: then only codes that need none may stand. */
+/* A heap is what alloc_shape_heap made: any other tensor may be memory that is not to be written.
+ * None is a heap without numbers: then only codes that need none may stand. */
 static int read_heap(const char *name, int number, const dso_any *value, struct heap *heap) {
-  const DLTensor *tensor = dso_tensor_of(value);
   *heap = (struct heap){0};
   if (value->type_index == DSO_NONE) return 0;
-  if (tensor == NULL || tensor->ndim != 1 || tensor->device.device_type != DLPACK_CPU ||
-      tensor->dtype.code != DTYPE_INT || tensor->dtype.bits != 64 || tensor->dtype.lanes != 1 ||
-      tensor->byte_offset != 0 || !vm_tensor_is_fit(tensor))
-    return vm_refuse_argument(name, number, "a shape heap", value);
+  if (value->type_index != DSO_TENSOR || !(tensor_object_flags(value->v_ptr) & TENSOR_SHAPE_HEAP))
+    return vm_refuse_argument(name, number, "a shape heap that alloc_shape_heap made", value);
+  const DLTensor *tensor = dso_tensor_of(value);
   heap->numbers = tensor->data;
   heap->size = tensor->shape[0];
   return 0;
@@ -69,6 +69,7 @@ VM_BUILTIN(vm_alloc_shape_heap) {
                                           &args[1].v_int64);
   if (heap == NULL) return -1;
   memset(heap->tensor.data, 0, (size_t)args[1].v_int64 * 8);
+  tensor_object_mark(&heap->object, TENSOR_SHAPE_HEAP);
   *result = any_of_object(heap);
   return 0;
 }

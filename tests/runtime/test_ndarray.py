@@ -100,3 +100,30 @@ def test_cut_array_is_refused(cut: int) -> None:
     """Row D5: wherever the bytes end."""
     with pytest.raises(runtime.BlobFormatError):
         runtime.load_param_dict(params(ndarray()[:cut]))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "nbytes", "is_usable"),
+    [((0, 4, 1), 6, False), ((0, 4, 1), 3, True), ((17, 4, 1), 6, False), ((0, 4, 8), 24, True),
+     ((0, 4, 8), 48, False), ((0, 4, 8), 6, False), ((0, 1, 1), 1, True), ((1, 1, 1), 6, True)],
+)  # fmt: skip
+def test_elements_of_less_than_a_byte(
+    dtype: tuple[int, int, int], nbytes: int, is_usable: bool
+) -> None:
+    """TVM writes each in a byte, a tensor has them packed: others are carried as they are."""
+    data = params(ndarray(dtype=dtype, nbytes=nbytes, data=bytes(range(nbytes))))
+    tensor = runtime.load_param_dict(data)["w"]
+    assert bytes(tensor.raw) == bytes(range(nbytes))
+    assert b"".join(map(bytes, runtime.dump_params({"w": tensor}))) == data
+    if is_usable:
+        assert tensor.nbytes == nbytes
+    else:
+        with pytest.raises(ValueError, match="incomplete: shape"):
+            runtime.from_dlpack(tensor)
+
+
+@pytest.mark.parametrize("shape", [(0, 2**62, 4), (2**62, 0)])
+def test_an_extent_of_0_does_not_hide_the_others(shape: tuple[int, ...]) -> None:
+    """Row D2: the size that the others ask for has to be one that can be addressed."""
+    with pytest.raises(runtime.BlobFormatError, match="data_byte_size 0, expected 0, of a shape"):
+        runtime.load_param_dict(params(ndarray(shape=shape, nbytes=0, data=b"")))

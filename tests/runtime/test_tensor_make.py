@@ -358,6 +358,37 @@ def test_capsule_that_lies_is_refused(
     assert sys.getrefcount(source) == before
 
 
+INT4 = 0x1_04_00  # as TENSOR has a data type
+
+
+def test_packed_elements_are_exchanged() -> None:
+    """Elements of less than a byte are packed, as is DLPack's default, both ways."""
+    source = np.arange(6, dtype="u1")
+    made = from_dlpack(Producer(source, dtype=INT4))
+    assert (made.dtype, made.shape, bytes(made.raw)) == ("int4", (6,), b"\0\1\2")
+    again = from_dlpack(made.__dlpack__(max_version=(1, 0)))
+    assert (again.dtype, bytes(again.raw)) == ("int4", b"\0\1\2")
+    assert bytes(empty((6,), "int4").copy_from(again).raw) == b"\0\1\2"
+
+
+def test_padded_elements_are_refused() -> None:
+    """A producer that gives each element a byte says so; those of whole bytes are as any."""
+    text = "expected packed elements of less than a byte, found padded ones; pack them"
+    source = np.zeros(6, "u1")
+    before = sys.getrefcount(source)
+    with pytest.raises(BufferError, match=text):
+        from_dlpack(Producer(source, dtype=INT4, flags=4))
+    assert sys.getrefcount(source) == before
+    assert from_dlpack(Producer(source, flags=4)).nbytes == 6
+
+
+def test_packed_elements_with_strides_are_not_copied() -> None:
+    """Single elements of less than a byte have no address."""
+    made = from_dlpack(Producer(np.zeros((4, 4), "u1").T, dtype=INT4))
+    with pytest.raises(ValueError, match="contiguous tensors, as their elements share bytes"):
+        empty((4, 4), "int4").copy_from(made)
+
+
 @pytest.mark.parametrize("extent", [-1, 1 << 62])
 def test_shape_that_lies_is_refused(extent: int) -> None:
     """Row D2: each product is checked."""

@@ -663,13 +663,25 @@ def test_numbers_are_matched_and_made() -> None:
         builtin("make_prim_value", 0, VOID, imm(2), imm(7))()
 
 
-def test_a_heap_is_a_vector_of_int64() -> None:
-    """Row D10: no other tensor is taken for the heap."""
+@pytest.mark.parametrize("wrong", [np.zeros(2, "int64"), runtime.empty((2,), "int64"), 3])
+def test_only_what_alloc_shape_heap_made_is_a_heap(wrong: object) -> None:
+    """Row D10: another tensor may be memory that is not to be written."""
+    text = "argument 2, expected a shape heap that alloc_shape_heap made, found"
+    with pytest.raises(TypeError, match=f"match_shape: {text}"):
+        builtin("match_shape", 1, const(0), reg(0), imm(0), VOID, constants=[(SHAPE, [])])(wrong)
+    with pytest.raises(TypeError, match=f"match_prim_value: {text}"):
+        builtin("match_prim_value", 1, imm(0), reg(0), imm(1), imm(0), VOID)(wrong)
+
+
+def test_a_view_of_a_heap_is_none() -> None:
+    """The flag is the heap's alone; the heap itself may leave the machine and come back."""
+    heap = builtin("alloc_shape_heap", 0, CONTEXT, imm(2))()
     make_shape = builtin("make_shape", 1, reg(0), imm(1), imm(1), imm(0))
-    assert make_shape(np.array([5])) == (5,)
-    for wrong in (np.zeros(2, "int32"), np.zeros((2, 2), "int64"), 3):
-        with pytest.raises(TypeError, match="make_shape: argument 1, expected a shape heap"):
-            make_shape(wrong)
+    heap.numpy()[0] = 5
+    assert make_shape(heap) == (5,)
+    view = builtin("reshape", 1, reg(0), const(0), constants=[(SHAPE, [2])])(heap)
+    with pytest.raises(TypeError, match="make_shape: argument 1, expected a shape heap"):
+        make_shape(view)
 
 
 @pytest.mark.parametrize("count", [-1, (1 << 20) + 1, 1 << 54])
