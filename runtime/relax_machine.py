@@ -234,10 +234,17 @@ class VirtualMachineModule(Module):
         return entry.param_names
 
 
-def _placed(value: Any, device: _core.Device) -> Any:
-    """An argument with its arrays on a device."""
+def _placed(value: Any, device: _core.Device, made: dict[int, Any] | None = None) -> Any:
+    """An argument with its arrays on a device; what occurs twice is placed once."""
+    made = {} if made is None else made
+    if id(value) not in made:
+        made[id(value)] = _place(value, device, made)
+    return made[id(value)]
+
+
+def _place(value: Any, device: _core.Device, made: dict[int, Any]) -> Any:
     if isinstance(value, (tuple, list)):
-        return tuple(_placed(item, device) for item in value)
+        return tuple(_placed(item, device, made) for item in value)
     if device.kind == "cpu" or not hasattr(value, "__dlpack__"):
         return value
     from .tensors import tensor

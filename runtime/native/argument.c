@@ -217,20 +217,39 @@ static int is_module(PyObject *object) {
   return status;
 }
 
+/* ---- A tuple or list goes as an array that owns its items: whoever is called may keep it. No C
+ * declaration has one. One that is an item of many becomes one array: `*arrays` is a dict of those
+ * in others, id -> (sequence, address), or NULL before the first. */
+
+static dso_object *known_array(PyObject *arrays, PyObject *sequence) {
+  PyObject *id = arrays ? PyLong_FromVoidPtr(sequence) : NULL;
+  PyObject *known = id ? PyDict_GetItemWithError(arrays, id) : NULL;
+  Py_XDECREF(id);
+  return known != NULL ? PyLong_AsVoidPtr(PyTuple_GET_ITEM(known, 1)) : NULL;
+}
+
+static int remember_array(PyObject **arrays, PyObject *sequence, const dso_array_object *array) {
+  if (*arrays == NULL) *arrays = PyDict_New();
+  PyObject *id = *arrays ? PyLong_FromVoidPtr(sequence) : NULL;
+  PyObject *known = id ? Py_BuildValue("(ON)", sequence, PyLong_FromVoidPtr((void *)(uintptr_t)array))
+                       : NULL;
+  int status = known ? PyDict_SetItem(*arrays, id, known) : -1;
+  Py_XDECREF(id);
+  Py_XDECREF(known);
+  return status;
+}
+
 static int fill_array(dso_array_object *array, struct frame *frame, Py_ssize_t index,
-                      PyObject *sequence) {
+                      PyObject *sequence, PyObject **arrays) {
   for (Py_ssize_t i = 0; i < array->size && i < PySequence_Fast_GET_SIZE(sequence); i++)
-    if (owned_value(sequence, PySequence_Fast_GET_ITEM(sequence, i), &array->items[i]) != 0)
+    if (owned_item(sequence, PySequence_Fast_GET_ITEM(sequence, i), arrays, &array->items[i]) != 0)
       return raise_argument_error(frame, index, PyExc_TypeError,
                                   "item %zd of a %s cannot be passed", i,
                                   Py_TYPE(sequence)->tp_name);
   return 0;
 }
 
-/* A tuple or list goes as an array that owns its items: whoever is called may keep it. No C
- * declaration has one. */
-static int convert_sequence(struct frame *frame, Py_ssize_t index, PyObject *object) {
-  if (target_param(frame->target, index) != NULL) return refuse_type(frame, index, object);
+static int make_array(struct frame *frame, Py_ssize_t index, PyObject *object, PyObject **arrays) {
   dso_array_object *array = array_object_new(PySequence_Fast_GET_SIZE(object));
   if (array == NULL) {
     PyErr_NoMemory();
@@ -239,8 +258,22 @@ static int convert_sequence(struct frame *frame, Py_ssize_t index, PyObject *obj
   frame_hold(frame, HOLD_OBJECT)->object = &array->object;
   set_pointer(&frame->args[index], DSO_ARRAY, array);
   if (Py_EnterRecursiveCall(" while a tuple is converted") != 0) return -1;
-  int status = fill_array(array, frame, index, object);
+  int status = fill_array(array, frame, index, object, arrays);
   Py_LeaveRecursiveCall();
+  if (status == 0 && frame->arrays != NULL) status = remember_array(arrays, object, array);
+  return status;
+}
+
+static int convert_sequence(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  PyObject *arrays = NULL;
+  if (target_param(frame->target, index) != NULL) return refuse_type(frame, index, object);
+  if (frame->arrays != NULL) {
+    dso_object *known = known_array(*frame->arrays, object);
+    if (known != NULL) return set_pointer(&frame->args[index], DSO_ARRAY, known);
+    return PyErr_Occurred() ? -1 : make_array(frame, index, object, frame->arrays);
+  }
+  int status = make_array(frame, index, object, &arrays);
+  Py_XDECREF(arrays);
   return status;
 }
 

@@ -31,6 +31,9 @@ int callback_traverse(const dso_object *object, visitproc visit, void *arg);
  * with an exception set. */
 int owned_value(PyObject *callable, PyObject *value, dso_any *result);
 
+/* The same of an item of a sequence; `arrays` is of argument.c. */
+int owned_item(PyObject *callable, PyObject *value, PyObject **arrays, dso_any *result);
+
 /* The callable or Module behind such an object, borrowed; NULL for others. */
 PyObject *callback_callable(const dso_object *object);
 

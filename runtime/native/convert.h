@@ -45,6 +45,7 @@ struct frame {
   int num_holds;
   int is_owing;  /* some hold is more than room */
   int is_result; /* the one value is no argument, but what a callback gives */
+  PyObject **arrays; /* of an item of a sequence: what the others became (argument.c); or NULL */
 };
 
 /* A new hold of the frame; it counts from here on and will be released. */

@@ -77,18 +77,53 @@ static PyObject *lent_tensor(const struct source *source, const dso_any *value) 
   return tensor_lend(value->v_ptr, value->small_len == DSO_READ_ONLY);
 }
 
-/* Tuples may be as deep as a program makes them. */
-static PyObject *tuple_value(const struct source *source, const dso_array_object *array) {
+/* ---- Arrays become tuples. They may be as deep as a program makes them, and one may be an item of
+ * many: it becomes one tuple, so that the work is linear in the arrays there are. */
+
+struct tuples {
+  const struct source *source;
+  PyObject *made; /* dict: the address of an array in another -> its tuple; NULL before the first */
+};
+
+static PyObject *make_tuple(struct tuples *tuples, const dso_array_object *array);
+
+static PyObject *tuple_of(struct tuples *tuples, const dso_array_object *array) {
+  PyObject *address = PyLong_FromVoidPtr((void *)(uintptr_t)array);
+  if (tuples->made == NULL) tuples->made = PyDict_New();
+  if (address == NULL || tuples->made == NULL) return NULL;
+  PyObject *tuple = Py_XNewRef(PyDict_GetItemWithError(tuples->made, address));
+  if (tuple == NULL && !PyErr_Occurred()) {
+    tuple = make_tuple(tuples, array);
+    if (tuple != NULL && PyDict_SetItem(tuples->made, address, tuple) != 0) Py_CLEAR(tuple);
+  }
+  Py_DECREF(address);
+  return tuple;
+}
+
+static PyObject *item_value(struct tuples *tuples, const dso_any *value) {
+  if (value->type_index == DSO_ARRAY && value->v_ptr != NULL)
+    return tuple_of(tuples, value->v_ptr);
+  if (value->type_index == DSO_DLTENSOR_PTR) /* what is lent cannot be in what is kept */
+    return unsupported(tuples->source, value);
+  return convert_value(tuples->source, value);
+}
+
+static PyObject *make_tuple(struct tuples *tuples, const dso_array_object *array) {
   if (Py_EnterRecursiveCall(" while converting a tuple") != 0) return NULL;
   PyObject *tuple = PyTuple_New((Py_ssize_t)array->size);
   for (int64_t i = 0; tuple != NULL && i < array->size; i++) {
-    const dso_any *value = &array->items[i]; /* what is lent cannot be in what is kept */
-    PyObject *item = value->type_index != DSO_DLTENSOR_PTR ? convert_value(source, value)
-                                                           : unsupported(source, value);
+    PyObject *item = item_value(tuples, &array->items[i]);
     if (item == NULL) Py_CLEAR(tuple);
     else PyTuple_SET_ITEM(tuple, (Py_ssize_t)i, item);
   }
   Py_LeaveRecursiveCall();
+  return tuple;
+}
+
+static PyObject *tuple_value(const struct source *source, const dso_array_object *array) {
+  struct tuples tuples = {.source = source};
+  PyObject *tuple = make_tuple(&tuples, array);
+  Py_XDECREF(tuples.made);
   return tuple;
 }
 

@@ -216,7 +216,10 @@ static void aim(const struct binder *binder, int64_t index) {
   if (opcode != VM_GOTO && opcode != VM_IF) return;
   int64_t target = index + vm_word(words, word + (opcode == VM_GOTO ? 1 : 2));
   struct vm_instruction *instructions = binder->vm->instructions;
-  instructions[binder->places[index]].target = &instructions[binder->places[target]];
+  struct vm_instruction *jump = &instructions[binder->places[index]];
+  jump->target = &instructions[binder->places[target]];
+  if (jump->target <= jump)
+    jump->operation = opcode == VM_GOTO ? VM_JUMP_BACK : VM_JUMP_BACK_IF_ZERO;
 }
 
 static int bind_routine(struct binder *binder, size_t index) {

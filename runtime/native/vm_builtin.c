@@ -48,8 +48,10 @@ static VM_BUILTIN(make_tuple) {
     any_retain(&args[i]);
     status = vm_own(vm_of_run(run), &array->items[i]);
   }
-  if (status == 0) *result = any_of_object(array);
-  else if (array != NULL) object_release(&array->object);
+  if (status == 0) {
+    array_object_set_admitted(array);
+    *result = any_of_object(array);
+  } else if (array != NULL) object_release(&array->object);
   return status;
 }
 

@@ -8,6 +8,7 @@
 #include "tensor_object.h"
 #include "vm.h"
 #include "vm_bytecode.h"
+#include "vm_poll.h"
 
 static const char TARGET[] = "runtime._core.routine";
 
@@ -163,6 +164,7 @@ static PyObject *machine_new(PyTypeObject *type, PyObject *args, PyObject *keywo
   VirtualMachine *self = (VirtualMachine *)type->tp_alloc(type, 0);
   if (self == NULL) return NULL;
   self->targets = PyDict_New();
+  vm_poll_signals();
   if (self->targets != NULL && make_parts(&parts, constants, callees, devices) == 0)
     self->vm = make_machine((Bytecode *)bytecode, &parts, PyList_GET_SIZE(devices));
   free_parts(&parts);

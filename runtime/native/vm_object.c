@@ -41,6 +41,7 @@ void end_in_turn(struct ending *self, void (*end)(struct ending *self)) {
 struct array_object {
   dso_array_object array;
   struct ending ending;
+  int is_admitted;
   dso_any items[];
 };
 
@@ -72,4 +73,18 @@ dso_array_object *array_object_new(int64_t size) {
   self->array.items = self->items;
   self->array.size = self->array.capacity = size;
   return &self->array;
+}
+
+static struct array_object *own_array(const dso_array_object *array) {
+  return array->object.deleter == delete_array ? (struct array_object *)(uintptr_t)array : NULL;
+}
+
+int array_object_is_admitted(const dso_array_object *array) {
+  const struct array_object *self = own_array(array);
+  return self != NULL && __atomic_load_n(&self->is_admitted, __ATOMIC_RELAXED);
+}
+
+void array_object_set_admitted(dso_array_object *array) {
+  struct array_object *self = own_array(array);
+  if (self != NULL) __atomic_store_n(&self->is_admitted, 1, __ATOMIC_RELAXED);
 }

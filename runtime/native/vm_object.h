@@ -29,6 +29,11 @@ dso_object *shape_object_new(size_t ndim, const int64_t *dims);
 /* An Array object of so many None, for the caller to fill. */
 dso_array_object *array_object_new(int64_t size);
 
+/* Whether all of an Array object has been admitted to a machine (vm_admit.c): then it is not gone
+ * through again, however often it is passed, or an item of others. */
+int array_object_is_admitted(const dso_array_object *array);
+void array_object_set_admitted(dso_array_object *array); /* nothing if another library made it */
+
 /* Objects that hold values may be as deep in each other as a program makes them, so none of them
  * ends within another: one that is to end while another does waits until that has. */
 struct ending {

@@ -1,129 +1,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "heap.h"
 #include "raised.h"
-#include "vm.h"
+#include "vm_stack.h"
 
-/* Functions of bytecode that call each other use no C stack, so the first two bound memory only (128
- * MiB of registers); a machine that is called by what it calls does. */
-enum { MOST_FRAMES = 10000, MOST_VALUES = 1 << 23, MOST_RUNS = 64 };
+/* A machine that is called by what it calls uses the C stack. */
+enum { MOST_RUNS = 64 };
+
 enum { ROOM_VALUES = 192, ROOM_FRAMES = 8 };
 
-struct frame {
-  const struct vm_routine *routine;
-  const struct vm_instruction *next; /* where its caller goes on */
-  size_t registers;                  /* index of the first in the run's values */
-  int32_t dst;                       /* its caller's, for the result */
-};
+/* How many jumps back and calls of routines there are between two polls: some 100 us. */
+enum { POLL_STEPS = 1 << 16 };
 
-struct lent_view {
-  struct lent_view *next;
-  DLTensor tensor;
-  int64_t dims[];
-};
-
-struct vm_run {
-  struct vm *vm;
-  dso_any *values; /* of all frames: registers, then room for arguments */
-  struct frame *frames;
-  size_t num_values, values_capacity, num_frames, frames_capacity;
-  struct lent_view *views;
-  dso_any *room_values; /* what there is before anything is allocated */
-  struct frame *room_frames;
-};
+int (*vm_poll)(int64_t *next);
 
 /* How many runs are under way in this thread, one called by the other. */
 static _Thread_local int num_runs;
 
-struct vm *vm_of_run(const struct vm_run *run) { return run->vm; }
+/* ---- Runs that may have no end */
 
-static int out_of_memory(void) {
-  return raised_format("OutOfMemoryError", "no memory for the virtual machine's stack");
+static int poll(struct vm_run *run) {
+  int (*asked)(int64_t *) = __atomic_load_n(&vm_poll, __ATOMIC_RELAXED);
+  run->steps = POLL_STEPS;
+  return asked != NULL ? asked(&run->next_poll) : 0;
 }
 
-/* ---- What is lent */
-
-DLTensor *vm_lend_view(struct vm_run *run, const DLTensor *tensor, int32_t ndim,
-                       const int64_t *dims) {
-  struct lent_view *view = heap_new(sizeof *view + (size_t)ndim * sizeof *dims);
-  if (view == NULL) {
-    out_of_memory();
-    return NULL;
-  }
-  view->next = run->views;
-  run->views = view;
-  view->tensor = *tensor;
-  view->tensor.ndim = ndim;
-  view->tensor.shape = view->dims;
-  view->tensor.strides = NULL; /* compact */
-  if (ndim > 0) memcpy(view->dims, dims, (size_t)ndim * sizeof *dims);
-  return &view->tensor;
-}
-
-static void end_views(struct vm_run *run) {
-  while (run->views != NULL) {
-    struct lent_view *view = run->views;
-    run->views = view->next;
-    free(view);
-  }
-}
-
-/* ---- The stack */
-
-static int grow(void **memory, void *room, size_t *capacity, size_t needed, size_t itemsize,
-                size_t used) {
-  size_t larger = 2 * *capacity > needed ? 2 * *capacity : needed;
-  void *grown = heap_resize(*memory == room ? NULL : *memory, larger * itemsize);
-  if (grown == NULL) return out_of_memory();
-  if (*memory == room) memcpy(grown, room, used * itemsize);
-  *memory = grown;
-  *capacity = larger;
-  return 0;
-}
-
-static int reserve(struct vm_run *run, size_t num_values) {
-  size_t needed = run->num_values + num_values;
-  void *values = run->values, *frames = run->frames;
-  if (needed > run->values_capacity) {
-    if (grow(&values, run->room_values, &run->values_capacity, needed, sizeof *run->values,
-             run->num_values) != 0)
-      return -1;
-    run->values = values;
-  }
-  if (run->num_frames < run->frames_capacity) return 0;
-  if (grow(&frames, run->room_frames, &run->frames_capacity, run->num_frames + 1,
-           sizeof *run->frames, run->num_frames) != 0)
-    return -1;
-  run->frames = frames;
-  return 0;
-}
-
-/* A frame with empty registers. */
-static int push(struct vm_run *run, const struct vm_routine *routine,
-                const struct vm_instruction *next, int32_t dst) {
-  size_t count = (size_t)routine->num_registers + (size_t)routine->most_args;
-  if (run->num_frames == MOST_FRAMES)
-    return raised_format("RecursionError", "%.80s: calls in calls, expected at most %d",
-                         routine->name, MOST_FRAMES);
-  if (run->num_values + count > MOST_VALUES && run->num_frames > 0)
-    return raised_format("RecursionError", "%.80s: calls in calls, expected at most %d registers "
-                         "of theirs", routine->name, MOST_VALUES);
-  if (run->num_values + count > run->values_capacity || run->num_frames == run->frames_capacity)
-    if (reserve(run, count) != 0) return -1;
-  run->frames[run->num_frames++] = (struct frame){
-      .routine = routine, .next = next, .registers = run->num_values, .dst = dst};
-  memset(run->values + run->num_values, 0, (size_t)routine->num_registers * sizeof *run->values);
-  run->num_values += count;
-  return 0;
-}
-
-static void pop(struct vm_run *run) {
-  const struct frame *frame = &run->frames[--run->num_frames];
-  dso_any *registers = run->values + frame->registers;
-  for (int32_t i = 0; i < frame->routine->num_registers; i++) any_release(&registers[i]);
-  run->num_values = frame->registers;
-}
+static inline int step(struct vm_run *run) { return --run->steps > 0 ? 0 : poll(run); }
 
 /* ---- Calls */
 
@@ -168,6 +70,7 @@ static int enter(struct vm_run *run, const struct vm_routine *routine, const dso
                  int32_t num_args, const dso_any *saved, int32_t num_saved,
                  const struct vm_instruction *at) {
   size_t first = (size_t)(args - run->values);
+  if (step(run) != 0) return -1;
   if (num_args + num_saved != routine->num_args)
     return raised_format("TypeError", "%.80s: expected %d arguments, found %d", routine->name,
                          (int)routine->num_args, (int)(num_args + num_saved));
@@ -195,7 +98,9 @@ static int call_foreign_closure(const struct vm_instruction *at, const dso_any *
   return vm_call_function(args[1].v_ptr, args + 2, at->num_args - 2, result);
 }
 
-static int refuse_condition(const struct vm_routine *routine, const dso_any *value) {
+/* Whether a condition is zero: 1, 0, or -1 with TypeError raised. */
+static inline int is_zero(const struct vm_routine *routine, const dso_any *value) {
+  if (value->type_index == DSO_BOOL || value->type_index == DSO_INT) return value->v_int64 == 0;
   return raised_format("TypeError", "%.80s: condition, expected an int or bool, found a value of "
                        "type index %d", routine->name, (int)value->type_index);
 }
@@ -208,6 +113,7 @@ static int execute(struct vm_run *run, dso_any *result) {
   const struct vm_instruction *at = routine->first;
   const struct vm_closure *closure;
   dso_any *registers = run->values, *args, value;
+  int condition;
   for (;;) {
     switch (at->operation) {
       case VM_RUN_FUNCTION:
@@ -244,12 +150,19 @@ static int execute(struct vm_run *run, dso_any *result) {
         if (value.v_ptr == NULL) return -1;
         store(registers, at++->dst, any_of_object(value.v_ptr));
         continue;
+      case VM_JUMP_BACK:
+        if (step(run) != 0) return -1;
+        at = at->target;
+        continue;
       case VM_JUMP: at = at->target; continue;
+      case VM_JUMP_BACK_IF_ZERO:
+        if (step(run) != 0) return -1;
+        if ((condition = is_zero(routine, &registers[at->dst])) < 0) return -1;
+        at = condition ? at->target : at + 1;
+        continue;
       case VM_JUMP_IF_ZERO:
-        args = &registers[at->dst];
-        if (args->type_index != DSO_BOOL && args->type_index != DSO_INT)
-          return refuse_condition(routine, args);
-        at = args->v_int64 == 0 ? at->target : at + 1;
+        if ((condition = is_zero(routine, &registers[at->dst])) < 0) return -1;
+        at = condition ? at->target : at + 1;
         continue;
       case VM_RETURN: {
         struct frame ended = run->frames[run->num_frames - 1];
@@ -309,12 +222,12 @@ int vm_call(const struct vm_routine *routine, const dso_any *args, int32_t num_a
   struct frame frames[ROOM_FRAMES];
   struct vm_run run = {.vm = routine->machine, .values = values, .frames = frames,
                        .values_capacity = ROOM_VALUES, .frames_capacity = ROOM_FRAMES,
-                       .room_values = values, .room_frames = frames};
+                       .steps = POLL_STEPS, .room_values = values, .room_frames = frames};
   num_runs++;
   int status = start(&run, routine, args, num_args, result);
   num_runs--;
   while (run.num_frames > 0) pop(&run);
-  end_views(&run);
+  vm_stack_end_views(&run);
   if (run.values != values) free(run.values);
   if (run.frames != frames) free(run.frames);
   return status;
