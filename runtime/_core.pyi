@@ -264,7 +264,7 @@ class Bytecode:
     ) -> Bytecode:
         """Verify rows of (name, kind, start, end, num_args, register_file_size, num_params).
 
-        ValueError(text, table, index) where ``"functions"``, ``"offsets"`` or ``"words"`` is wrong.
+        BytecodeError: a row, an offset or a word is wrong.
         """
 
 @final

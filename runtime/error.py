@@ -47,6 +47,26 @@ class BlobFormatError(PackerError, ValueError):
         super().__init__(message, path=path, offset=offset)
 
 
+class BytecodeError(BlobFormatError):
+    """Bytecode of a virtual machine is malformed.
+
+    Attributes
+    ----------
+    table : str
+        Which table of it: ``"functions"``, ``"offsets"`` or ``"words"``.
+    index : int
+        The entry of that table.
+    """
+
+    table: str
+    index: int
+
+    def __init__(self, message: str, *, table: str, index: int) -> None:
+        super().__init__(message)
+        self.table = table
+        self.index = index
+
+
 class LibraryLoadError(PackerError, OSError):
     """A file cannot be loaded as a library on this machine.
 

@@ -18,6 +18,7 @@ from struct import Struct
 
 from .._core import Bytecode
 from ..abi import BINARY_SERIALIZABLE, RUNNABLE
+from ..error import BytecodeError
 from ..module import Module
 from ..ndarray import read_ndarray, write_ndarray
 
@@ -78,8 +79,8 @@ class VMExecutable(Module):
 
     Raises
     ------
-    ValueError
-        The bytecode is malformed; arguments are the text, the table and the index in it.
+    BytecodeError
+        The bytecode is malformed.
 
     Notes
     -----
@@ -201,10 +202,10 @@ def load(reader: Reader) -> VMExecutable:
     (_, offsets), (_, words) = tables.values()
     try:
         return VMExecutable(functions, scopes, constants, offsets, words)
-    except ValueError as error:
-        text, table, index = error.args
+    except BytecodeError as error:
+        table, index = error.table, error.index
         at = places[index] if table == "functions" else tables[table][0] + 8 * index
-        raise reader.error(text, at) from None
+        raise reader.error(error.message, at) from None
 
 
 # ---- Each field: reader and writer

@@ -114,6 +114,10 @@ static int call_with(const struct callback *self, const dso_any *args, int32_t c
 static int call_callable(void *handle, const dso_any *args, int32_t count, dso_any *result) {
   const struct callback *self = handle;
   PyObject *stack[STACK_ARGS + 1]; /* one ahead, which a vectorcall may use */
+  if (count < 0) {
+    PyErr_Format(PyExc_TypeError, "%R: expected arguments, found %d", self->callable, (int)count);
+    return -1;
+  }
   if (count <= STACK_ARGS) return call_with(self, args, count, stack + 1, result);
   PyObject **heap = PyMem_New(PyObject *, (size_t)count + 1);
   if (heap == NULL) {

@@ -40,13 +40,27 @@ static int take_words(PyObject *data, Py_buffer *view, const unsigned char **wor
   return 0;
 }
 
-/* ValueError(text, table, index), for who knows where the tables lie. */
+static const char *const tables[] = {"functions", "offsets", "words"};
+
+/* runtime.error.BytecodeError, which is imported with the first one. */
 static int raise_fault(const struct vm_fault *fault) {
-  static const char *const tables[] = {"functions", "offsets", "words"};
-  PyObject *args =
-      Py_BuildValue("(ssn)", fault->text, tables[fault->table], (Py_ssize_t)fault->index);
-  if (args != NULL) PyErr_SetObject(PyExc_ValueError, args);
+  PyObject *file = PyImport_ImportModule("runtime.error");
+  PyObject *class = file ? PyObject_GetAttrString(file, "BytecodeError") : NULL;
+  PyObject *text = class ? PyUnicode_DecodeUTF8(fault->text, (Py_ssize_t)strlen(fault->text),
+                                                "replace") /* a name may be cut in a character */
+                         : NULL;
+  PyObject *args = text ? PyTuple_Pack(1, text) : NULL;
+  PyObject *facts = args ? Py_BuildValue("{sssn}", "table", tables[fault->table], "index",
+                                         (Py_ssize_t)fault->index)
+                         : NULL;
+  PyObject *error = facts ? PyObject_Call(class, args, facts) : NULL;
+  if (error != NULL) PyErr_SetObject(class, error);
+  Py_XDECREF(file);
+  Py_XDECREF(class);
+  Py_XDECREF(text);
   Py_XDECREF(args);
+  Py_XDECREF(facts);
+  Py_XDECREF(error);
   return -1;
 }
 

@@ -7,14 +7,14 @@
 #include "vm_builtin.h"
 
 const char *vm_context(const dso_any *value, char *text) {
-  const dso_byte_array *bytes = (const dso_byte_array *)((const dso_object *)value->v_ptr + 1);
   const char *data = value->v_bytes;
-  size_t size = value->small_len;
+  size_t size = 0;
   if (value->type_index == DSO_STR) {
+    const dso_byte_array *bytes = (const dso_byte_array *)((const dso_object *)value->v_ptr + 1);
     data = bytes->data;
     size = (size_t)bytes->size;
-  } else if (value->type_index != DSO_SMALL_STR) {
-    size = 0;
+  } else if (value->type_index == DSO_SMALL_STR && value->small_len < sizeof value->v_bytes) {
+    size = value->small_len;
   }
   while (size > 0 && data[size - 1] == ' ') size--;
   if (size > VM_CONTEXT_SIZE - 3) size = VM_CONTEXT_SIZE - 3;

@@ -53,6 +53,12 @@ FUNCTION(apply) { UNUSED; return call(args, args + 1, num_args - 1, result); }
 FACTS(apply_keep, "gil keep\n");
 FUNCTION(apply_keep) { UNUSED; return call(args, args + 1, num_args - 1, result); }
 
+/* call_with_count(function, n): of n arguments, which are not there if it is below 0. */
+FUNCTION(call_with_count) {
+  UNUSED;
+  return call(args, args, (int32_t)args[1].v_int64, result);
+}
+
 /* The handle that an exported function is called with. */
 FUNCTION(handle_is_null) { UNUSED; return give_int(result, handle == NULL); }
 FACTS(fails_keep, "gil keep\n");

@@ -18,6 +18,10 @@ import pytest
 
 import runtime
 from runtime._core import Function, Library
+from runtime.modules.vm import load
+from runtime.stream import Reader
+
+from ..vm_assembler import Code, Program, call, func, packed, reg, ret
 
 Probe = Callable[[str], Function]
 SOURCE = "functions.c"
@@ -62,6 +66,20 @@ def test_class_is_a_callable_not_an_array(probe: Probe) -> None:
     """A class has the methods of its instances, but is none."""
     assert probe("apply")(int, "12") == 12
     assert probe("type_index")(np.ndarray) == FUNCTION
+
+
+@pytest.mark.parametrize("count", [-1, -(2**31)])
+@pytest.mark.parametrize("num_saved", [0, 1, 17])
+def test_a_count_below_0_is_refused(probe: Probe, count: int, num_saved: int) -> None:
+    """Native code that calls a callable, or a closure of bytecode, with no count of arguments."""
+    with pytest.raises(TypeError, match=rf"_echo.*: expected arguments, found {count}"):
+        probe("call_with_count")(_echo, count)
+    code = [call(0, 1, func(2), *([reg(0)] * num_saved)), ret(0)]
+    sub = Code("sub", ["a"] * max(num_saved - 1, 0), [ret(0)], max(num_saved, 1))
+    program = Program([Code("main", ["x"], code, 1), packed("vm.builtin.make_closure"), sub])
+    closure = load(Reader(program.payload()))["main"](1.5)
+    with pytest.raises(TypeError, match=f"a closure: expected arguments, found {count}"):
+        probe("call_with_count")(closure, count)
 
 
 @pytest.mark.parametrize("apply", ["apply", "apply_keep"])

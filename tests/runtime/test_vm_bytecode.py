@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from runtime import BlobFormatError
+from runtime.error import BytecodeError
 from runtime.modules.vm import VMExecutable, load
 from runtime.stream import Reader, Writer
 
@@ -236,6 +237,26 @@ def test_malformed_tables_are_refused_at_load(name: str) -> None:
     poke(program)
     with pytest.raises(BlobFormatError, match=message):
         read(program)
+
+
+@pytest.mark.parametrize("length", range(78, 84))
+def test_a_long_name_is_cut_between_characters(length: int) -> None:
+    """A message that is cut within a character of UTF-8 is still a BlobFormatError."""
+    program = make_program()
+    program.functions[0].name = "x" * length + "\N{SNOWMAN}" * 9
+    program.words[13] = 9
+    with pytest.raises(BlobFormatError, match="instruction"):
+        read(program)
+
+
+def test_a_fault_is_told_to_programs() -> None:
+    """Whoever makes an executable gets the table and the index as attributes."""
+    good = read(make_program())
+    words = bytearray(good.words)
+    words[8 * 13] = 9
+    with pytest.raises(BytecodeError, match="instruction") as caught:
+        VMExecutable(good.functions, {}, good.constants, good.offsets, words)
+    assert (caught.value.table, caught.value.index) == ("words", 13)
 
 
 def test_a_payload_cut_anywhere_is_refused() -> None:
