@@ -7,7 +7,7 @@
 struct vm *vm_of_run(const struct vm_run *run) { return run->vm; }
 
 static int out_of_memory(void) {
-  return raised_format("MemoryError", "no memory for the virtual machine's stack");
+  return raised_format("OutOfMemoryError", "no memory for the virtual machine's stack");
 }
 
 /* ---- What is lent */
