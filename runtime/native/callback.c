@@ -8,6 +8,7 @@
 #include "exception.h"
 #include "function.h"
 #include "heap.h"
+#include "in_call.h"
 #include "interpreter.h"
 #include "owned_tensor.h"
 #include "provided.h"
@@ -19,9 +20,12 @@ enum { STACK_ARGS = 8 };
 
 struct callback {
   dso_function_object function;
-  PyObject *callable; /* NULL once it is retired */
+  PyObject *callable; /* NULL after it was retired and no thread calls it any more */
   PyObject *owner;    /* or NULL */
-  void *context;      /* whom a retired one asks, and for what */
+  dso_safe_call address; /* of a Function: its code, and the code's first argument */
+  void *first;
+  int is_retired;
+  void *context; /* that a retired object asks for `name` */
   char *name;
   /* While the call lasts whose argument it is: */
   PyObject *caller;     /* keeps the code behind what it is given */
@@ -159,6 +163,10 @@ static int take_gil(const struct callback *self, struct gil *gil) {
   return 0;
 }
 
+static int is_retired(const struct callback *self) {
+  return __atomic_load_n(&self->is_retired, __ATOMIC_ACQUIRE);
+}
+
 /* A retired one. */
 static int look_up_and_call(void *handle, const dso_any *args, int32_t count, dso_any *result) {
   const struct callback *self = handle;
@@ -178,23 +186,65 @@ static inline int call_with_gil(dso_safe_call call, void *handle, const dso_any 
   const struct callback *self = handle;
   struct gil gil = {.how = GIL_HAD};
   if (take_gil(self, &gil) != 0) return -1;
-  int is_retired = self->callable == NULL; /* while we waited for the GIL */
-  int status = is_retired ? -1 : call(handle, args, count, result);
+  int was_retired = is_retired(self); /* while we waited for the GIL */
+  int status = was_retired ? -1 : call(handle, args, count, result);
   if (status != 0 && PyErr_Occurred()) exception_leave();
   give_gil_back(&gil);
-  return is_retired ? look_up_and_call(handle, args, count, result) : status;
+  return was_retired ? look_up_and_call(handle, args, count, result) : status;
 }
 
 static int call_python(void *handle, const dso_any *args, int32_t count, dso_any *result) {
   return call_with_gil(call_callable, handle, args, count, result);
 }
 
-/* A Function is called without Python in between, and so without the GIL: then nothing keeps it for
- * a thread that is on its way here while it is retired. Nor need it: that is a thread of the
- * library's own which outlives the library's last module, and with it the code that it runs. */
+/* Its references may run any code when they go. */
+static void drop_callable(struct callback *self) {
+  PyObject *pending = exception_take();
+  Py_CLEAR(self->callable);
+  Py_CLEAR(self->owner);
+  if (pending != NULL) exception_set(pending);
+}
+
+void callback_drop(dso_object *object) {
+  struct callback *self = (struct callback *)object;
+  if (!in_call_any(self)) drop_callable(self);
+}
+
+static int drop_now(void *object) {
+  callback_drop(object);
+  object_release(object);
+  return 0;
+}
+
+/* Called by a thread that was calling the object as it was retired. The main thread drops it: here,
+ * the last reference to the library would unmap the code that this thread returns to. */
+static void drop_later(struct callback *self) {
+  object_retain(&self->function.object);
+  if (interpreter_runs() && Py_AddPendingCall(drop_now, self) == 0) return;
+  object_release(&self->function.object); /* the queue is full: the context drops it later */
+}
+
+/* A Function is called without Python in between, and so without the GIL: then the object may be
+ * retired at any time. */
+static inline int call_noted(dso_safe_call call, void *handle, const dso_any *args, int32_t count,
+                             dso_any *result) {
+  struct callback *self = handle;
+  struct in_call *here = in_call_enter(self);
+  if (here == NULL) return raised_format("OutOfMemoryError", "no memory for a call");
+  int was_retired = is_retired(self);
+  int status = was_retired ? -1 : call(handle, args, count, result);
+  in_call_leave(here);
+  if (is_retired(self)) drop_later(self);
+  return was_retired ? look_up_and_call(handle, args, count, result) : status;
+}
+
+static int invoke(void *handle, const dso_any *args, int32_t count, dso_any *result) {
+  const struct callback *self = handle;
+  return self->address(self->first, args, count, result);
+}
+
 static int call_function(void *handle, const dso_any *args, int32_t count, dso_any *result) {
-  const struct target *target = function_target(((struct callback *)handle)->callable);
-  return target->address(target->handle, args, count, result);
+  return call_noted(invoke, handle, args, count, result);
 }
 
 static int call_function_with_gil(void *handle, const dso_any *args, int32_t count,
@@ -202,8 +252,9 @@ static int call_function_with_gil(void *handle, const dso_any *args, int32_t cou
   return call_with_gil(call_function, handle, args, count, result);
 }
 
-/* A declared function that writes to an argument: code that calls it passes what it has, so memory
- * that may only be read is refused here, as it is when Python calls the Function. */
+/* ---- A declared function that writes to an argument: code that calls it passes what it has, so
+ * memory that may only be read is refused here, as it is when Python calls the Function. */
+
 static int32_t find_readonly(const struct target *target, const dso_any *args, int32_t count) {
   int32_t index = 0;
   while (index < count &&
@@ -221,12 +272,16 @@ static int refuse_argument(void *handle, const dso_any *args, int32_t count, dso
                               "expected a writable tensor, found a read-only one");
 }
 
-static int call_writing_function(void *handle, const dso_any *args, int32_t count,
-                                 dso_any *result) {
+static int invoke_writing(void *handle, const dso_any *args, int32_t count, dso_any *result) {
   const struct target *target = function_target(((struct callback *)handle)->callable);
   if (find_readonly(target, args, count) < count)
     return call_with_gil(refuse_argument, handle, args, count, result);
-  return call_function(handle, args, count, result);
+  return invoke(handle, args, count, result);
+}
+
+static int call_writing_function(void *handle, const dso_any *args, int32_t count,
+                                 dso_any *result) {
+  return call_noted(invoke_writing, handle, args, count, result);
 }
 
 static int call_writing_function_with_gil(void *handle, const dso_any *args, int32_t count,
@@ -235,14 +290,6 @@ static int call_writing_function_with_gil(void *handle, const dso_any *args, int
 }
 
 /* ---- The object */
-
-/* Its references may run any code when they go. */
-static void drop_callable(struct callback *self) {
-  PyObject *pending = exception_take();
-  Py_CLEAR(self->callable);
-  Py_CLEAR(self->owner);
-  if (pending != NULL) exception_set(pending);
-}
 
 static void delete_strong(struct callback *self) {
   free(self->name);
@@ -257,14 +304,24 @@ static void delete_callback(void *self, int flags) {
   object_free(self, flags);
 }
 
-static dso_safe_call safe_call_of(PyObject *callable) {
-  if (!function_check(callable)) return call_python;
-  const struct target *target = function_target(callable);
+/* How a Function's code is called: with the GIL or without, and only after a look at the arguments
+ * where it writes to one. */
+static dso_safe_call safe_call_of(const struct target *target) {
   int keeps_gil = target->facts.gil_keep;
   for (int i = 0; i < target->facts.num_params; i++)
     if (target_writes(target, i))
       return keeps_gil ? call_writing_function_with_gil : call_writing_function;
   return keeps_gil ? call_function_with_gil : call_function;
+}
+
+static void set_callable(struct callback *self, PyObject *callable) {
+  self->callable = Py_NewRef(callable);
+  self->function.safe_call = call_python;
+  if (!function_check(callable)) return;
+  const struct target *target = function_target(callable);
+  self->address = target->address;
+  self->first = target->handle;
+  self->function.safe_call = safe_call_of(target);
 }
 
 /* The memory of the last one that nobody kept: nearly every call with a callable makes one. */
@@ -281,8 +338,7 @@ static struct callback *take_spare(void) {
 dso_object *callback_new(PyObject *callable, PyObject *caller) {
   struct callback *self = take_spare();
   if (self == NULL) return (dso_object *)PyErr_NoMemory();
-  self->function.safe_call = safe_call_of(callable);
-  self->callable = Py_NewRef(callable);
+  set_callable(self, callable);
   self->owner = NULL;
   self->caller = caller;
   self->state = caller != NULL ? PyThreadState_Get() : NULL;
@@ -305,8 +361,8 @@ void callback_retire(dso_object *object, void *context, const char *name) {
   struct callback *self = (struct callback *)object;
   self->context = context;
   self->name = heap_copy_text(name);
-  self->function.safe_call = look_up_and_call;
-  drop_callable(self);
+  __atomic_store_n(&self->function.safe_call, look_up_and_call, __ATOMIC_RELEASE);
+  __atomic_store_n(&self->is_retired, 1, __ATOMIC_RELEASE);
 }
 
 int callback_traverse(const dso_object *object, visitproc visit, void *arg) {

@@ -19,10 +19,13 @@ dso_object *callback_new_module(PyObject *module);
 /* Let an object that callback_new made keep `owner` alive as well. */
 void callback_keep(dso_object *object, PyObject *owner);
 
-/* Let go of callable and owner. Who remembers such an object can call it still: it then looks
- * `name` up in `context` each time. So does a call that waits for the GIL meanwhile. One of a
- * Function that takes no GIL must not be under way. */
+/* Let later calls of the object look `name` up in `context`, each time: code that remembers the object
+ * may still call it. A call that is waiting for the GIL does so, too. */
 void callback_retire(dso_object *object, void *context, const char *name);
+
+/* Drop a retired object's callable and owner; if a thread is calling it, the last such call has the
+ * main thread do it. Called after in_call_barrier. */
+void callback_drop(dso_object *object);
 
 /* Visit what keeps such an object's callable and owner alive: for the garbage collector. */
 int callback_traverse(const dso_object *object, visitproc visit, void *arg);

@@ -6,6 +6,7 @@
 #include "callback.h"
 #include "context.h"
 #include "exception.h"
+#include "in_call.h"
 #include "interpreter.h"
 #include "raised.h"
 
@@ -31,14 +32,26 @@ static void retire(dso_object *function, const char *name, void *context) {
   callback_retire(function, context, name);
 }
 
-/* A module is gone. With the last one nobody can call into the library any more, so that what its
- * code found need not be kept. It must not be: modules from the library's own blob view the
- * library, which would keep itself open. */
+static int drop(dso_object *function, void *Py_UNUSED(arg)) {
+  callback_drop(function);
+  return 0;
+}
+
+/* Once for all functions, since the barrier interrupts each thread. */
+void imports_retire(struct context *context) {
+  found_retire(&context->found, retire, context);
+  in_call_barrier();
+  (void)found_visit(&context->found, drop, NULL);
+}
+
+/* A module is gone. After the last one only threads of the library's own can call into the library, so
+ * what its code found need not be kept. It must not be: modules from the library's own blob view
+ * the library, which would keep itself open. */
 static PyObject *module_gone(PyObject *capsule, PyObject *Py_UNUSED(reference)) {
   struct context *context = context_of(PyCapsule_GetPointer(capsule, CONTEXT));
   PyObject *modules = context ? live_modules(context) : NULL;
   if (modules != NULL && PyList_GET_SIZE(modules) == 0)
-    found_retire(&context->found, retire, context);
+    imports_retire(context);
   if (modules == NULL) PyErr_Clear();
   Py_XDECREF(modules);
   Py_RETURN_NONE;

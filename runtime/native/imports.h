@@ -19,6 +19,9 @@ void imports_forget(struct context *context);
 /* Ask this module, too, for as long as it is alive; 0, or -1 with an exception set. */
 int imports_bind(struct context *context, struct _object *module);
 
+/* Drop the functions that the context's code found; the code may still call what it remembers. */
+void imports_retire(struct context *context);
+
 /* For the garbage collector: visit the callables that nobody but the context keeps. */
 int imports_traverse(const struct context *context, int (*visit)(struct _object *, void *),
                      void *arg);

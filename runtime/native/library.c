@@ -93,7 +93,7 @@ static int library_traverse(Library *self, visitproc visit, void *arg) {
 
 static int library_clear(Library *self) {
   struct context *context = self->is_open ? self->loaded.context : NULL;
-  if (context != NULL && context->num_libraries == 1) found_clear(&context->found);
+  if (context != NULL && context->num_libraries == 1) imports_retire(context);
   return 0;
 }
 

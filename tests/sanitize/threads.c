@@ -1,6 +1,6 @@
 /* Threads open, read, call and close libraries at once, while one file is replaced over and over,
- * and look functions up while these change: the parts of the core without Python.h, for
- * ThreadSanitizer.
+ * look functions up while these change, and use memory that is freed once no call is in progress:
+ * the parts of the core without Python.h, for ThreadSanitizer.
  *
  *     threads ROUNDS CHANGING VERSION... : CHANGING is a path in a folder of its own, which becomes
  *     each version in turn. */
@@ -15,6 +15,7 @@
 #include "context.h"
 #include "dso_abi.h"
 #include "imports.h"
+#include "in_call.h"
 #include "loaded.h"
 #include "raised.h"
 
@@ -111,8 +112,47 @@ static void open_call_close(const char *path) {
   loaded_close(&library);
 }
 
+/* ---- Memory that calls use until it is retired */
+
+struct used {
+  struct used *next; /* of all: never freed, as the objects of a context that stays */
+  int is_retired;
+  long *value;
+};
+
+static struct used *current;
+
+static struct used *new_used(struct used *next) {
+  struct used *used = calloc(1, sizeof *used);
+  used->next = next;
+  used->value = calloc(1, sizeof *used->value);
+  *used->value = 42;
+  return used;
+}
+
+static void use(void) {
+  struct used *used = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+  struct in_call *here = in_call_enter(used);
+  if (!__atomic_load_n(&used->is_retired, __ATOMIC_ACQUIRE) && *used->value != 42)
+    give_up("in_call", "a value that was freed");
+  in_call_leave(here);
+}
+
+static void replace_used(void) {
+  struct used *old = current;
+  __atomic_store_n(&current, new_used(old), __ATOMIC_RELEASE);
+  __atomic_store_n(&old->is_retired, 1, __ATOMIC_RELEASE);
+  in_call_barrier();
+  while (in_call_any(old)) usleep(1);
+  *old->value = 0;
+  free(old->value);
+}
+
 static void *work(void *first) {
-  for (long i = 0; i < rounds; i++) open_call_close(paths[((intptr_t)first + i) % num_paths]);
+  for (long i = 0; i < rounds; i++) {
+    open_call_close(paths[((intptr_t)first + i) % num_paths]);
+    for (int j = 0; j < 100; j++) use();
+  }
   return NULL;
 }
 
@@ -125,6 +165,7 @@ static void *replace(void *nothing) {
       give_up(fresh, "cannot be put in place");
     found_expire();
     unlink(fresh); /* rename leaves it where both names already were one file */
+    replace_used();
     usleep(500);
   }
   return nothing;
@@ -136,6 +177,7 @@ int main(int argc, char **argv) {
   rounds = atol(argv[1]);
   paths = argv + 2;
   num_paths = argc - 2;
+  current = new_used(NULL);
   pthread_create(&replacer, NULL, replace, NULL);
   for (intptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, (void *)i);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);

@@ -25,7 +25,9 @@ def run_threads(folder: Path) -> Row:
     changing = folder / "changing" / "lib.so"
     changing.parent.mkdir()
     shutil.copy(versions[0], changing)
-    driver = compile_c([*PURE, HERE / "threads.c"], folder / "threads", FLAG)
+    # in_call.h has a fence for systems without membarrier, which is not run here.
+    options = (FLAG, "-Wno-tsan")
+    driver = compile_c([*PURE, HERE / "threads.c"], folder / "threads", *options)
     command = [driver, str(ROUNDS), changing, *versions]
     environment = {**os.environ, "TSAN_OPTIONS": "exitcode=66"}
     name = "tsan: open, call, close, replace"
