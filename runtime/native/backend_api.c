@@ -1,11 +1,11 @@
 /* What the core provides of TVM's C interface to 2025 (c_runtime_api.h, c_backend_api.h). */
 #include <ctype.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "heap.h"
+#include "kept.h"
 #include "provided.h"
 #include "raised.h"
 #include "workspace.h"
@@ -42,35 +42,6 @@ const char *TVMGetLastError(void) {
   return text;
 }
 
-/* ---- Results. TVM keeps a string that is returned to C for its thread's next call; so it is here,
- * with every object: such code has no way to release one. */
-
-static _Thread_local dso_any kept;
-static pthread_key_t kept_key;
-static pthread_once_t kept_once = PTHREAD_ONCE_INIT;
-
-/* At the end of the thread; what is released may call back, and so keep another. */
-static void release_kept(void *object) {
-  kept = (dso_any){.type_index = DSO_NONE};
-  object_release(object);
-}
-
-static void make_kept_key(void) { (void)pthread_key_create(&kept_key, release_kept); }
-
-static void keep(const dso_any *value) {
-  dso_object *before = kept.type_index >= DSO_OBJECT ? kept.v_ptr : NULL;
-  kept = *value;
-  pthread_once(&kept_once, make_kept_key);
-  (void)pthread_setspecific(kept_key, kept.type_index >= DSO_OBJECT ? kept.v_ptr : NULL);
-  if (before != NULL) object_release(before);
-}
-
-static void give_result(const dso_any *value, packed_value *result, int *result_code) {
-  static _Thread_local dso_byte_array room;
-  keep(value);
-  *result_code = packed_from_any(&kept, result, &room);
-}
-
 /* ---- Calls */
 
 static int call_with(void *function, const packed_value *values, const int *codes, int num_args,
@@ -95,7 +66,7 @@ int TVMFuncCall(void *function, packed_value *args, int *type_codes, int num_arg
   int status = num_args <= STACK_ARGS
                    ? call_with(function, args, type_codes, num_args, stack, &value)
                    : call_with_heap(function, args, type_codes, num_args, &value);
-  if (status == 0) give_result(&value, result, result_code);
+  if (status == 0) kept_give(&value, result, result_code);
   return status;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "heap.h"
+#include "pin.h"
 
 /* linux/membarrier.h, which older systems lack. */
 enum { PRIVATE_EXPEDITED = 1 << 3, REGISTER_PRIVATE_EXPEDITED = 1 << 4 };
@@ -27,6 +28,7 @@ static void end(void *here) {
 }
 
 static void prepare(void) {
+  pin_core(); /* threads will end after dlclose, too */
   in_call_needs_fence = syscall(SYS_membarrier, REGISTER_PRIVATE_EXPEDITED, 0) != 0;
   (void)pthread_key_create(&key, end);
 }

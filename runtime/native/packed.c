@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "heap.h"
+#include "kept.h"
 #include "raised.h"
 
 enum { STACK_ARGS = 16 };
@@ -84,18 +85,31 @@ int packed_to_any(packed_value packed, int type_code, int32_t index, dso_any *va
   return 0;
 }
 
-/* ---- Calling a packed function. It owns nothing that it is given, and gives away what it returns;
- * but a string is its own, and so copied. */
+/* ---- Calling a packed function (kept.h: who owns the result) */
 
-static int take_result(packed_value packed, int type_code, dso_any *result) {
+static int copy_string(packed_value packed, int type_code, dso_any *result) {
   const dso_byte_array *bytes = packed.v_handle;
-  int is_string = type_code == PACKED_STR || type_code == PACKED_BYTES;
-  if (!is_string || packed.v_handle == NULL) return packed_to_any(packed, type_code, -1, result);
   int status = type_code == PACKED_STR
                    ? object_make_string(result, 1, packed.v_str, strlen(packed.v_str))
                    : object_make_string(result, 0, bytes->data, (size_t)bytes->size);
   if (status != 0) raised_set("OutOfMemoryError", "no memory for a result");
   return status;
+}
+
+static int is_borrowed(const void *object, const dso_any *args, int32_t num_args) {
+  for (int32_t i = 0; i < num_args; i++)
+    if (args[i].type_index >= DSO_OBJECT && args[i].v_ptr == object) return 1;
+  return kept_is(object);
+}
+
+static int take_result(packed_value packed, int type_code, const dso_any *args, int32_t num_args,
+                       dso_any *result) {
+  int is_string = type_code == PACKED_STR || type_code == PACKED_BYTES;
+  if (is_string && packed.v_handle != NULL) return copy_string(packed, type_code, result);
+  if (packed_to_any(packed, type_code, -1, result) != 0) return -1;
+  if (result->type_index >= DSO_OBJECT && is_borrowed(result->v_ptr, args, num_args))
+    object_retain(result->v_ptr);
+  return 0;
 }
 
 struct arguments {
@@ -111,7 +125,7 @@ static int call_with(packed_function function, const struct arguments *packed, c
   for (int32_t i = 0; i < num_args; i++)
     packed->codes[i] = packed_from_any(&args[i], &packed->values[i], &packed->rooms[i]);
   int status = function(packed->values, packed->codes, num_args, &value, &code, NULL);
-  return status != 0 ? status : take_result(value, code, result);
+  return status != 0 ? status : take_result(value, code, args, num_args, result);
 }
 
 static int call_with_heap(packed_function function, const dso_any *args, int32_t num_args,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "heap.h"
+#include "pin.h"
 #include "tvm_ffi.h"
 
 uint64_t raised_total;
@@ -21,7 +22,8 @@ static _Thread_local struct slot slot;
 /* The text of an error for whose own text there is no memory: never freed. */
 static char no_memory[] = "OutOfMemoryError\0no memory for the message of an error";
 
-/* A thread that ends with an error nobody took would leak its text; a key's destructor frees it. */
+/* A thread that ends with an error nobody took would leak its text. Another key's destructor may
+ * raise after this one. */
 static pthread_key_t text_key;
 static pthread_once_t text_key_once = PTHREAD_ONCE_INIT;
 
@@ -29,7 +31,15 @@ void raised_free(void *text) {
   if (text != no_memory) free(text);
 }
 
-static void make_text_key(void) { (void)pthread_key_create(&text_key, raised_free); }
+static void end(void *text) {
+  slot.text = NULL;
+  raised_free(text);
+}
+
+static void make_text_key(void) {
+  pin_core(); /* threads will end after dlclose, too */
+  (void)pthread_key_create(&text_key, end);
+}
 
 static void keep(char *text) {
   raised_free(slot.text);
