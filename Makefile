@@ -76,4 +76,4 @@ bench: $(VENV)/bench.group
 clean:
 	rm -rf $(VENV) $(VENV_TVM) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
 	find . -name __pycache__ -prune -exec rm -rf {} +
-	find . -name '*.so' -delete
+	find . -name '*.so' -not -path './tests/data/*' -delete

@@ -27,7 +27,14 @@ class Library:
         """The function of this name; it keeps `owner` and this library alive.
 
         That is ``__tvm_ffi_<name>``, a safe call; else ``<name>``, a packed C function, if its
-        facts say so or packer did not make the library.
+        facts or `declare_packed` say so, or TVM made the library.
+        """
+    def has_code(self, name: str) -> bool:
+        """Whether this very object defines a function ``<name>``, of whatever type."""
+    def declare_packed(self, name: str) -> bool:
+        """Let ``<name>`` be a packed C function; False if there is no such function.
+
+        Only for a name that `function` does not find.
         """
     def checksums(self) -> int | None:
         """Verify what ``__packer_checksums`` lists; LibraryLoadError if any of it is lost.

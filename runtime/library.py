@@ -13,7 +13,7 @@ from .abi import (
     RUNNABLE,
 )
 from .error import BlobFormatError, FunctionNotFoundError, LibraryLoadError, near_names
-from .module import Module, preorder
+from .module import Module, _tree_changed, preorder
 from .registry import find_global_func, list_global_func_names
 
 TYPE_CHECKING = False
@@ -48,6 +48,7 @@ class LibraryModule(Module):
 
     def __init__(self, library: Library) -> None:
         self._library = library
+        self._declared: set[str] = set()
         self.path = library.path
         library.bind(self)
 
@@ -55,20 +56,54 @@ class LibraryModule(Module):
         """Find a function of this very file.
 
         That is the symbol ``__tvm_ffi_<name>``; else ``<name>``, a packed C function, if it was
-        declared as one, or packer did not make the file.
+        declared as one, or TVM made the file.
         """
         if name.isascii() and name.isprintable():
             return self._library.function(name, self)
         return None
 
     def function_names(self) -> list[str]:
-        """The names of all functions that the file exports or declares."""
-        names = {
+        """The names of all functions that the file exports or declares, or `load` declared."""
+        names = self._declared | {
             symbol.removeprefix(prefix)
             for prefix in (FUNCTION_PREFIX, FACT_PREFIX)
             for symbol in self._library.symbols(prefix)
         }
         return sorted(name for name in names if not name.startswith("_"))
+
+    def declare_packed(self, names: list[str]) -> None:
+        """Let functions that the file does not declare be packed C functions.
+
+        Parameters
+        ----------
+        names : list of str
+            Those that the file declares itself stay as they are.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            The file has no such function; then none is declared.
+        """
+        unknown = [name for name in names if self.find_function(name) is None]
+        for name in unknown:
+            if not self._library.has_code(name) or not (name.isascii() and name.isprintable()):
+                text = f"{self.path}: functions: expected a function of the file, found {name!r}"
+                text += near_names(name, self.function_names())
+                raise FunctionNotFoundError(text, name=name, module=self.type_key)
+        for name in unknown:
+            self._library.declare_packed(name)
+        self._declared.update(names)
+        _tree_changed()
+
+    def how_to_declare(self, name: str) -> str:
+        """Tell how to declare a C function of the file: its type is not known."""
+        if not (name.isascii() and name.isprintable() and self._library.has_code(name)):
+            return ""
+        return (
+            f"; {self.path} has a C function {name!r} without a declaration: export it with "
+            f"--function '{name}=void(float *x, int64_t n)', or whatever its type is; if it is a "
+            f"packed C function, use runtime.load(path, functions={{{name!r}: 'packed'}})"
+        )
 
     def blob_entry(self) -> Module:
         """View the file as what a blob carries.
@@ -219,9 +254,10 @@ def find_import(modules: list[Module], name: str) -> tuple[object, Callable[...,
     if (function := find_global_func(name)) is not None:
         return function, function
     who = repr(modules[0]) if modules else "a library without a module"
+    hints = [hint for imported in imports if (hint := imported.how_to_declare(name))]
     known = [n for imported in imports for n in imported.function_names()]
     text = (
         f"{who}: its host code calls {name!r}, which is no function of its imports and no global "
-        f"one" + near_names(name, known + list_global_func_names())
+        f"one" + (hints[0] if hints else near_names(name, known + list_global_func_names()))
     )
     raise FunctionNotFoundError(text, name=name, module="library")

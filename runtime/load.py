@@ -8,9 +8,12 @@ from _weakref import _remove_dead_weakref, ref  # type: ignore[attr-defined]
 
 from ._core import Library
 from .library import LibraryModule, tree_of
+from .module import preorder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from typing_extensions import Buffer
 
     from .module import Module
@@ -29,13 +32,22 @@ _LONE_FILES = {
 }
 
 
-def load(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Module:
+def load(
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    *,
+    functions: Mapping[str, str] | None = None,
+) -> Module:
     """Load a packed library, or a lone file of device code or weights.
 
     Parameters
     ----------
     path : path
         The file; a relative name means the current directory, never the library search path.
+    functions : mapping of str to str, optional
+        C functions that the library does not declare, and what they are. The one value is
+        ``"packed"``: a packed C function, TVM's convention up to 2025. A function of any other
+        type crashes the process when it is called so. A function that the library declares itself
+        stays as it is.
 
     Returns
     -------
@@ -55,15 +67,19 @@ def load(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Module:
         Its blob, or the lone file, is malformed.
     LoaderNotFoundError
         Its blob holds a type without a loader, and no manifest to step over it.
+    FunctionNotFoundError
+        `functions` names one that the library does not have.
+    ValueError
+        A value of `functions` is not ``"packed"``, or the file is not a library.
 
     Notes
     -----
     The same file (device, inode, size, mtime) gives the same Module for as long as that is in
-    use; a new file under an old path gives new code. The file stays open until the modules, their
-    functions and all views of them are gone. Loading runs the library's constructors: what they
-    do cannot be helped here, and `packer inspect` lists them beforehand. A file that is
-    overwritten in place while it is loaded breaks whoever uses it: replace it by a rename.
-    Threads may load at once.
+    use, with all functions that any load of it declared; a new file under an old path gives new
+    code. The file stays open until the modules, their functions and all views of them are gone.
+    Loading runs the library's constructors: what they do cannot be helped here, and
+    `packer inspect` lists them beforehand. A file that is overwritten in place while it is loaded
+    breaks whoever uses it: replace it by a rename. Threads may load at once.
 
     Examples
     --------
@@ -71,12 +87,36 @@ def load(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Module:
     42
     """
     name = os.fspath(path)
+    packed = _packed_names(functions or {})
     if os.path.splitext(text := os.fsdecode(name))[1] in _LONE_FILES:
         from .files import load_file
 
+        if packed:
+            raise ValueError(f"{text}: functions: expected a library, found a lone file")
         return load_file(text)
     with _lock:
-        return _resident(name) or _open(name)
+        root = _resident(name) or _open(name)
+        if packed:
+            _declare(root, packed)
+        return root
+
+
+def _packed_names(functions: Mapping[str, str]) -> list[str]:
+    for name, kind in functions.items():
+        if kind != "packed":
+            raise ValueError(f"functions: {name!r}: expected 'packed', found {kind!r}")
+    return list(functions)
+
+
+def _declare(root: Module, names: list[str]) -> None:
+    """Declare functions of the library that the tree was loaded from, wherever it stands there."""
+    library = root._loaded_from
+    for module in preorder(root):
+        if isinstance(module, LibraryModule) and module._library is library:
+            module.declare_packed(names)
+            return
+    text = f"{root!r}: functions: expected host code in its tree, found none"
+    raise ValueError(text)
 
 
 def load_from_bytes(data: Buffer) -> Module:

@@ -277,8 +277,15 @@ class Module:
             if holders[0].is_dso_exportable:
                 text += ": it is not compiled; export the tree, and load the library"
         else:
-            text += near_names(name, [n for m in modules for n in m.function_names()])
+            hints = [hint for m in modules if (hint := m.how_to_declare(name))]
+            names = [n for m in modules for n in m.function_names()]
+            text += hints[0] if hints else near_names(name, names)
         return FunctionNotFoundError(text, name=name, module=self.type_key)
+
+    def how_to_declare(self, name: str) -> str:
+        """How to make a function callable that the module has without a declaration; else ""."""
+        del name
+        return ""
 
     @property
     def weights(self) -> Weights:

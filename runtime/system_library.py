@@ -29,6 +29,11 @@ class SystemLibraryModule(LibraryModule):
     property_mask = RUNNABLE
     _carries_imports = False
 
+    def how_to_declare(self, name: str) -> str:
+        """Nothing: the models registered what can be called."""
+        del name
+        return ""
+
     def _not_found(self, name: str, query_imports: bool) -> FunctionNotFoundError:
         if self._library.symbols(""):
             return super()._not_found(name, query_imports)

@@ -16,15 +16,6 @@
 #include "span.h"
 #include "verify_checksums.h"
 
-typedef struct {
-  PyObject_HEAD
-  PyObject *path;    /* str */
-  PyObject *targets; /* name -> capsule of struct target */
-  int is_open;
-  int descriptor; /* that it was opened by, instead of a name; -1 without */
-  struct loaded loaded;
-} Library;
-
 /* Open a file whose name dlopen would take for another's: by a descriptor, which has no such name. */
 static int open_by_descriptor(Library *self, const char *path, struct load_error *error) {
   char name[32];
@@ -105,28 +96,12 @@ static void library_dealloc(Library *self) {
   Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-/* The symbol <prefix><name> that this object defines: 1 found, 0 absent, -1 exception set. */
-static int find(const Library *self, const char *prefix, PyObject *name,
-                struct elf_symbol *symbol) {
-  PyObject *full = PyUnicode_FromFormat("%s%U", prefix, name);
-  if (full == NULL) return -1;
-  Py_ssize_t length;
-  const char *text = PyUnicode_AsUTF8AndSize(full, &length);
-  int found = 0;
-  if (text == NULL)
-    PyErr_Clear(); /* no symbol is named by lone surrogates */
-  else if (strlen(text) == (size_t)length)
-    found = loaded_symbol(&self->loaded, text, symbol);
-  Py_DECREF(full);
-  return found;
-}
-
 static PyObject *library_data(Library *self, PyObject *name) {
   struct elf_symbol symbol;
   const uint8_t *bytes;
   if (!PyUnicode_Check(name))
     return PyErr_Format(PyExc_TypeError, "data: expected a str, found %s", Py_TYPE(name)->tp_name);
-  int found = find(self, "", name, &symbol);
+  int found = library_find(self, "", name, &symbol);
   if (found < 0) return NULL;
   if (found == 0) Py_RETURN_NONE;
   const char *wrong = loaded_data(&self->loaded, &symbol, &bytes);
@@ -139,106 +114,27 @@ static PyObject *library_checksums(Library *self, PyObject *Py_UNUSED(none)) {
   return verify_checksums(self->path, "__packer_checksums", loaded_find, &self->loaded);
 }
 
-/* The facts of a function, if the library has them: 1, 0 without, -1 with an exception set. */
-static int find_facts(const Library *self, PyObject *name, const uint8_t **text, size_t *nbytes) {
-  struct elf_symbol symbol;
-  int found = find(self, "__packer_fn_", name, &symbol);
-  if (found <= 0) return found;
-  const char *wrong = loaded_data(&self->loaded, &symbol, text);
-  *nbytes = (size_t)symbol.size;
-  if (wrong == NULL) return 1;
-  raise_symbol_error(self->path, "malformed", "__packer_fn_", name, symbol.value, wrong);
-  return -1;
-}
-
-static struct target *make_target(const Library *self, PyObject *name, const uint8_t *text,
-                                  size_t nbytes) {
-  const char *wrong;
-  struct target *target = target_new(name, text, nbytes, &wrong);
-  if (target == NULL && wrong != NULL)
-    raise_load_error(self->path, "malformed", "__packer_fn_%U: %s", name, wrong);
-  return target;
-}
-
-/* The code at the symbol <prefix><name>: 1 found, 0 absent, -1 exception set. */
-static int find_code(const Library *self, const char *prefix, PyObject *name,
-                     const uint8_t **code) {
-  struct elf_symbol symbol;
-  int found = find(self, prefix, name, &symbol);
-  if (found <= 0) return found;
-  const char *wrong = loaded_code(&self->loaded, &symbol, code);
-  if (wrong == NULL) return 1;
-  raise_symbol_error(self->path, "malformed", prefix, name, symbol.value, wrong);
-  return -1;
-}
-
-/* ---- The three ways to a function; each gives a new target, or NULL with an exception set, or
- * without when it leads nowhere. */
-
-/* __tvm_ffi_<name>, with facts or without. */
-static struct target *find_safe(const Library *self, PyObject *name) {
-  const uint8_t *code, *text = NULL;
-  size_t nbytes = 0;
-  if (find_code(self, "__tvm_ffi_", name, &code) <= 0) return NULL;
-  if (find_facts(self, name, &text, &nbytes) < 0) return NULL;
-  struct target *target = make_target(self, name, text, nbytes);
-  if (target != NULL) target_call_safe(target, code);
-  return target;
-}
-
-static int find_packed_code(const Library *self, PyObject *name, const uint8_t **code) {
-  int found = find_code(self, "", name, code);
-  if (found == 0)
-    raise_load_error(self->path, "malformed",
-                     "__packer_fn_%U: speaks of a packed C function, found no symbol %R", name,
-                     name);
-  return found == 1 ? 0 : -1;
-}
-
-/* <name>, since its facts say that it is a packed C function. */
-static struct target *find_declared(const Library *self, PyObject *name) {
-  const uint8_t *code, *text;
-  size_t nbytes;
-  if (find_facts(self, name, &text, &nbytes) <= 0) return NULL;
-  struct target *target = make_target(self, name, text, nbytes);
-  if (target == NULL) return NULL;
-  if (target->facts.is_packed && find_packed_code(self, name, &code) == 0) {
-    target_call_packed(target, code);
-    return target;
-  }
-  target_free(target);
-  return NULL;
-}
-
-/* <name> without facts: in libraries that others made, a packed C function, as in TVM. */
-static struct target *find_plain(const Library *self, PyObject *name) {
-  struct elf_symbol symbol;
-  const uint8_t *code;
-  if (find(self, "", name, &symbol) <= 0 || loaded_is_packed(&self->loaded)) return NULL;
-  if (loaded_code(&self->loaded, &symbol, &code) != NULL) return NULL;
-  struct target *target = make_target(self, name, NULL, 0);
-  if (target != NULL) target_call_packed(target, code);
-  return target;
-}
-
-static struct target *look_up(Library *self, PyObject *name) {
-  struct target *(*const ways[])(const Library *, PyObject *) = {find_safe, find_declared,
-                                                                 find_plain};
-  struct target *target = NULL;
-  for (size_t i = 0; i < sizeof ways / sizeof *ways && target == NULL; i++) {
-    target = ways[i](self, name);
-    if (PyErr_Occurred()) return NULL;
-  }
-  return target_keep(self->targets, name, target);
-}
-
 static PyObject *library_function(Library *self, PyObject *const *args, Py_ssize_t count) {
   if (count != 2 || !PyUnicode_Check(args[0]))
     return PyErr_Format(PyExc_TypeError, "function: expected a name and an owner");
   struct target *target = target_kept(self->targets, args[0]);
-  if (target == NULL && !PyErr_Occurred()) target = look_up(self, args[0]);
+  if (target == NULL && !PyErr_Occurred()) target = library_look_up(self, args[0]);
   if (target != NULL) return function_new(target, (PyObject *)self, args[1]);
   return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *library_has_code(Library *self, PyObject *name) {
+  const uint8_t *code;
+  int found = PyUnicode_Check(name) ? library_find_code(self, name, &code) : 0;
+  return found >= 0 ? PyBool_FromLong(found) : NULL;
+}
+
+static PyObject *library_declare_packed(Library *self, PyObject *name) {
+  const uint8_t *code;
+  int found = PyUnicode_Check(name) ? library_find_code(self, name, &code) : 0;
+  struct target *target = found > 0 ? library_make_packed(self, name, code) : NULL;
+  if (target_keep(self->targets, name, target) == NULL && PyErr_Occurred()) return NULL;
+  return PyBool_FromLong(found);
 }
 
 static PyObject *library_symbols(Library *self, PyObject *argument) {
@@ -281,6 +177,11 @@ static PyMethodDef library_methods[] = {
     {"checksums", (PyCFunction)library_checksums, METH_NOARGS,
      "checksums($self, /)\n--\n\n"
      "Verify what __packer_checksums lists; the CRC-32 of the blob's structure, or None."},
+    {"has_code", (PyCFunction)library_has_code, METH_O,
+     "has_code($self, name, /)\n--\n\nWhether it defines a function, of whatever type."},
+    {"declare_packed", (PyCFunction)library_declare_packed, METH_O,
+     "declare_packed($self, name, /)\n--\n\n"
+     "Let a function without a declaration be a packed C function; False if there is none."},
     {"bind", (PyCFunction)library_bind, METH_O,
      "bind($self, module, /)\n--\n\nLet the library's code call the imports of this module."},
     {NULL, NULL, 0, NULL},

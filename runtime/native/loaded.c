@@ -184,14 +184,29 @@ int loaded_symbol(const struct loaded *library, const char *name, struct elf_sym
   return elf_lookup(&library->image, elf_at_loaded, library->address, name, symbol);
 }
 
-int loaded_is_packed(const struct loaded *library) {
-  struct elf_symbol symbol;
+static int begins_with(const char *name, const char *prefix) {
+  return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* The pointer by which code raises says nothing: packer's wrappers, and C code with dso_abi.h, have it
+ * as well. */
+static int is_mark_of_tvm(const char *name, const struct elf_symbol *symbol) {
+  const char *function = begins_with(name, "__") ? name + 2 : name;
+  if (strcmp(function, "TVMFFIErrorSetRaisedFromCStr") == 0) return 0;
+  if (begins_with(name, "__tvm_") || begins_with(name, "__TVM")) return 1;
+  return symbol->section == SHN_UNDEF && begins_with(name, "TVM");
+}
+
+int loaded_is_tvm(const struct loaded *library) {
+  int is_tvm = 0;
   for (uint64_t i = 1; i < library->image.num_symbols; i++) {
+    struct elf_symbol symbol;
     const char *name =
         elf_symbol_at(&library->image, elf_at_loaded, library->address, i, &symbol);
-    if (strncmp(name, "__packer_", strlen("__packer_")) == 0) return 1;
+    if (begins_with(name, "__packer_")) return 0;
+    is_tvm |= is_mark_of_tvm(name, &symbol);
   }
-  return 0;
+  return is_tvm;
 }
 
 const char *loaded_data(const struct loaded *library, const struct elf_symbol *symbol,

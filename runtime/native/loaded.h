@@ -24,8 +24,9 @@ void loaded_close(struct loaded *library);
  * a dependency's. */
 int loaded_symbol(const struct loaded *library, const char *name, struct elf_symbol *symbol);
 
-/* Whether packer made it: then only declared functions can be called by name. */
-int loaded_is_packed(const struct loaded *library);
+/* Whether TVM made it: then a function without a declaration is a packed C function. Code of others
+ * has any type, and packer declares what can be called. */
+int loaded_is_tvm(const struct loaded *library);
 
 /* Why `symbol` is not constant data behind file bytes, or NULL when it is; then *bytes is set. */
 const char *loaded_data(const struct loaded *library, const struct elf_symbol *symbol,
