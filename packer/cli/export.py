@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import get_args
 
 from runtime.error import ExportError
+from runtime.module import preorder
 
 from ..dialect import Dialect
 from ..embed import Embed
 from ..export import export_library, refuse_output_among_inputs
+from ..formats import FORMATS, format_of
 from ..output import shown_path
 from ..project import PROJECT_FILE, Project, project_of_sources, read_project
 from ..project.sources import kind_of
 from .parser import CommandParser
-from .terminal import Steps, showing_steps, size_text, write
+from .terminal import Steps, showing_steps, size_text, write, write_error
 
 _DESCRIPTION = """\
 Make one shared library of a module tree, or what is to be linked to one elsewhere.
@@ -45,6 +47,8 @@ A function is declared by its C type without the name; see `packer init` for wha
 The suffix of OUTPUT says what is made: .o an object, .a an archive, .tar the objects and what their
 link needs; any other a shared library. docs/outputs.md has more.
 The output appears as a whole or not at all: whatever breaks off leaves the old file."""
+
+_HOW_TO_DECLARE = "--function 'NAME=TYPE', or functions in packer.toml"
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -128,6 +132,9 @@ def run(arguments: argparse.Namespace) -> None:
             progress=_Progress(steps, project),
         )
     write(_summary(output, project, time.monotonic() - started))
+    if _cannot_be_called(output, project):
+        text = "it declares no function; declare each one that is to be called"
+        write_error(f"{shown_path(output)}: {text}: {_HOW_TO_DECLARE}")
 
 
 def _prefix(arguments: argparse.Namespace, project: Project) -> str:
@@ -193,6 +200,16 @@ def _summary(output: str, project: Project, seconds: float) -> str:
         f"{shown_path(output)}: {size_text(os.path.getsize(output))}, "
         f"{_counted(functions, 'function')}, {_counted(modules, 'module')}, {seconds:.2f} s"
     )
+
+
+def _cannot_be_called(output: str, project: Project) -> bool:
+    """Return True for a library with host code that has no functions to look up."""
+    hosts = [module for module in preorder(project.root) if module.is_dso_exportable]
+    if not hosts or project.counts()[0] or format_of(output) is not FORMATS["so"]:
+        return False
+    from ..inspect import inspect_library  # seldom needed
+
+    return not inspect_library(output).functions
 
 
 def _counted(number: int, what: str) -> str:

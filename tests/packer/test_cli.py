@@ -80,6 +80,20 @@ def test_flags_and_paths_come_in_any_order(packer: Packer, tmp_path: Path) -> No
     assert runtime.load(tmp_path / "m.so")["sub"](4, 5) == -1
 
 
+def test_export_says_that_nothing_can_be_called(packer, tmp_path) -> None:
+    """Without a declaration a C function cannot be called; the advice leads to one that can."""
+    run = packer("export", "model.so", "add.c")
+    assert (run.returncode, len(run.stderr.splitlines())) == (0, 1)
+    advice = "model.so: it declares no function; declare each one that is to be called: --function"
+    assert run.stderr.startswith(advice)
+    assert ", 1 function, " in done(packer("export", "model.so", "add.c", "--function", ADD))
+    assert done(packer("load", "-q", "model.so", "add", "40", "2")) == "42\n"
+    done(packer("export", "model.o", "add.c"))
+    code = "int __tvm_ffi_f(void *h, void *a, int n, void *r) { return 0; }"
+    (tmp_path / "own.c").write_text(code)
+    done(packer("export", "own.so", "own.c"))
+
+
 def test_init_writes_what_export_takes(packer: Packer, tmp_path: Path) -> None:
     """The sample is a whole project: init, export, load."""
     assert done(packer("init")) == "host.c: written\npacker.toml: written\n"
