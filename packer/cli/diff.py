@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from runtime.error import PackerError
 
 from .parser import CommandParser
-from .terminal import show, write, write_error
+from .terminal import show, write_error
 
 _SCHEMA = 1
 _DIFFERENT, _TROUBLE = 1, 2
@@ -51,11 +51,10 @@ def run(arguments: argparse.Namespace) -> None:
         write_error(f"packer: {error}")
         sys.exit(_TROUBLE)
     if arguments.json:
-        import json
+        from .json_text import write_json
 
         fields = {"schema": _SCHEMA, "a": arguments.a, "b": arguments.b, "same": not found}
-        plain = [difference.to_dict() for difference in found]
-        write(json.dumps({**fields, "differences": plain}, indent=2))
+        write_json({**fields, "differences": [difference.to_dict() for difference in found]})
     elif found:
         show(list_differences(found, arguments.a, arguments.b))
     if found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from .terminal import show, write
+from .terminal import show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,11 +27,10 @@ def report(findings: Sequence[Finding], as_json: bool, **fields: str) -> None:
 
     failed = has_failed(findings)
     if as_json:
-        import json
+        from .json_text import write_json
 
         plain = [finding.to_dict() for finding in findings]
-        content = {"schema": _SCHEMA, **fields, "ok": not failed, "findings": plain}
-        write(json.dumps(content, indent=2))
+        write_json({"schema": _SCHEMA, **fields, "ok": not failed, "findings": plain})
     else:
         show(list_findings(findings))
     if failed:

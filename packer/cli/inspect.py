@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .parser import CommandParser
-from .terminal import show, write
+from .terminal import show
 
 if TYPE_CHECKING:
     from ..drawing import Line
@@ -68,21 +68,26 @@ def run(arguments: argparse.Namespace) -> None:
     SystemExit
         It is one, but something in it is wrong; exit status 1.
     """
-    from ..inspect import inspect_library
-
-    report = inspect_library(arguments.library)
-    if arguments.html is not None:
-        from ..report import write_report
-
-        write_report(arguments.library, arguments.html)
+    report = _inspect(arguments)
     if arguments.json:
-        import json
+        from ..inspect.report import to_plain
+        from .json_text import write_json
 
-        write(json.dumps(_to_dict(report, arguments), indent=2))
+        write_json(_fields(report, arguments), to_plain)
     else:
         show(_lines(report, arguments))
     if report.problems:
         sys.exit(1)  # the report says what they are
+
+
+def _inspect(arguments: argparse.Namespace) -> LibraryReport:
+    if arguments.html is not None:
+        from ..report import write_report
+
+        return write_report(arguments.library, arguments.html)
+    from ..inspect import inspect_library
+
+    return inspect_library(arguments.library)
 
 
 def _add_selection(parser: CommandParser) -> None:
@@ -144,9 +149,8 @@ def _symbols(report: LibraryReport, arguments: argparse.Namespace) -> dict[str, 
     }
 
 
-def _to_dict(report: LibraryReport, arguments: argparse.Namespace) -> dict[str, Any]:
-    fields = report.to_dict()
+def _fields(report: LibraryReport, arguments: argparse.Namespace) -> dict[str, Any]:
+    fields = report.fields()
     if _selects(arguments):
-        chosen = {name: [s._asdict() for s in t] for name, t in _symbols(report, arguments).items()}
-        fields["symbols"] = dict.fromkeys(_TABLES, ()) | chosen
+        fields["symbols"] = dict.fromkeys(_TABLES, ()) | _symbols(report, arguments)
     return fields

@@ -41,6 +41,22 @@ def write(text: str) -> None:
         print(printable(text), flush=True)
 
 
+def write_parts(parts: Iterable[str]) -> None:
+    """Write printable text to stdout as it is made.
+
+    Raises
+    ------
+    BrokenPipeError
+        Nobody reads it.
+    PackerError
+        It cannot be written.
+    """
+    with _reporting_stdout():
+        for part in parts:
+            sys.stdout.write(part)
+        sys.stdout.flush()
+
+
 def show(lines: Iterable[Line]) -> None:
     """Write lines to stdout: in colour and as wide as it is on a terminal, plain elsewhere.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any
 
 from .image import Segment
@@ -273,19 +273,40 @@ class LibraryReport:
     notes: tuple[str, ...]
     problems: tuple[str, ...]
 
+    def fields(self) -> dict[str, Any]:
+        """Return the fields by name, and the schema's version; `to_plain` opens what they hold."""
+        return {"schema": SCHEMA, **_fields_of(self)}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dicts, lists, strings and numbers, ready for `json.dumps`."""
-        return {"schema": SCHEMA, **_plain(self)}
+        return {name: _deep(value) for name, value in self.fields().items()}
 
 
-def _plain(value: Any) -> Any:
-    """Recursion over the report's own classes: its depth is fixed, not the input's."""
+def to_plain(value: Any) -> dict[str, Any] | list[Any]:
+    """Make a dict or list of one of the report's own objects; what it holds stays as it is."""
     if isinstance(value, Symbol):
         return value._asdict()
     if isinstance(value, Segment | Section):
         return value.to_dict()
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return [_plain(item) for item in value]
-    return value
+    if isinstance(value, SymbolTable | SectionTable):
+        return list(value)
+    return _fields_of(value)
+
+
+def _fields_of(value: Any) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in _names(type(value))}
+
+
+@cache
+def _names(of: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(of))
+
+
+def _deep(value: Any) -> Any:
+    """Recursion over the report's own classes: its depth is fixed, not the input's."""
+    if isinstance(value, str | int | None):
+        return value
+    opened = value if type(value) in (tuple, list, dict) else to_plain(value)
+    if isinstance(opened, dict):
+        return {name: _deep(item) for name, item in opened.items()}
+    return [_deep(item) for item in opened]

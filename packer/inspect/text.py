@@ -47,8 +47,8 @@ def summary(report: LibraryReport) -> Iterator[Line]:
     yield from (line(("note: ", "warn"), text, hang=2) for text in _some(report.notes))
     if report.modules:
         yield _label("root", report.root or "")
-        tree = _tree_lines(report.modules)
-        yield from _block("tree", tree, len(tree))
+        count = 1 + sum(len(module.imports) for module in report.modules)
+        yield from _block("tree", _tree_lines(report.modules), count)
     yield from _functions(report)
     if report.entry is not None:
         yield _label("entry", report.entry)
@@ -93,20 +93,19 @@ def _more(count: int) -> str:
     return f"... {count:,} more, listed with --json"
 
 
-def _tree_lines(modules: Sequence[Module]) -> list[Line]:
+def _tree_lines(modules: Sequence[Module]) -> Iterator[Line]:
     """Depth first, each module in full once; no recursion, since a tree may be 20,000 deep."""
-    lines, seen, pending = [], set[int](), [(0, 0)]
+    seen, pending = set[int](), [(0, 0)]
     while pending:
         index, depth = pending.pop()
         module = modules[index]
         name: Span = ("  " * min(depth, _DEPTH) + module.type_key, "name")
         if index in seen:
-            lines.append(line(name, (f" (module {index}, as above)", "dim")))
+            yield line(name, (f" (module {index}, as above)", "dim"))
             continue
         seen.add(index)
-        lines.append(line(name, f"  {', '.join(_module(module))}"))
+        yield line(name, f"  {', '.join(_module(module))}")
         pending.extend((child, depth + 1) for child in reversed(module.imports))
-    return lines
 
 
 def _module(module: Module) -> Iterator[str]:

@@ -662,7 +662,7 @@ def test_json_is_valid_for_hostile_names(packer: Packer, tmp_path: Path) -> None
         "[module.k]\nkind = 'opencl'\nsources = ['k.cl']\n"
         '[module.k.functions]\n"\\u001b[31m\\" \\u202e" = {}\n'
     )
-    for name in ("\x1b[31m.so", '"quoted".so', "\udcff.so"):
+    for name in ("\x1b[31m.so", "\x7f.so", '"quoted".so', "\udcff.so"):
         done(packer("export", name))
         text = done(packer("inspect", name, "--json"))
         assert text.isascii()

@@ -1,0 +1,72 @@
+"""``--json``: an object as text that is made while it is written, so that it may be of any length.
+
+A line for each field, and for each item of a list that holds more than numbers and words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from .terminal import write_parts
+
+_PLAIN = (str, int, float, type(None))
+
+
+def write_json(content: Mapping[str, Any], to_plain: Callable[[Any], Any] | None = None) -> None:
+    """Write an object to stdout, as plain ASCII.
+
+    Parameters
+    ----------
+    content : mapping
+        The fields.
+    to_plain : callable, optional
+        Makes dicts and lists of what JSON has no form for, one level at a time.
+
+    Raises
+    ------
+    BrokenPipeError
+        Nobody reads it.
+    PackerError
+        It cannot be written.
+    """
+    write_parts(_text(content, json.JSONEncoder(default=to_plain), ""))
+    write_parts("\n")
+
+
+def _text(value: Any, encoder: json.JSONEncoder, indent: str) -> Iterator[str]:
+    """The text of a field: in one piece where it is short."""
+    if isinstance(value, _PLAIN) or not value:
+        yield _encode(encoder, value)
+        return
+    if not isinstance(value, Mapping | Iterable):
+        value = encoder.default(value)
+    inner = f"{indent}  "
+    if isinstance(value, Mapping):
+        for opening, (name, item) in zip(_first("{"), value.items(), strict=False):
+            yield f"{opening}\n{inner}{_encode(encoder, name)}: "
+            yield from _text(item, encoder, inner)
+        yield f"\n{indent}}}"
+    elif all(isinstance(item, _PLAIN) for item in value):
+        yield _encode(encoder, list(value))
+    else:
+        for opening, item in zip(_first("["), value, strict=False):
+            yield f"{opening}\n{inner}{_encode(encoder, _item(encoder, item))}"
+        yield f"\n{indent}]"
+
+
+def _item(encoder: json.JSONEncoder, item: Any) -> Any:
+    """A named tuple is an object, not a list."""
+    return encoder.default(item) if hasattr(item, "_fields") else item
+
+
+def _first(opening: str) -> Iterator[str]:
+    yield opening
+    while True:
+        yield ","
+
+
+def _encode(encoder: json.JSONEncoder, value: Any) -> str:
+    """JSON lets one control character through that a terminal does not show."""
+    return encoder.encode(value).replace("\x7f", "\\u007f")
