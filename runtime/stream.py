@@ -146,19 +146,22 @@ class Reader:
             Fewer are left.
         """
         start = self.offset
-        if nbytes > self._end - start:
+        end = start + nbytes
+        if end > self._end:
             raise self.error(f"{what} of {nbytes} bytes, expected at most {self.remaining} left")
-        self.offset = start + nbytes
-        return self._view[start : self.offset]
+        self.offset = end
+        return self._view[start:end]
 
     def _read_number(self, layout: Struct) -> int:
-        if layout.size > self._end - self.offset:
+        start = self.offset
+        end = start + layout.size
+        if end > self._end:
             raise self.error(
                 f"an integer of {layout.size} bytes, expected at most {self.remaining} left"
             )
-        (value,) = layout.unpack_from(self._view, self.offset)
-        self.offset += layout.size
-        return int(value)
+        self.offset = end
+        value: int = layout.unpack_from(self._view, start)[0]
+        return value
 
     def read_u64(self) -> int:
         """Read a u64. Raises BlobFormatError when it is cut short."""

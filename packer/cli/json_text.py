@@ -31,7 +31,7 @@ def write_json(content: Mapping[str, Any], to_plain: Callable[[Any], Any] | None
     PackerError
         It cannot be written.
     """
-    write_parts(_text(content, json.JSONEncoder(default=to_plain), ""))
+    write_parts(_text(content, json.JSONEncoder(default=to_plain, check_circular=False), ""))
     write_parts("\n")
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from functools import cache
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from .image import Segment
@@ -284,22 +284,21 @@ class LibraryReport:
 
 def to_plain(value: Any) -> dict[str, Any] | list[Any]:
     """Make a dict or list of one of the report's own objects; what it holds stays as it is."""
-    if isinstance(value, Symbol):
-        return value._asdict()
-    if isinstance(value, Segment | Section):
-        return value.to_dict()
-    if isinstance(value, SymbolTable | SectionTable):
-        return list(value)
-    return _fields_of(value)
+    make = _PLAIN.get(type(value), _fields_of)
+    return make(value)
 
 
 def _fields_of(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in _names(type(value))}
+    return {name: getattr(value, name) for name in value.__slots__}
 
 
-@cache
-def _names(of: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(of))
+_PLAIN: dict[type, Callable[[Any], dict[str, Any] | list[Any]]] = {
+    Symbol: Symbol._asdict,
+    Segment: Segment.to_dict,
+    Section: Section.to_dict,
+    SymbolTable: list,
+    SectionTable: list,
+}
 
 
 def _deep(value: Any) -> Any:

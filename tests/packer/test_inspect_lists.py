@@ -287,3 +287,34 @@ def test_wrong_selection_is_wrong_usage(options, capsys) -> None:
     with pytest.raises(SystemExit, match="2"):
         parse(["none.so", *options.split()])
     assert "usage: packer inspect" in capsys.readouterr().err
+
+
+def test_json_says_what_the_report_says(library) -> None:
+    """It is written as it is made, and nothing of the report is lost."""
+    text = inspect(library, "--json").stdout
+    assert json.loads(text) == json.loads(json.dumps(inspect_library(library).to_dict()))
+    assert not list(faults(json.loads(text), SCHEMA, SCHEMA))
+
+
+MEASURED = """
+import resource, sys
+from packer.cli import main
+resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+main(["inspect", *sys.argv[1:]])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("options", [("--json",), ("--blob",), ()])
+def test_memory_per_module_is_bounded(tmp_path, options) -> None:
+    """A copy of the whole report took 7 KiB of each of 65,000 modules; the bound is generous."""
+    peaks = []
+    for count in (1, 20_000):
+        modules = [runtime.DeviceModule("opencl", "", "cl", []) for _ in range(count)]
+        modules[0].set_imports(modules[1:])
+        path = packer.export_library(modules[0], tmp_path / f"{count}.so")
+        command = [sys.executable, "-c", MEASURED, path, *options]
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert options != ("--json",) or len(json.loads(run.stdout)["modules"]) == count
+        peaks.append(int(run.stderr))
+    assert (peaks[1] - peaks[0]) / 20_000 < 3.5
