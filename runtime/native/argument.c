@@ -252,7 +252,7 @@ static int fill_array(dso_array_object *array, struct frame *frame, Py_ssize_t i
 static int make_array(struct frame *frame, Py_ssize_t index, PyObject *object, PyObject **arrays) {
   dso_array_object *array = array_object_new(PySequence_Fast_GET_SIZE(object));
   if (array == NULL) {
-    PyErr_NoMemory();
+    raise_no_memory();
     return -1;
   }
   frame_hold(frame, HOLD_OBJECT)->object = &array->object;

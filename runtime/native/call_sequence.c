@@ -107,7 +107,7 @@ static PyObject *sequence_time(CallSequence *self, PyObject *argument) {
   if (rounds == -1 && PyErr_Occurred()) return NULL;
   if (rounds < 1) return PyErr_Format(PyExc_ValueError, "expected at least one round");
   double *seconds = PyMem_Calloc((size_t)self->num_calls + 1, sizeof *seconds);
-  if (seconds == NULL) return PyErr_NoMemory();
+  if (seconds == NULL) return raise_no_memory();
   if (!begin(self)) {
     PyMem_Free(seconds);
     return NULL;

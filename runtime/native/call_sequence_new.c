@@ -2,6 +2,7 @@
 #include "callback.h"
 #include "call_sequence.h"
 #include "dlpack.h"
+#include "exception.h"
 #include "function.h"
 #include "tensor.h"
 #include "tensor_object.h"
@@ -85,7 +86,7 @@ static int add_calls(CallSequence *self, PyObject *calls) {
   self->calls = PyMem_Calloc((size_t)PyList_GET_SIZE(calls) + 1, sizeof *self->calls);
   self->args = PyMem_Calloc((size_t)count + 1, sizeof *self->args);
   if (self->calls == NULL || self->args == NULL) {
-    PyErr_NoMemory();
+    raise_no_memory();
     return -1;
   }
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(calls); i++) {
@@ -115,7 +116,7 @@ static int add_slots(CallSequence *self, PyObject *tensors) {
   self->num_slots = PyList_GET_SIZE(self->tensors);
   self->slots = PyMem_Calloc((size_t)self->num_slots + 1, sizeof *self->slots);
   if (self->slots == NULL) {
-    PyErr_NoMemory();
+    raise_no_memory();
     return -1;
   }
   for (Py_ssize_t i = 0; i < self->num_slots; i++) {

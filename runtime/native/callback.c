@@ -37,7 +37,7 @@ struct callback {
 
 static int own_string(dso_any *result, int is_str, const char *data, size_t nbytes) {
   if (object_make_string(result, is_str, data, nbytes) == 0) return 0;
-  PyErr_NoMemory();
+  raise_no_memory();
   return -1;
 }
 
@@ -125,7 +125,7 @@ static int call_callable(void *handle, const dso_any *args, int32_t count, dso_a
   if (count <= STACK_ARGS) return call_with(self, args, count, stack + 1, result);
   PyObject **heap = PyMem_New(PyObject *, (size_t)count + 1);
   if (heap == NULL) {
-    PyErr_NoMemory();
+    raise_no_memory();
     return -1;
   }
   int status = call_with(self, args, count, heap + 1, result);
@@ -337,7 +337,7 @@ static struct callback *take_spare(void) {
 
 dso_object *callback_new(PyObject *callable, PyObject *caller) {
   struct callback *self = take_spare();
-  if (self == NULL) return (dso_object *)PyErr_NoMemory();
+  if (self == NULL) return raise_no_memory();
   set_callable(self, callable);
   self->owner = NULL;
   self->caller = caller;

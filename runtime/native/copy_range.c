@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "exception.h"
 #include "heap.h"
 
 /* What fits a core's cache. More at once was slower now and then: the kernel then asks itself for
@@ -31,7 +32,7 @@ PyObject *core_copy_range(PyObject *core, PyObject *args) {
   (void)core;
   if (!PyArg_ParseTuple(args, "iLiLL:copy_range", &source, &at, &target, &to, &nbytes)) return NULL;
   char *buffer = heap_new(PIECE);
-  if (buffer == NULL) return PyErr_NoMemory();
+  if (buffer == NULL) return raise_no_memory();
   Py_BEGIN_ALLOW_THREADS
   nbytes = copy_through(buffer, source, at, target, to, nbytes);
   Py_END_ALLOW_THREADS

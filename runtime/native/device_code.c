@@ -25,7 +25,7 @@ static int take_data(DeviceCode *self, const struct kernel_driver *driver, const
     return -1;
   self->module = kernel_module_new(driver, fmt, bytes->buf, (size_t)bytes->len);
   if (self->module != NULL) return 0;
-  PyErr_NoMemory();
+  raise_no_memory();
   return -1;
 }
 
@@ -100,7 +100,7 @@ static int fill_signature(const struct request *request, struct kernel_signature
   signature->name = heap_copy_text(name);
   signature->code_name = heap_copy_text(request->code_name);
   if (signature->name == NULL || signature->code_name == NULL) {
-    PyErr_NoMemory();
+    raise_no_memory();
     return -1;
   }
   uint64_t count = raised_count();
@@ -118,7 +118,7 @@ static int make_signature(const struct request *request, struct kernel_signature
   int status = -1;
   if (types != NULL && tags != NULL) status = fill_signature(request, signature, types, tags);
   else
-    PyErr_NoMemory();
+    raise_no_memory();
   PyMem_Free(types);
   PyMem_Free(tags);
   if (status != 0) kernel_signature_clear(signature);
@@ -129,7 +129,7 @@ static dso_object *make_kernel(DeviceCode *self, const struct request *request) 
   struct kernel_signature signature = {.device_type = self->module->driver->device_type};
   if (make_signature(request, &signature) != 0) return NULL;
   dso_object *kernel = kernel_new(self->module, &signature);
-  return kernel != NULL ? kernel : (dso_object *)PyErr_NoMemory();
+  return kernel != NULL ? kernel : raise_no_memory();
 }
 
 /* The kernel's reference goes to the target. */

@@ -146,6 +146,10 @@ static PyObject *raise_kind(const char *kind, const char *message, Py_ssize_t le
   if (text == NULL) return NULL;
   PyObject *class = builtin_exception(kind);
   PyObject *error = class ? PyObject_CallOneArg(class, text) : make_own_exception(kind, text);
+  if (error == NULL && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError)) {
+    Py_DECREF(text);
+    return NULL;
+  }
   if (error == NULL) {
     PyErr_Clear();
     PyErr_Format(PyExc_RuntimeError, "%s: %U", kind, text);
@@ -154,6 +158,11 @@ static PyObject *raise_kind(const char *kind, const char *message, Py_ssize_t le
   }
   Py_DECREF(text);
   return NULL;
+}
+
+void *raise_no_memory(void) {
+  static const char message[] = "no memory for what the native core was asked to do";
+  return raise_kind("OutOfMemoryError", message, sizeof message - 1);
 }
 
 static PyObject *raise_tvm_error(const dso_object *error) {

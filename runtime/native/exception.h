@@ -15,6 +15,9 @@ struct frame;
 PyObject *exception_take(void);
 void exception_set(PyObject *exception);
 
+/* Raise runtime.error.OutOfMemoryError, or MemoryError if there is none for that, and return NULL. */
+void *raise_no_memory(void);
+
 /* Raise runtime.error.LibraryLoadError "<path>: <text>" and return NULL. */
 PyObject *raise_load_error(PyObject *path, const char *reason, const char *format, ...);
 

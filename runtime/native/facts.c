@@ -23,7 +23,7 @@ static const char *parse_params(char *text, struct facts *facts) {
   if (facts->params != NULL) return "params given twice";
   if (count == 0) return NULL;
   facts->params = heap_new_zeroed((size_t)count, sizeof *facts->params);
-  if (facts->params == NULL) return "out of memory";
+  if (facts->params == NULL) return HEAP_NO_MEMORY;
   for (; facts->num_params < count; facts->num_params++) {
     char *code = cut(&text, ' ');
     struct param *param = &facts->params[facts->num_params];

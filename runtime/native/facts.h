@@ -16,11 +16,11 @@ struct facts {
   const char *type; /* the declaration without the function's name, or NULL */
   const char *doc;  /* or NULL */
   int num_params;
-  struct param *params; /* malloc'ed, or NULL */
+  struct param *params; /* of heap.h, or NULL */
 };
 
 /* Parse NUL-terminated text in place: lines "key value\n", unknown keys skipped, doc last.
- * Returns NULL, or what is wrong with it. */
+ * Returns NULL, or what is wrong with it, or HEAP_NO_MEMORY. */
 const char *facts_parse(char *text, struct facts *facts);
 
 #endif

@@ -28,7 +28,7 @@ static struct target *make_target(const struct source *source, dso_object *objec
   struct target *target = name ? PyMem_Calloc(1, sizeof *target) : NULL;
   if (target == NULL) {
     Py_XDECREF(name);
-    return PyErr_Occurred() ? NULL : (struct target *)PyErr_NoMemory();
+    return PyErr_Occurred() ? NULL : raise_no_memory();
   }
   object_retain(object);
   target_call_object(target, object);

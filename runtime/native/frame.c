@@ -36,7 +36,7 @@ int hold_dims(struct frame *frame, Py_ssize_t index, struct hold *hold, int ndim
     frame->is_owing = 1;
     dims = hold->more_dims = PyMem_New(int64_t, 2 * (size_t)ndim);
     if (dims == NULL) {
-      PyErr_NoMemory();
+      raise_no_memory();
       return -1;
     }
   }

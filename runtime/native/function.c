@@ -54,13 +54,13 @@ static inline PyObject *call_with_stack(Function *self, PyObject *const *objects
 Py_NO_INLINE static PyObject *call_with_heap(Function *self, PyObject *const *objects, Py_ssize_t count) {
   struct frame frame = {.target = self->target, .function = (PyObject *)self};
   PyObject *value = NULL;
-  if (count > INT32_MAX) return PyErr_NoMemory();
+  if (count > INT32_MAX) return raise_no_memory();
   frame.args = PyMem_New(dso_any, (size_t)count);
   frame.holds = PyMem_New(struct hold, (size_t)count);
   if (frame.args != NULL && frame.holds != NULL)
     value = convert_and_invoke(&frame, objects, count);
   else
-    PyErr_NoMemory();
+    raise_no_memory();
   PyMem_Free(frame.args);
   PyMem_Free(frame.holds);
   return value;

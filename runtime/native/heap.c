@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char HEAP_NO_MEMORY[] = "no memory";
+
 static atomic_long until_failure; /* 0: none is asked for */
 
 long heap_fail_at(long n) { return atomic_exchange(&until_failure, n); }

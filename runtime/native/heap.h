@@ -18,6 +18,9 @@ __attribute__((format(printf, 1, 2)))
 #endif
 char *heap_format(const char *format, ...);  /* [asprintf] */
 
+/* What a function that returns the text of an error returns if there is no memory: this pointer. */
+extern const char HEAP_NO_MEMORY[];
+
 /* For tests: let the n-th allocation from now on fail, counted over all threads from 1; 0 lets all
  * succeed. Returns how many were still missing before the failure that was asked for last: 0 if it
  * has happened. */

@@ -128,7 +128,7 @@ static dso_object *remember(struct context *context, const char *name, PyObject 
   if (function == NULL) return NULL;
   callback_keep(function, provider); /* so that no other one gets its address */
   if (found_add(&context->found, name, provider, version, function) == 0) return function;
-  PyErr_NoMemory();
+  raise_no_memory();
   return NULL;
 }
 

@@ -33,7 +33,7 @@ static void drop_keeper(void *managed) {
 /* The frame's hold is the keeper's from here on. */
 static struct keeper *keep(struct frame *frame, PyObject *array) {
   struct keeper *self = heap_new(sizeof *self);
-  if (self == NULL) return (struct keeper *)PyErr_NoMemory();
+  if (self == NULL) return raise_no_memory();
   self->array = Py_NewRef(array);
   self->num_holds = frame->num_holds;
   if (frame->num_holds > 0) self->holds[0] = frame->holds[0];

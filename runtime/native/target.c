@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "exception.h"
+#include "heap.h"
 #include "object.h"
 #include "packed.h"
 
@@ -33,12 +35,13 @@ static const char *copy_text(struct target *target, const uint8_t *bytes, size_t
     return "expected text that ends with its only NUL";
   PyObject *decoded = PyUnicode_DecodeUTF8((const char *)bytes, (Py_ssize_t)nbytes - 1, NULL);
   if (decoded == NULL) {
+    int is_damaged = PyErr_ExceptionMatches(PyExc_UnicodeDecodeError);
     PyErr_Clear();
-    return "expected UTF-8 text";
+    return is_damaged ? "expected UTF-8 text" : HEAP_NO_MEMORY;
   }
   Py_DECREF(decoded);
   target->text = PyMem_Malloc(nbytes);
-  if (target->text == NULL) return "out of memory";
+  if (target->text == NULL) return HEAP_NO_MEMORY;
   memcpy(target->text, bytes, nbytes);
   return facts_parse(target->text, &target->facts);
 }
@@ -55,10 +58,11 @@ struct target *target_new(PyObject *name, const uint8_t *fact_text, size_t nbyte
                           const char **wrong) {
   struct target *target = PyMem_Calloc(1, sizeof *target);
   *wrong = NULL;
-  if (target == NULL) return (struct target *)PyErr_NoMemory();
+  if (target == NULL) return raise_no_memory();
   target->name = Py_NewRef(name);
   if (fact_text != NULL) *wrong = copy_text(target, fact_text, nbytes);
   if (*wrong == NULL && make_strings(target) == 0) return target;
+  if (*wrong == HEAP_NO_MEMORY) *wrong = raise_no_memory();
   target_free(target);
   return NULL;
 }

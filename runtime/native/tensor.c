@@ -129,7 +129,7 @@ static int make_aligned_copy(Tensor *self) {
   size_t nbytes = (size_t)self->nbytes;
   self->copy = heap_new_aligned(COPY_ALIGNMENT, (nbytes + COPY_ALIGNMENT - 1) & ~(size_t)63);
   if (self->copy == NULL) {
-    PyErr_NoMemory();
+    raise_no_memory();
     return -1;
   }
   memcpy(self->copy, self->source.buf, nbytes);

@@ -54,7 +54,7 @@ static PyObject *export(Tensor *self, void *managed, const char *name, PyCapsule
 
 static PyObject *export_versioned(Tensor *self, uint64_t flags) {
   DLManagedTensorVersioned *managed = heap_new(sizeof *managed);
-  if (managed == NULL) return PyErr_NoMemory();
+  if (managed == NULL) return raise_no_memory();
   if (self->is_readonly) flags |= DLPACK_READ_ONLY;
   *managed = (DLManagedTensorVersioned){.major = DLPACK_MAJOR,
                                         .manager_ctx = self,
@@ -71,7 +71,7 @@ static PyObject *export_unversioned(Tensor *self) {
     return NULL;
   }
   DLManagedTensor *managed = heap_new(sizeof *managed);
-  if (managed == NULL) return PyErr_NoMemory();
+  if (managed == NULL) return raise_no_memory();
   *managed = (DLManagedTensor){
       .tensor = self->tensor, .manager_ctx = self, .deleter = delete_unversioned};
   return export(self, managed, "dltensor", drop_unversioned);

@@ -1,4 +1,5 @@
 /* The layout of a TensorBase: shape, strides and size, each product checked. */
+#include "exception.h"
 #include "tensor.h"
 
 #include "dlpack.h"
@@ -28,7 +29,7 @@ static int make_dims(Tensor *self, Py_ssize_t ndim) {
   self->tensor.ndim = (int32_t)ndim;
   self->tensor.shape = PyMem_New(int64_t, 3 * (size_t)ndim + 1);
   if (self->tensor.shape == NULL) {
-    PyErr_NoMemory();
+    raise_no_memory();
     return -1;
   }
   self->tensor.strides = self->tensor.shape + ndim;

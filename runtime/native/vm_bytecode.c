@@ -1,5 +1,7 @@
 #include "vm_bytecode.h"
 
+#include "exception.h"
+
 static int read_function(PyObject *item, struct vm_function *function) {
   long long kind, start, end, num_args, num_registers, num_params;
   if (!PyTuple_Check(item) ||
@@ -19,7 +21,7 @@ static int read_functions(Bytecode *self) {
   Py_ssize_t count = PyTuple_GET_SIZE(self->functions);
   self->code.functions = PyMem_Calloc((size_t)count + 1, sizeof *self->code.functions);
   if (self->code.functions == NULL) {
-    PyErr_NoMemory();
+    raise_no_memory();
     return -1;
   }
   for (Py_ssize_t i = 0; i < count; i++)
@@ -70,7 +72,10 @@ static int fill(Bytecode *self, PyObject *offsets, PyObject *words) {
       take_words(offsets, &self->offsets, &self->code.offsets, &self->code.num_instructions) != 0 ||
       take_words(words, &self->words, &self->code.words, &self->code.num_words) != 0)
     return -1;
-  return vm_verify(&self->code, &fault) == 0 ? 0 : raise_fault(&fault);
+  int status = vm_verify(&self->code, &fault);
+  if (status == VM_NO_MEMORY) raise_no_memory();
+  else if (status != 0) raise_fault(&fault);
+  return status;
 }
 
 static PyObject *bytecode_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {

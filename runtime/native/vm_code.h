@@ -59,9 +59,12 @@ static inline int64_t vm_argument_value(int64_t argument) {
   return (int64_t)((uint64_t)argument << 8) >> 8;
 }
 
-/* Check all of the code: 0, or -1 with the fault. From there on every instruction belongs to one
- * function, every jump stays in its function, control never runs out of one, and all registers,
- * constants, functions and argument counts are right. Time and memory are linear in the code. */
+enum { VM_NO_MEMORY = -2 };
+
+/* Check all of the code: 0, or -1 with the fault, or VM_NO_MEMORY. From there on every instruction
+ * belongs to one function, every jump stays in its function, control never runs out of one, and all
+ * registers, constants, functions and argument counts are right. Time and memory are linear in the
+ * code. */
 int vm_verify(const struct vm_code *code, struct vm_fault *fault);
 
 /* How many arguments a function of the machine's own takes: 1, or 0 where there is none of that

@@ -32,7 +32,7 @@ static int shape_constant(PyObject *value, dso_any *made) {
   }
   dso_object *shape = shape_object_new((size_t)PyTuple_GET_SIZE(value), dims);
   if (shape == NULL) {
-    PyErr_NoMemory();
+    raise_no_memory();
     return -1;
   }
   *made = any_of_object(shape);
@@ -83,7 +83,7 @@ static Py_ssize_t make_callees(PyObject *list, dso_object **made) {
 
 static DLDevice *read_devices(PyObject *list) {
   DLDevice *devices = PyMem_New(DLDevice, (size_t)PyList_GET_SIZE(list) + 1);
-  if (devices == NULL) return (DLDevice *)PyErr_NoMemory();
+  if (devices == NULL) return raise_no_memory();
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++)
     if (device_from_object(PyList_GET_ITEM(list, i), &devices[i]) != 0) {
       PyMem_Free(devices);
@@ -116,7 +116,7 @@ static int make_parts(struct parts *parts, PyObject *constants, PyObject *callee
   parts->constants = PyMem_New(dso_any, (size_t)PyList_GET_SIZE(constants) + 1);
   parts->callees = PyMem_New(dso_object *, (size_t)PyList_GET_SIZE(callees) + 1);
   if (parts->constants == NULL || parts->callees == NULL) {
-    PyErr_NoMemory();
+    raise_no_memory();
     return -1;
   }
   parts->num_constants = make_constants(constants, parts->constants);
@@ -205,7 +205,7 @@ static struct target *make_target(const struct vm_routine *routine, PyObject *na
     return target;
   }
   target_free(target);
-  return (struct target *)PyErr_NoMemory();
+  return raise_no_memory();
 }
 
 static struct target *look_up(VirtualMachine *self, PyObject *name, PyObject *signature) {

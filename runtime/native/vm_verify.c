@@ -276,7 +276,7 @@ static int verify_function(const struct vm_code *code, const struct vm_function 
 int vm_verify(const struct vm_code *code, struct vm_fault *fault) {
   if (verify_offsets(code, fault) != 0) return -1;
   unsigned char *claimed = heap_new_zeroed(code->num_instructions + 1, 1);
-  if (claimed == NULL) return refuse(fault, VM_FUNCTIONS, 0, "no memory to verify it");
+  if (claimed == NULL) return VM_NO_MEMORY;
   int status = claim_all(code, claimed, fault);
   free(claimed);
   for (size_t i = 0; status == 0 && i < code->num_functions; i++)
