@@ -27,6 +27,9 @@ static int check_tls(struct elf_relocations *at, const struct elf_rela *rela) {
   bool is_here = rela->r_info >> 32 == 0 || symbol.st_shndx != SHN_UNDEF;
   if (is_here && at->reader->tls.memsz == 0)
     return elf_refuse_symbol(at, rela, "a PT_TLS beside a TLS relocation");
+  uint64_t start = rela->r_info >> 32 == 0 ? 0 : symbol.st_value;
+  if (is_here && start + rela->r_addend > at->reader->tls.memsz)
+    return elf_refuse_symbol(at, rela, "an offset inside PT_TLS");
   if (rela->r_info >> 32 != 0 && (symbol.st_info & 15) != STT_TLS)
     return elf_refuse_symbol(at, rela, "a TLS symbol");
   return 0;

@@ -380,6 +380,9 @@ ROWS: dict[str, tuple[Poke, str, str]] = {
     "entry twice": (relocate_twice, "malformed", "one relocation for each entry of DT_INIT_ARRAY"),
     "weak entry": (weak_function_in_array, "malformed", "a function that is there, found symbol"),
     "no TLS": (lose_tls, "malformed", "a PT_TLS beside a TLS relocation"),
+    "TLS outside": (
+        poke(lambda elf: elf.rela(DTPMOD64), "r_addend", 1 << 20), "malformed", "inside PT_TLS",
+    ),
     "TLS of code": (rela(GLOB_DAT, "r_type", TPOFF64), "malformed", "expected a TLS symbol"),
     "size of weak": (size_of_weak, "malformed", "expected a symbol that is there, found symbol"),
     "IRELATIVE": (rela(IRELATIVE, "r_addend", 0x10), "malformed", "function of relocation"),
@@ -402,7 +405,8 @@ ROWS: dict[str, tuple[Poke, str, str]] = {
     "two segments": (symbol("blob", "st_size", 0x2000), "malformed", "value of symbol .* PT_LOAD"),
     "function": (code_in_data("add"), "malformed", "value of symbol .* executable segment"),
     "ifunc": (code_in_data("chosen"), "malformed", "value of symbol .* executable segment"),
-    "tls value": (symbol("per_thread", "st_value", 9), "malformed", "value of symbol .* PT_TLS"),
+    "tls size": (symbol("per_thread", "st_size", 9), "malformed", "value of symbol .* PT_TLS"),
+    "tls value": (symbol("per_thread", "st_value", 9), "malformed", "an offset inside PT_TLS"),
     "undefined local": (symbol("sin", "st_info", 2), "malformed", "undefined symbol .* binding"),
     "undefined value": (symbol("sin", "st_value", 8), "malformed", "undefined symbol .* value 0"),
     # versions
