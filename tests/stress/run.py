@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-ROWS = ("load_rounds", "kill_export", "faults", "reflink", "readers", "embed_llvm")
+ROWS = ("load_rounds", "kill_export", "faults", "reflink", "readers", "embed_llvm", "mutants")
 
 
 def main(names: list[str]) -> int:

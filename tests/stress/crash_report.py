@@ -1,0 +1,99 @@
+"""What a report of crash.c says: in whose code a process crashed, and who called it."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable
+from typing import NamedTuple
+
+_OTHERS = ("libc.so", "libm.so", "libgcc", "linux-vdso", "crash.so")
+
+
+class Crash(NamedTuple):
+    """One crash. `cause` is what it is counted as; a finding is ours to repair."""
+
+    cause: str
+    is_finding: bool
+    places: list[str]  # the innermost first
+
+
+class _Mapping(NamedTuple):
+    start: int
+    end: int
+    name: str
+
+
+def read_crash(text: str, library: str, *, is_called_code: bool) -> Crash:
+    """Tell whose crash it was.
+
+    Parameters
+    ----------
+    text : str
+        The report.
+    library : str
+        The path of the library that was loaded: its constructors, resolvers and destructors may
+        crash, since code that is called at another place does.
+    is_called_code : bool
+        Whether each function that the loader calls by itself is code, as far as the file says.
+    """
+    values: dict[str, list[int]] = {}
+    mappings = []
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 2 and "-" not in words[0]:
+            values.setdefault(words[0], []).append(int(words[1], 16))
+        elif len(words) >= 5:
+            start, _, end = words[0].partition("-")
+            mappings.append(_Mapping(int(start, 16), int(end, 16), " ".join(words[5:])))
+    pc, number = values["pc"][0], values["signal"][0]
+    frames, stack = values.get("frame", []), values.get("stack", [0])
+    calls = frames[frames.index(pc) + 1 :] if pc in frames else stack
+    if not _name_at(mappings, pc):
+        calls = stack  # there is nothing to unwind: the caller's address is on top
+    names = [_name_at(mappings, address) for address in (pc, *calls)]
+    kinds = [_kind_of(name, library) for name in names]
+    places = [f"{name}+{address:x}" for name, address in zip(names, (pc, *calls), strict=True)]
+    judged = _judge(kinds, number, is_called_code=is_called_code)
+    return Crash(*judged, places[:24])
+
+
+def _judge(kinds: list[str], number: int, *, is_called_code: bool) -> tuple[str, bool]:
+    inner = next((kind for kind in kinds if kind != "other"), "other")
+    if inner == "ours":
+        return f"signal {number} in the core", True
+    if inner == "ld.so":
+        # whoever is first around it: a call of the library's code, or a load of ours
+        outer = next((kind for kind in kinds if kind in ("library", "ours")), "ours")
+        if outer == "library":
+            return f"signal {number} in ld.so, called by the library's code", False
+        return f"signal {number} in ld.so", True
+    if inner == "library":
+        return f"signal {number} in the library's code", False
+    if inner == "nowhere":
+        # The code that the loader calls may return to anywhere; it calls nothing but code itself.
+        caller = kinds[1] if len(kinds) > 1 else "nowhere"
+        if caller == "ours" or (caller == "ld.so" and not is_called_code):
+            return f"signal {number} at no code, called by {caller}", True
+        return f"signal {number} at no code, where the library's code went", False
+    return f"signal {number} elsewhere, after the library's code ran", False
+
+
+def _name_at(mappings: Iterable[_Mapping], address: int) -> str:
+    rows = list(mappings)
+    index = bisect.bisect_right([row.start for row in rows], address) - 1
+    if index < 0 or address >= rows[index].end:
+        return ""
+    return rows[index].name
+
+
+def _kind_of(name: str, library: str) -> str:
+    base = name.rpartition("/")[2]
+    if name == library or name.startswith(library):
+        return "library"
+    if base.startswith(("_core.", "bridge")):
+        return "ours"
+    if base.startswith("ld-"):
+        return "ld.so"
+    if not base or base.startswith("["):
+        return "nowhere"
+    return "other" if base.startswith(_OTHERS) else "python"
