@@ -19,6 +19,9 @@ class Library:
     @property
     def key(self) -> tuple[int, int, int, int]:
         """The (device, inode, size, mtime in ns) of the file that is loaded."""
+    @property
+    def ctime_ns(self) -> int:
+        """When that file had last changed as it was loaded: content, links or mode."""
     def data(self, symbol: str) -> memoryview | None:
         """The read-only bytes behind a data symbol that this very object defines; keeps it open."""
     def symbols(self, prefix: str) -> list[str]:

@@ -59,43 +59,58 @@ def _mapped(descriptor: int) -> memoryview:
 
 
 def has_bytes(library: Library, data: memoryview) -> bool:
-    """Whether a library was loaded from a file of just these bytes; by comparing them all."""
+    """Return True if a library was loaded from just these bytes; compares them all.
+
+    A file on disk counts if it has not changed since it was loaded. Its change time tells, which
+    cannot be set: another size or time of modification may be one that was put back.
+    """
     if library.key[2] != len(data):
         return False
     try:
+        if library.descriptor < 0 and os.stat(library.path).st_ctime_ns != library.ctime_ns:
+            return False
         loaded = file_bytes(library)
-    except ExportError:
+    except (ExportError, OSError):
         return False
     starts = range(0, len(data), _STEP)
     return all(bytes(loaded[i : i + _STEP]) == bytes(data[i : i + _STEP]) for i in starts)
 
 
-def open_bytes(data: memoryview) -> Library:
+def open_bytes(data: memoryview, *, allow_file: bool) -> Library:
     """Open a library from its bytes, which are copied once.
 
     Parameters
     ----------
     data : memoryview
         The bytes of the file.
+    allow_file : bool
+        Whether a file in a private folder will do, which is not sealed.
 
     Returns
     -------
     Library
-        Of a sealed file in memory; where the system has no such files, or does not run code from
-        them, of a file in a private folder that is gone again.
+        Of a sealed file in memory; or else of the private file, which is removed at once.
 
     Raises
     ------
     LibraryLoadError
-        They are no library for this machine; or no such file can be made.
+        The bytes are no library for this machine; or the file cannot be made.
     """
     try:
         return _open(_memory_file(data), data)
     except LibraryLoadError as error:
-        if error.reason not in ("io", "dlopen"):
+        # A policy may refuse to map code from memory: dlopen fails, but not of a private file.
+        if error.reason != "io" and not (error.reason == "dlopen" and allow_file):
             raise
-    except OSError:
-        pass
+        reason = str(error).removeprefix(f"{_name(data)}: ")
+    except OSError as error:
+        reason = str(error.strerror)
+    if not allow_file:
+        text = (
+            f"{_name(data)}: cannot be loaded from a sealed file in memory: {reason}; to load a "
+            f"private file that is not sealed, use load_from_bytes(data, allow_file=True)"
+        )
+        raise LibraryLoadError(text, path=_name(data), reason="io")
     try:
         return _open_private_file(data)
     except LibraryLoadError:

@@ -62,7 +62,8 @@ def load(
     ------
     LibraryLoadError
         The file is no shared library for this machine, is damaged, or needs what is not there.
-        It is checked before any of its code runs.
+        It is checked before any of its code runs. Reason ``"busy"``: another file took its place
+        as it was opened; load it again.
     BlobFormatError
         Its blob, or the lone file, is malformed.
     LoaderNotFoundError
@@ -119,31 +120,33 @@ def _declare(root: Module, names: list[str]) -> None:
     raise ValueError(text)
 
 
-def load_from_bytes(data: Buffer) -> Module:
+def load_from_bytes(data: Buffer, *, allow_file: bool = False) -> Module:
     """Load a packed library from its bytes.
 
     Parameters
     ----------
     data : buffer
         The bytes of the file: C-contiguous; copied once, into memory that cannot be changed.
+    allow_file : bool
+        Whether to load a private file instead, if the system has no sealed files in memory, or
+        does not run code from them. It is in the folder for temporary files, and is removed at
+        once. Nothing seals it: another process of the same user could change what was checked.
 
     Returns
     -------
     Module
         The root of its tree. Equal bytes give the same Module for as long as that is in use, also
-        where it was loaded from a file.
+        if it was loaded from a file that has not changed since.
 
     Raises
     ------
     LibraryLoadError, BlobFormatError, LoaderNotFoundError
-        As `load` does.
+        As `load` does; or if the bytes cannot be loaded from memory.
 
     Notes
     -----
     Its code runs, so the bytes must come from someone you trust. They are checked as a file is. A
-    library that looks for others beside itself (``$ORIGIN``) does not find them. Where the system
-    has no files in memory, or does not run code from them, a private file in the folder for
-    temporary files is loaded, and removed at once.
+    library that looks for others beside itself (``$ORIGIN``) does not find them.
 
     Examples
     --------
@@ -153,7 +156,7 @@ def load_from_bytes(data: Buffer) -> Module:
     """
     view = memoryview(data).cast("B").toreadonly()
     with _lock:
-        return _resident_bytes(view) or _open_bytes(view)
+        return _resident_bytes(view) or _open_bytes(view, allow_file)
 
 
 def _resident_bytes(data: memoryview) -> Module | None:
@@ -168,10 +171,10 @@ def _resident_bytes(data: memoryview) -> Module | None:
     return next(found, None)
 
 
-def _open_bytes(data: memoryview) -> Module:
+def _open_bytes(data: memoryview, allow_file: bool) -> Module:
     from .library_file import open_bytes
 
-    return _root_of(open_bytes(data))
+    return _root_of(open_bytes(data, allow_file=allow_file))
 
 
 def _resident(path: str | bytes) -> Module | None:

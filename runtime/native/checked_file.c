@@ -33,12 +33,20 @@ static struct file_key key_of(const struct stat *status) {
   key.inode = (uint64_t)status->st_ino;
   key.size = (uint64_t)status->st_size;
   key.mtime_ns = (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
+  key.ctime_ns = (int64_t)status->st_ctim.tv_sec * 1000000000 + status->st_ctim.tv_nsec;
   return key;
 }
 
 int file_key_at(const char *path, struct file_key *key) {
   struct stat status;
   if (stat(path, &status) != 0) return -1;
+  *key = key_of(&status);
+  return 0;
+}
+
+int file_key_of(int descriptor, struct file_key *key) {
+  struct stat status;
+  if (fstat(descriptor, &status) != 0) return -1;
   *key = key_of(&status);
   return 0;
 }
@@ -88,16 +96,25 @@ static int check(uint16_t machine, struct checked_file *file, struct load_error 
   return load_error_set(error, reasons[found.reason], "%s", found.message);
 }
 
-int checked_file_open(const char *path, uint16_t machine, struct checked_file *file,
-                      struct load_error *error) {
+int checked_file_open_with(const char *path, uint16_t machine, struct checked_file *file,
+                           int *descriptor, struct load_error *error) {
   int fd = open_to_read(path, error);
   if (fd < 0) return -1;
-  int status = map(fd, file, error);
-  close(fd); /* the map stays */
-  if (status != 0) return -1;
-  if (check(machine, file, error) == 0) return 0;
-  checked_file_close(file);
+  if (map(fd, file, error) == 0) {
+    *descriptor = fd;
+    if (check(machine, file, error) == 0) return 0;
+    checked_file_close(file);
+  }
+  close(fd);
   return -1;
+}
+
+int checked_file_open(const char *path, uint16_t machine, struct checked_file *file,
+                      struct load_error *error) {
+  int descriptor;
+  if (checked_file_open_with(path, machine, file, &descriptor, error) != 0) return -1;
+  close(descriptor); /* the map stays */
+  return 0;
 }
 
 void checked_file_close(struct checked_file *file) {

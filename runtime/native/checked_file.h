@@ -8,10 +8,12 @@
 #include "elf.h"
 #include "load_error.h"
 
-/* What tells one file from another, and a file from its later content. */
+/* What tells one file from another, and a file from its later content. The time of the last change
+ * cannot be set by a user; a rename and a further link count as changes too, so keys are compared
+ * without it. */
 struct file_key {
   uint64_t device, inode, size;
-  int64_t mtime_ns;
+  int64_t mtime_ns, ctime_ns;
 };
 
 struct checked_file {
@@ -26,8 +28,13 @@ int checked_file_open(const char *path, uint16_t machine, struct checked_file *f
                       struct load_error *error);
 void checked_file_close(struct checked_file *file);
 
-/* The key of what stands at `path` now; 0, or -1 with errno. */
+/* The same with the file left open: *descriptor is the caller's. */
+int checked_file_open_with(const char *path, uint16_t machine, struct checked_file *file,
+                           int *descriptor, struct load_error *error);
+
+/* The key of the file at `path`, or of an open one; 0, or -1 with errno. */
 int file_key_at(const char *path, struct file_key *key);
+int file_key_of(int descriptor, struct file_key *key);
 int file_key_equal(const struct file_key *a, const struct file_key *b);
 
 #endif

@@ -159,6 +159,10 @@ static PyObject *library_key(Library *self, void *Py_UNUSED(closure)) {
                        (unsigned long long)key->size, (long long)key->mtime_ns);
 }
 
+static PyObject *library_ctime(Library *self, void *Py_UNUSED(closure)) {
+  return PyLong_FromLongLong(self->loaded.key.ctime_ns);
+}
+
 static PyObject *library_descriptor(Library *self, void *Py_UNUSED(closure)) {
   return PyLong_FromLong(self->descriptor);
 }
@@ -191,6 +195,7 @@ static PyGetSetDef library_getset[] = {
     {"path", (getter)library_path, NULL, "The absolute path that was opened, or the name.", NULL},
     {"descriptor", (getter)library_descriptor, NULL, "Of a file made of bytes, else -1.", NULL},
     {"key", (getter)library_key, NULL, "(device, inode, size, mtime in ns) of the file.", NULL},
+    {"ctime_ns", (getter)library_ctime, NULL, "When the file had last changed at the load.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

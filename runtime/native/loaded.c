@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bridge.h"
 #include "context.h"
-#include "heap.h"
-#include "system_lib.h"
+#include "opening.h"
 
 enum { MAX_TRIES = 8, FORK_PATIENCE = 1 /* second */ };
 
@@ -59,58 +59,10 @@ static void enter(void) {
 
 static void leave(void) { pthread_mutex_unlock(&lock); }
 
-/* dir/name spelled as no one has before: the bits of a counter as "./" (1) and "/" (0) between.
- * It begins with a pattern that no person writes. Called with the lock held. */
-static char *fresh_spelling(const char *path) {
-  static uint64_t counter = 0xd50;
-  uint64_t count = counter++;
-  const char *name = strrchr(path, '/') + 1;
-  size_t dir_length = (size_t)(name - path);
-  char *spelling = heap_new(strlen(path) + 2 * 64 + 1);
-  if (spelling == NULL) return NULL;
-  memcpy(spelling, path, dir_length);
-  char *end = spelling + dir_length;
-  for (; count != 0; count >>= 1) {
-    if (count & 1) *end++ = '.';
-    *end++ = '/';
-  }
-  strcpy(end, name);
-  return spelling;
-}
-
-static int name_is_taken(const char *path) {
-  void *handle = dlopen(path, RTLD_NOLOAD | RTLD_NOW);
-  if (handle != NULL) dlclose(handle);
-  return handle != NULL;
-}
-
-/* dlopen compares names before inodes: a taken name may stand for an older file. A library of
- * ours is asked for by the name it was opened under, since dlopen keeps each new one it is told. */
-static char *choose_spelling(const char *path, const struct file_key *key) {
-  for (const struct loaded *other = open_libraries; other != NULL; other = other->next)
-    if (file_key_equal(&other->key, key)) return heap_copy_text(other->spelling);
-  return name_is_taken(path) ? fresh_spelling(path) : heap_copy_text(path);
-}
-
-/* Returns 0 with the handle, or -1. `bridged`: it is to find what the core provides. */
-static int open_handle(struct loaded *library, const char *path, int bridged,
-                       struct load_error *error) {
-  struct system_lib_refusal refusal;
-  library->spelling = choose_spelling(path, &library->key);
-  if (library->spelling == NULL) return load_error_set(error, "io", "out of memory");
-  system_lib_begin(&refusal);
-  if (bridged)
-    library->handle = bridge_open(library->spelling, error);
-  else if ((library->handle = dlopen(library->spelling, RTLD_NOW | RTLD_LOCAL)) == NULL)
-    load_error_dlopen(error, library->spelling);
-  int is_refused = system_lib_end(&refusal);
-  if (is_refused && library->handle != NULL) {
-    load_error_set(error, "symbol", "%s", refusal.text);
-    dlclose(library->handle);
-    library->handle = NULL;
-  }
-  if (library->handle == NULL) free(library->spelling);
-  return library->handle != NULL ? 0 : -1;
+static const struct loaded *open_library_of(const struct file_key *key) {
+  const struct loaded *library = open_libraries;
+  while (library != NULL && !file_key_equal(&library->key, key)) library = library->next;
+  return library;
 }
 
 /* Where the image of a handle lies. dlinfo finds a link map for any handle of dlopen. */
@@ -127,32 +79,31 @@ static void join(struct loaded *library) {
   library->context = context_open(library);
 }
 
-/* Returns 0 with the library open, or -1; *changed says that `path` was replaced meanwhile. */
-static int open_once(struct loaded *library, const char *path, struct load_error *error,
-                     int *changed) {
+static int open_once(struct opening *self) {
+  struct loaded *library = self->library;
   struct checked_file file;
-  struct file_key key;
-  *changed = 0;
-  if (checked_file_open(path, elf_native_machine(), &file, error) != 0) return -1;
+  self->changed = 0;
+  if (checked_file_open_with(self->path, elf_native_machine(), &file, &self->descriptor,
+                             self->error) != 0)
+    return -1;
   library->key = file.key;
   library->image = file.image;
-  int bridged = bridge_is_needed(&file);
+  self->bridged = bridge_is_needed(&file);
   checked_file_close(&file);
   enter();
-  int status = open_handle(library, path, bridged, error);
+  self->same = open_library_of(&library->key);
+  int status = opening_run(self);
   if (status == 0) join(library);
   leave();
-  *changed = file_key_at(path, &key) != 0 || !file_key_equal(&key, &library->key);
-  if (status != 0 || !*changed) return status;
-  loaded_close(library);
-  return -1;
+  close(self->descriptor);
+  return status;
 }
 
 int loaded_open(struct loaded *library, const char *path, struct load_error *error) {
-  int changed = 0;
+  struct opening opening = {.library = library, .path = path, .error = error};
   for (int tries = 0; tries < MAX_TRIES; tries++) {
-    if (open_once(library, path, error, &changed) == 0) return 0;
-    if (!changed) return -1;
+    if (open_once(&opening) == 0) return 0;
+    if (!opening.changed) return -1;
   }
   return load_error_set(error, "busy", "replaced %d times while it was opened", MAX_TRIES);
 }

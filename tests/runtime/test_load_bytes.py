@@ -78,6 +78,35 @@ def test_file_that_was_overwritten_is_not_taken_for_its_old_bytes(data, tmp_path
     assert runtime.load_from_bytes(data) is not module
 
 
+def overwrite(path: Path, data: bytes) -> None:
+    """In place, with the times of before."""
+    times = path.stat()
+    with path.open("r+b") as file:
+        file.write(data)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def replace(path: Path, data: bytes) -> None:
+    """By a rename, with the times of before."""
+    times = path.stat()
+    path.with_name("fresh").write_bytes(data)
+    os.utime(path.with_name("fresh"), ns=(times.st_atime_ns, times.st_mtime_ns))
+    path.with_name("fresh").rename(path)
+
+
+@pytest.mark.parametrize("change", [overwrite, replace])
+def test_bytes_are_compared_with_what_was_loaded(change, data, tmp_path) -> None:
+    """What the path has now was not loaded, whatever its times say; here a name was changed."""
+    path = tmp_path / "lib.so"
+    path.write_bytes(data)
+    module = runtime.load(path)
+    other = data.replace(b"cubin", b"Cubin", 1)
+    change(path, other)
+    again = runtime.load_from_bytes(other)
+    assert again is not module
+    assert again.imported_modules[0].fmt == "Cubin"
+
+
 def test_bytes_of_equal_size_are_told_apart(data) -> None:
     """One byte makes another library: here one of the device module's."""
     other = data.replace(b"cubin", b"Cubin", 1)
@@ -123,7 +152,7 @@ def test_damaged_bytes_are_refused_before_they_run(damage, reason, data) -> None
 
 
 def test_library_that_cannot_be_bound_is_refused(compile_library) -> None:
-    """Row C19: the undefined symbol is named; both ways to open it were tried."""
+    """Row C19: the undefined symbol is named."""
     data = compile_library("long no_such(void); long f(void) { return no_such(); }").read_bytes()
     with pytest.raises(runtime.LibraryLoadError, match="undefined symbol: no_such") as info:
         runtime.load_from_bytes(data)
@@ -241,22 +270,29 @@ assert libc.prctl(22, 2, program) == 0, ctypes.get_errno()
 LOAD = """
 import json, os, pathlib, sys, runtime
 data = pathlib.Path(sys.argv[1]).read_bytes()
-module = runtime.load_from_bytes(data)
+try:
+    runtime.load_from_bytes(data)
+except runtime.LibraryLoadError as error:
+    refusal = [error.reason, str(error)]
+module = runtime.load_from_bytes(data, allow_file=True)
 assert runtime.load_from_bytes(data) is module
 copy = runtime.import_module_from_base64(runtime.export_module_to_base64(module))
 assert copy is module
 name = module._library.path
 info = os.fstat(module._library.descriptor)
-print(json.dumps([module["answer"](), name, info.st_nlink, oct(info.st_mode)]))
+print(json.dumps([module["answer"](), name, info.st_nlink, oct(info.st_mode), refusal]))
 """
+ADVICE = "; to load a private file that is not sealed, use load_from_bytes(data, allow_file=True)"
 
 
-def test_without_memory_files_a_private_one_is_used(data, tmp_path, monkeypatch) -> None:
-    """Readable by its owner only, in a private folder, and gone when the load is over."""
+def test_without_memory_files_a_private_one_may_be_used(data, tmp_path, monkeypatch) -> None:
+    """Only if it is allowed; readable by its owner only, and gone when the load is over."""
     (tmp_path / "lib.so").write_bytes(data)
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
-    answer, name, links, mode = run_python(NO_MEMFD + LOAD, str(tmp_path / "lib.so"))
+    answer, name, links, mode, refusal = run_python(NO_MEMFD + LOAD, str(tmp_path / "lib.so"))
+    text = f"<{len(data)} bytes>: cannot be loaded from a sealed file in memory: "
+    assert refusal == ["io", text + "Operation not permitted" + ADVICE]
     assert (answer, name) == (42, f"<{len(data)} bytes>")
     assert (links, mode) == (0, "0o100600")
     assert list((tmp_path / "temporary").iterdir()) == []
@@ -273,8 +309,8 @@ def _can_unshare() -> bool:
 
 
 @pytest.mark.skipif(not _can_unshare(), reason="mount namespaces are not to be had")
-def test_without_proc_a_private_file_is_used(data, tmp_path) -> None:
-    """A memory file has no name to open it by; the library's bytes are had all the same."""
+def test_without_proc_a_private_file_may_be_used(data, tmp_path) -> None:
+    """A memory file has no name to open it by."""
     (tmp_path / "lib.so").write_bytes(data)
     script = f'mount -t tmpfs none /proc && exec "{sys.executable}" -c "$0" "$1"'
     command = ["unshare", "-rm", "sh", "-c", script, LOAD, str(tmp_path / "lib.so")]
@@ -288,7 +324,7 @@ import json, pathlib, resource, sys, runtime
 data = pathlib.Path(sys.argv[1]).read_bytes()
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
-    runtime.load_from_bytes(data)
+    runtime.load_from_bytes(data, allow_file=len(sys.argv) > 2)
 except runtime.LibraryLoadError as error:
     print(json.dumps([error.reason, str(error)]))
 """
@@ -299,10 +335,12 @@ def test_no_room_for_the_bytes_is_said(data, tmp_path, monkeypatch) -> None:
     (tmp_path / "lib.so").write_bytes(data)
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
-    reason, text = run_python(NO_ROOM, str(tmp_path / "lib.so"))
+    reason, text = run_python(NO_ROOM, str(tmp_path / "lib.so"), "allow_file")
     assert reason == "io"
     expected = f"<{len(data)} bytes>: cannot be written to a private file: File too large"
     assert text == expected
+    reason, text = run_python(NO_ROOM, str(tmp_path / "lib.so"))
+    assert (reason, "memory: File too large; to load" in text) == ("io", True)
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
