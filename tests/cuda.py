@@ -60,6 +60,7 @@ def build_fake_driver(folder: Path) -> Path:
     """The FAKE libcuda.so.1 in a folder, for LD_LIBRARY_PATH."""
     source = Path(__file__).parent / "runtime" / "fake_cuda.c"
     command = ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", str(source)]
+    command.append("-Wl,-soname,libcuda.so.1")
     subprocess.run([*command, "-o", str(folder / "libcuda.so.1")], check=True)
     return folder
 

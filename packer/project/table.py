@@ -170,6 +170,8 @@ def _parse(path: Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         what, _, place = str(error).removesuffix(")").rpartition(" (at ")
         reason = f"{place}: {what[:1].lower()}{what[1:]}"
+    except ValueError as error:  # a number of more digits than Python reads, a date of year 0
+        reason = str(error)[:1].lower() + str(error)[1:]
     except RecursionError:
         reason = "arrays or tables are nested too deep"
     raise ExportError(f"{shown_path(path)}: {reason}", path=str(path))

@@ -148,6 +148,7 @@ def test_numpy_is_imported_only_for_constants(folder: Path) -> None:
 
 MISTAKES = {
     "syntax": ("[library]\noutput = \n", "line 2, column 10: invalid value"),
+    "digits": ("x = " + "9" * 5000, "exceeds the limit (4300 digits)"),
     "nesting": ("x = " + "[" * 100_000, "arrays or tables are nested too deep"),
     "top key": (f"[libary]\n{HOST}", "libary: unknown key; near names: 'library'"),
     "library key": (f"[library]\nouput = 'x'\n{HOST}", "[library] ouput: unknown key; near names"),

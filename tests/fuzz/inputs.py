@@ -1,0 +1,166 @@
+"""Feed what this project reads with inputs that are nearly right.
+
+    python tests/fuzz/inputs.py --seconds 600 [--seed 1] [--only blob-tvm]
+
+Each round a child process feeds one target with some hundred inputs, which Hypothesis draws and, if
+one goes wrong, shrinks. Findings are printed, and their inputs saved in build/fuzz/. Exit status 1
+if there are any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import mmap
+import os
+import signal
+import struct
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+if __name__ == "__main__":  # behind the installed packages
+    sys.path[:] = [*(p for p in sys.path if Path(p or ".").resolve() != ROOT), str(ROOT)]
+
+import hypothesis
+
+from tests.fuzz.judge import FoundError, Target, judge
+from tests.fuzz.targets import make_targets
+
+OUTPUT = ROOT / "build" / "fuzz"
+ROUND, HANG_SECONDS, MOST_INPUT = 200, 60, 1 << 22
+_COUNTS = struct.Struct("<QQQ")  # accepted, refused, the bytes of the input under way
+
+
+class Round:
+    """One child's work, which tells its parent over shared memory how far it is."""
+
+    def __init__(self, target: Target, seed: int) -> None:
+        self.target, self.seed = target, seed
+        self._shared = mmap.mmap(-1, _COUNTS.size + MOST_INPUT)
+        self.finding = ""
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Inputs accepted, and refused."""
+        accepted, refused, _ = _COUNTS.unpack_from(self._shared)
+        return accepted, refused
+
+    @property
+    def data(self) -> bytes:
+        """The last input: that of a finding is the shrunk one."""
+        nbytes = _COUNTS.unpack_from(self._shared)[2]
+        return self._shared[_COUNTS.size : _COUNTS.size + nbytes]
+
+    def run(self) -> None:
+        """Run it to its end, however it ends."""
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reader)
+            os.write(writer, self._feed().encode())
+            os._exit(0)
+        os.close(writer)
+        status = _wait(child)
+        with open(reader, "rb") as pipe:
+            self.finding = pipe.read().decode()
+        if status != 0:
+            self.finding = _ending(status)
+
+    def _feed(self) -> str:
+        @hypothesis.seed(self.seed)
+        @hypothesis.settings(
+            max_examples=ROUND,
+            database=None,
+            deadline=None,
+            report_multiple_bugs=False,
+            suppress_health_check=list(hypothesis.HealthCheck),
+            verbosity=hypothesis.Verbosity.quiet,
+        )
+        @hypothesis.given(self.target.inputs)
+        def feed(data: bytes) -> None:
+            accepted, refused = self.counts
+            data = data[:MOST_INPUT]
+            self._shared[_COUNTS.size : _COUNTS.size + len(data)] = data
+            _COUNTS.pack_into(self._shared, 0, accepted, refused, len(data))
+            is_accepted = judge(self.target, data)
+            counts = (accepted + is_accepted, refused + (not is_accepted))
+            _COUNTS.pack_into(self._shared, 0, *counts, len(data))
+
+        try:
+            feed()
+        except FoundError as error:
+            return str(error)
+        return ""
+
+
+def _wait(child: int) -> int:
+    """The exit status as waitpid gives it; a child that hangs is ended."""
+    end = time.monotonic() + HANG_SECONDS
+    while time.monotonic() < end:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return status
+        time.sleep(0.005)
+    os.kill(child, signal.SIGALRM)
+    return os.waitpid(child, 0)[1]
+
+
+def _ending(status: int) -> str:
+    if not os.WIFSIGNALED(status):
+        return f"the process exits with {os.waitstatus_to_exitcode(status)}"
+    number = os.WTERMSIG(status)
+    return "hangs" if number == signal.SIGALRM else f"crash: {signal.Signals(number).name}"
+
+
+def run(targets: Sequence[Target], seconds: float, seed: int) -> int:
+    """Feed the targets in turn until the time is over; how many findings there are."""
+    totals: dict[str, Counter[str]] = {target.name: Counter() for target in targets}
+    found: set[tuple[str, str]] = set()
+    end, number = time.monotonic() + seconds, seed
+    while time.monotonic() < end:
+        for target in targets:
+            number += 1
+            work = Round(target, number)
+            work.run()
+            accepted, refused = work.counts
+            totals[target.name] += Counter(accepted=accepted, refused=refused)
+            if work.finding and (target.name, work.finding) not in found:
+                found.add((target.name, work.finding))
+                path = save(target.name, work.data)
+                print(f"FOUND {target.name}: {work.finding} (seed {number}; {path})", flush=True)
+    for name, counts in totals.items():
+        print(f"{name:12} {counts['accepted']:9,} accepted {counts['refused']:9,} refused")
+    print(f"{len(found)} findings, seeds {seed + 1} to {number}")
+    return len(found)
+
+
+def save(name: str, data: bytes) -> Path:
+    """Keep an input."""
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    path = OUTPUT / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}"
+    path.write_bytes(data)
+    return path
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", action="append", metavar="TARGET")
+    arguments = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory() as folder:
+        targets = make_targets(Path(folder))
+        chosen = [t for t in targets if arguments.only is None or t.name in arguments.only]
+        if not chosen:
+            parser.error(f"known targets: {', '.join(target.name for target in targets)}")
+        return int(run(chosen, arguments.seconds, arguments.seed) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,282 @@
+"""What is fed: each format with valid inputs that our own writers make, and what reads it."""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import packer
+import runtime
+from packer.final_link import _embedded, _exported
+from packer.inspect.payload import fields_of, signatures_of
+from packer.project import read_project
+from packer.unlinked import Unlinked
+from runtime.blob import dump, link_tree, parse
+from runtime.files import LOADERS
+from runtime.interchange import rebuild_module
+from runtime.kernel_meta import read_meta
+from runtime.manifest import parse_manifest
+from runtime.module import preorder
+
+from ..cuda import DATA, build_fake_driver
+from ..graphs import sum_graph
+from .judge import Target
+from .mutants import Seed, binary, json_texts, lines
+from .seeds import META, PROJECTS, TOKENS, arrays, blobs, reader_fields, safetensors, spirv, trees
+
+INFO = runtime.FunctionInfo("scale", ["handle", "float32", "int32"], ["blockIdx.x", "threadIdx.x"])
+
+
+class Library(runtime.Module):
+    """Stands for the host code of a tree: it has every function."""
+
+    type_key = "library"
+
+    def find_function(self, name: str) -> Callable[..., Any]:
+        """Find a function that does nothing."""
+        return lambda *args: None
+
+
+def make_targets(folder: Path) -> list[Target]:
+    """All targets; those that read files have them in a folder."""
+    return [
+        *(blob_target(dialect) for dialect in ("tvm", "tvm-ffi")),
+        graph_target(),
+        safetensors_target(folder),
+        params_target(),
+        *cuda_targets(folder),
+        file_target(folder, "spirv", "k.spv", words(spirv()), read_kernels),
+        tar_target(folder),
+        pickle_target(),
+        *interchange_targets(),
+        project_target(folder),
+        meta_target(folder),
+        manifest_target(),
+    ]
+
+
+def of_seeds(name: str, seeds: Sequence[Seed], read: Callable[[bytes], Any]) -> Target:
+    """A target of edited bytes."""
+    return Target(name, binary(seeds), [seed.data for seed in seeds], read)
+
+
+def words(data: bytes, size: int = 4, end: int | None = None) -> Seed:
+    """A seed whose numbers are at every multiple of a size."""
+    return Seed(data, tuple((at, size) for at in range(0, (end or len(data)) // size * size, size)))
+
+
+def file_target(
+    folder: Path, name: str, file: str, seed: Seed, read: Callable[[Path], Any]
+) -> Target:
+    """A target that reads a file."""
+    return of_seeds(name, [seed], in_file(folder / file, read))
+
+
+def in_file(path: Path, read: Callable[[Path], Any]) -> Callable[[bytes], Any]:
+    """Write the input to a file, and read that."""
+
+    def parse_file(data: bytes) -> Any:
+        path.unlink(missing_ok=True)  # the pages of the old one may be mapped
+        path.write_bytes(data)
+        return read(path)
+
+    return parse_file
+
+
+# ---- Trees
+
+
+def read_tree(root: runtime.Module) -> None:
+    """Look at all that a tree has; nothing of it is called."""
+    for module in preorder(root):
+        repr(module)
+        module.function_names()
+        signatures_of(module)
+        for tensor in module.own_weights.values():
+            bytes(tensor.raw)
+
+
+def blob_target(dialect: str) -> Target:
+    """Blobs, which are written back, too."""
+
+    def read(data: bytes) -> None:
+        blob = parse(data, dialect)
+        for entry in blob.entries:
+            fields_of(blob, entry, memoryview(data)[entry.payload_offset :])
+        read_tree(link_tree(blob, Library()))
+        dump(blob)
+
+    seeds = [Seed(data, reader_fields(lambda d=data: parse(d, dialect))) for data in blobs(dialect)]
+    return of_seeds(f"blob-{dialect}", seeds, read)
+
+
+def pickle_target() -> Target:
+    """What a pickle hands over."""
+
+    def read(data: bytes) -> None:
+        read_tree(rebuild_module(data))
+
+    made = [runtime.serialize_module_to_bytes(tree, export_dso=False) for tree in trees()]
+    seeds = [Seed(data, reader_fields(lambda d=data: read(d))) for data in made]
+    return of_seeds("pickle", seeds, read)
+
+
+def interchange_targets() -> list[Target]:
+    """Base64 and JSON: the text, and right text of edited bytes."""
+
+    def read_base64(data: bytes) -> None:
+        read_tree(runtime.import_module_from_base64(data))
+
+    def read_json(data: bytes) -> None:
+        read_tree(runtime.load_json(data))
+
+    def to_json(data: bytes) -> Any:
+        text = base64.b64encode(len(data).to_bytes(8, "little") + data).decode()
+        return {**graph, "nodes": [graph["nodes"][0], {**graph["nodes"][1], "repr_b64": text}]}
+
+    inner = pickle_target().inputs
+    graph = json.loads(runtime.save_json(runtime.MetadataModule()))
+    texts = [runtime.export_module_to_base64(tree).encode() for tree in trees()]
+    jsons = [runtime.save_json(tree) for tree in trees()]
+    as_base64 = st.one_of(inner.map(base64.b64encode), binary([Seed(text) for text in texts]))
+    as_json = st.one_of(
+        inner.map(to_json).map(lambda value: json.dumps(value).encode()),
+        json_texts([json.loads(text) for text in jsons]),
+    )
+    return [
+        Target("base64", as_base64, texts, read_base64),
+        Target("json", as_json, [text.encode() for text in jsons], read_json),
+    ]
+
+
+def manifest_target() -> Target:
+    """The manifest of a library."""
+    entries = [{"type_key": "strange", "offset": 8, "nbytes": 30}]
+    fields = {"schema": 1, "producer": "p", "target": "x86_64-linux-gnu", "entries": entries}
+    valid = [json.dumps(fields).encode()]
+    return Target("manifest", json_texts([fields]), valid, parse_manifest)
+
+
+# ---- Weights
+
+
+def params_target() -> Target:
+    """A dict of parameters."""
+
+    def read(data: bytes) -> None:
+        for tensor in runtime.load_param_dict(data).values():
+            bytes(tensor.raw)
+
+    data = runtime.save_param_dict(arrays())
+    return of_seeds("params", [Seed(data, reader_fields(lambda: read(data)))], read)
+
+
+def safetensors_target(folder: Path) -> Target:
+    """Files of weights: edited bytes, and edited headers of the right length."""
+
+    def read(path: Path) -> None:
+        read_tree(LOADERS["safetensors"](str(path)))
+
+    def with_header(header: bytes) -> bytes:
+        return len(header).to_bytes(8, "little") + header + body
+
+    data = safetensors()
+    start = 8 + int.from_bytes(data[:8], "little")
+    header, body = json.loads(data[8:start]), data[start:]
+    edited = json_texts([header]).map(with_header)
+    inputs = st.one_of(edited, binary([Seed(data, ((0, 8),))]))
+    return Target("safetensors", inputs, [data], in_file(folder / "w.safetensors", read))
+
+
+# ---- Code
+
+
+def graph_target() -> Target:
+    """Graph JSON, with an executor that has memory for it."""
+
+    def read(data: bytes) -> None:
+        text = data.decode("utf-8", "surrogateescape")
+        executor = runtime.graph_executor.create(text, Library())
+        executor.function_names()
+
+    graph = sum_graph()
+    shared = {**graph, "attrs": {**graph["attrs"], "storage_id": ["list_int", [0, 1, 2, 2]]}}
+    valid = [json.dumps(fields).encode() for fields in (graph, shared)]
+    return Target("graph", json_texts([graph, shared]), valid, read)
+
+
+def cuda_targets(folder: Path) -> list[Target]:
+    """Cubins and fatbins as a launch takes them apart, beside a FAKE driver that takes all."""
+    os.environ |= {"FAKE_CUDA_DEVICES": "80", "FAKE_CUDA_LOG": os.devnull, "FAKE_CUDA_PARAMS": ""}
+    driver = ctypes.CDLL(str(build_fake_driver(folder) / "libcuda.so.1"))
+    assert driver.cuInit(0) == 0
+
+    def launch(data: bytes) -> None:
+        runtime.DeviceModule("cuda", data, "fatbin", [INFO])["scale"](None, 1.0, 1, 1, 1)
+
+    cubins = [words((DATA / f"scale.{name}.cubin").read_bytes(), 8, 1024) for name in CUBINS]
+    fatbin = (DATA / "scale.fatbin").read_bytes()
+    small = packer.create_fatbin([cubins[0].data, (DATA / "scale.ptx").read_bytes()])
+    fatbins = [words(fatbin, 4, 256), words(small, 4, 256)]
+    return [of_seeds("cubin", cubins, launch), of_seeds("fatbin", fatbins, launch)]
+
+
+CUBINS = ("sm_80", "sm_80.cuda12")
+
+
+def read_kernels(path: Path) -> None:
+    """Load a lone file of device code."""
+    read_tree(LOADERS[path.suffix[1:]](str(path)))
+
+
+def meta_target(folder: Path) -> Target:
+    """The file beside device code."""
+    path = folder / "meta.tvm_meta.json"
+    read = in_file(path, lambda _: read_meta(folder / "meta.ptx"))
+    return Target("tvm_meta", json_texts([META]), [json.dumps(META).encode()], read)
+
+
+# ---- What packer reads
+
+
+def tar_target(folder: Path) -> Target:
+    """What `packer link` takes: tars, and the objects in them."""
+
+    def read(path: Path) -> None:
+        unlinked = Unlinked(path)
+        for _ in _exported(unlinked):
+            pass
+        for _ in _embedded(unlinked):
+            pass
+
+    host = packer.CSourceModule("int one(void) { return 1; }", functions={"one": "int(void)"})
+    host.import_module(runtime.MetadataModule())
+    seeds = []
+    for suffix in ("tar", "o", "a"):
+        data = packer.export_library(host, folder / f"seed.{suffix}").read_bytes()
+        seeds.append(words(data, 4, 2048))
+    return of_seeds("tar", seeds, in_file(folder / "fed.tar", read))
+
+
+def project_target(folder: Path) -> Target:
+    """packer.toml, beside the files that it names."""
+    home = folder / "project"
+    home.mkdir()
+    (home / "a.c").write_text("int one(void) { return 1; }\n")
+    (home / "k.ptx").write_text(".version 7.0\n.target sm_80\n.visible .entry k() { ret; }\n")
+    (home / "g.json").write_text(json.dumps(sum_graph()))
+    (home / "w.params").write_bytes(runtime.save_param_dict(arrays()))
+    np.save(home / "w.npy", arrays()["w"])
+    (home / "w.safetensors").write_bytes(safetensors())
+    read = in_file(home / "packer.toml", read_project)
+    valid = [text.encode() for text in PROJECTS]
+    inputs = st.one_of(lines(PROJECTS, TOKENS), binary([Seed(data) for data in valid]))
+    return Target("toml", inputs, valid, read)
