@@ -1,9 +1,9 @@
 """Feed what this project reads with inputs that are nearly right.
 
-    python tests/fuzz/inputs.py --seconds 600 [--seed 1] [--only blob-tvm]
+    python tests/fuzz/inputs.py --seconds 600 [--seed 1] [--only blob-tvm] [--examples 200]
 
-Each round a child process feeds one target with some hundred inputs, which Hypothesis draws and, if
-one goes wrong, shrinks. Findings are printed, and their inputs saved in build/fuzz/. Exit status 1
+Each round a child process feeds one target with so many inputs, which Hypothesis draws and, if one
+goes wrong, shrinks. Findings are printed, and their inputs saved in build/fuzz/. Exit status 1
 if there are any.
 """
 
@@ -18,29 +18,33 @@ import struct
 import sys
 import tempfile
 import time
+import traceback
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 ROOT = Path(__file__).parents[2]
 if __name__ == "__main__":  # behind the installed packages
     sys.path[:] = [*(p for p in sys.path if Path(p or ".").resolve() != ROOT), str(ROOT)]
 
-import hypothesis
+import hypothesis  # noqa: E402
+from hypothesis.errors import HypothesisWarning  # noqa: E402
 
-from tests.fuzz.judge import FoundError, Target, judge
-from tests.fuzz.targets import make_targets
+from tests.fuzz.judge import FoundError, Target, judge  # noqa: E402
+from tests.fuzz.targets import make_targets  # noqa: E402
 
 OUTPUT = ROOT / "build" / "fuzz"
-ROUND, HANG_SECONDS, MOST_INPUT = 200, 60, 1 << 22
+HANG_SECONDS, MOST_INPUT = 60, 1 << 22
 _COUNTS = struct.Struct("<QQQ")  # accepted, refused, the bytes of the input under way
 
 
 class Round:
     """One child's work, which tells its parent over shared memory how far it is."""
 
-    def __init__(self, target: Target, seed: int) -> None:
-        self.target, self.seed = target, seed
+    def __init__(self, target: Target, seed: int, examples: int) -> None:
+        self.target, self.seed, self.examples = target, seed, examples
         self._shared = mmap.mmap(-1, _COUNTS.size + MOST_INPUT)
         self.finding = ""
 
@@ -61,9 +65,7 @@ class Round:
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
-            os.close(reader)
-            os.write(writer, self._feed().encode())
-            os._exit(0)
+            self._work(reader, writer)
         os.close(writer)
         status = _wait(child)
         with open(reader, "rb") as pipe:
@@ -71,10 +73,22 @@ class Round:
         if status != 0:
             self.finding = _ending(status)
 
+    def _work(self, reader: int, writer: int) -> NoReturn:
+        """The child, which never returns to its parent's frames."""
+        try:
+            os.close(reader)
+            warnings.simplefilter("ignore", HypothesisWarning)  # a large input, which is saved
+            os.write(writer, self._feed().encode())
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+
     def _feed(self) -> str:
         @hypothesis.seed(self.seed)
         @hypothesis.settings(
-            max_examples=ROUND,
+            max_examples=self.examples,
             database=None,
             deadline=None,
             report_multiple_bugs=False,
@@ -117,7 +131,7 @@ def _ending(status: int) -> str:
     return "hangs" if number == signal.SIGALRM else f"crash: {signal.Signals(number).name}"
 
 
-def run(targets: Sequence[Target], seconds: float, seed: int) -> int:
+def run(targets: Sequence[Target], seconds: float, seed: int, examples: int) -> int:
     """Feed the targets in turn until the time is over; how many findings there are."""
     totals: dict[str, Counter[str]] = {target.name: Counter() for target in targets}
     found: set[tuple[str, str]] = set()
@@ -125,7 +139,7 @@ def run(targets: Sequence[Target], seconds: float, seed: int) -> int:
     while time.monotonic() < end:
         for target in targets:
             number += 1
-            work = Round(target, number)
+            work = Round(target, number, examples)
             work.run()
             accepted, refused = work.counts
             totals[target.name] += Counter(accepted=accepted, refused=refused)
@@ -152,6 +166,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--examples", type=int, default=200)
     parser.add_argument("--only", action="append", metavar="TARGET")
     arguments = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
@@ -159,7 +174,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         chosen = [t for t in targets if arguments.only is None or t.name in arguments.only]
         if not chosen:
             parser.error(f"known targets: {', '.join(target.name for target in targets)}")
-        return int(run(chosen, arguments.seconds, arguments.seed) > 0)
+        found = run(chosen, arguments.seconds, arguments.seed, arguments.examples)
+    return int(found > 0)
 
 
 if __name__ == "__main__":

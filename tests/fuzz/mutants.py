@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -13,7 +14,21 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 _NUMBERS = (0, 1, 2, 3, 7, 8, 63, 64, 65, 127, 128, 255, 256, 1000, 65535, 65536, 2**24)
 _NUMBERS += tuple(2**bits + step for bits in (31, 32, 61, 62, 63, 64) for step in (-1, 0, 1))
 _VALUES: tuple[Any, ...] = (
-    *(None, True, False, "", "x", "\ud800", "\0", "a" * 300, "float32", "int8x4", 0.5, -1, -(2**63)),
+    *(
+        None,
+        True,
+        False,
+        "",
+        "x",
+        "\ud800",
+        "\0",
+        "a" * 300,
+        "float32",
+        "int8x4",
+        0.5,
+        -1,
+        -(2**63),
+    ),
     *([], {}, [[]], [0], {"": 0}, 1e308, float("nan"), *_NUMBERS, 10**300),
 )
 
@@ -72,7 +87,7 @@ def documents(draw: Draw, seeds: Sequence[Any], most: int = 3) -> Any:
 
 def _edit_value(draw: Draw, value: Any) -> Any:
     if not isinstance(value, dict | list) or not value or draw(st.integers(0, 7)) == 0:
-        return draw(st.sampled_from(_VALUES))
+        return copy.deepcopy(draw(st.sampled_from(_VALUES)))  # later edits go into it
     keys = list(value) if isinstance(value, dict) else range(len(value))
     key = draw(st.sampled_from(keys))
     kind = draw(st.integers(0, 9))

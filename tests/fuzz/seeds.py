@@ -12,10 +12,9 @@ from unittest import mock
 import numpy as np
 
 import runtime
-from runtime.serializer import serialize
 from runtime.blob import dump, parse
-from runtime.modules.opaque import OpaqueModule
 from runtime.modules.vm import load as load_vm
+from runtime.serializer import serialize
 from runtime.stream import Reader
 
 from ..graphs import sum_graph
@@ -43,7 +42,17 @@ PROJECTS = (
 )
 TOKENS = (
     *("0", "-1", "1e400", "true", "''", "[]", "{}", "[[]]", "'x'", "['a.c']", "['a.c', 1]", "nan"),
-    *("'c'", "'cuda'", "'graph'", "'g.json'", "'w.params'", "'w.npy'", "'.'", "'/dev/null'", "'../a.c'"),
+    *(
+        "'c'",
+        "'cuda'",
+        "'graph'",
+        "'g.json'",
+        "'w.params'",
+        "'w.npy'",
+        "'.'",
+        "'/dev/null'",
+        "'../a.c'",
+    ),
     *("'\\u0000'", '"\\u0000"', "'host'", "'w'", "['k']", "{ x = 1 }", "[module.z]", "9" * 5000),
     *("[" * 2000, "'int(*)(int)'", "'void('", '{ arg_types = ["int33"] }', "2020-01-01", "\ud800"),
 )

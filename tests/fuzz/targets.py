@@ -215,7 +215,11 @@ def graph_target() -> Target:
 
 def cuda_targets(folder: Path) -> list[Target]:
     """Cubins and fatbins as a launch takes them apart, beside a FAKE driver that takes all."""
-    os.environ |= {"FAKE_CUDA_DEVICES": "80", "FAKE_CUDA_LOG": os.devnull, "FAKE_CUDA_PARAMS": ""}
+    os.environ |= {
+        "FAKE_CUDA_DEVICES": "80",
+        "FAKE_CUDA_LOG": os.devnull,
+        "FAKE_CUDA_PARAMS": "8 4 4",
+    }
     driver = ctypes.CDLL(str(build_fake_driver(folder) / "libcuda.so.1"))
     assert driver.cuInit(0) == 0
 
@@ -273,7 +277,7 @@ def project_target(folder: Path) -> Target:
     (home / "a.c").write_text("int one(void) { return 1; }\n")
     (home / "k.ptx").write_text(".version 7.0\n.target sm_80\n.visible .entry k() { ret; }\n")
     (home / "g.json").write_text(json.dumps(sum_graph()))
-    (home / "w.params").write_bytes(runtime.save_param_dict(arrays()))
+    (home / "w.params").write_bytes(runtime.save_param_dict({"w": arrays()["w"]}))
     np.save(home / "w.npy", arrays()["w"])
     (home / "w.safetensors").write_bytes(safetensors())
     read = in_file(home / "packer.toml", read_project)
