@@ -22,6 +22,9 @@ class Library:
     @property
     def ctime_ns(self) -> int:
         """When that file had last changed as it was loaded: content, links or mode."""
+    @property
+    def structure(self) -> int | None:
+        """The CRC-32 of the blob's structure, if the library lists one."""
     def data(self, symbol: str) -> memoryview | None:
         """The read-only bytes behind a data symbol that this very object defines; keeps it open."""
     def symbols(self, prefix: str) -> list[str]:
@@ -39,11 +42,6 @@ class Library:
 
         Only for a name that `function` does not find.
         """
-    def checksums(self) -> int | None:
-        """Verify what ``__packer_checksums`` lists; LibraryLoadError if any of it is lost.
-
-        Returns the CRC-32 of the blob's structure, or None if there is no list or no blob in it.
-        """
     def bind(self, module: object) -> None:
         """Let the library's code call what this module imports; keeps a weak reference."""
 
@@ -55,17 +53,18 @@ class SystemLibrary:
     @property
     def path(self) -> str:
         """What messages call it."""
+    @property
+    def structure(self) -> int | None:
+        """The CRC-32 of the blob's structure, if the models list one.
+
+        All that they list is verified; LibraryLoadError if any of it is lost or changed.
+        """
     def data(self, symbol: str) -> memoryview | None:
         """The read-only bytes of a blob, or of text with the NUL that ends it."""
     def symbols(self, start: str) -> list[str]:
         """The names that begin with `start`, without the library's prefix behind it."""
     def function(self, name: str, owner: object) -> Function | None:
         """The function ``<prefix><name>``, or else ``<name>``; it keeps `owner` alive."""
-    def checksums(self) -> int | None:
-        """Verify what ``__packer_checksums`` lists; LibraryLoadError if any of it is lost.
-
-        Returns the CRC-32 of the blob's structure, or None if there is no list or no blob in it.
-        """
     def bind(self, module: object) -> None:
         """Let the models' code call the imports of this module."""
 
@@ -81,7 +80,10 @@ class ElfFile:
     def data(self, name: str, /) -> tuple[int, int] | None:
         """As `symbol`, of data that a load can read; else raises as ``Library.data`` does."""
     def checksums(self, symbol: str) -> int | None:
-        """Verify what this symbol lists, as `Library.checksums` does for ``__packer_checksums``."""
+        """Verify what this symbol lists, as a load does with ``__packer_checksums``.
+
+        Returns the CRC-32 of the blob's structure, or None if there is no list or no blob in it.
+        """
     def undefined(self) -> list[str]:
         """The names of the dynamic symbols that others are to define."""
 

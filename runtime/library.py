@@ -158,15 +158,13 @@ def tree_of(library: Library, module: Module) -> Module:
     Raises
     ------
     LibraryLoadError
-        It has blobs of both dialects; or it lacks a blob or another symbol that it was exported
-        with.
+        It has blobs of both dialects; or models of a system library lack what they list.
     BlobFormatError, LoaderNotFoundError
         As `blob.parse` does; also if the blob's structure is not the one that was exported.
     """
-    structure = library.checksums()
+    structure = library.structure
     blobs = {name: data for name in BLOB_SYMBOLS if (data := library.data(name)) is not None}
     if not blobs:
-        refuse_lost_blob(library.path, has_manifest=library.data(MANIFEST) is not None)
         return module
     if len(blobs) > 1:
         what = f"both {' and '.join(blobs)}, expected one of them"
@@ -181,20 +179,6 @@ def tree_of(library: Library, module: Module) -> Module:
     if structure is not None:
         check_structure(blob, structure, path=library.path, where=symbol)
     return build_tree(blob, module)
-
-
-def refuse_lost_blob(path: str, *, has_manifest: bool) -> None:
-    """Refuse a library without a blob that has a manifest: a writer stores both or neither.
-
-    Raises
-    ------
-    LibraryLoadError
-        It has a manifest.
-    """
-    if has_manifest:
-        what = f"{MANIFEST}: found no blob, expected {' or '.join(BLOB_SYMBOLS)}"
-        text = f"{path}: {what}; the file is damaged: export it again, or copy it again"
-        raise LibraryLoadError(text, path=path, reason="blob")
 
 
 def check_structure(blob: Blob, expected: int, *, path: str, where: str) -> None:

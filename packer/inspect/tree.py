@@ -12,7 +12,7 @@ import runtime
 from runtime.abi import BLOB_SYMBOLS, CHECKSUMS, HEADER_NBYTES, MANIFEST
 from runtime.blob import link_tree, parse_symbol
 from runtime.error import PackerError
-from runtime.library import check_structure, refuse_lost_blob
+from runtime.library import check_structure
 from runtime.manifest import parse_manifest
 from runtime.module import preorder
 from runtime.modules.opaque import OpaqueModule
@@ -93,8 +93,6 @@ def read_blob(image: Image, symbols: SymbolTable, names: Sequence[str], notes: l
             f"{symbol.name}: the tree of system library {prefix!r}, which registers itself at "
             f"load: runtime.system_lib({prefix!r}) gives it"
         )
-    with image.reading():
-        refuse_lost_blob(image.path, has_manifest=symbols.find(MANIFEST) is not None)
     if len(models) == 1:
         (name, symbol, prefix) = models[0]
         return _read_tree(image, symbols, symbol, name, library, prefix)
@@ -136,12 +134,11 @@ def verify_checksums(checked: ElfFile, image: Image, symbols: SymbolTable, tree:
     tree : Tree
         As of `read_blob`.
     """
-    found = symbols.find(CHECKSUMS)
     models = islice(symbols.ending_with(CHECKSUMS), _MAX_MODELS)
-    for symbol in [*([found] if found else []), *models]:
-        prefix = symbol.name.removesuffix(CHECKSUMS)
+    for name in [CHECKSUMS, *(symbol.name for symbol in models)]:
+        prefix = name.removesuffix(CHECKSUMS)
         with image.reading():
-            structure = checked.checksums(symbol.name)
+            structure = checked.checksums(name)
             if structure is None or tree.parsed is None or tree.blob is None:
                 continue
             if tree.blob.symbol.removeprefix(prefix) in BLOB_SYMBOLS:

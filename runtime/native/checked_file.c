@@ -121,3 +121,14 @@ void checked_file_close(struct checked_file *file) {
   if (file->nbytes > 0) munmap((void *)(uintptr_t)file->bytes, file->nbytes);
   file->nbytes = 0;
 }
+
+int checked_file_find(const void *file, const char *symbol, int is_code, const uint8_t **bytes,
+                      size_t *nbytes) {
+  const struct checked_file *self = file;
+  struct elf_symbol found;
+  if (!elf_lookup(&self->image, elf_at_file, self->bytes, symbol, &found)) return 0;
+  if (is_code) return elf_not_code(&self->image, &found) == NULL;
+  *bytes = elf_at_file(self->bytes, &self->image, found.value);
+  *nbytes = (size_t)found.size;
+  return elf_not_data(&self->image, &found) == NULL;
+}

@@ -28,6 +28,10 @@ int checked_file_open(const char *path, uint16_t machine, struct checked_file *f
                       struct load_error *error);
 void checked_file_close(struct checked_file *file);
 
+/* Find a symbol of a struct checked_file, for checksums_verify. */
+int checked_file_find(const void *file, const char *symbol, int is_code, const uint8_t **bytes,
+                      size_t *nbytes);
+
 /* The same with the file left open: *descriptor is the caller's. */
 int checked_file_open_with(const char *path, uint16_t machine, struct checked_file *file,
                            int *descriptor, struct load_error *error);

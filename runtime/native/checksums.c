@@ -110,6 +110,20 @@ static int verify_lines(const struct list *list, char *text) {
   return 0;
 }
 
+/* A writer stores a manifest beside a blob only, and 0.1.0 wrote no list. */
+static int verify_without_list(const struct list *list) {
+  const uint8_t *bytes;
+  size_t nbytes;
+  int has_manifest = list->find(list->library, "__packer_manifest", 0, &bytes, &nbytes);
+  if (!has_manifest || list->find(list->library, "__tvm_dev_mblob", 0, &bytes, &nbytes) ||
+      list->find(list->library, "__tvm_ffi__library_bin", 0, &bytes, &nbytes))
+    return 0;
+  return load_error_set(list->error, "blob",
+                        "__packer_manifest: expected a blob beside it (__tvm_dev_mblob or "
+                        "__tvm_ffi__library_bin), found none; %s",
+                        REMEDY);
+}
+
 /* What a message quotes of the file may be damaged; a terminal would obey control characters. */
 static int without_controls(struct load_error *error) {
   for (char *c = error->message; *c != '\0'; c++)
@@ -123,7 +137,7 @@ int checksums_verify(const char *symbol, checksums_find find, const void *librar
   size_t nbytes, left = MAX_NBYTES;
   const struct list list = {symbol, find, library, checksums, error, &left};
   *checksums = (struct checksums){.has_blob = 0};
-  if (!find(library, symbol, 0, &bytes, &nbytes)) return 0;
+  if (!find(library, symbol, 0, &bytes, &nbytes)) return verify_without_list(&list);
   if (memchr(bytes, '\0', nbytes) != bytes + nbytes - 1)
     return load_error_set(error, "malformed", "%s: expected text that ends with its only NUL; %s",
                           symbol, REMEDY);

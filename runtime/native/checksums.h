@@ -19,7 +19,8 @@ struct checksums {
 };
 
 /* Verify all that the list `symbol` of a library lists, but for the blob's structure. A library
- * without the list passes, without a blob. Returns 0, or -1 with *error filled. */
+ * without the list passes, unless it has a manifest and no blob. Returns 0, or -1 with *error
+ * filled. */
 int checksums_verify(const char *symbol, checksums_find find, const void *library,
                      struct checksums *checksums, struct load_error *error);
 

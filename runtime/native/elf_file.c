@@ -92,21 +92,10 @@ static PyObject *elf_file_data(ElfFile *self, PyObject *name) {
   return place_of(self, name, &symbol);
 }
 
-static int find_listed(const void *file, const char *name, int is_code, const uint8_t **bytes,
-                       size_t *nbytes) {
-  const ElfFile *self = file;
-  const struct elf_image *image = &self->file.image;
-  struct elf_symbol symbol;
-  if (!elf_lookup(image, elf_at_file, self->file.bytes, name, &symbol)) return 0;
-  if (is_code) return elf_not_code(image, &symbol) == NULL;
-  *bytes = elf_at_file(self->file.bytes, image, symbol.value);
-  *nbytes = (size_t)symbol.size;
-  return elf_not_data(image, &symbol) == NULL;
-}
-
 static PyObject *elf_file_checksums(ElfFile *self, PyObject *name) {
   const char *symbol = PyUnicode_AsUTF8(name);
-  return symbol != NULL ? verify_checksums(self->path, symbol, find_listed, self) : NULL;
+  if (symbol == NULL) return NULL;
+  return verify_checksums(self->path, symbol, checked_file_find, &self->file);
 }
 
 static PyObject *elf_file_undefined(ElfFile *self, PyObject *Py_UNUSED(none)) {

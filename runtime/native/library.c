@@ -14,7 +14,6 @@
 #include "names.h"
 #include "path.h"
 #include "span.h"
-#include "verify_checksums.h"
 
 /* Open a file whose name dlopen would take for another's: by a descriptor, which has no such name. */
 static int open_by_descriptor(Library *self, const char *path, struct load_error *error) {
@@ -110,10 +109,6 @@ static PyObject *library_data(Library *self, PyObject *name) {
   return span_view((PyObject *)self, bytes, (Py_ssize_t)symbol.size, 1);
 }
 
-static PyObject *library_checksums(Library *self, PyObject *Py_UNUSED(none)) {
-  return verify_checksums(self->path, "__packer_checksums", loaded_find, &self->loaded);
-}
-
 static PyObject *library_function(Library *self, PyObject *const *args, Py_ssize_t count) {
   if (count != 2 || !PyUnicode_Check(args[0]))
     return PyErr_Format(PyExc_TypeError, "function: expected a name and an owner");
@@ -167,6 +162,12 @@ static PyObject *library_descriptor(Library *self, void *Py_UNUSED(closure)) {
   return PyLong_FromLong(self->descriptor);
 }
 
+static PyObject *library_structure(Library *self, void *Py_UNUSED(closure)) {
+  const struct checksums *checksums = &self->loaded.checksums;
+  return checksums->has_blob ? PyLong_FromUnsignedLong(checksums->structure)
+                             : Py_NewRef(Py_None);
+}
+
 static PyObject *library_repr(Library *self) {
   return PyUnicode_FromFormat("<Library %R>", self->path);
 }
@@ -178,9 +179,6 @@ static PyMethodDef library_methods[] = {
      "symbols($self, prefix, /)\n--\n\nThe names of defined functions that begin so."},
     {"function", (PyCFunction)(void (*)(void))library_function, METH_FASTCALL,
      "function($self, name, owner, /)\n--\n\nThe function, or None."},
-    {"checksums", (PyCFunction)library_checksums, METH_NOARGS,
-     "checksums($self, /)\n--\n\n"
-     "Verify what __packer_checksums lists; the CRC-32 of the blob's structure, or None."},
     {"has_code", (PyCFunction)library_has_code, METH_O,
      "has_code($self, name, /)\n--\n\nWhether it defines a function, of whatever type."},
     {"declare_packed", (PyCFunction)library_declare_packed, METH_O,
@@ -194,6 +192,8 @@ static PyMethodDef library_methods[] = {
 static PyGetSetDef library_getset[] = {
     {"path", (getter)library_path, NULL, "The absolute path that was opened, or the name.", NULL},
     {"descriptor", (getter)library_descriptor, NULL, "Of a file made of bytes, else -1.", NULL},
+    {"structure", (getter)library_structure, NULL,
+     "The CRC-32 of the blob's structure that the library lists, or None.", NULL},
     {"key", (getter)library_key, NULL, "(device, inode, size, mtime in ns) of the file.", NULL},
     {"ctime_ns", (getter)library_ctime, NULL, "When the file had last changed at the load.", NULL},
     {NULL, NULL, NULL, NULL, NULL},

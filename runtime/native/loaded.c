@@ -79,6 +79,15 @@ static void join(struct loaded *library) {
   library->context = context_open(library);
 }
 
+static int open_checked(struct opening *self) {
+  enter();
+  self->same = open_library_of(&self->library->key);
+  int status = opening_run(self);
+  if (status == 0) join(self->library);
+  leave();
+  return status;
+}
+
 static int open_once(struct opening *self) {
   struct loaded *library = self->library;
   struct checked_file file;
@@ -89,12 +98,10 @@ static int open_once(struct opening *self) {
   library->key = file.key;
   library->image = file.image;
   self->bridged = bridge_is_needed(&file);
+  int status = checksums_verify("__packer_checksums", checked_file_find, &file,
+                                &library->checksums, self->error);
   checked_file_close(&file);
-  enter();
-  self->same = open_library_of(&library->key);
-  int status = opening_run(self);
-  if (status == 0) join(library);
-  leave();
+  if (status == 0) status = open_checked(self);
   close(self->descriptor);
   return status;
 }
@@ -170,14 +177,4 @@ const char *loaded_code(const struct loaded *library, const struct elf_symbol *s
                         const uint8_t **code) {
   *code = library->address + symbol->value;
   return elf_not_code(&library->image, symbol);
-}
-
-int loaded_find(const void *library, const char *name, int is_code, const uint8_t **bytes,
-                size_t *nbytes) {
-  struct elf_symbol symbol;
-  const uint8_t *code;
-  if (!loaded_symbol(library, name, &symbol)) return 0;
-  if (is_code) return loaded_code(library, &symbol, &code) == NULL;
-  *nbytes = (size_t)symbol.size;
-  return loaded_data(library, &symbol, bytes) == NULL;
 }

@@ -3,6 +3,7 @@
 #define DSO_PACKER_NATIVE_LOADED_H
 
 #include "checked_file.h"
+#include "checksums.h"
 
 struct context;
 
@@ -11,6 +12,7 @@ struct loaded {
   const uint8_t *address; /* l_addr: link-time address 0 lies here */
   struct file_key key;
   struct elf_image image;
+  struct checksums checksums;
   char *spelling; /* the name that dlopen knows it by */
   struct context *context; /* what its context symbols point to, or NULL without */
   struct loaded *next;
@@ -35,9 +37,5 @@ const char *loaded_data(const struct loaded *library, const struct elf_symbol *s
 /* Why `symbol` cannot be called, or NULL when it can; then *code is set. */
 const char *loaded_code(const struct loaded *library, const struct elf_symbol *symbol,
                         const uint8_t **code);
-
-/* A symbol for checksums_verify: constant data or code, else 0. `library` is a struct loaded. */
-int loaded_find(const void *library, const char *name, int is_code, const uint8_t **bytes,
-                size_t *nbytes);
 
 #endif

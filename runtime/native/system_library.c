@@ -126,7 +126,7 @@ static int find_listed(const void *Py_UNUSED(library), const char *name, int is_
   return size_of_text(&symbol, nbytes) == NULL;
 }
 
-static PyObject *system_library_checksums(SystemLibrary *self, PyObject *Py_UNUSED(none)) {
+static PyObject *system_library_structure(SystemLibrary *self, void *Py_UNUSED(closure)) {
   PyObject *name = PyUnicode_FromFormat("%U__packer_checksums", self->prefix);
   const char *symbol = name != NULL ? PyUnicode_AsUTF8(name) : NULL;
   PyObject *result = NULL;
@@ -232,15 +232,15 @@ static PyMethodDef system_library_methods[] = {
      "symbols($self, start, /)\n--\n\nThe names that begin so, without the library's prefix."},
     {"function", (PyCFunction)(void (*)(void))system_library_function, METH_FASTCALL,
      "function($self, name, owner, /)\n--\n\nThe function, or None."},
-    {"checksums", (PyCFunction)system_library_checksums, METH_NOARGS,
-     "checksums($self, /)\n--\n\n"
-     "Verify what __packer_checksums lists; the CRC-32 of the blob's structure, or None."},
     {"bind", (PyCFunction)system_library_bind, METH_O,
      "bind($self, module, /)\n--\n\nLet the models' code call the imports of this module."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef system_library_getset[] = {
+    {"structure", (getter)system_library_structure, NULL,
+     "The CRC-32 of the blob's structure that the models list, or None; all listed is verified.",
+     NULL},
     {"path", (getter)system_library_path, NULL, "What messages call it.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

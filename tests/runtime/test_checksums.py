@@ -111,10 +111,25 @@ def test_failing_allocation_is_an_error(compile_library) -> None:
 def test_manifest_without_a_blob_is_refused(compile_library) -> None:
     """A writer of any version stores both or neither."""
     path = compile_library('const char __packer_manifest[] = "{}"; int f(void) { return 1; }')
-    text = "__packer_manifest: found no blob, expected __tvm_dev_mblob or __tvm_ffi__library_bin; "
-    with pytest.raises(runtime.LibraryLoadError, match=f"{text}the file is damaged") as caught:
+    text = "__packer_manifest: expected a blob beside it (__tvm_dev_mblob or "
+    with pytest.raises(runtime.LibraryLoadError, match=re.escape(text)) as caught:
         runtime.load(path)
     assert caught.value.reason == "blob"
+
+
+def test_nothing_of_a_damaged_library_runs(compile_library, tmp_path) -> None:
+    """The file alone tells, so its constructors are not run."""
+    mark = tmp_path / "ran"
+    code = f"""
+    #include <fcntl.h>
+    #include <unistd.h>
+    __attribute__((constructor)) static void run(void) {{ close(open("{mark}", O_CREAT, 0600)); }}
+    """
+    with pytest.raises(runtime.LibraryLoadError, match="no_data: not found"):
+        runtime.load(library(compile_library, GOOD.replace("some_data", "no_data"), code))
+    assert not mark.exists()
+    runtime.load(library(compile_library, GOOD, code))
+    assert mark.exists()
 
 
 def test_structure_of_a_blob_is_the_one_of_the_documentation() -> None:
