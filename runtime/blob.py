@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from .abi import BLOB_SYMBOLS, HEADER_NBYTES, IMPORT_TREE_KEY, LIB_KEY, MODULE_BLOB
 from .error import BlobFormatError, LoaderNotFoundError, PackerError
-from .import_tree import check_import_tree, children_of
+from .import_tree import MAX_MODULES, check_import_tree, children_of, read_import_tree
 from .registry import find_loader, forget_offers
 from .stream import Reader, Writer, is_type_key
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from .stream import Chunk
 
     Carry = Callable[[str, int], Module]
-
-MAX_MODULES = 65_536
 
 
 class Entry:
@@ -391,8 +389,7 @@ def read_key(reader: Reader) -> str:
 def _read_import_tree(reader: Reader, blob: Blob, start: int) -> None:
     if blob.import_tree_row_ptr is not None:
         raise reader.error("a second '_import_tree', expected one", start)
-    blob.import_tree_row_ptr = reader.read_u64_vector()
-    blob.import_tree_child_indices = reader.read_u64_vector()
+    blob.import_tree_row_ptr, blob.import_tree_child_indices = read_import_tree(reader)
 
 
 def _read_module(reader: Reader, key: str, start: int, carry: Carry | None) -> Module:

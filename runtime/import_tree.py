@@ -6,6 +6,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .stream import Reader
 
+MAX_MODULES = 65_536
+# A number takes 40 bytes in memory, five times as many as in the file.
+MAX_CHILD_INDICES = 1 << 20
+
+
+def read_import_tree(reader: Reader) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Read the row pointers and the child indices.
+
+    Raises
+    ------
+    BlobFormatError
+        They do not fit into what is left, or are more than a tree can have.
+    """
+    return reader.read_u64_vector(MAX_MODULES + 1), reader.read_u64_vector(MAX_CHILD_INDICES)
+
 
 def children_of(row_ptr: tuple[int, ...], indices: tuple[int, ...]) -> list[tuple[int, ...]]:
     """The children of each module in import order, each once.

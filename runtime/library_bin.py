@@ -13,8 +13,9 @@ without a loader is carried as it is.
 from __future__ import annotations
 
 from .abi import LIB_KEY
-from .blob import MAX_MODULES, Blob, Entry, check_tree, load_payload, read_key
+from .blob import Blob, Entry, check_tree, load_payload, read_key
 from .error import LoaderNotFoundError
+from .import_tree import read_import_tree
 from .modules.opaque import OpaqueModule
 from .stream import Writer
 
@@ -28,9 +29,7 @@ DIALECT = "tvm-ffi"
 
 def parse_library_bin(reader: Reader) -> Blob:
     """Take a blob apart; see `blob.parse`."""
-    row_ptr, indices = reader.read_u64_vector(), reader.read_u64_vector()
-    if len(row_ptr) > MAX_MODULES + 1:
-        raise reader.error(f"{len(row_ptr) - 1} modules, expected at most {MAX_MODULES}", 0)
+    row_ptr, indices = read_import_tree(reader)
     # Each entry takes 9 bytes at least, so a false count ends at the end of the blob.
     entries = [_read_entry(reader) for _ in row_ptr[1:]]
     if reader.remaining:

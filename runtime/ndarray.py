@@ -124,7 +124,8 @@ def read_names(reader: Reader) -> list[str]:
     start = reader.offset
     names = reader.read_vector(reader.read_string, 8)
     if "" in names or len(set(names)) < len(names):
-        raise reader.error(f"array names {names}, expected distinct ones that are not empty", start)
+        shown = f"{names[:8]}{'...' * (len(names) > 8)}"
+        raise reader.error(f"array names {shown}, expected distinct ones that are not empty", start)
     return names
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from .abi import IMPORT_TREE_KEY, LIB_KEY
 from .blob import Blob, Entry, build_tree, check_dialect, dump, parse
 from .error import BlobFormatError, ExportError
+from .import_tree import MAX_CHILD_INDICES, MAX_MODULES
 from .module import Module, preorder
 from .stream import FileRange
 
@@ -192,6 +193,9 @@ def _to_blob(nodes: list[Node], dialect: str) -> Blob:
     for node in nodes:
         indices += [index[child] for child in node.imports]
         row_ptr.append(len(indices))
+    if len(nodes) > MAX_MODULES or len(indices) > MAX_CHILD_INDICES:
+        text = f"a tree of {len(nodes)} modules and {len(indices)} imports, expected at most "
+        raise ExportError(f"{text}{MAX_MODULES} and {MAX_CHILD_INDICES}, as readers take it")
     entries = [Entry(node.type_key, node.module) for node in nodes]
     if dialect == "tvm":
         entries.append(Entry(IMPORT_TREE_KEY, None))

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _U64, _U32, _I64, _I32 = Struct("<Q"), Struct("<I"), Struct("<q"), Struct("<i")
 
+MAX_COUNT = (1 << 64) - 1
+
 # A buffer shorter than this is copied into the running chunk: a chunk of its own costs more.
 _SMALL_NBYTES = 4096
 
@@ -228,22 +230,24 @@ class Reader:
         except UnicodeDecodeError:
             raise self.error(f"text {_shown(data)}, expected UTF-8", start) from None
 
-    def read_count(self, min_nbytes: int) -> int:
+    def read_count(self, min_nbytes: int, most: int = MAX_COUNT) -> int:
         """Read the count of elements that take at least `min_nbytes` each.
 
         Raises
         ------
         BlobFormatError
-            So many elements cannot lie in what is left; nothing is allocated for them.
+            There are more than `most`, or more than what is left can contain; nothing is
+            allocated for them.
         """
         start = self.offset
         count = self.read_u64()
-        if count > self.remaining // min_nbytes:
-            limit = self.remaining // min_nbytes
+        if count > (limit := min(most, self.remaining // min_nbytes)):
             raise self.error(f"a count of {count} elements, expected at most {limit}", start)
         return count
 
-    def read_vector(self, read_element: Callable[[], T], min_nbytes: int = 1) -> list[T]:
+    def read_vector(
+        self, read_element: Callable[[], T], min_nbytes: int = 1, most: int = MAX_COUNT
+    ) -> list[T]:
         """Read a vector: a count, then the elements.
 
         Parameters
@@ -252,17 +256,19 @@ class Reader:
             Reads one element; a bound method of this reader, as a rule.
         min_nbytes : int
             The fewest bytes that an element takes: bounds the count before anything is read.
+        most : int
+            The most elements that a valid vector has.
 
         Raises
         ------
         BlobFormatError
             The vector does not fit into what is left, or an element is malformed.
         """
-        return [read_element() for _ in range(self.read_count(min_nbytes))]
+        return [read_element() for _ in range(self.read_count(min_nbytes, most))]
 
-    def read_u64_vector(self) -> tuple[int, ...]:
-        """Read a vector<u64> in one go. Raises BlobFormatError when it does not fit."""
-        count = self.read_count(8)
+    def read_u64_vector(self, most: int = MAX_COUNT) -> tuple[int, ...]:
+        """Read a vector<u64> of at most `most`. Raises BlobFormatError when it does not fit."""
+        count = self.read_count(8, most)
         return Struct(f"<{count}Q").unpack(self.read_raw(8 * count))
 
     def read_map(self, read_value: Callable[[], T], min_nbytes: int = 1) -> dict[str, T]:

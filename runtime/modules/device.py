@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 
 METAL_VERSION = "0.1.0"
 
+# CUDA takes 32,764 bytes of arguments, others less; TVM has nine launch tags.
+MAX_ARGUMENTS, MAX_LAUNCH_TAGS = 8192, 256
+
 # What a fact calls the type whose integers do not all fit an int64; others go by their names.
 _CODES = {"uint64": "u64"}
 
@@ -355,11 +358,12 @@ def wire_layout(layout: tuple[str, ...], dialect: str) -> tuple[str, ...]:
 
 
 def _read_function_info(reader: Reader) -> FunctionInfo:
+    has_extra_tags = reader.dialect == "tvm-ffi"
     return FunctionInfo(
         reader.read_string(),
-        reader.read_vector(lambda: dtype_to_string(reader.read_dtype()), 4),
-        reader.read_vector(reader.read_string, 8),
-        reader.read_vector(reader.read_i32, 4) if reader.dialect == "tvm-ffi" else (),
+        reader.read_vector(lambda: dtype_to_string(reader.read_dtype()), 4, MAX_ARGUMENTS),
+        reader.read_vector(reader.read_string, 8, MAX_LAUNCH_TAGS),
+        reader.read_vector(reader.read_i32, 4, MAX_ARGUMENTS) if has_extra_tags else (),
     )
 
 

@@ -10,7 +10,8 @@ import tracemalloc
 import pytest
 
 import runtime
-from runtime.blob import MAX_MODULES, dump, link_tree, parse, parse_symbol
+from runtime.blob import dump, link_tree, parse, parse_symbol
+from runtime.import_tree import MAX_MODULES
 
 
 def u64(*values: int) -> bytes:
@@ -128,6 +129,61 @@ def test_more_than_65536_modules_are_refused() -> None:
     data = u64(MAX_MODULES + 2) + bytes(20 * MAX_MODULES)
     with pytest.raises(runtime.BlobFormatError, match="65538 entries, expected at most 65537"):
         parse(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "dialect", "message"),
+    [
+        (blob(LIB, text("_import_tree") + u64(65_538)), "tvm", "a count of 65538 elements"),
+        (
+            blob(LIB, text("_import_tree") + u64(2, 0, 2**20 + 1, 2**20 + 1)),
+            "tvm",
+            "a count of 1048577 elements, expected at most 1048576",
+        ),
+        (
+            u64(2, 0, 2**20 + 1, 2**20 + 1),
+            "tvm-ffi",
+            "a count of 1048577 elements, expected at most 1048576",
+        ),
+        (
+            blob(text("cuda") + text("ptx") + u64(1) + text("f") + text("f") + u64(8193)),
+            "tvm",
+            "a count of 8193 elements, expected at most 8192",
+        ),
+        (
+            blob(text("cuda") + text("ptx") + u64(1) + text("f") + text("f") + u64(0, 257)),
+            "tvm",
+            "a count of 257 elements, expected at most 256",
+        ),
+    ],
+    ids=["row pointers", "child indices", "child indices, tvm-ffi", "arguments", "launch tags"],
+)
+def test_vector_beyond_all_trees_and_kernels_takes_no_memory(data, dialect, message) -> None:
+    """The bytes for it are there: each number would take five times as much memory."""
+    data += bytes(16 << 20)
+    tracemalloc.start()
+    with pytest.raises(runtime.BlobFormatError, match=message):
+        parse(data, dialect)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+
+
+def test_tree_that_no_reader_takes_is_not_written() -> None:
+    """65,537 modules."""
+    root = runtime.DeviceModule("cuda", b"", "ptx", [])
+    for _ in range(MAX_MODULES):
+        root.import_module(runtime.DeviceModule("cuda", b"", "ptx", []))
+    match = "a tree of 65537 modules and 65536 imports, expected at most 65536 and 1048576"
+    with pytest.raises(runtime.ExportError, match=match):
+        runtime.serialize_module_to_bytes(root)
+
+
+def test_message_shows_the_first_of_many_names() -> None:
+    """A message is not as long as the file."""
+    data = blob(text("const_loader") + u64(10_000) + bytes(80_000))
+    with pytest.raises(runtime.BlobFormatError, match="array names .*'', ''.*expected") as caught:
+        parse(data)
+    assert len(str(caught.value)) < 200
 
 
 def test_chain_of_20000_modules_is_linked() -> None:

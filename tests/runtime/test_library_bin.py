@@ -118,7 +118,7 @@ def test_payload_must_end_where_its_length_says() -> None:
 
 def test_blob_of_too_many_modules_is_refused_before_any_is_read() -> None:
     """The row pointers alone tell."""
-    with pytest.raises(runtime.BlobFormatError, match="65537 modules, expected at most 65536"):
+    with pytest.raises(runtime.BlobFormatError, match="65538 elements, expected at most 65537"):
         parse(u64(65538, *[0] * 65539), "tvm-ffi")
 
 
