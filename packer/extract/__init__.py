@@ -119,7 +119,7 @@ def _root(opened: OpenedLibrary) -> Module:
     report = opened.report
     if opened.parsed is not None and opened.root is not None:
         return opened.root
-    what = report.blob.error if report.blob and report.blob.error else "it carries no blob"
+    what = next(iter(report.problems), "it carries no blob")
     raise PackerError(f"{report.path}: {what}, so there is nothing to extract")
 
 

@@ -14,6 +14,7 @@ import pytest
 
 import packer
 import runtime
+from packer.extract import extract_library
 from runtime._core import ElfFile
 from runtime.abi import CHECKSUMS
 
@@ -226,6 +227,14 @@ def command(*arguments: object) -> Any:
     run = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stderr) == (1, "")
     return json.loads(run.stdout)
+
+
+def test_extract_says_why_there_is_no_tree(made, tmp_path) -> None:
+    """Not that the library carries none."""
+    path = tmp_path / "damaged.so"
+    path.write_bytes(DAMAGE["blob lost"][0](made.read_bytes()))
+    with pytest.raises(runtime.PackerError, match=r"DT_GNU_HASH|__tvm_dev_mblob: not found"):
+        extract_library(path, tmp_path / "parts")
 
 
 # ---- What is no damage
