@@ -24,12 +24,13 @@ static int check_symbol_index(struct elf_relocations *at, uint64_t symbol) {
  * takes symbol 0 for this object, and divides by the alignment of its PT_TLS. */
 static int check_tls(struct elf_relocations *at, const struct elf_rela *rela) {
   struct elf_symbol_entry symbol = elf_symbol_of(at, rela);
+  if (rela->r_info >> 32 == 0) symbol.st_value = symbol.st_size = 0;
   bool is_here = rela->r_info >> 32 == 0 || symbol.st_shndx != SHN_UNDEF;
   if (is_here && at->reader->tls.memsz == 0)
     return elf_refuse_symbol(at, rela, "a PT_TLS beside a TLS relocation");
-  uint64_t start = rela->r_info >> 32 == 0 ? 0 : symbol.st_value;
-  if (is_here && start + rela->r_addend > at->reader->tls.memsz)
-    return elf_refuse_symbol(at, rela, "an offset inside PT_TLS");
+  if (is_here && !elf_within(symbol.st_value + rela->r_addend, symbol.st_size,
+                             at->reader->tls.memsz))
+    return elf_refuse_symbol(at, rela, "a variable inside PT_TLS");
   if (rela->r_info >> 32 != 0 && (symbol.st_info & 15) != STT_TLS)
     return elf_refuse_symbol(at, rela, "a TLS symbol");
   return 0;

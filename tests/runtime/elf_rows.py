@@ -177,6 +177,13 @@ def lose_tls(elf: Elf) -> None:
     elf.poke(elf.program("TLS"), "p_type", 0)
 
 
+def tls_beyond(elf: Elf) -> None:
+    """Let a thread-local variable that no relocation names be stored outside of PT_TLS."""
+    for r_type in (DTPMOD64, DTPOFF64):
+        elf.poke(elf.rela(r_type), "r_type", 0)
+    elf.poke(elf.symbol("per_thread"), "st_value", 9)
+
+
 def size_of_weak(elf: Elf) -> None:
     """Ask for the size of a function that need not be there."""
     elf.poke(elf.symbol("sin"), "st_info", WEAK_FUNCTION)
@@ -405,8 +412,8 @@ ROWS: dict[str, tuple[Poke, str, str]] = {
     "two segments": (symbol("blob", "st_size", 0x2000), "malformed", "value of symbol .* PT_LOAD"),
     "function": (code_in_data("add"), "malformed", "value of symbol .* executable segment"),
     "ifunc": (code_in_data("chosen"), "malformed", "value of symbol .* executable segment"),
-    "tls size": (symbol("per_thread", "st_size", 9), "malformed", "value of symbol .* PT_TLS"),
-    "tls value": (symbol("per_thread", "st_value", 9), "malformed", "an offset inside PT_TLS"),
+    "tls symbol": (tls_beyond, "malformed", "value of symbol .* PT_TLS"),
+    "tls value": (symbol("per_thread", "st_value", 9), "malformed", "a variable inside PT_TLS"),
     "undefined local": (symbol("sin", "st_info", 2), "malformed", "undefined symbol .* binding"),
     "undefined value": (symbol("sin", "st_value", 8), "malformed", "undefined symbol .* value 0"),
     # versions

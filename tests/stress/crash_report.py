@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+Code = Literal["as before", "other", "elsewhere"]
 _OTHERS = ("libc.so", "libm.so", "libgcc", "linux-vdso", "crash.so")
 
 
@@ -23,7 +24,7 @@ class _Mapping(NamedTuple):
     name: str
 
 
-def read_crash(text: str, library: str, *, is_called_code: bool) -> Crash:
+def read_crash(text: str, library: str, code: Code) -> Crash:
     """Tell whose crash it was.
 
     Parameters
@@ -33,8 +34,9 @@ def read_crash(text: str, library: str, *, is_called_code: bool) -> Crash:
     library : str
         The path of the library that was loaded: its constructors, resolvers and destructors may
         crash, since code that is called at another place does.
-    is_called_code : bool
-        Whether each function that the loader calls by itself is code, as far as the file says.
+    code : {"as before", "other", "elsewhere"}
+        Where the functions are that the loader calls by itself, compared with the good library:
+        elsewhere is outside of code. Other code may return with any registers and stack.
     """
     values: dict[str, list[int]] = {}
     mappings = []
@@ -53,26 +55,26 @@ def read_crash(text: str, library: str, *, is_called_code: bool) -> Crash:
     names = [_name_at(mappings, address) for address in (pc, *calls)]
     kinds = [_kind_of(name, library) for name in names]
     places = [f"{name}+{address:x}" for name, address in zip(names, (pc, *calls), strict=True)]
-    judged = _judge(kinds, number, is_called_code=is_called_code)
+    judged = _judge(kinds, number, code)
     return Crash(*judged, places[:24])
 
 
-def _judge(kinds: list[str], number: int, *, is_called_code: bool) -> tuple[str, bool]:
+def _judge(kinds: list[str], number: int, code: Code) -> tuple[str, bool]:
     inner = next((kind for kind in kinds if kind != "other"), "other")
     if inner == "ours":
         return f"signal {number} in the core", True
     if inner == "ld.so":
-        # whoever is first around it: a call of the library's code, or a load of ours
-        outer = next((kind for kind in kinds if kind in ("library", "ours")), "ours")
-        if outer == "library":
+        if "library" in kinds:
             return f"signal {number} in ld.so, called by the library's code", False
+        if code != "as before":
+            return f"signal {number} in ld.so, after it called other code of the library", False
         return f"signal {number} in ld.so", True
     if inner == "library":
         return f"signal {number} in the library's code", False
     if inner == "nowhere":
         # The code that the loader calls may return to anywhere; it calls nothing but code itself.
         caller = kinds[1] if len(kinds) > 1 else "nowhere"
-        if caller == "ours" or (caller == "ld.so" and not is_called_code):
+        if caller == "ours" or (caller == "ld.so" and code == "elsewhere"):
             return f"signal {number} at no code, called by {caller}", True
         return f"signal {number} at no code, where the library's code went", False
     return f"signal {number} elsewhere, after the library's code ran", False

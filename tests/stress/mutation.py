@@ -9,8 +9,26 @@ from typing import NamedTuple
 
 from tests.elf_poke import RECORDS, SIZES, Elf, Record
 
+IRELATIVE, GNU_IFUNC = 37, 10  # psABI of x86-64; gABI
 _WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8}
-_EDGES = (0, 1, 2, 3, 7, 8, 16, 24, 0x7F, 0x80, 0xFF, 0x1000, 0x7FFF, 0xFFFF, 0xFF00, 1 << 20)
+_EDGES: tuple[int, ...] = (
+    0,
+    1,
+    2,
+    3,
+    7,
+    8,
+    16,
+    24,
+    0x7F,
+    0x80,
+    0xFF,
+    0x1000,
+    0x7FFF,
+    0xFFFF,
+    0xFF00,
+    1 << 20,
+)
 _EDGES += (1 << 31, (1 << 31) - 1, (1 << 32) - 1, 1 << 40, 1 << 47, 1 << 62, 1 << 63, (1 << 64) - 1)
 _STEPS = (1, 2, 4, 8, 16, 24, 64, 0x1000, 0x10000)
 _TABLES = {  # kind of record: the tag of its table, and of the table's size
@@ -116,27 +134,36 @@ class Library:
         yield Part("any", others, [])
 
 
-def is_called_code(data: bytes) -> bool:
-    """Whether the functions that the loader calls by itself are in executable segments."""
+def called_addresses(data: bytes) -> list[int]:
+    """The addresses that the loader calls by itself: they may be of other code in a mutant."""
     elf = Elf(data)
-    loads = [load for load in elf.programs("LOAD") if elf.peek(load, "p_flags") & 1]
-    ranges = [(elf.peek(load, "p_vaddr"), elf.peek(load, "p_filesz")) for load in loads]
-    relocated = {}
+    relocated, called = {}, []
     for tag, size_tag in _TABLES["rela"]:
         for offset in _entries(elf, "rela", tag, size_tag):
             record = Record("rela", offset)
             symbol = elf.table("symbol", "SYMTAB", elf.peek(record, "r_symbol"))
             value = elf.peek(record, "r_addend") + elf.peek(symbol, "st_value")
             relocated[elf.peek(record, "r_offset")] = value
-    called = [_value(elf, tag) for tag in ("INIT", "FINI")]
+            if elf.peek(record, "r_type") == IRELATIVE:
+                called.append(value)
+            elif elf.peek(symbol, "st_info") & 15 == GNU_IFUNC:
+                called.append(elf.peek(symbol, "st_value"))
+    called += [value for tag in ("INIT", "FINI") if (value := _value(elf, tag)) is not None]
     for tag, size_tag in _TABLES["u64"][1:]:
         start = _value(elf, tag) or 0
         for i, offset in enumerate(_entries(elf, "u64", tag, size_tag)):
             called.append(relocated.get(start + 8 * i, elf.peek(Record("u64", offset), "word")))
+    return sorted(called)
+
+
+def is_called_code(data: bytes) -> bool:
+    """Whether the functions that the loader calls by itself are in executable segments."""
+    elf = Elf(data)
+    loads = [load for load in elf.programs("LOAD") if elf.peek(load, "p_flags") & 1]
+    ranges = [(elf.peek(load, "p_vaddr"), elf.peek(load, "p_filesz")) for load in loads]
     return all(
         any(start <= vaddr < start + nbytes for start, nbytes in ranges)
-        for vaddr in called
-        if vaddr is not None
+        for vaddr in called_addresses(data)
     )
 
 
