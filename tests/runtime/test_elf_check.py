@@ -20,6 +20,7 @@ from ..elf_poke import Elf, Record
 from .elf_rows import RELR_ROWS, ROWS, SYSV_ROWS
 
 CompileLibrary = Callable[..., Path]
+SEEDS = Path(__file__).parent.parent / "fuzz" / "corpus" / "elf_check"
 
 GOOD = """
 #include <math.h>
@@ -134,6 +135,13 @@ def test_good_library_is_accepted(
     assert path.read_bytes()[offset : offset + nbytes] == b"blob bytes\0"
     assert ElfFile(str(path)).symbol("sin") is None
     assert ElfFile(str(path)).symbol("absent") is None
+
+
+@pytest.mark.parametrize("path", sorted(SEEDS.iterdir()), ids=lambda path: path.name)
+def test_library_of_any_linker_and_machine_is_accepted(path: Path) -> None:
+    """The seeds of the fuzzer are what compilers make, for three machines, by two linkers."""
+    machine = int.from_bytes(path.read_bytes()[18:20], "little")
+    assert ElfFile(str(path), machine).symbol("add") is not None
 
 
 @pytest.mark.parametrize("options", [GNU, SYSV], ids=" ".join)

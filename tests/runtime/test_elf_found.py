@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 import runtime
 from runtime._core import ElfFile
 from runtime.error import LibraryLoadError
+
+from ..elf_poke import Elf
 
 FOUND = Path(__file__).parent.parent / "data" / "found"
 
@@ -44,3 +47,19 @@ def test_initialiser_at_other_code_is_not_told_apart() -> None:
     command = [sys.executable, "-P", "-c", f"import runtime; runtime.load({str(path)!r})"]
     loaded = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert loaded.returncode != 1, loaded.stderr  # 1: a refusal, which only a digest could give
+
+
+def test_variable_that_became_read_only_is_not_written(
+    compile_library: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Without section headers PT_GNU_RELRO may cover variables: the core leaves those alone."""
+    source = "void *__tvm_module_ctx; int one(void) { return __tvm_module_ctx != 0; }"
+    elf = Elf(compile_library(source, "-Wl,-z,now", "-nostartfiles").read_bytes())
+    for field in ("e_shoff", "e_shnum", "e_shstrndx"):
+        elf.poke(elf.header, field, 0)
+    relro = elf.program("RELRO")
+    elf.poke(relro, "p_memsz", elf.peek(relro, "p_memsz") + 0x1000)
+    path = tmp_path / "relro.so"
+    path.write_bytes(elf.data)
+    command = [sys.executable, "-P", "-c", f"import runtime; runtime.load({str(path)!r})"]
+    assert subprocess.run(command, check=False, timeout=60).returncode == 0
