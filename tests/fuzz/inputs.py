@@ -1,6 +1,6 @@
 """Feed what this project reads with inputs that are nearly right.
 
-    python tests/fuzz/inputs.py --seconds 600 [--seed 1] [--only blob-tvm] [--examples 200]
+    python tests/fuzz/inputs.py --seconds 600 [--seed 1] [--only blob-tvm] [--examples 1000]
 
 Each round a child process feeds one target with so many inputs, which Hypothesis draws and, if one
 goes wrong, shrinks. Findings are printed, and their inputs saved in build/fuzz/. Exit status 1
@@ -166,7 +166,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--examples", type=int, default=200)
+    parser.add_argument("--examples", type=int, default=1000)
     parser.add_argument("--only", action="append", metavar="TARGET")
     arguments = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
