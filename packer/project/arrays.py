@@ -38,7 +38,7 @@ def read_array(path: str | os.PathLike[str]) -> Any:
     try:
         with open(path, "rb") as file:
             array = numpy.lib.format.read_array(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError, MemoryError) as error:
+    except Exception as error:  # numpy's parser lets those of tokenize through, and others
         text = f"{shown_path(path)}: cannot be read as a .npy array: {error}"
         raise ExportError(text, path=os.fspath(path)) from error
     return numpy.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")

@@ -294,6 +294,17 @@ def test_object_array_is_refused(folder: Path) -> None:
     assert "[module.w] constants: a buffer of format" in refusal(folder, text)
 
 
+def test_array_with_a_damaged_header_is_refused(folder: Path) -> None:
+    """The error is ours, whatever numpy's parser raises: here one of tokenize."""
+    text = "[module.w]\nkind = 'const_loader'\nconstants = { w = 'w.npy' }\n"
+    numpy.save(folder / "w.npy", numpy.ones((2, 3)))
+    data = (folder / "w.npy").read_bytes()
+    (folder / "w.npy").write_bytes(data.replace(b"}  ", b"} ("))
+    message = refusal(folder, text)
+    assert "w.npy: cannot be read as a .npy array: " in message
+    assert "EOF in multi-line statement" in message
+
+
 FACTORY = "[module.own]\nkind = 'python'\nfactory = 'build.py:make'\n"
 
 
