@@ -18,6 +18,7 @@ import runtime
 from packer.final_link import _embedded, _exported
 from packer.inspect.payload import fields_of, signatures_of
 from packer.project import read_project
+from packer.project.arrays import read_array
 from packer.unlinked import Unlinked
 from runtime.blob import dump, link_tree, parse
 from runtime.files import LOADERS
@@ -58,6 +59,7 @@ def make_targets(folder: Path) -> list[Target]:
         pickle_target(),
         *interchange_targets(),
         project_target(folder),
+        npy_target(folder),
         meta_target(folder),
         manifest_target(),
     ]
@@ -249,6 +251,45 @@ def meta_target(folder: Path) -> Target:
 
 
 # ---- What packer reads
+
+
+def npy_target(folder: Path) -> Target:
+    """Arrays that packer.toml names: edited bytes, and edited headers of the right length."""
+
+    def with_header(header: bytes) -> bytes:
+        return b"\x93NUMPY\1\0" + len(header[:65535]).to_bytes(2, "little") + header[:65535] + body
+
+    np.save(folder / "seed.npy", arrays()["w"])
+    data = (folder / "seed.npy").read_bytes()
+    start = 10 + int.from_bytes(data[8:10], "little")
+    body = data[start:]
+    headers = lines([data[10:start].decode().replace(",", ",\n")], NPY_TOKENS)
+    inputs = st.one_of(headers.map(with_header), binary([words(data, 1, start)]))
+    return Target("npy", inputs, [data], in_file(folder / "fed.npy", read_array))
+
+
+NPY_TOKENS = (
+    *(
+        "(2**62,)",
+        "(-1,)",
+        "(1 << 62, 1 << 62)",
+        "(9999999999999999999999,)",
+        "{",
+        "}",
+        "'|O'",
+        "1",
+    ),
+    *(
+        "'<f4'",
+        "'|V0'",
+        "'<U0'",
+        "[('a', '<f4')]",
+        "[('a', [('b', 'O')])]",
+        "'M8[s]'",
+        "('f4', (2,))",
+    ),
+    *("9" * 5000, "(" * 300, "-" * 9999, "'\\ud800'", "__import__('os')", "None", "True", "(0,)"),
+)
 
 
 def tar_target(folder: Path) -> Target:
