@@ -28,8 +28,8 @@ from .reproducible import environment
 KEPT_NBYTES = 64 * 1024
 # How often a program is asked whether it has ended while something else holds its pipe open.
 _TICK_MS = 100
-# The kernel closes the pipe however the process ends; 0 is the shell's own group.
-_GUARD = ("/bin/sh", "-c", "read -r _; kill -9 0")
+# What guards a group: the kernel closes the pipe however the process ends; 0 is the shell's group.
+GUARD = ("/bin/sh", "-c", "read -r _; kill -9 0")
 # ECMA-48, control sequences: colours, when the user's flags ask for them unconditionally.
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -166,11 +166,11 @@ class _Group:
         null = subprocess.DEVNULL
         try:
             self._guard = subprocess.Popen(
-                _GUARD, cwd="/", stdin=subprocess.PIPE, stdout=null, stderr=null, process_group=0
+                GUARD, cwd="/", stdin=subprocess.PIPE, stdout=null, stderr=null, process_group=0
             )
         except OSError as error:
-            message = f"{_GUARD[0]}: cannot start: {error.strerror or error}"
-            raise ToolchainError(message, command=_GUARD) from error
+            message = f"{GUARD[0]}: cannot start: {error.strerror or error}"
+            raise ToolchainError(message, command=GUARD) from error
         self.number = self._guard.pid
 
     def end(self) -> None:

@@ -185,6 +185,10 @@ def _show_event(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "subprocess.Popen":
         import shlex
 
+        from ..process import GUARD
+
+        if arguments[1] == [*GUARD]:
+            return
         write_error(f"  {shlex.join(map(os.fsdecode, arguments[1]))}")
     elif event == "open" and isinstance(arguments[0], (str, bytes)):
         path, _, flags = arguments
