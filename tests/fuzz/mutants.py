@@ -47,7 +47,7 @@ class Seed(NamedTuple):
 
 
 def edited(seeds: Sequence[T], edit: Callable[[Random, T], T]) -> st.SearchStrategy[T]:
-    """One of the seeds after up to four edits."""
+    """One of the seeds after up to three edits."""
 
     def make(index: int, numbers: Sequence[int]) -> T:
         value = seeds[index]
@@ -58,7 +58,7 @@ def edited(seeds: Sequence[T], edit: Callable[[Random, T], T]) -> st.SearchStrat
     return st.builds(
         make,
         st.integers(0, len(seeds) - 1),
-        st.lists(st.integers(0, 2**32 - 1), min_size=0, max_size=4),
+        st.lists(st.integers(0, 2**32 - 1), min_size=0, max_size=3),
     )
 
 

@@ -6,44 +6,30 @@ import base64
 import ctypes
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
 
 import packer
 import runtime
-from packer.final_link import _embedded, _exported
-from packer.inspect.payload import fields_of, signatures_of
-from packer.project import read_project
-from packer.project.arrays import read_array
-from packer.unlinked import Unlinked
+from packer.inspect.payload import fields_of
 from runtime.blob import dump, link_tree, parse
 from runtime.files import LOADERS
 from runtime.interchange import rebuild_module
 from runtime.kernel_meta import read_meta
 from runtime.manifest import parse_manifest
-from runtime.module import preorder
 
 from ..cuda import DATA, build_fake_driver
 from ..graphs import sum_graph
 from .judge import Target
-from .mutants import Seed, binary, json_texts, lines
-from .seeds import META, PROJECTS, TOKENS, arrays, blobs, reader_fields, safetensors, spirv, trees
+from .mutants import Seed, binary, json_texts
+from .packer_targets import npy_target, project_target, tar_target
+from .reading import Library, in_file, of_seeds, read_tree, words
+from .seeds import META, arrays, blobs, reader_fields, safetensors, spirv, trees
 
 INFO = runtime.FunctionInfo("scale", ["handle", "float32", "int32"], ["blockIdx.x", "threadIdx.x"])
-
-
-class Library(runtime.Module):
-    """Stands for the host code of a tree: it has every function."""
-
-    type_key = "library"
-
-    def find_function(self, name: str) -> Callable[..., Any]:
-        """Find a function that does nothing."""
-        return lambda *args: None
 
 
 def make_targets(folder: Path) -> list[Target]:
@@ -65,16 +51,6 @@ def make_targets(folder: Path) -> list[Target]:
     ]
 
 
-def of_seeds(name: str, seeds: Sequence[Seed], read: Callable[[bytes], Any]) -> Target:
-    """A target of edited bytes."""
-    return Target(name, binary(seeds), [seed.data for seed in seeds], read)
-
-
-def words(data: bytes, size: int = 4, end: int | None = None) -> Seed:
-    """A seed whose numbers are at every multiple of a size."""
-    return Seed(data, tuple((at, size) for at in range(0, (end or len(data)) // size * size, size)))
-
-
 def file_target(
     folder: Path, name: str, file: str, seed: Seed, read: Callable[[Path], Any]
 ) -> Target:
@@ -82,28 +58,7 @@ def file_target(
     return of_seeds(name, [seed], in_file(folder / file, read))
 
 
-def in_file(path: Path, read: Callable[[Path], Any]) -> Callable[[bytes], Any]:
-    """Write the input to a file, and read that."""
-
-    def parse_file(data: bytes) -> Any:
-        path.unlink(missing_ok=True)  # the pages of the old one may be mapped
-        path.write_bytes(data)
-        return read(path)
-
-    return parse_file
-
-
 # ---- Trees
-
-
-def read_tree(root: runtime.Module) -> None:
-    """Look at all that a tree has; nothing of it is called."""
-    for module in preorder(root):
-        repr(module)
-        module.function_names()
-        signatures_of(module)
-        for tensor in module.own_weights.values():
-            bytes(tensor.raw)
 
 
 def blob_target(dialect: str) -> Target:
@@ -248,80 +203,3 @@ def meta_target(folder: Path) -> Target:
     path = folder / "meta.tvm_meta.json"
     read = in_file(path, lambda _: read_meta(folder / "meta.ptx"))
     return Target("tvm_meta", json_texts([META]), [json.dumps(META).encode()], read)
-
-
-# ---- What packer reads
-
-
-def npy_target(folder: Path) -> Target:
-    """Arrays that packer.toml names: edited bytes, and edited headers of the right length."""
-
-    def with_header(header: bytes) -> bytes:
-        return b"\x93NUMPY\1\0" + len(header[:65535]).to_bytes(2, "little") + header[:65535] + body
-
-    np.save(folder / "seed.npy", arrays()["w"])
-    data = (folder / "seed.npy").read_bytes()
-    start = 10 + int.from_bytes(data[8:10], "little")
-    body = data[start:]
-    headers = lines([data[10:start].decode().replace(",", ",\n")], NPY_TOKENS)
-    inputs = st.one_of(headers.map(with_header), binary([words(data, 1, start)]))
-    return Target("npy", inputs, [data], in_file(folder / "fed.npy", read_array))
-
-
-NPY_TOKENS = (
-    *(
-        "(2**62,)",
-        "(-1,)",
-        "(1 << 62, 1 << 62)",
-        "(9999999999999999999999,)",
-        "{",
-        "}",
-        "'|O'",
-        "1",
-    ),
-    *(
-        "'<f4'",
-        "'|V0'",
-        "'<U0'",
-        "[('a', '<f4')]",
-        "[('a', [('b', 'O')])]",
-        "'M8[s]'",
-        "('f4', (2,))",
-    ),
-    *("9" * 5000, "(" * 300, "-" * 9999, "'\\ud800'", "__import__('os')", "None", "True", "(0,)"),
-)
-
-
-def tar_target(folder: Path) -> Target:
-    """What `packer link` takes: tars, and the objects in them."""
-
-    def read(path: Path) -> None:
-        unlinked = Unlinked(path)
-        for _ in _exported(unlinked):
-            pass
-        for _ in _embedded(unlinked):
-            pass
-
-    host = packer.CSourceModule("int one(void) { return 1; }", functions={"one": "int(void)"})
-    host.import_module(runtime.MetadataModule())
-    seeds = []
-    for suffix in ("tar", "o", "a"):
-        data = packer.export_library(host, folder / f"seed.{suffix}").read_bytes()
-        seeds.append(words(data, 4, 2048))
-    return of_seeds("tar", seeds, in_file(folder / "fed.tar", read))
-
-
-def project_target(folder: Path) -> Target:
-    """packer.toml, beside the files that it names."""
-    home = folder / "project"
-    home.mkdir()
-    (home / "a.c").write_text("int one(void) { return 1; }\n")
-    (home / "k.ptx").write_text(".version 7.0\n.target sm_80\n.visible .entry k() { ret; }\n")
-    (home / "g.json").write_text(json.dumps(sum_graph()))
-    (home / "w.params").write_bytes(runtime.save_param_dict({"w": arrays()["w"]}))
-    np.save(home / "w.npy", arrays()["w"])
-    (home / "w.safetensors").write_bytes(safetensors())
-    read = in_file(home / "packer.toml", read_project)
-    valid = [text.encode() for text in PROJECTS]
-    inputs = st.one_of(lines(PROJECTS, TOKENS), binary([Seed(data) for data in valid]))
-    return Target("toml", inputs, valid, read)
