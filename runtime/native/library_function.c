@@ -1,12 +1,12 @@
 /* From the name of a function to its target: what the symbols of a library say. */
+#include "library.h"
+
 #include <string.h>
 
 #include "exception.h"
-#include "library.h"
 
-/* The symbol <prefix><name> that this object defines: 1 found, 0 absent, -1 exception set. */
 int library_find(const Library *self, const char *prefix, PyObject *name,
-                struct elf_symbol *symbol) {
+                 struct elf_symbol *symbol) {
   PyObject *full = PyUnicode_FromFormat("%s%U", prefix, name);
   if (full == NULL) return -1;
   Py_ssize_t length;
@@ -91,7 +91,6 @@ static struct target *find_declared(const Library *self, PyObject *name) {
   return NULL;
 }
 
-/* The code at <name> itself, of whatever type: 1 found, 0 absent, -1 exception set. */
 int library_find_code(const Library *self, PyObject *name, const uint8_t **code) {
   struct elf_symbol symbol;
   int found = library_find(self, "", name, &symbol);
