@@ -10,6 +10,7 @@
 #include "heap.h"
 #include "in_call.h"
 #include "interpreter.h"
+#include "library.h"
 #include "owned_tensor.h"
 #include "provided.h"
 #include "raised.h"
@@ -22,6 +23,7 @@ struct callback {
   dso_function_object function;
   PyObject *callable; /* NULL after it was retired and no thread calls it any more */
   PyObject *owner;    /* or NULL */
+  PyObject *library;  /* of a retired function of a library: has its code; or NULL */
   dso_safe_call address; /* of a Function: its code, and the code's first argument */
   void *first;
   int is_retired;
@@ -225,7 +227,14 @@ static void drop_later(struct callback *self) {
 }
 
 /* A Function is called without Python in between, and so without the GIL: then the object may be
- * retired at any time. */
+ * retired at any time. The code of a library stays mapped for as long as the object may be called. */
+static int call_symbol(void *handle, const dso_any *args, int32_t count, dso_any *result) {
+  const struct callback *self = handle;
+  return self->address(self->first, args, count, result);
+}
+
+/* Other Functions may lead to the caller's library, which would keep itself open. So they are dropped
+ * once no thread calls them. */
 static inline int call_noted(dso_safe_call call, void *handle, const dso_any *args, int32_t count,
                              dso_any *result) {
   struct callback *self = handle;
@@ -238,13 +247,8 @@ static inline int call_noted(dso_safe_call call, void *handle, const dso_any *ar
   return was_retired ? look_up_and_call(handle, args, count, result) : status;
 }
 
-static int invoke(void *handle, const dso_any *args, int32_t count, dso_any *result) {
-  const struct callback *self = handle;
-  return self->address(self->first, args, count, result);
-}
-
 static int call_function(void *handle, const dso_any *args, int32_t count, dso_any *result) {
-  return call_noted(invoke, handle, args, count, result);
+  return call_noted(call_symbol, handle, args, count, result);
 }
 
 static int call_function_with_gil(void *handle, const dso_any *args, int32_t count,
@@ -276,7 +280,7 @@ static int invoke_writing(void *handle, const dso_any *args, int32_t count, dso_
   const struct target *target = function_target(((struct callback *)handle)->callable);
   if (find_readonly(target, args, count) < count)
     return call_with_gil(refuse_argument, handle, args, count, result);
-  return invoke(handle, args, count, result);
+  return call_symbol(handle, args, count, result);
 }
 
 static int call_writing_function(void *handle, const dso_any *args, int32_t count,
@@ -293,9 +297,11 @@ static int call_writing_function_with_gil(void *handle, const dso_any *args, int
 
 static void delete_strong(struct callback *self) {
   free(self->name);
-  if (self->callable == NULL || !interpreter_runs()) return; /* its objects end with it */
+  if ((self->callable == NULL && self->library == NULL) || !interpreter_runs())
+    return; /* its objects end with it */
   PyGILState_STATE gil = PyGILState_Ensure();
   drop_callable(self);
+  Py_CLEAR(self->library);
   PyGILState_Release(gil);
 }
 
@@ -304,14 +310,15 @@ static void delete_callback(void *self, int flags) {
   object_free(self, flags);
 }
 
-/* How a Function's code is called: with the GIL or without, and only after a look at the arguments
- * where it writes to one. */
+/* How a Function's code is called: with the GIL or without, and only after a look at the arguments if
+ * it writes to one. That look needs the Function, so such calls are noted. */
 static dso_safe_call safe_call_of(const struct target *target) {
   int keeps_gil = target->facts.gil_keep;
   for (int i = 0; i < target->facts.num_params; i++)
     if (target_writes(target, i))
       return keeps_gil ? call_writing_function_with_gil : call_writing_function;
-  return keeps_gil ? call_function_with_gil : call_function;
+  if (keeps_gil) return call_function_with_gil;
+  return target->object == NULL ? call_symbol : call_function;
 }
 
 static void set_callable(struct callback *self, PyObject *callable) {
@@ -339,7 +346,7 @@ dso_object *callback_new(PyObject *callable, PyObject *caller) {
   struct callback *self = take_spare();
   if (self == NULL) return raise_no_memory();
   set_callable(self, callable);
-  self->owner = NULL;
+  self->owner = self->library = NULL;
   self->caller = caller;
   self->state = caller != NULL ? PyThreadState_Get() : NULL;
   self->thread = caller != NULL ? self->state->thread_id : 0;
@@ -357,8 +364,18 @@ void callback_keep(dso_object *object, PyObject *owner) {
   ((struct callback *)object)->owner = Py_NewRef(owner);
 }
 
+/* The code of the context's own library is there for as long as the context. */
+static PyObject *other_library(PyObject *function, const void *context) {
+  PyObject *library = function_library(function);
+  if (Py_IS_TYPE(library, &Library_Type) && ((Library *)library)->loaded.context == context)
+    return NULL;
+  return Py_NewRef(library);
+}
+
 void callback_retire(dso_object *object, void *context, const char *name) {
   struct callback *self = (struct callback *)object;
+  if (self->function.safe_call == call_symbol)
+    self->library = other_library(self->callable, context);
   self->context = context;
   self->name = heap_copy_text(name);
   __atomic_store_n(&self->function.safe_call, look_up_and_call, __ATOMIC_RELEASE);

@@ -24,7 +24,8 @@ void callback_keep(dso_object *object, PyObject *owner);
 void callback_retire(dso_object *object, void *context, const char *name);
 
 /* Drop a retired object's callable and owner; if a thread is calling it, the last such call has the
- * main thread do it. Called after in_call_barrier. */
+ * main thread do it. Called after in_call_barrier. A function of another library keeps that open
+ * until the object is freed, so that calls of it need not be noted. */
 void callback_drop(dso_object *object);
 
 /* Visit what keeps such an object's callable and owner alive: for the garbage collector. */

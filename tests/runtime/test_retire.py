@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import packer
+import runtime
 
 from ..process import run_python
 
@@ -31,6 +32,15 @@ DSO_EXPORT int __tvm_ffi_answer(void *h, const dso_any *args, int32_t n, dso_any
   *result = dso_int(byte);
   return 0;
 }
+/* The same function as an object, which is no symbol of a library. */
+static dso_function_object object = {{1 | (uint64_t)1 << 32, DSO_FUNCTION, 0, 0}, 0, 0};
+DSO_EXPORT int __tvm_ffi_make(void *h, const dso_any *args, int32_t n, dso_any *result) {
+  (void)h, (void)args, (void)n;
+  object.safe_call = __tvm_ffi_answer;
+  dso_object_retain(&object.object);
+  *result = dso_object_value(&object.object);
+  return 0;
+}
 """
 IN_CALL = """
 import gc, json, os, sys
@@ -38,10 +48,13 @@ from pathlib import Path
 import runtime
 def is_mapped():
     return sys.argv[2] in Path("/proc/self/maps").read_text()
-host, slow = map(runtime.load, sys.argv[1:])
+class Functions(runtime.Module):
+    def find_function(self, name):
+        return slow["make"]()
+host, slow = map(runtime.load, sys.argv[1:3])
 began, go_on = os.pipe(), os.pipe()
 slow["use"](began[1], go_on[0])
-host.import_module(slow)
+host.import_module(slow if sys.argv[3] == "symbol" else Functions())
 host["remember"]("answer")
 host["begin"]()
 os.read(began[0], 1)
@@ -56,10 +69,25 @@ print(json.dumps([result, mapped]))
 """
 
 
-def test_import_stays_until_a_call_in_progress_returns(compile_library) -> None:
-    """The called library is closed after the call that a thread was in, not before."""
+@pytest.mark.parametrize(("kind", "is_kept"), [("symbol", True), ("object", False)])
+def test_import_stays_while_a_thread_calls_it(kind, is_kept, compile_library) -> None:
+    """A library's function keeps that open as long as the caller is mapped; another one goes."""
     host = compile_library(HOST.read_text(), "-Wl,-z,nodelete", "-pthread")
-    assert run_python(IN_CALL, str(host), str(compile_library(SLOW))) == [42, [True, False]]
+    result = run_python(IN_CALL, str(host), str(compile_library(SLOW)), kind)
+    assert result == [42, [True, is_kept]]
+
+
+def test_caller_that_is_closed_closes_what_it_called(compile_library, tmp_path: Path) -> None:
+    """Row G12: only a caller that stays mapped keeps the other library."""
+    paths = [tmp_path / name for name in ("host.so", "other.so")]
+    for path in paths:
+        path.write_bytes(compile_library(HOST.read_text(), "-pthread").read_bytes())
+    host, other = map(runtime.load, paths)
+    host.import_module(other)
+    assert host["call"]("add", 40, 2) == 42
+    del host, other
+    mapped = Path("/proc/self/maps").read_text()
+    assert not any(str(path) in mapped for path in paths)
 
 
 CALLS = """
