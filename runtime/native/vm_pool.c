@@ -3,8 +3,25 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "dlpack.h"
 #include "heap.h"
 #include "raised.h"
+
+/* Under AddressSanitizer only the bytes that were asked for may be touched, and none of a piece that is
+ * unused: the pool hides both from it. */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define ALLOW(memory, nbytes) ASAN_UNPOISON_MEMORY_REGION(memory, nbytes)
+#define FORBID(memory, nbytes) ASAN_POISON_MEMORY_REGION(memory, nbytes)
+#else
+#define ALLOW(memory, nbytes) ((void)(memory), (void)(nbytes))
+#define FORBID(memory, nbytes) ((void)(memory), (void)(nbytes))
+#endif
 
 /* Sizes are rounded up to classes: multiples of 64 up to 512, then eight to each doubling, so that
  * at most an eighth is wasted and shapes that change a little find the same pieces again. */
@@ -35,7 +52,16 @@ static void leave(struct vm_pool *pool) {
   atomic_flag_clear_explicit(&pool->busy, memory_order_release);
 }
 
+static int is_on_cpu(const struct vm_pool *pool) { return pool->device.device_type == DLPACK_CPU; }
+
+static void allow_only(const struct vm_storage *piece, size_t nbytes) {
+  if (!is_on_cpu(piece->pool)) return;
+  ALLOW(piece->data, nbytes);
+  FORBID((char *)piece->data + nbytes, piece->capacity - nbytes);
+}
+
 static void free_piece(struct vm_storage *piece) {
+  allow_only(piece, piece->capacity);
   (void)piece->pool->api->free(piece->pool->device.device_id, piece->data);
   object_free(piece, DSO_DELETE_WEAK);
 }
@@ -59,6 +85,7 @@ static void release(struct vm_pool *pool) {
 static void give_back(struct vm_storage *piece) {
   struct vm_pool *pool = piece->pool;
   size_t capacity, class = class_of(piece->capacity, &capacity);
+  allow_only(piece, 0);
   if (!atomic_load_explicit(&pool->is_closed, memory_order_acquire) && enter(pool)) {
     piece->next = pool->free[class];
     pool->free[class] = piece;
@@ -147,6 +174,7 @@ struct vm_storage *vm_pool_alloc(struct vm_pool *pool, size_t nbytes) {
   if (piece == NULL) piece = make(pool, capacity);
   if (piece == NULL) return NULL;
   piece->nbytes = nbytes;
+  allow_only(piece, nbytes);
   atomic_fetch_add_explicit(&pool->references, 1, memory_order_relaxed);
   return piece;
 }
