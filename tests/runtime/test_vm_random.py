@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import math
+import pickle
 import random
 from typing import Any
 
 import numpy as np
 import pytest
 
+import runtime
 from runtime import _core
 from runtime.modules.vm import load
 from runtime.stream import Reader
@@ -143,6 +147,64 @@ def test_random_code_is_refused_or_runs(seed: int) -> None:
         payload = Program([*functions, *map(packed, BUILTINS)], CONSTANTS).payload()
         outcomes[run(payload, numbers)] += 1
     assert outcomes["raised"] + outcomes["ran"] > 0
+
+
+# ---- Results of every data type
+
+
+def tensors_of(numbers: random.Random) -> tuple[Program, list[tuple[int, Any]]]:
+    """A program that returns tensors of random data types, extents and offsets; what they are."""
+    constants: list[tuple[int, Any]] = [(DATA_TYPE, UINT8), (STR, "global")]
+    code, expected = [], []
+    for index in range(6):
+        dtype = (
+            numbers.choice([0, 1, 2, 4, 6, 10, 17]),
+            numbers.choice(BITS),
+            numbers.choice(LANES),
+        )
+        shape = [numbers.choice([0, 1, 2, 3, 5, 8]) for _ in range(numbers.randrange(4))]
+        nbits = dtype[1] * dtype[2]
+        count = math.prod(shape)
+        nbytes = count if (dtype[0], nbits) == (1, 1) else (count * nbits + 7) // 8
+        offset = 64 * numbers.randrange(3)
+        at = len(constants)
+        constants += [(SHAPE, [offset + nbytes]), (SHAPE, shape), (DATA_TYPE, dtype)]
+        code += [
+            call(6, 1, CONTEXT, const(at), imm(0), const(0), const(1)),
+            call(index, 2, reg(6), imm(offset), const(at + 1), const(at + 2)),
+        ]
+        expected.append((nbytes, tuple(shape), dtype))
+    code += [call(6, 3, *map(reg, range(6))), call(6, 3, reg(6), reg(6)), ret(6)]
+    names = ["alloc_storage", "alloc_tensor", "make_tuple"]
+    functions = [Code("main", [], code, 7), *(packed(f"vm.builtin.{name}") for name in names)]
+    return Program(functions, constants), expected
+
+
+BITS, LANES = (1, 2, 4, 6, 8, 16, 32, 64), (1, 1, 1, 2, 3, 8)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_results_are_read_written_and_copied(seed: int) -> None:
+    """Every way to a result's bytes counts them alike, whatever the data type."""
+    program, expected = tensors_of(random.Random(seed))
+    first, second = load(Reader(program.payload()))["main"]()
+    assert first is second
+    for result, (nbytes, shape, dtype) in zip(first, expected, strict=True):
+        assert (result.nbytes, result.shape, result.dtype_code) == (nbytes, shape, dtype)
+        data = bytes(i % 251 for i in range(nbytes))
+        result.raw[:] = data
+        assert bytes(result.raw) == data
+        assert bytes(runtime.empty(shape, dtype).copy_from(result).raw) == data
+        capsule = result.__dlpack__(max_version=(1, 0))
+        assert bytes(runtime.from_dlpack(capsule).raw) == data
+        written = b"".join(map(bytes, runtime.dump_params({"w": result})))
+        assert bytes(runtime.load_param_dict(written)["w"].raw) == data
+        try:
+            array = result.numpy()
+        except BufferError:
+            assert dtype[1] % 8 or dtype[2] > 1 or dtype[0] not in (0, 1, 2)
+        else:
+            assert pickle.loads(pickle.dumps(copy.copy(array))).tobytes() == data
 
 
 def run(payload: bytes, numbers: random.Random) -> str:
