@@ -32,6 +32,10 @@ int find_alike(const struct scope *scope, const struct value *value) {
   return -1;
 }
 
+int64_t draw_excess(const struct scope *scope) {
+  return scope->program->is_wild && scope_draw(scope, 8) == 0;
+}
+
 int64_t draw_dst(const struct scope *scope) {
   unsigned first = scope_draw(scope, NUM_REGISTERS + 1);
   for (unsigned i = 0; i < NUM_REGISTERS && first < NUM_REGISTERS; i++)

@@ -37,6 +37,7 @@ static int alloc_tensor(struct scope *scope) {
   int64_t offset = room - nbytes;
   if (scope_draw(scope, 2)) offset = scope_draw(scope, (unsigned)offset + 1);
   if (scope_draw(scope, 2)) offset = offset / 64 * 64;
+  else offset += draw_excess(scope);
   int64_t args[] = {storage, immediate(offset), shape_constant(program, tensor.ndim, tensor.dims),
                     dtype_constant(program, tensor.dtype)};
   call_named(scope, "vm.builtin.alloc_tensor", draw_dst(scope), args, 4, &tensor);
@@ -66,7 +67,7 @@ static int reshape(struct scope *scope) {
   int64_t count = count_elements(&view);
   view.ndim = 1 + scope_draw(scope, MOST_EXTENTS);
   for (int64_t i = 0; i < view.ndim; i++) view.dims[i] = 1;
-  view.dims[scope_draw(scope, (unsigned)view.ndim)] = count;
+  view.dims[scope_draw(scope, (unsigned)view.ndim)] = count + draw_excess(scope);
   int64_t args[] = {index, shape_constant(program, view.ndim, view.dims)};
   call_named(scope, "vm.builtin.reshape", draw_dst(scope), args, 2, &view);
   return 1;

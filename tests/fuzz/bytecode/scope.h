@@ -22,6 +22,9 @@ int find_kind(const struct scope *scope, enum kind kind);
 int find_alike(const struct scope *scope, const struct value *value);
 int are_alike(const struct value *a, const struct value *b);
 
+/* 0, or in a wild program sometimes 1: by how much a number is too large. */
+int64_t draw_excess(const struct scope *scope);
+
 /* A register to write, or VM_VOID_REGISTER; and calls whose result is known. */
 int64_t draw_dst(const struct scope *scope);
 void call_named(struct scope *scope, const char *name, int64_t dst, const int64_t *args, int count,

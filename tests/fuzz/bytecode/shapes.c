@@ -53,7 +53,7 @@ static int match_twice(struct scope *scope) {
   const struct value *heap;
   int64_t extents[] = {3, 3}, slot, at;
   if ((at = heap_argument(scope, &heap)) == VM_VOID_REGISTER) return 0;
-  slot = immediate(scope_draw(scope, (unsigned)heap->ndim));
+  slot = immediate(draw_excess(scope) ? heap->ndim : scope_draw(scope, (unsigned)heap->ndim));
   int64_t args[] = {shape_constant(scope->program, 2, extents), at, immediate(2), immediate(STORE),
                     slot, immediate(EQUAL_TO_SLOT), slot, text_constant(scope->program)};
   call_named(scope, "vm.builtin.match_shape", VM_VOID_REGISTER, args, 8, NULL);
