@@ -3,9 +3,9 @@
 run.py [--seconds N] [NAME ...]: each target runs for N seconds, as many at once as there are
 processors. A C file in this folder is a libFuzzer target (with the C files in the folder of the
 same name, if there is one), compiled with the core's files that do not need Python, under
-AddressSanitizer and UndefinedBehaviorSanitizer; its seeds are in corpus/NAME. A Python script
-besides this one is a target that takes --seconds and --seed. The input that a target fails on is
-stored in build/fuzz/found, what libFuzzer learned in build/fuzz/corpus.
+AddressSanitizer and UndefinedBehaviorSanitizer; its seeds are in corpus/NAME. inputs.py is the
+target for what Python reads. The input that a target fails on is stored in build/fuzz/found, what
+libFuzzer learned in build/fuzz/corpus.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=SEED, help="0: a random one (%(default)s)")
     parser.add_argument("names", nargs="*", metavar="NAME", help="targets; all by default")
     options = parser.parse_args()
-    targets = {path.stem: path for path in sorted(HERE.glob("*.c")) + sorted(HERE.glob("*.py"))}
-    del targets[Path(__file__).stem]
+    targets = {path.stem: path for path in [*sorted(HERE.glob("*.c")), HERE / "inputs.py"]}
     names = options.names or list(targets)
     if unknown := set(names) - set(targets):
         parser.error(f"no target {sorted(unknown)}; choose from {list(targets)}")
