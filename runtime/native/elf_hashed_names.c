@@ -131,7 +131,6 @@ int elf_check_hashed_names(struct elf_reader *reader) {
   at.symbols = elf_bytes(reader, image->symtab,
                          image->num_symbols * sizeof(struct elf_symbol_entry));
   at.characters = reader->nbytes + MIN_CHARACTERS;
-  if (image->gnu_hash != 0 && check_gnu(&at, gnu) != 0) return -1;
-  at.characters = reader->nbytes + MIN_CHARACTERS;
+  if (image->gnu_hash != 0) return check_gnu(&at, gnu); /* then no look-up reads the other */
   return image->sysv_hash == 0 ? 0 : check_sysv(&at, sysv);
 }
