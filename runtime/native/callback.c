@@ -259,12 +259,12 @@ static int call_function_with_gil(void *handle, const dso_any *args, int32_t cou
 /* ---- A declared function that writes to an argument: code that calls it passes what it has, so
  * memory that may only be read is refused here, as it is when Python calls the Function. */
 
-static int32_t find_readonly(const struct target *target, const dso_any *args, int32_t count) {
-  int32_t index = 0;
-  while (index < count &&
-         !(target_writes(target, index) && tensor_value_is_readonly(&args[index])))
-    index++;
-  return index;
+static inline int32_t find_readonly(const struct target *target, const dso_any *args,
+                                    int32_t count) {
+  int32_t end = target->facts.end_written < count ? target->facts.end_written : count;
+  for (int32_t i = target->facts.first_written; i < end; i++)
+    if (target_writes(target, i) && tensor_value_is_readonly(&args[i])) return i;
+  return -1;
 }
 
 static int refuse_argument(void *handle, const dso_any *args, int32_t count, dso_any *result) {
@@ -278,7 +278,7 @@ static int refuse_argument(void *handle, const dso_any *args, int32_t count, dso
 
 static int invoke_writing(void *handle, const dso_any *args, int32_t count, dso_any *result) {
   const struct target *target = function_target(((struct callback *)handle)->callable);
-  if (find_readonly(target, args, count) < count)
+  if (find_readonly(target, args, count) >= 0)
     return call_with_gil(refuse_argument, handle, args, count, result);
   return call_symbol(handle, args, count, result);
 }
@@ -314,9 +314,8 @@ static void delete_callback(void *self, int flags) {
  * it writes to one. That look needs the Function, so such calls are noted. */
 static dso_safe_call safe_call_of(const struct target *target) {
   int keeps_gil = target->facts.gil_keep;
-  for (int i = 0; i < target->facts.num_params; i++)
-    if (target_writes(target, i))
-      return keeps_gil ? call_writing_function_with_gil : call_writing_function;
+  if (target->facts.end_written > 0)
+    return keeps_gil ? call_writing_function_with_gil : call_writing_function;
   if (keeps_gil) return call_function_with_gil;
   return target->object == NULL ? call_symbol : call_function;
 }

@@ -63,18 +63,16 @@ const char *dtype_format(DLDataType dtype) {
   return NULL;
 }
 
+/* Counted in bits: 2^61 bytes are beyond every address space. */
 int dtype_nbytes(DLDataType dtype, int64_t ndim, const int64_t *dims, size_t *nbytes) {
-  int64_t count = 1, whole, bits = (int64_t)dtype_packed_bits(dtype);
+  size_t bits = dtype_packed_bits(dtype);
   int is_empty = 0;
   if (bits == 0) return -1;
   for (int64_t i = 0; i < ndim; i++) {
     if (dims[i] < 0) return -1;
     if (dims[i] == 0) is_empty = 1;
-    else if (__builtin_mul_overflow(count, dims[i], &count)) return -1;
+    else if (__builtin_mul_overflow(bits, (size_t)dims[i], &bits)) return -1;
   }
-  if (__builtin_mul_overflow(count / 8, bits, &whole) ||
-      __builtin_add_overflow(whole, (count % 8 * bits + 7) / 8, &whole))
-    return -1;
-  *nbytes = is_empty ? 0 : (size_t)whole;
+  *nbytes = is_empty ? 0 : bits / 8 + (bits % 8 != 0);
   return 0;
 }

@@ -30,6 +30,9 @@ static const char *parse_params(char *text, struct facts *facts) {
     param->name = cut(&code, ':');
     param->code = code;
     if (*param->name == '\0' || *param->code == '\0') return "params, expected name:code";
+    if (*param->code != '*') continue;
+    if (facts->end_written == 0) facts->first_written = facts->num_params;
+    facts->end_written = facts->num_params + 1;
   }
   return NULL;
 }

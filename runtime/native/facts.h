@@ -17,6 +17,7 @@ struct facts {
   const char *doc;  /* or NULL */
   int num_params;
   struct param *params; /* of heap.h, or NULL */
+  int first_written, end_written; /* all that are written through ("*f32") are from here to there */
 };
 
 /* Parse NUL-terminated text in place: lines "key value\n", unknown keys skipped, doc last.

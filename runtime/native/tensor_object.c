@@ -10,34 +10,34 @@
 
 /* A tensor object with room for its shape and strides. */
 struct own_tensor {
-  dso_object object;
-  DLTensor tensor;
+  struct tensor_object start;
   const struct device_api *api; /* whose memory it is, or NULL: it was adopted */
   void *managed;
   void (*deleter)(void *managed); /* or NULL */
-  unsigned flags;
   int64_t dims[];
 };
 
-static void delete_tensor(void *self, int flags) {
-  struct own_tensor *own = self;
-  if (flags & DSO_DELETE_STRONG) {
-    if (own->api != NULL) (void)own->api->free(own->tensor.device.device_id, own->tensor.data);
-    else if (own->deleter != NULL) own->deleter(own->managed);
-  }
+static void release_owner(void *owner) { object_release(owner); }
+
+static void drop_memory(const struct own_tensor *own) {
+  const DLTensor *tensor = &own->start.tensor;
+  if (own->deleter == release_owner) object_release(own->managed); /* nearly all are views */
+  else if (own->api != NULL) (void)own->api->free(tensor->device.device_id, tensor->data);
+  else if (own->deleter != NULL) own->deleter(own->managed);
+}
+
+void tensor_object_delete(void *self, int flags) {
+  if (flags & DSO_DELETE_STRONG) drop_memory(self);
   object_free(self, flags);
 }
 
 static struct own_tensor *own_of(const dso_object *object) {
-  return object->deleter == delete_tensor ? (struct own_tensor *)(uintptr_t)object : NULL;
+  return object->deleter == tensor_object_delete ? (struct own_tensor *)(uintptr_t)object : NULL;
 }
 
-unsigned tensor_object_flags(const dso_object *object) {
-  const struct own_tensor *own = own_of(object);
-  return own != NULL ? own->flags : 0;
+void tensor_object_mark(dso_object *object, unsigned flags) {
+  own_of(object)->start.flags |= flags;
 }
-
-void tensor_object_mark(dso_object *object, unsigned flags) { own_of(object)->flags |= flags; }
 
 /* ---- The layout */
 
@@ -46,32 +46,32 @@ static int refuse(const char *kind, const char *text) {
   return -1;
 }
 
-static struct own_tensor *make(int ndim, const int64_t *shape, const int64_t *strides) {
+static inline struct own_tensor *make(int ndim, const int64_t *shape, const int64_t *strides) {
   if (ndim < 0 || ndim > TENSOR_MAX_DIMS) {
     refuse("ValueError", "tensor: expected 0 to 64 dimensions");
     return NULL;
   }
   size_t dims_size = (size_t)ndim * sizeof(int64_t);
   struct own_tensor *own =
-      object_new_unset(sizeof *own + 2 * dims_size, DSO_TENSOR, delete_tensor);
+      object_new_unset(sizeof *own + 2 * dims_size, DSO_TENSOR, tensor_object_delete);
   if (own == NULL) {
     refuse("OutOfMemoryError", "no memory for a tensor");
     return NULL;
   }
-  own->tensor = (DLTensor){.ndim = ndim, .shape = own->dims, .strides = own->dims + ndim};
+  own->start.tensor = (DLTensor){.ndim = ndim, .shape = own->dims, .strides = own->dims + ndim};
   own->api = NULL;
   own->deleter = NULL;
-  own->flags = 0;
-  if (ndim > 0) memcpy(own->tensor.shape, shape, dims_size);
-  if (strides == NULL) strides_set(&own->tensor);
-  else if (ndim > 0) memcpy(own->tensor.strides, strides, dims_size);
+  own->start.flags = 0;
+  for (int i = 0; i < ndim; i++) own->dims[i] = shape[i];
+  if (strides == NULL) strides_set(&own->start.tensor);
+  else if (ndim > 0) memcpy(own->start.tensor.strides, strides, dims_size);
   return own;
 }
 
 /* ---- Memory of a device */
 
 static int allocate(struct own_tensor *own) {
-  DLTensor *tensor = &own->tensor;
+  DLTensor *tensor = &own->start.tensor;
   size_t nbytes;
   if (dtype_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0)
     return refuse("ValueError", "tensor: a shape with a negative extent, or beyond memory");
@@ -86,17 +86,15 @@ static int allocate(struct own_tensor *own) {
 dso_object *tensor_object_new(DLDevice device, DLDataType dtype, int ndim, const int64_t *shape) {
   struct own_tensor *own = make(ndim, shape, NULL);
   if (own == NULL) return NULL;
-  own->tensor.device = device;
-  own->tensor.dtype = dtype;
-  if (allocate(own) == 0) return &own->object;
-  object_release(&own->object);
+  own->start.tensor.device = device;
+  own->start.tensor.dtype = dtype;
+  if (allocate(own) == 0) return &own->start.object;
+  object_release(&own->start.object);
   return NULL;
 }
 
 /* ---- A view. One of a view keeps what that one keeps: else they would be kept in a row, as long as
  * a program makes it. */
-
-static void release_owner(void *owner) { object_release(owner); }
 
 dso_tensor_object *tensor_object_view(DLDataType dtype, int ndim, const int64_t *shape,
                                       dso_object *owner) {
@@ -106,10 +104,10 @@ dso_tensor_object *tensor_object_view(DLDataType dtype, int ndim, const int64_t 
     return NULL;
   }
   const struct own_tensor *viewed = own_of(owner);
-  own->tensor.dtype = dtype;
+  own->start.tensor.dtype = dtype;
   own->managed = owner;
   own->deleter = release_owner;
-  if (viewed != NULL) own->flags = viewed->flags & TENSOR_READ_ONLY;
+  if (viewed != NULL) own->start.flags = viewed->start.flags & TENSOR_READ_ONLY;
   if (viewed != NULL && viewed->deleter == release_owner) {
     own->managed = viewed->managed;
     object_retain(own->managed);
@@ -140,11 +138,11 @@ dso_object *tensor_object_adopt(const DLTensor *tensor, void *managed, void (*de
   }
   struct own_tensor *own = make(tensor->ndim, tensor->shape, tensor->strides);
   if (own == NULL) return NULL;
-  own->tensor.data = tensor->data;
-  own->tensor.device = tensor->device;
-  own->tensor.dtype = tensor->dtype;
-  own->tensor.byte_offset = tensor->byte_offset;
+  own->start.tensor.data = tensor->data;
+  own->start.tensor.device = tensor->device;
+  own->start.tensor.dtype = tensor->dtype;
+  own->start.tensor.byte_offset = tensor->byte_offset;
   own->managed = managed;
   own->deleter = deleter;
-  return &own->object;
+  return &own->start.object;
 }

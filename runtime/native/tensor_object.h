@@ -12,8 +12,19 @@ enum { TENSOR_MAX_DIMS = 64, TENSOR_ALIGNMENT = 64 };
  * the heap of a virtual machine's symbolic extents. */
 enum { TENSOR_READ_ONLY = 1, TENSOR_SHAPE_HEAP = 2 };
 
+/* How our objects begin; and their deleter, by which they are told from those of other libraries. */
+struct tensor_object {
+  dso_object object;
+  DLTensor tensor;
+  unsigned flags;
+};
+void tensor_object_delete(void *self, int flags);
+
 /* The flags of a Tensor object; 0 if another library made it. */
-unsigned tensor_object_flags(const dso_object *object);
+static inline unsigned tensor_object_flags(const dso_object *object) {
+  if (object->deleter != tensor_object_delete) return 0;
+  return ((const struct tensor_object *)(const void *)object)->flags;
+}
 
 /* Add flags to an object of ours, before anyone else has it. */
 void tensor_object_mark(dso_object *object, unsigned flags);

@@ -118,7 +118,7 @@ POKES = {
         "shape, expected at most 64 extents",
     ),
     "sizes wrap together": (
-        lambda fields: [put([1 << 59], "attrs", "shape", 1, i)(fields) for i in range(4)],
+        lambda fields: [put([1 << 58], "attrs", "shape", 1, i)(fields) for i in range(4)],
         "bytes together, expected what can be addressed",
     ),
     "unknown dltype": (put("float99x", "attrs", "dltype", 1, 2), "dltype, expected a data type"),
