@@ -64,14 +64,26 @@ static int check_undefined(struct elf_reader *reader, uint64_t index,
                     index, symbol->st_info, symbol->st_other, symbol->st_value);
 }
 
+/* gABI, Symbol Table: STN_UNDEF. Relocations without a symbol name it, and ld.so would look it up if
+ * it were not local. */
+static int check_null_symbol(struct elf_reader *reader, const struct elf_symbol_entry *symbol) {
+  static const struct elf_symbol_entry null;
+  if (memcmp(symbol, &null, sizeof null) == 0) return 0;
+  return elf_refuse(reader, ELF_MALFORMED,
+                    "DT_SYMTAB: symbol 0, expected zeros only, found st_name 0x%" PRIx32
+                    ", st_info 0x%02x, st_shndx 0x%x, st_value 0x%" PRIx64,
+                    symbol->st_name, symbol->st_info, symbol->st_shndx, symbol->st_value);
+}
+
 static int check_symbol(struct elf_reader *reader, uint64_t index,
                         const struct elf_symbol_entry *symbol) {
+  if (index == 0) return check_null_symbol(reader, symbol);
   if (symbol->st_name >= reader->image->strsz)
     return elf_refuse(reader, ELF_MALFORMED,
                       "DT_SYMTAB: st_name of symbol %" PRIu64 ", expected below 0x%" PRIx64
                       ", found 0x%" PRIx32,
                       index, reader->image->strsz, symbol->st_name);
-  if (symbol->st_shndx == SHN_UNDEF) return index == 0 ? 0 : check_undefined(reader, index, symbol);
+  if (symbol->st_shndx == SHN_UNDEF) return check_undefined(reader, index, symbol);
   if (!is_section(reader, symbol->st_shndx))
     return elf_refuse(reader, ELF_MALFORMED,
                       "DT_SYMTAB: st_shndx of symbol %" PRIu64

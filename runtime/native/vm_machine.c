@@ -45,12 +45,23 @@ static int dtype_constant(PyObject *value, dso_any *made) {
   return PyArg_ParseTuple(value, "bbH", &dtype->code, &dtype->bits, &dtype->lanes) ? 0 : -1;
 }
 
+/* Unlike the argument of a C function it may contain NUL. */
+static int str_constant(PyObject *value, dso_any *made) {
+  Py_ssize_t nbytes;
+  const char *text = PyUnicode_AsUTF8AndSize(value, &nbytes);
+  if (text == NULL) return -1;
+  if (object_make_string(made, 1, text, (size_t)nbytes) == 0) return 0;
+  raise_no_memory();
+  return -1;
+}
+
 static int make_constant(PyObject *item, dso_any *made) {
   int type_index;
   PyObject *value;
   if (!PyArg_ParseTuple(item, "iO:constants", &type_index, &value)) return -1;
   if (type_index == DSO_SHAPE) return shape_constant(value, made);
   if (type_index == DSO_DATA_TYPE) return dtype_constant(value, made);
+  if (type_index == DSO_STR) return str_constant(value, made);
   if (owned_value(item, value, made) != 0) return -1;
   if (type_index == DSO_TENSOR && made->type_index == DSO_TENSOR)
     tensor_object_mark(made->v_ptr, TENSOR_READ_ONLY);

@@ -377,6 +377,10 @@ ROWS: dict[str, tuple[Poke, str, str]] = {
     "target": (rela(GLOB_DAT, "r_offset", 1 << 40), "malformed", "DT_RELA: target of relocation"),
     "target wraps": (rela(GLOB_DAT, "r_offset", (1 << 64) - 4), "malformed", "target of reloc"),
     "target code": (rela(GLOB_DAT, "r_offset", 0x1000), "malformed", "target of relocation"),
+    "symbol 0": (
+        poke(lambda elf: elf.table("symbol", "SYMTAB", 0), "st_info", 0x12),
+        *("malformed", "DT_SYMTAB: symbol 0, expected zeros only, found st_name 0x0, st_info 0x12"),
+    ),
     "symbol": (rela(GLOB_DAT, "r_symbol", 1 << 31), "malformed", "symbol index of relocation"),
     "COPY": (rela(GLOB_DAT, "r_type", COPY), "malformed", "type of relocation .* found 5"),
     "type": (rela(GLOB_DAT, "r_type", 9), "malformed", "type of relocation .*shared obj.* found 9"),

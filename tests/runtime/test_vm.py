@@ -239,6 +239,15 @@ def test_constants_are_what_the_payload_says() -> None:
     assert seen[1:] == [0, (4, 5), "text", -3, 0.25, "int64", -5, None]
 
 
+def test_a_string_constant_may_contain_nul() -> None:
+    """Strings of the payload have a length, as in TVM."""
+    program = Program(
+        [Code("main", [], [call(0, 1, const(0)), ret(0)], 1), packed("vm.builtin.copy")],
+        [(STR, "a\0b")],
+    )
+    assert load(Reader(program.payload()))["main"]() == "a\0b"
+
+
 def test_a_returned_constant_outlives_the_model() -> None:
     """A tensor of the payload stays as long as anyone has it."""
     program = Program(
