@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crash_report import Code, read_crash
-from mutation import Library, called_addresses, is_called_code
+from mutation import Library, called_addresses, is_called_code, thread_relocations
 
 import runtime
 from runtime._core import ElfFile
@@ -188,7 +188,6 @@ class Campaign:
             os.dup2(self.report, 2)
             self.crash.crash_report_to(self.report)
             signal.setitimer(signal.ITIMER_REAL, SECONDS)
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
             for path in paths:
                 os.write(self.results, self._visit(str(path)))
             code = 0
@@ -206,8 +205,6 @@ class Campaign:
 
     def _judge_signal(self, mutant: Mutant, number: int) -> str:
         text = self._read_report()
-        if number == signal.SIGALRM:
-            return self._find(mutant.number, f"no end within {SECONDS} s", [])
         if "\npc " not in text:
             return self._find(mutant.number, f"signal {number} without a report", [text[-500:]])
         start = text.index("signal ")
@@ -222,7 +219,7 @@ class Campaign:
             return "elsewhere"
         name, _ = make_mutant(self.libraries, self.seed, mutant.number)
         good = next(library for library in self.libraries if library.name == name)
-        same = called_addresses(data) == called_addresses(good.data)
+        same = all(read(data) == read(good.data) for read in (called_addresses, thread_relocations))
         return "as before" if same else "other"
 
     def _describe(self, text: str) -> list[str]:

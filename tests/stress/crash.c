@@ -67,7 +67,8 @@ static void report(int number, siginfo_t *info, void *context) {
 }
 
 void crash_report_to(int descriptor) {
-  static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+  static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP,
+                                SIGSYS,  SIGALRM};
   stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
   struct sigaction action = {.sa_sigaction = report, .sa_flags = SA_SIGINFO | SA_ONSTACK};
   void *frame;

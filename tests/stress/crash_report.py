@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable
+from signal import SIGALRM
 from typing import Literal, NamedTuple
 
 Code = Literal["as before", "other", "elsewhere"]
@@ -36,7 +37,8 @@ def read_crash(text: str, library: str, code: Code) -> Crash:
         crash, since code that is called at another place does.
     code : {"as before", "other", "elsewhere"}
         Where the functions are that the loader calls by itself, compared with the good library:
-        elsewhere is outside of code. Other code may return with any registers and stack.
+        elsewhere is outside of code. Other code may return with any registers and stack. So may
+        code whose thread-local variables are at other places.
     """
     values: dict[str, list[int]] = {}
     mappings = []
@@ -61,7 +63,11 @@ def read_crash(text: str, library: str, code: Code) -> Crash:
 
 def _judge(kinds: list[str], number: int, code: Code) -> tuple[str, bool]:
     inner = next((kind for kind in kinds if kind != "other"), "other")
+    if number == SIGALRM:
+        return ("no end in the library's code", False) if inner == "library" else ("no end", True)
     if inner == "ours":
+        if code != "as before":
+            return f"signal {number} in the core, after other code of the library ran", False
         return f"signal {number} in the core", True
     if inner == "ld.so":
         if "library" in kinds:

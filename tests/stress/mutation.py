@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tests.elf_poke import RECORDS, SIZES, Elf, Record
 
 IRELATIVE, GNU_IFUNC = 37, 10  # psABI of x86-64; gABI
+TLS = (16, 17, 18, 36)  # DTPMOD64, DTPOFF64, TPOFF64, TLSDESC
 _WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8}
 _EDGES: tuple[int, ...] = (
     0,
@@ -146,7 +147,7 @@ def called_addresses(data: bytes) -> list[int]:
             relocated[elf.peek(record, "r_offset")] = value
             if elf.peek(record, "r_type") == IRELATIVE:
                 called.append(value)
-            elif elf.peek(symbol, "st_info") & 15 == GNU_IFUNC:
+            elif elf.peek(symbol, "st_info") & 15 == GNU_IFUNC and elf.peek(symbol, "st_shndx"):
                 called.append(elf.peek(symbol, "st_value"))
     called += [value for tag in ("INIT", "FINI") if (value := _value(elf, tag)) is not None]
     for tag, size_tag in _TABLES["u64"][1:]:
@@ -154,6 +155,18 @@ def called_addresses(data: bytes) -> list[int]:
         for i, offset in enumerate(_entries(elf, "u64", tag, size_tag)):
             called.append(relocated.get(start + 8 * i, elf.peek(Record("u64", offset), "word")))
     return sorted(called)
+
+
+def thread_relocations(data: bytes) -> list[tuple[int, ...]]:
+    """The relocations by which code finds its thread-local variables."""
+    elf = Elf(data)
+    fields = ("r_offset", "r_type", "r_symbol", "r_addend")
+    rows = [
+        tuple(elf.peek(Record("rela", offset), field) for field in fields)
+        for tag, size_tag in _TABLES["rela"]
+        for offset in _entries(elf, "rela", tag, size_tag)
+    ]
+    return sorted(row for row in rows if row[1] in TLS)
 
 
 def is_called_code(data: bytes) -> bool:
