@@ -167,10 +167,13 @@ static int check_relr(struct elf_relocations *at) {
 }
 
 int elf_check_relocations(struct elf_reader *reader) {
+  uint8_t is_relocated[MAX_CALLS / 8]; /* not set: few bytes of it are used */
   struct elf_relocations at = {.reader = reader,
+                           .is_relocated = is_relocated,
                            .types = elf_relocation_types(reader->image->machine),
                            .start = UINT64_MAX};
   if (elf_find_zones(&at) != 0) return -1;
+  memset(is_relocated, 0, (size_t)(at.num_calls + 7) / 8);
   if (check_rela(&at) != 0 || check_jmprel(&at) != 0 || check_relr(&at) != 0) return -1;
   return elf_check_calls(&at);
 }

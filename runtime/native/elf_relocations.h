@@ -25,7 +25,7 @@ struct elf_relocations {
   unsigned num_zones;
   uint64_t start, end; /* all zones lie in here */
   uint64_t num_calls;
-  uint8_t is_relocated[MAX_CALLS / 8]; /* one bit for each entry of the arrays */
+  uint8_t *is_relocated; /* one bit for each of these: they are the entries of the arrays */
 };
 
 int elf_find_zones(struct elf_relocations *at);
