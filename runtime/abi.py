@@ -13,10 +13,12 @@ FACT_PREFIX = "__packer_fn_"
 
 # Pointer variables of a library that whoever loads it fills (docs/format.md).
 CONTEXT_SYMBOLS = (
-    *("__tvm_module_ctx", "__TVMFuncCall", "__TVMAPISetLastError", "__TVMBackendGetFuncFromEnv"),
+    *("__tvm_module_ctx", "__TVMFuncCall", "__TVMBackendGetFuncFromEnv"),
+    *("__TVMAPISetLastError", "__TVMGetLastError"),
     *("__TVMBackendAllocWorkspace", "__TVMBackendFreeWorkspace"),
     *("__TVMBackendParallelLaunch", "__TVMBackendParallelBarrier"),
-    *("__tvm_ffi__library_ctx", "__TVMFFIFunctionCall", "__TVMFFIErrorSetRaisedFromCStr"),
+    *("__tvm_ffi__library_ctx", "__TVMFFIFunctionCall"),
+    *("__TVMFFIErrorSetRaisedFromCStr", "__TVMFFIErrorSetRaisedFromCStrParts"),
     *("__TVMFFIEnvModLookupFromImports", "__TVMFFIHandleInitOnce"),
 )
 

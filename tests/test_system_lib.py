@@ -13,6 +13,7 @@ import pytest
 
 import packer
 import runtime
+from runtime.abi import CONTEXT_SYMBOLS
 
 from .compile import INCLUDE, compile_c
 from .process import run_python
@@ -434,6 +435,18 @@ def test_host_code_calls_what_its_model_imports(tmp_path) -> None:
     both = packer.link_library(objects, tmp_path / "both.so")
     expression = "[runtime.register_func('tests.twice')(lambda n: 2 * n) and 0, m['run'](21)]"
     assert beside_python(both, expression) == [0, 42]
+
+
+def test_each_context_symbol_of_a_model_is_filled(tmp_path) -> None:
+    """Host code with a prefix gets every function that the core provides (docs/format.md)."""
+    names = [name for name in CONTEXT_SYMBOLS if name != "__TVMFFIErrorSetRaisedFromCStr"]
+    variables = "".join(f"void *{name} = 0;\n" for name in names)
+    filled = " + ".join(f"({name} != 0)" for name in names)
+    root = packer.CSourceModule(
+        f"{variables}int count(void) {{ return {filled}; }}", functions={"count": "int()"}
+    )
+    library = packer.link_library([model(tmp_path, 1, root=root)], tmp_path / "model.so")
+    assert beside_python(library, "m['count']()") == len(names)
 
 
 def test_second_copy_is_refused_in_words(tmp_path) -> None:

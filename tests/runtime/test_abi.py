@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from runtime.abi import CONTEXT_SYMBOLS
 
 from ..compile import INCLUDE
 
@@ -23,6 +26,8 @@ LAYOUTS = [
                                       "tensor": 32}),
 ]  # fmt: skip
 
+NATIVE = Path(__file__).parents[2] / "runtime" / "native"
+FORMAT = Path(__file__).parents[2] / "docs" / "format.md"
 DLPACK = Path(__file__).parents[2] / "runtime" / "native" / "dlpack.h"
 
 
@@ -52,3 +57,14 @@ def test_header_compiles_without_a_warning(compiler: str, standard: str, tmp_pat
     source.write_text('#include "dso_packer.h"\nint f(void) { return dso_raise("E", "m"); }\n')
     command = [compiler, f"-std={standard}", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
     subprocess.run([*command, f"-I{INCLUDE}", str(source)], check=True)
+
+
+def test_context_symbols_are_those_that_the_core_fills() -> None:
+    """One list: in abi.py, in the core's table, and in docs/format.md."""
+    rows = re.findall(r"^    ROW\((\w+)\)", (NATIVE / "provided.c").read_text(), re.MULTILINE)
+    provided = {f"__{name}" for name in rows if "RegisterSystemLibSymbol" not in name}
+    assert set(CONTEXT_SYMBOLS) == provided | {"__tvm_module_ctx", "__tvm_ffi__library_ctx"}
+    lines = [line for line in FORMAT.read_text().splitlines() if "| context: " in line]
+    assert set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in lines))) == set(
+        CONTEXT_SYMBOLS
+    )
