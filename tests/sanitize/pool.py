@@ -12,7 +12,7 @@ from row import Row
 HERE = Path(__file__).parent
 PROBE = ROOT / "tests" / "runtime" / "pool_probe.c"
 TIMEOUT = 300  # a wait without an end is found, too
-TSAN = ("tsan: pool, workspaces", ("-fsanitize=thread",), ("25",))
+TSAN = ("tsan: pool, workspaces", ("-fsanitize=thread", "-Wno-tsan"), ("25",))
 # A child of a process with threads is beyond ThreadSanitizer.
 ASAN = ("asan, ubsan: pool, workspaces, forks", ("-fsanitize=address,undefined",), ("25", "fork"))
 
