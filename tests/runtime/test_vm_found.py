@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +134,15 @@ def nested() -> Any:
     return load(Reader(program.payload()))["main"]
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Python's own handler of SIGINT, which is not there if the tests were started by nohup."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("make", [loop, calls, condition, nested])
 def test_ctrl_c_ends_a_run(make: Callable[[], Any]) -> None:
     """The interrupt arrives as KeyboardInterrupt, and the machine can be called again."""
