@@ -21,8 +21,14 @@ TESTS = (
 OPTIONS = (
     "detect_leaks=1:exitcode=0:quarantine_size_mb=16:allocator_may_return_null=1:log_path={}/asan"
 )
-# Python ends threads in the middle of calls, which then leak: nothing to be done about it.
-EXCEPT = "not test_end_while_tasks_call_python"
+# Python ends threads in the middle of calls, which then leak: nothing to be done about it. Two
+# libraries crash a child, as their tests say. Beside a global tvm_ffi a bridge is opened with
+# RTLD_DEEPBIND, which AddressSanitizer ends the process for.
+EXCEPT = (
+    "not test_end_while_tasks_call_python and not test_initialiser_at_other_code_is_not_told_apart "
+    "and not test_a_host_function_with_another_n_runs_in_a_child "
+    "and not test_function_of_a_library_of_tvm_is_packed"
+)
 ERROR = re.compile("ERROR: AddressSanitizer|runtime error: ")
 LEAK = re.compile(r"^(?:Direct|Indirect) leak of .*?(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
