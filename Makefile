@@ -1,5 +1,5 @@
-# make demo | resnet18 | test | test-tvm | check | bench | sanitize | fuzz | stress | clean. Everything lives in
-# .venv and .venv-tvm; nothing needs root.
+# make demo | resnet18 | test | test-tvm | check | format | bench | sanitize | fuzz | stress | clean.
+# Everything lives in .venv and .venv-tvm; nothing needs root.
 PYTHON ?= python3
 VENV := .venv
 VENV_TVM := .venv-tvm
@@ -7,7 +7,9 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
 C_WARNINGS := -std=c11 -O2 -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
 
-.PHONY: demo resnet18 test test-tvm check bench sanitize fuzz stress clean
+C_FILES = $(shell find runtime templates -name '*.[ch]')
+
+.PHONY: demo resnet18 test test-tvm check format bench sanitize fuzz stress clean
 
 # pip 25.1 knows dependency groups; older ones are replaced in the venv first.
 $(BIN)/python:
@@ -48,8 +50,14 @@ check: $(VENV)/check.group $(VENV)/test.group
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror $(C_FILES)
 	$(CC) $(C_WARNINGS) -fsyntax-only -I$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') runtime/native/*.c
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -x c templates/glue.h
+
+# The layout of all code, applied.
+format: $(VENV)/check.group
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(C_FILES)
 
 # The native core under ASan, UBSan, LeakSanitizer, valgrind and TSan: minutes, so apart from test.
 sanitize: $(VENV)/test.group

@@ -181,29 +181,25 @@ DSO_COLD static void dso_say_list(dso_message *message, const int64_t *values, i
 }
 
 DSO_COLD static void dso_say_dtype(dso_message *message, DLDataType dtype) {
-  static const char *const names[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
+  static const char *const names[] = {"int",    "uint",    "float", "handle",
+                                      "bfloat", "complex", "bool"};
   if (dso_is_legacy_bool(dtype) || (dtype.code == DSO_DT_BOOL && dtype.bits == 8))
     dso_say(message, "bool");
-  else if (dtype.code <= DSO_DT_BOOL)
-    dso_say(message, "%s%d", names[dtype.code], dtype.bits);
-  else
-    dso_say(message, "custom[%d]%d", dtype.code, dtype.bits);
+  else if (dtype.code <= DSO_DT_BOOL) dso_say(message, "%s%d", names[dtype.code], dtype.bits);
+  else dso_say(message, "custom[%d]%d", dtype.code, dtype.bits);
   if (dtype.lanes != 1) dso_say(message, "x%d", dtype.lanes);
 }
 
 DSO_COLD static void dso_say_device(dso_message *message, DLDevice device) {
   /* DLDeviceType, by number. */
-  static const char *const names[] = {NULL,    "cpu",  "cuda", "cuda_host",    "opencl", NULL,
-                                      NULL,    "vulkan", "metal", NULL,        "rocm",   NULL,
-                                      NULL,    "cuda_managed", "oneapi", "webgpu", "hexagon"};
+  static const char *const names[] = {NULL, "cpu",          "cuda",   "cuda_host", "opencl", NULL,
+                                      NULL, "vulkan",       "metal",  NULL,        "rocm",   NULL,
+                                      NULL, "cuda_managed", "oneapi", "webgpu",    "hexagon"};
   int known = device.device_type >= 0 && device.device_type < (int)(sizeof names / sizeof *names) &&
               names[device.device_type];
-  if (device.device_type == DSO_CPU)
-    dso_say(message, "cpu");
-  else if (known)
-    dso_say(message, "%s:%d", names[device.device_type], device.device_id);
-  else
-    dso_say(message, "device[%d]:%d", device.device_type, device.device_id);
+  if (device.device_type == DSO_CPU) dso_say(message, "cpu");
+  else if (known) dso_say(message, "%s:%d", names[device.device_type], device.device_id);
+  else dso_say(message, "device[%d]:%d", device.device_type, device.device_id);
 }
 
 DSO_COLD static void dso_say_tensor(dso_message *message, const DLTensor *tensor) {
@@ -242,16 +238,14 @@ DSO_COLD static const char *dso_type_name(int32_t type_index) {
 DSO_COLD static void dso_say_value(dso_message *message, const dso_any *value) {
   const DLTensor *tensor = dso_tensor_of(value);
   const char *name = dso_type_name(value->type_index);
-  if (tensor)
-    dso_say_tensor(message, tensor);
-  else if (name)
-    dso_say(message, "%s", name);
-  else
-    dso_say(message, "a value of type index %d", value->type_index);
+  if (tensor) dso_say_tensor(message, tensor);
+  else if (name) dso_say(message, "%s", name);
+  else dso_say(message, "a value of type index %d", value->type_index);
 }
 
 /* Begin a message: "add_one: argument 1 'x' (const float *): expected ". */
-DSO_COLD static void dso_say_where(dso_message *message, const dso_function *function, int32_t index) {
+DSO_COLD static void dso_say_where(dso_message *message, const dso_function *function,
+                                   int32_t index) {
   const dso_parameter *parameter = &function->parameters[index];
   message->length = 0;
   dso_say(message, "%s: argument %d '%s' (%s): expected ", function->name, index + 1,
@@ -291,10 +285,8 @@ DSO_COLD static int dso_refuse_integer(const dso_function *function, const dso_a
   dso_say_where(&message, function, index);
   dso_say(&message, "%s in %lld .. %llu, found ", expected, (long long)low,
           (unsigned long long)high);
-  if (dso_is_beyond_int64(value))
-    dso_say(&message, "%llu", (unsigned long long)value->v_int64);
-  else
-    dso_say(&message, "%lld", (long long)value->v_int64);
+  if (dso_is_beyond_int64(value)) dso_say(&message, "%llu", (unsigned long long)value->v_int64);
+  else dso_say(&message, "%lld", (long long)value->v_int64);
   return dso_raise_message(&message, function, "OverflowError");
 }
 
@@ -314,8 +306,7 @@ DSO_COLD static int dso_refuse_string(const dso_function *function, const dso_an
 }
 
 DSO_COLD static void dso_say_address(dso_message *message, const DLTensor *tensor, int itemsize) {
-  if (tensor->data == NULL)
-    dso_say(message, "data, found NULL behind ");
+  if (tensor->data == NULL) dso_say(message, "data, found NULL behind ");
   else
     dso_say(message, "data aligned to %d bytes, found address 0x%llx of ", itemsize,
             (unsigned long long)dso_address_of(tensor));

@@ -71,7 +71,7 @@ enum {
 /* TVMFFIAny, 16 bytes. */
 typedef struct {
   int32_t type_index;
-  uint32_t small_len; /* length of a small string; a mark below; else 0 */
+  uint32_t small_len;   /* length of a small string; a mark below; else 0 */
   __extension__ union { /* unnamed: new in C11, and in GCC and Clang always */
     int64_t v_int64;
     double v_float64;
@@ -146,7 +146,8 @@ typedef int dso_status;
 extern void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind, const char *message);
 
 #ifndef _WIN32
-extern void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message) __attribute__((weak));
+extern void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message)
+    __attribute__((weak));
 #endif
 
 /* Raise an error of a Python kind ("ValueError", ...) and return -1: `return dso_raise(...)`.

@@ -132,10 +132,8 @@ static inline int dso_call_function(dso_object *function, dso_any *result, const
                                     int32_t num_args) {
   dso_any own = dso_none();
   int status = ((dso_function_object *)(void *)function)->safe_call(function, args, num_args, &own);
-  if (result)
-    *result = own;
-  else
-    dso_release(&own);
+  if (result) *result = own;
+  else dso_release(&own);
   return status;
 }
 
@@ -159,7 +157,7 @@ inline int dso_call(const char *name, dso_any *result, Values... values) {
 
 /* dso_call(name, result, values...); the last value is no argument: C99 has no empty array. */
 #define dso_call(name, ...) DSO_CALL(name, __VA_ARGS__, dso_none())
-#define DSO_CALL(name, result, ...)                        \
+#define DSO_CALL(name, result, ...)                              \
   dso_call_by_name(name, result, (const dso_any[]){__VA_ARGS__}, \
                    (int32_t)(sizeof((const dso_any[]){__VA_ARGS__}) / sizeof(dso_any)) - 1)
 

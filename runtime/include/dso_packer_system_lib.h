@@ -114,12 +114,9 @@ int dso_system_lib_call(const char *prefix, const char *name, dso_any *result, c
              "FunctionNotFoundError: no function '%s%s' and no '%s' is linked into this program "
              "(of an archive, link all: -Wl,--whole-archive)",
              prefix, name, name);
-  else
-    status = function(NULL, args, num_args, &own);
-  if (result)
-    *result = own;
-  else
-    dso_release(&own);
+  else status = function(NULL, args, num_args, &own);
+  if (result) *result = own;
+  else dso_release(&own);
   return status;
 }
 

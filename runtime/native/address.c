@@ -40,8 +40,10 @@ static PyObject *view_behind(const char *bytes, Py_ssize_t nbytes, PyObject *own
   size_t part = segment_behind(bytes).nbytes, room = part > 0 ? part : PY_SSIZE_T_MAX;
   if (nbytes < 0) nbytes = (Py_ssize_t)strnlen(bytes, room);
   if ((size_t)nbytes <= room) return span_view(owner, bytes, nbytes, 1);
-  return PyErr_Format(PyExc_ValueError, "%zd bytes at %p, expected at most %zu, where its segment "
-                      "ends", nbytes, bytes, room);
+  return PyErr_Format(PyExc_ValueError,
+                      "%zd bytes at %p, expected at most %zu, where its segment "
+                      "ends",
+                      nbytes, bytes, room);
 }
 
 PyObject *address_view(PyObject *Py_UNUSED(module), PyObject *args) {

@@ -127,8 +127,7 @@ static int convert_tensor(struct frame *frame, Py_ssize_t index, PyObject *objec
 }
 
 static int convert_device(struct frame *frame, Py_ssize_t index, PyObject *object) {
-  frame->args[index] =
-      (dso_any){.type_index = DSO_DEVICE, .v_device = ((Device *)object)->device};
+  frame->args[index] = (dso_any){.type_index = DSO_DEVICE, .v_device = ((Device *)object)->device};
   return 0;
 }
 
@@ -231,8 +230,8 @@ static dso_object *known_array(PyObject *arrays, PyObject *sequence) {
 static int remember_array(PyObject **arrays, PyObject *sequence, const dso_array_object *array) {
   if (*arrays == NULL) *arrays = PyDict_New();
   PyObject *id = *arrays ? PyLong_FromVoidPtr(sequence) : NULL;
-  PyObject *known = id ? Py_BuildValue("(ON)", sequence, PyLong_FromVoidPtr((void *)(uintptr_t)array))
-                       : NULL;
+  PyObject *known =
+      id ? Py_BuildValue("(ON)", sequence, PyLong_FromVoidPtr((void *)(uintptr_t)array)) : NULL;
   int status = known ? PyDict_SetItem(*arrays, id, known) : -1;
   Py_XDECREF(id);
   Py_XDECREF(known);

@@ -96,9 +96,8 @@ static const DLTensor *managed_tensor(struct frame *frame, Py_ssize_t index, str
   if (hold->kind == HOLD_DLPACK) return &hold->dlpack->tensor;
   const DLManagedTensorVersioned *managed = hold->dlpack_versioned;
   if (managed->major != DLPACK_MAJOR) {
-    raise_argument_error(frame, index, PyExc_ValueError,
-                         "expected DLPack version %d, found %u.%u", DLPACK_MAJOR, managed->major,
-                         managed->minor);
+    raise_argument_error(frame, index, PyExc_ValueError, "expected DLPack version %d, found %u.%u",
+                         DLPACK_MAJOR, managed->major, managed->minor);
     return NULL;
   }
   if ((managed->flags & DLPACK_READ_ONLY) && argument_is_written(frame, index)) {

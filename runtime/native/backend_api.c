@@ -54,7 +54,8 @@ static int call_with(void *function, const packed_value *values, const int *code
 static int call_with_heap(void *function, const packed_value *values, const int *codes,
                           int num_args, dso_any *result) {
   dso_any *args = heap_new_zeroed((size_t)num_args, sizeof *args);
-  if (args == NULL) return raised_format("OutOfMemoryError", "no memory for %d arguments", num_args);
+  if (args == NULL)
+    return raised_format("OutOfMemoryError", "no memory for %d arguments", num_args);
   int status = call_with(function, values, codes, num_args, args, result);
   free(args);
   return status;

@@ -45,8 +45,8 @@ static int wait_for(const struct devices *devices) {
 }
 
 /* The same, adding what each call takes to `seconds`. */
-static Py_ssize_t time_all(const struct call *calls, Py_ssize_t stop,
-                           const struct devices *devices, double *seconds) {
+static Py_ssize_t time_all(const struct call *calls, Py_ssize_t stop, const struct devices *devices,
+                           double *seconds) {
   double before = seconds_now();
   for (Py_ssize_t i = 0; i < stop; i++) {
     if (call_one(&calls[i]) != 0 || wait_for(devices) != 0) return i;

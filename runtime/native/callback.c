@@ -41,8 +41,12 @@ int owned_value(PyObject *callable, PyObject *value, dso_any *result) {
 int owned_item(PyObject *callable, PyObject *value, PyObject **arrays, dso_any *result) {
   static const struct target no_target;
   struct hold hold;
-  struct frame frame = {.target = &no_target, .function = callable, .args = result,
-                        .holds = &hold, .is_result = 1, .arrays = arrays};
+  struct frame frame = {.target = &no_target,
+                        .function = callable,
+                        .args = result,
+                        .holds = &hold,
+                        .is_result = 1,
+                        .arrays = arrays};
   int status = convert_arguments(&frame, &value, 1);
   if (status == 0) status = own_value(&frame, value, result);
   if (status != 0) *result = (dso_any){.type_index = DSO_NONE};

@@ -47,8 +47,8 @@ static int call_with(const struct callback *self, const dso_any *args, int32_t c
   PyObject *value = NULL;
   int made = make_arguments(self, args, count, objects);
   if (made == count)
-    value = PyObject_Vectorcall(callable, objects,
-                                (size_t)count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    value = PyObject_Vectorcall(callable, objects, (size_t)count | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                                NULL);
   int status = end_arguments(callable, args, objects, made);
   if (value != NULL && status == 0) status = owned_value(callable, value, result);
   if (value == NULL) status = -1;
@@ -113,7 +113,8 @@ static int is_retired(const struct callback *self) {
 int callback_look_up_and_call(void *handle, const dso_any *args, int32_t count, dso_any *result) {
   const struct callback *self = handle;
   void *function;
-  if (self->name == NULL) return raised_format("OutOfMemoryError", "no memory to look a function up");
+  if (self->name == NULL)
+    return raised_format("OutOfMemoryError", "no memory to look a function up");
   if (TVMFFIEnvModLookupFromImports(self->context, self->name, &function) != 0) return -1;
   return TVMFFIFunctionCall(function, args, count, result);
 }

@@ -6,9 +6,9 @@
 
 struct callback {
   dso_function_object function;
-  PyObject *callable; /* NULL after it was retired and no thread calls it any more */
-  PyObject *owner;    /* or NULL */
-  PyObject *library;  /* of a retired function of a library: has its code; or NULL */
+  PyObject *callable;    /* NULL after it was retired and no thread calls it any more */
+  PyObject *owner;       /* or NULL */
+  PyObject *library;     /* of a retired function of a library: has its code; or NULL */
   dso_safe_call address; /* of a Function: its code, and the code's first argument */
   void *first;
   int is_retired;

@@ -43,8 +43,8 @@ struct frame {
   dso_any *args;
   struct hold *holds;
   int num_holds;
-  int is_owing;  /* some hold is more than room */
-  int is_result; /* the one value is no argument, but what a callback gives */
+  int is_owing;      /* some hold is more than room */
+  int is_result;     /* the one value is no argument, but what a callback gives */
   PyObject **arrays; /* of an item of a sequence: what the others became (argument.c); or NULL */
 };
 

@@ -6,7 +6,7 @@
 enum { WIDTH = 8 };
 
 static const uint32_t POLYNOMIAL = 0xedb88320; /* bits reversed */
-static uint32_t tables[WIDTH][256]; /* tables[k][b]: byte b with k zero bytes after it */
+static uint32_t tables[WIDTH][256];            /* tables[k][b]: byte b with k zero bytes after it */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void make_tables(void) {

@@ -35,8 +35,7 @@ static int count_devices(const struct cuda_driver *driver, int index, int *count
   CUresult code = driver->cuDeviceGetCount(count);
   if (*count > MAX_DEVICES) *count = MAX_DEVICES;
   if (code == CUDA_ERROR_NO_DEVICE) *count = 0;
-  else if (code != 0)
-    return cuda_error(index, code, "counting CUDA devices");
+  else if (code != 0) return cuda_error(index, code, "counting CUDA devices");
   return 0;
 }
 
@@ -54,8 +53,8 @@ static int refuse_index(const struct cuda_driver *driver, int index, int count) 
     length += snprintf(names + length, sizeof names - (size_t)length, "%scuda:%d '%s'",
                        length ? ", " : "", i, name);
   }
-  return device_error((DLDevice){CUDA_DEVICE_TYPE, index}, 0,
-                      "no such device, found %d here: %s", count, names);
+  return device_error((DLDevice){CUDA_DEVICE_TYPE, index}, 0, "no such device, found %d here: %s",
+                      count, names);
 }
 
 static CUresult read_attributes(struct cuda_device *device) {

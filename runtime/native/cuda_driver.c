@@ -19,7 +19,7 @@ static const struct driver_function functions[] = {
     CUDA_REQUIRED(CUDA_NEEDED)
 #undef CUDA_NEEDED
 #define CUDA_TRIED(name, parameters) {#name, offsetof(struct cuda_driver, name), 1},
-    CUDA_OPTIONAL(CUDA_TRIED)
+        CUDA_OPTIONAL(CUDA_TRIED)
 #undef CUDA_TRIED
 };
 

@@ -48,37 +48,37 @@ enum {
 
 /* Name and parameters; all give a CUresult. Those of CUDA 11, and what is younger and may be
  * missing. */
-#define CUDA_REQUIRED(X)                                                                        \
-  X(cuInit, (unsigned))                                                                         \
-  X(cuDriverGetVersion, (int *))                                                                \
-  X(cuGetErrorName, (CUresult, const char **))                                                  \
-  X(cuGetErrorString, (CUresult, const char **))                                                \
-  X(cuDeviceGetCount, (int *))                                                                  \
-  X(cuDeviceGet, (CUdevice *, int))                                                             \
-  X(cuDeviceGetName, (char *, int, CUdevice))                                                   \
-  X(cuDeviceGetAttribute, (int *, int, CUdevice))                                               \
-  X(cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))                                          \
-  X(cuCtxGetCurrent, (CUcontext *))                                                             \
-  X(cuCtxPushCurrent_v2, (CUcontext))                                                           \
-  X(cuCtxPopCurrent_v2, (CUcontext *))                                                          \
-  X(cuCtxSynchronize, (void))                                                                   \
-  X(cuMemAlloc_v2, (CUdeviceptr *, size_t))                                                     \
-  X(cuMemFree_v2, (CUdeviceptr))                                                                \
-  X(cuMemcpyHtoD_v2, (CUdeviceptr, const void *, size_t))                                       \
-  X(cuMemcpyDtoH_v2, (void *, CUdeviceptr, size_t))                                             \
-  X(cuMemcpyDtoD_v2, (CUdeviceptr, CUdeviceptr, size_t))                                        \
-  X(cuMemcpyPeer, (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t))                     \
-  X(cuModuleLoadDataEx, (CUmodule *, const void *, unsigned, int *, void **))                   \
-  X(cuModuleUnload, (CUmodule))                                                                 \
-  X(cuModuleGetFunction, (CUfunction *, CUmodule, const char *))                                \
-  X(cuFuncGetAttribute, (int *, int, CUfunction))                                               \
-  X(cuFuncSetAttribute, (CUfunction, int, int))                                                 \
-  X(cuLaunchKernel, (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,    \
+#define CUDA_REQUIRED(X)                                                                     \
+  X(cuInit, (unsigned))                                                                      \
+  X(cuDriverGetVersion, (int *))                                                             \
+  X(cuGetErrorName, (CUresult, const char **))                                               \
+  X(cuGetErrorString, (CUresult, const char **))                                             \
+  X(cuDeviceGetCount, (int *))                                                               \
+  X(cuDeviceGet, (CUdevice *, int))                                                          \
+  X(cuDeviceGetName, (char *, int, CUdevice))                                                \
+  X(cuDeviceGetAttribute, (int *, int, CUdevice))                                            \
+  X(cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))                                       \
+  X(cuCtxGetCurrent, (CUcontext *))                                                          \
+  X(cuCtxPushCurrent_v2, (CUcontext))                                                        \
+  X(cuCtxPopCurrent_v2, (CUcontext *))                                                       \
+  X(cuCtxSynchronize, (void))                                                                \
+  X(cuMemAlloc_v2, (CUdeviceptr *, size_t))                                                  \
+  X(cuMemFree_v2, (CUdeviceptr))                                                             \
+  X(cuMemcpyHtoD_v2, (CUdeviceptr, const void *, size_t))                                    \
+  X(cuMemcpyDtoH_v2, (void *, CUdeviceptr, size_t))                                          \
+  X(cuMemcpyDtoD_v2, (CUdeviceptr, CUdeviceptr, size_t))                                     \
+  X(cuMemcpyPeer, (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t))                  \
+  X(cuModuleLoadDataEx, (CUmodule *, const void *, unsigned, int *, void **))                \
+  X(cuModuleUnload, (CUmodule))                                                              \
+  X(cuModuleGetFunction, (CUfunction *, CUmodule, const char *))                             \
+  X(cuFuncGetAttribute, (int *, int, CUfunction))                                            \
+  X(cuFuncSetAttribute, (CUfunction, int, int))                                              \
+  X(cuLaunchKernel, (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
                      unsigned, CUstream, void **, void **))
-#define CUDA_OPTIONAL(X)                                            \
-  X(cuFuncGetParamInfo, (CUfunction, size_t, size_t *, size_t *))   \
-  X(cuFuncGetName, (const char **, CUfunction))                     \
-  X(cuModuleGetFunctionCount, (unsigned *, CUmodule))               \
+#define CUDA_OPTIONAL(X)                                          \
+  X(cuFuncGetParamInfo, (CUfunction, size_t, size_t *, size_t *)) \
+  X(cuFuncGetName, (const char **, CUfunction))                   \
+  X(cuModuleGetFunctionCount, (unsigned *, CUmodule))             \
   X(cuModuleEnumerateFunctions, (CUfunction *, unsigned, CUmodule))
 
 struct cuda_driver {

@@ -70,12 +70,10 @@ static int check_sections(const unsigned char *data, size_t nbytes, const struct
 
 static int read_cubin(const unsigned char *data, size_t nbytes, struct cuda_images *images) {
   struct elf_header header;
-  if (nbytes < sizeof header)
-    return refuse(images, "cubin: ends in its header, at 0x%zx", nbytes);
+  if (nbytes < sizeof header) return refuse(images, "cubin: ends in its header, at 0x%zx", nbytes);
   memcpy(&header, data, sizeof header);
   if (header.e_machine != EM_CUDA)
-    return refuse(images, "ELF for machine %u, expected %d, CUDA's", header.e_machine,
-                  EM_CUDA);
+    return refuse(images, "ELF for machine %u, expected %d, CUDA's", header.e_machine, EM_CUDA);
   if (check_segments(data, nbytes, &header, images) != 0 ||
       check_sections(data, nbytes, &header, images) != 0)
     return -1;
@@ -170,10 +168,8 @@ static int read_entry(const unsigned char *data, const struct fatbin_entry *entr
   int index = images->count, status;
   if (entry->kind != CUDA_PTX && entry->kind != CUDA_CUBIN) return 0; /* as LTO's code */
   if (entry->compressed_nbytes != 0) status = add_compressed(data, entry, images);
-  else if (entry->kind == CUDA_PTX)
-    status = read_ptx(data, nbytes, images);
-  else
-    status = read_cubin(data, nbytes, images);
+  else if (entry->kind == CUDA_PTX) status = read_ptx(data, nbytes, images);
+  else status = read_cubin(data, nbytes, images);
   /* A cubin of CUDA 13 does not say it, the entry around it does. */
   if (status == 0 && entry->flags & ENTRY_IS_OF_ONE) images->images[index].suffix = 'a';
   if (status == 0 && entry->flags & ENTRY_IS_OF_FAMILY) images->images[index].suffix = 'f';
@@ -187,8 +183,9 @@ static int read_fatbin(const unsigned char *data, size_t nbytes, struct cuda_ima
   memcpy(&header, data, sizeof header);
   if (header.version != FATBIN_VERSION || header.header_nbytes < sizeof header ||
       !is_within(header.header_nbytes, header.nbytes, nbytes))
-    return refuse(images, "fatbin: version %u with 0x%llx bytes behind its header, expected version "
-                          "%d and no more than 0x%zx bytes",
+    return refuse(images,
+                  "fatbin: version %u with 0x%llx bytes behind its header, expected version "
+                  "%d and no more than 0x%zx bytes",
                   header.version, (unsigned long long)header.nbytes, FATBIN_VERSION, nbytes);
   size_t at = header.header_nbytes, end = at + (size_t)header.nbytes;
   while (at < end) {
@@ -207,7 +204,7 @@ int cuda_images_read(const unsigned char *data, size_t nbytes, struct cuda_image
   images->count = 0;
   memcpy(&magic, data, nbytes < sizeof magic ? 0 : sizeof magic);
   if (magic == (uint32_t)FATBIN_MAGIC) return read_fatbin(data, nbytes, images);
-  if (nbytes >= 4 && memcmp(data, "\x7f" "ELF", 4) == 0) return read_cubin(data, nbytes, images);
+  if (nbytes >= 4 && memcmp(data, "\177ELF", 4) == 0) return read_cubin(data, nbytes, images);
   return read_ptx(data, nbytes, images);
 }
 
@@ -219,8 +216,7 @@ static int fitness(const struct cuda_image *image, int capability) {
   int is_of_family = image->capability / 10 == capability / 10 && image->capability <= capability;
   int fits = image->capability <= capability;
   if (image->suffix == 'a') fits = is_exact;
-  else if (image->suffix == 'f' || image->kind == CUDA_CUBIN)
-    fits = is_of_family;
+  else if (image->suffix == 'f' || image->kind == CUDA_CUBIN) fits = is_of_family;
   if (!fits) return -1;
   /* A code for this device alone may use more of it. */
   return (image->kind == CUDA_CUBIN) << 16 | image->capability << 2 | (image->suffix != '\0');

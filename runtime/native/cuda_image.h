@@ -11,9 +11,9 @@ enum cuda_image_kind { CUDA_PTX = 1, CUDA_CUBIN = 2 }; /* as a fatbin's entries 
 
 struct cuda_image {
   enum cuda_image_kind kind;
-  int capability;     /* 90 of sm_90 */
-  char suffix;        /* 'a': this capability alone; 'f': its family; or NUL */
-  int is_compressed;  /* within a fatbin: then only the driver can read it */
+  int capability;    /* 90 of sm_90 */
+  char suffix;       /* 'a': this capability alone; 'f': its family; or NUL */
+  int is_compressed; /* within a fatbin: then only the driver can read it */
   const unsigned char *data;
   size_t nbytes;
 };

@@ -37,8 +37,7 @@ static int alloc(int device_id, size_t nbytes, size_t alignment, void **data) {
   if (code == 0) code = device->driver->cuMemAlloc_v2(&address, nbytes ? nbytes : 1);
   cuda_leave(&scope);
   *data = (void *)(uintptr_t)address;
-  return code == 0 ? 0
-                   : cuda_error(device_id, code, "%zu bytes on '%s'", nbytes, device->name);
+  return code == 0 ? 0 : cuda_error(device_id, code, "%zu bytes on '%s'", nbytes, device->name);
 }
 
 /* The driver waits for the work that uses it (cuMemFree). At exit it may be gone before us, and
@@ -107,5 +106,10 @@ static int sync(int device_id) {
 }
 
 const struct device_api cuda_device_api = {
-    .check = check, .describe = describe, .alloc = alloc, .free = release, .copy = copy, .sync = sync,
+    .check = check,
+    .describe = describe,
+    .alloc = alloc,
+    .free = release,
+    .copy = copy,
+    .sync = sync,
 };

@@ -17,9 +17,9 @@ struct program {
 };
 
 static void *fail(const struct cuda_device *device, const char *text) {
-  device_error((DLDevice){CUDA_DEVICE_TYPE, device->index}, 0, "'%s' (sm_%d, driver of CUDA %d.%d) %s",
-               device->name, device->capability, device->driver_version / 1000,
-               device->driver_version % 1000 / 10, text);
+  device_error((DLDevice){CUDA_DEVICE_TYPE, device->index}, 0,
+               "'%s' (sm_%d, driver of CUDA %d.%d) %s", device->name, device->capability,
+               device->driver_version / 1000, device->driver_version % 1000 / 10, text);
   return NULL;
 }
 
@@ -88,8 +88,9 @@ static CUmodule refuse_bytes(const struct cuda_device *device, const struct kern
   const char *hint = strcmp(module->fmt, "cu") == 0 || strcmp(module->fmt, "cuda") == 0
                          ? "; source is not compiled here, pack it as ptx, cubin or fatbin"
                          : "";
-  snprintf(text, sizeof text, "is given code of format '%.40s' of %zu bytes that it cannot be: %s%s",
-           module->fmt, module->nbytes, images->wrong, hint);
+  snprintf(text, sizeof text,
+           "is given code of format '%.40s' of %zu bytes that it cannot be: %s%s", module->fmt,
+           module->nbytes, images->wrong, hint);
   return fail(device, text);
 }
 
@@ -121,15 +122,13 @@ void cuda_program_unload(struct kernel_binding *binding) {
 }
 
 CUmodule cuda_program(struct kernel_module *module, const struct cuda_device *device) {
-  struct program *program =
-      (struct program *)kernel_binding_find(module->programs, device->index);
+  struct program *program = (struct program *)kernel_binding_find(module->programs, device->index);
   if (program != NULL) return program->handle;
   program = heap_new_zeroed(1, sizeof *program);
   struct cuda_images *images = heap_new(sizeof *images);
   CUmodule handle = NULL;
   if (program != NULL && images != NULL) handle = load_best(device, module, images);
-  else
-    fail(device, "has no memory for a program");
+  else fail(device, "has no memory for a program");
   free(images);
   if (handle == NULL) {
     free(program);

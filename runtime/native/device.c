@@ -36,8 +36,10 @@ static PyObject *kind_names(void) {
 static int refuse_kind(PyObject *text) {
   PyObject *names = kind_names();
   if (names != NULL)
-    PyErr_Format(PyExc_ValueError, "device %R: expected a kind and an index, as 'opencl:0', the "
-                                   "kind being one of %U", text, names);
+    PyErr_Format(PyExc_ValueError,
+                 "device %R: expected a kind and an index, as 'opencl:0', the "
+                 "kind being one of %U",
+                 text, names);
   Py_XDECREF(names);
   return -1;
 }
@@ -78,8 +80,10 @@ static int parse_kind(PyObject *kind, DLDevice *device, int *has_index) {
   }
   if (PyIndex_Check(kind) && !PyBool_Check(kind))
     return PyArg_Parse(kind, "i", &device->device_type) ? 0 : -1;
-  PyErr_Format(PyExc_TypeError, "device, expected a str like 'opencl:0', a DLDeviceType or a "
-                                "Device, found %s", Py_TYPE(kind)->tp_name);
+  PyErr_Format(PyExc_TypeError,
+               "device, expected a str like 'opencl:0', a DLDeviceType or a "
+               "Device, found %s",
+               Py_TYPE(kind)->tp_name);
   return -1;
 }
 
@@ -138,8 +142,7 @@ static Py_hash_t device_hash(Device *self) {
 }
 
 static PyObject *device_compare(Device *self, PyObject *other, int operation) {
-  if (!device_check(other) || (operation != Py_EQ && operation != Py_NE))
-    Py_RETURN_NOTIMPLEMENTED;
+  if (!device_check(other) || (operation != Py_EQ && operation != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   const DLDevice *theirs = &((Device *)other)->device;
   int is_equal = self->device.device_type == theirs->device_type &&
                  self->device.device_id == theirs->device_id;

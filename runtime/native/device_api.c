@@ -77,8 +77,7 @@ int device_error(DLDevice device, int code, const char *format, ...) {
   char *message = NULL;
   if (text != NULL && code != 0)
     message = heap_format("%s:%d: %s (code %d)", name, device.device_id, text, code);
-  else if (text != NULL)
-    message = heap_format("%s:%d: %s", name, device.device_id, text);
+  else if (text != NULL) message = heap_format("%s:%d: %s", name, device.device_id, text);
   raised_set("DeviceError", message != NULL ? message : "no memory to say what went wrong");
   free(message);
   free(text);

@@ -11,7 +11,7 @@
 typedef struct {
   PyObject_HEAD
   struct kernel_module *module;
-  Py_buffer data;    /* of whoever has the bytes that the module borrows; obj is NULL once it went */
+  Py_buffer data; /* of whoever has the bytes that the module borrows; obj is NULL once it went */
   PyObject *targets; /* by name (target_keep) */
 } DeviceCode;
 
@@ -117,8 +117,7 @@ static int make_signature(const struct request *request, struct kernel_signature
   const char **tags = PyMem_New(const char *, num_tags + 1);
   int status = -1;
   if (types != NULL && tags != NULL) status = fill_signature(request, signature, types, tags);
-  else
-    raise_no_memory();
+  else raise_no_memory();
   PyMem_Free(types);
   PyMem_Free(tags);
   if (status != 0) kernel_signature_clear(signature);

@@ -56,5 +56,10 @@ static int copy(const struct device_memory *to, const struct device_memory *from
 static int sync(int device_id) { return check(device_id); }
 
 const struct device_api cpu_device_api = {
-    .check = check, .describe = describe, .alloc = alloc, .free = release, .copy = copy, .sync = sync,
+    .check = check,
+    .describe = describe,
+    .alloc = alloc,
+    .free = release,
+    .copy = copy,
+    .sync = sync,
 };

@@ -29,6 +29,7 @@ static inline int dlpack_is_padded(const DLManagedTensorVersioned *managed) {
   return (managed->flags & DLPACK_IS_PADDED) != 0 &&
          managed->tensor.dtype.bits * managed->tensor.dtype.lanes % 8 != 0;
 }
-#define DLPACK_PADDED_TEXT "expected packed elements of less than a byte, found padded ones; pack them"
+#define DLPACK_PADDED_TEXT \
+  "expected packed elements of less than a byte, found padded ones; pack them"
 
 #endif

@@ -19,10 +19,10 @@ static const struct {
   uint8_t code, bits;
   const char *format;
 } formats[] = {
-    {DTYPE_INT, 8, "b"},    {DTYPE_INT, 16, "h"},   {DTYPE_INT, 32, "i"},
-    {DTYPE_INT, 64, "q"},   {DTYPE_UINT, 8, "B"},   {DTYPE_UINT, 16, "H"},
-    {DTYPE_UINT, 32, "I"},  {DTYPE_UINT, 64, "Q"},  {DTYPE_FLOAT, 16, "e"},
-    {DTYPE_FLOAT, 32, "f"}, {DTYPE_FLOAT, 64, "d"}, {DTYPE_COMPLEX, 64, "Zf"},
+    {DTYPE_INT, 8, "b"},    {DTYPE_INT, 16, "h"},       {DTYPE_INT, 32, "i"},
+    {DTYPE_INT, 64, "q"},   {DTYPE_UINT, 8, "B"},       {DTYPE_UINT, 16, "H"},
+    {DTYPE_UINT, 32, "I"},  {DTYPE_UINT, 64, "Q"},      {DTYPE_FLOAT, 16, "e"},
+    {DTYPE_FLOAT, 32, "f"}, {DTYPE_FLOAT, 64, "d"},     {DTYPE_COMPLEX, 64, "Zf"},
     {DTYPE_BOOL, 8, "?"},   {DTYPE_COMPLEX, 128, "Zd"},
 };
 

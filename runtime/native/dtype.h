@@ -36,9 +36,7 @@ static inline size_t dtype_packed_bits(DLDataType dtype) {
 }
 
 /* Whether neighbouring elements share bytes: then single elements have no address. */
-static inline int dtype_shares_bytes(DLDataType dtype) {
-  return dtype_packed_bits(dtype) % 8 != 0;
-}
+static inline int dtype_shares_bytes(DLDataType dtype) { return dtype_packed_bits(dtype) % 8 != 0; }
 
 /* The bytes of a compact tensor, the one rule for all of the core: 0, or -1 if the data type has no
  * bits, an extent is negative, or the size is beyond the address space, which an extent of 0 does

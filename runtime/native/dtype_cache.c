@@ -32,8 +32,8 @@ static int dtype_of_name(PyObject *descr, DLDataType *dtype) {
   PyObject *name = names ? PyObject_GetAttrString(descr, "name") : NULL;
   PyObject *triple = name ? PyObject_CallMethod(names, "string_to_dtype", "O", name) : NULL;
   if (triple != NULL && PyArg_ParseTuple(triple, "iii", &code, &bits, &lanes) && lanes == 1)
-    known = attribute_as_int(descr, "itemsize") * 8 == bits &&
-            attribute_as_int(descr, "isnative") == 1;
+    known =
+        attribute_as_int(descr, "itemsize") * 8 == bits && attribute_as_int(descr, "isnative") == 1;
   PyErr_Clear();
   Py_XDECREF(names);
   Py_XDECREF(name);

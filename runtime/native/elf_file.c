@@ -65,7 +65,8 @@ static int find(const ElfFile *self, PyObject *name, struct elf_symbol *symbol) 
 }
 
 static PyObject *place_of(const ElfFile *self, PyObject *name, const struct elf_symbol *symbol) {
-  const struct elf_segment *segment = elf_segment_of(&self->file.image, symbol->value, symbol->size);
+  const struct elf_segment *segment =
+      elf_segment_of(&self->file.image, symbol->value, symbol->size);
   if (segment == NULL)
     return raise_symbol_error(self->path, "blob", "", name, symbol->value,
                               "has no file bytes behind it");

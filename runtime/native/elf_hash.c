@@ -22,7 +22,8 @@ static int check_gnu_header(struct elf_reader *reader, const struct elf_gnu_hash
                     header->num_buckets, words, header->bloom_shift);
 }
 
-static int last_bucket(struct elf_reader *reader, const struct elf_gnu_table *table, uint32_t *last) {
+static int last_bucket(struct elf_reader *reader, const struct elf_gnu_table *table,
+                       uint32_t *last) {
   *last = 0;
   for (uint32_t i = 0; i < table->header.num_buckets; i++) {
     uint32_t index = elf_u32(table->buckets, i);
@@ -141,4 +142,3 @@ int elf_check_hash(struct elf_reader *reader) {
   if (sysv && check_sysv_hash(reader) != 0) return -1;
   return locate_symbols(reader);
 }
-

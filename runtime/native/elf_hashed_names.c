@@ -79,11 +79,11 @@ static int check_gnu(struct names *at, const uint8_t *bytes) {
   at->table = "DT_GNU_HASH";
   for (uint32_t bucket = 0; bucket < table.header.num_buckets; bucket++)
     if (check_gnu_chain(at, &table, bucket, &count) != 0) return -1;
-  return count == expected ? 0
-                           : elf_refuse(at->reader, ELF_MALFORMED,
-                                        "DT_GNU_HASH: symbols on chains, expected %" PRIu64
-                                        ", found %" PRIu64,
-                                        expected, count);
+  return count == expected
+             ? 0
+             : elf_refuse(at->reader, ELF_MALFORMED,
+                          "DT_GNU_HASH: symbols on chains, expected %" PRIu64 ", found %" PRIu64,
+                          expected, count);
 }
 
 static bool is_looked_up(const struct elf_symbol_entry *symbol) {
@@ -128,8 +128,8 @@ int elf_check_hashed_names(struct elf_reader *reader) {
                      .strings = (const char *)elf_bytes(reader, image->strtab, image->strsz)};
   const uint8_t *gnu = elf_bytes(reader, image->gnu_hash, reader->gnu_hash_nbytes);
   const uint8_t *sysv = elf_bytes(reader, image->sysv_hash, reader->sysv_hash_nbytes);
-  at.symbols = elf_bytes(reader, image->symtab,
-                         image->num_symbols * sizeof(struct elf_symbol_entry));
+  at.symbols =
+      elf_bytes(reader, image->symtab, image->num_symbols * sizeof(struct elf_symbol_entry));
   at.characters = reader->nbytes + MIN_CHARACTERS;
   if (image->gnu_hash != 0) return check_gnu(&at, gnu); /* then no look-up reads the other */
   return image->sysv_hash == 0 ? 0 : check_sysv(&at, sysv);

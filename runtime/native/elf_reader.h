@@ -24,10 +24,10 @@ struct elf_reader {
   struct elf_image *image;
   struct elf_error *error;
   struct elf_header header;
-  struct elf_segment dynamic, tls; /* PT_DYNAMIC; PT_TLS, memsz 0: none */
+  struct elf_segment dynamic, tls;        /* PT_DYNAMIC; PT_TLS, memsz 0: none */
   uint64_t headers_vaddr, headers_nbytes; /* the program headers in memory; 0 bytes: not mapped */
   uint64_t gnu_hash_nbytes, sysv_hash_nbytes; /* 0: absent */
-  uint64_t tag_seen;               /* bit i: row i of the tag table has a value */
+  uint64_t tag_seen;                          /* bit i: row i of the tag table has a value */
   uint64_t tag_values[ELF_MAX_TAGS];
   bool num_symbols_exact; /* false: no symbol is hashed, relocations may name more */
 };

@@ -28,8 +28,8 @@ static int check_tls(struct elf_relocations *at, const struct elf_rela *rela) {
   bool is_here = rela->r_info >> 32 == 0 || symbol.st_shndx != SHN_UNDEF;
   if (is_here && at->reader->tls.memsz == 0)
     return elf_refuse_symbol(at, rela, "a PT_TLS beside a TLS relocation");
-  if (is_here && !elf_within(symbol.st_value + rela->r_addend, symbol.st_size,
-                             at->reader->tls.memsz))
+  if (is_here &&
+      !elf_within(symbol.st_value + rela->r_addend, symbol.st_size, at->reader->tls.memsz))
     return elf_refuse_symbol(at, rela, "a variable inside PT_TLS");
   if (rela->r_info >> 32 != 0 && (symbol.st_info & 15) != STT_TLS)
     return elf_refuse_symbol(at, rela, "a TLS symbol");
@@ -169,9 +169,9 @@ static int check_relr(struct elf_relocations *at) {
 int elf_check_relocations(struct elf_reader *reader) {
   uint8_t is_relocated[MAX_CALLS / 8]; /* not set: few bytes of it are used */
   struct elf_relocations at = {.reader = reader,
-                           .is_relocated = is_relocated,
-                           .types = elf_relocation_types(reader->image->machine),
-                           .start = UINT64_MAX};
+                               .is_relocated = is_relocated,
+                               .types = elf_relocation_types(reader->image->machine),
+                               .start = UINT64_MAX};
   if (elf_find_zones(&at) != 0) return -1;
   memset(is_relocated, 0, (size_t)(at.num_calls + 7) / 8);
   if (check_rela(&at) != 0 || check_jmprel(&at) != 0 || check_relr(&at) != 0) return -1;

@@ -20,7 +20,7 @@ struct elf_relocations {
   const struct elf_segment *last;           /* where the last target was: most are neighbours */
   const char *table;
   uint64_t index;
-  uint64_t num_relative; /* DT_RELACOUNT while DT_RELA is read */
+  uint64_t num_relative;        /* DT_RELACOUNT while DT_RELA is read */
   struct zone zones[MAX_ZONES]; /* the first NUM_ARRAYS are the arrays of functions */
   unsigned num_zones;
   uint64_t start, end; /* all zones lie in here */

@@ -180,8 +180,8 @@ static int check_headers_header(struct elf_reader *reader, unsigned index,
   if (header->p_offset == reader->header.e_phoff && header->p_filesz >= nbytes)
     return check_all_mapped(reader, index, "PT_PHDR", header);
   return elf_refuse(reader, ELF_MALFORMED,
-                    "program header %u: PT_PHDR, expected e_phoff 0x%" PRIx64
-                    " and 0x%" PRIx64 " bytes, found 0x%" PRIx64 " and 0x%" PRIx64,
+                    "program header %u: PT_PHDR, expected e_phoff 0x%" PRIx64 " and 0x%" PRIx64
+                    " bytes, found 0x%" PRIx64 " and 0x%" PRIx64,
                     index, reader->header.e_phoff, nbytes, header->p_offset, header->p_filesz);
 }
 

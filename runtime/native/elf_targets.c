@@ -4,7 +4,8 @@
 
 #include "elf_relocations.h"
 
-static void add_zone(struct elf_relocations *at, const char *name, uint64_t start, uint64_t nbytes) {
+static void add_zone(struct elf_relocations *at, const char *name, uint64_t start,
+                     uint64_t nbytes) {
   if (nbytes > 0) {
     if (start < at->start) at->start = start;
     if (start + nbytes > at->end) at->end = start + nbytes;
@@ -26,7 +27,8 @@ static int add_array(struct elf_relocations *at, uint64_t tag, uint64_t size_tag
 }
 
 /* Tables in read-only segments cannot be a target. */
-static void add_table(struct elf_relocations *at, const char *name, uint64_t start, uint64_t nbytes) {
+static void add_table(struct elf_relocations *at, const char *name, uint64_t start,
+                      uint64_t nbytes) {
   const struct elf_segment *load = elf_segment_of(at->reader->image, start, nbytes);
   if (load != NULL && (load->flags & PF_W)) add_zone(at, name, start, nbytes);
 }
@@ -187,4 +189,3 @@ int elf_check_calls(struct elf_relocations *at) {
   }
   return 0;
 }
-

@@ -68,8 +68,8 @@ PyObject *raise_load_error(PyObject *path, const char *reason, const char *forma
   return NULL;
 }
 
-PyObject *raise_symbol_error(PyObject *path, const char *reason, const char *prefix,
-                             PyObject *name, uint64_t address, const char *wrong) {
+PyObject *raise_symbol_error(PyObject *path, const char *reason, const char *prefix, PyObject *name,
+                             uint64_t address, const char *wrong) {
   char hex[24]; /* PyUnicode_FromFormat has %llx from 3.12 only */
   snprintf(hex, sizeof hex, "0x%" PRIx64, address);
   return raise_load_error(path, reason, "%s%U at %s: %s", prefix, name, hex, wrong);
@@ -96,8 +96,7 @@ static PyObject *argument_message(const struct frame *frame, Py_ssize_t index, P
   PyObject *message = name ? argument_text(frame, name, index, text) : NULL;
   Py_XDECREF(name);
   if (message == NULL || frame->target->signature == NULL) return message;
-  PyObject *whole =
-      PyUnicode_FromFormat("%U; declared as %U", message, frame->target->signature);
+  PyObject *whole = PyUnicode_FromFormat("%U; declared as %U", message, frame->target->signature);
   Py_DECREF(message);
   return whole;
 }
@@ -239,10 +238,8 @@ static int says(const dso_object *error, const char *kind, const char *message) 
 
 /* Raise the error of the slot, as the exception that it was made of if there is one. */
 static void raise_slot(const char *kind, const char *message, PyObject *original) {
-  if (original == NULL)
-    raise_kind(kind, message, (Py_ssize_t)strlen(message));
-  else
-    exception_set(Py_NewRef(original));
+  if (original == NULL) raise_kind(kind, message, (Py_ssize_t)strlen(message));
+  else exception_set(Py_NewRef(original));
 }
 
 /* The exception that is set came of another one, which C code turned into it. */
@@ -261,10 +258,8 @@ PyObject *raise_call_error(const struct target *target, int status, uint64_t cou
   dso_object *error = tvm_ffi_take_error(); /* also when the error is ours: it went to both */
   int taken = raised_take(count, &kind, &message);
   int is_ours = error == NULL || (taken != 0 && says(error, kind, message));
-  if (!is_ours)
-    raise_tvm_error(error);
-  else if (taken > 0)
-    raise_slot(kind, message, is_newest ? original : NULL);
+  if (!is_ours) raise_tvm_error(error);
+  else if (taken > 0) raise_slot(kind, message, is_newest ? original : NULL);
   else /* nothing was raised, or only before this call: then tvm_ffi's is the copy of that */
     PyErr_Format(PyExc_RuntimeError, "%U: returned %d without raising", target->name, status);
   if (taken != 0) raised_free(kind);

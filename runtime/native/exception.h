@@ -22,8 +22,8 @@ void *raise_no_memory(void);
 PyObject *raise_load_error(PyObject *path, const char *reason, const char *format, ...);
 
 /* The same for a symbol: "<path>: <prefix><name> at <address>: <wrong>". */
-PyObject *raise_symbol_error(PyObject *path, const char *reason, const char *prefix,
-                             PyObject *name, uint64_t address, const char *wrong);
+PyObject *raise_symbol_error(PyObject *path, const char *reason, const char *prefix, PyObject *name,
+                             uint64_t address, const char *wrong);
 
 /* Raise `exception` "<function>: argument <number> '<name>': <text>; declared as <signature>",
  * caused by the exception that is set, if one is. Numbers count from 1, as in the messages of the

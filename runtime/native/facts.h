@@ -16,7 +16,7 @@ struct facts {
   const char *type; /* the declaration without the function's name, or NULL */
   const char *doc;  /* or NULL */
   int num_params;
-  struct param *params; /* of heap.h, or NULL */
+  struct param *params;           /* of heap.h, or NULL */
   int first_written, end_written; /* all that are written through ("*f32") are from here to there */
 };
 

@@ -33,9 +33,10 @@ void TVMFFIErrorSetRaisedFromCStrParts(const char *kind, const char **parts, int
 }
 
 static int refuse_context(const void *pointer, const char *name) {
-  return raised_format(
-      "RuntimeError", "look-up of '%s': the library's context, expected that of an open library, "
-      "found %s", name, pointer == NULL ? "NULL" : "one that nobody here made");
+  return raised_format("RuntimeError",
+                       "look-up of '%s': the library's context, expected that of an open library, "
+                       "found %s",
+                       name, pointer == NULL ? "NULL" : "one that nobody here made");
 }
 
 /* A context that is none of ours may be a module of a real tvm_ffi, which opened the same file

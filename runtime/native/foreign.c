@@ -38,10 +38,8 @@ static struct target *make_target(const struct source *source, dso_object *objec
 
 static PyObject *keep_target(struct target *target, PyObject *library) {
   PyObject *capsule = PyCapsule_New(target, TARGET, free_target);
-  if (capsule == NULL)
-    target_free(target);
-  else
-    PyCapsule_SetContext(capsule, Py_XNewRef(library));
+  if (capsule == NULL) target_free(target);
+  else PyCapsule_SetContext(capsule, Py_XNewRef(library));
   return capsule;
 }
 

@@ -58,8 +58,8 @@ int found_add(struct found_table *table, const char *name, const void *provider,
     return -1;
   }
   struct found **bucket = &table->buckets[bucket_of(name)];
-  *found = (struct found){.next = *bucket, .provider = provider, .version = version,
-                          .function = function};
+  *found = (struct found){
+      .next = *bucket, .provider = provider, .version = version, .function = function};
   memcpy(found->name, name, size);
   __atomic_store_n(bucket, found, __ATOMIC_RELEASE);
   return 0;
@@ -75,8 +75,8 @@ int found_visit(const struct found_table *table, int (*visit)(dso_object *functi
   return 0;
 }
 
-void found_retire(struct found_table *table, void (*retire)(dso_object *function, const char *name,
-                                                            void *arg), void *arg) {
+void found_retire(struct found_table *table,
+                  void (*retire)(dso_object *function, const char *name, void *arg), void *arg) {
   for (size_t i = 0; i < FOUND_BUCKETS; i++)
     for (struct found *found = table->buckets[i]; found != NULL; found = found->next) {
       if (found->provider == NULL) continue;

@@ -34,8 +34,8 @@ int found_visit(const struct found_table *table, int (*visit)(dso_object *functi
                 void *arg);
 
 /* Look-ups find nothing from here on, but the functions stay; tells `retire` of each of them. */
-void found_retire(struct found_table *table, void (*retire)(dso_object *function, const char *name,
-                                                            void *arg), void *arg);
+void found_retire(struct found_table *table,
+                  void (*retire)(dso_object *function, const char *name, void *arg), void *arg);
 
 /* Release all functions; nobody may be reading any more. */
 void found_clear(struct found_table *table);

@@ -36,14 +36,16 @@ static inline PyObject *invoke(const struct frame *frame, int32_t count) {
 }
 
 static inline PyObject *convert_and_invoke(struct frame *frame, PyObject *const *objects,
-                                    Py_ssize_t count) {
+                                           Py_ssize_t count) {
   PyObject *value = NULL;
-  if (count == 0 || convert_arguments(frame, objects, count) == 0) value = invoke(frame, (int32_t)count);
+  if (count == 0 || convert_arguments(frame, objects, count) == 0)
+    value = invoke(frame, (int32_t)count);
   if (frame->is_owing) frame_release(frame);
   return value;
 }
 
-static inline PyObject *call_with_stack(Function *self, PyObject *const *objects, Py_ssize_t count) {
+static inline PyObject *call_with_stack(Function *self, PyObject *const *objects,
+                                        Py_ssize_t count) {
   dso_any args[STACK_ARGS];
   struct hold holds[STACK_ARGS];
   struct frame frame = {
@@ -51,16 +53,15 @@ static inline PyObject *call_with_stack(Function *self, PyObject *const *objects
   return convert_and_invoke(&frame, objects, count);
 }
 
-Py_NO_INLINE static PyObject *call_with_heap(Function *self, PyObject *const *objects, Py_ssize_t count) {
+Py_NO_INLINE static PyObject *call_with_heap(Function *self, PyObject *const *objects,
+                                             Py_ssize_t count) {
   struct frame frame = {.target = self->target, .function = (PyObject *)self};
   PyObject *value = NULL;
   if (count > INT32_MAX) return raise_no_memory();
   frame.args = PyMem_New(dso_any, (size_t)count);
   frame.holds = PyMem_New(struct hold, (size_t)count);
-  if (frame.args != NULL && frame.holds != NULL)
-    value = convert_and_invoke(&frame, objects, count);
-  else
-    raise_no_memory();
+  if (frame.args != NULL && frame.holds != NULL) value = convert_and_invoke(&frame, objects, count);
+  else raise_no_memory();
   PyMem_Free(frame.args);
   PyMem_Free(frame.holds);
   return value;
@@ -88,9 +89,7 @@ PyObject *function_new(const struct target *target, PyObject *library, PyObject 
   return (PyObject *)self;
 }
 
-const struct target *function_target(PyObject *function) {
-  return ((Function *)function)->target;
-}
+const struct target *function_target(PyObject *function) { return ((Function *)function)->target; }
 
 PyObject *function_library(PyObject *function) { return ((Function *)function)->library; }
 
@@ -139,9 +138,9 @@ static PyObject *function_signature(Function *self, void *Py_UNUSED(closure)) {
  * it runs, so that only who asks for it has it run. None where there is no such function. */
 static PyObject *ask_library(Function *self, const char *kind) {
   if (!Py_IS_TYPE(self->library, &Library_Type)) Py_RETURN_NONE;
-  PyObject *teller = PyObject_CallMethod(self->library, "function", "NO",
-                                         PyUnicode_FromFormat("%s%U", kind, self->target->name),
-                                         Py_None);
+  PyObject *teller =
+      PyObject_CallMethod(self->library, "function", "NO",
+                          PyUnicode_FromFormat("%s%U", kind, self->target->name), Py_None);
   if (teller == NULL || teller == Py_None) return teller;
   PyObject *text = PyObject_CallNoArgs(teller);
   Py_DECREF(teller);

@@ -17,10 +17,11 @@ static const char CONTEXT[] = "runtime._core.context";
 /* A list of those that still are; the others are dropped. */
 static PyObject *live_modules(const struct context *context) {
   PyObject *references = context->modules, *modules = PyList_New(0);
-  for (Py_ssize_t i = 0; references != NULL && modules != NULL && i < PyList_GET_SIZE(references);) {
+  for (Py_ssize_t i = 0;
+       references != NULL && modules != NULL && i < PyList_GET_SIZE(references);) {
     PyObject *module = PyObject_CallNoArgs(PyList_GET_ITEM(references, i));
-    int status = module == Py_None ? PySequence_DelItem(references, i)
-                                   : PyList_Append(modules, module);
+    int status =
+        module == Py_None ? PySequence_DelItem(references, i) : PyList_Append(modules, module);
     i += module != Py_None;
     Py_XDECREF(module);
     if (status != 0) Py_CLEAR(modules);
@@ -50,8 +51,7 @@ void imports_retire(struct context *context) {
 static PyObject *module_gone(PyObject *capsule, PyObject *Py_UNUSED(reference)) {
   struct context *context = context_of(PyCapsule_GetPointer(capsule, CONTEXT));
   PyObject *modules = context ? live_modules(context) : NULL;
-  if (modules != NULL && PyList_GET_SIZE(modules) == 0)
-    imports_retire(context);
+  if (modules != NULL && PyList_GET_SIZE(modules) == 0) imports_retire(context);
   if (modules == NULL) PyErr_Clear();
   Py_XDECREF(modules);
   Py_RETURN_NONE;

@@ -87,8 +87,7 @@ static struct kernel_binding *bind_first(struct kernel *kernel, int device_id) {
 }
 
 struct kernel_binding *kernel_bind(struct kernel *kernel, int device_id) {
-  struct kernel_binding *first =
-      atomic_load_explicit(&kernel->bindings, memory_order_acquire);
+  struct kernel_binding *first = atomic_load_explicit(&kernel->bindings, memory_order_acquire);
   struct kernel_binding *binding = kernel_binding_find(first, device_id);
   if (binding != NULL) return binding;
   pthread_mutex_lock(&kernel->module->lock);
@@ -123,7 +122,8 @@ static int call(void *handle, const dso_any *args, int32_t count, dso_any *resul
   if (kernel->signature.packed_nbytes <= sizeof stack)
     return call_packed(kernel, args, count, stack);
   char *heap = heap_new(kernel->signature.packed_nbytes);
-  if (heap == NULL) return kernel_error(&kernel->signature, "OutOfMemoryError", "no memory for a call");
+  if (heap == NULL)
+    return kernel_error(&kernel->signature, "OutOfMemoryError", "no memory for a call");
   int status = call_packed(kernel, args, count, heap);
   free(heap);
   return status;

@@ -15,8 +15,15 @@
 
 /* What the launch integers mean. */
 enum launch_slot {
-  GRID_X, GRID_Y, GRID_Z, BLOCK_X, BLOCK_Y, BLOCK_Z, NUM_EXTENTS,
-  SHARED_NBYTES = NUM_EXTENTS, NUM_SLOTS,
+  GRID_X,
+  GRID_Y,
+  GRID_Z,
+  BLOCK_X,
+  BLOCK_Y,
+  BLOCK_Z,
+  NUM_EXTENTS,
+  SHARED_NBYTES = NUM_EXTENTS,
+  NUM_SLOTS,
 };
 
 /* One parameter; its value is packed at `offset`. */

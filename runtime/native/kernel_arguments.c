@@ -19,7 +19,7 @@ struct packer {
   int device_source; /* the argument that said the device */
 };
 
-#define REFUSE(packer, kind, format, ...)                                         \
+#define REFUSE(packer, kind, format, ...) \
   kernel_error((packer)->signature, kind, "argument %d: " format, (packer)->index + 1, __VA_ARGS__)
 
 /* ---- Names, for messages */
@@ -50,8 +50,7 @@ static struct type_name name_of(DLDataType type) {
   char lanes[8] = "";
   if (type.lanes > 1) snprintf(lanes, sizeof lanes, "x%d", type.lanes);
   if (type.code > DTYPE_FLOAT) snprintf(name.text, sizeof name.text, "bool");
-  else
-    snprintf(name.text, sizeof name.text, "%s%d%s", stems[type.code], type.bits, lanes);
+  else snprintf(name.text, sizeof name.text, "%s%d%s", stems[type.code], type.bits, lanes);
   return name;
 }
 
@@ -75,7 +74,8 @@ static int note_device(struct packer *packer, int device_id) {
   return 0;
 }
 
-static int pack_tensor(struct packer *packer, const DLTensor *tensor, struct kernel_handle *handle) {
+static int pack_tensor(struct packer *packer, const DLTensor *tensor,
+                       struct kernel_handle *handle) {
   int type = packer->signature->device_type;
   const char *kind = device_kind_name(type), *found = device_kind_name(tensor->device.device_type);
   if (tensor->device.device_type != type)
@@ -95,8 +95,7 @@ static int pack_handle(struct packer *packer, const dso_any *value, char *place)
   const DLTensor *tensor = tensor_of(value);
   int status = 0;
   if (tensor != NULL) status = pack_tensor(packer, tensor, &handle);
-  else if (value->type_index == DSO_OPAQUE_PTR)
-    handle.data = value->v_ptr;
+  else if (value->type_index == DSO_OPAQUE_PTR) handle.data = value->v_ptr;
   else if (value->type_index != DSO_NONE)
     status = REFUSE(packer, "TypeError", "expected a tensor on %s, found %s",
                     device_kind_name(packer->signature->device_type), value_name(value));
@@ -108,13 +107,13 @@ static int pack_handle(struct packer *packer, const dso_any *value, char *place)
 
 static int refuse_range(struct packer *packer, DLDataType type, const dso_any *value) {
   if (value->type_index == DSO_FLOAT)
-    return REFUSE(packer, "OverflowError", "out of range, expected %s, found %g", name_of(type).text,
-                  value->v_float64);
+    return REFUSE(packer, "OverflowError", "out of range, expected %s, found %g",
+                  name_of(type).text, value->v_float64);
   if (value->small_len == DSO_UNSIGNED)
     return REFUSE(packer, "OverflowError", "out of range, expected %s, found %llu",
                   name_of(type).text, (unsigned long long)value->v_int64);
-  return REFUSE(packer, "OverflowError", "out of range, expected %s, found %lld", name_of(type).text,
-                (long long)value->v_int64);
+  return REFUSE(packer, "OverflowError", "out of range, expected %s, found %lld",
+                name_of(type).text, (long long)value->v_int64);
 }
 
 /* Whether the integer, of which values beyond INT64_MAX are marked, is one of the type's. */
@@ -163,10 +162,8 @@ static int pack_float(struct packer *packer, DLDataType type, const dso_any *val
   float f32 = (float)number;
   uint16_t f16 = half_of(number);
   if (type.bits == 64) memcpy(place, &number, sizeof number);
-  else if (type.bits == 32)
-    memcpy(place, &f32, sizeof f32);
-  else
-    memcpy(place, &f16, sizeof f16);
+  else if (type.bits == 32) memcpy(place, &f32, sizeof f32);
+  else memcpy(place, &f16, sizeof f16);
   return 0;
 }
 
@@ -175,13 +172,15 @@ static int pack_vector(struct packer *packer, DLDataType type, const dso_any *va
   const DLTensor *tensor = tensor_of(value);
   int64_t count = 1;
   if (tensor == NULL || tensor->device.device_type != 1)
-    return REFUSE(packer, "TypeError", "expected %s as an array of %d elements on the CPU, found %s",
-                  name_of(type).text, type.lanes, tensor ? "one elsewhere" : value_name(value));
+    return REFUSE(packer, "TypeError",
+                  "expected %s as an array of %d elements on the CPU, found %s", name_of(type).text,
+                  type.lanes, tensor ? "one elsewhere" : value_name(value));
   for (int i = 0; i < tensor->ndim; i++) count *= tensor->shape[i];
   if (tensor->dtype.code != type.code || tensor->dtype.bits != type.bits ||
       count * tensor->dtype.lanes != type.lanes || !tensor_is_compact(tensor))
-    return REFUSE(packer, "ValueError", "expected %s as a compact array of %d elements, found %lld "
-                                        "of type code %d with %d bits",
+    return REFUSE(packer, "ValueError",
+                  "expected %s as a compact array of %d elements, found %lld "
+                  "of type code %d with %d bits",
                   name_of(type).text, type.lanes, (long long)count, tensor->dtype.code,
                   tensor->dtype.bits);
   memcpy(place, (const char *)tensor->data + tensor->byte_offset, dtype_itemsize(type));
@@ -193,8 +192,7 @@ static int pack_argument(struct packer *packer, const dso_any *value, char *pack
   char *place = packed + parameter->offset;
   if (is_handle(parameter->type)) return pack_handle(packer, value, place);
   if (parameter->type.lanes > 1) return pack_vector(packer, parameter->type, value, place);
-  if (parameter->type.code == DTYPE_FLOAT)
-    return pack_float(packer, parameter->type, value, place);
+  if (parameter->type.code == DTYPE_FLOAT) return pack_float(packer, parameter->type, value, place);
   return pack_integer(packer, parameter->type, value, place);
 }
 
@@ -209,8 +207,7 @@ static int read_launch(struct packer *packer, enum launch_slot slot, const dso_a
     return REFUSE(packer, "ValueError", "expected 0 to %d to launch with, found %lld", MAX_EXTENT,
                   (long long)value->v_int64);
   if (slot == SHARED_NBYTES) launch->shared_nbytes = (uint64_t)value->v_int64;
-  else
-    launch->extents[slot] = (uint64_t)value->v_int64;
+  else launch->extents[slot] = (uint64_t)value->v_int64;
   return 0;
 }
 
@@ -230,9 +227,8 @@ int kernel_pack(const struct kernel_signature *signature, const dso_any *args, i
   for (; packer.index < count; packer.index++) {
     const dso_any *value = &args[packer.index];
     int launch_index = packer.index - signature->num_parameters;
-    int status = launch_index < 0
-                     ? pack_argument(&packer, value, packed)
-                     : read_launch(&packer, signature->launch[launch_index], value);
+    int status = launch_index < 0 ? pack_argument(&packer, value, packed)
+                                  : read_launch(&packer, signature->launch[launch_index], value);
     if (status != 0) return -1;
   }
   return 0;

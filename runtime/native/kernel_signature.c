@@ -10,8 +10,13 @@
 
 /* FunctionInfo's launch_param_tags, each with an integer of its own behind the arguments. */
 static const char *const slot_tags[NUM_SLOTS] = {
-    "blockIdx.x",  "blockIdx.y",  "blockIdx.z",
-    "threadIdx.x", "threadIdx.y", "threadIdx.z", "tir.use_dyn_shared_memory",
+    "blockIdx.x",
+    "blockIdx.y",
+    "blockIdx.z",
+    "threadIdx.x",
+    "threadIdx.y",
+    "threadIdx.z",
+    "tir.use_dyn_shared_memory",
 };
 
 int kernel_error(const struct kernel_signature *signature, const char *kind, const char *format,
@@ -91,8 +96,7 @@ static int has_slot(const struct kernel_signature *signature, int slot) {
 static void add_slot(struct kernel_signature *signature, int slot) {
   signature->launch[signature->num_launch++] = (enum launch_slot)slot;
   if (slot == SHARED_NBYTES) signature->uses_shared = 1;
-  else if (slot % 3 + 1 > signature->num_dims)
-    signature->num_dims = slot % 3 + 1;
+  else if (slot % 3 + 1 > signature->num_dims) signature->num_dims = slot % 3 + 1;
 }
 
 static int set_launch(struct kernel_signature *signature, const char *const *tags, int count) {

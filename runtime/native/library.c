@@ -57,8 +57,7 @@ static PyObject *library_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     if (self->path == NULL || self->targets == NULL ||
         open_path(self, PyBytes_AS_STRING(path)) != 0)
       Py_CLEAR(self);
-    else if (descriptor >= 0)
-      self->descriptor = descriptor;
+    else if (descriptor >= 0) self->descriptor = descriptor;
   }
   Py_XDECREF(path);
   return (PyObject *)self;
@@ -104,8 +103,7 @@ static PyObject *library_data(Library *self, PyObject *name) {
   if (found < 0) return NULL;
   if (found == 0) Py_RETURN_NONE;
   const char *wrong = loaded_data(&self->loaded, &symbol, &bytes);
-  if (wrong != NULL)
-    return raise_symbol_error(self->path, "blob", "", name, symbol.value, wrong);
+  if (wrong != NULL) return raise_symbol_error(self->path, "blob", "", name, symbol.value, wrong);
   return span_view((PyObject *)self, bytes, (Py_ssize_t)symbol.size, 1);
 }
 
@@ -164,8 +162,7 @@ static PyObject *library_descriptor(Library *self, void *Py_UNUSED(closure)) {
 
 static PyObject *library_structure(Library *self, void *Py_UNUSED(closure)) {
   const struct checksums *checksums = &self->loaded.checksums;
-  return checksums->has_blob ? PyLong_FromUnsignedLong(checksums->structure)
-                             : Py_NewRef(Py_None);
+  return checksums->has_blob ? PyLong_FromUnsignedLong(checksums->structure) : Py_NewRef(Py_None);
 }
 
 static PyObject *library_repr(Library *self) {

@@ -12,10 +12,8 @@ int library_find(const Library *self, const char *prefix, PyObject *name,
   Py_ssize_t length;
   const char *text = PyUnicode_AsUTF8AndSize(full, &length);
   int found = 0;
-  if (text == NULL)
-    PyErr_Clear(); /* no symbol is named by lone surrogates */
-  else if (strlen(text) == (size_t)length)
-    found = loaded_symbol(&self->loaded, text, symbol);
+  if (text == NULL) PyErr_Clear(); /* no symbol is named by lone surrogates */
+  else if (strlen(text) == (size_t)length) found = loaded_symbol(&self->loaded, text, symbol);
   Py_DECREF(full);
   return found;
 }

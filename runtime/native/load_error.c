@@ -19,7 +19,6 @@ int load_error_dlopen(struct load_error *error, const char *path) {
   const char *text = dlerror();
   size_t length = strlen(path);
   if (text == NULL) text = "dlopen gave no reason";
-  if (strncmp(text, path, length) == 0 && strncmp(text + length, ": ", 2) == 0)
-    text += length + 2;
+  if (strncmp(text, path, length) == 0 && strncmp(text + length, ": ", 2) == 0) text += length + 2;
   return load_error_set(error, "dlopen", "%s", text);
 }

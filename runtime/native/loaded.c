@@ -98,8 +98,8 @@ static int open_once(struct opening *self) {
   library->key = file.key;
   library->image = file.image;
   self->bridged = bridge_is_needed(&file);
-  int status = checksums_verify("__packer_checksums", checked_file_find, &file,
-                                &library->checksums, self->error);
+  int status = checksums_verify("__packer_checksums", checked_file_find, &file, &library->checksums,
+                                self->error);
   checked_file_close(&file);
   if (status == 0) status = open_checked(self);
   close(self->descriptor);
@@ -131,8 +131,7 @@ void loaded_close(struct loaded *library) {
   while (*link != library) link = &(*link)->next;
   *link = library->next;
   dlclose(library->handle);
-  if (library->context != NULL)
-    unused = context_close(library->context, is_still_mapped(library));
+  if (library->context != NULL) unused = context_close(library->context, is_still_mapped(library));
   leave();
   if (unused != NULL) context_free(unused);
   free(library->spelling);
@@ -159,8 +158,7 @@ int loaded_is_tvm(const struct loaded *library) {
   int is_tvm = 0;
   for (uint64_t i = 1; i < library->image.num_symbols; i++) {
     struct elf_symbol symbol;
-    const char *name =
-        elf_symbol_at(&library->image, elf_at_loaded, library->address, i, &symbol);
+    const char *name = elf_symbol_at(&library->image, elf_at_loaded, library->address, i, &symbol);
     if (begins_with(name, "__packer_")) return 0;
     is_tvm |= is_mark_of_tvm(name, &symbol);
   }

@@ -13,7 +13,7 @@ struct loaded {
   struct file_key key;
   struct elf_image image;
   struct checksums checksums;
-  char *spelling; /* the name that dlopen knows it by */
+  char *spelling;          /* the name that dlopen knows it by */
   struct context *context; /* what its context symbols point to, or NULL without */
   struct loaded *next;
 };

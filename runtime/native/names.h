@@ -10,6 +10,6 @@
 /* The names of the functions and data that an object defines and that begin with `prefix`, in table
  * order; NULL with an exception set. */
 PyObject *symbol_names(const struct elf_image *image, elf_at at, const void *context,
-                         const char *prefix);
+                       const char *prefix);
 
 #endif

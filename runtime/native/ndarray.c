@@ -23,8 +23,8 @@ PyTypeObject *ndarray_type;
 /* dimensions are used as int64_t: Py_ssize_t is that on every machine that we load on. */
 _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "a 64-bit machine");
 
-static int copy_dims(struct frame *frame, Py_ssize_t index, struct hold *hold,
-                     const ndarray *array, const struct cached_dtype *dtype) {
+static int copy_dims(struct frame *frame, Py_ssize_t index, struct hold *hold, const ndarray *array,
+                     const struct cached_dtype *dtype) {
   if (hold_dims(frame, index, hold, array->nd) != 0) return -1;
   for (int i = 0; i < array->nd; i++) {
     if (array->strides[i] & dtype->odd_bytes)
@@ -106,7 +106,8 @@ static int probe_fits(PyTypeObject *type, PyObject *probe) {
 static int struct_is_known(PyTypeObject *type) {
   PyObject *make = (PyObject *)type;
   return type->tp_basicsize >= (Py_ssize_t)sizeof(ndarray) &&
-         probe_fits(type, PyObject_CallFunction(make, "(nn)s", (Py_ssize_t)2, (Py_ssize_t)3, "f4")) &&
+         probe_fits(type,
+                    PyObject_CallFunction(make, "(nn)s", (Py_ssize_t)2, (Py_ssize_t)3, "f4")) &&
          probe_fits(type, PyObject_CallFunction(make, "(nn)sOiOs", (Py_ssize_t)5, (Py_ssize_t)7,
                                                 "i2", Py_None, 0, Py_None, "F")) &&
          probe_fits(type, PyObject_CallFunction(make, "(n)sy#i(n)", (Py_ssize_t)3, "u4",

@@ -7,8 +7,7 @@
 
 enum { RESERVED = OBJECT_RESERVED * sizeof(void *) };
 
-void *object_new_unset(size_t nbytes, int32_t type_index,
-                       void (*deleter)(void *self, int flags)) {
+void *object_new_unset(size_t nbytes, int32_t type_index, void (*deleter)(void *self, int flags)) {
   char *memory = heap_new(RESERVED + nbytes);
   if (memory == NULL) return NULL;
   dso_object *object = (dso_object *)(void *)(memory + RESERVED);

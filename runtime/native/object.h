@@ -26,8 +26,7 @@ static inline void object_release(dso_object *object) { dso_object_release(objec
  * deleter ends with object_free, which frees once the weak references went, too. */
 void *object_new(size_t nbytes, int32_t type_index, void (*deleter)(void *self, int flags));
 /* The same, with nothing set but the header. */
-void *object_new_unset(size_t nbytes, int32_t type_index,
-                       void (*deleter)(void *self, int flags));
+void *object_new_unset(size_t nbytes, int32_t type_index, void (*deleter)(void *self, int flags));
 void object_free(void *object, int flags);
 
 /* Let the header, and the reserved words in front of it, be those of a new object. */
@@ -35,8 +34,8 @@ static inline void object_begin(dso_object *object, int32_t type_index,
                                 void (*deleter)(void *self, int flags)) {
   void **reserved = (void **)(void *)object - OBJECT_RESERVED;
   for (int i = 0; i < OBJECT_RESERVED; i++) reserved[i] = NULL;
-  *object = (dso_object){.combined_ref_count = OBJECT_ONE, .type_index = type_index,
-                         .deleter = deleter};
+  *object =
+      (dso_object){.combined_ref_count = OBJECT_ONE, .type_index = type_index, .deleter = deleter};
 }
 
 /* Whether the caller's reference is the only one: then nobody can come by another. */

@@ -17,7 +17,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void note_fork(void) { atomic_store(&is_after_fork, atomic_load(&num_devices) > 0); }
 
-int opencl_is_after_fork(void) { return atomic_load_explicit(&is_after_fork, memory_order_relaxed); }
+int opencl_is_after_fork(void) {
+  return atomic_load_explicit(&is_after_fork, memory_order_relaxed);
+}
 
 static int fail(int index, const char *text) {
   return device_error((DLDevice){OPENCL_DEVICE_TYPE, index}, 0, "%s", text);
@@ -39,8 +41,8 @@ static void describe(struct opencl_device *device) {
                           &device->local_nbytes, NULL);
 }
 
-static int list_platform(const struct opencl_driver *driver, cl_platform_id platform,
-                         cl_ulong type, int count) {
+static int list_platform(const struct opencl_driver *driver, cl_platform_id platform, cl_ulong type,
+                         int count) {
   cl_device_id found[MAX_DEVICES];
   cl_uint num_found = 0;
   cl_uint room = (cl_uint)(MAX_DEVICES - count);
@@ -107,8 +109,8 @@ static int refuse_index(int index) {
   for (int i = 0; i < count && i < 4; i++)
     length += snprintf(text + length, sizeof text - (size_t)length, "%sopencl:%d '%s'",
                        i ? ", " : "", i, devices[i].name);
-  return device_error((DLDevice){OPENCL_DEVICE_TYPE, index}, 0,
-                      "no such device, found %d here: %s", count, text);
+  return device_error((DLDevice){OPENCL_DEVICE_TYPE, index}, 0, "no such device, found %d here: %s",
+                      count, text);
 }
 
 static int ensure_open(int index) {

@@ -15,9 +15,9 @@ struct opencl_device {
   char name[128];
   cl_context context;
   cl_command_queue queue;
-  size_t alignment;         /* of buffers and sub-buffers, in bytes */
-  size_t max_block[3];      /* work-items of a work-group along each dimension */
-  cl_ulong local_nbytes;    /* of a work-group's memory */
+  size_t alignment;      /* of buffers and sub-buffers, in bytes */
+  size_t max_block[3];   /* work-items of a work-group along each dimension */
+  cl_ulong local_nbytes; /* of a work-group's memory */
 };
 
 /* The device, ready for work; NULL with a DeviceError raised. */

@@ -20,7 +20,7 @@ static const struct driver_function functions[] = {
     OPENCL_REQUIRED(OPENCL_NEEDED)
 #undef OPENCL_NEEDED
 #define OPENCL_TRIED(name, result, parameters) {#name, offsetof(struct opencl_driver, name), 1},
-    OPENCL_OPTIONAL(OPENCL_TRIED)
+        OPENCL_OPTIONAL(OPENCL_TRIED)
 #undef OPENCL_TRIED
 };
 
@@ -108,8 +108,11 @@ static const char *const high_codes[] = {
 };
 
 const char *opencl_code_name(cl_int code) {
-  enum { FIRST_HIGH = 30, NUM_LOW = sizeof low_codes / sizeof *low_codes,
-         NUM_HIGH = sizeof high_codes / sizeof *high_codes };
+  enum {
+    FIRST_HIGH = 30,
+    NUM_LOW = sizeof low_codes / sizeof *low_codes,
+    NUM_HIGH = sizeof high_codes / sizeof *high_codes
+  };
   if (code <= 0 && code > -NUM_LOW) return low_codes[-code];
   if (code <= -FIRST_HIGH && code > -FIRST_HIGH - NUM_HIGH) return high_codes[-code - FIRST_HIGH];
   return code == CL_PLATFORM_NOT_FOUND_KHR ? "CL_PLATFORM_NOT_FOUND_KHR" : "an unknown code";

@@ -88,8 +88,7 @@ typedef void opencl_built(cl_program program, void *data);
   X(clBuildProgram, cl_int,                                                                       \
     (cl_program, cl_uint, const cl_device_id *, const char *, opencl_built *, void *))            \
   X(clGetProgramInfo, cl_int, (cl_program, cl_uint, size_t, void *, size_t *))                    \
-  X(clGetProgramBuildInfo, cl_int,                                                                \
-    (cl_program, cl_device_id, cl_uint, size_t, void *, size_t *))                                \
+  X(clGetProgramBuildInfo, cl_int, (cl_program, cl_device_id, cl_uint, size_t, void *, size_t *)) \
   X(clReleaseProgram, cl_int, (cl_program))                                                       \
   X(clCreateKernel, cl_kernel, (cl_program, const char *, cl_int *))                              \
   X(clGetKernelInfo, cl_int, (cl_kernel, cl_uint, size_t, void *, size_t *))                      \

@@ -49,10 +49,9 @@ static int check_group(const struct kernel *kernel, const struct opencl_kernel *
   uint64_t count = 1;
   for (int i = 0; i < 3; i++) {
     if (block[i] > device->max_block[i])
-      return kernel_device_error(kernel, device->index,
-                                 "expected a threadIdx.%c of at most %zu on '%s', found %llu",
-                                 "xyz"[i], device->max_block[i], device->name,
-                                 (unsigned long long)block[i]);
+      return kernel_device_error(
+          kernel, device->index, "expected a threadIdx.%c of at most %zu on '%s', found %llu",
+          "xyz"[i], device->max_block[i], device->name, (unsigned long long)block[i]);
     count = count > bound->max_group ? count : count * block[i];
   }
   if (count <= bound->max_group) return 0;
@@ -67,11 +66,12 @@ static int check_local(const struct kernel *kernel, const struct opencl_kernel *
                        const struct launch *launch) {
   const struct opencl_device *device = bound->device;
   if (launch->shared_nbytes > device->local_nbytes)
-    return kernel_device_error(kernel, device->index,
-                               "expected at most %llu bytes of dynamic shared memory on '%s', found "
-                               "%llu",
-                               (unsigned long long)device->local_nbytes, device->name,
-                               (unsigned long long)launch->shared_nbytes);
+    return kernel_device_error(
+        kernel, device->index,
+        "expected at most %llu bytes of dynamic shared memory on '%s', found "
+        "%llu",
+        (unsigned long long)device->local_nbytes, device->name,
+        (unsigned long long)launch->shared_nbytes);
   if (launch->shared_nbytes == 0 || bound->has_local) return 0;
   return kernel_device_error(kernel, device->index,
                              "launched with dynamic shared memory, expected a __local pointer as "
@@ -158,15 +158,15 @@ static int enqueue(const struct kernel *kernel, const struct opencl_kernel *boun
     block[i] = (size_t)launch->extents[BLOCK_X + i];
     total[i] = (size_t)launch->extents[GRID_X + i] * block[i];
   }
-  cl_int code = device->driver->clEnqueueNDRangeKernel(
-      device->queue, bound->handle, (cl_uint)kernel->signature.num_dims, NULL, total, block, 0,
-      NULL, NULL);
+  cl_int code = device->driver->clEnqueueNDRangeKernel(device->queue, bound->handle,
+                                                       (cl_uint)kernel->signature.num_dims, NULL,
+                                                       total, block, 0, NULL, NULL);
   if (code == 0) return 0;
-  return opencl_error(device->index, code,
-                      "kernel '%.200s': launching %zu x %zu x %zu work-items in groups of %zu x %zu "
-                      "x %zu",
-                      kernel->signature.name, total[0], total[1], total[2], block[0], block[1],
-                      block[2]);
+  return opencl_error(
+      device->index, code,
+      "kernel '%.200s': launching %zu x %zu x %zu work-items in groups of %zu x %zu "
+      "x %zu",
+      kernel->signature.name, total[0], total[1], total[2], block[0], block[1], block[2]);
 }
 
 static int launch_locked(const struct kernel *kernel, struct opencl_kernel *bound,

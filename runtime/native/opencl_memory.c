@@ -36,8 +36,10 @@ static int alloc(int device_id, size_t nbytes, size_t alignment, void **data) {
   buffer.memory = device->driver->clCreateBuffer(device->context, CL_MEM_READ_WRITE, buffer.nbytes,
                                                  NULL, &code);
   if (buffer.memory == NULL || code != 0)
-    return opencl_error(device_id, code, "no buffer of %zu bytes on '%s'; free others, or work in "
-                                         "parts", nbytes, device->name);
+    return opencl_error(device_id, code,
+                        "no buffer of %zu bytes on '%s'; free others, or work in "
+                        "parts",
+                        nbytes, device->name);
   if (opencl_buffers_add(&buffer) != 0) {
     device->driver->clReleaseMemObject(buffer.memory);
     return fail(device_id, "no memory to note a buffer");
@@ -69,8 +71,7 @@ static const struct opencl_device *device_of(const struct device_memory *place, 
   else if (place->offset > buffer.nbytes || nbytes > buffer.nbytes - place->offset)
     device_error(place->device, 0, "%zu bytes at offset 0x%zx reach beyond a buffer of %zu", nbytes,
                  place->offset, buffer.nbytes);
-  else
-    return device;
+  else return device;
   return NULL;
 }
 
@@ -99,9 +100,8 @@ static int copy_within(const struct device_memory *to, const struct device_memor
                        size_t nbytes) {
   const struct opencl_device *device = device_of(from, nbytes);
   if (device == NULL || device_of(to, nbytes) == NULL) return -1;
-  cl_int code = device->driver->clEnqueueCopyBuffer(device->queue, from->data, to->data,
-                                                    from->offset, to->offset, nbytes, 0, NULL,
-                                                    NULL);
+  cl_int code = device->driver->clEnqueueCopyBuffer(
+      device->queue, from->data, to->data, from->offset, to->offset, nbytes, 0, NULL, NULL);
   if (code != 0) return opencl_error(device->index, code, "copying %zu bytes", nbytes);
   return finish(device);
 }
@@ -139,5 +139,10 @@ static int sync(int device_id) {
 }
 
 const struct device_api opencl_device_api = {
-    .check = check, .describe = describe, .alloc = alloc, .free = release, .copy = copy, .sync = sync,
+    .check = check,
+    .describe = describe,
+    .alloc = alloc,
+    .free = release,
+    .copy = copy,
+    .sync = sync,
 };

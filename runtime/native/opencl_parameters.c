@@ -13,9 +13,9 @@ static const struct {
   const char *name;
   uint8_t code, bits;
 } scalars[] = {
-    {"char", DTYPE_INT, 8},    {"uchar", DTYPE_UINT, 8},   {"short", DTYPE_INT, 16},
-    {"ushort", DTYPE_UINT, 16}, {"int", DTYPE_INT, 32},    {"uint", DTYPE_UINT, 32},
-    {"long", DTYPE_INT, 64},   {"ulong", DTYPE_UINT, 64},  {"half", DTYPE_FLOAT, 16},
+    {"char", DTYPE_INT, 8},     {"uchar", DTYPE_UINT, 8},    {"short", DTYPE_INT, 16},
+    {"ushort", DTYPE_UINT, 16}, {"int", DTYPE_INT, 32},      {"uint", DTYPE_UINT, 32},
+    {"long", DTYPE_INT, 64},    {"ulong", DTYPE_UINT, 64},   {"half", DTYPE_FLOAT, 16},
     {"float", DTYPE_FLOAT, 32}, {"double", DTYPE_FLOAT, 64},
 };
 

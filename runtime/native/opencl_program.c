@@ -63,8 +63,8 @@ static int takes_spirv(const struct opencl_device *device) {
          device->driver->clCreateProgramWithIL != NULL;
 }
 
-static cl_program from_spirv(const struct kernel_module *module,
-                             const struct opencl_device *device, cl_int *code) {
+static cl_program from_spirv(const struct kernel_module *module, const struct opencl_device *device,
+                             cl_int *code) {
   if (!is_spirv(module))
     return fail(device, "is given code of format spirv that is none, or is cut short; expected "
                         "0x07230203, then instructions up to an OpFunctionEnd");
@@ -123,8 +123,8 @@ static int build(struct program *program, const struct format *format,
   if (program->handle == NULL || code != 0)
     return opencl_error(device->index, code, "'%s' refuses code of format %s", device->name,
                         format->name);
-  code = device->driver->clBuildProgram(program->handle, 1, &device->id, format->options, NULL,
-                                        NULL);
+  code =
+      device->driver->clBuildProgram(program->handle, 1, &device->id, format->options, NULL, NULL);
   return code == 0 ? 0 : raise_log(device, format->name, program->handle, code);
 }
 
@@ -147,8 +147,7 @@ static struct program *new_program(const struct kernel_module *module,
                  "'%s' takes no code of format '%.40s', expected cl (OpenCL C source), clbin or "
                  "xclbin (a binary of its own), or spirv",
                  device->name, module->fmt);
-  else if (build(program, format, module) == 0)
-    return program;
+  else if (build(program, format, module) == 0) return program;
   opencl_program_unload(&program->binding);
   return NULL;
 }

@@ -37,8 +37,7 @@ static int open_handle(const struct opening *self) {
   struct loaded *library = self->library;
   struct system_lib_refusal refusal;
   system_lib_begin(&refusal);
-  if (self->bridged)
-    library->handle = bridge_open(library->spelling, self->error);
+  if (self->bridged) library->handle = bridge_open(library->spelling, self->error);
   else if ((library->handle = dlopen(library->spelling, RTLD_NOW | RTLD_LOCAL)) == NULL)
     load_error_dlopen(self->error, library->spelling);
   int is_refused = system_lib_end(&refusal);

@@ -53,13 +53,20 @@ int packed_from_any(const dso_any *value, packed_value *packed, dso_byte_array *
 }
 
 static const int32_t type_indices[] = {
-    [PACKED_INT] = DSO_INT,           [PACKED_UINT] = DSO_INT,
-    [PACKED_FLOAT] = DSO_FLOAT,       [PACKED_HANDLE] = DSO_OPAQUE_PTR,
-    [PACKED_NULL] = DSO_NONE,         [PACKED_DATA_TYPE] = DSO_DATA_TYPE,
-    [PACKED_DEVICE] = DSO_DEVICE,     [PACKED_DLTENSOR] = DSO_DLTENSOR_PTR,
-    [PACKED_OBJECT] = DSO_OBJECT,     [PACKED_MODULE] = DSO_MODULE,
-    [PACKED_FUNCTION] = DSO_FUNCTION, [PACKED_STR] = DSO_RAW_STR,
-    [PACKED_BYTES] = DSO_BYTE_ARRAY_PTR, [PACKED_NDARRAY] = DSO_DLTENSOR_PTR,
+    [PACKED_INT] = DSO_INT,
+    [PACKED_UINT] = DSO_INT,
+    [PACKED_FLOAT] = DSO_FLOAT,
+    [PACKED_HANDLE] = DSO_OPAQUE_PTR,
+    [PACKED_NULL] = DSO_NONE,
+    [PACKED_DATA_TYPE] = DSO_DATA_TYPE,
+    [PACKED_DEVICE] = DSO_DEVICE,
+    [PACKED_DLTENSOR] = DSO_DLTENSOR_PTR,
+    [PACKED_OBJECT] = DSO_OBJECT,
+    [PACKED_MODULE] = DSO_MODULE,
+    [PACKED_FUNCTION] = DSO_FUNCTION,
+    [PACKED_STR] = DSO_RAW_STR,
+    [PACKED_BYTES] = DSO_BYTE_ARRAY_PTR,
+    [PACKED_NDARRAY] = DSO_DLTENSOR_PTR,
 };
 
 enum { NUM_CODES = sizeof type_indices / sizeof *type_indices };
@@ -78,8 +85,7 @@ int packed_to_any(packed_value packed, int type_code, int32_t index, dso_any *va
   if (type_code == PACKED_UINT && packed.v_int64 < 0) value->small_len = DSO_UNSIGNED;
   if (type_code == PACKED_NULL) value->v_int64 = 0;
   if (value->type_index < DSO_OBJECT) return 0;
-  if (packed.v_handle == NULL)
-    value->type_index = DSO_NONE;
+  if (packed.v_handle == NULL) value->type_index = DSO_NONE;
   else /* all objects are TVM FFI's, each of which says what it is */
     value->type_index = ((const dso_object *)packed.v_handle)->type_index;
   return 0;
@@ -137,8 +143,7 @@ static int call_with_heap(packed_function function, const dso_any *args, int32_t
   int status = -1;
   if (packed.values != NULL && packed.codes != NULL && packed.rooms != NULL)
     status = call_with(function, &packed, args, num_args, result);
-  else
-    raised_set("OutOfMemoryError", "no memory for the arguments of a call");
+  else raised_set("OutOfMemoryError", "no memory for the arguments of a call");
   free(packed.values);
   free(packed.codes);
   free(packed.rooms);

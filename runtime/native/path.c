@@ -22,12 +22,10 @@ PyObject *path_bytes(PyObject *argument) {
   if (!PyUnicode_FSConverter(argument, &given)) return NULL;
   const char *text = PyBytes_AS_STRING(given);
   if (*text == '/') return given;
-  if (*text == '\0')
-    path = refuse(given, "%s", "expected a path, found an empty one");
+  if (*text == '\0') path = refuse(given, "%s", "expected a path, found an empty one");
   else if (getcwd(cwd, sizeof cwd) == NULL)
     path = refuse(given, "the working directory: %s", strerror(errno));
-  else
-    path = PyBytes_FromFormat("%s%s%s", cwd, cwd[1] != '\0' ? "/" : "", text);
+  else path = PyBytes_FromFormat("%s%s%s", cwd, cwd[1] != '\0' ? "/" : "", text);
   Py_DECREF(given);
   return path;
 }

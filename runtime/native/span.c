@@ -34,8 +34,7 @@ PyTypeObject Span_Type = {
     .tp_dealloc = (destructor)span_dealloc,
     .tp_traverse = (traverseproc)span_traverse,
     .tp_as_buffer = &span_buffer,
-    .tp_flags =
-        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
 };
 
 PyObject *span_view(PyObject *owner, const void *bytes, Py_ssize_t nbytes, int readonly) {

@@ -55,10 +55,8 @@ int TVMBackendRegisterSystemLibSymbol(const char *name, void *address) {
   pthread_mutex_lock(&writing);
   int status = dso_system_symbol_add(&own_list, name, address);
   pthread_mutex_unlock(&writing);
-  if (status == 0)
-    keep_mapped(address);
-  else if (status > 0)
-    refuse(name, system_lib_find(name).address);
+  if (status == 0) keep_mapped(address);
+  else if (status > 0) refuse(name, system_lib_find(name).address);
   return status == 0 ? 0 : -1;
 }
 

@@ -26,10 +26,8 @@ static int find(const char *start, PyObject *prefix, PyObject *name, struct syst
   Py_ssize_t length;
   const char *text = PyUnicode_AsUTF8AndSize(full, &length);
   *symbol = (struct system_symbol){.address = NULL};
-  if (text == NULL)
-    PyErr_Clear(); /* no symbol is named by lone surrogates */
-  else if (strlen(text) == (size_t)length)
-    *symbol = system_lib_find(text);
+  if (text == NULL) PyErr_Clear(); /* no symbol is named by lone surrogates */
+  else if (strlen(text) == (size_t)length) *symbol = system_lib_find(text);
   Py_DECREF(full);
   return 0;
 }
@@ -143,8 +141,7 @@ static struct target *make_target(const SystemLibrary *self, PyObject *name,
   size_t nbytes = 0;
   struct target *target = NULL;
   if (facts->address != NULL) wrong = size_of_text(facts, &nbytes);
-  if (wrong == NULL)
-    target = target_new(name, facts->address, nbytes, &wrong);
+  if (wrong == NULL) target = target_new(name, facts->address, nbytes, &wrong);
   if (target == NULL && wrong != NULL)
     raise_load_error(self->path, "malformed", "__packer_fn_%U: %s", name, wrong);
   return target;
@@ -211,8 +208,7 @@ static PyObject *system_library_symbols(SystemLibrary *self, PyObject *argument)
   struct listing listing = {PyUnicode_AsUTF8(argument), PyUnicode_AsUTF8(self->prefix), NULL};
   if (listing.start == NULL || listing.prefix == NULL) return NULL;
   listing.names = PyList_New(0);
-  if (listing.names != NULL && system_lib_visit(list_name, &listing) != 0)
-    Py_CLEAR(listing.names);
+  if (listing.names != NULL && system_lib_visit(list_name, &listing) != 0) Py_CLEAR(listing.names);
   return listing.names;
 }
 

@@ -35,8 +35,8 @@ static int size_from_environment(const char *name) {
 
 static int size_of_machine(void) {
   cpu_set_t set;
-  long count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                           : sysconf(_SC_NPROCESSORS_ONLN);
+  long count =
+      sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
   if (count < 1) return 1;
   return count < MAX_SIZE ? (int)count : MAX_SIZE;
 }

@@ -26,8 +26,7 @@ static const char *trouble(const Tensor *self, int flags) {
   int device = self->tensor.device.device_type;
   if (device != DLPACK_CPU && device != DLPACK_CUDA_HOST)
     return "the tensor lies in a device's memory";
-  if (dtype_format(self->tensor.dtype) == NULL)
-    return "this dtype has no buffer format; use .raw";
+  if (dtype_format(self->tensor.dtype) == NULL) return "this dtype has no buffer format; use .raw";
   if (has(flags, PyBUF_WRITABLE) && self->is_readonly) return "the tensor is read-only";
   if (has(flags, PyBUF_F_CONTIGUOUS) && !is_fortran(self))
     return "the tensor is not Fortran contiguous";

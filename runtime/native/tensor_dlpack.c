@@ -72,8 +72,8 @@ static PyObject *export_unversioned(Tensor *self) {
   }
   DLManagedTensor *managed = heap_new(sizeof *managed);
   if (managed == NULL) return raise_no_memory();
-  *managed = (DLManagedTensor){
-      .tensor = self->tensor, .manager_ctx = self, .deleter = delete_unversioned};
+  *managed =
+      (DLManagedTensor){.tensor = self->tensor, .manager_ctx = self, .deleter = delete_unversioned};
   return export(self, managed, "dltensor", drop_unversioned);
 }
 

@@ -106,8 +106,7 @@ static void set_data(Tensor *self, const DLTensor *tensor) {
   self->tensor.data = tensor->data;
   if (type == DLPACK_CPU || type == DLPACK_CUDA_HOST)
     self->tensor.data = (void *)((uintptr_t)tensor->data + (uintptr_t)tensor->byte_offset);
-  else
-    self->tensor.byte_offset = tensor->byte_offset;
+  else self->tensor.byte_offset = tensor->byte_offset;
 }
 
 int tensor_copy_layout(Tensor *self, const DLTensor *tensor) {

@@ -75,8 +75,10 @@ PyObject *tensor_copy_from(Tensor *self, PyObject *other) {
   DLTensor *to = tensor_use((PyObject *)self), *from = to ? tensor_use(other) : NULL;
   if (from == NULL) return NULL;
   if (self->is_readonly)
-    return PyErr_Format(PyExc_ValueError, "copy_from: expected a writable tensor, found %R, which "
-                                          "is read-only", self);
+    return PyErr_Format(PyExc_ValueError,
+                        "copy_from: expected a writable tensor, found %R, which "
+                        "is read-only",
+                        self);
   if (copy(to, from) != 0) return NULL;
   Py_RETURN_NONE;
 }
@@ -129,8 +131,10 @@ static PyObject *take_capsule(PyObject *capsule) {
     DLManagedTensor *managed = PyCapsule_GetPointer(capsule, "dltensor");
     return adopt(capsule, &managed->tensor, managed, drop_unversioned, "used_dltensor", 0);
   }
-  return PyErr_Format(PyExc_TypeError, "from_dlpack: expected an unused 'dltensor' capsule, found "
-                                       "%R", capsule);
+  return PyErr_Format(PyExc_TypeError,
+                      "from_dlpack: expected an unused 'dltensor' capsule, found "
+                      "%R",
+                      capsule);
 }
 
 PyObject *core_from_dlpack(PyObject *Py_UNUSED(module), PyObject *source) {

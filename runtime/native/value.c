@@ -37,8 +37,7 @@ static PyObject *decode(const struct source *source, const char *text, size_t le
 static PyObject *small_string(const struct source *source, const dso_any *value) {
   if (value->small_len >= sizeof value->v_bytes)
     return refuse(source, PyExc_ValueError, "is a small string of more than 7 bytes");
-  if (value->type_index == DSO_SMALL_STR)
-    return decode(source, value->v_bytes, value->small_len);
+  if (value->type_index == DSO_SMALL_STR) return decode(source, value->v_bytes, value->small_len);
   return PyBytes_FromStringAndSize(value->v_bytes, (Py_ssize_t)value->small_len);
 }
 
@@ -59,8 +58,8 @@ static PyObject *integer(const dso_any *value) {
 static PyObject *dtype_name(DLDataType dtype) {
   PyObject *names = PyImport_ImportModule("runtime.dtype"); /* the cold path: not at start */
   if (names == NULL) return NULL;
-  PyObject *name = PyObject_CallMethod(names, "dtype_to_string", "((iii))", dtype.code, dtype.bits,
-                                       dtype.lanes);
+  PyObject *name =
+      PyObject_CallMethod(names, "dtype_to_string", "((iii))", dtype.code, dtype.bits, dtype.lanes);
   Py_DECREF(names);
   return name;
 }
@@ -101,8 +100,7 @@ static PyObject *tuple_of(struct tuples *tuples, const dso_array_object *array) 
 }
 
 static PyObject *item_value(struct tuples *tuples, const dso_any *value) {
-  if (value->type_index == DSO_ARRAY && value->v_ptr != NULL)
-    return tuple_of(tuples, value->v_ptr);
+  if (value->type_index == DSO_ARRAY && value->v_ptr != NULL) return tuple_of(tuples, value->v_ptr);
   if (value->type_index == DSO_DLTENSOR_PTR) /* what is lent cannot be in what is kept */
     return unsupported(tuples->source, value);
   return convert_value(tuples->source, value);
@@ -144,8 +142,7 @@ static PyObject *object_value(const struct source *source, const dso_any *value)
   switch (value->type_index) {
     case DSO_STR:
     case DSO_BYTES:
-      return byte_array(source, (const dso_byte_array *)(object + 1),
-                        value->type_index == DSO_STR);
+      return byte_array(source, (const dso_byte_array *)(object + 1), value->type_index == DSO_STR);
     case DSO_FUNCTION: return function_from_object(source, object);
     case DSO_TENSOR: return tensor_from_object(object, library);
     case DSO_MODULE:
@@ -176,8 +173,7 @@ PyObject *convert_value(const struct source *source, const dso_any *value) {
       return byte_array(source, value->v_ptr, 0);
     default: break;
   }
-  return value->type_index >= DSO_OBJECT ? object_value(source, value)
-                                         : unsupported(source, value);
+  return value->type_index >= DSO_OBJECT ? object_value(source, value) : unsupported(source, value);
 }
 
 PyObject *convert_result(PyObject *function, const dso_any *result) {

@@ -67,7 +67,7 @@ struct vm_routine {
   struct vm *machine;
   const char *name;
   int32_t num_args, num_registers;
-  int32_t most_args; /* of any call in it: they lie behind its registers */
+  int32_t most_args;                  /* of any call in it: they lie behind its registers */
   const struct vm_instruction *first; /* NULL: it is not of bytecode */
 };
 
@@ -89,8 +89,8 @@ struct vm {
  * NULL for one of the machine's own; they and the constants are retained. Constants are copied
  * where they lie on another device than the first, or as compiled code may not read them. The code
  * is not needed any more afterwards. NULL with an error raised. */
-struct vm *vm_new(const struct vm_code *code, const dso_any *constants,
-                  dso_object *const *callees, const DLDevice *devices, size_t num_devices);
+struct vm *vm_new(const struct vm_code *code, const dso_any *constants, dso_object *const *callees,
+                  const DLDevice *devices, size_t num_devices);
 void vm_retain(struct vm *vm);
 void vm_release(struct vm *vm);
 

@@ -18,8 +18,7 @@ static int fit(const struct vm *vm, const dso_any *value, dso_tensor_object **co
   const DLTensor *tensor = dso_tensor_of(value);
   size_t nbytes;
   *copy = NULL;
-  if (tensor == NULL)
-    return raised_format("ValueError", "a tensor that is NULL, expected one");
+  if (tensor == NULL) return raised_format("ValueError", "a tensor that is NULL, expected one");
   if (vm_nbytes("a tensor", tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0) return -1;
   if (vm_tensor_is_fit(tensor)) return 0;
   *copy = vm_tensor_stand_in(vm_host_pool(vm), value);

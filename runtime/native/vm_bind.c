@@ -84,9 +84,9 @@ static int bind_constant(const struct vm *vm, const dso_any *constant, dso_any *
   const DLTensor *tensor = dso_tensor_of(constant);
   DLDevice device = vm_pool_device(vm->pools[0]);
   *value = *constant;
-  if (tensor == NULL || (tensor->device.device_type == device.device_type &&
-                         tensor->device.device_id == device.device_id &&
-                         vm_tensor_is_fit(tensor))) {
+  if (tensor == NULL ||
+      (tensor->device.device_type == device.device_type &&
+       tensor->device.device_id == device.device_id && vm_tensor_is_fit(tensor))) {
     any_retain(constant);
     return 0;
   }
@@ -118,8 +118,7 @@ static struct vm_operand operand_at(int64_t index, uint32_t is_value) {
   return (struct vm_operand){.is_value = is_value & 1, .index = (uint32_t)index & 0x7fffffff};
 }
 
-static struct vm_instruction *add(struct binder *binder, enum vm_operation operation,
-                                  int64_t dst) {
+static struct vm_instruction *add(struct binder *binder, enum vm_operation operation, int64_t dst) {
   struct vm_instruction *made = &binder->vm->instructions[binder->num_instructions++];
   *made = (struct vm_instruction){.operation = operation,
                                   .dst = dst == VM_VOID_REGISTER ? -1 : (int32_t)dst};
@@ -136,8 +135,10 @@ static int bind_function_argument(struct binder *binder, struct vm_routine *rout
     return 0;
   }
   if (vm->callees[index] == NULL)
-    return raised_format("TypeError", "%.80s: passes '%.80s' on, expected a function that is not "
-                         "the machine's own", routine->name, vm->routines[index].name);
+    return raised_format("TypeError",
+                         "%.80s: passes '%.80s' on, expected a function that is not "
+                         "the machine's own",
+                         routine->name, vm->routines[index].name);
   *operand = operand_of_value(vm, any_of_object(vm->callees[index]));
   return 0;
 }
@@ -152,8 +153,7 @@ static int bind_argument(struct binder *binder, struct vm_routine *routine, int6
       else *operand = operand_at(value, 0);
       return 0;
     case VM_IMMEDIATE:
-      *operand =
-          operand_of_value(binder->vm, (dso_any){.type_index = DSO_INT, .v_int64 = value});
+      *operand = operand_of_value(binder->vm, (dso_any){.type_index = DSO_INT, .v_int64 = value});
       return 0;
     case VM_CONSTANT: *operand = operand_at(value, 1); return 0;
     default: return bind_function_argument(binder, routine, value, operand);
@@ -227,8 +227,10 @@ static int bind_routine(struct binder *binder, size_t index) {
   struct vm_routine *routine = &binder->vm->routines[index];
   routine->machine = binder->vm;
   if (function->kind == VM_COMPILED)
-    return raised_format("TypeError", "'%.80s' is a compiled function, expected bytecode; build "
-                         "the model with exec_mode=\"bytecode\"", function->name);
+    return raised_format("TypeError",
+                         "'%.80s' is a compiled function, expected bytecode; build "
+                         "the model with exec_mode=\"bytecode\"",
+                         function->name);
   routine->num_args = (int32_t)function->num_args;
   routine->num_registers = (int32_t)function->num_registers;
   routine->first = &binder->vm->instructions[binder->num_instructions];
@@ -251,8 +253,7 @@ static int bind_callees(struct binder *binder, dso_object *const *callees) {
   return 0;
 }
 
-static int bind_code(struct binder *binder, const dso_any *constants,
-                     dso_object *const *callees) {
+static int bind_code(struct binder *binder, const dso_any *constants, dso_object *const *callees) {
   const struct vm_code *code = binder->code;
   if (code->num_words + code->num_constants + code->num_functions > MOST_WORDS)
     return raised_format("ValueError", "%zu words of code, expected fewer", code->num_words);
@@ -283,8 +284,8 @@ static int add_pools(struct vm *vm, const DLDevice *devices, size_t count) {
   return add_pool(vm, (DLDevice){DLPACK_CPU, 0});
 }
 
-struct vm *vm_new(const struct vm_code *code, const dso_any *constants,
-                  dso_object *const *callees, const DLDevice *devices, size_t num_devices) {
+struct vm *vm_new(const struct vm_code *code, const dso_any *constants, dso_object *const *callees,
+                  const DLDevice *devices, size_t num_devices) {
   struct binder binder = {.code = code, .vm = heap_new_zeroed(1, sizeof(struct vm))};
   if (binder.vm == NULL) {
     out_of_memory();

@@ -15,10 +15,10 @@ int vm_refuse_argument(const char *name, int number, const char *expected, const
 }
 
 const char *vm_type_name(const dso_any *value) {
-  static const char *const plain[] = {"None",   "int",      "bool",   "float",  "a pointer",
-                                      "a dtype", "a device", "a tensor"};
-  static const char *const heap[] = {"an object", "str",     "bytes",  "an error", "a function",
-                                     "a shape",   "a tensor", "a tuple"};
+  static const char *const plain[] = {"None",      "int",     "bool",     "float",
+                                      "a pointer", "a dtype", "a device", "a tensor"};
+  static const char *const heap[] = {"an object",  "str",     "bytes",    "an error",
+                                     "a function", "a shape", "a tensor", "a tuple"};
   int32_t index = value->type_index;
   if (index >= 0 && index < 8) return plain[index];
   if (index == DSO_SMALL_STR) return "str";
@@ -125,7 +125,8 @@ static VM_BUILTIN(call_tir_dyn) {
 /* The loop does it, so that the stack is its own. */
 static VM_BUILTIN(invoke_closure) {
   (void)run, (void)args, (void)num_args, (void)result;
-  return raised_format("RuntimeError", "vm.builtin.invoke_closure: called from outside the machine");
+  return raised_format("RuntimeError",
+                       "vm.builtin.invoke_closure: called from outside the machine");
 }
 
 /* ---- The table */

@@ -30,8 +30,8 @@ static int refuse(const dso_any *context, const char *expected, const dso_any *f
 }
 
 static const char *dtype_text(DLDataType dtype, char *text, size_t size) {
-  static const char *const names[] = {"int", "uint", "float", "handle", "bfloat", "complex",
-                                      "bool"};
+  static const char *const names[] = {"int",    "uint",    "float", "handle",
+                                      "bfloat", "complex", "bool"};
   if (dtype.code > 6) snprintf(text, size, "type code %d, %d bits", dtype.code, dtype.bits);
   else if (dtype.code == 6 && dtype.bits == 8) snprintf(text, size, "bool");
   else snprintf(text, size, "%s%d", names[dtype.code], dtype.bits);

@@ -54,8 +54,8 @@ static int call_closure(void *handle, const dso_any *args, int32_t num_args, dso
 
 static struct vm_closure *make(const struct vm_routine *routine, dso_function_object *called,
                                int32_t num_saved) {
-  struct vm_closure *self = object_new(sizeof *self + (size_t)num_saved * sizeof(dso_any),
-                                       DSO_FUNCTION, delete_closure);
+  struct vm_closure *self =
+      object_new(sizeof *self + (size_t)num_saved * sizeof(dso_any), DSO_FUNCTION, delete_closure);
   if (self == NULL) {
     raised_set("OutOfMemoryError", "no memory for a closure");
     return NULL;

@@ -22,7 +22,8 @@ enum vm_opcode { VM_CALL = 1, VM_RET = 2, VM_GOTO = 3, VM_IF = 4 };
 enum vm_argument_kind { VM_REGISTER = 0, VM_IMMEDIATE = 1, VM_CONSTANT = 2, VM_FUNCTION = 3 };
 
 /* bytecode.h, kVoidRegister and kVMRegister: no value, and the machine itself. */
-static const int64_t VM_VOID_REGISTER = (int64_t)1 << 54, VM_CONTEXT_REGISTER = VM_VOID_REGISTER + 1;
+static const int64_t VM_VOID_REGISTER = (int64_t)1 << 54,
+                     VM_CONTEXT_REGISTER = VM_VOID_REGISTER + 1;
 
 /* executable.h, VMFuncInfo::FuncKind: called by name, of bytecode, compiled ("__vmtir__" + name). */
 enum vm_kind { VM_PACKED = 0, VM_BYTECODE = 1, VM_COMPILED = 2 };

@@ -167,9 +167,9 @@ static PyObject *machine_new(PyTypeObject *type, PyObject *args, PyObject *keywo
   static char *names[] = {"bytecode", "constants", "callees", "devices", NULL};
   PyObject *bytecode, *constants, *callees, *devices;
   struct parts parts = {0};
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!O!O!O!:VirtualMachine", names,
-                                   &Bytecode_Type, &bytecode, &PyList_Type, &constants,
-                                   &PyList_Type, &callees, &PyList_Type, &devices))
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!O!O!O!:VirtualMachine", names, &Bytecode_Type,
+                                   &bytecode, &PyList_Type, &constants, &PyList_Type, &callees,
+                                   &PyList_Type, &devices))
     return NULL;
   if (check_counts((Bytecode *)bytecode, constants, callees) != 0) return NULL;
   VirtualMachine *self = (VirtualMachine *)type->tp_alloc(type, 0);
@@ -193,9 +193,7 @@ static void machine_dealloc(VirtualMachine *self) {
 
 /* ---- Functions */
 
-static void free_target(PyObject *capsule) {
-  target_free(PyCapsule_GetPointer(capsule, TARGET));
-}
+static void free_target(PyObject *capsule) { target_free(PyCapsule_GetPointer(capsule, TARGET)); }
 
 static const struct vm_routine *find_routine(const struct vm *vm, const char *name) {
   for (size_t i = 0; i < vm->num_functions; i++)

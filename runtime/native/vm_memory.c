@@ -19,7 +19,8 @@ VM_BUILTIN(vm_alloc_storage) {
     return vm_refuse_argument("alloc_storage", 3, "a dtype", &args[3]);
   int64_t index = args[2].v_int64 == -1 ? (int64_t)vm->num_pools - 1 : args[2].v_int64;
   if (index < 0 || (uint64_t)index >= vm->num_pools)
-    return raised_format("DeviceError", "the code asks for device %" PRId64 " of the machine, "
+    return raised_format("DeviceError",
+                         "the code asks for device %" PRId64 " of the machine, "
                          "expected less than %zu; give the machine more devices",
                          index, vm->num_pools);
   if (vm_nbytes("vm.builtin.alloc_storage: a storage", args[3].v_dtype, dims.ndim, dims.dims,
@@ -47,8 +48,10 @@ static dso_tensor_object *place(struct vm_storage *storage, int64_t offset, DLDa
 }
 
 static int refuse_piece(const struct vm_storage *storage, int64_t offset) {
-  return raised_format("ValueError", "vm.builtin.alloc_tensor: a tensor at offset %" PRId64
-                       " that does not lie in its storage of %zu bytes", offset, storage->nbytes);
+  return raised_format("ValueError",
+                       "vm.builtin.alloc_tensor: a tensor at offset %" PRId64
+                       " that does not lie in its storage of %zu bytes",
+                       offset, storage->nbytes);
 }
 
 /* Storage, offset in bytes, shape, data type. */
@@ -124,8 +127,10 @@ static struct vm_pool *pool_of(const struct vm *vm, int64_t device_type, int64_t
     DLDevice device = vm_pool_device(vm->pools[i]);
     if (device.device_type == device_type && device.device_id == device_id) return vm->pools[i];
   }
-  raised_format("DeviceError", "the code asks for device type %" PRId64 ", id %" PRId64
-                ", which the machine was not given", device_type, device_id);
+  raised_format("DeviceError",
+                "the code asks for device type %" PRId64 ", id %" PRId64
+                ", which the machine was not given",
+                device_type, device_id);
   return NULL;
 }
 
@@ -153,8 +158,8 @@ VM_BUILTIN(vm_ensure_zero_offset) {
   (void)num_args;
   if (tensor == NULL) return vm_refuse_argument("ensure_zero_offset", 0, "a tensor", &args[0]);
   if (tensor->byte_offset != 0) {
-    struct vm_pool *pool = pool_of(vm_of_run(run), tensor->device.device_type,
-                                   tensor->device.device_id);
+    struct vm_pool *pool =
+        pool_of(vm_of_run(run), tensor->device.device_type, tensor->device.device_id);
     return pool != NULL ? give(vm_tensor_stand_in(pool, &args[0]), result) : -1;
   }
   any_retain(&args[0]);

@@ -50,8 +50,7 @@ static void release_items(struct array_object *self) {
 }
 
 static void end_array(struct ending *ending) {
-  struct array_object *self =
-      (void *)((char *)ending - offsetof(struct array_object, ending));
+  struct array_object *self = (void *)((char *)ending - offsetof(struct array_object, ending));
   release_items(self);
   object_free(self, DSO_DELETE_WEAK);
 }

@@ -31,15 +31,16 @@ static inline int step(struct vm_run *run) { return --run->steps > 0 ? 0 : poll(
 
 /* What a function returned has to be a value that can be kept. */
 static int refuse_result(const dso_any *value) {
-  return raised_format("TypeError", "a function returned a value of type index %d, which is "
-                       "somebody else's, expected one of its own", (int)value->type_index);
+  return raised_format("TypeError",
+                       "a function returned a value of type index %d, which is "
+                       "somebody else's, expected one of its own",
+                       (int)value->type_index);
 }
 
 int vm_call_function(dso_function_object *function, const dso_any *args, int32_t num_args,
                      dso_any *result) {
   int status = function->safe_call(function, args, num_args, result);
-  if (status == 0 && result->type_index >= DSO_DLTENSOR_PTR &&
-      result->type_index < DSO_SMALL_STR)
+  if (status == 0 && result->type_index >= DSO_DLTENSOR_PTR && result->type_index < DSO_SMALL_STR)
     status = refuse_result(result);
   if (status != 0) *result = (dso_any){.type_index = DSO_NONE};
   return status != 0 ? -1 : 0;
@@ -93,16 +94,20 @@ static const struct vm_closure *own_closure(const struct vm *vm, const dso_any *
 static int call_foreign_closure(const struct vm_instruction *at, const dso_any *args,
                                 dso_any *result) {
   if (args[1].type_index != DSO_FUNCTION)
-    return raised_format("TypeError", "vm.builtin.invoke_closure: argument 2, expected a function, "
-                         "found a value of type index %d", (int)args[1].type_index);
+    return raised_format("TypeError",
+                         "vm.builtin.invoke_closure: argument 2, expected a function, "
+                         "found a value of type index %d",
+                         (int)args[1].type_index);
   return vm_call_function(args[1].v_ptr, args + 2, at->num_args - 2, result);
 }
 
 /* Whether a condition is zero: 1, 0, or -1 with TypeError raised. */
 static inline int is_zero(const struct vm_routine *routine, const dso_any *value) {
   if (value->type_index == DSO_BOOL || value->type_index == DSO_INT) return value->v_int64 == 0;
-  return raised_format("TypeError", "%.80s: condition, expected an int or bool, found a value of "
-                       "type index %d", routine->name, (int)value->type_index);
+  return raised_format("TypeError",
+                       "%.80s: condition, expected an int or bool, found a value of "
+                       "type index %d",
+                       routine->name, (int)value->type_index);
 }
 
 /* ---- The loop. A frame's pointers are read anew after each push and pop. */
@@ -220,9 +225,14 @@ int vm_call(const struct vm_routine *routine, const dso_any *args, int32_t num_a
             dso_any *result) {
   dso_any values[ROOM_VALUES];
   struct frame frames[ROOM_FRAMES];
-  struct vm_run run = {.vm = routine->machine, .values = values, .frames = frames,
-                       .values_capacity = ROOM_VALUES, .frames_capacity = ROOM_FRAMES,
-                       .steps = POLL_STEPS, .room_values = values, .room_frames = frames};
+  struct vm_run run = {.vm = routine->machine,
+                       .values = values,
+                       .frames = frames,
+                       .values_capacity = ROOM_VALUES,
+                       .frames_capacity = ROOM_FRAMES,
+                       .steps = POLL_STEPS,
+                       .room_values = values,
+                       .room_frames = frames};
   num_runs++;
   int status = start(&run, routine, args, num_args, result);
   num_runs--;

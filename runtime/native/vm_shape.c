@@ -52,8 +52,10 @@ static int read_heap(const char *name, int number, const dso_any *value, struct 
 
 static int64_t *slot_of(const char *name, const struct heap *heap, int64_t index) {
   if (index >= 0 && index < heap->size) return &heap->numbers[index];
-  raised_format("IndexError", "vm.builtin.%s: slot %" PRId64 " of the shape heap, expected less "
-                "than %" PRId64, name, index, heap->size);
+  raised_format("IndexError",
+                "vm.builtin.%s: slot %" PRId64 " of the shape heap, expected less "
+                "than %" PRId64,
+                name, index, heap->size);
   return NULL;
 }
 
@@ -63,10 +65,12 @@ VM_BUILTIN(vm_alloc_shape_heap) {
   if (args[1].type_index != DSO_INT)
     return vm_refuse_argument("alloc_shape_heap", 1, "int", &args[1]);
   if (args[1].v_int64 < 0 || args[1].v_int64 > MOST_SLOTS)
-    return raised_format("ValueError", "vm.builtin.alloc_shape_heap: %" PRId64 " slots, expected 0 "
-                         "to %d", args[1].v_int64, MOST_SLOTS);
-  dso_tensor_object *heap = vm_tensor_new(vm_host_pool(vm_of_run(run)), (DLDataType){0, 64, 1}, 1,
-                                          &args[1].v_int64);
+    return raised_format("ValueError",
+                         "vm.builtin.alloc_shape_heap: %" PRId64 " slots, expected 0 "
+                         "to %d",
+                         args[1].v_int64, MOST_SLOTS);
+  dso_tensor_object *heap =
+      vm_tensor_new(vm_host_pool(vm_of_run(run)), (DLDataType){0, 64, 1}, 1, &args[1].v_int64);
   if (heap == NULL) return -1;
   memset(heap->tensor.data, 0, (size_t)args[1].v_int64 * 8);
   tensor_object_mark(&heap->object, TENSOR_SHAPE_HEAP);
@@ -87,8 +91,10 @@ static int count_pairs(const char *name, const dso_any *args, int32_t num_args, 
     return vm_refuse_argument(name, number, "int", &args[number]);
   *count = (num_args - number - 1 - behind) / 2;
   if (args[number].v_int64 == *count && number + 1 + 2 * *count + behind == num_args) return 0;
-  return raised_format("ValueError", "vm.builtin.%s: %" PRId64 " pairs of code and operand, "
-                       "expected as many as arguments", name, args[number].v_int64);
+  return raised_format("ValueError",
+                       "vm.builtin.%s: %" PRId64 " pairs of code and operand, "
+                       "expected as many as arguments",
+                       name, args[number].v_int64);
 }
 
 static int are_ints(const char *name, const dso_any *args, int number, int64_t count) {
@@ -184,8 +190,10 @@ VM_BUILTIN(vm_make_shape) {
       are_ints("make_shape", args, 2, 2 * count) != 0)
     return -1;
   if (count > VM_MOST_DIMS)
-    return raised_format("ValueError", "vm.builtin.make_shape: %" PRId64 " dimensions, expected at "
-                         "most %d", count, VM_MOST_DIMS);
+    return raised_format("ValueError",
+                         "vm.builtin.make_shape: %" PRId64 " dimensions, expected at "
+                         "most %d",
+                         count, VM_MOST_DIMS);
   for (int64_t i = 0; i < count; i++)
     if (make("make_shape", &heap, &args[2 + 2 * i], &dims[i]) != 0) return -1;
   dso_object *shape = shape_object_new((size_t)count, dims);

@@ -66,4 +66,3 @@ int vm_stack_reserve(struct vm_run *run, size_t num_values) {
   run->frames = frames;
   return 0;
 }
-

@@ -50,12 +50,14 @@ static inline int push(struct vm_run *run, const struct vm_routine *routine,
     return raised_format("RecursionError", "%.80s: calls in calls, expected at most %d",
                          routine->name, MOST_FRAMES);
   if (run->num_values + count > MOST_VALUES && run->num_frames > 0)
-    return raised_format("RecursionError", "%.80s: calls in calls, expected at most %d registers "
-                         "of theirs", routine->name, MOST_VALUES);
+    return raised_format("RecursionError",
+                         "%.80s: calls in calls, expected at most %d registers "
+                         "of theirs",
+                         routine->name, MOST_VALUES);
   if (run->num_values + count > run->values_capacity || run->num_frames == run->frames_capacity)
     if (vm_stack_reserve(run, count) != 0) return -1;
-  run->frames[run->num_frames++] = (struct frame){
-      .routine = routine, .next = next, .registers = run->num_values, .dst = dst};
+  run->frames[run->num_frames++] =
+      (struct frame){.routine = routine, .next = next, .registers = run->num_values, .dst = dst};
   memset(run->values + run->num_values, 0, (size_t)routine->num_registers * sizeof *run->values);
   run->num_values += count;
   return 0;

@@ -8,8 +8,10 @@
 int vm_nbytes(const char *what, DLDataType dtype, int64_t ndim, const int64_t *dims,
               size_t *nbytes) {
   if (dtype_nbytes(dtype, ndim, dims, nbytes) == 0) return 0;
-  return raised_format("ValueError", "%s of a data type without bits, or with extents that are "
-                       "negative or too large", what);
+  return raised_format("ValueError",
+                       "%s of a data type without bits, or with extents that are "
+                       "negative or too large",
+                       what);
 }
 
 struct vm_pool *vm_host_pool(const struct vm *vm) { return vm->pools[vm->num_pools - 1]; }

@@ -69,8 +69,9 @@ static int verify_offsets(const struct vm_code *code, struct vm_fault *fault) {
                     "before ends",
                     i, offset, at);
     if (at >= code->num_words)
-      return refuse(fault, VM_OFFSETS, i, "instruction %zu begins at word %zu, expected less than %zu",
-                    i, at, code->num_words);
+      return refuse(fault, VM_OFFSETS, i,
+                    "instruction %zu begins at word %zu, expected less than %zu", i, at,
+                    code->num_words);
     size_t length = length_of(code, at);
     if (length == 0)
       return refuse(fault, VM_WORDS, at,
@@ -257,8 +258,7 @@ static int verify_instruction(const struct scope *scope) {
     case VM_CALL: return verify_call(scope);
     case VM_RET: return verify_return(scope);
     case VM_GOTO: return verify_jump(scope, 1);
-    default:
-      return verify_register(scope, 1, "condition") == 0 ? verify_jump(scope, 2) : -1;
+    default: return verify_register(scope, 1, "condition") == 0 ? verify_jump(scope, 2) : -1;
   }
 }
 

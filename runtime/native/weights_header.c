@@ -10,8 +10,8 @@ struct scan {
 };
 
 static void skip_space(struct scan *scan) {
-  while (scan->at < scan->end && (*scan->at == ' ' || *scan->at == '\n' || *scan->at == '\t' ||
-                                  *scan->at == '\r'))
+  while (scan->at < scan->end &&
+         (*scan->at == ' ' || *scan->at == '\n' || *scan->at == '\t' || *scan->at == '\r'))
     scan->at++;
 }
 
