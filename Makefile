@@ -51,7 +51,7 @@ check: $(VENV)/check.group $(VENV)/test.group
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $(C_FILES)
-	$(CC) $(C_WARNINGS) -fsyntax-only -I$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') runtime/native/*.c
+	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/native -Iruntime/include -I$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') $(shell find runtime/native -name '*.c')
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -x c templates/glue.h
 
 # The layout of all code, applied.

@@ -15,8 +15,11 @@ setup(
     ext_modules=[
         Extension(
             "runtime._core",
-            sources=sorted(glob("runtime/native/*.c")),
-            depends=sorted(glob("runtime/native/*.h") + glob("runtime/include/*.h")),
+            sources=sorted(glob("runtime/native/**/*.c", recursive=True)),
+            depends=sorted(
+                glob("runtime/native/**/*.h", recursive=True) + glob("runtime/include/*.h")
+            ),
+            include_dirs=["runtime/native", "runtime/include"],
             # Python brings -g, which would be three quarters of the file.
             extra_compile_args=["-std=c11", "-O2", "-g0", "-fvisibility=hidden", "-pthread"],
             libraries=["dl"],

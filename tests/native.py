@@ -1,37 +1,32 @@
-"""Parts of the native core as a library of their own, for what only C code reaches."""
+"""The native core without Python as a library, for what only C code reaches."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 from pathlib import Path
 
 NATIVE = Path(__file__).parent.parent / "runtime" / "native"
+INCLUDE = (NATIVE, NATIVE.parent / "include")
 
 
 def pure_sources() -> list[Path]:
-    """The C files that neither include Python.h nor a header that does."""
-    return [path for path in sorted(NATIVE.glob("*.c")) if not _needs_python(path)]
-
-
-def _needs_python(path: Path) -> bool:
-    text = path.read_text()
-    headers = [path.parent / name for name in re.findall(r'#include "([^"]+)"', text)]
-    return "#include <Python.h>" in text or any(map(_needs_python, headers))
+    """Return the C files that do not use Python: all outside python/."""
+    files = sorted(NATIVE.rglob("*.c"))
+    return [path for path in files if path.relative_to(NATIVE).parts[0] != "python"]
 
 
 def compile_part(driver: Path, output: Path, *options: str) -> Path:
-    """Make a shared library of a C file and of what it uses of the core."""
+    """Make a shared library of a C file and the parts of the core that it uses."""
     flags = ["-std=c11", "-O1", "-g", "-fPIC", "-fvisibility=hidden", "-ffunction-sections"]
-    # -iquote: the core's elf.h must not stand for the system's <elf.h>.
-    flags += ["-fdata-sections", "-iquote", str(NATIVE)]
-    # An archive: what the driver does not reach stays out, and with it what wants the rest of the
-    # core, or is exported.
+    flags += ["-fdata-sections", *(f"-I{folder}" for folder in INCLUDE)]
+    # An archive: the linker takes only the parts that the driver reaches.
     folder = output.parent / "objects"
     folder.mkdir(exist_ok=True)
-    sources = list(map(str, pure_sources()))
-    subprocess.run(["cc", *flags, "-c", *sources], cwd=folder, check=True)
-    objects = sorted(map(str, folder.glob("*.o")))
+    objects = []
+    for source in pure_sources():
+        name = "_".join(source.relative_to(NATIVE).with_suffix(".o").parts)
+        objects.append(str(folder / name))
+        subprocess.run(["cc", *flags, "-c", str(source), "-o", objects[-1]], check=True)
     subprocess.run(["ar", "rcs", "core.a", *objects], cwd=folder, check=True)
     link = ["-shared", "-Wl,--gc-sections,-z,defs,-Bsymbolic", "-pthread", "-ldl", "-lm"]
     command = ["cc", *flags, str(driver), str(folder / "core.a"), "-o", str(output)]

@@ -141,10 +141,15 @@ def test_free_threaded_python_is_refused_at_build_time(environment) -> None:
 
 def test_core_does_not_compile_without_the_gil() -> None:
     """Nor does a compiler that is started by hand build it."""
-    source = ROOT / "runtime" / "native" / "coremodule.c"
-    include = f"-I{sysconfig.get_path('include')}"
+    native = ROOT / "runtime" / "native"
+    include = (
+        f"-I{native}",
+        f"-I{native.parent / 'include'}",
+        f"-I{sysconfig.get_path('include')}",
+    )
+    source = native / "python" / "coremodule.c"
     ran = subprocess.run(
-        ["cc", "-fsyntax-only", "-DPy_GIL_DISABLED=1", include, source],
+        ["cc", "-fsyntax-only", "-DPy_GIL_DISABLED=1", *include, source],
         capture_output=True,
         text=True,
         check=False,

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "bytecode/program.h"
-#include "heap.h"
-#include "raised.h"
+#include "abi/heap.h"
+#include "abi/raised.h"
 
 enum { PROGRAMS = 4 };
 

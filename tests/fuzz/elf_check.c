@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "elf.h"
-#include "elf_layout.h"
+#include "elf/elf.h"
+#include "elf/layout.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json_limits.h"
-#include "weights_header.h"
+#include "scan/json_limits.h"
+#include "scan/weights_header.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 

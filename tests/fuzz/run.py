@@ -22,12 +22,12 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 OUTPUT = ROOT / "build" / "fuzz"
 sys.path.insert(0, str(ROOT))
-from tests.native import NATIVE, pure_sources  # noqa: E402
+from tests.native import INCLUDE, pure_sources  # noqa: E402
 
 CLANG = (
     *("clang", "-std=gnu11", "-g", "-O1", "-fno-omit-frame-pointer"),
     *("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
-    *("-iquote", str(NATIVE), f"-I{ROOT / 'runtime' / 'include'}"),
+    *(f"-I{folder}" for folder in INCLUDE),
 )
 # -timeout: seconds for one input; -rss_limit_mb: with what the sanitizers need.
 LIMITS = ("-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1", "-verbosity=0")

@@ -4,13 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "device_api.h"
-#include "object.h"
-#include "pool.h"
-#include "raised.h"
-#include "team.h"
-#include "tvm_ffi.h"
-#include "workspace.h"
+#include "device/device_api.h"
+#include "abi/object.h"
+#include "threads/pool.h"
+#include "abi/raised.h"
+#include "threads/team.h"
+#include "abi/tvm_ffi.h"
+#include "threads/workspace.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

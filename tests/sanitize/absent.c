@@ -1,8 +1,8 @@
 /* What the core has in files with Python.h, and most drivers of the rest never reach. */
 #include <stdlib.h>
 
-#include "imports.h"
-#include "provided.h"
+#include "python/imports.h"
+#include "library/provided.h"
 
 /* Weak: a driver may have its own. */
 __attribute__((weak)) void *imports_find(struct context *context, const char *name) {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT))
-from tests.native import NATIVE, pure_sources  # noqa: E402
+from tests.native import INCLUDE, NATIVE, pure_sources  # noqa: E402
 
 __all__ = ["NATIVE", "PURE", "ROOT", "build_packages", "compile_c"]
 
@@ -22,8 +22,7 @@ FLAGS = ("-std=c11", "-O1", "-g", "-fno-omit-frame-pointer")
 
 def compile_c(sources: list[Path], output: Path, *options: str) -> Path:
     """Compile and link C files, with the core's headers at hand."""
-    # -iquote: runtime/native/elf.h must not stand for the system's <elf.h>.
-    headers = [f"-I{ROOT / 'runtime' / 'include'}", "-iquote", str(NATIVE)]
+    headers = [f"-I{folder}" for folder in INCLUDE]
     command = ["cc", *FLAGS, *headers, *options, *map(str, sources), "-o", str(output)]
     subprocess.run([*command, "-ldl", "-lm", "-pthread"], check=True)
     return output
@@ -36,7 +35,7 @@ def build_packages(folder: Path, *options: str) -> dict[str, str]:
     (folder / "packer").symlink_to(ROOT / "packer")
     output = folder / "runtime" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
     flags = ("-shared", "-fPIC", "-fvisibility=hidden", f"-I{sysconfig.get_path('include')}")
-    compile_c(sorted(NATIVE.glob("*.c")), output, *flags, *options)
+    compile_c(sorted(NATIVE.rglob("*.c")), output, *flags, *options)
     # PYTHONMALLOC: each object is a block of its own that the sanitizer sees.
     ours = {"PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1", "PYTHONMALLOC": "malloc"}
     return {**os.environ, **ours}

@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pool.h"
-#include "raised.h"
-#include "workspace.h"
+#include "threads/pool.h"
+#include "abi/raised.h"
+#include "threads/workspace.h"
 
 enum { THREADS = 4, CPU = 1 };
 

@@ -12,12 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "context.h"
+#include "library/context.h"
 #include "dso_abi.h"
-#include "imports.h"
-#include "in_call.h"
-#include "loaded.h"
-#include "raised.h"
+#include "python/imports.h"
+#include "library/in_call.h"
+#include "library/loaded.h"
+#include "abi/raised.h"
 
 enum { THREADS = 8 };
 

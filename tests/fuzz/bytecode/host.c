@@ -1,7 +1,7 @@
 /* What programs call of the host. */
-#include "object.h"
+#include "abi/object.h"
 #include "program.h"
-#include "raised.h"
+#include "abi/raised.h"
 
 enum { MOST_CALLS = 100 };
 

@@ -1,7 +1,7 @@
 /* Calls that make, move and read storages and tensors. */
 #include <string.h>
 
-#include "dtype.h"
+#include "abi/dtype.h"
 #include "scope.h"
 
 enum { MOST_STORAGE = 700 };

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "vm.h"
+#include "vm/vm.h"
 
 enum {
   NUM_REGISTERS = 10,

@@ -1,7 +1,7 @@
 /* Calls on shapes, numbers and the heap of symbolic extents. */
 #include <string.h>
 
-#include "dtype.h"
+#include "abi/dtype.h"
 #include "scope.h"
 
 enum { EQUAL_TO_IMMEDIATE, STORE, NO_CHECK, EQUAL_TO_SLOT };

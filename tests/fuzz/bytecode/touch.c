@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dtype.h"
+#include "abi/dtype.h"
 #include "program.h"
-#include "tensor_object.h"
+#include "device/tensor_object.h"
 
 enum { MOST_VISITS = 48 };
 

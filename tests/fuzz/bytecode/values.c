@@ -4,10 +4,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "dlpack.h"
-#include "dtype.h"
+#include "abi/dlpack.h"
+#include "abi/dtype.h"
 #include "program.h"
-#include "tensor_object.h"
+#include "device/tensor_object.h"
 
 enum { MOST_LENT = 64, PAGES_NBYTES = 1 << 13, MOST_TENSOR = 512 };
 

@@ -1,0 +1,35 @@
+/* DLPack's managed tensors, around the DLTensor of dso_abi.h (dlpack.h, versions 0.x and 1.x). */
+#ifndef DSO_PACKER_ABI_DLPACK_H
+#define DSO_PACKER_ABI_DLPACK_H
+
+#include "dso_abi.h"
+
+enum { DLPACK_CPU = 1, DLPACK_CUDA_HOST = 3, DLPACK_MAJOR = 1 };
+
+/* DLManagedTensorVersioned.flags */
+enum { DLPACK_READ_ONLY = 1, DLPACK_IS_COPIED = 2, DLPACK_IS_PADDED = 4 };
+
+typedef struct DLManagedTensor {
+  DLTensor tensor;
+  void *manager_ctx;
+  void (*deleter)(struct DLManagedTensor *self); /* may be NULL */
+} DLManagedTensor;
+
+typedef struct DLManagedTensorVersioned {
+  uint32_t major, minor;
+  void *manager_ctx;
+  void (*deleter)(struct DLManagedTensorVersioned *self); /* may be NULL */
+  uint64_t flags;
+  DLTensor tensor;
+} DLManagedTensorVersioned;
+
+/* Whether each element of less than a byte has bytes of its own, where the core and DLPack's default
+ * have them packed. */
+static inline int dlpack_is_padded(const DLManagedTensorVersioned *managed) {
+  return (managed->flags & DLPACK_IS_PADDED) != 0 &&
+         managed->tensor.dtype.bits * managed->tensor.dtype.lanes % 8 != 0;
+}
+#define DLPACK_PADDED_TEXT \
+  "expected packed elements of less than a byte, found padded ones; pack them"
+
+#endif

@@ -1,0 +1,25 @@
+/* IEEE 754 binary16. */
+#ifndef DSO_PACKER_ABI_HALF_H
+#define DSO_PACKER_ABI_HALF_H
+
+#include <math.h>
+#include <stdint.h>
+
+/* The nearest half, ties to even; what is too large becomes infinity. */
+static inline uint16_t half_of(double number) {
+  enum { MANTISSA = 10, MIN_EXPONENT = -14, BIAS = 15, INFINITE = 0x7c00, QUIET = 0x7e00 };
+  uint16_t sign = signbit(number) ? 0x8000 : 0;
+  int exponent;
+  if (isnan(number)) return (uint16_t)(sign | QUIET);
+  double magnitude = fabs(number);
+  if (magnitude >= 65520) return (uint16_t)(sign | INFINITE);
+  if (magnitude == 0) return sign;
+  (void)frexp(magnitude, &exponent); /* magnitude = fraction * 2^exponent, fraction in [0.5, 1) */
+  exponent = exponent - 1 < MIN_EXPONENT ? MIN_EXPONENT : exponent - 1;
+  /* In units of the last place, 2^(exponent - 10); rint rounds ties to even. One that rounds up to
+   * 2^11 carries into the exponent, as it should. */
+  uint32_t units = (uint32_t)rint(ldexp(magnitude, MANTISSA - exponent));
+  return (uint16_t)(sign | (units + ((uint32_t)(exponent + BIAS - 1) << MANTISSA)));
+}
+
+#endif

@@ -1,0 +1,28 @@
+#define _GNU_SOURCE /* dl_iterate_phdr */
+#include "abi/segment.h"
+
+#include <link.h>
+
+struct search {
+  uintptr_t address;
+  struct segment_part found;
+};
+
+static int look_at_image(struct dl_phdr_info *image, size_t nbytes, void *arg) {
+  struct search *search = arg;
+  (void)nbytes;
+  for (ElfW(Half) i = 0; i < image->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &image->dlpi_phdr[i];
+    uintptr_t behind_start = search->address - (image->dlpi_addr + segment->p_vaddr);
+    if (segment->p_type != PT_LOAD || behind_start >= segment->p_memsz) continue;
+    search->found = (struct segment_part){segment->p_memsz - behind_start, segment->p_flags};
+    return 1;
+  }
+  return 0;
+}
+
+struct segment_part segment_behind(const void *address) {
+  struct search search = {.address = (uintptr_t)address};
+  (void)dl_iterate_phdr(look_at_image, &search);
+  return search.found;
+}

@@ -1,0 +1,15 @@
+/* The segment of a loaded image that an address lies in. No Python.h. */
+#ifndef DSO_PACKER_ABI_SEGMENT_H
+#define DSO_PACKER_ABI_SEGMENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct segment_part {
+  size_t nbytes;  /* from the address to the segment's end; 0: it lies in no image */
+  uint32_t flags; /* PF_X, PF_W, PF_R */
+};
+
+struct segment_part segment_behind(const void *address);
+
+#endif

@@ -1,0 +1,85 @@
+#include "device/device_api.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "abi/dlpack.h"
+#include "abi/heap.h"
+#include "abi/raised.h"
+
+/* DLDeviceType (dlpack.h), by number: every name there is, and the table of those we can drive. */
+static const struct {
+  const char *name;
+  const struct device_api *api;
+} kinds[] = {
+    [1] = {"cpu", &cpu_device_api},
+    [2] = {"cuda", &cuda_device_api},
+    [3] = {"cuda_host", NULL},
+    [4] = {"opencl", &opencl_device_api},
+    [7] = {"vulkan", NULL},
+    [8] = {"metal", NULL},
+    [9] = {"vpi", NULL},
+    [10] = {"rocm", NULL},
+    [11] = {"rocm_host", NULL},
+    [12] = {"ext_dev", NULL},
+    [13] = {"cuda_managed", NULL},
+    [14] = {"oneapi", NULL},
+    [15] = {"webgpu", NULL},
+    [16] = {"hexagon", NULL},
+    [17] = {"maia", NULL},
+    [18] = {"trn", NULL},
+};
+
+enum { NUM_KINDS = sizeof kinds / sizeof *kinds };
+_Static_assert(NUM_KINDS == DEVICE_LAST_KIND + 1, "device_api.h knows the last");
+
+const char *device_kind_name(int device_type) {
+  return device_type > 0 && device_type < NUM_KINDS ? kinds[device_type].name : NULL;
+}
+
+/* "cpu, opencl", for messages. */
+static void list_driven(char *text, size_t nbytes) {
+  size_t length = 0;
+  for (int i = 0; i < NUM_KINDS && length < nbytes; i++)
+    if (kinds[i].api != NULL)
+      length += (size_t)snprintf(text + length, nbytes - length, "%s%s", length ? ", " : "",
+                                 kinds[i].name);
+}
+
+const struct device_api *device_api(int device_type) {
+  char known[256], message[512];
+  const char *name = device_kind_name(device_type);
+  if (name != NULL && kinds[device_type].api != NULL) return kinds[device_type].api;
+  list_driven(known, sizeof known);
+  if (name != NULL)
+    snprintf(message, sizeof message,
+             "%s: found a kind of device that this runtime has no driver binding for, expected one "
+             "of %s; keep the data on one of those",
+             name, known);
+  else
+    snprintf(message, sizeof message,
+             "device type %d: found no kind of device (DLDeviceType), expected one of %s",
+             device_type, known);
+  raised_set("DeviceError", message);
+  return NULL;
+}
+
+int device_error(DLDevice device, int code, const char *format, ...) {
+  char name[32];
+  const char *kind = device_kind_name(device.device_type);
+  va_list values;
+  va_start(values, format);
+  char *text = heap_format_list(format, values);
+  va_end(values);
+  if (kind != NULL) snprintf(name, sizeof name, "%s", kind);
+  else snprintf(name, sizeof name, "device[%d]", device.device_type);
+  char *message = NULL;
+  if (text != NULL && code != 0)
+    message = heap_format("%s:%d: %s (code %d)", name, device.device_id, text, code);
+  else if (text != NULL) message = heap_format("%s:%d: %s", name, device.device_id, text);
+  raised_set("DeviceError", message != NULL ? message : "no memory to say what went wrong");
+  free(message);
+  free(text);
+  return -1;
+}

@@ -1,0 +1,148 @@
+#include "device/tensor_object.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "device/device_api.h"
+#include "abi/dtype.h"
+#include "abi/raised.h"
+#include "abi/strides.h"
+
+/* A tensor object with room for its shape and strides. */
+struct own_tensor {
+  struct tensor_object start;
+  const struct device_api *api; /* whose memory it is, or NULL: it was adopted */
+  void *managed;
+  void (*deleter)(void *managed); /* or NULL */
+  int64_t dims[];
+};
+
+static void release_owner(void *owner) { object_release(owner); }
+
+static void drop_memory(const struct own_tensor *own) {
+  const DLTensor *tensor = &own->start.tensor;
+  if (own->deleter == release_owner) object_release(own->managed); /* nearly all are views */
+  else if (own->api != NULL) (void)own->api->free(tensor->device.device_id, tensor->data);
+  else if (own->deleter != NULL) own->deleter(own->managed);
+}
+
+void tensor_object_delete(void *self, int flags) {
+  if (flags & DSO_DELETE_STRONG) drop_memory(self);
+  object_free(self, flags);
+}
+
+static struct own_tensor *own_of(const dso_object *object) {
+  return object->deleter == tensor_object_delete ? (struct own_tensor *)(uintptr_t)object : NULL;
+}
+
+void tensor_object_mark(dso_object *object, unsigned flags) {
+  own_of(object)->start.flags |= flags;
+}
+
+/* ---- The layout */
+
+static int refuse(const char *kind, const char *text) {
+  raised_set(kind, text);
+  return -1;
+}
+
+static inline struct own_tensor *make(int ndim, const int64_t *shape, const int64_t *strides) {
+  if (ndim < 0 || ndim > TENSOR_MAX_DIMS) {
+    refuse("ValueError", "tensor: expected 0 to 64 dimensions");
+    return NULL;
+  }
+  size_t dims_size = (size_t)ndim * sizeof(int64_t);
+  struct own_tensor *own =
+      object_new_unset(sizeof *own + 2 * dims_size, DSO_TENSOR, tensor_object_delete);
+  if (own == NULL) {
+    refuse("OutOfMemoryError", "no memory for a tensor");
+    return NULL;
+  }
+  own->start.tensor = (DLTensor){.ndim = ndim, .shape = own->dims, .strides = own->dims + ndim};
+  own->api = NULL;
+  own->deleter = NULL;
+  own->start.flags = 0;
+  for (int i = 0; i < ndim; i++) own->dims[i] = shape[i];
+  if (strides == NULL) strides_set(&own->start.tensor);
+  else if (ndim > 0) memcpy(own->start.tensor.strides, strides, dims_size);
+  return own;
+}
+
+/* ---- Memory of a device */
+
+static int allocate(struct own_tensor *own) {
+  DLTensor *tensor = &own->start.tensor;
+  size_t nbytes;
+  if (dtype_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0)
+    return refuse("ValueError", "tensor: a shape with a negative extent, or beyond memory");
+  const struct device_api *api = device_api(tensor->device.device_type);
+  if (api == NULL ||
+      api->alloc(tensor->device.device_id, nbytes, TENSOR_ALIGNMENT, &tensor->data) != 0)
+    return -1;
+  own->api = api;
+  return 0;
+}
+
+dso_object *tensor_object_new(DLDevice device, DLDataType dtype, int ndim, const int64_t *shape) {
+  struct own_tensor *own = make(ndim, shape, NULL);
+  if (own == NULL) return NULL;
+  own->start.tensor.device = device;
+  own->start.tensor.dtype = dtype;
+  if (allocate(own) == 0) return &own->start.object;
+  object_release(&own->start.object);
+  return NULL;
+}
+
+/* ---- A view. One of a view keeps what that one keeps: else they would be kept in a row, as long as
+ * a program makes it. */
+
+dso_tensor_object *tensor_object_view(DLDataType dtype, int ndim, const int64_t *shape,
+                                      dso_object *owner) {
+  struct own_tensor *own = make(ndim, shape, NULL);
+  if (own == NULL) {
+    object_release(owner);
+    return NULL;
+  }
+  const struct own_tensor *viewed = own_of(owner);
+  own->start.tensor.dtype = dtype;
+  own->managed = owner;
+  own->deleter = release_owner;
+  if (viewed != NULL) own->start.flags = viewed->start.flags & TENSOR_READ_ONLY;
+  if (viewed != NULL && viewed->deleter == release_owner) {
+    own->managed = viewed->managed;
+    object_retain(own->managed);
+    object_release(owner);
+  }
+  return (dso_tensor_object *)(void *)own;
+}
+
+/* ---- Another's */
+
+static const char *trouble(const DLTensor *tensor) {
+  size_t nbytes;
+  if (tensor->dtype.bits == 0 || tensor->dtype.lanes == 0) return "a data type of no bits";
+  if (tensor->ndim > 0 && tensor->shape == NULL) return "no shape";
+  if (dtype_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0)
+    return "a negative extent, or a size beyond memory";
+  return nbytes > 0 && tensor->data == NULL ? "no data" : NULL;
+}
+
+dso_object *tensor_object_adopt(const DLTensor *tensor, void *managed, void (*deleter)(void *)) {
+  char text[96];
+  int is_countable = tensor->ndim >= 0 && tensor->ndim <= TENSOR_MAX_DIMS;
+  const char *wrong = is_countable ? trouble(tensor) : "dimensions that are not 0 to 64";
+  if (wrong != NULL) {
+    snprintf(text, sizeof text, "DLPack: found a tensor with %s", wrong);
+    refuse("ValueError", text);
+    return NULL;
+  }
+  struct own_tensor *own = make(tensor->ndim, tensor->shape, tensor->strides);
+  if (own == NULL) return NULL;
+  own->start.tensor.data = tensor->data;
+  own->start.tensor.device = tensor->device;
+  own->start.tensor.dtype = tensor->dtype;
+  own->start.tensor.byte_offset = tensor->byte_offset;
+  own->managed = managed;
+  own->deleter = deleter;
+  return &own->start.object;
+}

@@ -1,0 +1,130 @@
+/* Symbol versions (GNU): lists that the loader follows link by link, without any bound. */
+
+#include "elf/reader.h"
+
+enum { MIN_STEPS = 1 << 20 };
+enum { VERSION_INDEX = 0x7fff }; /* the other bit of a version index hides the symbol */
+
+struct versions {
+  struct elf_reader *reader;
+  const char *table;
+  uint64_t steps;   /* how much may still be read: what is linear for a real file */
+  uint16_t highest; /* the highest version index that is defined or needed */
+};
+
+static int copy_record(struct versions *at, uint64_t vaddr, void *record, uint64_t nbytes) {
+  const uint8_t *bytes = elf_bytes(at->reader, vaddr, nbytes);
+  if (bytes == NULL || at->steps-- == 0)
+    return elf_refuse(at->reader, ELF_MALFORMED,
+                      "%s: version record, expected inside the file bytes of one PT_LOAD, each "
+                      "once, "
+                      "found one at 0x%" PRIx64,
+                      at->table, vaddr);
+  memcpy(record, bytes, nbytes);
+  return 0;
+}
+
+static int check_name(struct versions *at, uint32_t name) {
+  if (name < at->reader->image->strsz) return 0;
+  return elf_refuse(at->reader, ELF_MALFORMED,
+                    "%s: version name, expected an offset below 0x%" PRIx64 ", found 0x%" PRIx32,
+                    at->table, at->reader->image->strsz, name);
+}
+
+/* Each character compared takes a step too, so that no choice of names makes this slow. */
+static bool same_name(struct versions *at, uint64_t a, uint64_t b) {
+  const uint8_t *strings =
+      elf_bytes(at->reader, at->reader->image->strtab, at->reader->image->strsz);
+  for (; at->steps > 0 && strings[a] == strings[b]; at->steps--, a++, b++)
+    if (strings[a] == 0 || a == b) return true;
+  return false;
+}
+
+/* glibc asserts that a file whose versions are needed has been loaded. */
+static int check_file(struct versions *at, uint32_t file) {
+  uint64_t name;
+  for (uint64_t i = 0, last = 0; elf_needed(at->reader, &i, &name) && at->steps > i - last;
+       last = i) {
+    at->steps -= i - last;
+    if (name == file || same_name(at, name, file)) return 0;
+  }
+  return elf_refuse(at->reader, ELF_MALFORMED,
+                    "%s: file of a needed version, expected one that DT_NEEDED names too, found "
+                    "the "
+                    "name at 0x%" PRIx32,
+                    at->table, file);
+}
+
+static void raise_highest(struct versions *at, uint16_t index) {
+  index &= VERSION_INDEX;
+  if (index > at->highest) at->highest = index;
+}
+
+static int check_needed_by_one(struct versions *at, uint64_t vaddr) {
+  struct elf_vernaux needed;
+  do {
+    if (copy_record(at, vaddr, &needed, sizeof needed) != 0) return -1;
+    if (check_name(at, needed.vna_name) != 0) return -1;
+    raise_highest(at, needed.vna_other);
+    vaddr += needed.vna_next;
+  } while (needed.vna_next != 0);
+  return 0;
+}
+
+static int check_needed(struct versions *at, uint64_t vaddr) {
+  struct elf_verneed file;
+  do {
+    if (copy_record(at, vaddr, &file, sizeof file) != 0) return -1;
+    if (check_name(at, file.vn_file) != 0 || check_file(at, file.vn_file) != 0) return -1;
+    if (check_needed_by_one(at, vaddr + file.vn_aux) != 0) return -1;
+    vaddr += file.vn_next;
+  } while (file.vn_next != 0);
+  return 0;
+}
+
+/* The first record names the version; the others name its parents, which glibc never reads. */
+static int check_defined(struct versions *at, uint64_t vaddr) {
+  struct elf_verdef version;
+  struct elf_verdaux name;
+  do {
+    if (copy_record(at, vaddr, &version, sizeof version) != 0) return -1;
+    if (copy_record(at, vaddr + version.vd_aux, &name, sizeof name) != 0) return -1;
+    if (check_name(at, name.vda_name) != 0) return -1;
+    raise_highest(at, version.vd_ndx);
+    vaddr += version.vd_next;
+  } while (version.vd_next != 0);
+  return 0;
+}
+
+static int check_list(struct versions *at, uint64_t tag,
+                      int (*check)(struct versions *, uint64_t)) {
+  uint64_t vaddr;
+  if (!elf_tag(at->reader, tag, &vaddr)) return 0;
+  at->table = elf_tag_name(tag);
+  at->steps = at->reader->nbytes + MIN_STEPS;
+  return check(at, vaddr);
+}
+
+/* glibc indexes an array of highest + 1 versions by these, or NULL where the highest is 0. */
+static int check_indexes(struct versions *at) {
+  struct elf_table table;
+  uint64_t vaddr, count = at->reader->image->num_symbols;
+  if (!elf_tag(at->reader, DT_VERSYM, &vaddr)) return 0;
+  if (elf_table_at(at->reader, DT_VERSYM, count * sizeof(uint16_t), &table) != 0) return -1;
+  for (uint64_t i = 0; i < count; i++) {
+    uint16_t index;
+    memcpy(&index, table.bytes + i * sizeof index, sizeof index);
+    if ((index & VERSION_INDEX) > at->highest)
+      return elf_refuse(at->reader, ELF_MALFORMED,
+                        "DT_VERSYM: version of symbol %" PRIu64 ", expected at most %u, found %u",
+                        i, at->highest, index & VERSION_INDEX);
+  }
+  return 0;
+}
+
+int elf_check_versions(struct elf_reader *reader) {
+  struct versions at = {.reader = reader};
+  if (check_list(&at, DT_VERNEED, check_needed) != 0) return -1;
+  if (check_list(&at, DT_VERDEF, check_defined) != 0) return -1;
+  return check_indexes(&at);
+}

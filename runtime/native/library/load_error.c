@@ -1,0 +1,24 @@
+#include "library/load_error.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int load_error_set(struct load_error *error, const char *reason, const char *format, ...) {
+  va_list values;
+  error->reason = reason;
+  va_start(values, format);
+  vsnprintf(error->message, sizeof error->message, format, values);
+  va_end(values);
+  return -1;
+}
+
+/* dlerror() often begins with the name that we passed; our own message has the path already. */
+int load_error_dlopen(struct load_error *error, const char *path) {
+  const char *text = dlerror();
+  size_t length = strlen(path);
+  if (text == NULL) text = "dlopen gave no reason";
+  if (strncmp(text, path, length) == 0 && strncmp(text + length, ": ", 2) == 0) text += length + 2;
+  return load_error_set(error, "dlopen", "%s", text);
+}

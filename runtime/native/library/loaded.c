@@ -1,0 +1,178 @@
+#define _GNU_SOURCE /* dlinfo */
+#include "library/loaded.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "library/bridge.h"
+#include "library/context.h"
+#include "library/opening.h"
+
+enum { MAX_TRIES = 8, FORK_PATIENCE = 1 /* second */ };
+
+/* The open libraries. The lock also covers dlopen and dlclose, so that between asking whether a
+ * name is taken and taking it no other thread of ours comes in; it is recursive because a library's
+ * constructor may load another one. */
+static struct loaded *open_libraries;
+static pthread_mutex_t lock;
+static _Thread_local int fork_has_lock;
+static pthread_once_t lock_once = PTHREAD_ONCE_INIT;
+
+static void reset_lock(void) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&lock, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
+/* A child that is forked while another thread is in dlopen or dlclose inherits that half done, and
+ * glibc aborts it at its next dlopen. So a fork waits for them; not for ever, since a constructor
+ * may want the GIL, which the thread that forks has. */
+static void before_fork(void) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += FORK_PATIENCE;
+  fork_has_lock = pthread_mutex_timedlock(&lock, &until) == 0;
+}
+
+static void after_fork(void) {
+  if (fork_has_lock) pthread_mutex_unlock(&lock);
+}
+
+/* The child has one thread, by another id than the one that took the lock. */
+static void make_lock(void) {
+  reset_lock();
+  (void)pthread_atfork(before_fork, after_fork, reset_lock);
+}
+
+static void enter(void) {
+  pthread_once(&lock_once, make_lock);
+  pthread_mutex_lock(&lock);
+}
+
+static void leave(void) { pthread_mutex_unlock(&lock); }
+
+static const struct loaded *open_library_of(const struct file_key *key) {
+  const struct loaded *library = open_libraries;
+  while (library != NULL && !file_key_equal(&library->key, key)) library = library->next;
+  return library;
+}
+
+/* Where the image of a handle lies. dlinfo finds a link map for any handle of dlopen. */
+static const uint8_t *address_of(void *handle) {
+  struct link_map *link_map = NULL;
+  (void)dlinfo(handle, RTLD_DI_LINKMAP, &link_map);
+  return link_map != NULL ? (const uint8_t *)link_map->l_addr : NULL;
+}
+
+static void join(struct loaded *library) {
+  library->address = address_of(library->handle);
+  library->next = open_libraries;
+  open_libraries = library;
+  library->context = context_open(library);
+}
+
+static int open_checked(struct opening *self) {
+  enter();
+  self->same = open_library_of(&self->library->key);
+  int status = opening_run(self);
+  if (status == 0) join(self->library);
+  leave();
+  return status;
+}
+
+static int open_once(struct opening *self) {
+  struct loaded *library = self->library;
+  struct checked_file file;
+  self->changed = 0;
+  if (checked_file_open_with(self->path, elf_native_machine(), &file, &self->descriptor,
+                             self->error) != 0)
+    return -1;
+  library->key = file.key;
+  library->image = file.image;
+  self->bridged = bridge_is_needed(&file);
+  int status = checksums_verify("__packer_checksums", checked_file_find, &file, &library->checksums,
+                                self->error);
+  checked_file_close(&file);
+  if (status == 0) status = open_checked(self);
+  close(self->descriptor);
+  return status;
+}
+
+int loaded_open(struct loaded *library, const char *path, struct load_error *error) {
+  struct opening opening = {.library = library, .path = path, .error = error};
+  for (int tries = 0; tries < MAX_TRIES; tries++) {
+    if (open_once(&opening) == 0) return 0;
+    if (!opening.changed) return -1;
+  }
+  return load_error_set(error, "busy", "replaced %d times while it was opened", MAX_TRIES);
+}
+
+/* Whether the image stays although we closed it: others opened the file, or it never goes. */
+static int is_still_mapped(const struct loaded *library) {
+  void *handle = dlopen(library->spelling, RTLD_NOLOAD | RTLD_NOW);
+  if (handle == NULL) return 0;
+  int is_same = address_of(handle) == library->address;
+  dlclose(handle);
+  return is_same;
+}
+
+void loaded_close(struct loaded *library) {
+  struct context *unused = NULL;
+  enter();
+  struct loaded **link = &open_libraries;
+  while (*link != library) link = &(*link)->next;
+  *link = library->next;
+  dlclose(library->handle);
+  if (library->context != NULL) unused = context_close(library->context, is_still_mapped(library));
+  leave();
+  if (unused != NULL) context_free(unused);
+  free(library->spelling);
+}
+
+int loaded_symbol(const struct loaded *library, const char *name, struct elf_symbol *symbol) {
+  return elf_lookup(&library->image, elf_at_loaded, library->address, name, symbol);
+}
+
+static int begins_with(const char *name, const char *prefix) {
+  return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* The pointer by which code raises says nothing: packer's wrappers, and C code with dso_abi.h, have it
+ * as well. */
+static int is_mark_of_tvm(const char *name, const struct elf_symbol *symbol) {
+  const char *function = begins_with(name, "__") ? name + 2 : name;
+  if (strcmp(function, "TVMFFIErrorSetRaisedFromCStr") == 0) return 0;
+  if (begins_with(name, "__tvm_") || begins_with(name, "__TVM")) return 1;
+  return symbol->section == SHN_UNDEF && begins_with(name, "TVM");
+}
+
+int loaded_is_tvm(const struct loaded *library) {
+  int is_tvm = 0;
+  for (uint64_t i = 1; i < library->image.num_symbols; i++) {
+    struct elf_symbol symbol;
+    const char *name = elf_symbol_at(&library->image, elf_at_loaded, library->address, i, &symbol);
+    if (begins_with(name, "__packer_")) return 0;
+    is_tvm |= is_mark_of_tvm(name, &symbol);
+  }
+  return is_tvm;
+}
+
+const char *loaded_data(const struct loaded *library, const struct elf_symbol *symbol,
+                        const uint8_t **bytes) {
+  *bytes = library->address + symbol->value;
+  return elf_not_data(&library->image, symbol);
+}
+
+const char *loaded_code(const struct loaded *library, const struct elf_symbol *symbol,
+                        const uint8_t **code) {
+  *code = library->address + symbol->value;
+  return elf_not_code(&library->image, symbol);
+}

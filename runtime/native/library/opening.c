@@ -1,0 +1,139 @@
+#define _GNU_SOURCE /* dl_iterate_phdr */
+#include "library/opening.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "library/bridge.h"
+#include "abi/heap.h"
+#include "library/registered.h"
+
+/* ---- Names for dlopen, which compares names before inodes */
+
+/* dir/name spelled as no one has before: the bits of a counter as "./" (1) and "/" (0) between.
+ * It begins with a pattern that no person writes. Called with the lock held. */
+static char *fresh_spelling(const char *path) {
+  static uint64_t counter = 0xd50;
+  uint64_t count = counter++;
+  const char *name = strrchr(path, '/') + 1;
+  size_t dir_length = (size_t)(name - path);
+  char *spelling = heap_new(strlen(path) + 2 * 64 + 1);
+  if (spelling == NULL) return NULL;
+  memcpy(spelling, path, dir_length);
+  char *end = spelling + dir_length;
+  for (; count != 0; count >>= 1) {
+    if (count & 1) *end++ = '.';
+    *end++ = '/';
+  }
+  strcpy(end, name);
+  return spelling;
+}
+
+/* Returns 0 with the handle, or -1. */
+static int open_handle(const struct opening *self) {
+  struct loaded *library = self->library;
+  struct system_lib_refusal refusal;
+  system_lib_begin(&refusal);
+  if (self->bridged) library->handle = bridge_open(library->spelling, self->error);
+  else if ((library->handle = dlopen(library->spelling, RTLD_NOW | RTLD_LOCAL)) == NULL)
+    load_error_dlopen(self->error, library->spelling);
+  int is_refused = system_lib_end(&refusal);
+  if (is_refused && library->handle != NULL) {
+    load_error_set(self->error, "symbol", "%s", refusal.text);
+    dlclose(library->handle);
+    library->handle = NULL;
+  }
+  return library->handle != NULL ? 0 : -1;
+}
+
+static int count_loads(struct dl_phdr_info *info, size_t size, void *count) {
+  (void)size;
+  *(unsigned long long *)count = info->dlpi_adds;
+  return 1;
+}
+
+/* How many objects the process has loaded so far. */
+static unsigned long long num_loads(void) {
+  unsigned long long count = 0;
+  (void)dl_iterate_phdr(count_loads, &count);
+  return count;
+}
+
+/* ---- The file that was checked, and the one that dlopen opened */
+
+static int is_at(const char *path, const struct file_key *key) {
+  struct file_key now;
+  return file_key_at(path, &now) == 0 && file_key_equal(&now, key);
+}
+
+/* dlopen tells by the inode if the name is new to it; where there is no /proc, the path has to do. */
+static int is_image_of_file(const struct opening *self) {
+  const struct file_key *key = &self->library->key;
+  char number[32];
+  snprintf(number, sizeof number, "/proc/self/fd/%d", self->descriptor);
+  char *name = fresh_spelling(number);
+  void *same = name != NULL ? dlopen(name, RTLD_NOLOAD | RTLD_NOW) : NULL;
+  free(name);
+  if (same == NULL) return !is_at(number, key) && is_at(self->path, key);
+  dlclose(same);
+  return same == self->library->handle;
+}
+
+static int is_checked_image(const struct opening *self) {
+  if (self->same != NULL) return self->library->handle == self->same->handle;
+  return is_image_of_file(self);
+}
+
+static int is_unchanged(const struct opening *self) {
+  struct file_key now;
+  return file_key_of(self->descriptor, &now) == 0 && file_key_equal(&now, &self->library->key);
+}
+
+static int refuse_other_file(const struct opening *self) {
+  return load_error_set(self->error, "busy",
+                        "was replaced while it was opened, so code that was not checked may have "
+                        "run; load it again");
+}
+
+/* ---- Opening */
+
+/* What open_spelling returns beside 0 and -1: an older file has this name. */
+enum { IS_OLDER = 1 };
+
+/* Open library->spelling, which leads to the path. */
+static int open_spelling(struct opening *self) {
+  struct loaded *library = self->library;
+  self->changed = !is_at(self->path, &library->key); /* as late as can be */
+  if (self->changed) return -1;
+  unsigned long long loads = num_loads();
+  if (open_handle(self) != 0) {
+    self->changed = !is_at(self->path, &library->key);
+    return -1;
+  }
+  int is_new = num_loads() - loads > (unsigned)self->bridged; /* the bridge counts as well */
+  int is_checked = is_checked_image(self);
+  self->changed = is_checked && !is_unchanged(self);
+  if (is_checked && !self->changed) return 0;
+  dlclose(library->handle);
+  if (self->changed) return -1;
+  return is_new ? refuse_other_file(self) : IS_OLDER;
+}
+
+/* A library of ours is asked for by the name it was opened under, since dlopen keeps each new one it
+ * is told. */
+int opening_run(struct opening *self) {
+  struct loaded *library = self->library;
+  library->spelling = heap_copy_text(self->same != NULL ? self->same->spelling : self->path);
+  int status = library->spelling != NULL ? open_spelling(self) : -1;
+  if (status == IS_OLDER) {
+    free(library->spelling);
+    library->spelling = fresh_spelling(self->path);
+    status = library->spelling != NULL ? open_spelling(self) : -1;
+  }
+  if (library->spelling == NULL) return load_error_set(self->error, "io", "out of memory");
+  if (status != 0) free(library->spelling);
+  return status == IS_OLDER ? refuse_other_file(self) : status;
+}

@@ -1,0 +1,50 @@
+/* Packed C functions (TVM to 2025, c_runtime_api.h), and their values as those of safe calls.
+ *
+ * A function handle is a Function object of TVM FFI in both. No Python.h. */
+#ifndef DSO_PACKER_LIBRARY_PACKED_H
+#define DSO_PACKER_LIBRARY_PACKED_H
+
+#include "abi/object.h"
+
+/* TVMValue */
+typedef union {
+  int64_t v_int64;
+  double v_float64;
+  void *v_handle;
+  const char *v_str;
+  DLDataType v_type;
+  DLDevice v_device;
+} packed_value;
+
+/* TVMArgTypeCode */
+enum {
+  PACKED_INT = 0,
+  PACKED_UINT = 1,
+  PACKED_FLOAT = 2,
+  PACKED_HANDLE = 3,
+  PACKED_NULL = 4,
+  PACKED_DATA_TYPE = 5,
+  PACKED_DEVICE = 6,
+  PACKED_DLTENSOR = 7,
+  PACKED_OBJECT = 8,
+  PACKED_MODULE = 9,
+  PACKED_FUNCTION = 10,
+  PACKED_STR = 11,
+  PACKED_BYTES = 12,
+  PACKED_NDARRAY = 13 /* reads as a DLTensor pointer */
+};
+
+/* TVMBackendPackedCFunc */
+typedef int (*packed_function)(packed_value *args, int *type_codes, int num_args,
+                               packed_value *result, int *result_code, void *resource_handle);
+
+/* A safe call of the packed function whose address is `handle`. */
+int packed_call(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
+
+/* One value, borrowed as it was; `room` is for what a packed value can only point to. */
+int packed_from_any(const dso_any *value, packed_value *packed, dso_byte_array *room);
+
+/* The other way: 0, or -1 with a TypeError raised that names `index` (-1: the result). */
+int packed_to_any(packed_value packed, int type_code, int32_t index, dso_any *value);
+
+#endif

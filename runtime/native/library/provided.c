@@ -1,0 +1,31 @@
+#include "library/provided.h"
+
+#include <string.h>
+
+#define ROW(name) {"__" #name, (provided_function)name}
+
+const struct provided provided[] = {
+    ROW(TVMFFIFunctionCall),
+    ROW(TVMFFIErrorSetRaisedFromCStr),
+    ROW(TVMFFIErrorSetRaisedFromCStrParts),
+    ROW(TVMFFIEnvModLookupFromImports),
+    ROW(TVMFFIHandleInitOnce),
+    ROW(TVMFuncCall),
+    ROW(TVMAPISetLastError),
+    ROW(TVMGetLastError),
+    ROW(TVMBackendGetFuncFromEnv),
+    ROW(TVMBackendAllocWorkspace),
+    ROW(TVMBackendFreeWorkspace),
+    ROW(TVMBackendParallelLaunch),
+    ROW(TVMBackendParallelBarrier),
+    ROW(TVMBackendRegisterSystemLibSymbol),
+    ROW(TVMFFIEnvModRegisterSystemLibSymbol),
+};
+
+const size_t num_provided = sizeof provided / sizeof *provided;
+
+int is_provided(const char *name) {
+  for (size_t i = 0; i < num_provided; i++)
+    if (strcmp(provided[i].variable + 2, name) == 0) return 1;
+  return 0;
+}

@@ -1,0 +1,123 @@
+#define _GNU_SOURCE /* dladdr1 */
+#include "library/registered.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "dso_system_symbol.h"
+#include "library/provided.h"
+#include "abi/segment.h"
+
+static const dso_system_symbol *own_list;
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+
+/* The innermost dlopen of this thread: a library's constructor may load another one. */
+static _Thread_local struct system_lib_refusal *opening;
+
+/* ---- Registering */
+
+void system_lib_begin(struct system_lib_refusal *refusal) {
+  refusal->outer = opening;
+  refusal->text[0] = '\0';
+  opening = refusal;
+}
+
+int system_lib_end(const struct system_lib_refusal *refusal) {
+  opening = refusal->outer;
+  return refusal->text[0] != '\0';
+}
+
+static const char *file_of(const void *address) {
+  Dl_info info;
+  return dladdr(address, &info) != 0 ? info.dli_fname : "this process";
+}
+
+static void refuse(const char *name, const void *address) {
+  struct system_lib_refusal unopened, *refusal = opening != NULL ? opening : &unopened;
+  snprintf(refusal->text, sizeof refusal->text,
+           "registers '%.200s', which is registered by %.400s, expected once: give each model a "
+           "prefix of its own (packer export --c-symbol-prefix)",
+           name, file_of(address));
+  if (opening == NULL) fprintf(stderr, "dso-packer: %s\n", refusal->text);
+}
+
+/* Its symbols are found for as long as the process is there, so its image must be, too. */
+static void keep_mapped(const void *address) {
+  Dl_info info;
+  struct link_map *image = NULL;
+  if (dladdr1(address, &info, (void **)&image, RTLD_DL_LINKMAP) != 0 && *image->l_name != '\0')
+    (void)dlopen(image->l_name, RTLD_NOLOAD | RTLD_NOW | RTLD_NODELETE);
+}
+
+int TVMBackendRegisterSystemLibSymbol(const char *name, void *address) {
+  pthread_mutex_lock(&writing);
+  int status = dso_system_symbol_add(&own_list, name, address);
+  pthread_mutex_unlock(&writing);
+  if (status == 0) keep_mapped(address);
+  else if (status > 0) refuse(name, system_lib_find(name).address);
+  return status == 0 ? 0 : -1;
+}
+
+int TVMFFIEnvModRegisterSystemLibSymbol(const char *name, void *address) {
+  return TVMBackendRegisterSystemLibSymbol(name, address);
+}
+
+/* ---- Looking up */
+
+/* What registered with the program itself. */
+static const dso_system_symbol *list_of_program(void) {
+  const dso_system_symbol *(*symbols)(void);
+  void *program = dlopen(NULL, RTLD_NOW);
+  void *found = program != NULL ? dlsym(program, "dso_system_lib_symbols") : NULL;
+  if (program != NULL) dlclose(program);
+  memcpy(&symbols, &found, sizeof symbols); /* ISO C has no cast from data to function */
+  return symbols != NULL ? symbols() : NULL;
+}
+
+static int visit_list(const dso_system_symbol *symbol,
+                      int (*visit)(const dso_system_symbol *, void *), void *arg) {
+  int status = 0;
+  for (; symbol != NULL && status == 0; symbol = symbol->next) status = visit(symbol, arg);
+  return status;
+}
+
+static int visit_all(int (*visit)(const dso_system_symbol *, void *), void *arg) {
+  int status = visit_list(__atomic_load_n(&own_list, __ATOMIC_ACQUIRE), visit, arg);
+  return status != 0 ? status : visit_list(list_of_program(), visit, arg);
+}
+
+struct search {
+  const char *name;
+  const void *address;
+};
+
+static int is_searched(const dso_system_symbol *symbol, void *arg) {
+  struct search *search = arg;
+  if (strcmp(symbol->name, search->name) != 0) return 0;
+  search->address = symbol->address;
+  return 1;
+}
+
+struct system_symbol system_lib_find(const char *name) {
+  struct search search = {.name = name};
+  if (visit_all(is_searched, &search) == 0) return (struct system_symbol){.address = NULL};
+  struct segment_part part = segment_behind(search.address);
+  return (struct system_symbol){search.address, part.nbytes, part.flags};
+}
+
+struct visitor {
+  int (*visit)(const char *name, void *arg);
+  void *arg;
+};
+
+static int visit_name(const dso_system_symbol *symbol, void *arg) {
+  const struct visitor *visitor = arg;
+  return visitor->visit(symbol->name, visitor->arg);
+}
+
+int system_lib_visit(int (*visit)(const char *name, void *arg), void *arg) {
+  struct visitor visitor = {visit, arg};
+  return visit_all(visit_name, &visitor);
+}

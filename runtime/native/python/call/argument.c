@@ -1,0 +1,344 @@
+#include "python/call/convert.h"
+
+#include <string.h>
+
+#include "python/call/callback.h"
+#include "python/device.h"
+#include "abi/dtype.h"
+#include "python/exception.h"
+#include "python/call/exchange.h"
+#include "python/call/function.h"
+#include "python/call/ndarray.h"
+#include "python/tensor/tensor.h"
+#include "vm/object.h"
+
+static int set_int(dso_any *arg, int64_t value) {
+  arg->type_index = DSO_INT;
+  arg->small_len = 0;
+  arg->v_int64 = value;
+  return 0;
+}
+
+static int set_float(dso_any *arg, double value) {
+  arg->type_index = DSO_FLOAT;
+  arg->small_len = 0;
+  arg->v_float64 = value;
+  return 0;
+}
+
+static int set_bool(dso_any *arg, int value) {
+  arg->type_index = DSO_BOOL;
+  arg->small_len = 0;
+  arg->v_int64 = value;
+  return 0;
+}
+
+static int set_pointer(dso_any *arg, int32_t type_index, void *pointer) {
+  arg->type_index = type_index;
+  arg->small_len = 0;
+  arg->v_ptr = pointer;
+  return 0;
+}
+
+/* An int beyond int64 goes as uint64 bits, but only where the function declares a uint64. */
+static int set_wide_int(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  const struct param *param = target_param(frame->target, index);
+  int is_u64 = param != NULL && strcmp(param->code, "u64") == 0;
+  if (is_u64) {
+    unsigned long long value = PyLong_AsUnsignedLongLong(object);
+    if (!PyErr_Occurred()) {
+      set_int(&frame->args[index], (int64_t)value);
+      frame->args[index].small_len = DSO_UNSIGNED;
+      return 0;
+    }
+    PyErr_Clear();
+  }
+  return raise_argument_error(frame, index, PyExc_OverflowError,
+                              "out of range, expected %s, found %R",
+                              is_u64 ? "a uint64" : "an int64", object);
+}
+
+/* An int of one digit, which nearly all are, without a call: 1, 0 for others. */
+static int is_compact_int(PyObject *object, int64_t *value) {
+#if PY_VERSION_HEX >= 0x030C0000
+  if (!PyUnstable_Long_IsCompact((PyLongObject *)object)) return 0;
+  *value = PyUnstable_Long_CompactValue((PyLongObject *)object);
+#else
+  Py_ssize_t size = Py_SIZE(object); /* its sign is the int's */
+  if (size < -1 || size > 1) return 0;
+  *value = size == 0 ? 0 : size * (int64_t)((PyLongObject *)object)->ob_digit[0];
+#endif
+  return 1;
+}
+
+static int convert_long_int(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  int overflow;
+  long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (overflow != 0) return set_wide_int(frame, index, object);
+  return set_int(&frame->args[index], value);
+}
+
+static inline int convert_int(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  int64_t compact;
+  if (is_compact_int(object, &compact)) return set_int(&frame->args[index], compact);
+  return convert_long_int(frame, index, object);
+}
+
+/* Of a str of ASCII alone that is its own text, as nearly all are; of others the cached UTF-8. */
+static const char *text_of(PyObject *object, Py_ssize_t *length) {
+  if (!PyUnicode_IS_COMPACT_ASCII(object)) return PyUnicode_AsUTF8AndSize(object, length);
+  *length = PyUnicode_GET_LENGTH(object);
+  return (const char *)PyUnicode_1BYTE_DATA(object);
+}
+
+/* The pointer is into the str, which lives as long as the argument. */
+static int convert_str(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  Py_ssize_t length;
+  const char *text = text_of(object, &length);
+  if (text == NULL)
+    return raise_argument_error(frame, index, PyExc_ValueError,
+                                "expected a str that UTF-8 can hold, found %A", object);
+  if (strlen(text) != (size_t)length)
+    return raise_argument_error(frame, index, PyExc_ValueError,
+                                "expected a str without NUL, found %R", object);
+  return set_pointer(&frame->args[index], DSO_RAW_STR, (void *)(uintptr_t)text);
+}
+
+static int convert_bytes(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  struct hold *hold = frame_hold(frame, HOLD_ROOM);
+  hold->bytes.data = PyBytes_AS_STRING(object);
+  hold->bytes.size = (uint64_t)PyBytes_GET_SIZE(object);
+  return set_pointer(&frame->args[index], DSO_BYTE_ARRAY_PTR, &hold->bytes);
+}
+
+static int convert_tensor(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  DLTensor *tensor = tensor_use(object);
+  if (tensor == NULL && !PyErr_ExceptionMatches(PyExc_ValueError)) return -1;
+  if (tensor == NULL)
+    return raise_argument_error(frame, index, PyExc_ValueError,
+                                "expected a complete tensor, found an incomplete one");
+  if (((Tensor *)object)->is_readonly && argument_is_written(frame, index))
+    return raise_argument_error(frame, index, PyExc_ValueError,
+                                "expected a writable tensor, found a read-only one");
+  dso_object *made = ((Tensor *)object)->object; /* what a library made goes back as it came */
+  if (made != NULL) return set_pointer(&frame->args[index], DSO_TENSOR, made);
+  set_pointer(&frame->args[index], DSO_DLTENSOR_PTR, tensor);
+  return ((Tensor *)object)->is_readonly ? frame_mark_readonly(frame, index) : 0;
+}
+
+static int convert_device(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  frame->args[index] = (dso_any){.type_index = DSO_DEVICE, .v_device = ((Device *)object)->device};
+  return 0;
+}
+
+static int refuse_type(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  return raise_argument_error(frame, index, PyExc_TypeError,
+                              "unsupported type, expected int, float, bool, str, bytes, None, an "
+                              "array, a Device or a callable, found %s",
+                              Py_TYPE(object)->tp_name);
+}
+
+/* NumPy's scalars and arrays both have __index__, __float__ and a buffer; only arrays, and
+ * nothing that is a scalar, have a length. */
+static int is_scalar(PyObject *object) {
+  const PyTypeObject *type = Py_TYPE(object);
+  const PyNumberMethods *number = type->tp_as_number;
+  int has_length = (type->tp_as_sequence != NULL && type->tp_as_sequence->sq_length != NULL) ||
+                   (type->tp_as_mapping != NULL && type->tp_as_mapping->mp_length != NULL);
+  return number != NULL && (number->nb_index != NULL || number->nb_float != NULL) && !has_length;
+}
+
+/* The DLPack code of a scalar: by its buffer (a NumPy complex64 or bool_ has __float__ too), else
+ * by its methods. -1: none that we pass. */
+static int scalar_code(PyObject *object) {
+  Py_buffer view;
+  DLDataType dtype;
+  if (!PyObject_CheckBuffer(object))
+    return Py_TYPE(object)->tp_as_number->nb_index != NULL ? DTYPE_INT : DTYPE_FLOAT;
+  if (PyObject_GetBuffer(object, &view, PyBUF_RECORDS_RO) != 0) {
+    PyErr_Clear();
+    return -1;
+  }
+  int known = view.ndim == 0 && /* a datetime64 shows its bytes, with ndim 1 */
+              dtype_from_format(view.format, (size_t)view.itemsize, &dtype) == 0;
+  PyBuffer_Release(&view);
+  return known ? dtype.code : -1;
+}
+
+static int convert_index(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  PyObject *integer = PyNumber_Index(object);
+  if (integer == NULL) return -1;
+  int status = convert_int(frame, index, integer);
+  Py_DECREF(integer);
+  return status;
+}
+
+static int convert_float(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  double value = PyFloat_AsDouble(object);
+  if (value == -1.0 && PyErr_Occurred()) return -1;
+  return set_float(&frame->args[index], value);
+}
+
+static int convert_scalar(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  switch (scalar_code(object)) {
+    case DTYPE_INT:
+    case DTYPE_UINT: return convert_index(frame, index, object);
+    case DTYPE_FLOAT: return convert_float(frame, index, object);
+    case DTYPE_BOOL: return set_bool(&frame->args[index], PyObject_IsTrue(object) == 1);
+    default: return refuse_type(frame, index, object);
+  }
+}
+
+/* What another library returned is passed on as it is. */
+static int convert_function(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  dso_object *made = function_check(object) ? function_target(object)->object : NULL;
+  if (made != NULL) return set_pointer(&frame->args[index], DSO_FUNCTION, made);
+  dso_object *function = callback_new(object, frame->is_result ? NULL : frame->function);
+  if (function == NULL) return -1;
+  frame_hold(frame, HOLD_FUNCTION)->function = function;
+  return set_pointer(&frame->args[index], DSO_FUNCTION, function);
+}
+
+static int convert_module(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  dso_object *module = callback_new_module(object);
+  if (module == NULL) return -1;
+  frame_hold(frame, HOLD_FUNCTION)->function = module;
+  return set_pointer(&frame->args[index], DSO_MODULE, module);
+}
+
+/* A Module is callable as its entry is, but it is no function. */
+static int is_module(PyObject *object) {
+  PyObject *file = PyDict_GetItemString(PyImport_GetModuleDict(), "runtime.module");
+  PyObject *class = file ? PyObject_GetAttrString(file, "Module") : NULL;
+  int status = class != NULL && PyObject_IsInstance(object, class) == 1;
+  PyErr_Clear();
+  Py_XDECREF(class);
+  return status;
+}
+
+/* ---- A tuple or list goes as an array that owns its items: whoever is called may keep it. No C
+ * declaration has one. One that is an item of many becomes one array: `*arrays` is a dict of those
+ * in others, id -> (sequence, address), or NULL before the first. */
+
+static dso_object *known_array(PyObject *arrays, PyObject *sequence) {
+  PyObject *id = arrays ? PyLong_FromVoidPtr(sequence) : NULL;
+  PyObject *known = id ? PyDict_GetItemWithError(arrays, id) : NULL;
+  Py_XDECREF(id);
+  return known != NULL ? PyLong_AsVoidPtr(PyTuple_GET_ITEM(known, 1)) : NULL;
+}
+
+static int remember_array(PyObject **arrays, PyObject *sequence, const dso_array_object *array) {
+  if (*arrays == NULL) *arrays = PyDict_New();
+  PyObject *id = *arrays ? PyLong_FromVoidPtr(sequence) : NULL;
+  PyObject *known =
+      id ? Py_BuildValue("(ON)", sequence, PyLong_FromVoidPtr((void *)(uintptr_t)array)) : NULL;
+  int status = known ? PyDict_SetItem(*arrays, id, known) : -1;
+  Py_XDECREF(id);
+  Py_XDECREF(known);
+  return status;
+}
+
+static int fill_array(dso_array_object *array, struct frame *frame, Py_ssize_t index,
+                      PyObject *sequence, PyObject **arrays) {
+  for (Py_ssize_t i = 0; i < array->size && i < PySequence_Fast_GET_SIZE(sequence); i++)
+    if (owned_item(sequence, PySequence_Fast_GET_ITEM(sequence, i), arrays, &array->items[i]) != 0)
+      return raise_argument_error(frame, index, PyExc_TypeError,
+                                  "item %zd of a %s cannot be passed", i,
+                                  Py_TYPE(sequence)->tp_name);
+  return 0;
+}
+
+static int make_array(struct frame *frame, Py_ssize_t index, PyObject *object, PyObject **arrays) {
+  dso_array_object *array = array_object_new(PySequence_Fast_GET_SIZE(object));
+  if (array == NULL) {
+    raise_no_memory();
+    return -1;
+  }
+  frame_hold(frame, HOLD_OBJECT)->object = &array->object;
+  set_pointer(&frame->args[index], DSO_ARRAY, array);
+  if (Py_EnterRecursiveCall(" while a tuple is converted") != 0) return -1;
+  int status = fill_array(array, frame, index, object, arrays);
+  Py_LeaveRecursiveCall();
+  if (status == 0 && frame->arrays != NULL) status = remember_array(arrays, object, array);
+  return status;
+}
+
+static int convert_sequence(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  PyObject *arrays = NULL;
+  if (target_param(frame->target, index) != NULL) return refuse_type(frame, index, object);
+  if (frame->arrays != NULL) {
+    dso_object *known = known_array(*frame->arrays, object);
+    if (known != NULL) return set_pointer(&frame->args[index], DSO_ARRAY, known);
+    return PyErr_Occurred() ? -1 : make_array(frame, index, object, frame->arrays);
+  }
+  int status = make_array(frame, index, object, &arrays);
+  Py_XDECREF(arrays);
+  return status;
+}
+
+/* What has neither number, text nor buffer. A class may have the methods of its instances. */
+static int convert_by_method(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  PyObject *method = PyType_Check(object) ? NULL : PyObject_GetAttrString(object, "__dlpack__");
+  if (method != NULL) {
+    int status = argument_dlpack(frame, index, object, method);
+    Py_DECREF(method);
+    return status;
+  }
+  if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+  PyErr_Clear();
+  if (is_module(object)) return convert_module(frame, index, object);
+  if (PyCallable_Check(object)) return convert_function(frame, index, object);
+  return refuse_type(frame, index, object);
+}
+
+/* 0, -1 with an exception set, or 1: it is none, or `__dlpack__` has to serve. */
+static int convert_exchanged(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  const struct exchange *exchange = exchange_of(Py_TYPE(object));
+  if (exchange == NULL) exchange = exchange_find(object);
+  return exchange != NULL ? argument_exchange(frame, index, object, exchange) : 1;
+}
+
+static int convert_array(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  if (PyObject_CheckBuffer(object)) return argument_buffer(frame, index, object);
+  return convert_by_method(frame, index, object);
+}
+
+static int is_plain_callable(const PyTypeObject *type) {
+  return type == &Function_Type || type == &PyFunction_Type || type == &PyMethod_Type ||
+         type == &PyCFunction_Type;
+}
+
+/* Whatever is not exactly one of Python's own types. */
+static int convert_other(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  if (is_plain_callable(Py_TYPE(object))) return convert_function(frame, index, object);
+  if (tensor_check(object)) return convert_tensor(frame, index, object);
+  if (device_check(object)) return convert_device(frame, index, object);
+  int status = convert_exchanged(frame, index, object);
+  if (status != 1) return status;
+  if (ndarray_recognise(Py_TYPE(object))) return argument_ndarray(frame, index, object);
+  if (PyLong_Check(object)) return convert_int(frame, index, object);
+  if (PyFloat_Check(object)) return convert_float(frame, index, object);
+  if (PyUnicode_Check(object)) return convert_str(frame, index, object);
+  if (PyBytes_Check(object)) return convert_bytes(frame, index, object);
+  if (PyTuple_Check(object) || PyList_Check(object)) return convert_sequence(frame, index, object);
+  if (is_scalar(object)) return convert_scalar(frame, index, object);
+  return convert_array(frame, index, object);
+}
+
+static inline int convert(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  const PyTypeObject *type = Py_TYPE(object);
+  if (type == &PyLong_Type) return convert_int(frame, index, object);
+  if (type == &PyFloat_Type) return set_float(&frame->args[index], PyFloat_AS_DOUBLE(object));
+  if (type == ndarray_type) return argument_ndarray(frame, index, object);
+  if (type == &PyBool_Type) return set_bool(&frame->args[index], object == Py_True);
+  if (object == Py_None) return set_pointer(&frame->args[index], DSO_NONE, NULL);
+  if (type == &PyUnicode_Type) return convert_str(frame, index, object);
+  if (type == &PyBytes_Type) return convert_bytes(frame, index, object);
+  return convert_other(frame, index, object);
+}
+
+int convert_arguments(struct frame *frame, PyObject *const *objects, Py_ssize_t count) {
+  for (Py_ssize_t index = 0; index < count; index++)
+    if (convert(frame, index, objects[index]) != 0) return -1;
+  return 0;
+}

@@ -1,0 +1,150 @@
+/* Arrays as arguments, by the protocols that every exporter has: the buffer protocol and DLPack. */
+#include "python/call/convert.h"
+#include "abi/dtype.h"
+#include "python/exception.h"
+#include "abi/strides.h"
+
+/* Buffer strides count bytes, a DLTensor's count elements. ctypes gives a buffer without them; what
+ * we pass on always has them. */
+static int copy_dims(struct frame *frame, Py_ssize_t index, struct hold *hold) {
+  const Py_buffer *view = &hold->buffer;
+  if (hold_dims(frame, index, hold, view->ndim) != 0) return -1;
+  for (int i = 0; i < view->ndim; i++) hold->tensor.shape[i] = view->shape[i];
+  if (view->strides == NULL) {
+    strides_set(&hold->tensor);
+    return 0;
+  }
+  for (int i = 0; i < view->ndim; i++) {
+    if (view->strides[i] % view->itemsize != 0)
+      return refuse_strides(frame, index, view->strides[i], view->itemsize);
+    hold->tensor.strides[i] = view->strides[i] / view->itemsize;
+  }
+  return 0;
+}
+
+static int get_buffer(struct frame *frame, Py_ssize_t index, PyObject *object, Py_buffer *view) {
+  int written = argument_is_written(frame, index);
+  if (PyObject_GetBuffer(object, view, written ? PyBUF_RECORDS : PyBUF_RECORDS_RO) == 0) return 0;
+  if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError) &&
+      !PyErr_ExceptionMatches(PyExc_TypeError))
+    return -1;
+  PyObject *cause = exception_take();
+  int readable = written && PyObject_GetBuffer(object, view, PyBUF_RECORDS_RO) == 0;
+  if (readable) PyBuffer_Release(view);
+  PyErr_Clear();
+  exception_set(cause);
+  if (readable) return refuse_readonly(frame, index);
+  return raise_argument_error(frame, index, PyExc_TypeError,
+                              "expected an array with strides and a dtype, found %s that has none",
+                              Py_TYPE(object)->tp_name);
+}
+
+int argument_buffer(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  Py_buffer view;
+  if (get_buffer(frame, index, object, &view) != 0) return -1;
+  struct hold *hold = frame_hold(frame, HOLD_BUFFER);
+  hold->buffer = view;
+  DLTensor *tensor = &hold->tensor;
+  if (dtype_from_format(view.format, (size_t)view.itemsize, &tensor->dtype) != 0)
+    return raise_argument_error(frame, index, PyExc_TypeError,
+                                "unsupported dtype, expected a native int, uint, float, complex "
+                                "or bool, found format '%s' of %zd bytes",
+                                view.format, view.itemsize);
+  tensor->data = view.buf;
+  tensor->device.device_type = DLPACK_CPU;
+  tensor->device.device_id = 0;
+  tensor->byte_offset = 0;
+  if (copy_dims(frame, index, hold) != 0) return -1;
+  frame_pass_tensor(frame, index, hold);
+  return view.readonly ? frame_mark_readonly(frame, index) : 0;
+}
+
+PyObject *array_call_dlpack(PyObject *method) {
+  static PyObject *keywords, *version;
+  if (keywords == NULL) keywords = Py_BuildValue("(s)", "max_version");
+  if (version == NULL) version = Py_BuildValue("(ii)", DLPACK_MAJOR, 0);
+  if (keywords == NULL || version == NULL) return NULL;
+  PyObject *capsule = PyObject_Vectorcall(method, &version, 0, keywords);
+  if (capsule != NULL || !PyErr_ExceptionMatches(PyExc_TypeError)) return capsule;
+  PyErr_Clear();
+  return PyObject_CallNoArgs(method);
+}
+
+/* Take over the capsule's tensor as a hold; NULL with an exception set. A consumer renames the
+ * capsule, so that its destructor leaves the tensor alone (DLPack, Python specification). */
+static struct hold *consume_capsule(struct frame *frame, Py_ssize_t index, PyObject *capsule) {
+  struct hold *hold = NULL;
+  if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+    void *managed = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+    PyCapsule_SetName(capsule, "used_dltensor_versioned");
+    hold = frame_hold(frame, HOLD_DLPACK_VERSIONED);
+    hold->dlpack_versioned = managed;
+  } else if (PyCapsule_IsValid(capsule, "dltensor")) {
+    void *managed = PyCapsule_GetPointer(capsule, "dltensor");
+    PyCapsule_SetName(capsule, "used_dltensor");
+    hold = frame_hold(frame, HOLD_DLPACK);
+    hold->dlpack = managed;
+  } else {
+    raise_argument_error(frame, index, PyExc_TypeError,
+                         "__dlpack__ gave no unused 'dltensor' capsule, found %R", capsule);
+  }
+  return hold;
+}
+
+/* The tensor of a hold, or NULL with an exception set. */
+static const DLTensor *managed_tensor(struct frame *frame, Py_ssize_t index, struct hold *hold) {
+  if (hold->kind == HOLD_DLPACK) return &hold->dlpack->tensor;
+  const DLManagedTensorVersioned *managed = hold->dlpack_versioned;
+  if (managed->major != DLPACK_MAJOR) {
+    raise_argument_error(frame, index, PyExc_ValueError, "expected DLPack version %d, found %u.%u",
+                         DLPACK_MAJOR, managed->major, managed->minor);
+    return NULL;
+  }
+  if ((managed->flags & DLPACK_READ_ONLY) && argument_is_written(frame, index)) {
+    refuse_readonly(frame, index);
+    return NULL;
+  }
+  if (dlpack_is_padded(managed)) {
+    raise_argument_error(frame, index, PyExc_ValueError, "%s", DLPACK_PADDED_TEXT);
+    return NULL;
+  }
+  return &managed->tensor;
+}
+
+static int pass_capsule(struct frame *frame, Py_ssize_t index, PyObject *capsule) {
+  struct hold *hold = consume_capsule(frame, index, capsule);
+  const DLTensor *tensor = hold ? managed_tensor(frame, index, hold) : NULL;
+  if (tensor == NULL) return -1;
+  if (hold_tensor(frame, index, hold, tensor) != 0) return -1;
+  frame_pass_tensor(frame, index, hold);
+  int is_readonly = hold->kind == HOLD_DLPACK_VERSIONED &&
+                    (hold->dlpack_versioned->flags & DLPACK_READ_ONLY) != 0;
+  return is_readonly ? frame_mark_readonly(frame, index) : 0;
+}
+
+int argument_dlpack(struct frame *frame, Py_ssize_t index, PyObject *object, PyObject *method) {
+  PyObject *capsule = array_call_dlpack(method);
+  if (capsule == NULL) {
+    if (!PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
+    return raise_argument_error(frame, index, PyExc_ValueError,
+                                "expected an array that can be shared, found %s that cannot",
+                                Py_TYPE(object)->tp_name);
+  }
+  int status = pass_capsule(frame, index, capsule);
+  Py_DECREF(capsule);
+  return status;
+}
+
+int hold_tensor(struct frame *frame, Py_ssize_t index, struct hold *hold, const DLTensor *tensor) {
+  if (hold_dims(frame, index, hold, tensor->ndim) != 0) return -1;
+  DLTensor *copy = &hold->tensor;
+  for (int i = 0; i < tensor->ndim; i++) copy->shape[i] = tensor->shape[i];
+  if (tensor->strides == NULL) strides_set(copy);
+  else
+    for (int i = 0; i < tensor->ndim; i++) copy->strides[i] = tensor->strides[i];
+  copy->data = tensor->data;
+  copy->device = tensor->device;
+  copy->dtype = tensor->dtype;
+  copy->byte_offset = tensor->byte_offset;
+  return 0;
+}

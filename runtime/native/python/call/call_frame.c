@@ -1,0 +1,67 @@
+#include "python/call/callback.h"
+#include "python/call/convert.h"
+#include "python/exception.h"
+#include "vm/vm.h"
+
+static void release(struct hold *hold) {
+  PyMem_Free(hold->more_dims);
+  switch (hold->kind) {
+    case HOLD_ROOM: break;
+    case HOLD_BUFFER: PyBuffer_Release(&hold->buffer); break;
+    case HOLD_DLPACK:
+      if (hold->dlpack->deleter != NULL) hold->dlpack->deleter(hold->dlpack);
+      break;
+    case HOLD_DLPACK_VERSIONED:
+      if (hold->dlpack_versioned->deleter != NULL)
+        hold->dlpack_versioned->deleter(hold->dlpack_versioned);
+      break;
+    case HOLD_FUNCTION: callback_end_call(hold->function); break;
+    case HOLD_OBJECT: object_release(hold->object); break;
+  }
+}
+
+void frame_release(struct frame *frame) {
+  /* A deleter may run Python code, which would clear it. */
+  PyObject *pending = PyErr_Occurred() ? exception_take() : NULL;
+  while (frame->num_holds > 0) release(&frame->holds[--frame->num_holds]);
+  if (pending != NULL) exception_set(pending);
+}
+
+int hold_dims(struct frame *frame, Py_ssize_t index, struct hold *hold, int ndim) {
+  int64_t *dims = hold->dims;
+  if (ndim < 0 || ndim > MAX_DIMS)
+    return raise_argument_error(frame, index, PyExc_ValueError,
+                                "expected at most %d dimensions, found %d", MAX_DIMS, ndim);
+  if (ndim > HOLD_DIMS) {
+    frame->is_owing = 1;
+    dims = hold->more_dims = PyMem_New(int64_t, 2 * (size_t)ndim);
+    if (dims == NULL) {
+      raise_no_memory();
+      return -1;
+    }
+  }
+  hold->tensor.ndim = ndim;
+  hold->tensor.shape = dims;
+  hold->tensor.strides = dims + ndim;
+  return 0;
+}
+
+int frame_mark_readonly(struct frame *frame, Py_ssize_t index) {
+  const dso_object *called = frame->target->object;
+  if (frame->is_result || (called != NULL && vm_closure_of(called) != NULL))
+    if (frame->args[index].type_index == DSO_DLTENSOR_PTR)
+      frame->args[index].small_len = DSO_READ_ONLY;
+  return 0;
+}
+
+int refuse_readonly(struct frame *frame, Py_ssize_t index) {
+  return raise_argument_error(frame, index, PyExc_ValueError,
+                              "expected a writable array, found a read-only one");
+}
+
+int refuse_strides(struct frame *frame, Py_ssize_t index, Py_ssize_t stride, Py_ssize_t itemsize) {
+  return raise_argument_error(frame, index, PyExc_ValueError,
+                              "expected strides of whole elements, found %zd bytes between "
+                              "elements of %zd",
+                              stride, itemsize);
+}

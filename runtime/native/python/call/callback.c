@@ -1,0 +1,187 @@
+#include "python/call/callback_object.h"
+
+#include <stdlib.h>
+
+#include "python/call/convert.h"
+#include "python/exception.h"
+#include "python/call/function.h"
+#include "abi/heap.h"
+#include "library/in_call.h"
+#include "python/interpreter.h"
+#include "python/library.h"
+#include "python/call/owned_tensor.h"
+
+/* ---- Values that are owned */
+
+static int own_string(dso_any *result, int is_str, const char *data, size_t nbytes) {
+  if (object_make_string(result, is_str, data, nbytes) == 0) return 0;
+  raise_no_memory();
+  return -1;
+}
+
+/* An argument is borrowed, a result is owned. */
+static int own_value(struct frame *frame, PyObject *value, dso_any *result) {
+  const dso_byte_array *bytes = result->v_ptr;
+  switch (result->type_index) {
+    case DSO_RAW_STR: return own_string(result, 1, result->v_c_str, strlen(result->v_c_str));
+    case DSO_BYTE_ARRAY_PTR: return own_string(result, 0, bytes->data, (size_t)bytes->size);
+    case DSO_ARRAY:
+    case DSO_FUNCTION:
+    case DSO_MODULE: object_retain(result->v_ptr); return 0;
+    case DSO_DLTENSOR_PTR:
+    case DSO_TENSOR: return own_tensor(frame, value, result);
+    default: return 0;
+  }
+}
+
+int owned_value(PyObject *callable, PyObject *value, dso_any *result) {
+  return owned_item(callable, value, NULL, result);
+}
+
+int owned_item(PyObject *callable, PyObject *value, PyObject **arrays, dso_any *result) {
+  static const struct target no_target;
+  struct hold hold;
+  struct frame frame = {.target = &no_target,
+                        .function = callable,
+                        .args = result,
+                        .holds = &hold,
+                        .is_result = 1,
+                        .arrays = arrays};
+  int status = convert_arguments(&frame, &value, 1);
+  if (status == 0) status = own_value(&frame, value, result);
+  if (status != 0) *result = (dso_any){.type_index = DSO_NONE};
+  if (frame.is_owing) frame_release(&frame);
+  return status;
+}
+
+/* ---- Dropping what an object calls */
+
+/* Its references may run any code when they go. */
+static void drop_callable(struct callback *self) {
+  PyObject *pending = exception_take();
+  Py_CLEAR(self->callable);
+  Py_CLEAR(self->owner);
+  if (pending != NULL) exception_set(pending);
+}
+
+void callback_drop(dso_object *object) {
+  struct callback *self = (struct callback *)object;
+  if (!in_call_any(self)) drop_callable(self);
+}
+
+static int drop_now(void *object) {
+  callback_drop(object);
+  object_release(object);
+  return 0;
+}
+
+void callback_drop_later(struct callback *self) {
+  object_retain(&self->function.object);
+  if (interpreter_runs() && Py_AddPendingCall(drop_now, self) == 0) return;
+  object_release(&self->function.object); /* the queue is full: the context drops it later */
+}
+
+/* ---- The object */
+
+static void delete_strong(struct callback *self) {
+  free(self->name);
+  if ((self->callable == NULL && self->library == NULL) || !interpreter_runs())
+    return; /* its objects end with it */
+  PyGILState_STATE gil = PyGILState_Ensure();
+  drop_callable(self);
+  Py_CLEAR(self->library);
+  PyGILState_Release(gil);
+}
+
+static void delete_callback(void *self, int flags) {
+  if (flags & DSO_DELETE_STRONG) delete_strong(self);
+  object_free(self, flags);
+}
+
+static void set_callable(struct callback *self, PyObject *callable) {
+  self->callable = Py_NewRef(callable);
+  self->function.safe_call = callback_call_of(callable);
+  if (!function_check(callable)) return;
+  const struct target *target = function_target(callable);
+  self->address = target->address;
+  self->first = target->handle;
+}
+
+/* The memory of the last one that nobody kept: nearly every call with a callable makes one. */
+static struct callback *spare;
+
+static struct callback *take_spare(void) {
+  struct callback *self = spare;
+  if (self == NULL) return object_new(sizeof *self, DSO_FUNCTION, delete_callback);
+  spare = NULL;
+  object_begin(&self->function.object, DSO_FUNCTION, delete_callback);
+  return self; /* never retired: that happens to what a context keeps */
+}
+
+dso_object *callback_new(PyObject *callable, PyObject *caller) {
+  struct callback *self = take_spare();
+  if (self == NULL) return raise_no_memory();
+  set_callable(self, callable);
+  self->owner = self->library = NULL;
+  self->caller = caller;
+  self->state = caller != NULL ? PyThreadState_Get() : NULL;
+  self->thread = caller != NULL ? self->state->thread_id : 0;
+  return &self->function.object;
+}
+
+/* A Module is called as its entry is; nobody looks for that in an object of this type. */
+dso_object *callback_new_module(PyObject *module) {
+  dso_object *object = callback_new(module, NULL);
+  if (object != NULL) object->type_index = DSO_MODULE;
+  return object;
+}
+
+void callback_keep(dso_object *object, PyObject *owner) {
+  ((struct callback *)object)->owner = Py_NewRef(owner);
+}
+
+/* The code of the context's own library is there for as long as the context. */
+static PyObject *other_library(PyObject *function, const void *context) {
+  PyObject *library = function_library(function);
+  if (Py_IS_TYPE(library, &Library_Type) && ((Library *)library)->loaded.context == context)
+    return NULL;
+  return Py_NewRef(library);
+}
+
+void callback_retire(dso_object *object, void *context, const char *name) {
+  struct callback *self = (struct callback *)object;
+  if (self->function.safe_call == callback_call_symbol)
+    self->library = other_library(self->callable, context);
+  self->context = context;
+  self->name = heap_copy_text(name);
+  __atomic_store_n(&self->function.safe_call, callback_look_up_and_call, __ATOMIC_RELEASE);
+  __atomic_store_n(&self->is_retired, 1, __ATOMIC_RELEASE);
+}
+
+int callback_traverse(const dso_object *object, visitproc visit, void *arg) {
+  const struct callback *self = (const struct callback *)object;
+  Py_VISIT(self->callable);
+  Py_VISIT(self->owner);
+  return 0;
+}
+
+/* What dropping the callable runs may make one: before, the memory is not spare yet. */
+static void make_spare(struct callback *self) {
+  Py_DECREF(self->callable);
+  Py_XDECREF(self->owner);
+  if (spare == NULL) spare = self;
+  else object_free(self, DSO_DELETE_WEAK);
+}
+
+void callback_end_call(dso_object *object) {
+  struct callback *self = (struct callback *)object;
+  self->caller = NULL;
+  __atomic_store_n(&self->thread, 0, __ATOMIC_RELAXED);
+  exception_forget();
+  if (object_is_sole(object)) make_spare(self);
+  else object_release(object);
+}
+
+PyObject *callback_callable(const dso_object *object) {
+  return object->deleter == delete_callback ? ((const struct callback *)object)->callable : NULL;
+}

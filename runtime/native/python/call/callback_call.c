@@ -1,0 +1,222 @@
+/* How the objects of callback.h are called: safe calls, from any thread. */
+#include "python/call/callback_object.h"
+#include "python/call/convert.h"
+#include "python/exception.h"
+#include "python/call/function.h"
+#include "library/in_call.h"
+#include "python/interpreter.h"
+#include "library/provided.h"
+#include "abi/raised.h"
+#include "python/tensor/tensor.h"
+#include "device/tensor_object.h"
+
+enum { STACK_ARGS = 8 };
+
+/* ---- A Python callable */
+
+static int make_arguments(const struct callback *self, const dso_any *args, int32_t count,
+                          PyObject **objects) {
+  struct source source = {.callable = self->callable, .function = self->caller};
+  for (; source.argument < count; source.argument++) {
+    objects[source.argument] = convert_value(&source, &args[source.argument]);
+    if (objects[source.argument] == NULL) break;
+  }
+  return source.argument;
+}
+
+/* A tensor that was passed by pointer is the callable's for the call only. */
+static int end_arguments(PyObject *callable, const dso_any *args, PyObject **objects, int made) {
+  int status = 0;
+  for (int i = 0; i < made; i++) {
+    int is_loan = args[i].type_index == DSO_DLTENSOR_PTR && tensor_check(objects[i]);
+    if (is_loan && tensor_end_loan(objects[i]) != 0 && !PyErr_Occurred()) {
+      status = -1;
+      PyErr_Format(PyExc_BufferError,
+                   "%R: argument %d: a view of it outlives the call, and would show memory that "
+                   "is gone; copy it",
+                   callable, i + 1);
+    }
+    Py_DECREF(objects[i]);
+  }
+  return status;
+}
+
+static int call_with(const struct callback *self, const dso_any *args, int32_t count,
+                     PyObject **objects, dso_any *result) {
+  PyObject *callable = Py_NewRef(self->callable); /* the object may go while it is called */
+  PyObject *value = NULL;
+  int made = make_arguments(self, args, count, objects);
+  if (made == count)
+    value = PyObject_Vectorcall(callable, objects, (size_t)count | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                                NULL);
+  int status = end_arguments(callable, args, objects, made);
+  if (value != NULL && status == 0) status = owned_value(callable, value, result);
+  if (value == NULL) status = -1;
+  Py_XDECREF(value);
+  Py_DECREF(callable);
+  return status;
+}
+
+static int call_callable(void *handle, const dso_any *args, int32_t count, dso_any *result) {
+  const struct callback *self = handle;
+  PyObject *stack[STACK_ARGS + 1]; /* one ahead, which a vectorcall may use */
+  if (count < 0) {
+    PyErr_Format(PyExc_TypeError, "%R: expected arguments, found %d", self->callable, (int)count);
+    return -1;
+  }
+  if (count <= STACK_ARGS) return call_with(self, args, count, stack + 1, result);
+  PyObject **heap = PyMem_New(PyObject *, (size_t)count + 1);
+  if (heap == NULL) {
+    raise_no_memory();
+    return -1;
+  }
+  int status = call_with(self, args, count, heap + 1, result);
+  PyMem_Free(heap);
+  return status;
+}
+
+/* ---- Being called: safe calls, from any thread */
+
+static int refuse_call(void) {
+  raised_set("RuntimeError", "the Python interpreter is shutting down");
+  return -1;
+}
+
+struct gil {
+  enum { GIL_HAD, GIL_RESTORED, GIL_ENSURED } how;
+  PyGILState_STATE state;
+};
+
+static int is_callers_thread(const struct callback *self) {
+  return __atomic_load_n(&self->thread, __ATOMIC_RELAXED) == PyThread_get_thread_ident();
+}
+
+/* In the thread that passed the callable, which nearly all are called in, the thread state is known
+ * and need not be looked for. */
+static int take_gil(const struct callback *self, struct gil *gil) {
+  gil->how = is_callers_thread(self) ? GIL_RESTORED : GIL_ENSURED;
+  if (gil->how == GIL_RESTORED && interpreter_state() == self->state) {
+    gil->how = GIL_HAD;
+    return 0;
+  }
+  if (!interpreter_runs()) return refuse_call();
+  if (gil->how == GIL_RESTORED) PyEval_RestoreThread(self->state);
+  else gil->state = PyGILState_Ensure();
+  return 0;
+}
+
+static int is_retired(const struct callback *self) {
+  return __atomic_load_n(&self->is_retired, __ATOMIC_ACQUIRE);
+}
+
+/* A retired one. */
+int callback_look_up_and_call(void *handle, const dso_any *args, int32_t count, dso_any *result) {
+  const struct callback *self = handle;
+  void *function;
+  if (self->name == NULL)
+    return raised_format("OutOfMemoryError", "no memory to look a function up");
+  if (TVMFFIEnvModLookupFromImports(self->context, self->name, &function) != 0) return -1;
+  return TVMFFIFunctionCall(function, args, count, result);
+}
+
+static void give_gil_back(const struct gil *gil) {
+  if (gil->how == GIL_RESTORED) (void)PyEval_SaveThread();
+  if (gil->how == GIL_ENSURED) PyGILState_Release(gil->state);
+}
+
+static inline int call_with_gil(dso_safe_call call, void *handle, const dso_any *args,
+                                int32_t count, dso_any *result) {
+  const struct callback *self = handle;
+  struct gil gil = {.how = GIL_HAD};
+  if (take_gil(self, &gil) != 0) return -1;
+  int was_retired = is_retired(self); /* while we waited for the GIL */
+  int status = was_retired ? -1 : call(handle, args, count, result);
+  if (status != 0 && PyErr_Occurred()) exception_leave();
+  give_gil_back(&gil);
+  return was_retired ? callback_look_up_and_call(handle, args, count, result) : status;
+}
+
+static int call_python(void *handle, const dso_any *args, int32_t count, dso_any *result) {
+  return call_with_gil(call_callable, handle, args, count, result);
+}
+
+/* A Function is called without Python in between, and so without the GIL: then the object may be
+ * retired at any time. The code of a library stays mapped for as long as the object may be called. */
+int callback_call_symbol(void *handle, const dso_any *args, int32_t count, dso_any *result) {
+  const struct callback *self = handle;
+  return self->address(self->first, args, count, result);
+}
+
+/* Other Functions may lead to the caller's library, which would keep itself open. So they are dropped
+ * once no thread calls them. */
+static inline int call_noted(dso_safe_call call, void *handle, const dso_any *args, int32_t count,
+                             dso_any *result) {
+  struct callback *self = handle;
+  struct in_call *here = in_call_enter(self);
+  if (here == NULL) return raised_format("OutOfMemoryError", "no memory for a call");
+  int was_retired = is_retired(self);
+  int status = was_retired ? -1 : call(handle, args, count, result);
+  in_call_leave(here);
+  if (is_retired(self)) callback_drop_later(self);
+  return was_retired ? callback_look_up_and_call(handle, args, count, result) : status;
+}
+
+static int call_function(void *handle, const dso_any *args, int32_t count, dso_any *result) {
+  return call_noted(callback_call_symbol, handle, args, count, result);
+}
+
+static int call_function_with_gil(void *handle, const dso_any *args, int32_t count,
+                                  dso_any *result) {
+  return call_with_gil(call_function, handle, args, count, result);
+}
+
+/* ---- A declared function that writes to an argument: code that calls it passes what it has, so
+ * memory that may only be read is refused here, as it is when Python calls the Function. */
+
+static inline int32_t find_readonly(const struct target *target, const dso_any *args,
+                                    int32_t count) {
+  int32_t end = target->facts.end_written < count ? target->facts.end_written : count;
+  for (int32_t i = target->facts.first_written; i < end; i++)
+    if (target_writes(target, i) && tensor_value_is_readonly(&args[i])) return i;
+  return -1;
+}
+
+static int refuse_argument(void *handle, const dso_any *args, int32_t count, dso_any *result) {
+  PyObject *function = ((struct callback *)handle)->callable;
+  const struct target *target = function_target(function);
+  const struct frame frame = {.target = target, .function = function};
+  (void)result;
+  return raise_argument_error(&frame, find_readonly(target, args, count), PyExc_ValueError,
+                              "expected a writable tensor, found a read-only one");
+}
+
+static int invoke_writing(void *handle, const dso_any *args, int32_t count, dso_any *result) {
+  const struct target *target = function_target(((struct callback *)handle)->callable);
+  if (find_readonly(target, args, count) >= 0)
+    return call_with_gil(refuse_argument, handle, args, count, result);
+  return callback_call_symbol(handle, args, count, result);
+}
+
+static int call_writing_function(void *handle, const dso_any *args, int32_t count,
+                                 dso_any *result) {
+  return call_noted(invoke_writing, handle, args, count, result);
+}
+
+static int call_writing_function_with_gil(void *handle, const dso_any *args, int32_t count,
+                                          dso_any *result) {
+  return call_with_gil(call_writing_function, handle, args, count, result);
+}
+
+/* ---- Which of these it is */
+
+/* How a Function's code is called: with the GIL or without, and only after a look at the arguments if
+ * it writes to one. That look needs the Function, so such calls are noted. */
+dso_safe_call callback_call_of(PyObject *callable) {
+  if (!function_check(callable)) return call_python;
+  const struct target *target = function_target(callable);
+  int keeps_gil = target->facts.gil_keep;
+  if (target->facts.end_written > 0)
+    return keeps_gil ? call_writing_function_with_gil : call_writing_function;
+  if (keeps_gil) return call_function_with_gil;
+  return target->object == NULL ? callback_call_symbol : call_function;
+}

@@ -1,0 +1,59 @@
+#include "python/call/dtype_cache.h"
+
+#include "abi/dtype.h"
+
+struct cached_dtype dtype_slots[1 << DTYPE_SLOT_BITS];
+
+/* What the buffer protocol says; 0, or -1. *has_buffer: whether it says anything. */
+static int dtype_of_buffer(PyObject *array, DLDataType *dtype, int *has_buffer) {
+  Py_buffer view;
+  *has_buffer = PyObject_GetBuffer(array, &view, PyBUF_RECORDS_RO) == 0;
+  if (!*has_buffer) {
+    PyErr_Clear();
+    return -1;
+  }
+  int status = dtype_from_format(view.format, (size_t)view.itemsize, dtype);
+  PyBuffer_Release(&view);
+  return status;
+}
+
+static Py_ssize_t attribute_as_int(PyObject *object, const char *name) {
+  PyObject *value = PyObject_GetAttrString(object, name);
+  Py_ssize_t number = value ? PyNumber_AsSsize_t(value, NULL) : -1;
+  Py_XDECREF(value);
+  return number;
+}
+
+/* ml_dtypes' types (bfloat16, float8_e4m3fn, ...) have no buffer format, but DLPack's names. Types
+ * below a byte are padded there and packed in DLPack, so the sizes tell them apart. */
+static int dtype_of_name(PyObject *descr, DLDataType *dtype) {
+  int code, bits, lanes, known = 0;
+  PyObject *names = PyImport_ImportModule("runtime.dtype"); /* the cold path: not at start */
+  PyObject *name = names ? PyObject_GetAttrString(descr, "name") : NULL;
+  PyObject *triple = name ? PyObject_CallMethod(names, "string_to_dtype", "O", name) : NULL;
+  if (triple != NULL && PyArg_ParseTuple(triple, "iii", &code, &bits, &lanes) && lanes == 1)
+    known =
+        attribute_as_int(descr, "itemsize") * 8 == bits && attribute_as_int(descr, "isnative") == 1;
+  PyErr_Clear();
+  Py_XDECREF(names);
+  Py_XDECREF(name);
+  Py_XDECREF(triple);
+  if (!known) return -1;
+  *dtype = (DLDataType){.code = (uint8_t)code, .bits = (uint8_t)bits, .lanes = 1};
+  return 0;
+}
+
+const struct cached_dtype *dtype_cache_add(PyObject *descr, PyObject *array) {
+  DLDataType dtype;
+  int has_buffer;
+  if (dtype_of_buffer(array, &dtype, &has_buffer) != 0 &&
+      (has_buffer || dtype_of_name(descr, &dtype) != 0))
+    return NULL;
+  size_t itemsize = dtype_itemsize(dtype);
+  struct cached_dtype *slot = dtype_slot(descr);
+  Py_XSETREF(slot->descr, Py_NewRef(descr));
+  slot->dtype = dtype;
+  slot->shift = __builtin_ctzll(itemsize);
+  slot->odd_bytes = (Py_ssize_t)itemsize - 1;
+  return slot;
+}

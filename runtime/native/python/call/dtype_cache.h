@@ -1,0 +1,35 @@
+/* The DLDataTypes of NumPy's dtype objects, by the object's address. */
+#ifndef DSO_PACKER_PYTHON_CALL_DTYPE_CACHE_H
+#define DSO_PACKER_PYTHON_CALL_DTYPE_CACHE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "dso_abi.h"
+
+/* Every dtype here has elements of 1, 2, 4, 8 or 16 bytes. */
+struct cached_dtype {
+  PyObject *descr; /* a reference, so that no other dtype takes its address */
+  DLDataType dtype;
+  int shift;            /* log2 of the item size */
+  Py_ssize_t odd_bytes; /* the item size less one: the bits that strides must not have */
+};
+
+enum { DTYPE_SLOT_BITS = 5 };
+extern struct cached_dtype dtype_slots[1 << DTYPE_SLOT_BITS];
+
+static inline struct cached_dtype *dtype_slot(const PyObject *descr) {
+  uintptr_t address = (uintptr_t)descr >> 4;
+  return &dtype_slots[(address ^ address >> DTYPE_SLOT_BITS) & ((1 << DTYPE_SLOT_BITS) - 1)];
+}
+
+/* The entry, or NULL. */
+static inline const struct cached_dtype *dtype_cache_find(const PyObject *descr) {
+  const struct cached_dtype *slot = dtype_slot(descr);
+  return slot->descr == descr ? slot : NULL;
+}
+
+/* Enter the dtype of `array`; NULL without an exception when it has no DLDataType. */
+const struct cached_dtype *dtype_cache_add(PyObject *descr, PyObject *array);
+
+#endif

@@ -1,0 +1,74 @@
+#include "python/call/exchange.h"
+
+#include "abi/dtype.h"
+#include "python/exception.h"
+
+/* DLPackExchangeAPI (dlpack.h, from 1.2), as far as we read it. */
+struct api {
+  uint32_t major, minor;
+  const struct api *previous; /* of an older major version, or NULL */
+  void *allocator, *from_object, *to_object;
+  int (*describe)(void *object, DLTensor *tensor); /* or NULL */
+};
+
+struct exchange exchanges[MAX_EXCHANGES];
+int num_exchanges;
+
+static const struct api *api_of(PyObject *capsule) {
+  const struct api *api = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+  if (api == NULL) PyErr_Clear();
+  while (api != NULL && api->major > DLPACK_MAJOR) api = api->previous;
+  return api != NULL && api->major == DLPACK_MAJOR && api->describe != NULL ? api : NULL;
+}
+
+/* The attribute counts only on the type itself: a subclass may export differently. */
+const struct exchange *exchange_find(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object);
+  PyObject *capsule =
+      type->tp_dict ? PyDict_GetItemString(type->tp_dict, "__dlpack_c_exchange_api__") : NULL;
+  const struct api *api = capsule ? api_of(capsule) : NULL;
+  if (api == NULL || num_exchanges == MAX_EXCHANGES) return NULL;
+  struct exchange *exchange = &exchanges[num_exchanges];
+  if (requires_grad_find(object, &exchange->requires_grad) != 0) return NULL;
+  exchange->type = (PyTypeObject *)Py_NewRef((PyObject *)type);
+  exchange->describe = api->describe;
+  num_exchanges++;
+  return exchange;
+}
+
+/* Of PyTorch's tensors that are to be negated when read (the imaginary part of a conjugate), none
+ * is compact with more than one element. */
+static int may_be_negative(const DLTensor *tensor) {
+  uint64_t compact = 1; /* unsigned: a lying shape may wrap, but never overflow */
+  for (int i = tensor->ndim; i-- > 0; compact *= (uint64_t)tensor->shape[i])
+    if ((uint64_t)tensor->strides[i] != compact) return 1;
+  return compact <= 1;
+}
+
+/* `__dlpack__` does not see it, and would export the numbers with the wrong sign. */
+static int refuse_negative(struct frame *frame, Py_ssize_t index, PyObject *object) {
+  PyObject *negative = PyObject_CallMethod(object, "is_neg", NULL);
+  if (negative == NULL) PyErr_Clear();
+  Py_XDECREF(negative);
+  if (negative != Py_True) return 0;
+  return raise_argument_error(frame, index, PyExc_ValueError,
+                              "expected an array that can be shared, found one with the negative "
+                              "bit set; pass its resolve_neg()");
+}
+
+int argument_exchange(struct frame *frame, Py_ssize_t index, PyObject *object,
+                      const struct exchange *exchange) {
+  DLTensor tensor;
+  if (requires_grad(&exchange->requires_grad, object) != 0 ||
+      exchange->describe(object, &tensor) != 0) {
+    PyErr_Clear(); /* `__dlpack__` says it better */
+    return 1;
+  }
+  if (tensor.device.device_type != DLPACK_CPU || tensor.dtype.code == DTYPE_COMPLEX) return 1;
+  struct hold *hold = frame_hold(frame, HOLD_ROOM);
+  if (hold_tensor(frame, index, hold, &tensor) != 0) return -1;
+  if (exchange->requires_grad.get != NULL && may_be_negative(&hold->tensor) &&
+      refuse_negative(frame, index, object) != 0)
+    return -1;
+  return frame_pass_tensor(frame, index, hold);
+}

@@ -1,0 +1,185 @@
+#include "python/call/function.h"
+
+#include <string.h>
+
+#include "python/exception.h"
+#include "python/library.h"
+#include "abi/raised.h"
+
+enum { STACK_ARGS = 16 };
+
+typedef struct {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  const struct target *target;
+  PyObject *library, *owner;
+} Function;
+
+/* What most functions give is made here. */
+static inline PyObject *make_result(PyObject *function, const dso_any *result) {
+  if (result->type_index == DSO_NONE) Py_RETURN_NONE;
+  if (result->type_index == DSO_INT && result->small_len != DSO_UNSIGNED)
+    return PyLong_FromLong(result->v_int64);
+  return convert_result(function, result);
+}
+
+/* The call itself: from here to the result's conversion no Python object is touched. */
+static inline PyObject *invoke(const struct frame *frame, int32_t count) {
+  const struct target *target = frame->target;
+  dso_any result = {.type_index = DSO_NONE};
+  uint64_t raised = raised_count();
+  PyThreadState *state = target->facts.gil_keep ? NULL : PyEval_SaveThread();
+  int status = target->address(target->handle, frame->args, count, &result);
+  if (state != NULL) PyEval_RestoreThread(state);
+  if (status != 0) return raise_call_error(target, status, raised);
+  return make_result(frame->function, &result);
+}
+
+static inline PyObject *convert_and_invoke(struct frame *frame, PyObject *const *objects,
+                                           Py_ssize_t count) {
+  PyObject *value = NULL;
+  if (count == 0 || convert_arguments(frame, objects, count) == 0)
+    value = invoke(frame, (int32_t)count);
+  if (frame->is_owing) frame_release(frame);
+  return value;
+}
+
+static inline PyObject *call_with_stack(Function *self, PyObject *const *objects,
+                                        Py_ssize_t count) {
+  dso_any args[STACK_ARGS];
+  struct hold holds[STACK_ARGS];
+  struct frame frame = {
+      .target = self->target, .function = (PyObject *)self, .args = args, .holds = holds};
+  return convert_and_invoke(&frame, objects, count);
+}
+
+Py_NO_INLINE static PyObject *call_with_heap(Function *self, PyObject *const *objects,
+                                             Py_ssize_t count) {
+  struct frame frame = {.target = self->target, .function = (PyObject *)self};
+  PyObject *value = NULL;
+  if (count > INT32_MAX) return raise_no_memory();
+  frame.args = PyMem_New(dso_any, (size_t)count);
+  frame.holds = PyMem_New(struct hold, (size_t)count);
+  if (frame.args != NULL && frame.holds != NULL) value = convert_and_invoke(&frame, objects, count);
+  else raise_no_memory();
+  PyMem_Free(frame.args);
+  PyMem_Free(frame.holds);
+  return value;
+}
+
+static PyObject *function_call(PyObject *object, PyObject *const *objects, size_t nargsf,
+                               PyObject *keywords) {
+  Function *self = (Function *)object;
+  Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+  if (keywords != NULL && PyTuple_GET_SIZE(keywords) > 0)
+    return PyErr_Format(PyExc_TypeError, "%U: expected positional arguments only, found %R",
+                        self->target->name, PyTuple_GET_ITEM(keywords, 0));
+  if (count > STACK_ARGS) return call_with_heap(self, objects, count);
+  return call_with_stack(self, objects, count);
+}
+
+PyObject *function_new(const struct target *target, PyObject *library, PyObject *owner) {
+  Function *self = PyObject_GC_New(Function, &Function_Type);
+  if (self == NULL) return NULL;
+  self->vectorcall = function_call;
+  self->target = target;
+  self->library = Py_NewRef(library);
+  self->owner = Py_NewRef(owner);
+  PyObject_GC_Track(self);
+  return (PyObject *)self;
+}
+
+const struct target *function_target(PyObject *function) { return ((Function *)function)->target; }
+
+PyObject *function_library(PyObject *function) { return ((Function *)function)->library; }
+
+/* The collector may have taken it. */
+PyObject *function_owner(PyObject *function) {
+  PyObject *owner = ((Function *)function)->owner;
+  return owner ? owner : Py_None;
+}
+
+static int function_traverse(Function *self, visitproc visit, void *arg) {
+  Py_VISIT(self->library);
+  Py_VISIT(self->owner);
+  return 0;
+}
+
+/* The library stays: a function that the collector has cleared can still be asked its name. */
+static int function_clear(Function *self) {
+  Py_CLEAR(self->owner);
+  return 0;
+}
+
+static void function_dealloc(Function *self) {
+  PyObject_GC_UnTrack(self);
+  Py_XDECREF(self->owner);
+  Py_DECREF(self->library);
+  PyObject_GC_Del(self);
+}
+
+static PyObject *or_none(PyObject *object) { return Py_NewRef(object ? object : Py_None); }
+
+static PyObject *function_repr(Function *self) {
+  const struct target *target = self->target;
+  if (target->signature == NULL) return PyUnicode_FromFormat("<Function %U>", target->name);
+  return PyUnicode_FromFormat("<Function %U: %U>", target->name, target->signature);
+}
+
+static PyObject *function_name(Function *self, void *Py_UNUSED(closure)) {
+  return Py_NewRef(self->target->name);
+}
+
+static PyObject *function_signature(Function *self, void *Py_UNUSED(closure)) {
+  return or_none(self->target->signature);
+}
+
+/* What the library's function <kind><name> says (TVM FFI: __tvm_ffi__doc_f, __tvm_ffi__metadata_f);
+ * it runs, so that only who asks for it has it run. None where there is no such function. */
+static PyObject *ask_library(Function *self, const char *kind) {
+  if (!Py_IS_TYPE(self->library, &Library_Type)) Py_RETURN_NONE;
+  PyObject *teller =
+      PyObject_CallMethod(self->library, "function", "NO",
+                          PyUnicode_FromFormat("%s%U", kind, self->target->name), Py_None);
+  if (teller == NULL || teller == Py_None) return teller;
+  PyObject *text = PyObject_CallNoArgs(teller);
+  Py_DECREF(teller);
+  return text;
+}
+
+static PyObject *function_doc(Function *self, void *Py_UNUSED(closure)) {
+  return self->target->doc ? Py_NewRef(self->target->doc) : ask_library(self, "_doc_");
+}
+
+static PyObject *function_metadata(Function *self, void *Py_UNUSED(closure)) {
+  return ask_library(self, "_metadata_");
+}
+
+static PyObject *function_get_owner(Function *self, void *Py_UNUSED(closure)) {
+  return or_none(self->owner);
+}
+
+static PyGetSetDef function_getset[] = {
+    {"name", (getter)function_name, NULL, "The name it was looked up by.", NULL},
+    {"__name__", (getter)function_name, NULL, NULL, NULL},
+    {"signature", (getter)function_signature, NULL, "The C declaration, or None.", NULL},
+    {"__doc__", (getter)function_doc, NULL, NULL, NULL},
+    {"metadata", (getter)function_metadata, NULL,
+     "What the library says of its types (TVM FFI), as JSON text, or None.", NULL},
+    {"owner", (getter)function_get_owner, NULL, "The module that it keeps alive.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject Function_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.Function",
+    .tp_basicsize = sizeof(Function),
+    .tp_vectorcall_offset = offsetof(Function, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_repr = (reprfunc)function_repr,
+    .tp_traverse = (traverseproc)function_traverse,
+    .tp_clear = (inquiry)function_clear,
+    .tp_dealloc = (destructor)function_dealloc,
+    .tp_getset = function_getset,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                Py_TPFLAGS_DISALLOW_INSTANTIATION,
+};

@@ -1,0 +1,59 @@
+#include "python/call/owned_tensor.h"
+
+#include <stdlib.h>
+
+#include "python/exception.h"
+#include "abi/heap.h"
+#include "python/interpreter.h"
+#include "abi/raised.h"
+#include "device/tensor_object.h"
+#include "vm/object.h"
+
+/* What keeps the memory of an array. */
+struct keeper {
+  PyObject *array;
+  struct hold holds[1];
+  int num_holds;
+};
+
+static void drop_keeper(void *managed) {
+  struct keeper *self = managed;
+  if (interpreter_runs()) { /* else the interpreter's objects end with it */
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *pending = exception_take();
+    struct frame frame = {.holds = self->holds, .num_holds = self->num_holds};
+    frame_release(&frame);
+    Py_DECREF(self->array);
+    if (pending != NULL) exception_set(pending);
+    PyGILState_Release(gil);
+  }
+  free(self);
+}
+
+/* The frame's hold is the keeper's from here on. */
+static struct keeper *keep(struct frame *frame, PyObject *array) {
+  struct keeper *self = heap_new(sizeof *self);
+  if (self == NULL) return raise_no_memory();
+  self->array = Py_NewRef(array);
+  self->num_holds = frame->num_holds;
+  if (frame->num_holds > 0) self->holds[0] = frame->holds[0];
+  frame->num_holds = 0;
+  return self;
+}
+
+int own_tensor(struct frame *frame, PyObject *array, dso_any *value) {
+  unsigned flags = tensor_value_is_readonly(value) ? TENSOR_READ_ONLY : 0;
+  DLTensor tensor = *dso_tensor_of(value); /* its shape is in the hold, or the array's */
+  struct keeper *keeper = keep(frame, array);
+  if (keeper == NULL) return -1;
+  uint64_t count = raised_count();
+  dso_object *object = tensor_object_adopt(&tensor, keeper, drop_keeper);
+  if (object == NULL) {
+    (void)raise_native_error("a tensor", count);
+    drop_keeper(keeper);
+    return -1;
+  }
+  tensor_object_mark(object, flags);
+  *value = any_of_object(object);
+  return 0;
+}

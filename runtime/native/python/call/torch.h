@@ -1,0 +1,32 @@
+/* PyTorch's tensors, where DLPack does not tell enough of them. */
+#ifndef DSO_PACKER_PYTHON_CALL_TORCH_H
+#define DSO_PACKER_PYTHON_CALL_TORCH_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+/* How to learn whether a tensor requires gradients: from its TensorImpl, or by the attribute. */
+struct requires_grad {
+  _Bool (*of_impl)(const void *impl); /* or NULL */
+  size_t impl_offset;                 /* of the pointer to it in the Python object */
+  getter get;                         /* or NULL: this type knows no gradients */
+  void *closure;
+};
+
+/* Find it out for the type of `object`; 0, or -1 without an exception when it cannot be. */
+int requires_grad_find(PyObject *object, struct requires_grad *found);
+
+/* 1, 0, or -1 with an exception set. */
+static inline int requires_grad(const struct requires_grad *how, PyObject *object) {
+  if (how->of_impl != NULL) {
+    const char *place = (const char *)object + how->impl_offset;
+    return how->of_impl(*(const void *const *)(const void *)place);
+  }
+  if (how->get == NULL) return 0;
+  PyObject *value = how->get(object, how->closure);
+  int status = value ? PyObject_IsTrue(value) : -1;
+  Py_XDECREF(value);
+  return status;
+}
+
+#endif

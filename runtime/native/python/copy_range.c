@@ -1,0 +1,53 @@
+#define _GNU_SOURCE /* fallocate */
+#include "python/copy_range.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "python/exception.h"
+#include "abi/heap.h"
+
+/* What fits a core's cache. More at once was slower now and then: the kernel then asks itself for
+ * larger pages. */
+enum { PIECE = 64 << 10 };
+
+/* Pieces end on multiples of their size in the target, so that each fills whole pages there. */
+static int64_t copy_through(char *buffer, int source, int64_t at, int target, int64_t to,
+                            int64_t nbytes) {
+  int64_t done = 0;
+  while (done < nbytes) {
+    int64_t room = PIECE - (to + done) % PIECE, left = nbytes - done;
+    ssize_t read = pread(source, buffer, (size_t)(left < room ? left : room), at + done);
+    ssize_t written = read > 0 ? pwrite(target, buffer, (size_t)read, to + done) : 0;
+    if (written <= 0) break;
+    done += written;
+  }
+  return done;
+}
+
+PyObject *core_copy_range(PyObject *core, PyObject *args) {
+  int source, target;
+  long long at, to, nbytes;
+  (void)core;
+  if (!PyArg_ParseTuple(args, "iLiLL:copy_range", &source, &at, &target, &to, &nbytes)) return NULL;
+  char *buffer = heap_new(PIECE);
+  if (buffer == NULL) return raise_no_memory();
+  Py_BEGIN_ALLOW_THREADS
+  nbytes = copy_through(buffer, source, at, target, to, nbytes);
+  Py_END_ALLOW_THREADS
+  free(buffer);
+  return PyLong_FromLongLong(nbytes);
+}
+
+PyObject *core_reserve(PyObject *core, PyObject *args) {
+  int target;
+  long long to, nbytes;
+  (void)core;
+  if (!PyArg_ParseTuple(args, "iLL:reserve", &target, &to, &nbytes)) return NULL;
+  Py_BEGIN_ALLOW_THREADS
+  int is_reserved = fallocate(target, 0, to, nbytes) == 0;
+  (void)is_reserved; /* only a hint */
+  Py_END_ALLOW_THREADS
+  Py_RETURN_NONE;
+}

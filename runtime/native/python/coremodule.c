@@ -1,0 +1,146 @@
+#include "python/address.h"
+#include "python/call/call_sequence.h"
+#include "python/copy_range.h"
+#include "scan/crc32.h"
+#include "python/device.h"
+#include "python/device_code.h"
+#include "python/elf_file.h"
+#include "library/found.h"
+#include "python/call/function.h"
+#include "abi/heap.h"
+#include "scan/json_limits.h"
+#include "python/library.h"
+#include "python/span.h"
+#include "python/system_library.h"
+#include "python/tensor/tensor.h"
+#include "python/tensor/view.h"
+#include "python/tensor/make.h"
+#include "python/bytecode.h"
+#include "python/virtual_machine.h"
+#include "scan/weights_header.h"
+
+#ifdef Py_GIL_DISABLED
+#error "the core relies on the GIL: build it for a CPython that is not free-threaded"
+#endif
+
+static PyObject *core_weights_data_nbytes(PyObject *Py_UNUSED(module), PyObject *header) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(header, &view, PyBUF_SIMPLE) != 0) return NULL;
+  int64_t nbytes = weights_data_nbytes(view.buf, (uint64_t)view.len);
+  PyBuffer_Release(&view);
+  return PyLong_FromLongLong(nbytes);
+}
+
+static PyObject *core_crc32(PyObject *Py_UNUSED(module), PyObject *data) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) != 0) return NULL;
+  uint32_t crc = crc32_of(view.buf, (size_t)view.len);
+  PyBuffer_Release(&view);
+  return PyLong_FromUnsignedLong(crc);
+}
+
+static PyObject *core_json_count(PyObject *Py_UNUSED(module), PyObject *text) {
+  Py_ssize_t nbytes;
+  const char *bytes = PyUnicode_AsUTF8AndSize(text, &nbytes);
+  if (bytes == NULL) return NULL;
+  struct json_counts counts = json_count(bytes, (size_t)nbytes);
+  return Py_BuildValue("(nnn)", (Py_ssize_t)counts.depth, (Py_ssize_t)counts.values,
+                       (Py_ssize_t)counts.digits);
+}
+
+static PyObject *core_tree_changed(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
+  found_expire();
+  Py_RETURN_NONE;
+}
+
+static PyObject *core_fail_allocation(PyObject *Py_UNUSED(module), PyObject *number) {
+  long n = PyLong_AsLong(number);
+  if (n == -1 && PyErr_Occurred()) return NULL;
+  return PyLong_FromLong(heap_fail_at(n));
+}
+
+static PyMethodDef core_methods[] = {
+    {"call_for_address", (PyCFunction)(void (*)(void))address_of_call, METH_FASTCALL,
+     "call_for_address($module, function, /, *ints)\n--\n\nThe address that it returns, or None."},
+    {"memory_at", address_view, METH_VARARGS,
+     "memory_at($module, address, nbytes, owner, /)\n--\n\nA read-only view."},
+    {"tensor_view", tensor_view, METH_VARARGS,
+     "tensor_view($module, tensor, shape, dtype_code, /)\n--\n\nIts memory in another shape."},
+    {"crc32", core_crc32, METH_O,
+     "crc32($module, data, /)\n--\n\nThe CRC-32 of bytes, as zlib computes it."},
+    {"json_count", core_json_count, METH_O,
+     "json_count($module, text, /)\n--\n\n"
+     "(depth, values, digits of the longest number) of JSON text."},
+    {"weights_data_nbytes", core_weights_data_nbytes, METH_O,
+     "weights_data_nbytes($module, header, /)\n--\n\n"
+     "The bytes of data that a safetensors header speaks of, or -1."},
+    {"copy_range", core_copy_range, METH_VARARGS,
+     "copy_range($module, source, at, target, to, nbytes, /)\n--\n\n"
+     "Copy between two descriptors; how many bytes could be copied."},
+    {"reserve", core_reserve, METH_VARARGS,
+     "reserve($module, target, to, nbytes, /)\n--\n\nFind blocks for what will be written."},
+    {"has_driver", has_driver, METH_O,
+     "has_driver($module, type_key, /)\n--\n\n"
+     "Whether modules of this type key can run on this machine."},
+    {"tree_changed", core_tree_changed, METH_NOARGS,
+     "tree_changed($module, /)\n--\n\nLet host code look up anew what it calls."},
+    {"empty", core_empty, METH_VARARGS,
+     "empty($module, shape, dtype_code, device, /)\n--\n\n"
+     "A Tensor on a device, whose elements are not set."},
+    {"tensor_nbytes", core_tensor_nbytes, METH_VARARGS,
+     "tensor_nbytes($module, shape, dtype_code, /)\n--\n\nThe bytes of a compact tensor."},
+    {"from_dlpack", core_from_dlpack, METH_O,
+     "from_dlpack($module, source, /)\n--\n\n"
+     "A Tensor over the memory of an array with `__dlpack__`, or of a capsule."},
+    {"fail_allocation", core_fail_allocation, METH_O,
+     "fail_allocation($module, n, /)\n--\n\n"
+     "For tests: let the core's n-th allocation from now on fail, 0: none; how many were still "
+     "missing to the failure before."},
+    {"vm_builtin_names", vm_builtin_names, METH_NOARGS,
+     "vm_builtin_names($module, /)\n--\n\nThe functions that every virtual machine has."},
+    {NULL, NULL, 0, NULL},
+};
+
+/* The types are static, one set for the process. From 3.12 on an interpreter with a GIL of its own
+ * is refused by the slot below; those that share the GIL come here. */
+static int refuse_subinterpreter(void) {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main()) return 0;
+  PyErr_SetString(PyExc_ImportError,
+                  "runtime._core: found a subinterpreter, expected the main one; load libraries "
+                  "there, or in a process of their own");
+  return -1;
+}
+
+static int core_exec(PyObject *module) {
+  PyTypeObject *const types[] = {
+      &Library_Type,    &ElfFile_Type, &Function_Type,      &TensorBase_Type, &CallSequence_Type,
+      &DeviceCode_Type, &Device_Type,  &SystemLibrary_Type, &Bytecode_Type,   &VirtualMachine_Type};
+  if (refuse_subinterpreter() != 0 || PyType_Ready(&Span_Type) != 0) return -1;
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (PyModule_AddType(module, types[i]) != 0) return -1;
+  PyObject *set_device = device_set_function_new();
+  int status = set_device ? PyModule_AddObjectRef(module, "set_device", set_device) : -1;
+  Py_XDECREF(set_device);
+  return status;
+}
+
+static PyModuleDef_Slot core_slots[] = {
+    {Py_mod_exec, (void *)(uintptr_t)core_exec},
+#if PY_VERSION_HEX >= 0x030C0000
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+#if PY_VERSION_HEX >= 0x030D0000
+    {Py_mod_gil, Py_MOD_GIL_USED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef core_module = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "runtime._core",
+    .m_doc = "The native core: checked opening of libraries, safe calls, tensors.",
+    .m_methods = core_methods,
+    .m_slots = core_slots,
+};
+
+PyMODINIT_FUNC PyInit__core(void) { return PyModuleDef_Init(&core_module); }

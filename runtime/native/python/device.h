@@ -1,0 +1,27 @@
+/* Device: a DLDevice as Python has it. */
+#ifndef DSO_PACKER_PYTHON_DEVICE_H
+#define DSO_PACKER_PYTHON_DEVICE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "dso_abi.h"
+
+extern PyTypeObject Device_Type;
+
+typedef struct {
+  PyObject_HEAD
+  DLDevice device;
+} Device;
+
+static inline int device_check(PyObject *object) { return Py_IS_TYPE(object, &Device_Type); }
+
+PyObject *device_new(DLDevice device);
+
+/* A Device, or what makes one, as a DLDevice: 0, or -1 with an exception set. */
+int device_from_object(PyObject *object, DLDevice *device);
+
+/* The Function `__tvm_set_device`; NULL with an exception set. */
+PyObject *device_set_function_new(void);
+
+#endif

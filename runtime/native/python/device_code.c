@@ -1,0 +1,189 @@
+#include "python/device_code.h"
+
+#include <string.h>
+
+#include "python/exception.h"
+#include "python/call/function.h"
+#include "abi/heap.h"
+#include "device/kernel.h"
+#include "abi/raised.h"
+
+typedef struct {
+  PyObject_HEAD
+  struct kernel_module *module;
+  Py_buffer data; /* of whoever has the bytes that the module borrows; obj is NULL once it went */
+  PyObject *targets; /* by name (target_keep) */
+} DeviceCode;
+
+/* Hold what the view is of, not the view: the collector clears a view that is garbage even while
+ * someone has a buffer of it, and then crashes as that is given back (seen in CPython 3.11). */
+static int take_data(DeviceCode *self, const struct kernel_driver *driver, const char *fmt,
+                     PyObject *view) {
+  const Py_buffer *bytes = PyMemoryView_GET_BUFFER(view);
+  self->targets = PyDict_New();
+  if (self->targets == NULL || PyObject_GetBuffer(bytes->obj, &self->data, PyBUF_FULL_RO) != 0)
+    return -1;
+  self->module = kernel_module_new(driver, fmt, bytes->buf, (size_t)bytes->len);
+  if (self->module != NULL) return 0;
+  raise_no_memory();
+  return -1;
+}
+
+static PyObject *device_code_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"type_key", "fmt", "data", NULL};
+  const char *type_key, *fmt;
+  PyObject *data;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "ssO!:DeviceCode", names, &type_key, &fmt,
+                                   &PyMemoryView_Type, &data))
+    return NULL;
+  if (!PyBuffer_IsContiguous(PyMemoryView_GET_BUFFER(data), 'C') ||
+      PyMemoryView_GET_BUFFER(data)->obj == NULL)
+    return PyErr_Format(PyExc_ValueError, "expected a contiguous view of an object's bytes");
+  const struct kernel_driver *driver = kernel_driver(type_key);
+  if (driver == NULL)
+    return PyErr_Format(PyExc_ValueError, "type key '%s' has no driver binding", type_key);
+  DeviceCode *self = (DeviceCode *)type->tp_alloc(type, 0);
+  if (self != NULL && take_data(self, driver, fmt, data) != 0) Py_CLEAR(self);
+  return (PyObject *)self;
+}
+
+/* Host code of a library may keep a kernel whose code lies in that very library: so kernels borrow
+ * the bytes, and this object's reference to them is the only one, which the collector sees. */
+static int device_code_traverse(DeviceCode *self, visitproc visit, void *arg) {
+  Py_VISIT(self->data.obj);
+  return 0;
+}
+
+static int device_code_clear(DeviceCode *self) {
+  if (self->module != NULL) kernel_module_forget(self->module);
+  PyBuffer_Release(&self->data); /* no more than once: it sets obj to NULL */
+  return 0;
+}
+
+static void device_code_dealloc(DeviceCode *self) {
+  PyObject_GC_UnTrack(self);
+  (void)device_code_clear(self);
+  Py_XDECREF(self->targets);
+  if (self->module != NULL) kernel_module_release(self->module);
+  Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+/* ---- Kernels */
+
+/* What a look-up is given. */
+struct request {
+  PyObject *name, *arg_types, *tags, *owner;
+  const char *code_name, *facts;
+  Py_ssize_t facts_length;
+};
+
+static int read_types(PyObject *tuple, DLDataType *types) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(tuple, i), "bbH:arg_types", &types[i].code,
+                          &types[i].bits, &types[i].lanes))
+      return -1;
+  return 0;
+}
+
+static int read_tags(PyObject *tuple, const char **tags) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
+    if ((tags[i] = PyUnicode_AsUTF8(PyTuple_GET_ITEM(tuple, i))) == NULL) return -1;
+  return 0;
+}
+
+static int fill_signature(const struct request *request, struct kernel_signature *signature,
+                          DLDataType *types, const char **tags) {
+  const char *name = PyUnicode_AsUTF8(request->name);
+  if (name == NULL || read_types(request->arg_types, types) != 0 ||
+      read_tags(request->tags, tags) != 0)
+    return -1;
+  signature->name = heap_copy_text(name);
+  signature->code_name = heap_copy_text(request->code_name);
+  if (signature->name == NULL || signature->code_name == NULL) {
+    raise_no_memory();
+    return -1;
+  }
+  uint64_t count = raised_count();
+  int status = kernel_signature_set(signature, types, (int)PyTuple_GET_SIZE(request->arg_types),
+                                    tags, (int)PyTuple_GET_SIZE(request->tags));
+  if (status != 0) raise_native_error(name, count);
+  return status;
+}
+
+static int make_signature(const struct request *request, struct kernel_signature *signature) {
+  size_t num_types = (size_t)PyTuple_GET_SIZE(request->arg_types);
+  size_t num_tags = (size_t)PyTuple_GET_SIZE(request->tags);
+  DLDataType *types = PyMem_New(DLDataType, num_types + 1);
+  const char **tags = PyMem_New(const char *, num_tags + 1);
+  int status = -1;
+  if (types != NULL && tags != NULL) status = fill_signature(request, signature, types, tags);
+  else raise_no_memory();
+  PyMem_Free(types);
+  PyMem_Free(tags);
+  if (status != 0) kernel_signature_clear(signature);
+  return status;
+}
+
+static dso_object *make_kernel(DeviceCode *self, const struct request *request) {
+  struct kernel_signature signature = {.device_type = self->module->driver->device_type};
+  if (make_signature(request, &signature) != 0) return NULL;
+  dso_object *kernel = kernel_new(self->module, &signature);
+  return kernel != NULL ? kernel : raise_no_memory();
+}
+
+/* The kernel's reference goes to the target. */
+static struct target *make_target(const struct request *request, dso_object *kernel) {
+  const char *wrong;
+  struct target *target = target_new(request->name, (const uint8_t *)request->facts,
+                                     (size_t)request->facts_length + 1, &wrong);
+  if (target == NULL) {
+    if (wrong != NULL) PyErr_Format(PyExc_ValueError, "%U: facts: %s", request->name, wrong);
+    object_release(kernel);
+    return NULL;
+  }
+  target_call_object(target, kernel);
+  return target;
+}
+
+static struct target *look_up(DeviceCode *self, const struct request *request) {
+  struct target *target = target_kept(self->targets, request->name);
+  if (target != NULL || PyErr_Occurred()) return target;
+  dso_object *kernel = make_kernel(self, request);
+  return kernel ? target_keep(self->targets, request->name, make_target(request, kernel)) : NULL;
+}
+
+static PyObject *device_code_function(DeviceCode *self, PyObject *args) {
+  struct request request;
+  if (!PyArg_ParseTuple(args, "UsO!O!s#O:function", &request.name, &request.code_name,
+                        &PyTuple_Type, &request.arg_types, &PyTuple_Type, &request.tags,
+                        &request.facts, &request.facts_length, &request.owner))
+    return NULL;
+  struct target *target = look_up(self, &request);
+  return target ? function_new(target, (PyObject *)self, request.owner) : NULL;
+}
+
+PyObject *has_driver(PyObject *Py_UNUSED(module), PyObject *type_key) {
+  const char *key = PyUnicode_AsUTF8(type_key);
+  const struct kernel_driver *driver = key ? kernel_driver(key) : NULL;
+  if (key == NULL) return NULL;
+  return PyBool_FromLong(driver != NULL && driver->is_there());
+}
+
+static PyMethodDef device_code_methods[] = {
+    {"function", (PyCFunction)device_code_function, METH_VARARGS,
+     "function($self, name, code_name, arg_types, launch_param_tags, facts, owner, /)\n--\n\n"
+     "The kernel as a Function that keeps `owner` alive."},
+    {NULL, NULL, 0, NULL},
+};
+
+PyTypeObject DeviceCode_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.DeviceCode",
+    .tp_doc = "The code of a device module; built for a device when a kernel is launched there.",
+    .tp_basicsize = sizeof(DeviceCode),
+    .tp_new = device_code_new,
+    .tp_dealloc = (destructor)device_code_dealloc,
+    .tp_traverse = (traverseproc)device_code_traverse,
+    .tp_clear = (inquiry)device_code_clear,
+    .tp_methods = device_code_methods,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+};

@@ -1,0 +1,14 @@
+/* DeviceCode: the code of a device module, whose kernels are Functions. */
+#ifndef DSO_PACKER_PYTHON_DEVICE_CODE_H
+#define DSO_PACKER_PYTHON_DEVICE_CODE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+extern PyTypeObject DeviceCode_Type;
+
+/* _core.has_driver(type_key): whether kernels of these modules can run on this machine. Opens the
+ * driver's library, and asks nothing of it. */
+PyObject *has_driver(PyObject *module, PyObject *type_key);
+
+#endif

@@ -1,0 +1,147 @@
+#include "python/elf_file.h"
+
+#include "library/checked_file.h"
+#include "python/exception.h"
+#include "python/path.h"
+#include "python/verify_checksums.h"
+
+typedef struct {
+  PyObject_HEAD
+  PyObject *path; /* str */
+  struct checked_file file;
+} ElfFile;
+
+static int check_path(ElfFile *self, PyObject *path, uint16_t machine) {
+  struct load_error error;
+  int status;
+  Py_BEGIN_ALLOW_THREADS
+  status = checked_file_open(PyBytes_AS_STRING(path), machine, &self->file, &error);
+  Py_END_ALLOW_THREADS
+  if (status == 0) return 0;
+  raise_load_error(self->path, error.reason, "%s", error.message);
+  return -1;
+}
+
+static int parse_machine(PyObject *argument, uint16_t *machine) {
+  *machine = elf_native_machine();
+  if (argument == Py_None) return 0;
+  long number = PyLong_AsLong(argument);
+  if (number == -1 && PyErr_Occurred()) return -1;
+  *machine = (uint16_t)number;
+  if (number == *machine) return 0;
+  PyErr_Format(PyExc_ValueError, "machine, expected 0 to 65535, found %ld", number);
+  return -1;
+}
+
+static PyObject *elf_file_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"path", "machine", NULL};
+  PyObject *argument, *machine_argument = Py_None;
+  uint16_t machine;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O:ElfFile", names, &argument,
+                                   &machine_argument))
+    return NULL;
+  if (parse_machine(machine_argument, &machine) != 0) return NULL;
+  PyObject *path = path_bytes(argument);
+  ElfFile *self = path ? (ElfFile *)type->tp_alloc(type, 0) : NULL;
+  if (self != NULL) {
+    self->path = path_str(path);
+    if (self->path == NULL || check_path(self, path, machine) != 0) Py_CLEAR(self);
+  }
+  Py_XDECREF(path);
+  return (PyObject *)self;
+}
+
+static void elf_file_dealloc(ElfFile *self) {
+  checked_file_close(&self->file);
+  Py_XDECREF(self->path);
+  Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+/* 1 found, 0 absent, -1 exception set. */
+static int find(const ElfFile *self, PyObject *name, struct elf_symbol *symbol) {
+  const char *text = PyUnicode_AsUTF8(name);
+  if (text == NULL) return -1;
+  return elf_lookup(&self->file.image, elf_at_file, self->file.bytes, text, symbol);
+}
+
+static PyObject *place_of(const ElfFile *self, PyObject *name, const struct elf_symbol *symbol) {
+  const struct elf_segment *segment =
+      elf_segment_of(&self->file.image, symbol->value, symbol->size);
+  if (segment == NULL)
+    return raise_symbol_error(self->path, "blob", "", name, symbol->value,
+                              "has no file bytes behind it");
+  return Py_BuildValue("(KK)",
+                       (unsigned long long)(segment->offset + (symbol->value - segment->vaddr)),
+                       (unsigned long long)symbol->size);
+}
+
+static PyObject *elf_file_symbol(ElfFile *self, PyObject *name) {
+  struct elf_symbol symbol;
+  int found = find(self, name, &symbol);
+  if (found == 0) Py_RETURN_NONE;
+  return found < 0 ? NULL : place_of(self, name, &symbol);
+}
+
+/* As Library.data, which reads the bytes. */
+static PyObject *elf_file_data(ElfFile *self, PyObject *name) {
+  struct elf_symbol symbol;
+  int found = find(self, name, &symbol);
+  if (found == 0) Py_RETURN_NONE;
+  if (found < 0) return NULL;
+  const char *wrong = elf_not_data(&self->file.image, &symbol);
+  if (wrong != NULL) return raise_symbol_error(self->path, "blob", "", name, symbol.value, wrong);
+  return place_of(self, name, &symbol);
+}
+
+static PyObject *elf_file_checksums(ElfFile *self, PyObject *name) {
+  const char *symbol = PyUnicode_AsUTF8(name);
+  if (symbol == NULL) return NULL;
+  return verify_checksums(self->path, symbol, checked_file_find, &self->file);
+}
+
+static PyObject *elf_file_undefined(ElfFile *self, PyObject *Py_UNUSED(none)) {
+  const struct elf_image *image = &self->file.image;
+  PyObject *names = PyList_New(0);
+  for (uint64_t i = 1; names != NULL && i < image->num_symbols; i++) {
+    struct elf_symbol symbol;
+    const char *text = elf_symbol_at(image, elf_at_file, self->file.bytes, i, &symbol);
+    if (symbol.section != 0) continue;
+    PyObject *name = PyUnicode_DecodeFSDefault(text);
+    if (name == NULL || PyList_Append(names, name) != 0) Py_CLEAR(names);
+    Py_XDECREF(name);
+  }
+  return names;
+}
+
+static PyObject *elf_file_machine(ElfFile *self, void *Py_UNUSED(closure)) {
+  return PyLong_FromLong(self->file.image.machine);
+}
+
+static PyMethodDef elf_file_methods[] = {
+    {"symbol", (PyCFunction)elf_file_symbol, METH_O,
+     "symbol($self, name, /)\n--\n\nThe (file offset, nbytes) of a defined symbol, or None."},
+    {"data", (PyCFunction)elf_file_data, METH_O,
+     "data($self, symbol, /)\n--\n\nAs symbol, of data that a load can read; or an error."},
+    {"checksums", (PyCFunction)elf_file_checksums, METH_O,
+     "checksums($self, symbol, /)\n--\n\n"
+     "Verify what this symbol lists; the CRC-32 of the blob's structure, or None."},
+    {"undefined", (PyCFunction)elf_file_undefined, METH_NOARGS,
+     "undefined($self, /)\n--\n\nThe names of the symbols that others are to define."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef elf_file_getset[] = {
+    {"machine", (getter)elf_file_machine, NULL, "The e_machine number.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject ElfFile_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.ElfFile",
+    .tp_doc = "A statically checked shared object on disk; nothing of it is loaded.",
+    .tp_basicsize = sizeof(ElfFile),
+    .tp_new = elf_file_new,
+    .tp_dealloc = (destructor)elf_file_dealloc,
+    .tp_methods = elf_file_methods,
+    .tp_getset = elf_file_getset,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+};

@@ -1,0 +1,154 @@
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "python/imports.h"
+
+#include "python/call/callback.h"
+#include "library/context.h"
+#include "python/exception.h"
+#include "library/in_call.h"
+#include "python/interpreter.h"
+#include "abi/raised.h"
+
+static const char CONTEXT[] = "runtime._core.context";
+
+/* ---- The modules of a context: a list of weak references, first come first asked */
+
+/* A list of those that still are; the others are dropped. */
+static PyObject *live_modules(const struct context *context) {
+  PyObject *references = context->modules, *modules = PyList_New(0);
+  for (Py_ssize_t i = 0;
+       references != NULL && modules != NULL && i < PyList_GET_SIZE(references);) {
+    PyObject *module = PyObject_CallNoArgs(PyList_GET_ITEM(references, i));
+    int status =
+        module == Py_None ? PySequence_DelItem(references, i) : PyList_Append(modules, module);
+    i += module != Py_None;
+    Py_XDECREF(module);
+    if (status != 0) Py_CLEAR(modules);
+  }
+  return modules;
+}
+
+static void retire(dso_object *function, const char *name, void *context) {
+  callback_retire(function, context, name);
+}
+
+static int drop(dso_object *function, void *Py_UNUSED(arg)) {
+  callback_drop(function);
+  return 0;
+}
+
+/* Once for all functions, since the barrier interrupts each thread. */
+void imports_retire(struct context *context) {
+  found_retire(&context->found, retire, context);
+  in_call_barrier();
+  (void)found_visit(&context->found, drop, NULL);
+}
+
+/* A module is gone. After the last one only threads of the library's own can call into the library, so
+ * what its code found need not be kept. It must not be: modules from the library's own blob view
+ * the library, which would keep itself open. */
+static PyObject *module_gone(PyObject *capsule, PyObject *Py_UNUSED(reference)) {
+  struct context *context = context_of(PyCapsule_GetPointer(capsule, CONTEXT));
+  PyObject *modules = context ? live_modules(context) : NULL;
+  if (modules != NULL && PyList_GET_SIZE(modules) == 0) imports_retire(context);
+  if (modules == NULL) PyErr_Clear();
+  Py_XDECREF(modules);
+  Py_RETURN_NONE;
+}
+
+static PyObject *make_reference(struct context *context, PyObject *module) {
+  static PyMethodDef method = {"module_gone", module_gone, METH_O, NULL};
+  PyObject *capsule = PyCapsule_New(context, CONTEXT, NULL);
+  PyObject *callback = capsule ? PyCFunction_New(&method, capsule) : NULL;
+  PyObject *reference = callback ? PyWeakref_NewRef(module, callback) : NULL;
+  Py_XDECREF(callback);
+  Py_XDECREF(capsule);
+  return reference;
+}
+
+int imports_bind(struct context *context, PyObject *module) {
+  if (context->modules == NULL && (context->modules = PyList_New(0)) == NULL) return -1;
+  PyObject *reference = make_reference(context, module);
+  int status = reference ? PyList_Append(context->modules, reference) : -1;
+  Py_XDECREF(reference);
+  return status;
+}
+
+void imports_forget(struct context *context) {
+  PyObject *modules = context->modules;
+  context->modules = NULL;
+  if (modules == NULL || !interpreter_runs()) return;
+  PyGILState_STATE gil = PyGILState_Ensure();
+  Py_DECREF(modules);
+  PyGILState_Release(gil);
+}
+
+struct visit {
+  visitproc visit;
+  void *arg;
+};
+
+/* What code has kept is alive anyway: then the context's reference tells nothing. */
+static int visit_function(dso_object *function, void *arg) {
+  const struct visit *visit = arg;
+  uint64_t count = __atomic_load_n(&function->combined_ref_count, __ATOMIC_RELAXED);
+  return (uint32_t)count == 1 ? callback_traverse(function, visit->visit, visit->arg) : 0;
+}
+
+int imports_traverse(const struct context *context, visitproc visit, void *arg) {
+  struct visit both = {.visit = visit, .arg = arg};
+  return found_visit(&context->found, visit_function, &both);
+}
+
+/* ---- Look-up */
+
+/* (provider, callable), or NULL with an exception set. The method's name is made once: CPython's
+ * cache of attributes keeps each string that it was asked by, until its place is taken. */
+static PyObject *ask(const struct context *context, const char *name) {
+  static PyObject *method;
+  if (method == NULL) method = PyUnicode_InternFromString("find_import");
+  PyObject *modules = method ? live_modules(context) : NULL;
+  PyObject *file = modules ? PyImport_ImportModule("runtime.library") : NULL;
+  PyObject *wanted = file ? PyUnicode_FromString(name) : NULL;
+  PyObject *answer =
+      wanted ? PyObject_CallMethodObjArgs(file, method, modules, wanted, NULL) : NULL;
+  Py_XDECREF(wanted);
+  Py_XDECREF(file);
+  Py_XDECREF(modules);
+  return answer;
+}
+
+static dso_object *remember(struct context *context, const char *name, PyObject *answer,
+                            uint64_t version) {
+  PyObject *provider = PyTuple_GET_ITEM(answer, 0), *callable = PyTuple_GET_ITEM(answer, 1);
+  dso_object *function = found_renew(&context->found, name, provider, version);
+  if (function != NULL) return function;
+  function = callback_new(callable, NULL);
+  if (function == NULL) return NULL;
+  callback_keep(function, provider); /* so that no other one gets its address */
+  if (found_add(&context->found, name, provider, version, function) == 0) return function;
+  raise_no_memory();
+  return NULL;
+}
+
+static dso_object *look_up(struct context *context, const char *name) {
+  uint64_t version = found_version(); /* read first: what is asked for may change meanwhile */
+  PyObject *answer = ask(context, name);
+  if (answer == NULL) return NULL;
+  dso_object *function = remember(context, name, answer, version);
+  Py_DECREF(answer);
+  return function;
+}
+
+void *imports_find(struct context *context, const char *name) {
+  if (!interpreter_runs()) {
+    raised_set("RuntimeError", "the Python interpreter is shutting down");
+    return NULL;
+  }
+  PyGILState_STATE gil = PyGILState_Ensure();
+  dso_object *function = look_up(context, name);
+  if (function == NULL) exception_leave();
+  PyGILState_Release(gil);
+  return function;
+}

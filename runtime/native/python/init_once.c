@@ -1,0 +1,53 @@
+/* TVMFFIHandleInitOnce: host code makes a handle on first use, once. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <pthread.h>
+
+#include "python/interpreter.h"
+#include "library/provided.h"
+#include "abi/raised.h"
+
+/* Recursive: making one handle may take another. */
+static pthread_mutex_t lock;
+static pthread_once_t lock_once = PTHREAD_ONCE_INIT;
+
+static void reset_lock(void) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&lock, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
+/* A child has none of its parent's other threads; one may have had the lock. */
+static void make_lock(void) {
+  reset_lock();
+  (void)pthread_atfork(NULL, NULL, reset_lock);
+}
+
+static int make_handle(void **handle, int (*init)(void **result)) {
+  void *made = NULL;
+  if (*handle != NULL) return 0;
+  if (init(&made) != 0) return -1;
+  if (made == NULL) return raised_format("RuntimeError", "init: gave no handle, expected one");
+  __atomic_store_n(handle, made, __ATOMIC_RELEASE);
+  return 0;
+}
+
+static int make_locked(void **handle, int (*init)(void **result)) {
+  pthread_once(&lock_once, make_lock);
+  pthread_mutex_lock(&lock);
+  int status = make_handle(handle, init);
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
+/* Nobody waits for the lock with the GIL held: whoever has it may be waiting for the GIL. */
+int TVMFFIHandleInitOnce(void **handle, int (*init)(void **result)) {
+  if (__atomic_load_n(handle, __ATOMIC_ACQUIRE) != NULL) return 0;
+  int has_gil = interpreter_runs() && PyGILState_Check();
+  PyThreadState *state = has_gil ? PyEval_SaveThread() : NULL;
+  int status = make_locked(handle, init);
+  if (state != NULL) PyEval_RestoreThread(state);
+  return status;
+}

@@ -1,0 +1,211 @@
+#define _GNU_SOURCE /* O_PATH */
+#include "python/library.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "library/context.h"
+#include "python/exception.h"
+#include "python/call/function.h"
+#include "python/imports.h"
+#include "library/loaded.h"
+#include "python/names.h"
+#include "python/path.h"
+#include "python/span.h"
+
+/* Open a file whose name dlopen would take for another's: by a descriptor, which has no such name. */
+static int open_by_descriptor(Library *self, const char *path, struct load_error *error) {
+  char name[32];
+  self->descriptor = open(path, O_PATH | O_CLOEXEC);
+  if (self->descriptor < 0) return load_error_set(error, "io", "%s", strerror(errno));
+  snprintf(name, sizeof name, "/proc/self/fd/%d", self->descriptor);
+  int status = loaded_open(&self->loaded, name, error);
+  if (status != 0) close(self->descriptor);
+  return status;
+}
+
+static int open_path(Library *self, const char *path) {
+  struct load_error error;
+  int status;
+  Py_BEGIN_ALLOW_THREADS
+  status = path_has_token(path) ? open_by_descriptor(self, path, &error)
+                                : loaded_open(&self->loaded, path, &error);
+  Py_END_ALLOW_THREADS
+  if (status != 0) {
+    raise_load_error(self->path, error.reason, "%s", error.message);
+    return -1;
+  }
+  self->is_open = 1;
+  return 0;
+}
+
+static PyObject *library_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"path", "name", "descriptor", NULL};
+  PyObject *argument, *name = NULL;
+  int descriptor = -1;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|$Ui:Library", names, &argument, &name,
+                                   &descriptor))
+    return NULL;
+  PyObject *path = path_bytes(argument);
+  Library *self = path ? (Library *)type->tp_alloc(type, 0) : NULL;
+  if (self != NULL) {
+    self->path = name != NULL ? Py_NewRef(name) : path_str(path);
+    self->targets = PyDict_New();
+    self->descriptor = -1;
+    if (self->path == NULL || self->targets == NULL ||
+        open_path(self, PyBytes_AS_STRING(path)) != 0)
+      Py_CLEAR(self);
+    else if (descriptor >= 0) self->descriptor = descriptor;
+  }
+  Py_XDECREF(path);
+  return (PyObject *)self;
+}
+
+/* dlclose runs the library's destructors, which may take their time or call back. */
+static void close_library(Library *self) {
+  PyObject *pending = exception_take();
+  Py_BEGIN_ALLOW_THREADS
+  loaded_close(&self->loaded);
+  /* Not before: dlopen compares names first, and another file under this number has the same. */
+  if (self->descriptor >= 0) close(self->descriptor);
+  Py_END_ALLOW_THREADS
+  if (pending != NULL) exception_set(pending);
+}
+
+/* What its code found among the imports may lead back to it, through Python. */
+static int library_traverse(Library *self, visitproc visit, void *arg) {
+  const struct context *context = self->is_open ? self->loaded.context : NULL;
+  return context != NULL && context->num_libraries == 1 ? imports_traverse(context, visit, arg) : 0;
+}
+
+static int library_clear(Library *self) {
+  struct context *context = self->is_open ? self->loaded.context : NULL;
+  if (context != NULL && context->num_libraries == 1) imports_retire(context);
+  return 0;
+}
+
+static void library_dealloc(Library *self) {
+  PyObject_GC_UnTrack(self);
+  Py_XDECREF(self->targets);
+  if (self->is_open) close_library(self);
+  Py_XDECREF(self->path);
+  Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyObject *library_data(Library *self, PyObject *name) {
+  struct elf_symbol symbol;
+  const uint8_t *bytes;
+  if (!PyUnicode_Check(name))
+    return PyErr_Format(PyExc_TypeError, "data: expected a str, found %s", Py_TYPE(name)->tp_name);
+  int found = library_find(self, "", name, &symbol);
+  if (found < 0) return NULL;
+  if (found == 0) Py_RETURN_NONE;
+  const char *wrong = loaded_data(&self->loaded, &symbol, &bytes);
+  if (wrong != NULL) return raise_symbol_error(self->path, "blob", "", name, symbol.value, wrong);
+  return span_view((PyObject *)self, bytes, (Py_ssize_t)symbol.size, 1);
+}
+
+static PyObject *library_function(Library *self, PyObject *const *args, Py_ssize_t count) {
+  if (count != 2 || !PyUnicode_Check(args[0]))
+    return PyErr_Format(PyExc_TypeError, "function: expected a name and an owner");
+  struct target *target = target_kept(self->targets, args[0]);
+  if (target == NULL && !PyErr_Occurred()) target = library_look_up(self, args[0]);
+  if (target != NULL) return function_new(target, (PyObject *)self, args[1]);
+  return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *library_has_code(Library *self, PyObject *name) {
+  const uint8_t *code;
+  int found = PyUnicode_Check(name) ? library_find_code(self, name, &code) : 0;
+  return found >= 0 ? PyBool_FromLong(found) : NULL;
+}
+
+static PyObject *library_declare_packed(Library *self, PyObject *name) {
+  const uint8_t *code;
+  int found = PyUnicode_Check(name) ? library_find_code(self, name, &code) : 0;
+  struct target *target = found > 0 ? library_make_packed(self, name, code) : NULL;
+  if (target_keep(self->targets, name, target) == NULL && PyErr_Occurred()) return NULL;
+  return PyBool_FromLong(found);
+}
+
+static PyObject *library_symbols(Library *self, PyObject *argument) {
+  const char *prefix = PyUnicode_AsUTF8(argument);
+  if (prefix == NULL) return NULL;
+  return symbol_names(&self->loaded.image, elf_at_loaded, self->loaded.address, prefix);
+}
+
+static PyObject *library_bind(Library *self, PyObject *module) {
+  struct context *context = self->loaded.context;
+  if (context != NULL && imports_bind(context, module) != 0) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject *library_path(Library *self, void *Py_UNUSED(closure)) {
+  return Py_NewRef(self->path);
+}
+
+static PyObject *library_key(Library *self, void *Py_UNUSED(closure)) {
+  const struct file_key *key = &self->loaded.key;
+  return Py_BuildValue("(KKKL)", (unsigned long long)key->device, (unsigned long long)key->inode,
+                       (unsigned long long)key->size, (long long)key->mtime_ns);
+}
+
+static PyObject *library_ctime(Library *self, void *Py_UNUSED(closure)) {
+  return PyLong_FromLongLong(self->loaded.key.ctime_ns);
+}
+
+static PyObject *library_descriptor(Library *self, void *Py_UNUSED(closure)) {
+  return PyLong_FromLong(self->descriptor);
+}
+
+static PyObject *library_structure(Library *self, void *Py_UNUSED(closure)) {
+  const struct checksums *checksums = &self->loaded.checksums;
+  return checksums->has_blob ? PyLong_FromUnsignedLong(checksums->structure) : Py_NewRef(Py_None);
+}
+
+static PyObject *library_repr(Library *self) {
+  return PyUnicode_FromFormat("<Library %R>", self->path);
+}
+
+static PyMethodDef library_methods[] = {
+    {"data", (PyCFunction)library_data, METH_O,
+     "data($self, symbol, /)\n--\n\nThe read-only bytes of a data symbol, or None."},
+    {"symbols", (PyCFunction)library_symbols, METH_O,
+     "symbols($self, prefix, /)\n--\n\nThe names of defined functions that begin so."},
+    {"function", (PyCFunction)(void (*)(void))library_function, METH_FASTCALL,
+     "function($self, name, owner, /)\n--\n\nThe function, or None."},
+    {"has_code", (PyCFunction)library_has_code, METH_O,
+     "has_code($self, name, /)\n--\n\nWhether it defines a function, of whatever type."},
+    {"declare_packed", (PyCFunction)library_declare_packed, METH_O,
+     "declare_packed($self, name, /)\n--\n\n"
+     "Let a function without a declaration be a packed C function; False if there is none."},
+    {"bind", (PyCFunction)library_bind, METH_O,
+     "bind($self, module, /)\n--\n\nLet the library's code call the imports of this module."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef library_getset[] = {
+    {"path", (getter)library_path, NULL, "The absolute path that was opened, or the name.", NULL},
+    {"descriptor", (getter)library_descriptor, NULL, "Of a file made of bytes, else -1.", NULL},
+    {"structure", (getter)library_structure, NULL,
+     "The CRC-32 of the blob's structure that the library lists, or None.", NULL},
+    {"key", (getter)library_key, NULL, "(device, inode, size, mtime in ns) of the file.", NULL},
+    {"ctime_ns", (getter)library_ctime, NULL, "When the file had last changed at the load.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject Library_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.Library",
+    .tp_doc = "One open shared object; closed when the last reference goes.",
+    .tp_basicsize = sizeof(Library),
+    .tp_new = library_new,
+    .tp_traverse = (traverseproc)library_traverse,
+    .tp_clear = (inquiry)library_clear,
+    .tp_dealloc = (destructor)library_dealloc,
+    .tp_repr = (reprfunc)library_repr,
+    .tp_methods = library_methods,
+    .tp_getset = library_getset,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+};

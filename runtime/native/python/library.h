@@ -1,0 +1,38 @@
+/* Library: one open shared object. */
+#ifndef DSO_PACKER_PYTHON_LIBRARY_H
+#define DSO_PACKER_PYTHON_LIBRARY_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "library/loaded.h"
+#include "python/call/callee.h"
+
+extern PyTypeObject Library_Type;
+
+typedef struct {
+  PyObject_HEAD
+  PyObject *path;    /* str */
+  PyObject *targets; /* name -> capsule of struct target */
+  int is_open;
+  int descriptor; /* that it was opened by, instead of a name; -1 without */
+  struct loaded loaded;
+} Library;
+
+/* ---- library_function.c. Each int is 1 found, 0 absent, -1 with an exception set. */
+
+/* The symbol <prefix><name> that this object defines. */
+int library_find(const Library *self, const char *prefix, PyObject *name,
+                 struct elf_symbol *symbol);
+
+/* The code at <name> itself, of whatever type. */
+int library_find_code(const Library *self, PyObject *name, const uint8_t **code);
+
+/* A new target that calls the code as a packed C function; NULL with an exception set. */
+struct target *library_make_packed(const Library *self, PyObject *name, const uint8_t *code);
+
+/* The target of a function, which the library owns; NULL with an exception set, or without if
+ * there is no such function. */
+struct target *library_look_up(Library *self, PyObject *name);
+
+#endif

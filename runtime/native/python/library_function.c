@@ -1,0 +1,120 @@
+/* From the name of a function to its target: what the symbols of a library say. */
+#include "python/library.h"
+
+#include <string.h>
+
+#include "python/exception.h"
+
+int library_find(const Library *self, const char *prefix, PyObject *name,
+                 struct elf_symbol *symbol) {
+  PyObject *full = PyUnicode_FromFormat("%s%U", prefix, name);
+  if (full == NULL) return -1;
+  Py_ssize_t length;
+  const char *text = PyUnicode_AsUTF8AndSize(full, &length);
+  int found = 0;
+  if (text == NULL) PyErr_Clear(); /* no symbol is named by lone surrogates */
+  else if (strlen(text) == (size_t)length) found = loaded_symbol(&self->loaded, text, symbol);
+  Py_DECREF(full);
+  return found;
+}
+
+/* The facts of a function, if the library has them: 1, 0 without, -1 with an exception set. */
+static int find_facts(const Library *self, PyObject *name, const uint8_t **text, size_t *nbytes) {
+  struct elf_symbol symbol;
+  int found = library_find(self, "__packer_fn_", name, &symbol);
+  if (found <= 0) return found;
+  const char *wrong = loaded_data(&self->loaded, &symbol, text);
+  *nbytes = (size_t)symbol.size;
+  if (wrong == NULL) return 1;
+  raise_symbol_error(self->path, "malformed", "__packer_fn_", name, symbol.value, wrong);
+  return -1;
+}
+
+static struct target *make_target(const Library *self, PyObject *name, const uint8_t *text,
+                                  size_t nbytes) {
+  const char *wrong;
+  struct target *target = target_new(name, text, nbytes, &wrong);
+  if (target == NULL && wrong != NULL)
+    raise_load_error(self->path, "malformed", "__packer_fn_%U: %s", name, wrong);
+  return target;
+}
+
+/* The code at the symbol <prefix><name>: 1 found, 0 absent, -1 exception set. */
+static int find_code(const Library *self, const char *prefix, PyObject *name,
+                     const uint8_t **code) {
+  struct elf_symbol symbol;
+  int found = library_find(self, prefix, name, &symbol);
+  if (found <= 0) return found;
+  const char *wrong = loaded_code(&self->loaded, &symbol, code);
+  if (wrong == NULL) return 1;
+  raise_symbol_error(self->path, "malformed", prefix, name, symbol.value, wrong);
+  return -1;
+}
+
+/* ---- The three ways to a function; each gives a new target, or NULL with an exception set, or
+ * without when it leads nowhere. */
+
+/* __tvm_ffi_<name>, with facts or without. */
+static struct target *find_safe(const Library *self, PyObject *name) {
+  const uint8_t *code, *text = NULL;
+  size_t nbytes = 0;
+  if (find_code(self, "__tvm_ffi_", name, &code) <= 0) return NULL;
+  if (find_facts(self, name, &text, &nbytes) < 0) return NULL;
+  struct target *target = make_target(self, name, text, nbytes);
+  if (target != NULL) target_call_safe(target, code);
+  return target;
+}
+
+static int find_packed_code(const Library *self, PyObject *name, const uint8_t **code) {
+  int found = find_code(self, "", name, code);
+  if (found == 0)
+    raise_load_error(self->path, "malformed",
+                     "__packer_fn_%U: speaks of a packed C function, found no symbol %R", name,
+                     name);
+  return found == 1 ? 0 : -1;
+}
+
+/* <name>, since its facts say that it is a packed C function. */
+static struct target *find_declared(const Library *self, PyObject *name) {
+  const uint8_t *code, *text;
+  size_t nbytes;
+  if (find_facts(self, name, &text, &nbytes) <= 0) return NULL;
+  struct target *target = make_target(self, name, text, nbytes);
+  if (target == NULL) return NULL;
+  if (target->facts.is_packed && find_packed_code(self, name, &code) == 0) {
+    target_call_packed(target, code);
+    return target;
+  }
+  target_free(target);
+  return NULL;
+}
+
+int library_find_code(const Library *self, PyObject *name, const uint8_t **code) {
+  struct elf_symbol symbol;
+  int found = library_find(self, "", name, &symbol);
+  return found > 0 ? loaded_code(&self->loaded, &symbol, code) == NULL : found;
+}
+
+struct target *library_make_packed(const Library *self, PyObject *name, const uint8_t *code) {
+  struct target *target = make_target(self, name, NULL, 0);
+  if (target != NULL) target_call_packed(target, code);
+  return target;
+}
+
+/* <name> without facts: in libraries of TVM, a packed C function. */
+static struct target *find_plain(const Library *self, PyObject *name) {
+  const uint8_t *code;
+  if (library_find_code(self, name, &code) <= 0 || !loaded_is_tvm(&self->loaded)) return NULL;
+  return library_make_packed(self, name, code);
+}
+
+struct target *library_look_up(Library *self, PyObject *name) {
+  struct target *(*const ways[])(const Library *, PyObject *) = {find_safe, find_declared,
+                                                                 find_plain};
+  struct target *target = NULL;
+  for (size_t i = 0; i < sizeof ways / sizeof *ways && target == NULL; i++) {
+    target = ways[i](self, name);
+    if (PyErr_Occurred()) return NULL;
+  }
+  return target_keep(self->targets, name, target);
+}

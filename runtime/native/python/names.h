@@ -1,0 +1,15 @@
+/* Names of dynamic symbols, as Python lists. */
+#ifndef DSO_PACKER_PYTHON_NAMES_H
+#define DSO_PACKER_PYTHON_NAMES_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "elf/elf.h"
+
+/* The names of the functions and data that an object defines and that begin with `prefix`, in table
+ * order; NULL with an exception set. */
+PyObject *symbol_names(const struct elf_image *image, elf_at at, const void *context,
+                       const char *prefix);
+
+#endif

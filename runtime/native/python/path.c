@@ -1,0 +1,45 @@
+#include "python/path.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "python/exception.h"
+
+static PyObject *refuse(PyObject *path, const char *format, const char *text) {
+  PyObject *shown = path_str(path);
+  if (shown != NULL) raise_load_error(shown, "io", format, text);
+  Py_XDECREF(shown);
+  return NULL;
+}
+
+/* A bare name means the working directory, never the library search path; the spelling is
+ * otherwise kept, so that $ORIGIN is the folder that the caller named. */
+PyObject *path_bytes(PyObject *argument) {
+  PyObject *given, *path;
+  char cwd[PATH_MAX];
+  if (!PyUnicode_FSConverter(argument, &given)) return NULL;
+  const char *text = PyBytes_AS_STRING(given);
+  if (*text == '/') return given;
+  if (*text == '\0') path = refuse(given, "%s", "expected a path, found an empty one");
+  else if (getcwd(cwd, sizeof cwd) == NULL)
+    path = refuse(given, "the working directory: %s", strerror(errno));
+  else path = PyBytes_FromFormat("%s%s%s", cwd, cwd[1] != '\0' ? "/" : "", text);
+  Py_DECREF(given);
+  return path;
+}
+
+PyObject *path_str(PyObject *path) {
+  return PyUnicode_DecodeFSDefaultAndSize(PyBytes_AS_STRING(path), PyBytes_GET_SIZE(path));
+}
+
+int path_has_token(const char *path) {
+  static const char *const tokens[] = {"ORIGIN", "LIB", "PLATFORM"};
+  while ((path = strchr(path, '$')) != NULL) {
+    path += path[1] == '{' ? 2 : 1;
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
+      if (strncmp(path, tokens[i], strlen(tokens[i])) == 0) return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,253 @@
+#include "python/system_library.h"
+
+#include "library/context.h"
+#include "elf/layout.h"
+#include "python/exception.h"
+#include "python/call/function.h"
+#include "python/imports.h"
+#include "python/span.h"
+#include "library/registered.h"
+#include "python/verify_checksums.h"
+
+enum { MAX_TEXT = 64 << 20 };
+
+typedef struct {
+  PyObject_HEAD
+  PyObject *path;    /* str, for messages */
+  PyObject *prefix;  /* str */
+  PyObject *targets; /* name -> capsule of struct target */
+  struct context *context;
+} SystemLibrary;
+
+/* The symbol <start><prefix><name>, found with `address` set: 0, or -1 with an exception set. */
+static int find(const char *start, PyObject *prefix, PyObject *name, struct system_symbol *symbol) {
+  PyObject *full = PyUnicode_FromFormat("%s%U%U", start, prefix, name);
+  if (full == NULL) return -1;
+  Py_ssize_t length;
+  const char *text = PyUnicode_AsUTF8AndSize(full, &length);
+  *symbol = (struct system_symbol){.address = NULL};
+  if (text == NULL) PyErr_Clear(); /* no symbol is named by lone surrogates */
+  else if (strlen(text) == (size_t)length) *symbol = system_lib_find(text);
+  Py_DECREF(full);
+  return 0;
+}
+
+/* ---- Contexts */
+
+static void *variable_of(const void *library, const char *name) {
+  const SystemLibrary *self = library;
+  struct system_symbol symbol = {.address = NULL};
+  PyObject *text = PyUnicode_FromString(name);
+  if (text != NULL) (void)find("", self->prefix, text, &symbol);
+  Py_XDECREF(text);
+  PyErr_Clear();
+  int is_variable = symbol.address != NULL && (symbol.flags & PF_W) != 0 &&
+                    symbol.nbytes >= sizeof(void *) &&
+                    (uintptr_t)symbol.address % sizeof(void *) == 0;
+  return is_variable ? (void *)(uintptr_t)symbol.address : NULL;
+}
+
+static PyObject *system_library_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"symbol_prefix", NULL};
+  PyObject *prefix;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "U:SystemLibrary", names, &prefix)) return NULL;
+  SystemLibrary *self = (SystemLibrary *)type->tp_alloc(type, 0);
+  if (self == NULL) return NULL;
+  self->prefix = Py_NewRef(prefix);
+  self->path = PyUnicode_FromFormat("system library %R", prefix);
+  self->targets = PyDict_New();
+  if (self->path == NULL || self->targets == NULL) {
+    Py_DECREF(self);
+    return NULL;
+  }
+  self->context = context_fill(variable_of, self);
+  return (PyObject *)self;
+}
+
+/* The context stays: the code that has it does. */
+static void system_library_dealloc(SystemLibrary *self) {
+  Py_XDECREF(self->targets);
+  Py_XDECREF(self->prefix);
+  Py_XDECREF(self->path);
+  Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+/* ---- Data: nobody registers a size, so it is told by the bytes themselves */
+
+/* u64 nbytes, then so many (formats: Dialect tvm, Dialect tvm-ffi). */
+static int is_counted(PyObject *name) {
+  return PyUnicode_CompareWithASCIIString(name, "__tvm_dev_mblob") == 0 ||
+         PyUnicode_CompareWithASCIIString(name, "__tvm_ffi__library_bin") == 0;
+}
+
+static const char *size_of_counted(const struct system_symbol *symbol, size_t *nbytes) {
+  uint64_t count;
+  if (symbol->nbytes < sizeof count) return "ends within its header";
+  memcpy(&count, symbol->address, sizeof count);
+  if (count > symbol->nbytes - sizeof count) return "says that it is longer than its segment";
+  *nbytes = sizeof count + (size_t)count;
+  return NULL;
+}
+
+static const char *size_of_text(const struct system_symbol *symbol, size_t *nbytes) {
+  size_t most = symbol->nbytes < MAX_TEXT ? symbol->nbytes : MAX_TEXT;
+  const uint8_t *end = memchr(symbol->address, 0, most);
+  if (end == NULL) return "has no NUL at its end";
+  *nbytes = (size_t)(end - symbol->address) + 1;
+  return NULL;
+}
+
+static PyObject *system_library_data(SystemLibrary *self, PyObject *name) {
+  struct system_symbol symbol;
+  size_t nbytes = 0;
+  if (!PyUnicode_Check(name))
+    return PyErr_Format(PyExc_TypeError, "data: expected a str, found %s", Py_TYPE(name)->tp_name);
+  if (find("", self->prefix, name, &symbol) != 0) return NULL;
+  if (symbol.address == NULL) Py_RETURN_NONE;
+  const char *wrong =
+      is_counted(name) ? size_of_counted(&symbol, &nbytes) : size_of_text(&symbol, &nbytes);
+  if (wrong != NULL) {
+    raise_load_error(self->path, "blob", "%U %s", name, wrong);
+    return NULL;
+  }
+  return span_view((PyObject *)self, symbol.address, (Py_ssize_t)nbytes, 1);
+}
+
+/* ---- Checksums: the list has names with the prefix */
+
+static int find_listed(const void *Py_UNUSED(library), const char *name, int is_code,
+                       const uint8_t **bytes, size_t *nbytes) {
+  struct system_symbol symbol = system_lib_find(name);
+  if (symbol.address == NULL) return 0;
+  if (is_code) return (symbol.flags & PF_X) != 0;
+  *bytes = symbol.address;
+  return size_of_text(&symbol, nbytes) == NULL;
+}
+
+static PyObject *system_library_structure(SystemLibrary *self, void *Py_UNUSED(closure)) {
+  PyObject *name = PyUnicode_FromFormat("%U__packer_checksums", self->prefix);
+  const char *symbol = name != NULL ? PyUnicode_AsUTF8(name) : NULL;
+  PyObject *result = NULL;
+  if (symbol != NULL) result = verify_checksums(self->path, symbol, find_listed, self);
+  Py_XDECREF(name);
+  return result;
+}
+
+/* ---- Functions */
+
+static struct target *make_target(const SystemLibrary *self, PyObject *name,
+                                  const struct system_symbol *facts) {
+  const char *wrong = NULL;
+  size_t nbytes = 0;
+  struct target *target = NULL;
+  if (facts->address != NULL) wrong = size_of_text(facts, &nbytes);
+  if (wrong == NULL) target = target_new(name, facts->address, nbytes, &wrong);
+  if (target == NULL && wrong != NULL)
+    raise_load_error(self->path, "malformed", "__packer_fn_%U: %s", name, wrong);
+  return target;
+}
+
+/* Names that begin so are data of the models, and no packed C function. */
+static int is_reserved(PyObject *name) {
+  return PyUnicode_GET_LENGTH(name) >= 2 && PyUnicode_READ_CHAR(name, 0) == '_' &&
+         PyUnicode_READ_CHAR(name, 1) == '_';
+}
+
+/* With one prefix: a safe-call function, else a packed C function. A new target, or NULL with an
+ * exception set, or without when there is none. */
+static struct target *look_up(SystemLibrary *self, PyObject *prefix, PyObject *name) {
+  struct system_symbol safe, packed = {.address = NULL}, facts;
+  if (find("__tvm_ffi_", prefix, name, &safe) != 0 ||
+      find("__packer_fn_", prefix, name, &facts) != 0)
+    return NULL;
+  if (safe.address == NULL && !is_reserved(name) && find("", prefix, name, &packed) != 0)
+    return NULL;
+  const struct system_symbol *code = safe.address != NULL ? &safe : &packed;
+  if (code->address == NULL || !(code->flags & PF_X)) return NULL;
+  struct target *target = make_target(self, name, &facts);
+  if (target != NULL && code == &safe) target_call_safe(target, code->address);
+  if (target != NULL && code == &packed) target_call_packed(target, code->address);
+  return target;
+}
+
+static PyObject *system_library_function(SystemLibrary *self, PyObject *const *args,
+                                         Py_ssize_t count) {
+  if (count != 2 || !PyUnicode_Check(args[0]))
+    return PyErr_Format(PyExc_TypeError, "function: expected a name and an owner");
+  struct target *target = target_kept(self->targets, args[0]);
+  PyObject *nothing = PyUnicode_FromString("");
+  PyObject *const prefixes[] = {self->prefix, nothing};
+  for (size_t i = 0; i < 2 && target == NULL && !PyErr_Occurred(); i++)
+    target = target_keep(self->targets, args[0], look_up(self, prefixes[i], args[0]));
+  Py_XDECREF(nothing);
+  if (PyErr_Occurred()) return NULL;
+  return target != NULL ? function_new(target, (PyObject *)self, args[1]) : Py_NewRef(Py_None);
+}
+
+/* ---- Names */
+
+struct listing {
+  const char *start, *prefix;
+  PyObject *names;
+};
+
+/* Append <start><name> for a symbol <start><prefix><name>. */
+static int list_name(const char *symbol, void *arg) {
+  struct listing *listing = arg;
+  size_t start = strlen(listing->start), prefix = strlen(listing->prefix);
+  if (strncmp(symbol, listing->start, start) != 0 ||
+      strncmp(symbol + start, listing->prefix, prefix) != 0)
+    return 0;
+  PyObject *name = PyUnicode_FromFormat("%s%s", listing->start, symbol + start + prefix);
+  int status = name != NULL ? PyList_Append(listing->names, name) : -1;
+  Py_XDECREF(name);
+  return status;
+}
+
+static PyObject *system_library_symbols(SystemLibrary *self, PyObject *argument) {
+  struct listing listing = {PyUnicode_AsUTF8(argument), PyUnicode_AsUTF8(self->prefix), NULL};
+  if (listing.start == NULL || listing.prefix == NULL) return NULL;
+  listing.names = PyList_New(0);
+  if (listing.names != NULL && system_lib_visit(list_name, &listing) != 0) Py_CLEAR(listing.names);
+  return listing.names;
+}
+
+static PyObject *system_library_bind(SystemLibrary *self, PyObject *module) {
+  if (self->context != NULL && imports_bind(self->context, module) != 0) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject *system_library_path(SystemLibrary *self, void *Py_UNUSED(closure)) {
+  return Py_NewRef(self->path);
+}
+
+static PyMethodDef system_library_methods[] = {
+    {"data", (PyCFunction)system_library_data, METH_O,
+     "data($self, symbol, /)\n--\n\nThe read-only bytes of a blob or text, or None."},
+    {"symbols", (PyCFunction)system_library_symbols, METH_O,
+     "symbols($self, start, /)\n--\n\nThe names that begin so, without the library's prefix."},
+    {"function", (PyCFunction)(void (*)(void))system_library_function, METH_FASTCALL,
+     "function($self, name, owner, /)\n--\n\nThe function, or None."},
+    {"bind", (PyCFunction)system_library_bind, METH_O,
+     "bind($self, module, /)\n--\n\nLet the models' code call the imports of this module."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef system_library_getset[] = {
+    {"structure", (getter)system_library_structure, NULL,
+     "The CRC-32 of the blob's structure that the models list, or None; all listed is verified.",
+     NULL},
+    {"path", (getter)system_library_path, NULL, "What messages call it.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject SystemLibrary_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.SystemLibrary",
+    .tp_doc = "The symbols that statically linked models with one prefix registered.",
+    .tp_basicsize = sizeof(SystemLibrary),
+    .tp_new = system_library_new,
+    .tp_dealloc = (destructor)system_library_dealloc,
+    .tp_methods = system_library_methods,
+    .tp_getset = system_library_getset,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+};

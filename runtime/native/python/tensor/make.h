@@ -1,0 +1,18 @@
+/* Tensors from Python: new ones, those of others by DLPack, and copies. */
+#ifndef DSO_PACKER_PYTHON_TENSOR_MAKE_H
+#define DSO_PACKER_PYTHON_TENSOR_MAKE_H
+
+#include "python/tensor/tensor.h"
+
+/* _core.empty(shape, dtype_code, device) and _core.from_dlpack(source) */
+PyObject *core_empty(PyObject *module, PyObject *args);
+PyObject *core_tensor_nbytes(PyObject *module, PyObject *args); /* (shape, dtype_code) */
+PyObject *core_from_dlpack(PyObject *module, PyObject *source);
+
+/* TensorBase._copy_from(other) */
+PyObject *tensor_copy_from(Tensor *self, PyObject *other);
+
+/* A copy on a device, a Tensor; NULL with an exception set. */
+PyObject *tensor_copy_to(Tensor *self, DLDevice device);
+
+#endif

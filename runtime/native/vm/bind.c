@@ -1,0 +1,324 @@
+/* Makes a machine of verified bytecode: what is called is found, what is passed is laid ready. */
+#include <stdlib.h>
+
+#include "abi/dlpack.h"
+#include "abi/heap.h"
+#include "abi/raised.h"
+#include "vm/builtin.h"
+
+/* Indices are 31 bits wide in here. */
+enum { MOST_WORDS = 1 << 28 };
+
+/* The two values behind the constants that stand for special registers. */
+enum { NO_VALUE, CONTEXT, NUM_SPECIAL };
+
+struct binder {
+  const struct vm_code *code;
+  struct vm *vm;
+  uint32_t *places; /* by instruction of the code: where it is in the machine's */
+  uint32_t num_instructions, num_operands;
+};
+
+static int out_of_memory(void) {
+  return raised_format("OutOfMemoryError", "no memory for a virtual machine");
+}
+
+/* ---- Sizes. A function that is passed as a value is made by an instruction ahead of the call,
+ * and lies in a register behind the function's own. */
+
+static int is_routine(const struct vm_code *code, int64_t argument) {
+  return vm_argument_kind(argument) == VM_FUNCTION &&
+         code->functions[vm_argument_value(argument)].kind != VM_PACKED;
+}
+
+static int64_t count_closures(const struct vm_code *code, size_t word, int64_t num_args) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < num_args; i++)
+    count += is_routine(code, vm_word(code->words, word + 4 + (size_t)i));
+  return count;
+}
+
+static int allocate(struct binder *binder) {
+  const struct vm_code *code = binder->code;
+  struct vm *vm = binder->vm;
+  size_t num_args = 0, num_closures = 0;
+  for (size_t i = 0; i < code->num_instructions; i++) {
+    size_t word = (size_t)vm_word(code->offsets, i);
+    if (vm_word(code->words, word) != VM_CALL) continue;
+    int64_t count = vm_word(code->words, word + 3);
+    num_args += (size_t)count;
+    num_closures += (size_t)count_closures(code, word, count);
+  }
+  vm->routines = heap_new_zeroed(code->num_functions + 1, sizeof *vm->routines);
+  vm->callees = heap_new_zeroed(code->num_functions + 1, sizeof *vm->callees);
+  vm->instructions =
+      heap_new_zeroed(code->num_instructions + num_closures + 1, sizeof *vm->instructions);
+  vm->operands = heap_new_zeroed(num_args + 1, sizeof *vm->operands);
+  vm->values = heap_new_zeroed(code->num_constants + NUM_SPECIAL + num_args, sizeof *vm->values);
+  binder->places = heap_new_zeroed(code->num_instructions + 1, sizeof *binder->places);
+  return vm->routines != NULL && vm->callees != NULL && vm->instructions != NULL &&
+                 vm->operands != NULL && vm->values != NULL && binder->places != NULL
+             ? 0
+             : out_of_memory();
+}
+
+static int copy_names(struct binder *binder) {
+  const struct vm_code *code = binder->code;
+  size_t nbytes = 1;
+  for (size_t i = 0; i < code->num_functions; i++) nbytes += strlen(code->functions[i].name) + 1;
+  char *names = binder->vm->names = heap_new(nbytes);
+  if (names == NULL) return out_of_memory();
+  for (size_t i = 0; i < code->num_functions; i++) {
+    size_t size = strlen(code->functions[i].name) + 1;
+    memcpy(names, code->functions[i].name, size);
+    binder->vm->routines[i].name = names;
+    names += size;
+  }
+  return 0;
+}
+
+/* ---- Constants */
+
+/* Compiled code reads them on the first device, aligned. */
+static int bind_constant(const struct vm *vm, const dso_any *constant, dso_any *value) {
+  const DLTensor *tensor = dso_tensor_of(constant);
+  DLDevice device = vm_pool_device(vm->pools[0]);
+  *value = *constant;
+  if (tensor == NULL ||
+      (tensor->device.device_type == device.device_type &&
+       tensor->device.device_id == device.device_id && vm_tensor_is_fit(tensor))) {
+    any_retain(constant);
+    return 0;
+  }
+  dso_tensor_object *copy = vm_tensor_stand_in(vm->pools[0], constant);
+  if (copy == NULL) return -1;
+  *value = any_of_object(copy);
+  return 0;
+}
+
+static int bind_values(struct binder *binder, const dso_any *constants) {
+  struct vm *vm = binder->vm;
+  for (; vm->num_values < binder->code->num_constants; vm->num_values++)
+    if (bind_constant(vm, &constants[vm->num_values], &vm->values[vm->num_values]) != 0) return -1;
+  vm->values[vm->num_values + NO_VALUE].type_index = DSO_NONE;
+  vm->values[vm->num_values + CONTEXT].type_index = DSO_OPAQUE_PTR;
+  vm->num_values += NUM_SPECIAL;
+  return 0;
+}
+
+/* ---- Calls */
+
+static struct vm_operand operand_of_value(struct vm *vm, dso_any value) {
+  vm->values[vm->num_values] = value;
+  any_retain(&value);
+  return (struct vm_operand){.is_value = 1, .index = (uint32_t)vm->num_values++ & 0x7fffffff};
+}
+
+static struct vm_operand operand_at(int64_t index, uint32_t is_value) {
+  return (struct vm_operand){.is_value = is_value & 1, .index = (uint32_t)index & 0x7fffffff};
+}
+
+static struct vm_instruction *add(struct binder *binder, enum vm_operation operation, int64_t dst) {
+  struct vm_instruction *made = &binder->vm->instructions[binder->num_instructions++];
+  *made = (struct vm_instruction){.operation = operation,
+                                  .dst = dst == VM_VOID_REGISTER ? -1 : (int32_t)dst};
+  return made;
+}
+
+/* A function as a value: one of the bytecode is made when the call comes. */
+static int bind_function_argument(struct binder *binder, struct vm_routine *routine, int64_t index,
+                                  struct vm_operand *operand) {
+  struct vm *vm = binder->vm;
+  if (binder->code->functions[index].kind != VM_PACKED) {
+    add(binder, VM_MAKE_CLOSURE, routine->num_registers)->routine = &vm->routines[index];
+    *operand = operand_at(routine->num_registers++, 0);
+    return 0;
+  }
+  if (vm->callees[index] == NULL)
+    return raised_format("TypeError",
+                         "%.80s: passes '%.80s' on, expected a function that is not "
+                         "the machine's own",
+                         routine->name, vm->routines[index].name);
+  *operand = operand_of_value(vm, any_of_object(vm->callees[index]));
+  return 0;
+}
+
+static int bind_argument(struct binder *binder, struct vm_routine *routine, int64_t argument,
+                         struct vm_operand *operand) {
+  int64_t value = vm_argument_value(argument), specials = (int64_t)binder->code->num_constants;
+  switch (vm_argument_kind(argument)) {
+    case VM_REGISTER:
+      if (argument == VM_VOID_REGISTER) *operand = operand_at(specials + NO_VALUE, 1);
+      else if (argument == VM_CONTEXT_REGISTER) *operand = operand_at(specials + CONTEXT, 1);
+      else *operand = operand_at(value, 0);
+      return 0;
+    case VM_IMMEDIATE:
+      *operand = operand_of_value(binder->vm, (dso_any){.type_index = DSO_INT, .v_int64 = value});
+      return 0;
+    case VM_CONSTANT: *operand = operand_at(value, 1); return 0;
+    default: return bind_function_argument(binder, routine, value, operand);
+  }
+}
+
+static void bind_callee(const struct binder *binder, int64_t function,
+                        struct vm_instruction *call) {
+  struct vm *vm = binder->vm;
+  const char *name = binder->code->functions[function].name;
+  if (binder->code->functions[function].kind != VM_PACKED) {
+    call->operation = VM_RUN_ROUTINE;
+    call->routine = &vm->routines[function];
+  } else if (vm->callees[function] != NULL) {
+    call->operation = VM_RUN_FUNCTION;
+    call->function = (dso_function_object *)(void *)vm->callees[function];
+  } else if (strcmp(name, VM_INVOKE_CLOSURE) == 0) {
+    call->operation = VM_RUN_CLOSURE;
+  } else {
+    call->operation = VM_RUN_BUILTIN;
+    call->builtin = vm_find_builtin(name)->call;
+  }
+}
+
+static int bind_call(struct binder *binder, struct vm_routine *routine, size_t word) {
+  const unsigned char *words = binder->code->words;
+  int64_t num_args = vm_word(words, word + 3);
+  uint32_t first = binder->num_operands;
+  binder->num_operands += (uint32_t)num_args;
+  for (int64_t i = 0; i < num_args; i++)
+    if (bind_argument(binder, routine, vm_word(words, word + 4 + (size_t)i),
+                      &binder->vm->operands[first + i]) != 0)
+      return -1;
+  struct vm_instruction *call = add(binder, VM_RUN_BUILTIN, vm_word(words, word + 1));
+  call->num_args = (int32_t)num_args;
+  call->operands = first;
+  bind_callee(binder, vm_word(words, word + 2), call);
+  if (num_args > routine->most_args) routine->most_args = (int32_t)num_args;
+  return 0;
+}
+
+/* ---- Instructions; jumps are aimed once all are placed */
+
+static int bind_instruction(struct binder *binder, struct vm_routine *routine, int64_t index) {
+  const unsigned char *words = binder->code->words;
+  size_t word = (size_t)vm_word(binder->code->offsets, (size_t)index);
+  binder->places[index] = binder->num_instructions;
+  switch (vm_word(words, word)) {
+    case VM_CALL: return bind_call(binder, routine, word);
+    case VM_RET: add(binder, VM_RETURN, vm_word(words, word + 1)); return 0;
+    case VM_GOTO: add(binder, VM_JUMP, 0); return 0;
+    default: add(binder, VM_JUMP_IF_ZERO, vm_word(words, word + 1)); return 0;
+  }
+}
+
+static void aim(const struct binder *binder, int64_t index) {
+  const unsigned char *words = binder->code->words;
+  size_t word = (size_t)vm_word(binder->code->offsets, (size_t)index);
+  int64_t opcode = vm_word(words, word);
+  if (opcode != VM_GOTO && opcode != VM_IF) return;
+  int64_t target = index + vm_word(words, word + (opcode == VM_GOTO ? 1 : 2));
+  struct vm_instruction *instructions = binder->vm->instructions;
+  struct vm_instruction *jump = &instructions[binder->places[index]];
+  jump->target = &instructions[binder->places[target]];
+  if (jump->target <= jump)
+    jump->operation = opcode == VM_GOTO ? VM_JUMP_BACK : VM_JUMP_BACK_IF_ZERO;
+}
+
+static int bind_routine(struct binder *binder, size_t index) {
+  const struct vm_function *function = &binder->code->functions[index];
+  struct vm_routine *routine = &binder->vm->routines[index];
+  routine->machine = binder->vm;
+  if (function->kind == VM_COMPILED)
+    return raised_format("TypeError",
+                         "'%.80s' is a compiled function, expected bytecode; build "
+                         "the model with exec_mode=\"bytecode\"",
+                         function->name);
+  routine->num_args = (int32_t)function->num_args;
+  routine->num_registers = (int32_t)function->num_registers;
+  routine->first = &binder->vm->instructions[binder->num_instructions];
+  for (int64_t i = function->start; i < function->end; i++)
+    if (bind_instruction(binder, routine, i) != 0) return -1;
+  for (int64_t i = function->start; i < function->end; i++) aim(binder, i);
+  return 0;
+}
+
+static int bind_callees(struct binder *binder, dso_object *const *callees) {
+  const struct vm_code *code = binder->code;
+  for (size_t i = 0; i < code->num_functions; i++) {
+    if (code->functions[i].kind != VM_PACKED) continue;
+    if (callees[i] == NULL && vm_find_builtin(code->functions[i].name) == NULL)
+      return raised_format("FunctionNotFoundError", "no function '%.80s', which the bytecode calls",
+                           code->functions[i].name);
+    binder->vm->callees[i] = callees[i];
+    if (callees[i] != NULL) object_retain(callees[i]);
+  }
+  return 0;
+}
+
+static int bind_code(struct binder *binder, const dso_any *constants, dso_object *const *callees) {
+  const struct vm_code *code = binder->code;
+  if (code->num_words + code->num_constants + code->num_functions > MOST_WORDS)
+    return raised_format("ValueError", "%zu words of code, expected fewer", code->num_words);
+  if (allocate(binder) != 0 || copy_names(binder) != 0) return -1;
+  binder->vm->num_functions = code->num_functions;
+  if (bind_callees(binder, callees) != 0 || bind_values(binder, constants) != 0) return -1;
+  for (size_t i = 0; i < code->num_functions; i++)
+    if (code->functions[i].kind != VM_PACKED && bind_routine(binder, i) != 0) return -1;
+  return 0;
+}
+
+/* ---- The machine */
+
+static int add_pool(struct vm *vm, DLDevice device) {
+  vm->pools[vm->num_pools] = vm_pool_new(device);
+  if (vm->pools[vm->num_pools] == NULL) return -1;
+  vm->num_pools++;
+  return 0;
+}
+
+/* Shapes are computed on the CPU, so it is always among the devices. */
+static int add_pools(struct vm *vm, const DLDevice *devices, size_t count) {
+  vm->pools = heap_new_zeroed(count + 1, sizeof *vm->pools);
+  if (vm->pools == NULL) return out_of_memory();
+  for (size_t i = 0; i < count; i++)
+    if (add_pool(vm, devices[i]) != 0) return -1;
+  if (count > 0 && devices[count - 1].device_type == DLPACK_CPU) return 0;
+  return add_pool(vm, (DLDevice){DLPACK_CPU, 0});
+}
+
+struct vm *vm_new(const struct vm_code *code, const dso_any *constants, dso_object *const *callees,
+                  const DLDevice *devices, size_t num_devices) {
+  struct binder binder = {.code = code, .vm = heap_new_zeroed(1, sizeof(struct vm))};
+  if (binder.vm == NULL) {
+    out_of_memory();
+    return NULL;
+  }
+  binder.vm->references = 1;
+  int status = add_pools(binder.vm, devices, num_devices);
+  if (status == 0) status = bind_code(&binder, constants, callees);
+  free(binder.places);
+  if (status == 0) return binder.vm;
+  vm_release(binder.vm);
+  return NULL;
+}
+
+void vm_retain(struct vm *vm) {
+  atomic_fetch_add_explicit(&vm->references, 1, memory_order_relaxed);
+}
+
+static void free_machine(struct vm *vm) {
+  for (size_t i = 0; i < vm->num_values; i++) any_release(&vm->values[i]);
+  for (size_t i = 0; i < vm->num_functions; i++)
+    if (vm->callees[i] != NULL) object_release(vm->callees[i]);
+  for (size_t i = 0; i < vm->num_pools; i++) vm_pool_close(vm->pools[i]);
+  free(vm->routines);
+  free(vm->callees);
+  free(vm->instructions);
+  free(vm->operands);
+  free(vm->values);
+  free(vm->pools);
+  free(vm->names);
+  free(vm);
+}
+
+void vm_release(struct vm *vm) {
+  if (atomic_fetch_sub_explicit(&vm->references, 1, memory_order_acq_rel) == 1) free_machine(vm);
+}

@@ -1,0 +1,206 @@
+/* The virtual machine's functions that make, move and read tensors. */
+#include <inttypes.h>
+
+#include "abi/dlpack.h"
+#include "abi/dtype.h"
+#include "abi/raised.h"
+#include "device/tensor_object.h"
+#include "vm/builtin.h"
+
+/* Context, shape of bytes, index of a device (-1: the CPU), data type, memory scope. */
+VM_BUILTIN(vm_alloc_storage) {
+  const struct vm *vm = vm_of_run(run);
+  struct vm_dims dims;
+  size_t nbytes;
+  (void)num_args;
+  if (vm_read_dims("alloc_storage", 1, &args[1], &dims) != 0) return -1;
+  if (args[2].type_index != DSO_INT) return vm_refuse_argument("alloc_storage", 2, "int", &args[2]);
+  if (args[3].type_index != DSO_DATA_TYPE)
+    return vm_refuse_argument("alloc_storage", 3, "a dtype", &args[3]);
+  int64_t index = args[2].v_int64 == -1 ? (int64_t)vm->num_pools - 1 : args[2].v_int64;
+  if (index < 0 || (uint64_t)index >= vm->num_pools)
+    return raised_format("DeviceError",
+                         "the code asks for device %" PRId64 " of the machine, "
+                         "expected less than %zu; give the machine more devices",
+                         index, vm->num_pools);
+  if (vm_nbytes("vm.builtin.alloc_storage: a storage", args[3].v_dtype, dims.ndim, dims.dims,
+                &nbytes) != 0)
+    return -1;
+  struct vm_storage *storage = vm_pool_alloc(vm->pools[index], nbytes);
+  if (storage == NULL) return -1;
+  *result = any_of_object(storage);
+  return 0;
+}
+
+/* A tensor at an offset in a storage, which it keeps. On the CPU compiled code wants no offset. */
+static dso_tensor_object *place(struct vm_storage *storage, int64_t offset, DLDataType dtype,
+                                const struct vm_dims *dims) {
+  object_retain(&storage->object);
+  dso_tensor_object *tensor =
+      tensor_object_view(dtype, (int32_t)dims->ndim, dims->dims, &storage->object);
+  if (tensor == NULL) return NULL;
+  tensor->tensor.device = vm_pool_device(storage->pool);
+  tensor->tensor.data = storage->data;
+  if (tensor->tensor.device.device_type == DLPACK_CPU)
+    tensor->tensor.data = (char *)storage->data + offset;
+  else tensor->tensor.byte_offset = (uint64_t)offset;
+  return tensor;
+}
+
+static int refuse_piece(const struct vm_storage *storage, int64_t offset) {
+  return raised_format("ValueError",
+                       "vm.builtin.alloc_tensor: a tensor at offset %" PRId64
+                       " that does not lie in its storage of %zu bytes",
+                       offset, storage->nbytes);
+}
+
+/* Storage, offset in bytes, shape, data type. */
+VM_BUILTIN(vm_alloc_tensor) {
+  struct vm_storage *storage = vm_storage_of(&args[0]);
+  struct vm_dims dims;
+  size_t nbytes;
+  (void)run, (void)num_args;
+  if (storage == NULL) return vm_refuse_argument("alloc_tensor", 0, "a storage", &args[0]);
+  if (args[1].type_index != DSO_INT) return vm_refuse_argument("alloc_tensor", 1, "int", &args[1]);
+  if (vm_read_dims("alloc_tensor", 2, &args[2], &dims) != 0) return -1;
+  if (args[3].type_index != DSO_DATA_TYPE)
+    return vm_refuse_argument("alloc_tensor", 3, "a dtype", &args[3]);
+  int64_t offset = args[1].v_int64;
+  if (dtype_nbytes(args[3].v_dtype, dims.ndim, dims.dims, &nbytes) != 0 || offset < 0 ||
+      (uint64_t)offset > storage->nbytes || nbytes > storage->nbytes - (size_t)offset)
+    return refuse_piece(storage, offset);
+  dso_tensor_object *tensor = place(storage, offset, args[3].v_dtype, &dims);
+  if (tensor == NULL) return -1;
+  *result = any_of_object(tensor);
+  return 0;
+}
+
+/* ---- Views and copies */
+
+static int give(dso_tensor_object *tensor, dso_any *result) {
+  if (tensor == NULL) return -1;
+  *result = any_of_object(tensor);
+  return 0;
+}
+
+/* `value` with its mark, if it is read-only. */
+static int reshape_lent(struct vm_run *run, const dso_any *value, const struct vm_dims *dims,
+                        dso_any *result) {
+  DLTensor *view = vm_lend_view(run, value->v_ptr, (int32_t)dims->ndim, dims->dims);
+  if (view == NULL) return -1;
+  *result = *value;
+  result->v_ptr = view;
+  return 0;
+}
+
+static int reshape_object(dso_object *object, const DLTensor *tensor, const struct vm_dims *dims,
+                          dso_any *result) {
+  object_retain(object);
+  dso_tensor_object *view =
+      tensor_object_view(tensor->dtype, (int32_t)dims->ndim, dims->dims, object);
+  if (view == NULL) return -1;
+  view->tensor.data = tensor->data;
+  view->tensor.device = tensor->device;
+  view->tensor.byte_offset = tensor->byte_offset;
+  return give(view, result);
+}
+
+/* The same elements in another shape: a view. */
+VM_BUILTIN(vm_reshape) {
+  const DLTensor *tensor = dso_tensor_of(&args[0]);
+  struct vm_dims dims;
+  size_t nbytes, wanted;
+  (void)num_args;
+  if (tensor == NULL) return vm_refuse_argument("reshape", 0, "a tensor", &args[0]);
+  if (vm_read_dims("reshape", 1, &args[1], &dims) != 0) return -1;
+  if (dtype_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0 ||
+      dtype_nbytes(tensor->dtype, dims.ndim, dims.dims, &wanted) != 0 || wanted != nbytes ||
+      !vm_tensor_is_fit(tensor))
+    return raised_format("ValueError",
+                         "vm.builtin.reshape: a shape with other elements than its tensor");
+  if (args[0].type_index == DSO_TENSOR) return reshape_object(args[0].v_ptr, tensor, &dims, result);
+  return reshape_lent(run, &args[0], &dims, result);
+}
+
+static struct vm_pool *pool_of(const struct vm *vm, int64_t device_type, int64_t device_id) {
+  for (size_t i = 0; i < vm->num_pools; i++) {
+    DLDevice device = vm_pool_device(vm->pools[i]);
+    if (device.device_type == device_type && device.device_id == device_id) return vm->pools[i];
+  }
+  raised_format("DeviceError",
+                "the code asks for device type %" PRId64 ", id %" PRId64
+                ", which the machine was not given",
+                device_type, device_id);
+  return NULL;
+}
+
+/* Tensor, device type, device id, and the memory scope, of which there is one. */
+VM_BUILTIN(vm_to_device) {
+  const DLTensor *tensor = dso_tensor_of(&args[0]);
+  (void)num_args;
+  if (tensor == NULL) return vm_refuse_argument("to_device", 0, "a tensor", &args[0]);
+  for (int i = 1; i < 3; i++)
+    if (args[i].type_index != DSO_INT) return vm_refuse_argument("to_device", i, "int", &args[i]);
+  struct vm_pool *pool = pool_of(vm_of_run(run), args[1].v_int64, args[2].v_int64);
+  if (pool == NULL) return -1;
+  DLDevice device = vm_pool_device(pool);
+  if (tensor->device.device_type != device.device_type ||
+      tensor->device.device_id != device.device_id)
+    return give(vm_tensor_copy(pool, tensor), result);
+  any_retain(&args[0]);
+  *result = args[0];
+  return 0;
+}
+
+/* The tensor itself, or a copy where it does not begin at its memory's start. */
+VM_BUILTIN(vm_ensure_zero_offset) {
+  const DLTensor *tensor = dso_tensor_of(&args[0]);
+  (void)num_args;
+  if (tensor == NULL) return vm_refuse_argument("ensure_zero_offset", 0, "a tensor", &args[0]);
+  if (tensor->byte_offset != 0) {
+    struct vm_pool *pool =
+        pool_of(vm_of_run(run), tensor->device.device_type, tensor->device.device_id);
+    return pool != NULL ? give(vm_tensor_stand_in(pool, &args[0]), result) : -1;
+  }
+  any_retain(&args[0]);
+  *result = args[0];
+  return 0;
+}
+
+/* ---- Reading */
+
+static int is_scalar_condition(const DLTensor *tensor) {
+  int code = tensor->dtype.code, bits = tensor->dtype.bits;
+  for (int32_t i = 0; i < tensor->ndim; i++)
+    if (tensor->shape[i] != 1) return 0;
+  return (code == DTYPE_INT || code == DTYPE_UINT || code == DTYPE_BOOL) &&
+         tensor->dtype.lanes == 1 &&
+         (bits == 1 || bits == 8 || bits == 16 || bits == 32 || bits == 64);
+}
+
+/* The bytes of a scalar, wherever it lies. */
+static int fetch(const DLTensor *tensor, unsigned char *bytes, size_t nbytes) {
+  const struct device_memory from = {tensor->device, tensor->data, (size_t)tensor->byte_offset};
+  const struct device_memory to = {{DLPACK_CPU, 0}, bytes, 0};
+  const struct device_api *api = device_api(tensor->device.device_type);
+  return api != NULL ? api->copy(&to, &from, nbytes) : -1;
+}
+
+/* Whether a scalar is other than zero. */
+VM_BUILTIN(vm_read_if_cond) {
+  const DLTensor *tensor = dso_tensor_of(&args[0]);
+  unsigned char bytes[8] = {0};
+  uint64_t number;
+  (void)run, (void)num_args;
+  *result = (dso_any){.type_index = DSO_BOOL};
+  if (args[0].type_index == DSO_BOOL || args[0].type_index == DSO_INT) {
+    result->v_int64 = args[0].v_int64 != 0;
+    return 0;
+  }
+  if (tensor == NULL || !is_scalar_condition(tensor))
+    return vm_refuse_argument("read_if_cond", 0, "bool, or a tensor of one int or bool", &args[0]);
+  if (fetch(tensor, bytes, dtype_itemsize(tensor->dtype)) != 0) return -1;
+  memcpy(&number, bytes, sizeof number);
+  result->v_int64 = number != 0;
+  return 0;
+}

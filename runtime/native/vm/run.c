@@ -1,0 +1,244 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/raised.h"
+#include "vm/stack.h"
+
+/* A machine that is called by what it calls uses the C stack. */
+enum { MOST_RUNS = 64 };
+
+enum { ROOM_VALUES = 192, ROOM_FRAMES = 8 };
+
+/* How many jumps back and calls of routines there are between two polls: some 100 us. */
+enum { POLL_STEPS = 1 << 16 };
+
+int (*vm_poll)(int64_t *next);
+
+/* How many runs are under way in this thread, one called by the other. */
+static _Thread_local int num_runs;
+
+/* ---- Runs that may have no end */
+
+static int poll(struct vm_run *run) {
+  int (*asked)(int64_t *) = __atomic_load_n(&vm_poll, __ATOMIC_RELAXED);
+  run->steps = POLL_STEPS;
+  return asked != NULL ? asked(&run->next_poll) : 0;
+}
+
+static inline int step(struct vm_run *run) { return --run->steps > 0 ? 0 : poll(run); }
+
+/* ---- Calls */
+
+/* What a function returned has to be a value that can be kept. */
+static int refuse_result(const dso_any *value) {
+  return raised_format("TypeError",
+                       "a function returned a value of type index %d, which is "
+                       "somebody else's, expected one of its own",
+                       (int)value->type_index);
+}
+
+int vm_call_function(dso_function_object *function, const dso_any *args, int32_t num_args,
+                     dso_any *result) {
+  int status = function->safe_call(function, args, num_args, result);
+  if (status == 0 && result->type_index >= DSO_DLTENSOR_PTR && result->type_index < DSO_SMALL_STR)
+    status = refuse_result(result);
+  if (status != 0) *result = (dso_any){.type_index = DSO_NONE};
+  return status != 0 ? -1 : 0;
+}
+
+static inline void store(dso_any *registers, int32_t dst, dso_any value) {
+  dso_any old = value;
+  if (dst >= 0) {
+    old = registers[dst];
+    registers[dst] = value;
+  }
+  any_release(&old);
+}
+
+/* The arguments of a call, borrowed, behind the registers. */
+static inline dso_any *gather(const struct vm *vm, const struct vm_routine *routine,
+                              const struct vm_instruction *at, dso_any *registers) {
+  const dso_any *tables[] = {registers, vm->values};
+  const struct vm_operand *operands = vm->operands + at->operands;
+  dso_any *args = registers + routine->num_registers;
+  for (int32_t i = 0; i < at->num_args; i++)
+    args[i] = tables[operands[i].is_value][operands[i].index];
+  return args;
+}
+
+/* A frame for a routine with its first arguments, which lie in the present frame, and its last. */
+static int enter(struct vm_run *run, const struct vm_routine *routine, const dso_any *args,
+                 int32_t num_args, const dso_any *saved, int32_t num_saved,
+                 const struct vm_instruction *at) {
+  size_t first = (size_t)(args - run->values);
+  if (step(run) != 0) return -1;
+  if (num_args + num_saved != routine->num_args)
+    return raised_format("TypeError", "%.80s: expected %d arguments, found %d", routine->name,
+                         (int)routine->num_args, (int)(num_args + num_saved));
+  if (push(run, routine, at + 1, at->dst) != 0) return -1;
+  dso_any *registers = run->values + run->frames[run->num_frames - 1].registers;
+  if (num_args > 0) memcpy(registers, run->values + first, (size_t)num_args * sizeof *args);
+  if (num_saved > 0) memcpy(registers + num_args, saved, (size_t)num_saved * sizeof *saved);
+  for (int32_t i = 0; i < num_args + num_saved; i++) any_retain(&registers[i]);
+  return 0;
+}
+
+/* The closure in the second argument, if it is of this machine; the first is the machine. */
+static const struct vm_closure *own_closure(const struct vm *vm, const dso_any *args) {
+  const struct vm_closure *closure =
+      args[1].type_index == DSO_FUNCTION ? vm_closure_of(args[1].v_ptr) : NULL;
+  return closure != NULL && closure->routine != NULL && closure->routine->machine == vm ? closure
+                                                                                        : NULL;
+}
+
+static int call_foreign_closure(const struct vm_instruction *at, const dso_any *args,
+                                dso_any *result) {
+  if (args[1].type_index != DSO_FUNCTION)
+    return raised_format("TypeError",
+                         "vm.builtin.invoke_closure: argument 2, expected a function, "
+                         "found a value of type index %d",
+                         (int)args[1].type_index);
+  return vm_call_function(args[1].v_ptr, args + 2, at->num_args - 2, result);
+}
+
+/* Whether a condition is zero: 1, 0, or -1 with TypeError raised. */
+static inline int is_zero(const struct vm_routine *routine, const dso_any *value) {
+  if (value->type_index == DSO_BOOL || value->type_index == DSO_INT) return value->v_int64 == 0;
+  return raised_format("TypeError",
+                       "%.80s: condition, expected an int or bool, found a value of "
+                       "type index %d",
+                       routine->name, (int)value->type_index);
+}
+
+/* ---- The loop. A frame's pointers are read anew after each push and pop. */
+
+static int execute(struct vm_run *run, dso_any *result) {
+  const struct vm *vm = run->vm;
+  const struct vm_routine *routine = run->frames[0].routine;
+  const struct vm_instruction *at = routine->first;
+  const struct vm_closure *closure;
+  dso_any *registers = run->values, *args, value;
+  int condition;
+  for (;;) {
+    switch (at->operation) {
+      case VM_RUN_FUNCTION:
+        args = gather(vm, routine, at, registers);
+        value = (dso_any){.type_index = DSO_NONE};
+        if (vm_call_function(at->function, args, at->num_args, &value) != 0) return -1;
+        store(registers, at++->dst, value);
+        continue;
+      case VM_RUN_BUILTIN:
+        args = gather(vm, routine, at, registers);
+        value = (dso_any){.type_index = DSO_NONE};
+        if (at->builtin(run, args, at->num_args, &value) != 0) return -1;
+        store(registers, at++->dst, value);
+        continue;
+      case VM_RUN_CLOSURE:
+        args = gather(vm, routine, at, registers);
+        closure = own_closure(vm, args);
+        if (closure == NULL) {
+          value = (dso_any){.type_index = DSO_NONE};
+          if (call_foreign_closure(at, args, &value) != 0) return -1;
+          store(registers, at++->dst, value);
+          continue;
+        }
+        if (enter(run, closure->routine, args + 2, at->num_args - 2, closure->saved,
+                  closure->num_saved, at) != 0)
+          return -1;
+        break;
+      case VM_RUN_ROUTINE:
+        args = gather(vm, routine, at, registers);
+        if (enter(run, at->routine, args, at->num_args, NULL, 0, at) != 0) return -1;
+        break;
+      case VM_MAKE_CLOSURE:
+        value.v_ptr = vm_closure_new(at->routine);
+        if (value.v_ptr == NULL) return -1;
+        store(registers, at++->dst, any_of_object(value.v_ptr));
+        continue;
+      case VM_JUMP_BACK:
+        if (step(run) != 0) return -1;
+        at = at->target;
+        continue;
+      case VM_JUMP: at = at->target; continue;
+      case VM_JUMP_BACK_IF_ZERO:
+        if (step(run) != 0) return -1;
+        if ((condition = is_zero(routine, &registers[at->dst])) < 0) return -1;
+        at = condition ? at->target : at + 1;
+        continue;
+      case VM_JUMP_IF_ZERO:
+        if ((condition = is_zero(routine, &registers[at->dst])) < 0) return -1;
+        at = condition ? at->target : at + 1;
+        continue;
+      case VM_RETURN: {
+        struct frame ended = run->frames[run->num_frames - 1];
+        value = (dso_any){.type_index = DSO_NONE};
+        if (at->dst >= 0) {
+          value = registers[at->dst];
+          registers[at->dst].type_index = DSO_NONE;
+        }
+        pop(run);
+        if (run->num_frames == 0) {
+          *result = value;
+          return 0;
+        }
+        registers = run->values + run->frames[run->num_frames - 1].registers;
+        routine = run->frames[run->num_frames - 1].routine;
+        store(registers, ended.dst, value);
+        at = ended.next;
+        continue;
+      }
+    }
+    const struct frame *entered = &run->frames[run->num_frames - 1]; /* after a push */
+    registers = run->values + entered->registers;
+    routine = entered->routine;
+    at = routine->first;
+  }
+}
+
+/* ---- From outside */
+
+static int admit_all(struct vm_run *run, const dso_any *args, int32_t num_args) {
+  for (int32_t i = 0; i < num_args; i++)
+    if (vm_admit(run->vm, &args[i], &run->values[i]) != 0) {
+      run->values[i].type_index = DSO_NONE;
+      return -1;
+    }
+  return 0;
+}
+
+static int start(struct vm_run *run, const struct vm_routine *routine, const dso_any *args,
+                 int32_t num_args, dso_any *result) {
+  if (num_args != routine->num_args)
+    return raised_format("TypeError", "%.80s: expected %d arguments, found %d", routine->name,
+                         (int)routine->num_args, (int)num_args);
+  if (num_runs == MOST_RUNS)
+    return raised_format("RecursionError",
+                         "%.80s: calls of the machine by what it calls, expected at most %d",
+                         routine->name, MOST_RUNS);
+  if (push(run, routine, NULL, -1) != 0 || admit_all(run, args, num_args) != 0 ||
+      execute(run, result) != 0)
+    return -1;
+  return vm_own(run->vm, result);
+}
+
+int vm_call(const struct vm_routine *routine, const dso_any *args, int32_t num_args,
+            dso_any *result) {
+  dso_any values[ROOM_VALUES];
+  struct frame frames[ROOM_FRAMES];
+  struct vm_run run = {.vm = routine->machine,
+                       .values = values,
+                       .frames = frames,
+                       .values_capacity = ROOM_VALUES,
+                       .frames_capacity = ROOM_FRAMES,
+                       .steps = POLL_STEPS,
+                       .room_values = values,
+                       .room_frames = frames};
+  num_runs++;
+  int status = start(&run, routine, args, num_args, result);
+  num_runs--;
+  while (run.num_frames > 0) pop(&run);
+  vm_stack_end_views(&run);
+  if (run.values != values) free(run.values);
+  if (run.frames != frames) free(run.frames);
+  return status;
+}

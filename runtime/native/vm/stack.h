@@ -1,0 +1,73 @@
+/* The stack of one run of a virtual machine: frames and their registers. No Python.h. */
+#ifndef DSO_PACKER_VM_STACK_H
+#define DSO_PACKER_VM_STACK_H
+
+#include <string.h>
+
+#include "abi/raised.h"
+#include "vm/vm.h"
+
+/* Functions of bytecode that call each other use no C stack, so these bound memory only (128 MiB of
+ * registers). */
+enum { MOST_FRAMES = 10000, MOST_VALUES = 1 << 23 };
+
+struct frame {
+  const struct vm_routine *routine;
+  const struct vm_instruction *next; /* where its caller goes on */
+  size_t registers;                  /* index of the first in the run's values */
+  int32_t dst;                       /* its caller's, for the result */
+};
+
+struct lent_view {
+  struct lent_view *next;
+  DLTensor tensor;
+  int64_t dims[];
+};
+
+struct vm_run {
+  struct vm *vm;
+  dso_any *values; /* of all frames: registers, then room for arguments */
+  struct frame *frames;
+  size_t num_values, values_capacity, num_frames, frames_capacity;
+  struct lent_view *views;
+  int32_t steps; /* until the next poll */
+  int64_t next_poll;
+  dso_any *room_values; /* what there is before anything is allocated */
+  struct frame *room_frames;
+};
+
+/* Make room for so many values, and for one frame: 0, or -1 with MemoryError raised. */
+int vm_stack_reserve(struct vm_run *run, size_t num_values);
+
+/* Free what vm_lend_view made. */
+void vm_stack_end_views(struct vm_run *run);
+
+/* A frame with empty registers. */
+static inline int push(struct vm_run *run, const struct vm_routine *routine,
+                       const struct vm_instruction *next, int32_t dst) {
+  size_t count = (size_t)routine->num_registers + (size_t)routine->most_args;
+  if (run->num_frames == MOST_FRAMES)
+    return raised_format("RecursionError", "%.80s: calls in calls, expected at most %d",
+                         routine->name, MOST_FRAMES);
+  if (run->num_values + count > MOST_VALUES && run->num_frames > 0)
+    return raised_format("RecursionError",
+                         "%.80s: calls in calls, expected at most %d registers "
+                         "of theirs",
+                         routine->name, MOST_VALUES);
+  if (run->num_values + count > run->values_capacity || run->num_frames == run->frames_capacity)
+    if (vm_stack_reserve(run, count) != 0) return -1;
+  run->frames[run->num_frames++] =
+      (struct frame){.routine = routine, .next = next, .registers = run->num_values, .dst = dst};
+  memset(run->values + run->num_values, 0, (size_t)routine->num_registers * sizeof *run->values);
+  run->num_values += count;
+  return 0;
+}
+
+static inline void pop(struct vm_run *run) {
+  const struct frame *frame = &run->frames[--run->num_frames];
+  dso_any *registers = run->values + frame->registers;
+  for (int32_t i = 0; i < frame->routine->num_registers; i++) any_release(&registers[i]);
+  run->num_values = frame->registers;
+}
+
+#endif

@@ -1,0 +1,71 @@
+#include "abi/dlpack.h"
+#include "abi/dtype.h"
+#include "abi/raised.h"
+#include "abi/strides.h"
+#include "device/tensor_object.h"
+#include "vm/vm.h"
+
+int vm_nbytes(const char *what, DLDataType dtype, int64_t ndim, const int64_t *dims,
+              size_t *nbytes) {
+  if (dtype_nbytes(dtype, ndim, dims, nbytes) == 0) return 0;
+  return raised_format("ValueError",
+                       "%s of a data type without bits, or with extents that are "
+                       "negative or too large",
+                       what);
+}
+
+struct vm_pool *vm_host_pool(const struct vm *vm) { return vm->pools[vm->num_pools - 1]; }
+
+dso_tensor_object *vm_tensor_new(struct vm_pool *pool, DLDataType dtype, int32_t ndim,
+                                 const int64_t *dims) {
+  size_t nbytes;
+  if (vm_nbytes("a tensor", dtype, ndim, dims, &nbytes) != 0) return NULL;
+  struct vm_storage *storage = vm_pool_alloc(pool, nbytes);
+  if (storage == NULL) return NULL;
+  dso_tensor_object *tensor = tensor_object_view(dtype, ndim, dims, &storage->object);
+  if (tensor == NULL) return NULL;
+  tensor->tensor.data = storage->data;
+  tensor->tensor.device = vm_pool_device(pool);
+  return tensor;
+}
+
+/* Compiled code asks for the strides of empty tensors, too. */
+int vm_tensor_is_fit(const DLTensor *tensor) {
+  if (!strides_are_set(tensor)) return 0;
+  if (tensor->device.device_type != DLPACK_CPU) return 1;
+  return tensor->byte_offset == 0 && (uintptr_t)tensor->data % VM_ALIGNMENT == 0;
+}
+
+dso_tensor_object *vm_tensor_copy(struct vm_pool *pool, const DLTensor *tensor) {
+  dso_tensor_object *copy = vm_tensor_new(pool, tensor->dtype, tensor->ndim, tensor->shape);
+  if (copy == NULL || tensor_copy(&copy->tensor, tensor) == 0) return copy;
+  object_release(&copy->object);
+  return NULL;
+}
+
+dso_tensor_object *vm_tensor_stand_in(struct vm_pool *pool, const dso_any *value) {
+  dso_tensor_object *copy = vm_tensor_copy(pool, dso_tensor_of(value));
+  if (copy != NULL && tensor_value_is_readonly(value))
+    tensor_object_mark(&copy->object, TENSOR_READ_ONLY);
+  return copy;
+}
+
+/* Where a copy of a tensor goes: to the machine's pool of its device, else to the CPU's. */
+static struct vm_pool *pool_like(const struct vm *vm, const DLTensor *tensor) {
+  for (size_t i = 0; i < vm->num_pools; i++) {
+    DLDevice device = vm_pool_device(vm->pools[i]);
+    if (device.device_type == tensor->device.device_type &&
+        device.device_id == tensor->device.device_id)
+      return vm->pools[i];
+  }
+  return vm_host_pool(vm);
+}
+
+int vm_own(const struct vm *vm, dso_any *value) {
+  if (value->type_index != DSO_DLTENSOR_PTR) return 0;
+  dso_tensor_object *copy = vm_tensor_stand_in(pool_like(vm, value->v_ptr), value);
+  *value = (dso_any){.type_index = DSO_NONE};
+  if (copy == NULL) return -1;
+  *value = any_of_object(copy);
+  return 0;
+}
