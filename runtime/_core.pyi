@@ -120,13 +120,13 @@ class DeviceCode:
     ) -> Function:
         """The kernel as a Function; DeviceError where its signature cannot be launched."""
 
-def copy_range(source: int, at: int, target: int, to: int, nbytes: int, /) -> int:
+def copy_range(source: int, at: int, output: int, to: int, nbytes: int, /) -> int:
     """Copy bytes between two descriptors through memory, without the GIL.
 
     Returns how many were copied: fewer where the source ends, or one cannot be read or written.
     """
 
-def reserve(target: int, to: int, nbytes: int, /) -> None:
+def reserve(output: int, to: int, nbytes: int, /) -> None:
     """Have the file system find the blocks of what is about to be written (fallocate(2)).
 
     Where it cannot, nothing happens: the writes will tell.

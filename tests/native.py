@@ -15,6 +15,11 @@ def pure_sources() -> list[Path]:
     return [path for path in files if path.relative_to(NATIVE).parts[0] != "python"]
 
 
+def object_name(source: Path) -> str:
+    """Return a name for the object file of a source: folders have files of equal names."""
+    return "_".join(source.relative_to(NATIVE).with_suffix(".o").parts)
+
+
 def compile_part(driver: Path, output: Path, *options: str) -> Path:
     """Make a shared library of a C file and the parts of the core that it uses."""
     flags = ["-std=c11", "-O1", "-g", "-fPIC", "-fvisibility=hidden", "-ffunction-sections"]
@@ -24,8 +29,7 @@ def compile_part(driver: Path, output: Path, *options: str) -> Path:
     folder.mkdir(exist_ok=True)
     objects = []
     for source in pure_sources():
-        name = "_".join(source.relative_to(NATIVE).with_suffix(".o").parts)
-        objects.append(str(folder / name))
+        objects.append(str(folder / object_name(source)))
         subprocess.run(["cc", *flags, "-c", str(source), "-o", objects[-1]], check=True)
     subprocess.run(["ar", "rcs", "core.a", *objects], cwd=folder, check=True)
     link = ["-shared", "-Wl,--gc-sections,-z,defs,-Bsymbolic", "-pthread", "-ldl", "-lm"]

@@ -9,6 +9,7 @@
 
 #include "bytecode/program.h"
 #include "abi/heap.h"
+#include "abi/host.h"
 #include "abi/raised.h"
 
 enum { PROGRAMS = 4 };
@@ -84,7 +85,7 @@ static void run_program(struct draws *draws) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
   struct draws draws = {.data = data, .left = nbytes, .seed = nbytes};
   for (size_t i = 0; i < nbytes; i++) draws.seed = draws.seed * 1099511628211u ^ data[i];
-  vm_poll = give_up;
+  host.poll = give_up;
   for (int i = 0; i < PROGRAMS; i++) run_program(&draws);
   return 0;
 }

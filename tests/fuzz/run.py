@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 OUTPUT = ROOT / "build" / "fuzz"
 sys.path.insert(0, str(ROOT))
-from tests.native import INCLUDE, pure_sources  # noqa: E402
+from tests.native import INCLUDE, object_name, pure_sources  # noqa: E402
 
 CLANG = (
     *("clang", "-std=gnu11", "-g", "-O1", "-fno-omit-frame-pointer"),
@@ -59,16 +59,15 @@ def build_core() -> Path:
     """Compile the core's files without Python, once for all targets."""
     folder = OUTPUT / "objects"
     folder.mkdir(parents=True, exist_ok=True)
-    sources = [*pure_sources(), HERE.parent / "sanitize" / "absent.c"]
 
     def compile_file(source: Path) -> Path:
-        output = folder / f"{source.stem}.o"
+        output = folder / object_name(source)
         command = [*CLANG, "-fsanitize=fuzzer-no-link", "-c", source, "-o", output]
         subprocess.run(command, check=True)
         return output
 
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        objects = list(threads.map(compile_file, sources))
+        objects = list(threads.map(compile_file, pure_sources()))
     library = OUTPUT / "core.a"
     library.unlink(missing_ok=True)
     subprocess.run(["ar", "rcs", library, *objects], check=True)

@@ -61,7 +61,8 @@ def test_header_compiles_without_a_warning(compiler: str, standard: str, tmp_pat
 
 def test_context_symbols_are_those_that_the_core_fills() -> None:
     """One list: in abi.py, in the core's table, and in docs/format.md."""
-    rows = re.findall(r"^    ROW\((\w+)\)", (NATIVE / "library" / "provided.c").read_text(), re.MULTILINE)
+    table = (NATIVE / "library" / "provided.c").read_text()
+    rows = re.findall(r"^    ROW\((\w+)\)", table, re.MULTILINE)
     provided = {f"__{name}" for name in rows if "RegisterSystemLibSymbol" not in name}
     assert set(CONTEXT_SYMBOLS) == provided | {"__tvm_module_ctx", "__tvm_ffi__library_ctx"}
     lines = [line for line in FORMAT.read_text().splitlines() if "| context: " in line]

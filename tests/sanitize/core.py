@@ -13,10 +13,8 @@ ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT))
 from tests.native import INCLUDE, NATIVE, pure_sources  # noqa: E402
 
-__all__ = ["NATIVE", "PURE", "ROOT", "build_packages", "compile_c"]
+__all__ = ["NATIVE", "ROOT", "build_packages", "compile_c", "pure_sources"]
 
-# The core without Python, complete.
-PURE = [*pure_sources(), Path(__file__).with_name("absent.c")]
 FLAGS = ("-std=c11", "-O1", "-g", "-fno-omit-frame-pointer")
 
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from core import PURE, ROOT, compile_c
+from core import ROOT, compile_c, pure_sources
 from row import Row
 
 HERE = Path(__file__).parent
@@ -23,7 +23,7 @@ def run_pool(folder: Path) -> list[Row]:
 
 
 def _run(output: Path, name: str, flags: tuple[str, ...], args: tuple[str, ...]) -> Row:
-    driver = compile_c([*PURE, PROBE, HERE / "pool.c"], output, *flags)
+    driver = compile_c([*pure_sources(), PROBE, HERE / "pool.c"], output, *flags)
     environment = {**os.environ, "TSAN_OPTIONS": "exitcode=66", "UBSAN_OPTIONS": "halt_on_error=1"}
     try:
         done = subprocess.run(

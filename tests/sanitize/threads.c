@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "library/context.h"
+#include "abi/host.h"
 #include "dso_abi.h"
-#include "python/imports.h"
 #include "library/in_call.h"
 #include "library/loaded.h"
 #include "abi/raised.h"
@@ -51,7 +51,7 @@ static dso_object *find_or_make(struct found_table *table, const char *name) {
   return found_add(table, name, provider, version, &made->object) == 0 ? &made->object : NULL;
 }
 
-void *imports_find(struct context *context, const char *name) {
+static void *find_import(struct context *context, const char *name) {
   pthread_mutex_lock(&gil);
   dso_object *found = find_or_make(&context->found, name);
   pthread_mutex_unlock(&gil);
@@ -177,6 +177,7 @@ int main(int argc, char **argv) {
   rounds = atol(argv[1]);
   paths = argv + 2;
   num_paths = argc - 2;
+  host.find_import = find_import;
   current = new_used(NULL);
   pthread_create(&replacer, NULL, replace, NULL);
   for (intptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, (void *)i);

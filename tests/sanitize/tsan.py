@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from core import PURE, compile_c
+from core import compile_c, pure_sources
 from row import Row
 
 HERE = Path(__file__).parent
@@ -27,7 +27,7 @@ def run_threads(folder: Path) -> Row:
     shutil.copy(versions[0], changing)
     # in_call.h has a fence for systems without membarrier, which is not run here.
     options = (FLAG, "-Wno-tsan")
-    driver = compile_c([*PURE, HERE / "threads.c"], folder / "threads", *options)
+    driver = compile_c([*pure_sources(), HERE / "threads.c"], folder / "threads", *options)
     command = [driver, str(ROUNDS), changing, *versions]
     environment = {**os.environ, "TSAN_OPTIONS": "exitcode=66"}
     name = "tsan: open, call, close, replace"

@@ -109,7 +109,7 @@ int kernel_device_error(const struct kernel *kernel, int device_id, const char *
 }
 
 static int call_packed(struct kernel *kernel, const dso_any *args, int32_t count, char *packed) {
-  struct launch launch;
+  struct kernel_launch launch;
   if (kernel_pack(&kernel->signature, args, count, packed, &launch) != 0) return -1;
   return kernel->module->driver->launch(kernel, packed, &launch);
 }

@@ -60,7 +60,7 @@ static inline int is_handle(DLDataType type) { return type.code == 3; /* kDLOpaq
 
 /* ---- Arguments (kernel_arguments.c) */
 
-struct launch {
+struct kernel_launch {
   int device_id; /* that of the tensors, or -1: there was none */
   uint64_t extents[NUM_EXTENTS];
   uint64_t shared_nbytes;
@@ -68,7 +68,7 @@ struct launch {
 
 /* True if an extent is 0: there is no thread to run, as for the elements of an empty tensor. (TVM
  * counts 0 as 1, and writes to a tensor without elements.) */
-static inline int launch_is_empty(const struct launch *launch) {
+static inline int launch_is_empty(const struct kernel_launch *launch) {
   for (int i = 0; i < NUM_EXTENTS; i++)
     if (launch->extents[i] == 0) return 1;
   return 0;
@@ -77,7 +77,7 @@ static inline int launch_is_empty(const struct launch *launch) {
 /* Check and pack all arguments of a call; 0, or -1 with TypeError, ValueError, OverflowError or
  * DeviceError raised. No driver is asked. */
 int kernel_pack(const struct kernel_signature *signature, const dso_any *args, int32_t num_args,
-                char *packed, struct launch *launch);
+                char *packed, struct kernel_launch *launch);
 
 /* Raise "<kernel>: <text>"; returns -1. */
 int kernel_error(const struct kernel_signature *signature, const char *kind, const char *format,
@@ -119,7 +119,7 @@ struct kernel_driver {
   /* Build the code for a device, unless it is, and take the kernel out of it. Called with the
    * module's lock held and its data there. NULL with a DeviceError raised. */
   struct kernel_binding *(*bind)(struct kernel *kernel, int device_id);
-  int (*launch)(struct kernel *kernel, char *packed, struct launch *launch);
+  int (*launch)(struct kernel *kernel, char *packed, struct kernel_launch *launch);
   void (*unbind)(struct kernel_binding *binding);
   void (*unload)(struct kernel_binding *program);
 };

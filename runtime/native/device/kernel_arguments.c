@@ -14,7 +14,7 @@ enum { MAX_EXTENT = 0x7fffffff };
 
 struct packer {
   const struct kernel_signature *signature;
-  struct launch *launch;
+  struct kernel_launch *launch;
   int index;         /* of the argument at hand, from 0 */
   int device_source; /* the argument that said the device */
 };
@@ -64,7 +64,7 @@ static const DLTensor *tensor_of(const dso_any *value) {
 }
 
 static int note_device(struct packer *packer, int device_id) {
-  struct launch *launch = packer->launch;
+  struct kernel_launch *launch = packer->launch;
   const char *kind = device_kind_name(packer->signature->device_type);
   if (launch->device_id >= 0 && launch->device_id != device_id)
     return REFUSE(packer, "ValueError", "is on %s:%d, but argument %d is on %s:%d; copy it there",
@@ -199,7 +199,7 @@ static int pack_argument(struct packer *packer, const dso_any *value, char *pack
 /* ---- The launch */
 
 static int read_launch(struct packer *packer, enum launch_slot slot, const dso_any *value) {
-  struct launch *launch = packer->launch;
+  struct kernel_launch *launch = packer->launch;
   if (value->type_index != DSO_INT)
     return REFUSE(packer, "TypeError", "expected an int to launch with, found %s",
                   value_name(value));
@@ -220,9 +220,9 @@ static int check_count(const struct kernel_signature *signature, int32_t count) 
 }
 
 int kernel_pack(const struct kernel_signature *signature, const dso_any *args, int32_t count,
-                char *packed, struct launch *launch) {
+                char *packed, struct kernel_launch *launch) {
   struct packer packer = {.signature = signature, .launch = launch};
-  *launch = (struct launch){.device_id = -1, .extents = {1, 1, 1, 1, 1, 1}};
+  *launch = (struct kernel_launch){.device_id = -1, .extents = {1, 1, 1, 1, 1, 1}};
   if (check_count(signature, count) != 0) return -1;
   for (; packer.index < count; packer.index++) {
     const dso_any *value = &args[packer.index];

@@ -9,7 +9,7 @@
 #include "abi/strides.h"
 
 /* A tensor object with room for its shape and strides. */
-struct own_tensor {
+struct allocated_tensor {
   struct tensor_object start;
   const struct device_api *api; /* whose memory it is, or NULL: it was adopted */
   void *managed;
@@ -19,7 +19,7 @@ struct own_tensor {
 
 static void release_owner(void *owner) { object_release(owner); }
 
-static void drop_memory(const struct own_tensor *own) {
+static void drop_memory(const struct allocated_tensor *own) {
   const DLTensor *tensor = &own->start.tensor;
   if (own->deleter == release_owner) object_release(own->managed); /* nearly all are views */
   else if (own->api != NULL) (void)own->api->free(tensor->device.device_id, tensor->data);
@@ -31,8 +31,9 @@ void tensor_object_delete(void *self, int flags) {
   object_free(self, flags);
 }
 
-static struct own_tensor *own_of(const dso_object *object) {
-  return object->deleter == tensor_object_delete ? (struct own_tensor *)(uintptr_t)object : NULL;
+static struct allocated_tensor *own_of(const dso_object *object) {
+  return object->deleter == tensor_object_delete ? (struct allocated_tensor *)(uintptr_t)object
+                                                 : NULL;
 }
 
 void tensor_object_mark(dso_object *object, unsigned flags) {
@@ -46,13 +47,14 @@ static int refuse(const char *kind, const char *text) {
   return -1;
 }
 
-static inline struct own_tensor *make(int ndim, const int64_t *shape, const int64_t *strides) {
+static inline struct allocated_tensor *make(int ndim, const int64_t *shape,
+                                            const int64_t *strides) {
   if (ndim < 0 || ndim > TENSOR_MAX_DIMS) {
     refuse("ValueError", "tensor: expected 0 to 64 dimensions");
     return NULL;
   }
   size_t dims_size = (size_t)ndim * sizeof(int64_t);
-  struct own_tensor *own =
+  struct allocated_tensor *own =
       object_new_unset(sizeof *own + 2 * dims_size, DSO_TENSOR, tensor_object_delete);
   if (own == NULL) {
     refuse("OutOfMemoryError", "no memory for a tensor");
@@ -70,7 +72,7 @@ static inline struct own_tensor *make(int ndim, const int64_t *shape, const int6
 
 /* ---- Memory of a device */
 
-static int allocate(struct own_tensor *own) {
+static int allocate(struct allocated_tensor *own) {
   DLTensor *tensor = &own->start.tensor;
   size_t nbytes;
   if (dtype_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0)
@@ -84,7 +86,7 @@ static int allocate(struct own_tensor *own) {
 }
 
 dso_object *tensor_object_new(DLDevice device, DLDataType dtype, int ndim, const int64_t *shape) {
-  struct own_tensor *own = make(ndim, shape, NULL);
+  struct allocated_tensor *own = make(ndim, shape, NULL);
   if (own == NULL) return NULL;
   own->start.tensor.device = device;
   own->start.tensor.dtype = dtype;
@@ -98,12 +100,12 @@ dso_object *tensor_object_new(DLDevice device, DLDataType dtype, int ndim, const
 
 dso_tensor_object *tensor_object_view(DLDataType dtype, int ndim, const int64_t *shape,
                                       dso_object *owner) {
-  struct own_tensor *own = make(ndim, shape, NULL);
+  struct allocated_tensor *own = make(ndim, shape, NULL);
   if (own == NULL) {
     object_release(owner);
     return NULL;
   }
-  const struct own_tensor *viewed = own_of(owner);
+  const struct allocated_tensor *viewed = own_of(owner);
   own->start.tensor.dtype = dtype;
   own->managed = owner;
   own->deleter = release_owner;
@@ -136,7 +138,7 @@ dso_object *tensor_object_adopt(const DLTensor *tensor, void *managed, void (*de
     refuse("ValueError", text);
     return NULL;
   }
-  struct own_tensor *own = make(tensor->ndim, tensor->shape, tensor->strides);
+  struct allocated_tensor *own = make(tensor->ndim, tensor->shape, tensor->strides);
   if (own == NULL) return NULL;
   own->start.tensor.data = tensor->data;
   own->start.tensor.device = tensor->device;

@@ -1,7 +1,7 @@
 #include "library/context.h"
 
 #include "abi/heap.h"
-#include "python/imports.h"
+#include "abi/host.h"
 #include "library/loaded.h"
 #include "library/provided.h"
 
@@ -58,7 +58,7 @@ struct context *context_close(struct context *context, int is_mapped) {
 }
 
 void context_free(struct context *context) {
-  imports_forget(context);
+  host.forget_context(context);
   found_clear(&context->found);
   __atomic_store_n(&context->is_live, 0, __ATOMIC_RELEASE);
 }

@@ -5,7 +5,7 @@
 
 #include "library/context.h"
 #include "abi/heap.h"
-#include "python/imports.h"
+#include "abi/host.h"
 #include "library/provided.h"
 #include "abi/raised.h"
 #include "abi/tvm_ffi.h"
@@ -52,6 +52,6 @@ int TVMFFIEnvModLookupFromImports(void *pointer, const char *name, void **functi
   if (name == NULL) return raised_format("TypeError", "look-up: expected a name, found NULL");
   if (context == NULL) return look_up_elsewhere(pointer, name, function);
   *function = found_get(&context->found, name);
-  if (*function == NULL) *function = imports_find(context, name);
+  if (*function == NULL) *function = host.find_import(context, name);
   return *function != NULL ? 0 : -1;
 }

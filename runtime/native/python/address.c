@@ -11,13 +11,13 @@
 
 enum { MAX_ARGS = 4 };
 
-static PyObject *take_address(const struct target *target, const dso_any *result) {
+static PyObject *take_address(const struct callee *callee, const dso_any *result) {
   if (result->type_index == DSO_OPAQUE_PTR && result->v_ptr != NULL)
     return PyLong_FromVoidPtr(result->v_ptr);
   if (result->type_index == DSO_NONE || result->type_index == DSO_OPAQUE_PTR) Py_RETURN_NONE;
   if (result->type_index >= DSO_OBJECT && result->v_ptr != NULL) object_release(result->v_ptr);
   return PyErr_Format(PyExc_TypeError, "%U: result, expected an address, found type index %d",
-                      target->name, (int)result->type_index);
+                      callee->name, (int)result->type_index);
 }
 
 PyObject *address_of_call(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count) {
@@ -28,11 +28,11 @@ PyObject *address_of_call(PyObject *Py_UNUSED(module), PyObject *const *args, Py
     values[i] = (dso_any){.type_index = DSO_INT, .v_int64 = PyLong_AsLongLong(args[i])};
     if (PyErr_Occurred()) return NULL;
   }
-  const struct target *target = function_target(args[0]);
+  const struct callee *callee = function_callee(args[0]);
   uint64_t raised = raised_count();
-  int status = target->address(target->handle, values + 1, (int32_t)count - 1, &result);
-  if (status != 0) return raise_call_error(target, status, raised);
-  return take_address(target, &result);
+  int status = callee->address(callee->handle, values + 1, (int32_t)count - 1, &result);
+  if (status != 0) return raise_call_error(callee, status, raised);
+  return take_address(callee, &result);
 }
 
 /* What lies in no image (the library allocated it) is as long as the library says. */

@@ -5,11 +5,11 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* copy_range(source, at, target, to, nbytes): how many bytes were copied through memory, fewer where
+/* copy_range(source, at, output, to, nbytes): how many bytes were copied through memory, fewer where
  * one of the descriptors cannot be read or written, or the source ends. */
 PyObject *core_copy_range(PyObject *core, PyObject *args);
 
-/* reserve(target, to, nbytes): has the file system find the blocks of what is about to be written, all
+/* reserve(output, to, nbytes): has the file system find the blocks of what is about to be written, all
  * at once; None, also where it cannot. (posix_fallocate would write to each block there.) */
 PyObject *core_reserve(PyObject *core, PyObject *args);
 

@@ -5,6 +5,7 @@
 #include "python/device.h"
 #include "python/device_code.h"
 #include "python/elf_file.h"
+#include "python/host.h"
 #include "library/found.h"
 #include "python/call/function.h"
 #include "abi/heap.h"
@@ -75,10 +76,10 @@ static PyMethodDef core_methods[] = {
      "weights_data_nbytes($module, header, /)\n--\n\n"
      "The bytes of data that a safetensors header speaks of, or -1."},
     {"copy_range", core_copy_range, METH_VARARGS,
-     "copy_range($module, source, at, target, to, nbytes, /)\n--\n\n"
+     "copy_range($module, source, at, output, to, nbytes, /)\n--\n\n"
      "Copy between two descriptors; how many bytes could be copied."},
     {"reserve", core_reserve, METH_VARARGS,
-     "reserve($module, target, to, nbytes, /)\n--\n\nFind blocks for what will be written."},
+     "reserve($module, output, to, nbytes, /)\n--\n\nFind blocks for what will be written."},
     {"has_driver", has_driver, METH_O,
      "has_driver($module, type_key, /)\n--\n\n"
      "Whether modules of this type key can run on this machine."},
@@ -112,6 +113,7 @@ static int refuse_subinterpreter(void) {
 }
 
 static int core_exec(PyObject *module) {
+  host_fill();
   PyTypeObject *const types[] = {
       &Library_Type,    &ElfFile_Type, &Function_Type,      &TensorBase_Type, &CallSequence_Type,
       &DeviceCode_Type, &Device_Type,  &SystemLibrary_Type, &Bytecode_Type,   &VirtualMachine_Type};

@@ -202,10 +202,10 @@ static PyObject *device_sync(Device *self, PyObject *Py_UNUSED(none)) {
 
 /* Host code that found it calls it without any Python. */
 PyObject *device_set_function_new(void) {
-  static struct target target;
-  target_call_object(&target, &device_set_function.object);
-  if (target.name == NULL) target.name = PyUnicode_FromString("__tvm_set_device");
-  return target.name != NULL ? function_new(&target, Py_None, Py_None) : NULL;
+  static struct callee callee;
+  callee_call_object(&callee, &device_set_function.object);
+  if (callee.name == NULL) callee.name = PyUnicode_FromString("__tvm_set_device");
+  return callee.name != NULL ? function_new(&callee, Py_None, Py_None) : NULL;
 }
 
 static PyMethodDef device_methods[] = {

@@ -12,7 +12,7 @@ typedef struct {
   PyObject_HEAD
   struct kernel_module *module;
   Py_buffer data; /* of whoever has the bytes that the module borrows; obj is NULL once it went */
-  PyObject *targets; /* by name (target_keep) */
+  PyObject *callees; /* by name (callee_keep) */
 } DeviceCode;
 
 /* Hold what the view is of, not the view: the collector clears a view that is garbage even while
@@ -20,8 +20,8 @@ typedef struct {
 static int take_data(DeviceCode *self, const struct kernel_driver *driver, const char *fmt,
                      PyObject *view) {
   const Py_buffer *bytes = PyMemoryView_GET_BUFFER(view);
-  self->targets = PyDict_New();
-  if (self->targets == NULL || PyObject_GetBuffer(bytes->obj, &self->data, PyBUF_FULL_RO) != 0)
+  self->callees = PyDict_New();
+  if (self->callees == NULL || PyObject_GetBuffer(bytes->obj, &self->data, PyBUF_FULL_RO) != 0)
     return -1;
   self->module = kernel_module_new(driver, fmt, bytes->buf, (size_t)bytes->len);
   if (self->module != NULL) return 0;
@@ -63,7 +63,7 @@ static int device_code_clear(DeviceCode *self) {
 static void device_code_dealloc(DeviceCode *self) {
   PyObject_GC_UnTrack(self);
   (void)device_code_clear(self);
-  Py_XDECREF(self->targets);
+  Py_XDECREF(self->callees);
   if (self->module != NULL) kernel_module_release(self->module);
   Py_TYPE(self)->tp_free((PyObject *)self);
 }
@@ -131,25 +131,25 @@ static dso_object *make_kernel(DeviceCode *self, const struct request *request) 
   return kernel != NULL ? kernel : raise_no_memory();
 }
 
-/* The kernel's reference goes to the target. */
-static struct target *make_target(const struct request *request, dso_object *kernel) {
+/* The kernel's reference goes to the callee. */
+static struct callee *make_callee(const struct request *request, dso_object *kernel) {
   const char *wrong;
-  struct target *target = target_new(request->name, (const uint8_t *)request->facts,
+  struct callee *callee = callee_new(request->name, (const uint8_t *)request->facts,
                                      (size_t)request->facts_length + 1, &wrong);
-  if (target == NULL) {
+  if (callee == NULL) {
     if (wrong != NULL) PyErr_Format(PyExc_ValueError, "%U: facts: %s", request->name, wrong);
     object_release(kernel);
     return NULL;
   }
-  target_call_object(target, kernel);
-  return target;
+  callee_call_object(callee, kernel);
+  return callee;
 }
 
-static struct target *look_up(DeviceCode *self, const struct request *request) {
-  struct target *target = target_kept(self->targets, request->name);
-  if (target != NULL || PyErr_Occurred()) return target;
+static struct callee *look_up(DeviceCode *self, const struct request *request) {
+  struct callee *callee = callee_kept(self->callees, request->name);
+  if (callee != NULL || PyErr_Occurred()) return callee;
   dso_object *kernel = make_kernel(self, request);
-  return kernel ? target_keep(self->targets, request->name, make_target(request, kernel)) : NULL;
+  return kernel ? callee_keep(self->callees, request->name, make_callee(request, kernel)) : NULL;
 }
 
 static PyObject *device_code_function(DeviceCode *self, PyObject *args) {
@@ -158,8 +158,8 @@ static PyObject *device_code_function(DeviceCode *self, PyObject *args) {
                         &PyTuple_Type, &request.arg_types, &PyTuple_Type, &request.tags,
                         &request.facts, &request.facts_length, &request.owner))
     return NULL;
-  struct target *target = look_up(self, &request);
-  return target ? function_new(target, (PyObject *)self, request.owner) : NULL;
+  struct callee *callee = look_up(self, &request);
+  return callee ? function_new(callee, (PyObject *)self, request.owner) : NULL;
 }
 
 PyObject *has_driver(PyObject *Py_UNUSED(module), PyObject *type_key) {

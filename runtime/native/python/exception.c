@@ -83,25 +83,26 @@ PyObject *callable_name(PyObject *callable) {
   return PyUnicode_FromString(Py_TYPE(callable)->tp_name);
 }
 
-static PyObject *argument_text(const struct frame *frame, PyObject *name, Py_ssize_t index,
+static PyObject *argument_text(const struct call_frame *frame, PyObject *name, Py_ssize_t index,
                                PyObject *text) {
-  const struct param *param = target_param(frame->target, index);
+  const struct param *param = callee_param(frame->callee, index);
   if (frame->is_result) return PyUnicode_FromFormat("%U: result: %U", name, text);
   if (param == NULL) return PyUnicode_FromFormat("%U: argument %zd: %U", name, index + 1, text);
   return PyUnicode_FromFormat("%U: argument %zd '%s': %U", name, index + 1, param->name, text);
 }
 
-static PyObject *argument_message(const struct frame *frame, Py_ssize_t index, PyObject *text) {
+static PyObject *argument_message(const struct call_frame *frame, Py_ssize_t index,
+                                  PyObject *text) {
   PyObject *name = callable_name(frame->function);
   PyObject *message = name ? argument_text(frame, name, index, text) : NULL;
   Py_XDECREF(name);
-  if (message == NULL || frame->target->signature == NULL) return message;
-  PyObject *whole = PyUnicode_FromFormat("%U; declared as %U", message, frame->target->signature);
+  if (message == NULL || frame->callee->signature == NULL) return message;
+  PyObject *whole = PyUnicode_FromFormat("%U; declared as %U", message, frame->callee->signature);
   Py_DECREF(message);
   return whole;
 }
 
-int raise_argument_error(const struct frame *frame, Py_ssize_t index, PyObject *exception,
+int raise_argument_error(const struct call_frame *frame, Py_ssize_t index, PyObject *exception,
                          const char *format, ...) {
   PyObject *cause = exception_take();
   va_list values;
@@ -249,7 +250,7 @@ static void add_context(PyObject *context) {
   exception_set(exception);
 }
 
-PyObject *raise_call_error(const struct target *target, int status, uint64_t count) {
+PyObject *raise_call_error(const struct callee *callee, int status, uint64_t count) {
   char *kind;
   const char *message;
   int is_newest;
@@ -261,7 +262,7 @@ PyObject *raise_call_error(const struct target *target, int status, uint64_t cou
   if (!is_ours) raise_tvm_error(error);
   else if (taken > 0) raise_slot(kind, message, is_newest ? original : NULL);
   else /* nothing was raised, or only before this call: then tvm_ffi's is the copy of that */
-    PyErr_Format(PyExc_RuntimeError, "%U: returned %d without raising", target->name, status);
+    PyErr_Format(PyExc_RuntimeError, "%U: returned %d without raising", callee->name, status);
   if (taken != 0) raised_free(kind);
   if (original != NULL) add_context(original);
   Py_XDECREF(original);
@@ -270,9 +271,9 @@ PyObject *raise_call_error(const struct target *target, int status, uint64_t cou
 }
 
 PyObject *raise_native_error(const char *where, uint64_t count) {
-  struct target target = {.name = PyUnicode_FromString(where)};
-  if (target.name == NULL) return NULL;
-  (void)raise_call_error(&target, -1, count);
-  Py_DECREF(target.name);
+  struct callee callee = {.name = PyUnicode_FromString(where)};
+  if (callee.name == NULL) return NULL;
+  (void)raise_call_error(&callee, -1, count);
+  Py_DECREF(callee.name);
   return NULL;
 }

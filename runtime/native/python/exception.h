@@ -8,7 +8,7 @@
 #include "library/load_error.h"
 #include "python/call/callee.h"
 
-struct frame;
+struct call_frame;
 
 /* The exception that is set, taken, or NULL; and setting it again, which takes the reference.
  * (PyErr_Fetch and PyErr_Restore went out with 3.12.) */
@@ -28,12 +28,12 @@ PyObject *raise_symbol_error(PyObject *path, const char *reason, const char *pre
 /* Raise `exception` "<function>: argument <number> '<name>': <text>; declared as <signature>",
  * caused by the exception that is set, if one is. Numbers count from 1, as in the messages of the
  * wrappers that packer makes. Returns -1. */
-int raise_argument_error(const struct frame *frame, Py_ssize_t index, PyObject *exception,
+int raise_argument_error(const struct call_frame *frame, Py_ssize_t index, PyObject *exception,
                          const char *format, ...);
 
 /* Raise what a call that returned `status` left behind, and return NULL. `count` is
  * raised_count() from before the call. */
-PyObject *raise_call_error(const struct target *target, int status, uint64_t count);
+PyObject *raise_call_error(const struct callee *callee, int status, uint64_t count);
 
 /* Raise what our own C code left behind when it returned -1, likewise; `where` is for one that says
  * nothing. */

@@ -52,9 +52,9 @@ static PyObject *library_new(PyTypeObject *type, PyObject *args, PyObject *keywo
   Library *self = path ? (Library *)type->tp_alloc(type, 0) : NULL;
   if (self != NULL) {
     self->path = name != NULL ? Py_NewRef(name) : path_str(path);
-    self->targets = PyDict_New();
+    self->callees = PyDict_New();
     self->descriptor = -1;
-    if (self->path == NULL || self->targets == NULL ||
+    if (self->path == NULL || self->callees == NULL ||
         open_path(self, PyBytes_AS_STRING(path)) != 0)
       Py_CLEAR(self);
     else if (descriptor >= 0) self->descriptor = descriptor;
@@ -88,7 +88,7 @@ static int library_clear(Library *self) {
 
 static void library_dealloc(Library *self) {
   PyObject_GC_UnTrack(self);
-  Py_XDECREF(self->targets);
+  Py_XDECREF(self->callees);
   if (self->is_open) close_library(self);
   Py_XDECREF(self->path);
   Py_TYPE(self)->tp_free((PyObject *)self);
@@ -110,9 +110,9 @@ static PyObject *library_data(Library *self, PyObject *name) {
 static PyObject *library_function(Library *self, PyObject *const *args, Py_ssize_t count) {
   if (count != 2 || !PyUnicode_Check(args[0]))
     return PyErr_Format(PyExc_TypeError, "function: expected a name and an owner");
-  struct target *target = target_kept(self->targets, args[0]);
-  if (target == NULL && !PyErr_Occurred()) target = library_look_up(self, args[0]);
-  if (target != NULL) return function_new(target, (PyObject *)self, args[1]);
+  struct callee *callee = callee_kept(self->callees, args[0]);
+  if (callee == NULL && !PyErr_Occurred()) callee = library_look_up(self, args[0]);
+  if (callee != NULL) return function_new(callee, (PyObject *)self, args[1]);
   return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
@@ -125,8 +125,8 @@ static PyObject *library_has_code(Library *self, PyObject *name) {
 static PyObject *library_declare_packed(Library *self, PyObject *name) {
   const uint8_t *code;
   int found = PyUnicode_Check(name) ? library_find_code(self, name, &code) : 0;
-  struct target *target = found > 0 ? library_make_packed(self, name, code) : NULL;
-  if (target_keep(self->targets, name, target) == NULL && PyErr_Occurred()) return NULL;
+  struct callee *callee = found > 0 ? library_make_packed(self, name, code) : NULL;
+  if (callee_keep(self->callees, name, callee) == NULL && PyErr_Occurred()) return NULL;
   return PyBool_FromLong(found);
 }
 

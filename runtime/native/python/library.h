@@ -13,7 +13,7 @@ extern PyTypeObject Library_Type;
 typedef struct {
   PyObject_HEAD
   PyObject *path;    /* str */
-  PyObject *targets; /* name -> capsule of struct target */
+  PyObject *callees; /* name -> capsule of struct callee */
   int is_open;
   int descriptor; /* that it was opened by, instead of a name; -1 without */
   struct loaded loaded;
@@ -28,11 +28,11 @@ int library_find(const Library *self, const char *prefix, PyObject *name,
 /* The code at <name> itself, of whatever type. */
 int library_find_code(const Library *self, PyObject *name, const uint8_t **code);
 
-/* A new target that calls the code as a packed C function; NULL with an exception set. */
-struct target *library_make_packed(const Library *self, PyObject *name, const uint8_t *code);
+/* A new callee that calls the code as a packed C function; NULL with an exception set. */
+struct callee *library_make_packed(const Library *self, PyObject *name, const uint8_t *code);
 
-/* The target of a function, which the library owns; NULL with an exception set, or without if
+/* The callee of a function, which the library owns; NULL with an exception set, or without if
  * there is no such function. */
-struct target *library_look_up(Library *self, PyObject *name);
+struct callee *library_look_up(Library *self, PyObject *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* From the name of a function to its target: what the symbols of a library say. */
+/* From the name of a function to its callee: what the symbols of a library say. */
 #include "python/library.h"
 
 #include <string.h>
@@ -30,13 +30,13 @@ static int find_facts(const Library *self, PyObject *name, const uint8_t **text,
   return -1;
 }
 
-static struct target *make_target(const Library *self, PyObject *name, const uint8_t *text,
+static struct callee *make_callee(const Library *self, PyObject *name, const uint8_t *text,
                                   size_t nbytes) {
   const char *wrong;
-  struct target *target = target_new(name, text, nbytes, &wrong);
-  if (target == NULL && wrong != NULL)
+  struct callee *callee = callee_new(name, text, nbytes, &wrong);
+  if (callee == NULL && wrong != NULL)
     raise_load_error(self->path, "malformed", "__packer_fn_%U: %s", name, wrong);
-  return target;
+  return callee;
 }
 
 /* The code at the symbol <prefix><name>: 1 found, 0 absent, -1 exception set. */
@@ -51,18 +51,18 @@ static int find_code(const Library *self, const char *prefix, PyObject *name,
   return -1;
 }
 
-/* ---- The three ways to a function; each gives a new target, or NULL with an exception set, or
+/* ---- The three ways to a function; each gives a new callee, or NULL with an exception set, or
  * without when it leads nowhere. */
 
 /* __tvm_ffi_<name>, with facts or without. */
-static struct target *find_safe(const Library *self, PyObject *name) {
+static struct callee *find_safe(const Library *self, PyObject *name) {
   const uint8_t *code, *text = NULL;
   size_t nbytes = 0;
   if (find_code(self, "__tvm_ffi_", name, &code) <= 0) return NULL;
   if (find_facts(self, name, &text, &nbytes) < 0) return NULL;
-  struct target *target = make_target(self, name, text, nbytes);
-  if (target != NULL) target_call_safe(target, code);
-  return target;
+  struct callee *callee = make_callee(self, name, text, nbytes);
+  if (callee != NULL) callee_call_safe(callee, code);
+  return callee;
 }
 
 static int find_packed_code(const Library *self, PyObject *name, const uint8_t **code) {
@@ -75,17 +75,17 @@ static int find_packed_code(const Library *self, PyObject *name, const uint8_t *
 }
 
 /* <name>, since its facts say that it is a packed C function. */
-static struct target *find_declared(const Library *self, PyObject *name) {
+static struct callee *find_declared(const Library *self, PyObject *name) {
   const uint8_t *code, *text;
   size_t nbytes;
   if (find_facts(self, name, &text, &nbytes) <= 0) return NULL;
-  struct target *target = make_target(self, name, text, nbytes);
-  if (target == NULL) return NULL;
-  if (target->facts.is_packed && find_packed_code(self, name, &code) == 0) {
-    target_call_packed(target, code);
-    return target;
+  struct callee *callee = make_callee(self, name, text, nbytes);
+  if (callee == NULL) return NULL;
+  if (callee->facts.is_packed && find_packed_code(self, name, &code) == 0) {
+    callee_call_packed(callee, code);
+    return callee;
   }
-  target_free(target);
+  callee_free(callee);
   return NULL;
 }
 
@@ -95,26 +95,26 @@ int library_find_code(const Library *self, PyObject *name, const uint8_t **code)
   return found > 0 ? loaded_code(&self->loaded, &symbol, code) == NULL : found;
 }
 
-struct target *library_make_packed(const Library *self, PyObject *name, const uint8_t *code) {
-  struct target *target = make_target(self, name, NULL, 0);
-  if (target != NULL) target_call_packed(target, code);
-  return target;
+struct callee *library_make_packed(const Library *self, PyObject *name, const uint8_t *code) {
+  struct callee *callee = make_callee(self, name, NULL, 0);
+  if (callee != NULL) callee_call_packed(callee, code);
+  return callee;
 }
 
 /* <name> without facts: in libraries of TVM, a packed C function. */
-static struct target *find_plain(const Library *self, PyObject *name) {
+static struct callee *find_plain(const Library *self, PyObject *name) {
   const uint8_t *code;
   if (library_find_code(self, name, &code) <= 0 || !loaded_is_tvm(&self->loaded)) return NULL;
   return library_make_packed(self, name, code);
 }
 
-struct target *library_look_up(Library *self, PyObject *name) {
-  struct target *(*const ways[])(const Library *, PyObject *) = {find_safe, find_declared,
+struct callee *library_look_up(Library *self, PyObject *name) {
+  struct callee *(*const ways[])(const Library *, PyObject *) = {find_safe, find_declared,
                                                                  find_plain};
-  struct target *target = NULL;
-  for (size_t i = 0; i < sizeof ways / sizeof *ways && target == NULL; i++) {
-    target = ways[i](self, name);
+  struct callee *callee = NULL;
+  for (size_t i = 0; i < sizeof ways / sizeof *ways && callee == NULL; i++) {
+    callee = ways[i](self, name);
     if (PyErr_Occurred()) return NULL;
   }
-  return target_keep(self->targets, name, target);
+  return callee_keep(self->callees, name, callee);
 }

@@ -15,7 +15,7 @@ typedef struct {
   PyObject_HEAD
   PyObject *path;    /* str, for messages */
   PyObject *prefix;  /* str */
-  PyObject *targets; /* name -> capsule of struct target */
+  PyObject *callees; /* name -> capsule of struct callee */
   struct context *context;
 } SystemLibrary;
 
@@ -55,8 +55,8 @@ static PyObject *system_library_new(PyTypeObject *type, PyObject *args, PyObject
   if (self == NULL) return NULL;
   self->prefix = Py_NewRef(prefix);
   self->path = PyUnicode_FromFormat("system library %R", prefix);
-  self->targets = PyDict_New();
-  if (self->path == NULL || self->targets == NULL) {
+  self->callees = PyDict_New();
+  if (self->path == NULL || self->callees == NULL) {
     Py_DECREF(self);
     return NULL;
   }
@@ -66,7 +66,7 @@ static PyObject *system_library_new(PyTypeObject *type, PyObject *args, PyObject
 
 /* The context stays: the code that has it does. */
 static void system_library_dealloc(SystemLibrary *self) {
-  Py_XDECREF(self->targets);
+  Py_XDECREF(self->callees);
   Py_XDECREF(self->prefix);
   Py_XDECREF(self->path);
   Py_TYPE(self)->tp_free((PyObject *)self);
@@ -135,16 +135,16 @@ static PyObject *system_library_structure(SystemLibrary *self, void *Py_UNUSED(c
 
 /* ---- Functions */
 
-static struct target *make_target(const SystemLibrary *self, PyObject *name,
+static struct callee *make_callee(const SystemLibrary *self, PyObject *name,
                                   const struct system_symbol *facts) {
   const char *wrong = NULL;
   size_t nbytes = 0;
-  struct target *target = NULL;
+  struct callee *callee = NULL;
   if (facts->address != NULL) wrong = size_of_text(facts, &nbytes);
-  if (wrong == NULL) target = target_new(name, facts->address, nbytes, &wrong);
-  if (target == NULL && wrong != NULL)
+  if (wrong == NULL) callee = callee_new(name, facts->address, nbytes, &wrong);
+  if (callee == NULL && wrong != NULL)
     raise_load_error(self->path, "malformed", "__packer_fn_%U: %s", name, wrong);
-  return target;
+  return callee;
 }
 
 /* Names that begin so are data of the models, and no packed C function. */
@@ -153,9 +153,9 @@ static int is_reserved(PyObject *name) {
          PyUnicode_READ_CHAR(name, 1) == '_';
 }
 
-/* With one prefix: a safe-call function, else a packed C function. A new target, or NULL with an
+/* With one prefix: a safe-call function, else a packed C function. A new callee, or NULL with an
  * exception set, or without when there is none. */
-static struct target *look_up(SystemLibrary *self, PyObject *prefix, PyObject *name) {
+static struct callee *look_up(SystemLibrary *self, PyObject *prefix, PyObject *name) {
   struct system_symbol safe, packed = {.address = NULL}, facts;
   if (find("__tvm_ffi_", prefix, name, &safe) != 0 ||
       find("__packer_fn_", prefix, name, &facts) != 0)
@@ -164,24 +164,24 @@ static struct target *look_up(SystemLibrary *self, PyObject *prefix, PyObject *n
     return NULL;
   const struct system_symbol *code = safe.address != NULL ? &safe : &packed;
   if (code->address == NULL || !(code->flags & PF_X)) return NULL;
-  struct target *target = make_target(self, name, &facts);
-  if (target != NULL && code == &safe) target_call_safe(target, code->address);
-  if (target != NULL && code == &packed) target_call_packed(target, code->address);
-  return target;
+  struct callee *callee = make_callee(self, name, &facts);
+  if (callee != NULL && code == &safe) callee_call_safe(callee, code->address);
+  if (callee != NULL && code == &packed) callee_call_packed(callee, code->address);
+  return callee;
 }
 
 static PyObject *system_library_function(SystemLibrary *self, PyObject *const *args,
                                          Py_ssize_t count) {
   if (count != 2 || !PyUnicode_Check(args[0]))
     return PyErr_Format(PyExc_TypeError, "function: expected a name and an owner");
-  struct target *target = target_kept(self->targets, args[0]);
+  struct callee *callee = callee_kept(self->callees, args[0]);
   PyObject *nothing = PyUnicode_FromString("");
   PyObject *const prefixes[] = {self->prefix, nothing};
-  for (size_t i = 0; i < 2 && target == NULL && !PyErr_Occurred(); i++)
-    target = target_keep(self->targets, args[0], look_up(self, prefixes[i], args[0]));
+  for (size_t i = 0; i < 2 && callee == NULL && !PyErr_Occurred(); i++)
+    callee = callee_keep(self->callees, args[0], look_up(self, prefixes[i], args[0]));
   Py_XDECREF(nothing);
   if (PyErr_Occurred()) return NULL;
-  return target != NULL ? function_new(target, (PyObject *)self, args[1]) : Py_NewRef(Py_None);
+  return callee != NULL ? function_new(callee, (PyObject *)self, args[1]) : Py_NewRef(Py_None);
 }
 
 /* ---- Names */

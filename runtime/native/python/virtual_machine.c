@@ -8,14 +8,13 @@
 #include "device/tensor_object.h"
 #include "vm/vm.h"
 #include "python/bytecode.h"
-#include "python/vm_poll.h"
 
 static const char TARGET[] = "runtime._core.routine";
 
 typedef struct {
   PyObject_HEAD
   struct vm *vm;
-  PyObject *targets; /* name -> capsule of struct target */
+  PyObject *functions; /* name -> capsule of struct callee */
 } VirtualMachine;
 
 /* ---- Constants: (type index, value) */
@@ -148,8 +147,8 @@ static struct vm *make_machine(const Bytecode *bytecode, const struct parts *par
   Py_END_ALLOW_THREADS
   if (vm != NULL) return vm;
   PyObject *name = PyUnicode_FromString("VirtualMachine");
-  const struct target target = {.name = name};
-  if (name != NULL) raise_call_error(&target, -1, count);
+  const struct callee callee = {.name = name};
+  if (name != NULL) raise_call_error(&callee, -1, count);
   Py_XDECREF(name);
   return NULL;
 }
@@ -174,9 +173,8 @@ static PyObject *machine_new(PyTypeObject *type, PyObject *args, PyObject *keywo
   if (check_counts((Bytecode *)bytecode, constants, callees) != 0) return NULL;
   VirtualMachine *self = (VirtualMachine *)type->tp_alloc(type, 0);
   if (self == NULL) return NULL;
-  self->targets = PyDict_New();
-  vm_poll_signals();
-  if (self->targets != NULL && make_parts(&parts, constants, callees, devices) == 0)
+  self->functions = PyDict_New();
+  if (self->functions != NULL && make_parts(&parts, constants, callees, devices) == 0)
     self->vm = make_machine((Bytecode *)bytecode, &parts, PyList_GET_SIZE(devices));
   free_parts(&parts);
   if (self->vm == NULL) Py_CLEAR(self);
@@ -185,7 +183,7 @@ static PyObject *machine_new(PyTypeObject *type, PyObject *args, PyObject *keywo
 
 static void machine_dealloc(VirtualMachine *self) {
   PyObject *pending = exception_take();
-  Py_XDECREF(self->targets);
+  Py_XDECREF(self->functions);
   if (self->vm != NULL) vm_release(self->vm);
   if (pending != NULL) exception_set(pending);
   Py_TYPE(self)->tp_free((PyObject *)self);
@@ -193,7 +191,7 @@ static void machine_dealloc(VirtualMachine *self) {
 
 /* ---- Functions */
 
-static void free_target(PyObject *capsule) { target_free(PyCapsule_GetPointer(capsule, TARGET)); }
+static void free_target(PyObject *capsule) { callee_free(PyCapsule_GetPointer(capsule, TARGET)); }
 
 static const struct vm_routine *find_routine(const struct vm *vm, const char *name) {
   for (size_t i = 0; i < vm->num_functions; i++)
@@ -202,44 +200,44 @@ static const struct vm_routine *find_routine(const struct vm *vm, const char *na
   return NULL;
 }
 
-static struct target *make_target(const struct vm_routine *routine, PyObject *name,
+static struct callee *make_callee(const struct vm_routine *routine, PyObject *name,
                                   PyObject *signature) {
   const char *wrong;
-  struct target *target = target_new(name, NULL, 0, &wrong);
-  if (target == NULL) return NULL;
-  target->signature = Py_NewRef(signature);
+  struct callee *callee = callee_new(name, NULL, 0, &wrong);
+  if (callee == NULL) return NULL;
+  callee->signature = Py_NewRef(signature);
   dso_object *closure = vm_closure_new(routine);
   if (closure != NULL) {
-    target_call_object(target, closure);
-    return target;
+    callee_call_object(callee, closure);
+    return callee;
   }
-  target_free(target);
+  callee_free(callee);
   return raise_no_memory();
 }
 
-static struct target *look_up(VirtualMachine *self, PyObject *name, PyObject *signature) {
+static struct callee *look_up(VirtualMachine *self, PyObject *name, PyObject *signature) {
   const char *text = PyUnicode_AsUTF8(name);
   const struct vm_routine *routine = text ? find_routine(self->vm, text) : NULL;
   if (routine == NULL) return NULL;
-  struct target *target = make_target(routine, name, signature);
-  PyObject *capsule = target ? PyCapsule_New(target, TARGET, free_target) : NULL;
+  struct callee *callee = make_callee(routine, name, signature);
+  PyObject *capsule = callee ? PyCapsule_New(callee, TARGET, free_target) : NULL;
   if (capsule == NULL) {
-    if (target != NULL) target_free(target);
+    if (callee != NULL) callee_free(callee);
     return NULL;
   }
-  int status = PyDict_SetItem(self->targets, name, capsule);
+  int status = PyDict_SetItem(self->functions, name, capsule);
   Py_DECREF(capsule);
-  return status == 0 ? target : NULL;
+  return status == 0 ? callee : NULL;
 }
 
 static PyObject *machine_function(VirtualMachine *self, PyObject *args) {
   PyObject *name, *signature, *owner;
   if (!PyArg_ParseTuple(args, "UUO:function", &name, &signature, &owner)) return NULL;
-  PyObject *capsule = PyDict_GetItemWithError(self->targets, name);
+  PyObject *capsule = PyDict_GetItemWithError(self->functions, name);
   if (capsule == NULL && PyErr_Occurred()) return NULL;
-  struct target *target =
+  struct callee *callee =
       capsule ? PyCapsule_GetPointer(capsule, TARGET) : look_up(self, name, signature);
-  if (target != NULL) return function_new(target, (PyObject *)self, owner);
+  if (callee != NULL) return function_new(callee, (PyObject *)self, owner);
   return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 

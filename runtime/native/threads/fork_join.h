@@ -7,7 +7,7 @@
 
 #include "threads/pool.h"
 
-struct launch {
+struct fork_join {
   dso_parallel_task task;
   void *data;
   struct parallel_group_env env;
@@ -19,7 +19,7 @@ struct launch {
 
   _Alignas(64) _Atomic int64_t next; /* the first task that is nobody's yet */
   _Atomic int has_failed;
-  char *error; /* of the first failure (launch_error); NULL: it is in the launcher's own slot */
+  char *error; /* of the first failure (fork_join_error); NULL: it is in the launcher's own slot */
 
   /* The barrier: who waits there, how often all have passed, which tasks will never come again. */
   _Alignas(64) _Atomic int32_t arrived;
@@ -30,12 +30,12 @@ struct launch {
 };
 
 /* Kind NUL message NUL, as one block to be freed; NULL without memory. */
-char *launch_error(const char *kind, const char *message);
+char *fork_join_error(const char *kind, const char *message);
 
 /* The launch has failed: it keeps the error of the first who says so, and frees any other. */
-void launch_fail(struct launch *launch, char *error);
+void fork_join_fail(struct fork_join *group, char *error);
 
 /* A task is over: those who wait for it at the barrier are told. */
-void barrier_end_task(struct launch *launch);
+void barrier_end_task(struct fork_join *group);
 
 #endif

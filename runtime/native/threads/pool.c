@@ -10,7 +10,7 @@
 #include "threads/team.h"
 #include "abi/tvm_ffi.h"
 
-/* A bit of launch.busy; the rest counts. */
+/* A bit of group.busy; the rest counts. */
 static const uint32_t LAUNCHER_SLEEPS = (uint32_t)1 << 31;
 
 /* Whether this thread is in a task of a launch that has workers. */
@@ -18,12 +18,12 @@ static _Thread_local int is_in_task;
 
 /* ---- Errors */
 
-char *launch_error(const char *kind, const char *message) {
+char *fork_join_error(const char *kind, const char *message) {
   return raised_text(kind, strlen(kind), message, strlen(message));
 }
 
-void launch_fail(struct launch *launch, char *error) {
-  if (atomic_exchange(&launch->has_failed, 1) == 0) launch->error = error;
+void fork_join_fail(struct fork_join *group, char *error) {
+  if (atomic_exchange(&group->has_failed, 1) == 0) group->error = error;
   else raised_free(error);
 }
 
@@ -41,7 +41,7 @@ static char *take_tvm_ffi_error(void) {
 static char *silent_error(int task_id, int status) {
   char text[80];
   snprintf(text, sizeof text, "parallel task %d returned %d without raising", task_id, status);
-  return launch_error("RuntimeError", text);
+  return fork_join_error("RuntimeError", text);
 }
 
 static int is_same(const char *kind, const char *message, const char *error) {
@@ -67,83 +67,84 @@ static char *take_error(uint64_t count, int task_id, int status) {
 
 /* Run a task, or leave it out when the launch has failed. What is raised in the launcher's own
  * thread stays there: it may be a Python exception, and will arrive as itself. */
-static void run_task(struct launch *launch, int task_id, int is_launcher) {
+static void run_task(struct fork_join *group, int task_id, int is_launcher) {
   uint64_t count = raised_count();
-  if (atomic_load_explicit(&launch->has_failed, memory_order_relaxed) == 0) {
-    int status = launch->task(task_id, &launch->env, launch->data);
-    if (status != 0 && is_launcher && raised_at() > count) launch_fail(launch, NULL);
-    else if (status != 0) launch_fail(launch, take_error(count, task_id, status));
+  if (atomic_load_explicit(&group->has_failed, memory_order_relaxed) == 0) {
+    int status = group->task(task_id, &group->env, group->data);
+    if (status != 0 && is_launcher && raised_at() > count) fork_join_fail(group, NULL);
+    else if (status != 0) fork_join_fail(group, take_error(count, task_id, status));
   }
-  barrier_end_task(launch);
+  barrier_end_task(group);
 }
 
 /* More tasks than threads: whoever is through takes the next. */
-static void run_more(struct launch *launch, int is_launcher) {
-  if (launch->num_threads >= launch->env.num_task) return;
-  for (int64_t id; (id = atomic_fetch_add(&launch->next, 1)) < launch->env.num_task;)
-    run_task(launch, (int)id, is_launcher);
+static void run_more(struct fork_join *group, int is_launcher) {
+  if (group->num_threads >= group->env.num_task) return;
+  for (int64_t id; (id = atomic_fetch_add(&group->next, 1)) < group->env.num_task;)
+    run_task(group, (int)id, is_launcher);
 }
 
-void launch_work(struct launch *launch, int task_id) {
+void launch_work(struct fork_join *group, int task_id) {
   is_in_task = 1;
-  run_task(launch, task_id, 0);
-  run_more(launch, 0);
+  run_task(group, task_id, 0);
+  run_more(group, 0);
   /* From here on the launch may be gone: its launcher goes on when none is busy. */
-  _Atomic uint32_t *busy = &launch->busy;
+  _Atomic uint32_t *busy = &group->busy;
   if (atomic_fetch_sub(busy, 1) == (LAUNCHER_SLEEPS | 1)) futex_wake(busy, 1);
 }
 
 /* ---- The launcher */
 
-static void assign_all(struct launch *launch, struct worker *workers) {
+static void assign_all(struct fork_join *group, struct worker *workers) {
   int task_id = 1;
   for (struct worker *worker = workers; worker != NULL; worker = worker->next)
-    worker_assign(worker, launch, task_id++);
+    worker_assign(worker, group, task_id++);
 }
 
 /* What a worker has not begun. */
-static void run_unbegun(struct launch *launch, struct worker *workers) {
+static void run_unbegun(struct fork_join *group, struct worker *workers) {
   for (struct worker *worker = workers; worker != NULL; worker = worker->next) {
     if (!worker_revoke(worker)) continue;
-    atomic_fetch_sub(&launch->busy, 1);
-    run_task(launch, worker->task_id, 1);
+    atomic_fetch_sub(&group->busy, 1);
+    run_task(group, worker->task_id, 1);
   }
 }
 
-static void wait_for_workers(struct launch *launch) {
+static void wait_for_workers(struct fork_join *group) {
   uint32_t busy;
-  while ((busy = atomic_load(&launch->busy)) != 0 && team_forks() == launch->forks) {
+  while ((busy = atomic_load(&group->busy)) != 0 && team_forks() == group->forks) {
     if (busy == LAUNCHER_SLEEPS) return;
-    if (spin_while(&launch->busy, busy, SPIN_FOR_OTHERS_NS)) continue;
-    if (atomic_compare_exchange_strong(&launch->busy, &busy, busy | LAUNCHER_SLEEPS))
-      futex_wait(&launch->busy, busy | LAUNCHER_SLEEPS);
+    if (spin_while(&group->busy, busy, SPIN_FOR_OTHERS_NS)) continue;
+    if (atomic_compare_exchange_strong(&group->busy, &busy, busy | LAUNCHER_SLEEPS))
+      futex_wait(&group->busy, busy | LAUNCHER_SLEEPS);
   }
 }
 
-static void run_all(struct launch *launch, struct worker *workers) {
+static void run_all(struct fork_join *group, struct worker *workers) {
   int was_in_task = is_in_task;
   is_in_task |= workers != NULL;
-  assign_all(launch, workers);
-  run_task(launch, 0, 1);
-  run_more(launch, 1);
-  run_unbegun(launch, workers);
-  wait_for_workers(launch);
+  assign_all(group, workers);
+  run_task(group, 0, 1);
+  run_more(group, 1);
+  run_unbegun(group, workers);
+  wait_for_workers(group);
   is_in_task = was_in_task;
 }
 
 /* In a forked child there are no workers, and what they had begun is lost. */
-static void give_back(struct launch *launch, struct worker *workers) {
-  if (team_forks() == launch->forks) team_give_back(workers);
-  else if (launch->busy != 0)
-    launch_fail(launch, launch_error("RuntimeError", "parallel launch: a task forked the process, "
-                                                     "whose child has none of the other tasks"));
+static void give_back(struct fork_join *group, struct worker *workers) {
+  if (team_forks() == group->forks) team_give_back(workers);
+  else if (group->busy != 0)
+    fork_join_fail(group,
+                   fork_join_error("RuntimeError", "parallel launch: a task forked the process, "
+                                                   "whose child has none of the other tasks"));
 }
 
-static int end(struct launch *launch) {
-  char *error = launch->error;
+static int end(struct fork_join *group) {
+  char *error = group->error;
   if (error != NULL) raised_set(error, error + strlen(error) + 1);
   raised_free(error);
-  return launch->has_failed ? -1 : 0;
+  return group->has_failed ? -1 : 0;
 }
 
 static int refuse(int num_task) {
@@ -156,16 +157,16 @@ static int refuse(int num_task) {
 
 int pool_launch(dso_parallel_task task, void *data, int num_task) {
   if (num_task < 0) return refuse(num_task);
-  struct launch launch = {.task = task, .data = data, .forks = team_forks()};
+  struct fork_join group = {.task = task, .data = data, .forks = team_forks()};
   int size = num_task == 0 && is_in_task ? 1 : team_size(), taken = 0;
   int wanted = num_task > 0 && num_task < size ? num_task : size;
   struct worker *workers = wanted > 1 ? team_take(wanted - 1, &taken) : NULL;
-  launch.num_threads = 1 + taken;
-  launch.next = launch.num_threads;
-  launch.busy = (uint32_t)taken;
-  launch.env = (struct parallel_group_env){
-      .sync_handle = &launch, .num_task = num_task > 0 ? num_task : launch.num_threads};
-  run_all(&launch, workers);
-  give_back(&launch, workers);
-  return end(&launch);
+  group.num_threads = 1 + taken;
+  group.next = group.num_threads;
+  group.busy = (uint32_t)taken;
+  group.env = (struct parallel_group_env){.sync_handle = &group,
+                                          .num_task = num_task > 0 ? num_task : group.num_threads};
+  run_all(&group, workers);
+  give_back(&group, workers);
+  return end(&group);
 }

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* TVMParallelGroupEnv: what a task gets of its launch. */
+/* TVMParallelGroupEnv: what a task gets of its group. */
 struct parallel_group_env {
   void *sync_handle;
   int32_t num_task;
@@ -19,7 +19,7 @@ typedef int (*dso_parallel_task)(int task_id, struct parallel_group_env *env, vo
 /* Run task(0), ..., task(num_task - 1), and return when all are over: 0, or -1 with the error of
  * the first that failed raised in this thread; tasks that had not begun by then are left out.
  * 0 stands for as many tasks as there are threads (TVM_NUM_THREADS, OMP_NUM_THREADS, or the
- * processors), and for one task inside another launch. More tasks than threads take turns. */
+ * processors), and for one task inside another group. More tasks than threads take turns. */
 int pool_launch(dso_parallel_task task, void *data, int num_task);
 
 /* Wait until all tasks of the launch are here; 0, or -1 with an error raised, and the launch will

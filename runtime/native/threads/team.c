@@ -71,7 +71,7 @@ static void *work(void *argument) {
   uint32_t born = team_forks();
   while (team_forks() == born) { /* else a task of ours forked, and this is the child */
     await_task(self);
-    launch_work(self->launch, self->task_id);
+    launch_work(self->group, self->task_id);
   }
   return NULL;
 }
@@ -88,9 +88,9 @@ static void keep_apart(struct worker *worker) {
   (void)pthread_setaffinity_np(worker->thread, sizeof set, &set);
 }
 
-void worker_assign(struct worker *worker, struct launch *launch, int task_id) {
+void worker_assign(struct worker *worker, struct fork_join *group, int task_id) {
   keep_apart(worker);
-  worker->launch = launch;
+  worker->group = group;
   worker->task_id = task_id;
   if (atomic_exchange(&worker->state, WORKER_ASSIGNED) == WORKER_ASLEEP)
     futex_wake(&worker->state, 1);

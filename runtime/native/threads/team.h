@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-struct launch;
+struct fork_join;
 
 /* A thread that waits for a task. Whoever moves the state from ASSIGNED to AWAKE runs the task: the
  * worker that takes it, or the launcher that takes it back. */
@@ -15,7 +15,7 @@ enum { WORKER_AWAKE, WORKER_ASLEEP, WORKER_ASSIGNED };
 struct worker {
   _Alignas(64) _Atomic uint32_t state; /* a futex; a cache line of its own */
   int task_id;
-  struct launch *launch;
+  struct fork_join *group;
   struct worker *next; /* in the list of idle ones, or in a launcher's team */
   pthread_t thread;
   _Atomic int processor; /* where it was when it began to wait */
@@ -29,7 +29,7 @@ int team_size(void);
 struct worker *team_take(int count, int *taken);
 void team_give_back(struct worker *workers);
 
-void worker_assign(struct worker *worker, struct launch *launch, int task_id);
+void worker_assign(struct worker *worker, struct fork_join *group, int task_id);
 
 /* 1 when the worker had not begun, and will not. */
 int worker_revoke(struct worker *worker);
@@ -38,6 +38,6 @@ int worker_revoke(struct worker *worker);
 uint32_t team_forks(void);
 
 /* What a worker does with its task (pool.c). */
-void launch_work(struct launch *launch, int task_id);
+void launch_work(struct fork_join *group, int task_id);
 
 #endif

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/host.h"
 #include "abi/raised.h"
 #include "vm/stack.h"
 
@@ -12,17 +13,14 @@ enum { ROOM_VALUES = 192, ROOM_FRAMES = 8 };
 /* How many jumps back and calls of routines there are between two polls: some 100 us. */
 enum { POLL_STEPS = 1 << 16 };
 
-int (*vm_poll)(int64_t *next);
-
 /* How many runs are under way in this thread, one called by the other. */
 static _Thread_local int num_runs;
 
 /* ---- Runs that may have no end */
 
 static int poll(struct vm_run *run) {
-  int (*asked)(int64_t *) = __atomic_load_n(&vm_poll, __ATOMIC_RELAXED);
   run->steps = POLL_STEPS;
-  return asked != NULL ? asked(&run->next_poll) : 0;
+  return host.poll(&run->next_poll);
 }
 
 static inline int step(struct vm_run *run) { return --run->steps > 0 ? 0 : poll(run); }
@@ -170,7 +168,7 @@ static int execute(struct vm_run *run, dso_any *result) {
         at = condition ? at->target : at + 1;
         continue;
       case VM_RETURN: {
-        struct frame ended = run->frames[run->num_frames - 1];
+        struct vm_frame ended = run->frames[run->num_frames - 1];
         value = (dso_any){.type_index = DSO_NONE};
         if (at->dst >= 0) {
           value = registers[at->dst];
@@ -188,7 +186,7 @@ static int execute(struct vm_run *run, dso_any *result) {
         continue;
       }
     }
-    const struct frame *entered = &run->frames[run->num_frames - 1]; /* after a push */
+    const struct vm_frame *entered = &run->frames[run->num_frames - 1]; /* after a push */
     registers = run->values + entered->registers;
     routine = entered->routine;
     at = routine->first;
@@ -224,7 +222,7 @@ static int start(struct vm_run *run, const struct vm_routine *routine, const dso
 int vm_call(const struct vm_routine *routine, const dso_any *args, int32_t num_args,
             dso_any *result) {
   dso_any values[ROOM_VALUES];
-  struct frame frames[ROOM_FRAMES];
+  struct vm_frame frames[ROOM_FRAMES];
   struct vm_run run = {.vm = routine->machine,
                        .values = values,
                        .frames = frames,

@@ -11,7 +11,7 @@
  * registers). */
 enum { MOST_FRAMES = 10000, MOST_VALUES = 1 << 23 };
 
-struct frame {
+struct vm_frame {
   const struct vm_routine *routine;
   const struct vm_instruction *next; /* where its caller goes on */
   size_t registers;                  /* index of the first in the run's values */
@@ -27,13 +27,13 @@ struct lent_view {
 struct vm_run {
   struct vm *vm;
   dso_any *values; /* of all frames: registers, then room for arguments */
-  struct frame *frames;
+  struct vm_frame *frames;
   size_t num_values, values_capacity, num_frames, frames_capacity;
   struct lent_view *views;
   int32_t steps; /* until the next poll */
   int64_t next_poll;
   dso_any *room_values; /* what there is before anything is allocated */
-  struct frame *room_frames;
+  struct vm_frame *room_frames;
 };
 
 /* Make room for so many values, and for one frame: 0, or -1 with MemoryError raised. */
@@ -57,14 +57,14 @@ static inline int push(struct vm_run *run, const struct vm_routine *routine,
   if (run->num_values + count > run->values_capacity || run->num_frames == run->frames_capacity)
     if (vm_stack_reserve(run, count) != 0) return -1;
   run->frames[run->num_frames++] =
-      (struct frame){.routine = routine, .next = next, .registers = run->num_values, .dst = dst};
+      (struct vm_frame){.routine = routine, .next = next, .registers = run->num_values, .dst = dst};
   memset(run->values + run->num_values, 0, (size_t)routine->num_registers * sizeof *run->values);
   run->num_values += count;
   return 0;
 }
 
 static inline void pop(struct vm_run *run) {
-  const struct frame *frame = &run->frames[--run->num_frames];
+  const struct vm_frame *frame = &run->frames[--run->num_frames];
   dso_any *registers = run->values + frame->registers;
   for (int32_t i = 0; i < frame->routine->num_registers; i++) any_release(&registers[i]);
   run->num_values = frame->registers;

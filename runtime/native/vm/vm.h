@@ -106,10 +106,6 @@ int vm_admit(const struct vm *vm, const dso_any *argument, dso_any *value);
 int vm_call(const struct vm_routine *routine, const dso_any *args, int32_t num_args,
             dso_any *result);
 
-/* Asked every now and then by a run that loops or calls routines: 0, or -1 with an error raised, which
- * ends the run. `*next` is 0 in a new run, and the function's to set. NULL: nobody asks. */
-extern int (*vm_poll)(int64_t *next);
-
 /* Call a Function object; 0, or -1 with an error raised. What it returns can be kept. */
 int vm_call_function(dso_function_object *function, const dso_any *args, int32_t num_args,
                      dso_any *result);

@@ -14,6 +14,6 @@ struct cuda_kernel {
 };
 
 /* The driver table's launch. (cuda_launch.c) */
-int cuda_launch(struct kernel *kernel, char *packed, struct launch *launch);
+int cuda_launch(struct kernel *kernel, char *packed, struct kernel_launch *launch);
 
 #endif

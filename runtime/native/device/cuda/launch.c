@@ -9,7 +9,7 @@
  * cannot wrap. */
 
 static int check_extents(const struct kernel *kernel, const struct cuda_device *device,
-                         const struct launch *launch) {
+                         const struct kernel_launch *launch) {
   for (int i = 0; i < NUM_EXTENTS; i++) {
     int axis = i % 3, is_block = i >= BLOCK_X;
     int limit = is_block ? device->max_block[axis] : device->max_grid[axis];
@@ -23,7 +23,7 @@ static int check_extents(const struct kernel *kernel, const struct cuda_device *
 }
 
 static int check_block(const struct kernel *kernel, const struct cuda_kernel *bound,
-                       const struct launch *launch) {
+                       const struct kernel_launch *launch) {
   const uint64_t *block = launch->extents + BLOCK_X;
   uint64_t limit = (uint64_t)bound->max_threads;
   uint64_t count = block[0] * block[1];
@@ -36,7 +36,7 @@ static int check_block(const struct kernel *kernel, const struct cuda_kernel *bo
 }
 
 static int check_shared(const struct kernel *kernel, const struct cuda_kernel *bound,
-                        const struct launch *launch) {
+                        const struct kernel_launch *launch) {
   if (launch->shared_nbytes == 0 || (int64_t)launch->shared_nbytes <= bound->shared_nbytes)
     return 0;
   return kernel_device_error(kernel, bound->device->index,
@@ -60,7 +60,7 @@ static void point_to_arguments(const struct kernel_signature *signature, char *p
 }
 
 static int enqueue(const struct kernel *kernel, const struct cuda_kernel *bound,
-                   const struct launch *launch, void **pointers) {
+                   const struct kernel_launch *launch, void **pointers) {
   const uint64_t *extents = launch->extents;
   struct cuda_scope scope;
   if (launch_is_empty(launch)) return 0;
@@ -82,7 +82,7 @@ static int enqueue(const struct kernel *kernel, const struct cuda_kernel *bound,
 }
 
 static int launch_on(const struct kernel *kernel, const struct cuda_kernel *bound, char *packed,
-                     const struct launch *launch) {
+                     const struct kernel_launch *launch) {
   enum { FEW = 64 };
   void *few[FEW], **pointers = few;
   size_t count = (size_t)kernel->signature.num_parameters;
@@ -95,7 +95,7 @@ static int launch_on(const struct kernel *kernel, const struct cuda_kernel *boun
   return status;
 }
 
-int cuda_launch(struct kernel *kernel, char *packed, struct launch *launch) {
+int cuda_launch(struct kernel *kernel, char *packed, struct kernel_launch *launch) {
   int device_id = launch->device_id;
   if (device_id < 0) device_id = current_device(CUDA_DEVICE_TYPE).device_id;
   if (cuda_is_after_fork() && cuda_device(device_id) == NULL) return -1;

@@ -19,6 +19,6 @@ struct opencl_kernel {
 int opencl_check_parameters(const struct kernel *kernel, struct opencl_kernel *bound);
 
 /* The driver table's launch. (opencl_launch.c) */
-int opencl_launch(struct kernel *kernel, char *packed, struct launch *launch);
+int opencl_launch(struct kernel *kernel, char *packed, struct kernel_launch *launch);
 
 #endif

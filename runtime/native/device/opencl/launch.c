@@ -12,7 +12,7 @@ static struct kernel_handle *handle_at(const struct kernel *kernel, char *packed
 }
 
 static int check_buffer(const struct kernel *kernel, int index, const struct kernel_handle *handle,
-                        struct launch *launch) {
+                        struct kernel_launch *launch) {
   const struct kernel_signature *signature = &kernel->signature;
   struct opencl_buffer buffer;
   if (!opencl_find_buffer(handle->data, &buffer))
@@ -31,7 +31,7 @@ static int check_buffer(const struct kernel *kernel, int index, const struct ker
                       index + 1, (unsigned long long)handle->byte_offset, buffer.nbytes);
 }
 
-static int check_memory(const struct kernel *kernel, char *packed, struct launch *launch) {
+static int check_memory(const struct kernel *kernel, char *packed, struct kernel_launch *launch) {
   for (int i = 0; i < kernel->signature.num_parameters; i++) {
     const struct kernel_handle *handle = handle_at(kernel, packed, i);
     if (handle != NULL && handle->data != NULL && check_buffer(kernel, i, handle, launch) != 0)
@@ -43,7 +43,7 @@ static int check_memory(const struct kernel *kernel, char *packed, struct launch
 /* ---- Limits of the device. Extents have 31 bits each, so that products of two cannot wrap. */
 
 static int check_group(const struct kernel *kernel, const struct opencl_kernel *bound,
-                       const struct launch *launch) {
+                       const struct kernel_launch *launch) {
   const uint64_t *block = launch->extents + BLOCK_X;
   const struct opencl_device *device = bound->device;
   uint64_t count = 1;
@@ -63,7 +63,7 @@ static int check_group(const struct kernel *kernel, const struct opencl_kernel *
 }
 
 static int check_local(const struct kernel *kernel, const struct opencl_kernel *bound,
-                       const struct launch *launch) {
+                       const struct kernel_launch *launch) {
   const struct opencl_device *device = bound->device;
   if (launch->shared_nbytes > device->local_nbytes)
     return kernel_device_error(
@@ -135,7 +135,7 @@ static cl_int set_argument(const struct kernel *kernel, const struct opencl_kern
 }
 
 static int set_arguments(const struct kernel *kernel, const struct opencl_kernel *bound,
-                         const char *packed, const struct launch *launch) {
+                         const char *packed, const struct kernel_launch *launch) {
   const struct opencl_device *device = bound->device;
   int count = kernel->signature.num_parameters;
   size_t local_nbytes = launch->shared_nbytes ? (size_t)launch->shared_nbytes : 1;
@@ -150,7 +150,7 @@ static int set_arguments(const struct kernel *kernel, const struct opencl_kernel
 }
 
 static int enqueue(const struct kernel *kernel, const struct opencl_kernel *bound,
-                   const struct launch *launch) {
+                   const struct kernel_launch *launch) {
   const struct opencl_device *device = bound->device;
   size_t block[3], total[3];
   if (launch_is_empty(launch)) return 0;
@@ -170,7 +170,7 @@ static int enqueue(const struct kernel *kernel, const struct opencl_kernel *boun
 }
 
 static int launch_locked(const struct kernel *kernel, struct opencl_kernel *bound,
-                         const char *packed, const struct launch *launch) {
+                         const char *packed, const struct kernel_launch *launch) {
   pthread_mutex_lock(&bound->lock);
   int status = set_arguments(kernel, bound, packed, launch);
   if (status == 0) status = enqueue(kernel, bound, launch);
@@ -179,7 +179,7 @@ static int launch_locked(const struct kernel *kernel, struct opencl_kernel *boun
 }
 
 static int launch_with_views(const struct kernel *kernel, struct opencl_kernel *bound, char *packed,
-                             const struct launch *launch) {
+                             const struct kernel_launch *launch) {
   int num_views;
   int status = open_views(kernel, bound->device, packed, &num_views);
   if (status == 0) status = launch_locked(kernel, bound, packed, launch);
@@ -187,7 +187,7 @@ static int launch_with_views(const struct kernel *kernel, struct opencl_kernel *
   return status;
 }
 
-int opencl_launch(struct kernel *kernel, char *packed, struct launch *launch) {
+int opencl_launch(struct kernel *kernel, char *packed, struct kernel_launch *launch) {
   int current = current_device(OPENCL_DEVICE_TYPE).device_id;
   if (opencl_is_after_fork()) return opencl_device(current) == NULL ? -1 : 0;
   if (check_memory(kernel, packed, launch) != 0) return -1;

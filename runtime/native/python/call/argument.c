@@ -41,8 +41,8 @@ static int set_pointer(dso_any *arg, int32_t type_index, void *pointer) {
 }
 
 /* An int beyond int64 goes as uint64 bits, but only where the function declares a uint64. */
-static int set_wide_int(struct frame *frame, Py_ssize_t index, PyObject *object) {
-  const struct param *param = target_param(frame->target, index);
+static int set_wide_int(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
+  const struct param *param = callee_param(frame->callee, index);
   int is_u64 = param != NULL && strcmp(param->code, "u64") == 0;
   if (is_u64) {
     unsigned long long value = PyLong_AsUnsignedLongLong(object);
@@ -71,14 +71,14 @@ static int is_compact_int(PyObject *object, int64_t *value) {
   return 1;
 }
 
-static int convert_long_int(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static int convert_long_int(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   int overflow;
   long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
   if (overflow != 0) return set_wide_int(frame, index, object);
   return set_int(&frame->args[index], value);
 }
 
-static inline int convert_int(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static inline int convert_int(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   int64_t compact;
   if (is_compact_int(object, &compact)) return set_int(&frame->args[index], compact);
   return convert_long_int(frame, index, object);
@@ -92,7 +92,7 @@ static const char *text_of(PyObject *object, Py_ssize_t *length) {
 }
 
 /* The pointer is into the str, which lives as long as the argument. */
-static int convert_str(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static int convert_str(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   Py_ssize_t length;
   const char *text = text_of(object, &length);
   if (text == NULL)
@@ -104,14 +104,14 @@ static int convert_str(struct frame *frame, Py_ssize_t index, PyObject *object) 
   return set_pointer(&frame->args[index], DSO_RAW_STR, (void *)(uintptr_t)text);
 }
 
-static int convert_bytes(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static int convert_bytes(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   struct hold *hold = frame_hold(frame, HOLD_ROOM);
   hold->bytes.data = PyBytes_AS_STRING(object);
   hold->bytes.size = (uint64_t)PyBytes_GET_SIZE(object);
   return set_pointer(&frame->args[index], DSO_BYTE_ARRAY_PTR, &hold->bytes);
 }
 
-static int convert_tensor(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static int convert_tensor(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   DLTensor *tensor = tensor_use(object);
   if (tensor == NULL && !PyErr_ExceptionMatches(PyExc_ValueError)) return -1;
   if (tensor == NULL)
@@ -126,12 +126,12 @@ static int convert_tensor(struct frame *frame, Py_ssize_t index, PyObject *objec
   return ((Tensor *)object)->is_readonly ? frame_mark_readonly(frame, index) : 0;
 }
 
-static int convert_device(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static int convert_device(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   frame->args[index] = (dso_any){.type_index = DSO_DEVICE, .v_device = ((Device *)object)->device};
   return 0;
 }
 
-static int refuse_type(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static int refuse_type(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   return raise_argument_error(frame, index, PyExc_TypeError,
                               "unsupported type, expected int, float, bool, str, bytes, None, an "
                               "array, a Device or a callable, found %s",
@@ -165,7 +165,7 @@ static int scalar_code(PyObject *object) {
   return known ? dtype.code : -1;
 }
 
-static int convert_index(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static int convert_index(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   PyObject *integer = PyNumber_Index(object);
   if (integer == NULL) return -1;
   int status = convert_int(frame, index, integer);
@@ -173,13 +173,13 @@ static int convert_index(struct frame *frame, Py_ssize_t index, PyObject *object
   return status;
 }
 
-static int convert_float(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static int convert_float(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   double value = PyFloat_AsDouble(object);
   if (value == -1.0 && PyErr_Occurred()) return -1;
   return set_float(&frame->args[index], value);
 }
 
-static int convert_scalar(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static int convert_scalar(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   switch (scalar_code(object)) {
     case DTYPE_INT:
     case DTYPE_UINT: return convert_index(frame, index, object);
@@ -190,8 +190,8 @@ static int convert_scalar(struct frame *frame, Py_ssize_t index, PyObject *objec
 }
 
 /* What another library returned is passed on as it is. */
-static int convert_function(struct frame *frame, Py_ssize_t index, PyObject *object) {
-  dso_object *made = function_check(object) ? function_target(object)->object : NULL;
+static int convert_function(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
+  dso_object *made = function_check(object) ? function_callee(object)->object : NULL;
   if (made != NULL) return set_pointer(&frame->args[index], DSO_FUNCTION, made);
   dso_object *function = callback_new(object, frame->is_result ? NULL : frame->function);
   if (function == NULL) return -1;
@@ -199,7 +199,7 @@ static int convert_function(struct frame *frame, Py_ssize_t index, PyObject *obj
   return set_pointer(&frame->args[index], DSO_FUNCTION, function);
 }
 
-static int convert_module(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static int convert_module(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   dso_object *module = callback_new_module(object);
   if (module == NULL) return -1;
   frame_hold(frame, HOLD_FUNCTION)->function = module;
@@ -238,7 +238,7 @@ static int remember_array(PyObject **arrays, PyObject *sequence, const dso_array
   return status;
 }
 
-static int fill_array(dso_array_object *array, struct frame *frame, Py_ssize_t index,
+static int fill_array(dso_array_object *array, struct call_frame *frame, Py_ssize_t index,
                       PyObject *sequence, PyObject **arrays) {
   for (Py_ssize_t i = 0; i < array->size && i < PySequence_Fast_GET_SIZE(sequence); i++)
     if (owned_item(sequence, PySequence_Fast_GET_ITEM(sequence, i), arrays, &array->items[i]) != 0)
@@ -248,7 +248,8 @@ static int fill_array(dso_array_object *array, struct frame *frame, Py_ssize_t i
   return 0;
 }
 
-static int make_array(struct frame *frame, Py_ssize_t index, PyObject *object, PyObject **arrays) {
+static int make_array(struct call_frame *frame, Py_ssize_t index, PyObject *object,
+                      PyObject **arrays) {
   dso_array_object *array = array_object_new(PySequence_Fast_GET_SIZE(object));
   if (array == NULL) {
     raise_no_memory();
@@ -263,9 +264,9 @@ static int make_array(struct frame *frame, Py_ssize_t index, PyObject *object, P
   return status;
 }
 
-static int convert_sequence(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static int convert_sequence(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   PyObject *arrays = NULL;
-  if (target_param(frame->target, index) != NULL) return refuse_type(frame, index, object);
+  if (callee_param(frame->callee, index) != NULL) return refuse_type(frame, index, object);
   if (frame->arrays != NULL) {
     dso_object *known = known_array(*frame->arrays, object);
     if (known != NULL) return set_pointer(&frame->args[index], DSO_ARRAY, known);
@@ -277,7 +278,7 @@ static int convert_sequence(struct frame *frame, Py_ssize_t index, PyObject *obj
 }
 
 /* What has neither number, text nor buffer. A class may have the methods of its instances. */
-static int convert_by_method(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static int convert_by_method(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   PyObject *method = PyType_Check(object) ? NULL : PyObject_GetAttrString(object, "__dlpack__");
   if (method != NULL) {
     int status = argument_dlpack(frame, index, object, method);
@@ -292,13 +293,13 @@ static int convert_by_method(struct frame *frame, Py_ssize_t index, PyObject *ob
 }
 
 /* 0, -1 with an exception set, or 1: it is none, or `__dlpack__` has to serve. */
-static int convert_exchanged(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static int convert_exchanged(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   const struct exchange *exchange = exchange_of(Py_TYPE(object));
   if (exchange == NULL) exchange = exchange_find(object);
   return exchange != NULL ? argument_exchange(frame, index, object, exchange) : 1;
 }
 
-static int convert_array(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static int convert_array(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   if (PyObject_CheckBuffer(object)) return argument_buffer(frame, index, object);
   return convert_by_method(frame, index, object);
 }
@@ -309,7 +310,7 @@ static int is_plain_callable(const PyTypeObject *type) {
 }
 
 /* Whatever is not exactly one of Python's own types. */
-static int convert_other(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static int convert_other(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   if (is_plain_callable(Py_TYPE(object))) return convert_function(frame, index, object);
   if (tensor_check(object)) return convert_tensor(frame, index, object);
   if (device_check(object)) return convert_device(frame, index, object);
@@ -325,7 +326,7 @@ static int convert_other(struct frame *frame, Py_ssize_t index, PyObject *object
   return convert_array(frame, index, object);
 }
 
-static inline int convert(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static inline int convert(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   const PyTypeObject *type = Py_TYPE(object);
   if (type == &PyLong_Type) return convert_int(frame, index, object);
   if (type == &PyFloat_Type) return set_float(&frame->args[index], PyFloat_AS_DOUBLE(object));
@@ -337,7 +338,7 @@ static inline int convert(struct frame *frame, Py_ssize_t index, PyObject *objec
   return convert_other(frame, index, object);
 }
 
-int convert_arguments(struct frame *frame, PyObject *const *objects, Py_ssize_t count) {
+int convert_arguments(struct call_frame *frame, PyObject *const *objects, Py_ssize_t count) {
   for (Py_ssize_t index = 0; index < count; index++)
     if (convert(frame, index, objects[index]) != 0) return -1;
   return 0;

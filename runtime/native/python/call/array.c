@@ -6,7 +6,7 @@
 
 /* Buffer strides count bytes, a DLTensor's count elements. ctypes gives a buffer without them; what
  * we pass on always has them. */
-static int copy_dims(struct frame *frame, Py_ssize_t index, struct hold *hold) {
+static int copy_dims(struct call_frame *frame, Py_ssize_t index, struct hold *hold) {
   const Py_buffer *view = &hold->buffer;
   if (hold_dims(frame, index, hold, view->ndim) != 0) return -1;
   for (int i = 0; i < view->ndim; i++) hold->tensor.shape[i] = view->shape[i];
@@ -22,7 +22,8 @@ static int copy_dims(struct frame *frame, Py_ssize_t index, struct hold *hold) {
   return 0;
 }
 
-static int get_buffer(struct frame *frame, Py_ssize_t index, PyObject *object, Py_buffer *view) {
+static int get_buffer(struct call_frame *frame, Py_ssize_t index, PyObject *object,
+                      Py_buffer *view) {
   int written = argument_is_written(frame, index);
   if (PyObject_GetBuffer(object, view, written ? PyBUF_RECORDS : PyBUF_RECORDS_RO) == 0) return 0;
   if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError) &&
@@ -39,7 +40,7 @@ static int get_buffer(struct frame *frame, Py_ssize_t index, PyObject *object, P
                               Py_TYPE(object)->tp_name);
 }
 
-int argument_buffer(struct frame *frame, Py_ssize_t index, PyObject *object) {
+int argument_buffer(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   Py_buffer view;
   if (get_buffer(frame, index, object, &view) != 0) return -1;
   struct hold *hold = frame_hold(frame, HOLD_BUFFER);
@@ -72,7 +73,7 @@ PyObject *array_call_dlpack(PyObject *method) {
 
 /* Take over the capsule's tensor as a hold; NULL with an exception set. A consumer renames the
  * capsule, so that its destructor leaves the tensor alone (DLPack, Python specification). */
-static struct hold *consume_capsule(struct frame *frame, Py_ssize_t index, PyObject *capsule) {
+static struct hold *consume_capsule(struct call_frame *frame, Py_ssize_t index, PyObject *capsule) {
   struct hold *hold = NULL;
   if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
     void *managed = PyCapsule_GetPointer(capsule, "dltensor_versioned");
@@ -92,7 +93,8 @@ static struct hold *consume_capsule(struct frame *frame, Py_ssize_t index, PyObj
 }
 
 /* The tensor of a hold, or NULL with an exception set. */
-static const DLTensor *managed_tensor(struct frame *frame, Py_ssize_t index, struct hold *hold) {
+static const DLTensor *managed_tensor(struct call_frame *frame, Py_ssize_t index,
+                                      struct hold *hold) {
   if (hold->kind == HOLD_DLPACK) return &hold->dlpack->tensor;
   const DLManagedTensorVersioned *managed = hold->dlpack_versioned;
   if (managed->major != DLPACK_MAJOR) {
@@ -111,7 +113,7 @@ static const DLTensor *managed_tensor(struct frame *frame, Py_ssize_t index, str
   return &managed->tensor;
 }
 
-static int pass_capsule(struct frame *frame, Py_ssize_t index, PyObject *capsule) {
+static int pass_capsule(struct call_frame *frame, Py_ssize_t index, PyObject *capsule) {
   struct hold *hold = consume_capsule(frame, index, capsule);
   const DLTensor *tensor = hold ? managed_tensor(frame, index, hold) : NULL;
   if (tensor == NULL) return -1;
@@ -122,7 +124,8 @@ static int pass_capsule(struct frame *frame, Py_ssize_t index, PyObject *capsule
   return is_readonly ? frame_mark_readonly(frame, index) : 0;
 }
 
-int argument_dlpack(struct frame *frame, Py_ssize_t index, PyObject *object, PyObject *method) {
+int argument_dlpack(struct call_frame *frame, Py_ssize_t index, PyObject *object,
+                    PyObject *method) {
   PyObject *capsule = array_call_dlpack(method);
   if (capsule == NULL) {
     if (!PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
@@ -135,7 +138,8 @@ int argument_dlpack(struct frame *frame, Py_ssize_t index, PyObject *object, PyO
   return status;
 }
 
-int hold_tensor(struct frame *frame, Py_ssize_t index, struct hold *hold, const DLTensor *tensor) {
+int hold_tensor(struct call_frame *frame, Py_ssize_t index, struct hold *hold,
+                const DLTensor *tensor) {
   if (hold_dims(frame, index, hold, tensor->ndim) != 0) return -1;
   DLTensor *copy = &hold->tensor;
   for (int i = 0; i < tensor->ndim; i++) copy->shape[i] = tensor->shape[i];

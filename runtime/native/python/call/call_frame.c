@@ -20,14 +20,14 @@ static void release(struct hold *hold) {
   }
 }
 
-void frame_release(struct frame *frame) {
+void frame_release(struct call_frame *frame) {
   /* A deleter may run Python code, which would clear it. */
   PyObject *pending = PyErr_Occurred() ? exception_take() : NULL;
   while (frame->num_holds > 0) release(&frame->holds[--frame->num_holds]);
   if (pending != NULL) exception_set(pending);
 }
 
-int hold_dims(struct frame *frame, Py_ssize_t index, struct hold *hold, int ndim) {
+int hold_dims(struct call_frame *frame, Py_ssize_t index, struct hold *hold, int ndim) {
   int64_t *dims = hold->dims;
   if (ndim < 0 || ndim > MAX_DIMS)
     return raise_argument_error(frame, index, PyExc_ValueError,
@@ -46,20 +46,21 @@ int hold_dims(struct frame *frame, Py_ssize_t index, struct hold *hold, int ndim
   return 0;
 }
 
-int frame_mark_readonly(struct frame *frame, Py_ssize_t index) {
-  const dso_object *called = frame->target->object;
+int frame_mark_readonly(struct call_frame *frame, Py_ssize_t index) {
+  const dso_object *called = frame->callee->object;
   if (frame->is_result || (called != NULL && vm_closure_of(called) != NULL))
     if (frame->args[index].type_index == DSO_DLTENSOR_PTR)
       frame->args[index].small_len = DSO_READ_ONLY;
   return 0;
 }
 
-int refuse_readonly(struct frame *frame, Py_ssize_t index) {
+int refuse_readonly(struct call_frame *frame, Py_ssize_t index) {
   return raise_argument_error(frame, index, PyExc_ValueError,
                               "expected a writable array, found a read-only one");
 }
 
-int refuse_strides(struct frame *frame, Py_ssize_t index, Py_ssize_t stride, Py_ssize_t itemsize) {
+int refuse_strides(struct call_frame *frame, Py_ssize_t index, Py_ssize_t stride,
+                   Py_ssize_t itemsize) {
   return raise_argument_error(frame, index, PyExc_ValueError,
                               "expected strides of whole elements, found %zd bytes between "
                               "elements of %zd",

@@ -67,8 +67,8 @@ static int begin(CallSequence *self) {
 }
 
 static PyObject *raise_from(const CallSequence *self, Py_ssize_t index, uint64_t raised) {
-  const struct target target = {.name = PyList_GET_ITEM(self->names, index)};
-  return raise_call_error(&target, -1, raised);
+  const struct callee callee = {.name = PyList_GET_ITEM(self->names, index)};
+  return raise_call_error(&callee, -1, raised);
 }
 
 static Py_ssize_t parse_stop(const CallSequence *self, PyObject *const *args, Py_ssize_t count) {

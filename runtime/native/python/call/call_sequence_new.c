@@ -19,10 +19,10 @@ static int bind_callable(CallSequence *self, struct call *call, PyObject *callab
     call->address = copy;
     return 0;
   }
-  const struct target *target = function_check(callable) ? function_target(callable) : NULL;
-  if (target != NULL && !target->facts.gil_keep) {
-    call->address = target->address;
-    call->handle = target->handle;
+  const struct callee *callee = function_check(callable) ? function_callee(callable) : NULL;
+  if (callee != NULL && !callee->facts.gil_keep) {
+    call->address = callee->address;
+    call->handle = callee->handle;
     return PyList_Append(self->functions, callable);
   }
   call->handle = call->callback = callback_new(callable, NULL);
@@ -34,7 +34,7 @@ static int bind_callable(CallSequence *self, struct call *call, PyObject *callab
 static int bind_argument(CallSequence *self, struct call *call, PyObject *callable,
                          PyObject *index) {
   const struct param *param =
-      function_check(callable) ? target_param(function_target(callable), call->count) : NULL;
+      function_check(callable) ? callee_param(function_callee(callable), call->count) : NULL;
   Py_ssize_t slot = PyNumber_AsSsize_t(index, PyExc_IndexError);
   if (slot == -1 && PyErr_Occurred()) return -1;
   if (slot < 0 || slot >= self->num_slots) {

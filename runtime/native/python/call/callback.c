@@ -20,7 +20,7 @@ static int own_string(dso_any *result, int is_str, const char *data, size_t nbyt
 }
 
 /* An argument is borrowed, a result is owned. */
-static int own_value(struct frame *frame, PyObject *value, dso_any *result) {
+static int own_value(struct call_frame *frame, PyObject *value, dso_any *result) {
   const dso_byte_array *bytes = result->v_ptr;
   switch (result->type_index) {
     case DSO_RAW_STR: return own_string(result, 1, result->v_c_str, strlen(result->v_c_str));
@@ -39,14 +39,14 @@ int owned_value(PyObject *callable, PyObject *value, dso_any *result) {
 }
 
 int owned_item(PyObject *callable, PyObject *value, PyObject **arrays, dso_any *result) {
-  static const struct target no_target;
+  static const struct callee no_callee;
   struct hold hold;
-  struct frame frame = {.target = &no_target,
-                        .function = callable,
-                        .args = result,
-                        .holds = &hold,
-                        .is_result = 1,
-                        .arrays = arrays};
+  struct call_frame frame = {.callee = &no_callee,
+                             .function = callable,
+                             .args = result,
+                             .holds = &hold,
+                             .is_result = 1,
+                             .arrays = arrays};
   int status = convert_arguments(&frame, &value, 1);
   if (status == 0) status = own_value(&frame, value, result);
   if (status != 0) *result = (dso_any){.type_index = DSO_NONE};
@@ -102,9 +102,9 @@ static void set_callable(struct callback *self, PyObject *callable) {
   self->callable = Py_NewRef(callable);
   self->function.safe_call = callback_call_of(callable);
   if (!function_check(callable)) return;
-  const struct target *target = function_target(callable);
-  self->address = target->address;
-  self->first = target->handle;
+  const struct callee *callee = function_callee(callable);
+  self->address = callee->address;
+  self->first = callee->handle;
 }
 
 /* The memory of the last one that nobody kept: nearly every call with a callable makes one. */

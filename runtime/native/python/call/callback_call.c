@@ -173,26 +173,26 @@ static int call_function_with_gil(void *handle, const dso_any *args, int32_t cou
 /* ---- A declared function that writes to an argument: code that calls it passes what it has, so
  * memory that may only be read is refused here, as it is when Python calls the Function. */
 
-static inline int32_t find_readonly(const struct target *target, const dso_any *args,
+static inline int32_t find_readonly(const struct callee *callee, const dso_any *args,
                                     int32_t count) {
-  int32_t end = target->facts.end_written < count ? target->facts.end_written : count;
-  for (int32_t i = target->facts.first_written; i < end; i++)
-    if (target_writes(target, i) && tensor_value_is_readonly(&args[i])) return i;
+  int32_t end = callee->facts.end_written < count ? callee->facts.end_written : count;
+  for (int32_t i = callee->facts.first_written; i < end; i++)
+    if (callee_writes(callee, i) && tensor_value_is_readonly(&args[i])) return i;
   return -1;
 }
 
 static int refuse_argument(void *handle, const dso_any *args, int32_t count, dso_any *result) {
   PyObject *function = ((struct callback *)handle)->callable;
-  const struct target *target = function_target(function);
-  const struct frame frame = {.target = target, .function = function};
+  const struct callee *callee = function_callee(function);
+  const struct call_frame frame = {.callee = callee, .function = function};
   (void)result;
-  return raise_argument_error(&frame, find_readonly(target, args, count), PyExc_ValueError,
+  return raise_argument_error(&frame, find_readonly(callee, args, count), PyExc_ValueError,
                               "expected a writable tensor, found a read-only one");
 }
 
 static int invoke_writing(void *handle, const dso_any *args, int32_t count, dso_any *result) {
-  const struct target *target = function_target(((struct callback *)handle)->callable);
-  if (find_readonly(target, args, count) >= 0)
+  const struct callee *callee = function_callee(((struct callback *)handle)->callable);
+  if (find_readonly(callee, args, count) >= 0)
     return call_with_gil(refuse_argument, handle, args, count, result);
   return callback_call_symbol(handle, args, count, result);
 }
@@ -213,10 +213,10 @@ static int call_writing_function_with_gil(void *handle, const dso_any *args, int
  * it writes to one. That look needs the Function, so such calls are noted. */
 dso_safe_call callback_call_of(PyObject *callable) {
   if (!function_check(callable)) return call_python;
-  const struct target *target = function_target(callable);
-  int keeps_gil = target->facts.gil_keep;
-  if (target->facts.end_written > 0)
+  const struct callee *callee = function_callee(callable);
+  int keeps_gil = callee->facts.gil_keep;
+  if (callee->facts.end_written > 0)
     return keeps_gil ? call_writing_function_with_gil : call_writing_function;
   if (keeps_gil) return call_function_with_gil;
-  return target->object == NULL ? callback_call_symbol : call_function;
+  return callee->object == NULL ? callback_call_symbol : call_function;
 }

@@ -7,14 +7,14 @@
 #include "abi/object.h"
 #include "library/packed.h"
 
-void target_free(struct target *target) {
-  if (target->object != NULL) object_release(target->object);
-  Py_XDECREF(target->name);
-  Py_XDECREF(target->signature);
-  Py_XDECREF(target->doc);
-  free(target->facts.params);
-  PyMem_Free(target->text);
-  PyMem_Free(target);
+void callee_free(struct callee *callee) {
+  if (callee->object != NULL) object_release(callee->object);
+  Py_XDECREF(callee->name);
+  Py_XDECREF(callee->signature);
+  Py_XDECREF(callee->doc);
+  free(callee->facts.params);
+  PyMem_Free(callee->text);
+  PyMem_Free(callee);
 }
 
 /* "void(int x)" and "f" -> "void f(int x)"; "const char *(int x)" -> "const char *f(int x)". */
@@ -30,7 +30,7 @@ static PyObject *signature_of(const char *type, PyObject *name) {
   return signature;
 }
 
-static const char *copy_text(struct target *target, const uint8_t *bytes, size_t nbytes) {
+static const char *copy_text(struct callee *callee, const uint8_t *bytes, size_t nbytes) {
   if (memchr(bytes, 0, nbytes) != bytes + nbytes - 1)
     return "expected text that ends with its only NUL";
   PyObject *decoded = PyUnicode_DecodeUTF8((const char *)bytes, (Py_ssize_t)nbytes - 1, NULL);
@@ -40,65 +40,65 @@ static const char *copy_text(struct target *target, const uint8_t *bytes, size_t
     return is_damaged ? "expected UTF-8 text" : HEAP_NO_MEMORY;
   }
   Py_DECREF(decoded);
-  target->text = PyMem_Malloc(nbytes);
-  if (target->text == NULL) return HEAP_NO_MEMORY;
-  memcpy(target->text, bytes, nbytes);
-  return facts_parse(target->text, &target->facts);
+  callee->text = PyMem_Malloc(nbytes);
+  if (callee->text == NULL) return HEAP_NO_MEMORY;
+  memcpy(callee->text, bytes, nbytes);
+  return facts_parse(callee->text, &callee->facts);
 }
 
-static int make_strings(struct target *target) {
-  const struct facts *facts = &target->facts;
-  if (facts->type != NULL && !(target->signature = signature_of(facts->type, target->name)))
+static int make_strings(struct callee *callee) {
+  const struct facts *facts = &callee->facts;
+  if (facts->type != NULL && !(callee->signature = signature_of(facts->type, callee->name)))
     return -1;
-  if (facts->doc != NULL && !(target->doc = PyUnicode_FromString(facts->doc))) return -1;
+  if (facts->doc != NULL && !(callee->doc = PyUnicode_FromString(facts->doc))) return -1;
   return 0;
 }
 
-struct target *target_new(PyObject *name, const uint8_t *fact_text, size_t nbytes,
+struct callee *callee_new(PyObject *name, const uint8_t *fact_text, size_t nbytes,
                           const char **wrong) {
-  struct target *target = PyMem_Calloc(1, sizeof *target);
+  struct callee *callee = PyMem_Calloc(1, sizeof *callee);
   *wrong = NULL;
-  if (target == NULL) return raise_no_memory();
-  target->name = Py_NewRef(name);
-  if (fact_text != NULL) *wrong = copy_text(target, fact_text, nbytes);
-  if (*wrong == NULL && make_strings(target) == 0) return target;
+  if (callee == NULL) return raise_no_memory();
+  callee->name = Py_NewRef(name);
+  if (fact_text != NULL) *wrong = copy_text(callee, fact_text, nbytes);
+  if (*wrong == NULL && make_strings(callee) == 0) return callee;
   if (*wrong == HEAP_NO_MEMORY) *wrong = raise_no_memory();
-  target_free(target);
+  callee_free(callee);
   return NULL;
 }
 
-void target_call_safe(struct target *target, const uint8_t *code) {
-  memcpy(&target->address, &code, sizeof code); /* ISO C has no cast from data to function */
+void callee_call_safe(struct callee *callee, const uint8_t *code) {
+  memcpy(&callee->address, &code, sizeof code); /* ISO C has no cast from data to function */
 }
 
-void target_call_packed(struct target *target, const uint8_t *code) {
-  target->address = packed_call;
-  target->handle = (void *)(uintptr_t)code;
+void callee_call_packed(struct callee *callee, const uint8_t *code) {
+  callee->address = packed_call;
+  callee->handle = (void *)(uintptr_t)code;
 }
 
-void target_call_object(struct target *target, dso_object *object) {
-  target->address = ((dso_function_object *)(void *)object)->safe_call;
-  target->handle = target->object = object;
+void callee_call_object(struct callee *callee, dso_object *object) {
+  callee->address = ((dso_function_object *)(void *)object)->safe_call;
+  callee->handle = callee->object = object;
 }
 
-/* ---- The dict of targets */
+/* ---- The dict of callees */
 
-static const char CAPSULE[] = "runtime._core.target";
+static const char CAPSULE[] = "runtime._core.callee";
 
-static void free_in(PyObject *capsule) { target_free(PyCapsule_GetPointer(capsule, CAPSULE)); }
+static void free_in(PyObject *capsule) { callee_free(PyCapsule_GetPointer(capsule, CAPSULE)); }
 
-struct target *target_keep(PyObject *targets, PyObject *name, struct target *target) {
-  PyObject *capsule = target ? PyCapsule_New(target, CAPSULE, free_in) : NULL;
+struct callee *callee_keep(PyObject *callees, PyObject *name, struct callee *callee) {
+  PyObject *capsule = callee ? PyCapsule_New(callee, CAPSULE, free_in) : NULL;
   if (capsule == NULL) {
-    if (target != NULL) target_free(target);
+    if (callee != NULL) callee_free(callee);
     return NULL;
   }
-  int status = PyDict_SetItem(targets, name, capsule);
+  int status = PyDict_SetItem(callees, name, capsule);
   Py_DECREF(capsule);
-  return status == 0 ? target : NULL;
+  return status == 0 ? callee : NULL;
 }
 
-struct target *target_kept(PyObject *targets, PyObject *name) {
-  PyObject *capsule = PyDict_GetItemWithError(targets, name);
+struct callee *callee_kept(PyObject *callees, PyObject *name) {
+  PyObject *capsule = PyDict_GetItemWithError(callees, name);
   return capsule != NULL ? PyCapsule_GetPointer(capsule, CAPSULE) : NULL;
 }

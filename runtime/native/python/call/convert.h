@@ -37,8 +37,8 @@ struct hold {
 };
 
 /* The arguments of one call while they are converted. */
-struct frame {
-  const struct target *target;
+struct call_frame {
+  const struct callee *callee;
   PyObject *function; /* the Function that is called, or the callback; borrowed */
   dso_any *args;
   struct hold *holds;
@@ -49,7 +49,7 @@ struct frame {
 };
 
 /* A new hold of the frame; it counts from here on and will be released. */
-static inline struct hold *frame_hold(struct frame *frame, enum hold_kind kind) {
+static inline struct hold *frame_hold(struct call_frame *frame, enum hold_kind kind) {
   struct hold *hold = &frame->holds[frame->num_holds++];
   hold->kind = kind;
   hold->more_dims = NULL;
@@ -60,13 +60,14 @@ static inline struct hold *frame_hold(struct frame *frame, enum hold_kind kind) 
 /* Let the tensor's shape and strides point to room for `ndim` of each; 0, or -1 with ValueError
  * (ndim beyond 0 .. MAX_DIMS) or MemoryError. Both are copied, since whoever owns them may
  * change them as soon as the GIL is released. */
-int hold_dims(struct frame *frame, Py_ssize_t index, struct hold *hold, int ndim);
+int hold_dims(struct call_frame *frame, Py_ssize_t index, struct hold *hold, int ndim);
 
 /* Copy a tensor that someone else describes into the hold, with strides in any case; likewise. */
-int hold_tensor(struct frame *frame, Py_ssize_t index, struct hold *hold, const DLTensor *tensor);
+int hold_tensor(struct call_frame *frame, Py_ssize_t index, struct hold *hold,
+                const DLTensor *tensor);
 
 /* Set argument `index` to the hold's tensor; always 0. */
-static inline int frame_pass_tensor(struct frame *frame, Py_ssize_t index, struct hold *hold) {
+static inline int frame_pass_tensor(struct call_frame *frame, Py_ssize_t index, struct hold *hold) {
   dso_any *arg = &frame->args[index];
   arg->type_index = DSO_DLTENSOR_PTR;
   arg->small_len = 0;
@@ -76,21 +77,22 @@ static inline int frame_pass_tensor(struct frame *frame, Py_ssize_t index, struc
 
 /* Convert `count` objects to the arguments; 0, or -1 with an exception set. Holds that the frame
  * got stay until frame_release, which the caller owes it either way if is_owing. */
-int convert_arguments(struct frame *frame, PyObject *const *objects, Py_ssize_t count);
-void frame_release(struct frame *frame);
+int convert_arguments(struct call_frame *frame, PyObject *const *objects, Py_ssize_t count);
+void frame_release(struct call_frame *frame);
 
 /* Arrays: argument_buffer for the buffer protocol, argument_dlpack for a `__dlpack__` method;
  * 0, or -1 with an exception set. */
-int argument_buffer(struct frame *frame, Py_ssize_t index, PyObject *object);
-int argument_dlpack(struct frame *frame, Py_ssize_t index, PyObject *object, PyObject *method);
+int argument_buffer(struct call_frame *frame, Py_ssize_t index, PyObject *object);
+int argument_dlpack(struct call_frame *frame, Py_ssize_t index, PyObject *object, PyObject *method);
 
 /* Call an array's `__dlpack__`, method(max_version=(1, 0)); a producer of DLPack 0.x does not know
  * the keyword. NULL with an exception set. */
 PyObject *array_call_dlpack(PyObject *method);
 
 /* Refusals that several kinds of array share; always -1. */
-int refuse_readonly(struct frame *frame, Py_ssize_t index);
-int refuse_strides(struct frame *frame, Py_ssize_t index, Py_ssize_t stride, Py_ssize_t itemsize);
+int refuse_readonly(struct call_frame *frame, Py_ssize_t index);
+int refuse_strides(struct call_frame *frame, Py_ssize_t index, Py_ssize_t stride,
+                   Py_ssize_t itemsize);
 
 /* Where a value comes from: for messages, and for what has to stay while it is used. Borrowed. */
 struct source {
@@ -113,12 +115,12 @@ _Static_assert(sizeof(long) == sizeof(int64_t), "a 64-bit machine");
 PyObject *convert_result(PyObject *function, const dso_any *result);
 
 /* Whether the function writes through this argument. */
-static inline int argument_is_written(const struct frame *frame, Py_ssize_t index) {
-  return target_writes(frame->target, index);
+static inline int argument_is_written(const struct call_frame *frame, Py_ssize_t index) {
+  return callee_writes(frame->callee, index);
 }
 
 /* Let a tensor that was passed say that its memory may only be read, to those who ask: a virtual
  * machine, and the object that owned_value makes of it. Always 0. */
-int frame_mark_readonly(struct frame *frame, Py_ssize_t index);
+int frame_mark_readonly(struct call_frame *frame, Py_ssize_t index);
 
 #endif

@@ -46,7 +46,7 @@ static int may_be_negative(const DLTensor *tensor) {
 }
 
 /* `__dlpack__` does not see it, and would export the numbers with the wrong sign. */
-static int refuse_negative(struct frame *frame, Py_ssize_t index, PyObject *object) {
+static int refuse_negative(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   PyObject *negative = PyObject_CallMethod(object, "is_neg", NULL);
   if (negative == NULL) PyErr_Clear();
   Py_XDECREF(negative);
@@ -56,7 +56,7 @@ static int refuse_negative(struct frame *frame, Py_ssize_t index, PyObject *obje
                               "bit set; pass its resolve_neg()");
 }
 
-int argument_exchange(struct frame *frame, Py_ssize_t index, PyObject *object,
+int argument_exchange(struct call_frame *frame, Py_ssize_t index, PyObject *object,
                       const struct exchange *exchange) {
   DLTensor tensor;
   if (requires_grad(&exchange->requires_grad, object) != 0 ||

@@ -26,7 +26,7 @@ static inline const struct exchange *exchange_of(const PyTypeObject *type) {
 const struct exchange *exchange_find(PyObject *object);
 
 /* Pass a tensor: 0, -1 with an exception set, or 1: `__dlpack__` has to serve. */
-int argument_exchange(struct frame *frame, Py_ssize_t index, PyObject *object,
+int argument_exchange(struct call_frame *frame, Py_ssize_t index, PyObject *object,
                       const struct exchange *exchange);
 
 #endif

@@ -7,9 +7,9 @@
 static const char TARGET[] = "runtime._core.foreign";
 
 /* The library goes last: the object's deleter may lie in it. */
-static void free_target(PyObject *capsule) {
+static void free_callee(PyObject *capsule) {
   PyObject *library = PyCapsule_GetContext(capsule);
-  target_free(PyCapsule_GetPointer(capsule, TARGET));
+  callee_free(PyCapsule_GetPointer(capsule, TARGET));
   Py_XDECREF(library);
 }
 
@@ -23,22 +23,22 @@ static PyObject *make_name(const struct source *source) {
   return name;
 }
 
-static struct target *make_target(const struct source *source, dso_object *object) {
+static struct callee *make_callee(const struct source *source, dso_object *object) {
   PyObject *name = make_name(source);
-  struct target *target = name ? PyMem_Calloc(1, sizeof *target) : NULL;
-  if (target == NULL) {
+  struct callee *callee = name ? PyMem_Calloc(1, sizeof *callee) : NULL;
+  if (callee == NULL) {
     Py_XDECREF(name);
     return PyErr_Occurred() ? NULL : raise_no_memory();
   }
   object_retain(object);
-  target_call_object(target, object);
-  target->name = name;
-  return target;
+  callee_call_object(callee, object);
+  callee->name = name;
+  return callee;
 }
 
-static PyObject *keep_target(struct target *target, PyObject *library) {
-  PyObject *capsule = PyCapsule_New(target, TARGET, free_target);
-  if (capsule == NULL) target_free(target);
+static PyObject *keep_target(struct callee *callee, PyObject *library) {
+  PyObject *capsule = PyCapsule_New(callee, TARGET, free_callee);
+  if (capsule == NULL) callee_free(callee);
   else PyCapsule_SetContext(capsule, Py_XNewRef(library));
   return capsule;
 }
@@ -47,11 +47,11 @@ PyObject *function_from_object(const struct source *source, dso_object *object) 
   PyObject *caller = source->function;
   PyObject *callable = callback_callable(object);
   if (callable != NULL) return Py_NewRef(callable);
-  struct target *target = make_target(source, object);
-  if (target == NULL) return NULL;
-  PyObject *capsule = keep_target(target, caller ? function_library(caller) : NULL);
+  struct callee *callee = make_callee(source, object);
+  if (callee == NULL) return NULL;
+  PyObject *capsule = keep_target(callee, caller ? function_library(caller) : NULL);
   if (capsule == NULL) return NULL;
-  PyObject *function = function_new(target, capsule, caller ? function_owner(caller) : Py_None);
+  PyObject *function = function_new(callee, capsule, caller ? function_owner(caller) : Py_None);
   Py_DECREF(capsule);
   return function;
 }

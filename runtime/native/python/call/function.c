@@ -11,7 +11,7 @@ enum { STACK_ARGS = 16 };
 typedef struct {
   PyObject_HEAD
   vectorcallfunc vectorcall;
-  const struct target *target;
+  const struct callee *callee;
   PyObject *library, *owner;
 } Function;
 
@@ -24,18 +24,18 @@ static inline PyObject *make_result(PyObject *function, const dso_any *result) {
 }
 
 /* The call itself: from here to the result's conversion no Python object is touched. */
-static inline PyObject *invoke(const struct frame *frame, int32_t count) {
-  const struct target *target = frame->target;
+static inline PyObject *invoke(const struct call_frame *frame, int32_t count) {
+  const struct callee *callee = frame->callee;
   dso_any result = {.type_index = DSO_NONE};
   uint64_t raised = raised_count();
-  PyThreadState *state = target->facts.gil_keep ? NULL : PyEval_SaveThread();
-  int status = target->address(target->handle, frame->args, count, &result);
+  PyThreadState *state = callee->facts.gil_keep ? NULL : PyEval_SaveThread();
+  int status = callee->address(callee->handle, frame->args, count, &result);
   if (state != NULL) PyEval_RestoreThread(state);
-  if (status != 0) return raise_call_error(target, status, raised);
+  if (status != 0) return raise_call_error(callee, status, raised);
   return make_result(frame->function, &result);
 }
 
-static inline PyObject *convert_and_invoke(struct frame *frame, PyObject *const *objects,
+static inline PyObject *convert_and_invoke(struct call_frame *frame, PyObject *const *objects,
                                            Py_ssize_t count) {
   PyObject *value = NULL;
   if (count == 0 || convert_arguments(frame, objects, count) == 0)
@@ -48,14 +48,14 @@ static inline PyObject *call_with_stack(Function *self, PyObject *const *objects
                                         Py_ssize_t count) {
   dso_any args[STACK_ARGS];
   struct hold holds[STACK_ARGS];
-  struct frame frame = {
-      .target = self->target, .function = (PyObject *)self, .args = args, .holds = holds};
+  struct call_frame frame = {
+      .callee = self->callee, .function = (PyObject *)self, .args = args, .holds = holds};
   return convert_and_invoke(&frame, objects, count);
 }
 
 Py_NO_INLINE static PyObject *call_with_heap(Function *self, PyObject *const *objects,
                                              Py_ssize_t count) {
-  struct frame frame = {.target = self->target, .function = (PyObject *)self};
+  struct call_frame frame = {.callee = self->callee, .function = (PyObject *)self};
   PyObject *value = NULL;
   if (count > INT32_MAX) return raise_no_memory();
   frame.args = PyMem_New(dso_any, (size_t)count);
@@ -73,23 +73,23 @@ static PyObject *function_call(PyObject *object, PyObject *const *objects, size_
   Py_ssize_t count = PyVectorcall_NARGS(nargsf);
   if (keywords != NULL && PyTuple_GET_SIZE(keywords) > 0)
     return PyErr_Format(PyExc_TypeError, "%U: expected positional arguments only, found %R",
-                        self->target->name, PyTuple_GET_ITEM(keywords, 0));
+                        self->callee->name, PyTuple_GET_ITEM(keywords, 0));
   if (count > STACK_ARGS) return call_with_heap(self, objects, count);
   return call_with_stack(self, objects, count);
 }
 
-PyObject *function_new(const struct target *target, PyObject *library, PyObject *owner) {
+PyObject *function_new(const struct callee *callee, PyObject *library, PyObject *owner) {
   Function *self = PyObject_GC_New(Function, &Function_Type);
   if (self == NULL) return NULL;
   self->vectorcall = function_call;
-  self->target = target;
+  self->callee = callee;
   self->library = Py_NewRef(library);
   self->owner = Py_NewRef(owner);
   PyObject_GC_Track(self);
   return (PyObject *)self;
 }
 
-const struct target *function_target(PyObject *function) { return ((Function *)function)->target; }
+const struct callee *function_callee(PyObject *function) { return ((Function *)function)->callee; }
 
 PyObject *function_library(PyObject *function) { return ((Function *)function)->library; }
 
@@ -121,17 +121,17 @@ static void function_dealloc(Function *self) {
 static PyObject *or_none(PyObject *object) { return Py_NewRef(object ? object : Py_None); }
 
 static PyObject *function_repr(Function *self) {
-  const struct target *target = self->target;
-  if (target->signature == NULL) return PyUnicode_FromFormat("<Function %U>", target->name);
-  return PyUnicode_FromFormat("<Function %U: %U>", target->name, target->signature);
+  const struct callee *callee = self->callee;
+  if (callee->signature == NULL) return PyUnicode_FromFormat("<Function %U>", callee->name);
+  return PyUnicode_FromFormat("<Function %U: %U>", callee->name, callee->signature);
 }
 
 static PyObject *function_name(Function *self, void *Py_UNUSED(closure)) {
-  return Py_NewRef(self->target->name);
+  return Py_NewRef(self->callee->name);
 }
 
 static PyObject *function_signature(Function *self, void *Py_UNUSED(closure)) {
-  return or_none(self->target->signature);
+  return or_none(self->callee->signature);
 }
 
 /* What the library's function <kind><name> says (TVM FFI: __tvm_ffi__doc_f, __tvm_ffi__metadata_f);
@@ -140,7 +140,7 @@ static PyObject *ask_library(Function *self, const char *kind) {
   if (!Py_IS_TYPE(self->library, &Library_Type)) Py_RETURN_NONE;
   PyObject *teller =
       PyObject_CallMethod(self->library, "function", "NO",
-                          PyUnicode_FromFormat("%s%U", kind, self->target->name), Py_None);
+                          PyUnicode_FromFormat("%s%U", kind, self->callee->name), Py_None);
   if (teller == NULL || teller == Py_None) return teller;
   PyObject *text = PyObject_CallNoArgs(teller);
   Py_DECREF(teller);
@@ -148,7 +148,7 @@ static PyObject *ask_library(Function *self, const char *kind) {
 }
 
 static PyObject *function_doc(Function *self, void *Py_UNUSED(closure)) {
-  return self->target->doc ? Py_NewRef(self->target->doc) : ask_library(self, "_doc_");
+  return self->callee->doc ? Py_NewRef(self->callee->doc) : ask_library(self, "_doc_");
 }
 
 static PyObject *function_metadata(Function *self, void *Py_UNUSED(closure)) {

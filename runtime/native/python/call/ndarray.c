@@ -23,8 +23,8 @@ PyTypeObject *ndarray_type;
 /* dimensions are used as int64_t: Py_ssize_t is that on every machine that we load on. */
 _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "a 64-bit machine");
 
-static int copy_dims(struct frame *frame, Py_ssize_t index, struct hold *hold, const ndarray *array,
-                     const struct cached_dtype *dtype) {
+static int copy_dims(struct call_frame *frame, Py_ssize_t index, struct hold *hold,
+                     const ndarray *array, const struct cached_dtype *dtype) {
   if (hold_dims(frame, index, hold, array->nd) != 0) return -1;
   for (int i = 0; i < array->nd; i++) {
     if (array->strides[i] & dtype->odd_bytes)
@@ -35,7 +35,7 @@ static int copy_dims(struct frame *frame, Py_ssize_t index, struct hold *hold, c
   return 0;
 }
 
-static int pass(struct frame *frame, Py_ssize_t index, const ndarray *array,
+static int pass(struct call_frame *frame, Py_ssize_t index, const ndarray *array,
                 const struct cached_dtype *dtype) {
   struct hold *hold = frame_hold(frame, HOLD_ROOM);
   if (copy_dims(frame, index, hold, array, dtype) != 0) return -1;
@@ -47,7 +47,7 @@ static int pass(struct frame *frame, Py_ssize_t index, const ndarray *array,
 }
 
 /* One that is read-only, or that warns when it is asked to be written. */
-static int pass_unwritable(struct frame *frame, Py_ssize_t index, PyObject *object,
+static int pass_unwritable(struct call_frame *frame, Py_ssize_t index, PyObject *object,
                            const struct cached_dtype *dtype) {
   const ndarray *array = (const ndarray *)object;
   int is_readonly = !((unsigned)array->flags & WRITEABLE);
@@ -58,7 +58,7 @@ static int pass_unwritable(struct frame *frame, Py_ssize_t index, PyObject *obje
   return is_readonly ? frame_mark_readonly(frame, index) : 0;
 }
 
-int argument_ndarray(struct frame *frame, Py_ssize_t index, PyObject *object) {
+int argument_ndarray(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   const ndarray *array = (const ndarray *)object;
   const struct cached_dtype *dtype = dtype_cache_find(array->descr);
   if (dtype == NULL && (dtype = dtype_cache_add(array->descr, object)) == NULL)

@@ -12,6 +12,6 @@ extern PyTypeObject *ndarray_type;
 int ndarray_recognise(PyTypeObject *type);
 
 /* Pass an object of exactly ndarray_type; 0, or -1 with an exception set. */
-int argument_ndarray(struct frame *frame, Py_ssize_t index, PyObject *object);
+int argument_ndarray(struct call_frame *frame, Py_ssize_t index, PyObject *object);
 
 #endif

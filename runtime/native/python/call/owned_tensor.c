@@ -21,7 +21,7 @@ static void drop_keeper(void *managed) {
   if (interpreter_runs()) { /* else the interpreter's objects end with it */
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *pending = exception_take();
-    struct frame frame = {.holds = self->holds, .num_holds = self->num_holds};
+    struct call_frame frame = {.holds = self->holds, .num_holds = self->num_holds};
     frame_release(&frame);
     Py_DECREF(self->array);
     if (pending != NULL) exception_set(pending);
@@ -31,7 +31,7 @@ static void drop_keeper(void *managed) {
 }
 
 /* The frame's hold is the keeper's from here on. */
-static struct keeper *keep(struct frame *frame, PyObject *array) {
+static struct keeper *keep(struct call_frame *frame, PyObject *array) {
   struct keeper *self = heap_new(sizeof *self);
   if (self == NULL) return raise_no_memory();
   self->array = Py_NewRef(array);
@@ -41,7 +41,7 @@ static struct keeper *keep(struct frame *frame, PyObject *array) {
   return self;
 }
 
-int own_tensor(struct frame *frame, PyObject *array, dso_any *value) {
+int own_tensor(struct call_frame *frame, PyObject *array, dso_any *value) {
   unsigned flags = tensor_value_is_readonly(value) ? TENSOR_READ_ONLY : 0;
   DLTensor tensor = *dso_tensor_of(value); /* its shape is in the hold, or the array's */
   struct keeper *keeper = keep(frame, array);

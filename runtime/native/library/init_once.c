@@ -1,11 +1,10 @@
 /* TVMFFIHandleInitOnce: host code makes a handle on first use, once. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#define _POSIX_C_SOURCE 200809L /* PTHREAD_MUTEX_RECURSIVE */
 #include <pthread.h>
 
-#include "python/interpreter.h"
-#include "library/provided.h"
+#include "abi/host.h"
 #include "abi/raised.h"
+#include "library/provided.h"
 
 /* Recursive: making one handle may take another. */
 static pthread_mutex_t lock;
@@ -42,12 +41,11 @@ static int make_locked(void **handle, int (*init)(void **result)) {
   return status;
 }
 
-/* Nobody waits for the lock with the GIL held: whoever has it may be waiting for the GIL. */
+/* A thread that waits for the lock gives up the host's lock: the owner may be waiting for that. */
 int TVMFFIHandleInitOnce(void **handle, int (*init)(void **result)) {
   if (__atomic_load_n(handle, __ATOMIC_ACQUIRE) != NULL) return 0;
-  int has_gil = interpreter_runs() && PyGILState_Check();
-  PyThreadState *state = has_gil ? PyEval_SaveThread() : NULL;
+  void *state = host.suspend();
   int status = make_locked(handle, init);
-  if (state != NULL) PyEval_RestoreThread(state);
+  if (state != NULL) host.resume(state);
   return status;
 }

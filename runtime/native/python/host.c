@@ -1,13 +1,17 @@
+/* Python as the host of the core: look-ups, the GIL, signals. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "python/vm_poll.h"
+#include "python/host.h"
 
 #include <time.h>
 
+#include "abi/host.h"
 #include "python/exception.h"
+#include "python/imports.h"
 #include "python/interpreter.h"
-#include "vm/vm.h"
+
+/* ---- Signals during long runs of bytecode */
 
 /* The GIL may take another thread 5 ms to give, so a run asks for it at most so often. */
 enum { PERIOD_MS = 50 };
@@ -35,4 +39,20 @@ static int poll(int64_t *next) {
   return is_first || !interpreter_runs() ? 0 : check_signals();
 }
 
-void vm_poll_signals(void) { __atomic_store_n(&vm_poll, poll, __ATOMIC_RELAXED); }
+/* ---- The GIL */
+
+static void *suspend(void) {
+  return interpreter_runs() && PyGILState_Check() ? PyEval_SaveThread() : NULL;
+}
+
+static void resume(void *state) { PyEval_RestoreThread(state); }
+
+void host_fill(void) {
+  host = (struct host){
+      .find_import = imports_find,
+      .forget_context = imports_forget,
+      .suspend = suspend,
+      .resume = resume,
+      .poll = poll,
+  };
+}

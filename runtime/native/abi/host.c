@@ -1,0 +1,31 @@
+/* The host of a program that only calls libraries: no modules, no lock, no signals. */
+#include "abi/host.h"
+
+#include <stddef.h>
+
+#include "abi/raised.h"
+
+static void *find_import(struct context *context, const char *name) {
+  (void)context;
+  (void)raised_format("RuntimeError", "look-up of '%s': this program provides no functions", name);
+  return NULL;
+}
+
+static void forget_context(struct context *context) { (void)context; }
+
+static void *suspend(void) { return NULL; }
+
+static void resume(void *state) { (void)state; }
+
+static int poll(int64_t *next) {
+  (void)next;
+  return 0;
+}
+
+struct host host = {
+    .find_import = find_import,
+    .forget_context = forget_context,
+    .suspend = suspend,
+    .resume = resume,
+    .poll = poll,
+};
