@@ -24,18 +24,18 @@ from runtime.error import (
 )
 
 if TYPE_CHECKING:
-    from .cross_toolchain import cross_compiler
-    from .declaration import FunctionDeclaration
+    from .declare.declaration import FunctionDeclaration
     from .export import export_library
     from .fatbin import create_fatbin
-    from .final_link import link_library
-    from .formats import create_archive, tar
     from .imports import pack_imports_to_c, pack_imports_to_llvm
     from .inspect import inspect_library
+    from .link_library import link_library
     from .modules.c_source import CSourceModule
     from .modules.llvm import LLVMModule
     from .modules.static_library import StaticLibraryModule
-    from .toolchain import create_object, create_shared
+    from .toolchain.create import create_object, create_shared
+    from .toolchain.cross_toolchain import cross_compiler
+    from .toolchain.formats import create_archive, tar
 
 __all__ = [
     "BlobFormatError",
@@ -65,20 +65,20 @@ __all__ = [
 # Imported on first use: --help and an export of C alone need neither llvmlite nor the rest.
 _HOME = {
     "CSourceModule": "modules.c_source",
-    "FunctionDeclaration": "declaration",
+    "FunctionDeclaration": "declare.declaration",
     "LLVMModule": "modules.llvm",
     "StaticLibraryModule": "modules.static_library",
-    "create_archive": "formats",
+    "create_archive": "toolchain.formats",
     "create_fatbin": "fatbin",
-    "create_object": "toolchain",
-    "create_shared": "toolchain",
-    "cross_compiler": "cross_toolchain",
+    "create_object": "toolchain.create",
+    "create_shared": "toolchain.create",
+    "cross_compiler": "toolchain.cross_toolchain",
     "export_library": "export",
     "inspect_library": "inspect",
-    "link_library": "final_link",
+    "link_library": "link_library",
     "pack_imports_to_c": "imports",
     "pack_imports_to_llvm": "imports",
-    "tar": "formats",
+    "tar": "toolchain.formats",
 }
 
 

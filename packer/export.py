@@ -11,32 +11,32 @@ from runtime.abi import CHECKSUMS
 from runtime.blob import dump
 from runtime.error import ExportError
 from runtime.module import Module, preorder
-from runtime.serializer import serialize
+from runtime.serial.serializer import serialize
 from runtime.stream import FileRange
 
-from .arguments import list_of
-from .checksums import dump_checksums
-from .contents import symbols_of
-from .cross_toolchain import target_compiler
+from .declare.wrapper import glue_source, glue_symbols
 from .dialect import Dialect
 from .embed import Embed, find_embedders
+from .embed.checksums import dump_checksums
 from .embed.chunks import with_header
-from .formats import format_of
+from .embed.contents import symbols_of
+from .files.arguments import list_of
+from .files.output import is_same_file, replacing
+from .files.progress import Progress, bytes_of, silent
 from .imports import check_prefix
 from .link import Link, code_file, embed_and_link, target_of, target_without_linker
 from .modules.host import CodeFile, HostModule, as_host_module
-from .output import is_same_file, replacing
-from .progress import Progress, bytes_of, silent
 from .target import find_target
-from .verify import refuse_undefined, verify_output
-from .wrapper import glue_source, glue_symbols
+from .toolchain.cross_toolchain import target_compiler
+from .toolchain.formats import format_of
+from .toolchain.verify import refuse_undefined, verify_output
 
 if TYPE_CHECKING:
     from runtime.stream import Chunk
 
-    from .declaration import Declaration
+    from .declare.declaration import Declaration
     from .target import Target
-    from .toolchain import Fcompile
+    from .toolchain.create import Fcompile
 
 PackImports = Callable[[Module, bool, str, str], "str | os.PathLike[str]"]
 

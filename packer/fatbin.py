@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from runtime.error import ExportError
 
-from .architecture import architectures_of
+from .elf.architecture import architectures_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from runtime.abi import MODULE_BLOB
 from runtime.blob import dump
 from runtime.error import ExportError
-from runtime.serializer import serialize
+from runtime.serial.serializer import serialize
 
 from .embed.c import array_text
 from .embed.chunks import with_header

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, cast
 import runtime
 from runtime.error import ExportError, ToolchainError
 
-from .compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES, Compilation
+from .elf.object_check import check_objects
 from .embed import NotPlacedError
-from .isolate import isolate
+from .files.progress import bytes_of
 from .modules.host import CodeFile
-from .objects import check_objects
-from .progress import bytes_of
 from .target import find_target, native_triple
-from .toolchain import create_object, create_shared
-from .verify import check_linked
+from .toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES, Compilation
+from .toolchain.create import create_object, create_shared
+from .toolchain.isolate import isolate
+from .toolchain.verify import check_linked
 
 if TYPE_CHECKING:
-    from .compiler import Language
     from .embed import Embedder, Symbols
-    from .output import Workspace
-    from .progress import Progress
-    from .toolchain import Fcompile
+    from .files.output import Workspace
+    from .files.progress import Progress
+    from .toolchain.compiler import Language
+    from .toolchain.create import Fcompile
 
 # What generated and user's code includes: dso_abi.h, dso_packer.h and glue.h.
 INCLUDE = (Path(runtime.__file__).parent / "include", Path(__file__).parent / "templates")

@@ -27,15 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from . import blob, graph_executor
+    from . import blob
     from ._core import Device
-    from .graph_executor import GraphExecutor
-    from .interchange import (
-        export_module_to_base64,
-        import_module_from_base64,
-        load_json,
-        save_json,
-    )
+    from .graph import executor as graph_executor
+    from .graph.executor import GraphExecutor
     from .library import LibraryModule
     from .modules.const_loader import ConstLoaderModule
     from .modules.device import DeviceModule, FunctionInfo, Shader
@@ -46,18 +41,25 @@ if TYPE_CHECKING:
     from .modules.safetensors import SafetensorsModule
     from .modules.shared_library import CarriedSharedLibraryModule
     from .modules.source import CarriedSourceModule, CarriedStaticLibraryModule
-    from .ndarray import dump_params, parse_params
-    from .params import (
+    from .property import ModuleProperty
+    from .relax import vm as relax_vm
+    from .serial.interchange import (
+        export_module_to_base64,
+        import_module_from_base64,
+        load_json,
+        save_json,
+    )
+    from .serial.serializer import deserialize_module_from_bytes, serialize_module_to_bytes
+    from .stream import Reader, Writer
+    from .system_library import system_lib
+    from .tensors.ndarray import dump_params, parse_params
+    from .tensors.params import (
         load_param_dict,
         load_param_dict_from_file,
         save_param_dict,
         save_param_dict_to_file,
     )
-    from .property import ModuleProperty
-    from .serializer import deserialize_module_from_bytes, serialize_module_to_bytes
-    from .stream import Reader, Writer
-    from .system_library import system_lib
-    from .tensors import Tensor, empty, from_dlpack, tensor
+    from .tensors.tensor import Tensor, empty, from_dlpack, tensor
 
 __version__ = "0.1.0"
 
@@ -65,8 +67,8 @@ __version__ = "0.1.0"
 # milliseconds. One place for each: file -> names.
 _LAZY = {
     "_core": ("Device",),
-    "graph_executor": ("GraphExecutor",),
-    "interchange": (
+    "graph.executor": ("GraphExecutor",),
+    "serial.interchange": (
         *("export_module_to_base64", "import_module_from_base64"),
         *("load_json", "save_json"),
     ),
@@ -80,16 +82,22 @@ _LAZY = {
     "modules.safetensors": ("SafetensorsModule",),
     "modules.shared_library": ("CarriedSharedLibraryModule",),
     "modules.source": ("CarriedSourceModule", "CarriedStaticLibraryModule"),
-    "ndarray": ("dump_params", "parse_params"),
-    "params": (
+    "tensors.ndarray": ("dump_params", "parse_params"),
+    "tensors.params": (
         *("load_param_dict", "load_param_dict_from_file"),
         *("save_param_dict", "save_param_dict_to_file"),
     ),
     "property": ("ModuleProperty",),
-    "serializer": ("deserialize_module_from_bytes", "serialize_module_to_bytes"),
+    "serial.serializer": ("deserialize_module_from_bytes", "serialize_module_to_bytes"),
     "stream": ("Reader", "Writer"),
     "system_library": ("system_lib",),
-    "tensors": ("Tensor", "empty", "from_dlpack", "tensor"),
+    "tensors.tensor": ("Tensor", "empty", "from_dlpack", "tensor"),
+}
+_MODULES = {
+    "blob": "blob",
+    "graph_executor": "graph.executor",
+    "relax_vm": "relax.vm",
+    "torch": "torch",
 }
 _HOME = {name: file for file, names in _LAZY.items() for name in names}
 
@@ -142,6 +150,7 @@ __all__ = [
     "parse_params",
     "register_func",
     "register_loader",
+    "relax_vm",
     "save_json",
     "save_param_dict",
     "save_param_dict_to_file",
@@ -154,8 +163,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in ("blob", "graph_executor", "torch"):
-        return import_module(f".{name}", __name__)
+    if name in _MODULES:
+        return import_module(f".{_MODULES[name]}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f".{_HOME[name]}", __name__), name)

@@ -26,8 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .manifest import Manifest
     from .module import Module
+    from .serial.manifest import Manifest
     from .stream import Chunk
 
     Carry = Callable[[str, int], Module]
@@ -155,7 +155,7 @@ def parse(
     reader = Reader(view, path=path, where=where, dialect=dialect)
     forget_offers()
     if dialect == "tvm-ffi":
-        from .library_bin import parse_library_bin
+        from .serial.library_bin import parse_library_bin
 
         return parse_library_bin(reader)
     count = _read_count(reader)
@@ -190,7 +190,7 @@ def dump(blob: Blob) -> list[Chunk]:
         A module has no binary form.
     """
     if blob.dialect == "tvm-ffi":
-        from .library_bin import dump_library_bin
+        from .serial.library_bin import dump_library_bin
 
         return dump_library_bin(blob)
     writer = Writer()
@@ -353,7 +353,7 @@ def _carrier(reader: Reader, manifest_text: bytes | memoryview | None) -> Carry 
     def carry(key: str, start: int) -> Module:
         nonlocal manifest
         if manifest is None:
-            from .manifest import parse_manifest
+            from .serial.manifest import parse_manifest
 
             manifest = parse_manifest(manifest_text, path=reader.path)
         return manifest.carry(reader, key, start)

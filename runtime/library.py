@@ -113,8 +113,8 @@ class LibraryModule(Module):
         ExportError
             The file is not there any more, or is not the one that was loaded.
         """
-        from .library_file import file_bytes
         from .modules.shared_library import CarriedSharedLibraryModule
+        from .serial.library_file import file_bytes
 
         return CarriedSharedLibraryModule(file_bytes(self._library))
 

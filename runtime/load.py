@@ -90,7 +90,7 @@ def load(
     name = os.fspath(path)
     packed = _packed_names(functions or {})
     if os.path.splitext(text := os.fsdecode(name))[1] in _LONE_FILES:
-        from .files import load_file
+        from .device.lone_files import load_file
 
         if packed:
             raise ValueError(f"{text}: functions: expected a library, found a lone file")
@@ -160,7 +160,7 @@ def load_from_bytes(data: Buffer, *, allow_file: bool = False) -> Module:
 
 
 def _resident_bytes(data: memoryview) -> Module | None:
-    from .library_file import has_bytes
+    from .serial.library_file import has_bytes
 
     roots = [root for known in list(_roots.values()) if (root := known()) is not None]
     found = (
@@ -172,7 +172,7 @@ def _resident_bytes(data: memoryview) -> Module | None:
 
 
 def _open_bytes(data: memoryview, allow_file: bool) -> Module:
-    from .library_file import open_bytes
+    from .serial.library_file import open_bytes
 
     return _root_of(open_bytes(data, allow_file=allow_file))
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from ._core import Library
     from .stream import Writer
-    from .tensors import Tensor
+    from .tensors.tensor import Tensor
+    from .tensors.weights import Weights
     from .timing import BenchmarkResult
-    from .weights import Weights
 
 # Counts every change of any tree, so that a look-up cached before a change is not used after it.
 _tree_version = 0
@@ -294,7 +294,7 @@ class Module:
         They are looked up as functions are: depth first in import order, the first of a name
         counts. The tensors view the library's memory, and keep it mapped.
         """
-        from .weights import Weights
+        from .tensors.weights import Weights
 
         return Weights(self)
 
@@ -371,12 +371,12 @@ class Module:
     # ---- pickle and copy: the tree's bytes, and what they make
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        from .interchange import reduce_module
+        from .serial.interchange import reduce_module
 
         return reduce_module(self, int(protocol))
 
     def __copy__(self) -> Module:
-        from .interchange import copy_module
+        from .serial.interchange import copy_module
 
         return copy_module(self)
 

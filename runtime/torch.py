@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import Module, load
 from ._core import TensorBase
-from .interchange import homes_of, module_to_bytes, rebuild_module
+from .serial.interchange import homes_of, module_to_bytes, rebuild_module
 
 try:
     import torch

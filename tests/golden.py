@@ -7,8 +7,8 @@ from typing import Any
 
 import packer
 import runtime
-from runtime.dtype import dtype_to_string, string_to_dtype
 from runtime.modules.device import SOURCE, DeviceModule
+from runtime.tensors.dtype import dtype_to_string, string_to_dtype
 
 
 def data_of(field: Any) -> bytes:

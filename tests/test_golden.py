@@ -10,7 +10,7 @@ import pytest
 import packer
 import runtime
 from runtime.modules.device import DeviceModule
-from runtime.serializer import serialize_module_to_bytes
+from runtime.serial.serializer import serialize_module_to_bytes
 
 from .golden import RawModule, golden_payload, make_tree, params_json, payload_json
 

@@ -9,7 +9,7 @@ import pytest
 
 import packer
 import runtime
-from packer.c_type import parse_functions
+from packer.declare.c_type import parse_functions
 
 from .process import run_python
 from .runtime.test_context import importing

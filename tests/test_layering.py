@@ -103,8 +103,10 @@ def test_packer_imports_are_one_way() -> None:
 
 def test_toolchain_knows_no_kind_of_output() -> None:
     """cross_compiler looks a linker up among the formats, which are made of the toolchain."""
-    known = {"packer.toolchain"}
+    known = {"packer.toolchain.create"}
     while more := {n for m in known for n in imports_of(m) if n in FILES} - known:
         known |= more
-    assert "packer.compiler" in known
-    assert not {"packer.formats", "packer.cross_toolchain"} & known
+    assert "packer.toolchain.create.compiler" in known
+    assert (
+        not {"packer.toolchain.create.formats", "packer.toolchain.create.cross_toolchain"} & known
+    )

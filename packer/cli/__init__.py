@@ -15,7 +15,7 @@ from importlib import import_module
 import runtime
 from runtime.error import PackerError, ToolchainError
 
-from ..output import terminate_as_exception
+from ..files.output import terminate_as_exception
 from .parser import CommandParser
 from .terminal import flush, open_missing_streams, printable, write_error
 

@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
     SystemExit
         It would not load; exit status 1.
     """
-    from ..check import check_library
+    from ..inspect.check import check_library
 
     findings = check_library(arguments.library)
     report(findings, arguments.json, path=arguments.library)

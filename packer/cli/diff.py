@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> None:
     SystemExit
         There are some, exit status 1; or one of the files cannot be compared, exit status 2.
     """
-    from ..diff import diff_libraries, list_differences
+    from ..inspect.diff import diff_libraries, list_differences
 
     try:
         found = diff_libraries(arguments.a, arguments.b)

@@ -35,6 +35,6 @@ def run(arguments: argparse.Namespace) -> None:
     SystemExit
         Something is missing that an export of host code needs; exit status 1.
     """
-    from ..doctor import examine_machine
+    from ..inspect.doctor import examine_machine
 
     report(examine_machine(), arguments.json)

@@ -40,8 +40,8 @@ def run(arguments: argparse.Namespace) -> None:
     PackerError
         The library carries nothing, or a file cannot be written.
     """
-    from ..extract import extract_library
-    from ..output import shown_path
+    from ..files.output import shown_path
+    from ..inspect.extract import extract_library
 
     for path in extract_library(arguments.library, arguments.output, force=arguments.force):
         write(f"{shown_path(path)}: {path.stat().st_size:,} bytes")

@@ -10,7 +10,7 @@ from .terminal import show
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..findings import Finding
+    from ..inspect.findings import Finding
 
 _SCHEMA = 1
 
@@ -23,7 +23,7 @@ def report(findings: Sequence[Finding], as_json: bool, **fields: str) -> None:
     SystemExit
         One of them failed; exit status 1.
     """
-    from ..findings import has_failed, list_findings
+    from ..inspect.findings import has_failed, list_findings
 
     failed = has_failed(findings)
     if as_json:

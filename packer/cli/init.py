@@ -9,7 +9,7 @@ from pathlib import Path
 
 from runtime.error import ExportError
 
-from ..output import shown_path
+from ..files.output import shown_path
 from .parser import CommandParser
 from .terminal import write
 

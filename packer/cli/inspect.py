@@ -14,9 +14,9 @@ from .parser import CommandParser
 from .terminal import show
 
 if TYPE_CHECKING:
-    from ..drawing import Line
+    from ..elf.symbol_table import Symbol
     from ..inspect import LibraryReport
-    from ..inspect.symbols import Symbol
+    from ..inspect.drawing import Line
 
 _DESCRIPTION = """\
 Show the symbols, the tree and the functions of a library. Nothing of it is run.
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _inspect(arguments: argparse.Namespace) -> LibraryReport:
     if arguments.html is not None:
-        from ..report import write_report
+        from ..inspect.page import write_report
 
         return write_report(arguments.library, arguments.html)
     from ..inspect import inspect_library
@@ -129,7 +129,7 @@ def _selects(arguments: argparse.Namespace) -> bool:
 
 
 def _lines(report: LibraryReport, arguments: argparse.Namespace) -> Iterator[Line]:
-    from ..drawing import line
+    from ..inspect.drawing import line
     from ..inspect.listing import list_entries, list_sizes, list_symbols
     from ..inspect.text import headline, summary
 

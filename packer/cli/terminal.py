@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.error import PackerError
 
 if TYPE_CHECKING:
-    from ..drawing import Line
+    from ..inspect.drawing import Line
 
 # A copy shows its bytes when it has taken so long, and then so often.
 _BYTES_AFTER_S, _BYTES_EVERY_S = 1.0, 0.1
@@ -69,7 +69,7 @@ def show(lines: Iterable[Line]) -> None:
     PackerError
         They cannot be written.
     """
-    from ..drawing import draw
+    from ..inspect.drawing import draw
 
     text = draw(lines, colour=_shows_colour(), width=_width())
     with _reporting_stdout():
@@ -185,7 +185,7 @@ def _show_event(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "subprocess.Popen":
         import shlex
 
-        from ..process import GUARD
+        from ..toolchain.process import GUARD
 
         if arguments[1] == [*GUARD]:
             return

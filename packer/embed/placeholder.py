@@ -16,7 +16,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from .elf import (
+from ..elf.records import (
     ET_REL,
     SHF_ALLOC,
     SHT_NOTE,
@@ -33,7 +33,7 @@ from .elf import (
     size_of,
     symbol_info,
 )
-from .sections import Section, lay_out
+from .section_layout import Section, lay_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -19,11 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..target import find_target, page_nbytes_of
-from .ahead import LARGE, LEAD, Ahead, copying_ahead
-from .chunks import Contents, join, nbytes_of
-from .copy import write_chunks
-from .elf import (
+from ..elf.records import (
     PF_R,
     PT_LOAD,
     PT_NOTE,
@@ -39,6 +35,10 @@ from .elf import (
     size_of,
     unpack,
 )
+from ..target import find_target, page_nbytes_of
+from .ahead import LARGE, LEAD, Ahead, copying_ahead
+from .chunks import Contents, join, nbytes_of
+from .copy import write_chunks
 from .placeholder import (
     NOTE,
     NOTE_ALIGNMENT,

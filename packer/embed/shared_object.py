@@ -18,10 +18,7 @@ from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from ..target import find_target
-from .chunks import Contents, join, nbytes_of
-from .copy import write_chunks
-from .elf import (
+from ..elf.records import (
     DT_HASH,
     DT_NULL,
     DT_STRSZ,
@@ -55,8 +52,11 @@ from .elf import (
     size_of,
     symbol_info,
 )
+from ..target import find_target
+from .chunks import Contents, join, nbytes_of
+from .copy import write_chunks
 from .placeholder import SECTION
-from .sections import Section, lay_out
+from .section_layout import Section, lay_out
 from .segment import ALIGNMENT
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ from runtime._core import ElfFile
 from runtime.abi import BLOB_SYMBOLS, FACT_PREFIX, HEADER_NBYTES, MAIN_NAME, MANIFEST
 from runtime.error import LibraryLoadError
 
-from .dynamic import Dynamic
+from ..elf.dynamic import Dynamic
+from ..elf.image import Image
+from ..elf.section_table import read_static_symbols
 from .functions import MAX_FUNCTIONS, read_entry, read_functions
-from .image import Image
 from .report import (
     Blob,
     Constructor,
@@ -34,7 +35,6 @@ from .report import (
     Tensor,
     VersionNeed,
 )
-from .sections import read_static_symbols
 from .startup import read_constructors
 from .text import render
 from .tree import find_carried_libraries, find_duplicates, read_blob, verify_checksums
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import runtime
     from runtime.blob import Blob as ParsedBlob
 
-    from .symbols import SymbolTable
+    from ..elf.symbol_table import SymbolTable
 
 __all__ = [
     "Blob",

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from runtime.abi import FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME
 
-from ..facts import MAX_NBYTES, Facts, parse_facts
+from ..declare.facts import MAX_NBYTES, Facts, parse_facts
 from .report import Function
 
 if TYPE_CHECKING:
-    from .image import Image
-    from .symbols import Symbol, SymbolTable
+    from ..elf.image import Image
+    from ..elf.symbol_table import Symbol, SymbolTable
 
 METADATA_PREFIX = "__tvm_ffi__metadata_"
 MAX_FUNCTIONS = 65_536

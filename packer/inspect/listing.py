@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from ..drawing import Line, Span, line, table
+from .drawing import Line, Span, line, table
 from .meaning import meaning_of
 
 if TYPE_CHECKING:
     import re
 
-    from .image import Segment
+    from ..elf.image import Segment
+    from ..elf.symbol_table import Symbol
     from .report import Blob, Entry, LibraryReport
-    from .symbols import Symbol
 
 SymbolOrder = Literal["file", "name", "size", "address"]
 ORDERS: tuple[SymbolOrder, ...] = get_args(SymbolOrder)

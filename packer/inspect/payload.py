@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from runtime.blob import Entry as ParsedEntry
     from runtime.module import Module
     from runtime.modules.device import FunctionInfo
-    from runtime.tensors import Tensor
+    from runtime.tensors.tensor import Tensor
 
 _MAX_TEXT = 60
 _MAX_BYTES = 24

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .image import Segment
-from .sections import Section, SectionTable
-from .symbols import Symbol, SymbolTable
+from ..elf.image import Segment
+from ..elf.section_table import Section, SectionTable
+from ..elf.symbol_table import Symbol, SymbolTable
 
 SCHEMA = 1
 

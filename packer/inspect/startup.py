@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from .report import Constructor, Symbols
 
 if TYPE_CHECKING:
-    from .dynamic import Dynamic
-    from .image import Image
+    from ..elf.dynamic import Dynamic
+    from ..elf.image import Image
 
 _WORD = Struct("<Q")
 _MAX_LISTED = 4096

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from ..drawing import Line, Span, draw, line
+from .drawing import Line, Span, draw, line
 
 if TYPE_CHECKING:
+    from ..elf.symbol_table import SymbolTable
     from .report import Function, LibraryReport, Linkage, Module
-    from .symbols import SymbolTable
 
 # Of any list so much is shown; the whole of it is in the report.
 _SHOWN = 12

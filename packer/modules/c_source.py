@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from runtime.error import ExportError
 
-from ..arguments import list_of
-from ..c_type import parse_functions
-from ..compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
-from ..redeclaration import redeclarations
+from ..declare.c_type import parse_functions
+from ..declare.redeclaration import redeclarations
+from ..files.arguments import list_of
+from ..toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
 from .host import CodeFile, HostModule
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from runtime.modules.source import CarriedSourceModule
 
-    from ..declaration import FunctionDeclaration
+    from ..declare.declaration import FunctionDeclaration
     from ..target import Target
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from ..declaration import Declaration
+    from ..declare.declaration import Declaration
     from ..target import Target
 
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from runtime.abi import DSO_EXPORTABLE, RUNNABLE
 from runtime.error import ExportError, ToolchainError
 
-from ..c_type import parse_functions
-from ..declaration import SIGNED, UNSIGNED
-from ..objects import check_triple
+from ..declare.c_type import parse_functions
+from ..declare.declaration import SIGNED, UNSIGNED
+from ..elf.object_check import check_triple
 from ..target import machine_word
 from .host import CodeFile, RunnableModule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..declaration import Declaration, FunctionDeclaration
+    from ..declare.declaration import Declaration, FunctionDeclaration
     from ..target import Target
 
 _FORMATS = ("ll", "bc", "s", "o")

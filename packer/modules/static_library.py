@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from runtime.error import ExportError
 
-from ..archive import MAGIC, THIN_MAGIC, is_thin
-from ..c_type import parse_functions
-from ..objects import check_objects
+from ..declare.c_type import parse_functions
+from ..elf.archive import MAGIC, THIN_MAGIC, is_thin
+from ..elf.object_check import check_objects
 from .host import CodeFile, HostModule
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from runtime.modules.source import CarriedStaticLibraryModule
 
-    from ..declaration import FunctionDeclaration
+    from ..declare.declaration import FunctionDeclaration
     from ..target import Target
 
 _MAGICS = {b"\x7fELF": "o", MAGIC: "a", THIN_MAGIC: "a"}

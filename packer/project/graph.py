@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runtime.modules.graph_executor import GraphExecutorFactory
 from runtime.modules.safetensors import SafetensorsModule
-from runtime.params import load_param_dict_from_file
+from runtime.tensors.params import load_param_dict_from_file
 
 from .table import Table
 

@@ -10,7 +10,7 @@ from runtime.error import ExportError
 from runtime.module import Module
 from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
 
-from ..declaration import FunctionDeclaration
+from ..declare.declaration import FunctionDeclaration
 from .sources import COMPILED, Functions, Source, host_module, importing
 from .table import Table
 

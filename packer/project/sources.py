@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from runtime.error import ExportError
 from runtime.module import Module
 
-from ..compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
-from ..declaration import FunctionDeclaration
+from ..declare.declaration import FunctionDeclaration
+from ..declare.redeclaration import redeclarations
+from ..files.output import shown_path
 from ..modules.c_source import CSourceModule
-from ..output import shown_path
-from ..redeclaration import redeclarations
+from ..toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
 
 if TYPE_CHECKING:
-    from ..declaration import Declaration
+    from ..declare.declaration import Declaration
     from ..modules.host import CodeFile
     from ..target import Target
 

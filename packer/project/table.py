@@ -9,7 +9,7 @@ from typing import Any
 
 from runtime.error import ExportError, near_names
 
-from ..output import shown_path
+from ..files.output import shown_path
 from .inputs import Inputs
 
 

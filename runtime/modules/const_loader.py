@@ -15,9 +15,9 @@ from _thread import RLock
 from ..abi import BINARY_SERIALIZABLE
 from ..error import ExportError, PackerError
 from ..module import Module
-from ..ndarray import read_named_arrays, write_named_arrays
 from ..stream import FileRange
-from ..tensors import tensor
+from ..tensors.ndarray import read_named_arrays, write_named_arrays
+from ..tensors.tensor import tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..stream import Reader, Writer
-    from ..tensors import Tensor
+    from ..tensors.tensor import Tensor
 
 # TVM's names for what gives all constants: until 2025, and since.
 GET_CONST_VARS = ("get_const_var_ndarray", "get_const_var_tensor")
@@ -129,7 +129,7 @@ class ConstLoaderModule(Module):
         """
         if fmt not in ("", "params"):
             super().save(path, fmt)
-        from ..ndarray import dump_params
+        from ..tensors.ndarray import dump_params
 
         with open(path, "wb") as file:
             for chunk in dump_params(self.const_vars):

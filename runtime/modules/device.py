@@ -31,9 +31,9 @@ from __future__ import annotations
 
 from .._core import DeviceCode, has_driver
 from ..abi import BINARY_SERIALIZABLE, RUNNABLE
-from ..dtype import dtype_to_string, string_to_dtype
 from ..error import BlobFormatError, DeviceError, FunctionNotFoundError, PackerError
 from ..module import Module
+from ..tensors.dtype import dtype_to_string, string_to_dtype
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ class DeviceModule(Module):
     def _not_found(self, name: str, query_imports: bool) -> FunctionNotFoundError:
         if self.path is None or self.functions:
             return super()._not_found(name, query_imports)
-        from ..files import without_kernels
+        from ..device.lone_files import without_kernels
 
         text = f"{self!r} has no function {name!r}: {without_kernels(self.path)}"
         return FunctionNotFoundError(text, name=name, module=self.type_key)
@@ -301,7 +301,7 @@ class DeviceModule(Module):
         with open(path, "wb") as file:
             file.write(self.data)
         if self.functions:
-            from ..kernel_meta import write_meta
+            from ..device.kernel_meta import write_meta
 
             write_meta(path, self.functions)
 

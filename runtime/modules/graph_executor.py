@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from ..abi import BINARY_SERIALIZABLE
 from ..module import Module
-from ..ndarray import read_arrays, read_names, write_ndarray
-from ..tensors import tensor
+from ..tensors.ndarray import read_arrays, read_names, write_ndarray
+from ..tensors.tensor import tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from ..graph import Graph
-    from ..graph_executor import GraphExecutor
+    from ..graph.executor import GraphExecutor
+    from ..graph.graph import Graph
     from ..stream import Reader, Writer
-    from ..tensors import Tensor
+    from ..tensors.tensor import Tensor
 
 
 class AotExecutorFactory(Module):
@@ -74,7 +74,7 @@ class AotExecutorFactory(Module):
         DeviceError
             A device is not to be had.
         """
-        from ..graph_executor import GraphExecutor
+        from ..graph.executor import GraphExecutor
 
         graph, params = self.check()
         executor = GraphExecutor(graph, self._imports, devices)
@@ -98,7 +98,7 @@ class AotExecutorFactory(Module):
         FunctionNotFoundError
             The imports lack ``get_c_metadata``.
         """
-        from ..graph_params import check_params
+        from ..graph.params import check_params
 
         graph, weights = self._graph(), self.weights
         found = {name: weights[name] for name in graph.inputs if name in weights}
@@ -123,7 +123,7 @@ class AotExecutorFactory(Module):
 
     def _graph(self) -> Graph:
         """What the library says of itself, as a graph of one operator."""
-        from ..aot_metadata import GET_C_METADATA, read_aot_graph
+        from ..graph.aot_metadata import GET_C_METADATA, read_aot_graph
 
         return read_aot_graph(self[GET_C_METADATA])
 
@@ -183,8 +183,8 @@ class GraphExecutorFactory(AotExecutorFactory):
         return GraphExecutorFactory(self.graph_json, params, self.module_name)
 
     def _graph(self) -> Graph:
-        from ..graph_json import parse_graph
-        from ..graph_params import check_params
+        from ..graph.json import parse_graph
+        from ..graph.params import check_params
 
         graph = parse_graph(self.graph_json, where=self._where)
         check_params(graph, self.params, self._where)  # all of them, while weights may be others'

@@ -12,14 +12,19 @@ import os
 
 from ..abi import BINARY_SERIALIZABLE, HEADER_NBYTES
 from ..module import Module
-from ..safetensors import SafetensorsFile, open_safetensors, parse_safetensors, read_safetensors
+from ..tensors.safetensors_file import (
+    SafetensorsFile,
+    open_safetensors,
+    parse_safetensors,
+    read_safetensors,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..stream import Reader, Writer
-    from ..tensors import Tensor
+    from ..tensors.tensor import Tensor
 
 ALIGNMENT = 64
 PAGE = 4096

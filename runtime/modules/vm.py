@@ -20,7 +20,7 @@ from .._core import Bytecode
 from ..abi import BINARY_SERIALIZABLE, RUNNABLE
 from ..error import BytecodeError
 from ..module import Module
-from ..ndarray import read_ndarray, write_ndarray
+from ..tensors.ndarray import read_ndarray, write_ndarray
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, NamedTuple
 
     from ..stream import Reader, Writer
-    from ..tensors import Tensor
+    from ..tensors.tensor import Tensor
 
     class VMFunction(NamedTuple):
         """An entry of the function table."""
@@ -118,12 +118,12 @@ class VMExecutable(Module):
     def find_function(self, name: str) -> Callable[..., Any] | None:
         """Find a function of the bytecode, or what makes a virtual machine."""
         if name == "vm_load_executable":
-            from ..relax_machine import VirtualMachineModule
+            from ..relax.machine import VirtualMachineModule
 
             return lambda: VirtualMachineModule(self)
         if self.table_entry(name) is None:
             return None
-        from ..relax_machine import make_machine
+        from ..relax.machine import make_machine
 
         if self._machine is None:
             self._machine = make_machine(self)
@@ -156,7 +156,7 @@ class VMExecutable(Module):
         """Return the bytecode as text, in TVM's form."""
         if fmt not in ("", "text"):
             return super().get_source(fmt)
-        from ..relax_text import disassemble
+        from ..relax.text import disassemble
 
         return disassemble(self)
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import packer
 import runtime
-from packer.final_link import _embedded, _exported
+from packer.link_library import _embedded, _exported
 from packer.project import read_project
 from packer.project.arrays import read_array
-from packer.unlinked import Unlinked
+from packer.toolchain.unlinked import Unlinked
 
 from ..graphs import sum_graph
 from .judge import Target

@@ -14,7 +14,7 @@ import numpy as np
 import runtime
 from runtime.blob import dump, parse
 from runtime.modules.vm import load as load_vm
-from runtime.serializer import serialize
+from runtime.serial.serializer import serialize
 from runtime.stream import Reader
 
 from ..graphs import sum_graph

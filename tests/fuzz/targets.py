@@ -16,10 +16,10 @@ import packer
 import runtime
 from packer.inspect.payload import fields_of
 from runtime.blob import dump, link_tree, parse
-from runtime.files import LOADERS
-from runtime.interchange import rebuild_module
-from runtime.kernel_meta import read_meta
-from runtime.manifest import parse_manifest
+from runtime.device.kernel_meta import read_meta
+from runtime.device.lone_files import LOADERS
+from runtime.serial.interchange import rebuild_module
+from runtime.serial.manifest import parse_manifest
 
 from ..cuda import DATA, build_fake_driver
 from ..graphs import sum_graph

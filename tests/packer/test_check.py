@@ -14,10 +14,10 @@ import pytest
 
 import packer
 import runtime
-from packer.architecture import Architecture, architectures_of
-from packer.check import check_library
-from packer.findings import Finding, has_failed
-from packer.library_search import Requester, find_library, find_system_library, parse_cache
+from packer.elf.architecture import Architecture, architectures_of
+from packer.elf.library_search import Requester, find_library, find_system_library, parse_cache
+from packer.inspect.check import check_library
+from packer.inspect.findings import Finding, has_failed
 from runtime.error import LibraryLoadError
 
 from ..elf_poke import Elf

@@ -14,7 +14,7 @@ import pytest
 
 import packer
 import runtime
-from packer.extract import extract_library
+from packer.inspect.extract import extract_library
 from runtime._core import ElfFile
 from runtime.abi import CHECKSUMS
 

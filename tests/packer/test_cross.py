@@ -13,8 +13,8 @@ import pytest
 
 import packer
 import runtime
-from packer.cross import find_cross_compiler
 from packer.target import find_target
+from packer.toolchain.cross import find_cross_compiler
 
 from ..compile import INCLUDE
 from .test_segment import need
@@ -333,7 +333,7 @@ def test_cxx_code_brings_its_library(tmp_path) -> None:
 
 def test_zig_leaves_its_cxx_library_out_of_c(tmp_path, monkeypatch) -> None:
     """Building it takes a minute; C++ names in an input ask for it."""
-    from packer.cross import without_cxx_library
+    from packer.toolchain.cross import without_cxx_library
 
     (tmp_path / "c.o").write_bytes(b"\0add\0")
     (tmp_path / "cxx.o").write_bytes(b"\0_ZNSt6stringC1Ev\0")

@@ -11,7 +11,7 @@ import pytest
 
 import packer
 import runtime
-from packer.diff import Difference, diff_libraries
+from packer.inspect.diff import Difference, diff_libraries
 from runtime.error import LibraryLoadError
 
 

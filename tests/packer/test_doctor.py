@@ -13,9 +13,9 @@ import llvmlite
 import pytest
 
 import runtime
-from packer.device_query import query_devices
-from packer.doctor import examine_machine
-from packer.library_search import find_system_library
+from packer.elf.library_search import find_system_library
+from packer.inspect.device_query import query_devices
+from packer.inspect.doctor import examine_machine
 from runtime.registry import known_type_keys
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from packer.drawing import draw, line, table
+from packer.inspect.drawing import draw, line, table
 
 LONG = "one two three four five six seven"
 

@@ -14,10 +14,10 @@ import pytest
 
 import packer
 import runtime
-from packer.extract import extract_library
-from packer.extract.names import Names
-from packer.extract.toml import quoted
 from packer.inspect import open_library
+from packer.inspect.extract import extract_library
+from packer.inspect.extract.names import Names
+from packer.inspect.extract.toml import quoted
 from packer.project import read_project
 from runtime.error import ExportError, PackerError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import packer
-from packer.architecture import architectures_of
+from packer.elf.architecture import architectures_of
 from packer.project import read_project
 from runtime import DeviceModule, ExportError
 

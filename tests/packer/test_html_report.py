@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 import packer
 import runtime
 from packer.cli import main
+from packer.elf.image import Image
+from packer.files.text import visible
 from packer.inspect import inspect_library
-from packer.inspect.image import Image
-from packer.report import write_report
-from packer.report.content import describe
-from packer.report.layout import lay_out
-from packer.report.region import Region, fill, group, nest
-from packer.report.visible import visible
+from packer.inspect.page import write_report
+from packer.inspect.page.content import describe
+from packer.inspect.page.layout import lay_out
+from packer.inspect.page.region import Region, fill, group, nest
 from runtime.error import ExportError, LibraryLoadError
 
 from .browser import CHROMIUM, opened, running_browser

@@ -10,11 +10,11 @@ import pytest
 
 import packer
 import runtime
-from packer.check import check_library
-from packer.diff import diff_libraries
-from packer.drawing import draw
-from packer.extract import extract_library
 from packer.inspect import inspect_library, render
+from packer.inspect.check import check_library
+from packer.inspect.diff import diff_libraries
+from packer.inspect.drawing import draw
+from packer.inspect.extract import extract_library
 from packer.inspect.listing import list_entries, list_sizes
 from runtime.error import PackerError
 

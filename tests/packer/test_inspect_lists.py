@@ -15,8 +15,8 @@ import pytest
 import packer
 import runtime
 from packer.cli.inspect import parse
-from packer.drawing import draw
 from packer.inspect import inspect_library
+from packer.inspect.drawing import draw
 from packer.inspect.listing import list_entries, list_sizes, list_symbols, select_symbols
 from packer.inspect.meaning import meaning_of
 
@@ -170,9 +170,9 @@ def test_a_million_symbols_are_counted_and_not_decoded(tmp_path, monkeypatch) ->
     )
     subprocess.run(["cc", "-shared", "-nostdlib", tmp_path / "many.s", "-o", path], check=True)
     decoded = []
-    original = packer.inspect.symbols.SymbolTable._name
+    original = packer.elf.symbol_table.SymbolTable._name
     monkeypatch.setattr(
-        packer.inspect.symbols.SymbolTable,
+        packer.elf.symbol_table.SymbolTable,
         "_name",
         lambda self, *at: decoded.append(at) or original(self, *at),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import packer
-from packer.objects import check_objects
+from packer.elf.object_check import check_objects
 from packer.target import find_target
 
 from ..compile import compile_c

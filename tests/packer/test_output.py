@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from packer.output import replacing, shown_path, terminate_as_exception
+from packer.files.output import replacing, shown_path, terminate_as_exception
 from runtime.error import ExportError
 
 OLD = b"the old bytes"
@@ -75,7 +75,7 @@ def python(code: str) -> list[str]:
     """The command that runs some lines with our names imported."""
     prelude = (
         "import os, sys, time, pathlib, resource\n"
-        "from packer.output import replacing, terminate_as_exception\n"
+        "from packer.files.output import replacing, terminate_as_exception\n"
         "from runtime.error import ExportError\n"
     )
     return [sys.executable, "-c", prelude + code]

@@ -16,7 +16,7 @@ import pytest
 
 import packer
 import runtime
-from packer.unlinked import Unlinked
+from packer.toolchain.unlinked import Unlinked
 
 from ..process import run_python
 

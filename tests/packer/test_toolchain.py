@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from packer.compiler import Compilation, compile_sources, compilers, find_compiler
-from packer.cross_toolchain import cross_compiler
-from packer.process import KEPT_NBYTES, run, run_all
-from packer.toolchain import create_shared
+from packer.toolchain.compiler import Compilation, compile_sources, compilers, find_compiler
+from packer.toolchain.create import create_shared
+from packer.toolchain.cross_toolchain import cross_compiler
+from packer.toolchain.process import KEPT_NBYTES, run, run_all
 from runtime.error import ExportError, ToolchainError
 
 GCC = shutil.which("gcc") or "gcc"
@@ -456,8 +456,8 @@ def test_interrupt_ends_a_hanging_compiler_and_its_children(tmp_path, add_c, num
     library = write(tmp_path / "add.so", "old")
     other = write(tmp_path / "other.c", "int x;\n")
     code = (
-        "from packer.output import terminate_as_exception\n"
-        "from packer.toolchain import create_shared\n"
+        "from packer.files.output import terminate_as_exception\n"
+        "from packer.toolchain.create import create_shared\n"
         "with terminate_as_exception():\n"
         f"    create_shared({str(library)!r}, {[str(add_c), str(other)]!r}, cc={compiler!r})\n"
     )
@@ -481,7 +481,7 @@ def test_killed_exporter_takes_its_compilers_along(tmp_path, add_c, number):
     compiler = program(tmp_path / "cc", script)
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
-        "from packer.toolchain import create_shared\n"
+        "from packer.toolchain.create import create_shared\n"
         f"create_shared({str(tmp_path / 'add.so')!r}, {str(add_c)!r}, cc={compiler!r})\n"
     )
     process = subprocess.Popen([sys.executable, "-c", PRELUDE + code])
@@ -528,8 +528,8 @@ def read_if_there(path: str) -> str:
 STARTING = """
 import os, signal, subprocess, sys
 from pathlib import Path
-from packer.output import terminate_as_exception
-from packer.process import run
+from packer.files.output import terminate_as_exception
+from packer.toolchain.process import run
 class Popen(subprocess.Popen):
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
@@ -552,7 +552,7 @@ def test_signal_that_arrives_while_a_program_starts_ends_it(tmp_path, number) ->
     assert is_gone(guard) and is_gone(sleeper)
 
 
-PRELUDE = "from pathlib import Path\nfrom packer.process import run\n"
+PRELUDE = "from pathlib import Path\nfrom packer.toolchain.process import run\n"
 
 
 def run_python(code: str) -> str:

@@ -13,12 +13,12 @@ import pytest
 
 import packer
 import runtime
-from packer.c_type import parse_functions
-from packer.declaration import Declaration, FunctionDeclaration, Parameter
-from packer.facts import dump_facts
+from packer.declare.c_type import parse_functions
+from packer.declare.declaration import Declaration, FunctionDeclaration, Parameter
+from packer.declare.facts import dump_facts
+from packer.declare.redeclaration import redeclarations
+from packer.declare.wrapper import glue_source
 from packer.modules.llvm import IRType, ir_type
-from packer.redeclaration import redeclarations
-from packer.wrapper import glue_source
 from runtime.error import ExportError
 
 INCLUDE = [
@@ -152,7 +152,7 @@ def test_no_functions_is_none() -> None:
 def test_pycparser_is_imported_only_to_parse() -> None:
     """A packer that parses nothing does not pay for the parser."""
     code = (
-        "import sys; from packer import c_type as c; c.parse_functions(['f'], module='c');"
+        "import sys; from packer.declare import c_type as c; c.parse_functions(['f'], module='c');"
         "print('pycparser' in sys.modules)"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"

@@ -11,7 +11,7 @@ import pytest
 
 import packer
 import runtime
-from packer.device_query import query_devices
+from packer.inspect.device_query import query_devices
 from runtime import Device, DeviceError, DeviceModule, FunctionInfo
 
 from ..cuda import DATA, compile_ptx, find_tool

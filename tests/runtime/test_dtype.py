@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.dtype import dtype_to_string, string_to_dtype
+from runtime.tensors.dtype import dtype_to_string, string_to_dtype
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import runtime
-from runtime.graph_json import parse_graph
+from runtime.graph.json import parse_graph
 from runtime.strict_json import MAX_DEPTH, MAX_VALUES
 
 from ..graphs import graph, null, op, sum_graph

@@ -15,7 +15,7 @@ import packer
 import runtime
 from runtime import Device, DeviceError, DeviceModule, FunctionInfo
 from runtime.modules.vm import load
-from runtime.relax_vm import VirtualMachine
+from runtime.relax.vm import VirtualMachine
 from runtime.stream import Reader
 
 from ..vm_assembler import FLOAT, Code, Program, call, const, imm, packed, reg, ret

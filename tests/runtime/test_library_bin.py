@@ -12,7 +12,7 @@ import runtime
 from runtime.blob import Blob, dump, parse
 from runtime.modules.device import Shader
 from runtime.modules.opaque import OpaqueModule
-from runtime.serializer import serialize
+from runtime.serial.serializer import serialize
 
 from ..golden import payload_json
 from ..process import run_python

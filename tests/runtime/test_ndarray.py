@@ -7,7 +7,7 @@ import struct
 import pytest
 
 import runtime
-from runtime.ndarray import NDARRAY_MAGIC, PARAMS_MAGIC
+from runtime.tensors.ndarray import NDARRAY_MAGIC, PARAMS_MAGIC
 
 ARRAY_AT = 8 + 8 + 8 + 8 + 1 + 8  # behind magic, reserved, one name of one letter, and the count
 

@@ -19,8 +19,8 @@ import safetensors.numpy
 import runtime
 from runtime._core import weights_data_nbytes
 from runtime.modules.safetensors import ALIGNMENT
-from runtime.safetensors_header import DTYPES
 from runtime.stream import FileRange
+from runtime.tensors.safetensors_header import DTYPES
 
 from ..process import run_python
 

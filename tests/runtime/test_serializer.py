@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import runtime
-from runtime.serializer import serialize
+from runtime.serial.serializer import serialize
 
 
 class Host(runtime.Module):

@@ -16,7 +16,7 @@ import packer
 import runtime
 from runtime import FunctionNotFoundError, _core
 from runtime.modules.vm import VMExecutable, load
-from runtime.relax_vm import VirtualMachine
+from runtime.relax.vm import VirtualMachine
 from runtime.stream import Reader
 
 from ..vm_assembler import (

@@ -16,7 +16,7 @@ import pytest
 
 import runtime
 from runtime.modules.vm import load
-from runtime.relax_vm import VirtualMachine
+from runtime.relax.vm import VirtualMachine
 from runtime.stream import Reader
 
 from ..vm_assembler import (

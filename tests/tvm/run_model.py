@@ -25,7 +25,7 @@ class OnDevice:
     """The functions of a model on a device, called with arrays of the CPU."""
 
     def __init__(self, model: Any, device: str) -> None:
-        from runtime.relax_vm import VirtualMachine
+        from runtime.relax.vm import VirtualMachine
 
         self.machine = VirtualMachine(model, device)
 

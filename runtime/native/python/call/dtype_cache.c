@@ -28,7 +28,7 @@ static Py_ssize_t attribute_as_int(PyObject *object, const char *name) {
  * below a byte are padded there and packed in DLPack, so the sizes tell them apart. */
 static int dtype_of_name(PyObject *descr, DLDataType *dtype) {
   int code, bits, lanes, known = 0;
-  PyObject *names = PyImport_ImportModule("runtime.dtype"); /* the cold path: not at start */
+  PyObject *names = PyImport_ImportModule("runtime.tensors.dtype"); /* the cold path: not at start */
   PyObject *name = names ? PyObject_GetAttrString(descr, "name") : NULL;
   PyObject *triple = name ? PyObject_CallMethod(names, "string_to_dtype", "O", name) : NULL;
   if (triple != NULL && PyArg_ParseTuple(triple, "iii", &code, &bits, &lanes) && lanes == 1)

@@ -56,7 +56,8 @@ static PyObject *integer(const dso_any *value) {
 
 /* "float32", as runtime.dtype names it. */
 static PyObject *dtype_name(DLDataType dtype) {
-  PyObject *names = PyImport_ImportModule("runtime.dtype"); /* the cold path: not at start */
+  PyObject *names =
+      PyImport_ImportModule("runtime.tensors.dtype"); /* the cold path: not at start */
   if (names == NULL) return NULL;
   PyObject *name =
       PyObject_CallMethod(names, "dtype_to_string", "((iii))", dtype.code, dtype.bits, dtype.lanes);

@@ -69,7 +69,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 
 /* A runtime.Tensor laid out as `tensor`; its class is imported with the first one. */
 static Tensor *make_alike(const DLTensor *tensor) {
-  PyObject *file = PyImport_ImportModule("runtime.tensors"); /* not at start */
+  PyObject *file = PyImport_ImportModule("runtime.tensors.tensor"); /* not at start */
   PyObject *class = file ? PyObject_GetAttrString(file, "Tensor") : NULL;
   Py_XDECREF(file);
   if (class == NULL) return NULL;

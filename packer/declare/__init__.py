@@ -1,0 +1,1 @@
+"""Declarations of exported functions, and the C text that they become."""

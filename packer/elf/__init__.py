@@ -1,0 +1,1 @@
+"""ELF files: records, objects, archives and loaded images, read without running anything."""

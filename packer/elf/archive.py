@@ -1,0 +1,160 @@
+r"""Archives (.a) as ar(5) of GNU has them: one written for one object, and any of them read.
+
+"!<arch>\n"
+member     name 16, mtime 12, uid 6, gid 6, mode 8, nbytes 10 (text), "`\n", bytes, pad to 2
+"/"        the index: u32 count, u32 offsets of members, names; big-endian
+"/SYM64/"  the same with u64, for members beyond 4 GiB
+"//"       long names; a member "/12" has its own there, up to "/\n"
+"#1/12"    BSD: the name is the first 12 of the bytes; its index is "__.SYMDEF"
+
+A thin archive ("!<thin>\n") has no bytes of its members: their names are paths from its folder.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from runtime.error import ExportError
+
+from ..files.output import shown_path
+
+MAGIC = b"!<arch>\n"
+THIN_MAGIC = b"!<thin>\n"
+_HEADER_NBYTES = 60
+_MAX_NBYTES = 10**10 - 1  # ten digits
+_INDEXES = ("/", "/SYM64/", "//")
+_BSD_INDEX = "__.SYMDEF"
+
+
+class Member(NamedTuple):
+    """One member: its name, and where in the archive it lies."""
+
+    name: str
+    offset: int
+    nbytes: int
+
+
+def write_archive(path: Path, member: Path, symbols: Iterable[str]) -> None:
+    """Write an archive of one object, with an index; no time and no user is in it.
+
+    Parameters
+    ----------
+    path : Path
+        Made anew.
+    member : Path
+        The object; its name has at most 15 bytes.
+    symbols : iterable of str
+        What the object defines, for the index.
+
+    Raises
+    ------
+    ExportError
+        The object is larger than an archive can say.
+    """
+    names = [name.encode("utf-8", "surrogateescape") for name in symbols]
+    text = b"".join(name + b"\0" for name in names)
+    index_nbytes = 4 + 4 * len(names) + len(text)
+    offset = len(MAGIC) + _HEADER_NBYTES + index_nbytes + index_nbytes % 2
+    index = len(names).to_bytes(4, "big") + offset.to_bytes(4, "big") * len(names) + text
+    with path.open("wb") as file, member.open("rb") as source:
+        nbytes = source.seek(0, 2)
+        if nbytes > _MAX_NBYTES:
+            what = f"an object of {nbytes} bytes"
+            raise _error(path, f"{what}, expected at most {_MAX_NBYTES} in an archive")
+        source.seek(0)
+        file.write(MAGIC + _header("/", len(index)) + index + b"\n" * (len(index) % 2))
+        file.write(_header(f"{member.name}/", nbytes))
+        shutil.copyfileobj(source, file, 1 << 20)
+        file.write(b"\n" * (nbytes % 2))
+
+
+def _header(name: str, nbytes: int) -> bytes:
+    return f"{name:16}{0:<12}{0:<6}{0:<6}{644:<8}{nbytes:<10}`\n".encode()
+
+
+def read_archive(path: Path, offset: int = 0, nbytes: int | None = None) -> Iterator[Member]:
+    """Walk the members of an archive, its index and names aside.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    offset, nbytes : int, optional
+        Where in the file the archive lies; by default it is the whole file.
+
+    Raises
+    ------
+    ExportError
+        It is no archive, a thin one, or damaged.
+    """
+    with path.open("rb") as file:
+        end = file.seek(0, 2) if nbytes is None else offset + nbytes
+        file.seek(offset)
+        magic = file.read(len(MAGIC))
+        if magic == THIN_MAGIC:
+            raise _error(path, "a thin archive, which only names files; make one with `ar rcs`")
+        if magic != MAGIC:
+            raise _error(path, f"begins with {magic!r}, expected an archive")
+        yield from _members(file, path, offset + len(MAGIC), end)
+
+
+def is_thin(path: Path) -> bool:
+    """Whether a file is a thin archive."""
+    with path.open("rb") as file:
+        return file.read(len(THIN_MAGIC)) == THIN_MAGIC
+
+
+def thin_members(path: Path) -> Iterator[Path]:
+    """Walk the files that a thin archive names.
+
+    Raises
+    ------
+    ExportError
+        It is damaged.
+    """
+    with path.open("rb") as file:
+        end = file.seek(0, 2)
+        for member in _members(file, path, len(THIN_MAGIC), end, is_thin=True):
+            yield path.parent / member.name
+
+
+def _members(
+    file: IO[bytes], path: Path, offset: int, end: int, *, is_thin: bool = False
+) -> Iterator[Member]:
+    long_names = b""
+    while offset < end:
+        file.seek(offset)
+        header = file.read(_HEADER_NBYTES)
+        digits = header[48:58].strip()
+        start = offset + _HEADER_NBYTES
+        name = header[:16].decode("utf-8", "replace").rstrip()
+        is_apart = is_thin and name not in _INDEXES  # its bytes are a file of their own
+        is_sized = digits.isdigit() and (is_apart or int(digits) <= end - start)
+        if header[58:] != b"`\n" or not is_sized:
+            what = f"member header at {offset:#x}: {header[48:]!r}"
+            raise _error(path, f"{what}, expected a size within the archive")
+        nbytes = int(digits)
+        if name == "//":
+            long_names = file.read(nbytes)
+        elif name.startswith("#1/") and name[3:].isdecimal():
+            before = min(int(name[3:]), nbytes)
+            inner = file.read(before).rstrip(b"\0").decode("utf-8", "surrogateescape")
+            if not inner.startswith(_BSD_INDEX):
+                yield Member(inner, start + before, nbytes - before)
+        elif name not in _INDEXES and not name.startswith(_BSD_INDEX):
+            yield Member(_full_name(name, long_names), start, nbytes)
+        offset = start if is_apart else start + nbytes + nbytes % 2
+
+
+def _full_name(name: str, long_names: bytes) -> str:
+    if name[:1] == "/" and name[1:].isdecimal():
+        text, _, _ = long_names[int(name[1:]) :].partition(b"/\n")
+        return text.decode("utf-8", "surrogateescape")
+    return name.removesuffix("/")
+
+
+def _error(path: Path, text: str) -> ExportError:
+    return ExportError(f"{shown_path(path)}: {text}", path=str(path))

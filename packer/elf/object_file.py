@@ -1,0 +1,218 @@
+"""Relocatable ELF-64 objects: what they define, and other names for it.
+
+An object may lie inside another file, an archive or a tar: it is read where it lies. Records are
+those of `embed.elf`; offsets and counts are checked before they are used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from runtime.error import ExportError
+
+from ..files.output import shown_path
+from .records import (
+    ET_DYN,
+    ET_REL,
+    IDENT,
+    SHT_SYMTAB,
+    Header,
+    SectionHeader,
+    Symbol,
+    pack,
+    size_of,
+    unpack,
+)
+
+# gABI, Symbol Table and Sections.
+_STB_LOCAL = 0
+_STT_SECTION, _STT_FILE = 3, 4
+_STV_DEFAULT, _STV_PROTECTED = 0, 3
+_SHN_UNDEF, _SHN_LORESERVE = 0, 0xFF00
+_SHT_NOBITS = 8
+# gABI, ELF Header: what else is given by mistake.
+_TYPES = {2: "a program", ET_DYN: "a shared library or program"}
+# A name may end another one, so all of them may be longer than the table; not by much.
+_MAX_SHARING = 16
+
+
+class Definition(NamedTuple):
+    """Where an object defines a global symbol.
+
+    Attributes
+    ----------
+    offset : int or None
+        Of its bytes in the file; None where the file has none (.bss, a common symbol).
+    nbytes : int
+        Its size.
+    is_exported : bool
+        Whether it stays visible in a shared library.
+    """
+
+    offset: int | None
+    nbytes: int
+    is_exported: bool
+
+
+class ObjectFile:
+    """One relocatable object.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    name : str
+        What messages call the object.
+    offset, nbytes : int, optional
+        Where in the file it lies; by default it is the whole file.
+
+    Attributes
+    ----------
+    machine : int
+        e_machine.
+    definitions : dict of str to Definition
+        Its global symbols, weak ones among them.
+
+    Raises
+    ------
+    ExportError
+        It is no such object, or damaged.
+    """
+
+    def __init__(
+        self, path: Path, name: str | None = None, offset: int = 0, nbytes: int | None = None
+    ) -> None:
+        self.path = path
+        self.name = name or shown_path(path)
+        with open(path, "rb") as file, _reporting(path, self.name):
+            tables = _read(file, offset, nbytes)
+            self.definitions = dict(tables.definitions(offset))
+        self.machine = tables.header.e_machine
+
+
+def rename_symbols(path: Path, rename: Callable[[str, bool], str]) -> None:
+    """Give symbols of an object other names, in place.
+
+    Parameters
+    ----------
+    path : Path
+        The object. A longer string table is appended; nothing in it moves.
+    rename : callable
+        ``(name, is_defined)`` gives the name that a global symbol has from now on.
+
+    Raises
+    ------
+    ExportError
+        It is no relocatable object.
+    """
+    with open(path, "r+b") as file, _reporting(path, shown_path(path)):
+        tables = _read(file, 0, None)
+        strings = bytearray(tables.strings)
+        for index, symbol in enumerate(tables.symbols):
+            old = tables.name_of(symbol)
+            new = rename(old, symbol.st_shndx != _SHN_UNDEF) if _is_global(symbol) else old
+            if new != old:
+                file.seek(tables.symtab.sh_offset + index * size_of(Symbol))
+                file.write(pack([symbol._replace(st_name=len(strings))]))
+                strings += new.encode("utf-8", "surrogateescape") + b"\0"
+        end = file.seek(0, 2)
+        file.write(strings)
+        section = tables.sections[tables.symtab.sh_link]
+        file.seek(tables.header.e_shoff + tables.symtab.sh_link * size_of(SectionHeader))
+        file.write(pack([section._replace(sh_offset=end, sh_size=len(strings))]))
+
+
+def _read(file: IO[bytes], offset: int, nbytes: int | None) -> _Tables:
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        end = len(mapped) if nbytes is None else offset + nbytes
+        with memoryview(mapped) as view, view[offset:end] as data:
+            return _Tables(data)
+
+
+@contextlib.contextmanager
+def _reporting(path: Path, name: str) -> Iterator[None]:
+    """Say of which object it is that a field is wrong."""
+    try:
+        yield
+    except (ValueError, IndexError, struct.error) as error:
+        text = f"{name}: {error}, expected a relocatable ELF-64 object, little-endian"
+        raise ExportError(text, path=str(path)) from error
+
+
+def _is_global(symbol: Symbol) -> bool:
+    return symbol.st_info >> 4 != _STB_LOCAL and symbol.st_info & 15 not in (
+        _STT_SECTION,
+        _STT_FILE,
+    )
+
+
+class _Tables:
+    """The header, sections and symbols of an object."""
+
+    def __init__(self, data: memoryview) -> None:
+        if data[:6] != IDENT[:6]:
+            raise ValueError(f"begins with {bytes(data[:6])!r}")
+        self.header = unpack(Header, bytes(data[: size_of(Header)]))[0]
+        if self.header.e_type != ET_REL:
+            what = _TYPES.get(self.header.e_type, "an ELF file")
+            raise ValueError(f"{what} (e_type {self.header.e_type})")
+        self.sections = self._read_sections(data)
+        tables = [section for section in self.sections if section.sh_type == SHT_SYMTAB]
+        self.symtab = tables[0] if tables else SectionHeader()
+        self.strings = _part(data, self.sections[self.symtab.sh_link]) if tables else b"\0"
+        self.symbols = unpack(Symbol, _part(data, self.symtab)) if tables else []
+
+    def _read_sections(self, data: memoryview) -> list[SectionHeader]:
+        start, size = self.header.e_shoff, size_of(SectionHeader)
+        if self.header.e_shentsize != size:
+            raise ValueError(f"e_shentsize {self.header.e_shentsize}")
+        first = unpack(SectionHeader, bytes(data[start : start + size]))[0]
+        count = self.header.e_shnum or first.sh_size  # gABI: more than 0xff00 are counted there
+        if count > (len(data) - start) // size:
+            raise ValueError(f"{count} sections at {start:#x}")
+        return unpack(SectionHeader, bytes(data[start : start + count * size]))
+
+    def name_of(self, symbol: Symbol) -> str:
+        return _string(self.strings, symbol.st_name)
+
+    def definitions(self, base: int) -> Iterator[tuple[str, Definition]]:
+        left = _MAX_SHARING * len(self.strings)
+        for symbol in self.symbols:
+            if _is_global(symbol) and symbol.st_shndx != _SHN_UNDEF:
+                name = self.name_of(symbol)
+                left -= len(name)
+                if left < 0:
+                    raise ValueError("names that lie within each other without end")
+                yield name, self._definition(symbol, base)
+
+    def _definition(self, symbol: Symbol, base: int) -> Definition:
+        is_exported = symbol.st_other & 3 in (_STV_DEFAULT, _STV_PROTECTED)
+        return Definition(self._offset_of(symbol, base), symbol.st_size, is_exported)
+
+    def _offset_of(self, symbol: Symbol, base: int) -> int | None:
+        if symbol.st_shndx >= min(_SHN_LORESERVE, len(self.sections)):
+            return None
+        section = self.sections[symbol.st_shndx]
+        is_inside = symbol.st_value + symbol.st_size <= section.sh_size
+        if section.sh_type == _SHT_NOBITS or not is_inside:
+            return None
+        return base + section.sh_offset + symbol.st_value
+
+
+def _part(data: memoryview, section: SectionHeader) -> bytes:
+    start, end = section.sh_offset, section.sh_offset + section.sh_size
+    if end > len(data):
+        raise ValueError(f"a section at {start:#x} of {section.sh_size} bytes")
+    return bytes(data[start:end])
+
+
+def _string(strings: bytes, offset: int) -> str:
+    end = strings.find(b"\0", offset)
+    if end < 0:
+        raise ValueError(f"a name at {offset:#x} of a string table of {len(strings)} bytes")
+    return strings[offset:end].decode("utf-8", "surrogateescape")

@@ -1,0 +1,63 @@
+"""Sections of a file under construction, laid out one after another, with their headers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..elf.records import SHT_STRTAB, SectionHeader, Strings, align_up
+
+
+class Section(NamedTuple):
+    """A section that has its bytes, and no place yet."""
+
+    name: str
+    type: int
+    data: bytes
+    flags: int = 0
+    link: int = 0
+    info: int = 0
+    align: int = 1
+    entsize: int = 0
+
+
+def lay_out(sections: Sequence[Section], start: int) -> tuple[list[SectionHeader], bytes]:
+    """Place sections from a file offset on.
+
+    Parameters
+    ----------
+    sections : sequence of Section
+        Without the null section and the names.
+    start : int
+        Where the first byte lies in the file.
+
+    Returns
+    -------
+    headers : list of SectionHeader
+        The null section first, ``.shstrtab`` last; no addresses yet.
+    body : bytes
+        Their bytes, up to a multiple of 8: the header table may follow.
+    """
+    names, body = Strings(), b""
+    headers = [SectionHeader()]
+    offsets = [names.add(section.name) for section in sections]
+    last = names.add(".shstrtab")
+    for name, section in zip(
+        [*offsets, last], [*sections, Section("", SHT_STRTAB, names.data)], strict=True
+    ):
+        body += bytes(-(start + len(body)) % section.align)
+        headers.append(
+            SectionHeader(
+                sh_name=name,
+                sh_type=section.type,
+                sh_flags=section.flags,
+                sh_offset=start + len(body),
+                sh_size=len(section.data),
+                sh_link=section.link,
+                sh_info=section.info,
+                sh_addralign=section.align,
+                sh_entsize=section.entsize,
+            )
+        )
+        body += section.data
+    return headers, body + bytes(align_up(start + len(body), 8) - start - len(body))

@@ -1,0 +1,1 @@
+"""Output files, private folders, progress and text that is shown."""

@@ -1,0 +1,137 @@
+"""What a library needs, and what that needs in turn, found as the dynamic loader would find it."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Set
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from runtime.error import LibraryLoadError
+
+from ..elf.library_search import Requester, find_library, python_executable
+from . import read_dynamic
+
+if TYPE_CHECKING:
+    from ..elf.dynamic import Dynamic
+    from . import Linkage
+
+_MAX_LIBRARIES = 2048
+
+
+@dataclass(slots=True)
+class Dependencies:
+    """The libraries that would be loaded with one, in the order of the dynamic loader.
+
+    Attributes
+    ----------
+    direct : dict of str to (str or None)
+        What the library itself needs, and the file that it would get.
+    missing : dict of str to str
+        What cannot be found, on any level, and who needs it.
+    missing_versions : list of (library, version, who needs it)
+        Symbol versions that the library found does not define.
+    glibc : str or None
+        The newest glibc that any of them needs, glibc's own parts aside.
+    """
+
+    direct: dict[str, str | None] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    missing_versions: list[tuple[str, str, str]] = field(default_factory=list)
+    glibc: str | None = None
+    _found: dict[str, Dynamic | None] = field(default_factory=dict)
+
+    def defined_among(self, names: Set[str]) -> set[str]:
+        """Which of the names a library found, or the running program, defines."""
+        left = set(names)
+        for dynamic in (*self._found.values(), *_of_this_process()):
+            if left and dynamic is not None:
+                left -= {s.name for s in dynamic.symbols if s.defined and s.name in left}
+        return set(names) - left
+
+
+def resolve_dependencies(path: str | os.PathLike[str], linkage: Linkage) -> Dependencies:
+    """Find all that a library needs.
+
+    Parameters
+    ----------
+    path : path
+        The library.
+    linkage : Linkage
+        What it asks for.
+    """
+    process = _requester_of_this_process()
+    name = os.fspath(path)
+    return _resolve(name, linkage, process)
+
+
+def _resolve(path: str, linkage: Linkage, process: Requester | None) -> Dependencies:
+    result = Dependencies()
+    pending = deque([(path, linkage, process)])
+    while pending and len(result._found) < _MAX_LIBRARIES:
+        asking, wants, parent = pending.popleft()
+        requester = _requester(asking, wants, parent)
+        for name in wants.needed:
+            if name not in result._found:
+                found = find_library(name, requester)
+                dynamic = result._found[name] = _read(found)
+                if dynamic is None:
+                    result.missing[name] = os.path.basename(asking)
+                elif found is not None:
+                    pending.append((found, dynamic.linkage(), requester))
+                    _note_glibc(result, dynamic)
+            if asking == path:
+                result.direct[name] = _path_of(result._found[name])
+        _compare_versions(result, os.path.basename(asking), wants)
+    return result
+
+
+def _note_glibc(result: Dependencies, dynamic: Dynamic) -> None:
+    needed = dynamic.linkage().glibc
+    is_glibc = any(version.startswith("GLIBC_") for version in dynamic.defined_versions)
+    if needed is not None and not is_glibc:
+        texts = [text for text in (needed, result.glibc) if text]
+        result.glibc = max(texts, key=lambda text: tuple(map(int, text.split("."))))
+
+
+def _compare_versions(result: Dependencies, asking: str, wants: Linkage) -> None:
+    for need in wants.version_needs:
+        dynamic = result._found.get(need.library)
+        if dynamic is not None:
+            for version in need.versions:
+                if version not in dynamic.defined_versions:
+                    result.missing_versions.append((need.library, version, asking))
+
+
+def _requester(path: str, linkage: Linkage, parent: Requester | None) -> Requester:
+    folder = os.path.dirname(os.path.abspath(path))
+    return Requester(folder, linkage.rpath, linkage.runpath, parent)
+
+
+def _read(path: str | None) -> Dynamic | None:
+    if path is None:
+        return None
+    try:
+        return read_dynamic(path)
+    except LibraryLoadError:
+        return None
+
+
+def _path_of(dynamic: Dynamic | None) -> str | None:
+    return None if dynamic is None else dynamic.image.path
+
+
+def _requester_of_this_process() -> Requester | None:
+    """The program: its DT_RPATH holds for what it loads."""
+    program = _read(python_executable())
+    return None if program is None else _requester(python_executable(), program.linkage(), None)
+
+
+def _of_this_process() -> list[Dynamic | None]:
+    """The program and what it needs: they are in the global scope of what it loads."""
+    path = python_executable()
+    program = _read(path)
+    if program is None:
+        return []
+    return [program, *_resolve(path, program.linkage(), None)._found.values()]

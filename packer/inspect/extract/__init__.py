@@ -1,0 +1,213 @@
+"""extract_library(): every payload of a library as the file it was, and a packer.toml to go back.
+
+Host code cannot come back as source: host.c stands in its place, empty, and says what it had.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runtime.error import ExportError, PackerError
+from runtime.module import Module, preorder
+
+from .. import open_library
+from ..drawing import printable
+from ..tree import payload_of
+from .names import Names
+from .parts import Part, part_of
+from .toml import key, quoted, quoted_list
+
+if TYPE_CHECKING:
+    from .. import Function, LibraryReport, OpenedLibrary
+
+__all__ = ["extract_library"]
+
+PROJECT, FACTORIES, HOST = "packer.toml", "modules.py", "host.c"
+
+_HOST_CODE = b"""\
+// The host code of the library this was extracted from cannot come back as source: put it here, and
+// declare its functions in packer.toml. Until then this stands in its place in the tree.
+typedef int host_code_is_not_here;
+"""
+
+_FACTORIES_HEAD = '''\
+"""The modules that packer.toml has no words for; written by packer extract."""
+
+from pathlib import Path
+
+import runtime
+
+
+def read(name):
+    return (Path(__file__).parent / name).read_bytes()
+'''
+
+
+def extract_library(
+    path: str | os.PathLike[str], output: str | os.PathLike[str], *, force: bool = False
+) -> list[Path]:
+    """Write the payloads of a library as files, with the packer.toml that packs them again.
+
+    Parameters
+    ----------
+    path : path
+        The library. Nothing of it is run.
+    output : path
+        A folder; made if need be. Every file lies directly in it, whatever names the library has.
+    force : bool
+        Whether files that are there already are replaced.
+
+    Returns
+    -------
+    list of Path
+        The files, packer.toml last.
+
+    Raises
+    ------
+    LibraryLoadError
+        The file is no library.
+    PackerError
+        It carries no tree that can be read.
+    ExportError
+        A file is there already, or cannot be written; without `force` nothing is written then.
+
+    Notes
+    -----
+    A library without host code packs again to the same bytes. Of one with host code that holds for
+    the blob, once the host code is put back.
+    """
+    opened = open_library(path)
+    files = _files(opened)
+    folder = Path(output)
+    _make_folder(folder)
+    paths = {folder / name: data for name, data in files.items()}
+    if not force:
+        _refuse_existing(paths)
+    for file, data in paths.items():
+        _write(file, data)
+    return list(paths)
+
+
+def _files(opened: OpenedLibrary) -> dict[str, Sequence[bytes | memoryview]]:
+    """What is to be written, by file name, packer.toml last."""
+    root = _root(opened)
+    names = Names((PROJECT, FACTORIES, HOST))
+    modules = list(preorder(root))
+    known = {id(module): names.of_module(_kind(module)) for module in modules}
+    payloads = _payloads(opened)
+    parts = {
+        known[id(module)]: part_of(module, *payloads[id(module)], known[id(module)], names)
+        for module in modules
+        if id(module) in payloads
+    }
+    files = {name: data for part in parts.values() for name, data in part.files.items()}
+    if len(parts) < len(modules):
+        files[HOST] = [_HOST_CODE]
+    factories = {name: p.expression for name, p in parts.items() if p.expression is not None}
+    if factories:
+        files[FACTORIES] = [_factories(factories).encode()]
+    imports = {known[id(m)]: [known[id(i)] for i in m.imported_modules] for m in modules}
+    text = "\n".join(_project(opened.report, parts, imports))
+    files[PROJECT] = [text.encode()]
+    return files
+
+
+def _root(opened: OpenedLibrary) -> Module:
+    report = opened.report
+    if opened.parsed is not None and opened.root is not None:
+        return opened.root
+    what = next(iter(report.problems), "it carries no blob")
+    raise PackerError(f"{report.path}: {what}, so there is nothing to extract")
+
+
+def _kind(module: Module) -> str:
+    return "host" if module.type_key == "library" else module.type_key
+
+
+def _payloads(opened: OpenedLibrary) -> dict[int, tuple[str, memoryview]]:
+    """Key and payload of each module, by its identity; the host code has none."""
+    assert opened.parsed is not None
+    entries = [entry for entry in opened.parsed.entries if entry.module is not None]
+    return {id(e.module): (e.key, payload_of(e, opened.body)) for e in entries}
+
+
+def _factories(expressions: Mapping[str, str]) -> str:
+    functions = (f"\n\ndef make_{n}():\n    return {e}\n" for n, e in expressions.items())
+    return _FACTORIES_HEAD + "".join(functions)
+
+
+def _project(
+    report: LibraryReport, parts: Mapping[str, Part], imports: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    yield f"# Extracted from {printable(report.path)}; `packer export model.so` packs it again."
+    if len(parts) < len(imports):
+        yield "# Host code cannot come back as source: host.c stands in its place, empty."
+    yield "\n[library]"
+    yield f"root = {quoted(next(iter(imports)))}"
+    if report.dialect == "tvm-ffi":
+        yield 'format = "tvm-ffi"'
+    if report.entry is not None:
+        yield f"# entry = {quoted(report.entry)}"
+    for name, imported in imports.items():
+        yield f"\n[module.{name}]"
+        part = parts.get(name)
+        if part is None:
+            yield f'kind = "c"\nsources = ["{HOST}"]'
+        elif part.expression is not None:
+            yield f'kind = "python"\nfactory = "{FACTORIES}:make_{name}"'
+        else:
+            yield from part.keys
+        if imported:
+            yield f"imports = {quoted_list(imported)}"
+        yield from part.tables if part is not None else _host_functions(name, report.functions)
+    yield ""
+
+
+def _host_functions(name: str, functions: Sequence[Function]) -> Iterator[str]:
+    """The functions that the host code had, as comments."""
+    declared = [function for function in functions if function.signature is not None]
+    if declared:
+        yield f"# [module.{name}.functions]"
+    for function in declared:
+        assert function.signature is not None
+        head, _, rest = function.signature.partition("(")
+        fields = [f"declaration = {quoted(f'{head.removesuffix(function.name).rstrip()}({rest}')}"]
+        fields += [f"doc = {quoted(function.doc)}"] if function.doc else []
+        fields += [f"gil = {quoted(function.gil)}"] if function.gil == "keep" else []
+        yield f"# {key(function.name)} = {{ {', '.join(fields)} }}"
+
+
+# ---- the file system
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise _cannot("make the folder", folder, error) from error
+
+
+def _refuse_existing(paths: Mapping[Path, object]) -> None:
+    for path in paths:
+        if os.path.lexists(path):
+            text = f"{printable(str(path))}: is there already; --force (force=True) replaces it"
+            raise ExportError(text, path=str(path))
+
+
+def _write(path: Path, chunks: Sequence[bytes | memoryview]) -> None:
+    """Write a new file: what is there under the name, a link too, is removed and not followed."""
+    try:
+        path.unlink(missing_ok=True)
+        with path.open("xb") as file:
+            for chunk in chunks:
+                file.write(chunk)
+    except OSError as error:
+        raise _cannot("write", path, error) from error
+
+
+def _cannot(what: str, path: Path, error: Exception) -> ExportError:
+    reason = getattr(error, "strerror", None) or error
+    return ExportError(f"{printable(str(path))}: cannot {what}: {reason}", path=str(path))

@@ -1,0 +1,279 @@
+"""What becomes of one module: its files, and its words in packer.toml or its Python expression.
+
+packer.toml has words for device code as one file, constants that NumPy knows, safetensors, and
+graphs that can run.
+Every other module is made by a Python function, of the same files; and one that cannot be made
+again byte for byte, or whose type is not known here, of its payload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from runtime.error import PackerError
+from runtime.modules.const_loader import ConstLoaderModule
+from runtime.modules.device import DeviceModule, Shader
+from runtime.modules.graph_executor import AotExecutorFactory, GraphExecutorFactory
+from runtime.modules.json_runtime import JSONRuntimeModule
+from runtime.modules.metadata import MetadataModule
+from runtime.modules.safetensors import SafetensorsModule
+from runtime.modules.shared_library import CarriedSharedLibraryModule
+from runtime.modules.source import CarriedSourceModule, CarriedStaticLibraryModule
+from runtime.stream import FileRange, Writer
+from runtime.tensors.ndarray import dump_params
+
+from .npy import dump_npy
+from .toml import quoted, quoted_list, table
+
+if TYPE_CHECKING:
+    from runtime.module import Module
+    from runtime.modules.device import FunctionInfo
+    from runtime.tensors.tensor import Tensor
+
+    from .names import Names
+
+    Chunks = Sequence[bytes | memoryview]
+    Maker = Callable[["_Request"], "Part"]
+
+_PIECE = 1 << 20
+# The suffix of a kernel's file, where a module has one for each.
+_KERNEL_SUFFIXES = {"metal": "metal", "webgpu": "wgsl", "vulkan": "spv"}
+
+
+@dataclass(slots=True)
+class Part:
+    """What becomes of one module.
+
+    Attributes
+    ----------
+    files : dict of str to chunks
+        What is to be written, by file name.
+    keys, tables : list of str
+        Its lines in packer.toml: in its own table, and the tables below it.
+    expression : str or None
+        Python that makes it, where packer.toml has no words for it.
+    """
+
+    files: dict[str, Chunks] = field(default_factory=dict)
+    keys: list[str] = field(default_factory=list)
+    tables: list[str] = field(default_factory=list)
+    expression: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A module that is to be extracted: under which key, what bytes, and to which names."""
+
+    module: Module
+    key: str
+    payload: memoryview
+    name: str
+    names: Names
+
+    def file(self, *parts: str, suffix: str) -> str:
+        return self.names.of_file(self.name, *parts, suffix=suffix)
+
+
+def part_of(module: Module, key: str, payload: memoryview, name: str, names: Names) -> Part:
+    """Say what becomes of a module.
+
+    Parameters
+    ----------
+    module : Module
+        As its loader made it.
+    key, payload : str, memoryview
+        As they stand in the blob.
+    name : str
+        What it is called in packer.toml, and its files begin with.
+    names : Names
+        Gives out file names.
+    """
+    request = _Request(module, key, payload, name, names)
+    if isinstance(module, SafetensorsModule):
+        return _safetensors(request)  # its padding is of its place, not its own
+    make = _maker(module)
+    part = make(request) if make is not None else Part()
+    is_exact = key == module.type_key and _is_written_as(module, payload)
+    if is_exact and (part.keys or part.expression):
+        return part
+    file = request.file(suffix="bin")
+    expression = f"runtime.OpaqueModule({key!r}, memoryview(read({file!r})))"
+    return Part({**part.files, file: [payload]}, expression=expression)
+
+
+def _maker(module: Module) -> Maker | None:
+    return next((make for kind, make in _MAKERS.items() if isinstance(module, kind)), None)
+
+
+def _is_written_as(module: Module, payload: memoryview) -> bool:
+    """Whether a module writes the very bytes that it was read from."""
+    writer, offset = Writer(), 0
+    try:
+        module.save_to_binary(writer)
+        chunks = writer.finish()
+    except PackerError:
+        return False
+    for chunk in chunks:
+        if isinstance(chunk, FileRange):
+            return False
+        view = memoryview(chunk)
+        for start in range(0, len(view), _PIECE):
+            piece = bytes(view[start : start + _PIECE])
+            if piece != bytes(payload[offset : offset + len(piece)]):
+                return False
+            offset += len(piece)
+    return offset == len(payload)
+
+
+# ---- one maker for each family of types
+
+
+def _safetensors(request: _Request) -> Part:
+    file = request.file(suffix="safetensors")
+    npad = int.from_bytes(request.payload[:8], "little")
+    keys = ['kind = "safetensors"', f"sources = {quoted_list([file])}"]
+    return Part({file: [request.payload[8 + npad :]]}, keys)
+
+
+def _device(request: _Request) -> Part:
+    module = request.module
+    assert isinstance(module, DeviceModule)
+    if not isinstance(module.data, memoryview):
+        return _device_of_kernels(request, module, module.data)
+    file = request.file(suffix=module.fmt or "bin")
+    files: dict[str, Chunks] = {file: [module.data]}
+    if module.fmt and all(name == info.name for name, info in module.functions.items()):
+        keys = [f"kind = {quoted(module.type_key)}", f"fmt = {quoted(module.fmt)}"]
+        kernels = {name: _kernel(info) for name, info in module.functions.items()}
+        tables = table(f"module.{request.name}.functions", kernels)
+        return Part(files, [*keys, f"sources = {quoted_list([file])}"], tables)
+    return Part(files, expression=_device_expression(module, f"read({file!r})"))
+
+
+def _device_of_kernels(request: _Request, module: DeviceModule, data: Mapping[str, object]) -> Part:
+    """A source for each kernel; Vulkan's have a flag besides."""
+    part, items = Part(), []
+    for kernel, code in data.items():
+        file = request.file(kernel, suffix=_KERNEL_SUFFIXES.get(module.type_key, "txt"))
+        if isinstance(code, Shader):
+            part.files[file] = [code.words]
+            value = f"runtime.Shader({code.flag}, read({file!r}))"
+        else:
+            part.files[file] = [str(code).encode()]
+            value = f"read({file!r}).decode()"
+        items.append(f"{kernel!r}: {value}")
+    part.expression = _device_expression(module, f"{{{', '.join(items)}}}")
+    return part
+
+
+def _device_expression(module: DeviceModule, code: str) -> str:
+    infos = (f"{name!r}: runtime.{info!r}" for name, info in module.functions.items())
+    functions = f"{{{', '.join(infos)}}}"
+    return f"runtime.DeviceModule({module.type_key!r}, {code}, {module.fmt!r}, {functions})"
+
+
+def _kernel(info: FunctionInfo) -> str:
+    types, tags = quoted_list(info.arg_types), quoted_list(info.launch_param_tags)
+    return f"{{ arg_types = {types}, launch_param_tags = {tags} }}"
+
+
+def _const_loader(request: _Request) -> Part:
+    module = request.module
+    assert isinstance(module, ConstLoaderModule)
+    arrays = {name: dump_npy(array) for name, array in module.const_vars.items()}
+    if all(array is not None for array in arrays.values()):
+        return _const_loader_of_npy(request, module, {n: a for n, a in arrays.items() if a})
+    file, files = _params(request, module.const_vars)
+    symbols = {symbol: list(names) for symbol, names in module.const_vars_by_symbol.items()}
+    arrays_of = f"runtime.parse_params(read({file!r}))"
+    return Part(files, expression=f"runtime.ConstLoaderModule({arrays_of}, {symbols!r})")
+
+
+def _const_loader_of_npy(
+    request: _Request, module: ConstLoaderModule, arrays: Mapping[str, Chunks]
+) -> Part:
+    names = {name: request.file(name, suffix="npy") for name in arrays}
+    constants = {name: quoted(file) for name, file in names.items()}
+    symbols = {s: quoted_list(taken) for s, taken in module.const_vars_by_symbol.items()}
+    below = f"module.{request.name}"
+    tables = [*table(f"{below}.constants", constants), *table(f"{below}.by_symbol", symbols)]
+    return Part({names[n]: a for n, a in arrays.items()}, ['kind = "const_loader"'], tables)
+
+
+def _factory(request: _Request) -> Part:
+    module = request.module
+    assert isinstance(module, AotExecutorFactory)
+    file, files = _params(request, module.params)
+    arguments = f"runtime.parse_params(read({file!r})), {module.module_name!r}"
+    if isinstance(module, GraphExecutorFactory):
+        graph = request.file(suffix="json")
+        files[graph] = [module.graph_json.encode()]
+        if _is_sound(module):
+            words = {"kind": "graph", "graph": graph, "params": file, "name": module.module_name}
+            return Part(files, [f"{key} = {quoted(word)}" for key, word in words.items()])
+        arguments = f"read({graph!r}).decode(), {arguments}"
+    return Part(files, expression=f"runtime.{type(module).__name__}({arguments})")
+
+
+def _is_sound(module: GraphExecutorFactory) -> bool:
+    """Whether packer.toml would take it: an executor can be made of it."""
+    try:
+        module.check()
+    except ValueError:
+        return False
+    return bool(module.module_name)
+
+
+def _params(request: _Request, arrays: Mapping[str, Tensor]) -> tuple[str, dict[str, Chunks]]:
+    file = request.file(suffix="params")
+    chunks = [chunk for chunk in dump_params(arrays) if not isinstance(chunk, FileRange)]
+    return file, {file: chunks}
+
+
+def _json_runtime(request: _Request) -> Part:
+    module = request.module
+    assert isinstance(module, JSONRuntimeModule)
+    file = request.file(suffix="json")
+    values = f"{module.type_key!r}, {module.symbol!r}, read({file!r}).decode()"
+    expression = f"runtime.JSONRuntimeModule({values}, {list(module.const_names)!r})"
+    return Part({file: [module.graph_json.encode()]}, expression=expression)
+
+
+def _metadata(request: _Request) -> Part:
+    return Part(expression="runtime.MetadataModule()")
+
+
+def _source(request: _Request) -> Part:
+    """Carried host code: an export would compile it, so it goes back as its payload."""
+    module = request.module
+    assert isinstance(module, CarriedSourceModule)
+    return Part({request.file(suffix=module.fmt): [module.code.encode()]})
+
+
+def _static_library(request: _Request) -> Part:
+    module = request.module
+    assert isinstance(module, CarriedStaticLibraryModule)
+    is_archive = bytes(module.data[:8]) in (b"!<arch>\n", b"!<thin>\n")
+    return Part({request.file(suffix="a" if is_archive else "o"): [module.data]})
+
+
+def _shared_library(request: _Request) -> Part:
+    module = request.module
+    assert isinstance(module, CarriedSharedLibraryModule)
+    file = request.file(suffix="so")
+    expression = f"runtime.CarriedSharedLibraryModule(read({file!r}))"
+    return Part({file: [module.data]}, expression=expression)
+
+
+_MAKERS: dict[type[Module], Maker] = {
+    DeviceModule: _device,
+    ConstLoaderModule: _const_loader,
+    AotExecutorFactory: _factory,
+    JSONRuntimeModule: _json_runtime,
+    MetadataModule: _metadata,
+    CarriedSourceModule: _source,
+    CarriedSharedLibraryModule: _shared_library,
+    CarriedStaticLibraryModule: _static_library,
+}

@@ -1,0 +1,224 @@
+"""What the page shows, as JSON has it: the report, the regions of the file, and some bytes."""
+
+from __future__ import annotations
+
+import heapq
+import os
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from runtime.import_tree import children_of
+
+from ...files.text import visible
+from ..meaning import meaning_of
+
+if TYPE_CHECKING:
+    from ...elf.symbol_table import Symbol, SymbolTable
+    from .. import Blob, LibraryReport
+    from .region import Region
+
+# How much of the file goes along: of each entry, of any other region, and of all together.
+_ENTRY_BYTES, _REGION_BYTES, _ALL_BYTES = 4_096, 256, 1 << 20
+_MAX_TENSORS = 50_000
+_MAX_SYMBOLS = 300
+_MAX_LINES = 1_000
+
+
+def describe(report: LibraryReport, data: memoryview, file: Region) -> dict[str, Any]:
+    """Collect all that the page shows; strings hold nothing that a browser would act on.
+
+    Parameters
+    ----------
+    report : LibraryReport
+        What is known about the library.
+    data : memoryview
+        Its bytes.
+    file : Region
+        What they are.
+    """
+    regions = list(_flat(file))
+    content = _plain(
+        {
+            "name": os.path.basename(report.path),
+            "path": report.path,
+            "nbytes": report.nbytes,
+            "producer": report.producer,
+            "overview": dict(_overview(report)),
+            "problems": report.problems[:_MAX_LINES],
+            "notes": report.notes[:_MAX_LINES],
+            "regions": [_region(region, parent) for region, parent in regions],
+            **_tree(report),
+            "functions": [
+                (f.name, f.signature, f.doc, f.symbol, f.abi, f.gil) for f in report.functions
+            ],
+            "entry": report.entry,
+            **_tensors(report),
+            "symbols": _symbols(report),
+            "startup": dict(_startup(report)),
+        }
+    )
+    assert isinstance(content, dict)
+    return {**content, "heads": list(_heads([r for r, _ in regions], data))}
+
+
+def _plain(value: Any) -> Any:
+    """Recursion over what is built here: its depth is fixed, not the input's."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, Iterable):
+        return [_plain(item) for item in value]
+    return value
+
+
+# ---- the file
+
+
+def _flat(file: Region) -> Iterator[tuple[Region, int]]:
+    """Regions with the index of their parent: parents first, siblings in order."""
+    pending = [(file, -1)]
+    for index, (region, parent) in enumerate(pending):
+        yield region, parent
+        pending.extend((child, index) for child in region.children)
+
+
+def _region(region: Region, parent: int) -> Sequence[Any]:
+    place = (parent, region.offset, region.nbytes)
+    return region.name, region.kind, region.role, *place, region.about, region.entry
+
+
+def _heads(regions: list[Region], data: memoryview) -> Iterator[str]:
+    """The first bytes of each region that has nothing inside, less where there are many."""
+    num_entries = sum(region.entry is not None for region in regions) or 1
+    of_entry = min(_ENTRY_BYTES, _ALL_BYTES // num_entries)
+    of_other = min(_REGION_BYTES, _ALL_BYTES // len(regions))
+    for region in regions:
+        limit = of_other if region.entry is None else of_entry
+        nbytes = 0 if region.children else min(region.nbytes, limit)
+        yield b64encode(data[region.offset : region.offset + nbytes]).decode()
+
+
+# ---- the tree
+
+
+def _tree(report: LibraryReport) -> dict[str, Any]:
+    """Modules, and the CSR arrays; a module says which of the arrays' rows is its own."""
+    blob = report.blob
+    rows = _rows(report.blob, len(report.modules))
+    entries = {module: row for row, module in enumerate(rows)}
+    return {
+        "modules": [
+            (m.type_key, m.fmt, m.nbytes, m.imports, m.functions, m.loadable, len(m.tensors),
+             m.signatures, entries.get(m.index, -1))
+            for m in report.modules
+        ],
+        "rows": rows,
+        "row_entries": [i for i, e in enumerate(blob.entries) if e.key != "_import_tree"]
+        if blob
+        else [],
+        "row_ptr": blob.import_tree_row_ptr if blob else None,
+        "child_indices": blob.import_tree_child_indices if blob else None,
+    }  # fmt: skip
+
+
+def _rows(blob: Blob | None, num_modules: int) -> list[int]:
+    """The module of each row: the blob counts in its own order, the report depth first."""
+    if blob is None or not blob.entries or num_modules == 0:
+        return []
+    if blob.import_tree_row_ptr is None or blob.import_tree_child_indices is None:
+        others = iter(range(1, num_modules))  # no tree: the library imports all the others
+        return [0 if entry.key == "_lib" else next(others, -1) for entry in blob.entries]
+    children = children_of(blob.import_tree_row_ptr, blob.import_tree_child_indices)
+    modules = [-1] * len(children)
+    pending, count = [0], 0
+    while pending:
+        row = pending.pop()
+        if modules[row] < 0:
+            modules[row], count = count, count + 1
+            pending.extend(reversed(children[row]))
+    return modules
+
+
+def _tensors(report: LibraryReport) -> dict[str, Any]:
+    """The largest ones where there are more than a page can hold."""
+    found = [(m.index, t) for m in report.modules for t in m.tensors]
+    shown = heapq.nlargest(_MAX_TENSORS, found, key=lambda item: item[1].nbytes)
+    types: dict[str, list[int]] = {}
+    for _, t in found:
+        total = types.setdefault(t.dtype, [0, 0])
+        total[0] += 1
+        total[1] += t.nbytes
+    by_size = sorted(types.items(), key=lambda item: -item[1][1])
+    return {
+        "num_tensors": len(found),
+        "tensors": [(t.name, t.dtype, t.shape, t.nbytes, module) for module, t in shown],
+        "dtypes": [(dtype, *total) for dtype, total in by_size[:_MAX_SYMBOLS]],
+    }
+
+
+# ---- lists
+
+
+def _overview(report: LibraryReport) -> Iterator[tuple[str, str]]:
+    yield "machine", report.machine + ("" if report.native else " (not this machine)")
+    yield "format", f"dialect {report.dialect}" if report.dialect else "no blob"
+    for name in ("root", "entry", "producer", "target"):
+        if value := getattr(report, name):
+            yield name, value
+
+
+def _startup(report: LibraryReport) -> Iterator[tuple[str, Sequence[str]]]:
+    """What a load does: files that it opens, code that it runs, and how memory is protected."""
+    linkage, hardening = report.linkage, report.hardening
+    yield "needed libraries", linkage.needed[:_MAX_LINES]
+    yield (
+        "constructors",
+        [f"{c.name or 'unnamed'} ({c.kind}, {c.address:#x})" for c in report.constructors],
+    )
+    yield "RELRO", [hardening.relro]
+    yield "executable stack", ["no" if hardening.nx else "yes"]
+    yield "writable and executable memory", ["yes" if hardening.rwx else "no"]
+    yield "relocations in read-only memory", ["yes" if hardening.textrel else "no"]
+    yield "branch protection", [", ".join(hardening.branch_protection) or "none"]
+    yield "RPATH", linkage.rpath[:_MAX_LINES]
+    yield "RUNPATH", linkage.runpath[:_MAX_LINES]
+    if linkage.soname is not None:
+        yield "soname", [linkage.soname]
+    for name in ("audit", "filter"):  # rare, and worth a look
+        if values := getattr(linkage, name):
+            yield name, values[:_MAX_LINES]
+
+
+def _symbols(report: LibraryReport) -> dict[str, Any]:
+    dynamic, static = report.symbols.dynamic, report.symbols.static
+    return {
+        "counts": [_counts("dynamic", dynamic), _counts("static", static)],
+        "limit": _MAX_SYMBOLS,
+        "defined": list(map(_symbol, _largest(s for s in dynamic if s.defined))),
+        "undefined": list(
+            map(_symbol, islice((s for s in dynamic if not s.defined), _MAX_SYMBOLS))
+        ),
+    }
+
+
+def _counts(name: str, table: SymbolTable) -> Sequence[Any]:
+    defined = table.count_defined()
+    return name, defined, len(table) - defined
+
+
+def _largest(symbols: Iterable[Symbol]) -> list[Symbol]:
+    return heapq.nlargest(_MAX_SYMBOLS, symbols, key=lambda symbol: symbol.size)
+
+
+def _symbol(symbol: Symbol) -> Sequence[Any]:
+    return (
+        symbol.name,
+        symbol.type,
+        symbol.bind,
+        symbol.version,
+        symbol.size,
+        meaning_of(symbol.name),
+    )

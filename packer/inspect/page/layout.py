@@ -1,0 +1,120 @@
+"""What a library's bytes are: segments, headers, sections, the blob and its entries, as regions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runtime.abi import CHECKSUMS, FACT_PREFIX, MANIFEST
+from runtime.error import LibraryLoadError
+
+from ...elf.image import PF_W, PF_X, PT_LOAD
+from ...elf.section_table import SHT_NOBITS, read_sections
+from .region import Region, fill, group, nest
+from .section_names import ABOUT, role_of
+
+if TYPE_CHECKING:
+    from ...elf.image import Image
+    from .. import LibraryReport
+
+# Levels: a region lies in regions of a lower level.
+_FILE, _SEGMENT, _SECTION, _DATA, _ENTRY = range(5)
+_MAX_SECTIONS = 20_000
+_MAX_FACTS = 1_000
+_MAX_PADDING = 1 << 16
+
+
+def lay_out(image: Image, report: LibraryReport) -> Region:
+    """Give the file as regions: what a load maps, and in it what sections and blob say.
+
+    Nothing is said twice and nothing is left out: the children of a region that has any fill it.
+    """
+    file = Region(Path(report.path).name, "file", "loaded", _FILE, 0, len(image.data))
+    regions = [*_segments(image), *_headers(image), *_sections(image)]
+    regions += [*_facts(image, report), *_blob(report)]
+    nest(file, regions)
+    fill(file, partial(_between, image))
+    group(file)
+    return file
+
+
+def _segments(image: Image) -> Iterator[Region]:
+    for index, segment in enumerate(image.segments):
+        if segment.type == PT_LOAD:
+            x, w = segment.flags & PF_X, segment.flags & PF_W
+            role = "code" if x else "variables" if w else "constants"
+            about = f"Mapped at address {segment.address:#x}: read"
+            about += f"{', write' if w else ''}{', execute' if x else ''}."
+            name = f"LOAD R{'W' if w else ''}{'E' if x else ''}"
+            place = (segment.offset, segment.nbytes)
+            yield Region(name, f"segment {index}", role, _SEGMENT, *place, about)
+
+
+def _headers(image: Image) -> Iterator[Region]:
+    header = image.header
+    yield Region("ELF header", "header", "linking", _SECTION, 0, header.e_ehsize)
+    rows = (
+        ("program headers", header.e_phoff, header.e_phnum * header.e_phentsize),
+        ("section headers", header.e_shoff, header.e_shnum * header.e_shentsize),
+    )
+    for name, offset, nbytes in rows:
+        role = "linking" if name == "program headers" else "not loaded"
+        yield Region(name, "header", role, _SECTION, offset, nbytes)
+
+
+def _sections(image: Image) -> Iterator[Region]:
+    try:
+        sections = read_sections(image)
+    except LibraryLoadError:
+        return  # the report says why
+    for index, section in enumerate(sections[:_MAX_SECTIONS]):
+        if index and section.type != SHT_NOBITS:
+            name = section.name or f"section {index}"
+            role, about = role_of(section), ABOUT.get(section.name, "")
+            place = (section.offset, section.nbytes)
+            yield Region(name, "section", role, _SECTION, *place, about)
+
+
+def _facts(image: Image, report: LibraryReport) -> Iterator[Region]:
+    """Our own data symbols; those of a damaged file may lie nowhere."""
+    symbols = report.symbols.dynamic
+    for symbol in islice(symbols.beginning_with("__packer_"), _MAX_FACTS):
+        try:
+            offset = image.offset_of(symbol.address, symbol.size, symbol.name)
+        except LibraryLoadError:
+            continue
+        name, about = symbol.name, ""
+        if name == MANIFEST:
+            about = "JSON: who made the library, and where each blob entry lies."
+        elif name == CHECKSUMS:
+            about = "Text: the symbols that the export wrote, and the CRC-32 of their bytes."
+        elif name.startswith(FACT_PREFIX):
+            about = "Text: what the function takes and gives, and its documentation."
+        yield Region(name, "symbol", "tree", _DATA, offset, symbol.size, about)
+
+
+def _blob(report: LibraryReport) -> Iterator[Region]:
+    blob = report.blob
+    if blob is None or blob.offset is None:
+        return
+    about = "The import tree: what every module but the library itself is made of."
+    yield Region(blob.symbol, "blob", "tree", _DATA, blob.offset, blob.nbytes, about)
+    start = blob.offset + 8  # behind the u64 that counts the rest
+    for index, entry in enumerate(blob.entries):
+        place = (start + entry.offset, entry.nbytes)
+        yield Region(entry.key, "blob entry", "tree", _ENTRY, *place, entry=index)
+
+
+def _between(image: Image, parent: Region, start: int, end: int) -> Region:
+    """Name what lies between the regions of one level."""
+    place = (parent.level + 1, start, end - start)
+    if parent.kind == "blob":
+        about = "The number of bytes that follow, and the number of entries (u64 each)."
+        return Region("counts", "header", "tree", *place, about)
+    if not bytes(image.data[start : min(end, start + _MAX_PADDING)]).strip(b"\0"):
+        return Region("padding", "zeros", "padding", *place, "Zeros, so that the next is aligned.")
+    role = parent.role if parent.level == _SECTION else "not loaded"
+    return Region("unnamed", "bytes", role, *place, "Nothing says what these bytes are.")

@@ -1,0 +1,60 @@
+"""What the sections of an ELF file are for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ...elf.section_table import Section
+
+# Section types that a dynamic loader reads, as readelf writes them.
+_LINKING = {"STRTAB", "RELA", "HASH", "DYNAMIC", "NOTE", "REL", "DYNSYM", "RELR", "GNU_HASH"}
+_LINKING |= {"VERDEF", "VERNEED", "VERSYM"}
+# gABI: sh_flags.
+_SHF_WRITE, _SHF_ALLOC, _SHF_EXECINSTR = 1, 2, 4
+
+ABOUT = {
+    ".bss": "Variables that begin as zero.",
+    ".comment": "Which compilers made the objects.",
+    ".data": "Variables with a first value.",
+    ".data.rel.ro": "Constants with addresses in them, read-only once the loader has set them.",
+    ".dynamic": "What the dynamic loader is to do.",
+    ".dynstr": "Names of the dynamic symbols and of needed libraries.",
+    ".dynsym": "Symbols that other files can use, or that this one needs of them.",
+    ".eh_frame": "How to unwind the stack.",
+    ".eh_frame_hdr": "An index of .eh_frame.",
+    ".fini": "Code that runs when the library is closed.",
+    ".fini_array": "Addresses of functions that run when the library is closed.",
+    ".gnu.hash": "Hash table: finds a dynamic symbol by its name.",
+    ".gnu.version": "The version of each dynamic symbol.",
+    ".gnu.version_d": "Versions that this library defines.",
+    ".gnu.version_r": "Versions that this library needs.",
+    ".got": "Addresses that the loader fills in.",
+    ".got.plt": "Addresses of functions of other libraries, filled in by the loader.",
+    ".hash": "Hash table: finds a dynamic symbol by its name.",
+    ".init": "Code that runs at load.",
+    ".init_array": "Addresses of functions that run at load.",
+    ".note.gnu.build-id": "A number for just this build.",
+    ".note.gnu.property": "What the code expects of the processor.",
+    ".packer.blob": "The import tree, put in whole after the link.",
+    ".plt": "Jumps to functions of other libraries.",
+    ".rela.dyn": "Relocations: addresses that the loader sets.",
+    ".rela.plt": "Relocations of functions of other libraries.",
+    ".relr.dyn": "Relocations, packed.",
+    ".rodata": "Constants.",
+    ".shstrtab": "Names of the sections.",
+    ".strtab": "Names of the static symbols.",
+    ".symtab": "Static symbols, for debuggers; a load does not use them.",
+    ".text": "Machine code.",
+}
+
+
+def role_of(section: Section) -> str:
+    """Say what the bytes of a section are for."""
+    if not section.flags & _SHF_ALLOC:
+        return "not loaded"
+    if section.flags & _SHF_EXECINSTR:
+        return "code"
+    if section.type_name in _LINKING:
+        return "linking"
+    return "variables" if section.flags & _SHF_WRITE else "constants"

@@ -1,0 +1,153 @@
+"""link_library(inputs, path): from objects to what loads, in one straight line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runtime.abi import BLOB_SYMBOLS, CHECKSUMS, FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME, MANIFEST
+from runtime.error import ExportError
+from runtime.stream import FileRange
+
+from .files.arguments import list_of
+from .files.output import is_same_file, replacing, shown_path
+from .files.progress import silent
+from .link import target_of, whole
+from .toolchain.cross_toolchain import target_compiler
+from .toolchain.formats import format_of
+from .toolchain.tarball import unsafe_options
+from .toolchain.unlinked import Unlinked
+from .toolchain.verify import verify_output
+
+if TYPE_CHECKING:
+    from runtime.stream import Chunk
+
+    from .elf.object_file import Definition
+    from .files.progress import Progress
+    from .toolchain.create import Fcompile
+
+_DATA = (*BLOB_SYMBOLS, MANIFEST, CHECKSUMS, MAIN_NAME)
+
+
+def link_library(
+    inputs: Sequence[str | os.PathLike[str]],
+    path: str | os.PathLike[str],
+    *,
+    target: str | None = None,
+    options: Sequence[str] = (),
+    fcompile: Fcompile | None = None,
+    workspace_dir: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Link what `export_library` made as ``.tar``, ``.o`` or ``.a``, where there is a linker.
+
+    Parameters
+    ----------
+    inputs : sequence of path
+        One at least. Of an archive all members are taken.
+    path : path
+        The file to write: a shared library, or an object or archive by the suffix.
+    target : str, optional
+        The triple of another machine, as for `export_library`.
+    options : sequence of str
+        Further options for the linker driver.
+    fcompile : callable, optional
+        Links instead of the default toolchain, as for `export_library`.
+    workspace_dir, progress
+        As for `export_library`.
+
+    Returns
+    -------
+    Path
+        `path`.
+
+    Raises
+    ------
+    ExportError
+        An input is none of the three, is damaged or for another machine, or a tar holds what no
+        export puts there, such as an option that a linker should not take from a stranger.
+    ToolchainError
+        There is no linker, it breaks off, or what it made is not what went in.
+
+    Notes
+    -----
+    Nothing of the inputs is run, and all of a tar stays in a private folder.
+    """
+    step = progress or silent
+    inputs, options = list_of(inputs, "inputs"), list_of(options, "options")
+    kind = format_of(path, fcompile)
+    linker = fcompile or (target_compiler(target, kind.suffix) if target else kind.linker)
+    if kind.suffix == "tar":
+        text = (
+            f"{shown_path(os.fspath(path))}: a tar holds what is not linked; packer export makes it"
+        )
+        raise ExportError(f"{text}, expected .so, .o or .a", path=os.fspath(path))
+
+    step("read")
+    unlinked = [_read(Path(os.fsdecode(item)), os.fsdecode(path)) for item in inputs]
+    if not unlinked:
+        raise ExportError("nothing to link, expected one .tar, .o or .a at least")
+    all_options = [*_passed_on(unlinked, options), *options]
+    # From here on every input is known to hold objects and nothing else.
+    with replacing(path, workspace_dir=workspace_dir) as workspace:
+        triple = target_of(linker, target)
+        for item in unlinked:
+            item.check_machine(triple)
+        archives = [item.path.absolute() for item in unlinked if item.kind == "a"]
+        objects = [
+            str(file)
+            for index, item in enumerate(unlinked)
+            if item.kind != "a"
+            for file in item.split(workspace.directory / f"input{index}")
+        ]
+
+        step("link")
+        linker(workspace.output, objects, options=[*whole(archives), *all_options])
+
+        step("verify")
+        made = kind.read_back(workspace.output, triple)
+        required = [name for item in unlinked for name, _ in _exported(item)]
+        symbols = {name: data for item in unlinked for name, data in _embedded(item)}
+        verify_output(workspace.output, made, required, symbols, symbols)
+        # From here on all that was exported is known to be there, byte for byte.
+
+        step("commit")
+        workspace.commit(is_program=kind.is_linked)
+    return Path(path)
+
+
+def _read(source: Path, output: str) -> Unlinked:
+    unlinked = Unlinked(source)
+    if is_same_file(source, output):
+        text = f"{shown_path(output)}: is an input too, expected another output"
+        raise ExportError(text, path=output)
+    return unlinked
+
+
+def _passed_on(unlinked: Sequence[Unlinked], given: Sequence[str]) -> list[str]:
+    """The options that tars ask for, once it is known that all of them may be passed on."""
+    for item in unlinked:
+        if refused := [o for o in unsafe_options(item.options) if o not in given]:
+            text = (
+                f"asks for the option {refused[0]!r}, which a tar cannot give to a linker by itself"
+            )
+            repeat = f"if you trust it, repeat it: --option={refused[0]}"
+            raise ExportError(f"{shown_path(item.path)}: {text}; {repeat}", path=str(item.path))
+    return [option for item in unlinked for option in item.options if option not in given]
+
+
+def _exported(unlinked: Unlinked) -> Iterator[tuple[str, Definition]]:
+    """What an export put in: functions, facts, the blob; not the variables that a loader fills."""
+    for found in unlinked.objects:
+        for name, definition in found.definitions.items():
+            is_ours = FUNCTION_PREFIX in name or FACT_PREFIX in name or name.endswith(_DATA)
+            if is_ours and definition.is_exported and definition.offset is not None:
+                yield name, definition
+
+
+def _embedded(unlinked: Unlinked) -> Iterator[tuple[str, Sequence[Chunk]]]:
+    for name, (offset, nbytes, _) in _exported(unlinked):
+        if name.endswith(_DATA) and offset is not None:
+            yield name, [FileRange(str(unlinked.path), offset, nbytes)]

@@ -1,0 +1,1 @@
+"""Compilers, linkers and the kinds of files that they make."""

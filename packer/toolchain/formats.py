@@ -1,0 +1,178 @@
+"""What an export or a link can make: by the output's suffix, one row each.
+
+.so, any other    a shared library
+.o                one object, still to be linked
+.a                an archive with that one object, so that a linker takes all of it or nothing
+.tar              the objects as they are, and what their link needs
+
+What only an unlinked output needs is imported when one is made: most exports make none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from runtime.error import ExportError, ToolchainError
+
+from ..elf.archive import write_archive
+from ..elf.object_file import ObjectFile
+from ..files.arguments import list_of, one_or_more
+from ..files.output import shown_path
+from .compiler import LANGUAGE_OF_SUFFIX
+from .create import as_fcompile, create_object, create_shared, making
+from .verify import check_linked
+
+if TYPE_CHECKING:
+    from ..files.arguments import PathLike
+    from .create import Cc, Fcompile
+    from .unlinked import Unlinked
+
+
+class Made(Protocol):
+    """An output that was read back."""
+
+    def symbol(self, name: str) -> tuple[int | None, int] | None:
+        """The (file offset, nbytes) of a symbol that it defines, or None."""
+
+
+class OutputFormat(NamedTuple):
+    """One kind of output.
+
+    Attributes
+    ----------
+    suffix : str
+        Without the dot.
+    linker : Fcompile
+        Makes it of objects.
+    read_back : callable
+        ``(path, target)`` reads what was made, and checks that it is this, for that target.
+    is_linked : bool
+        Whether it can be loaded: a program, for the mode of the file.
+    """
+
+    suffix: str
+    linker: Fcompile
+    read_back: Callable[[Path, str | None], Made]
+    is_linked: bool = False
+
+
+@as_fcompile("a", "o", create_shared.get_target_triple)
+def create_archive(
+    output: PathLike,
+    objects: PathLike | Sequence[PathLike],
+    options: Sequence[str] | None = None,
+    cc: Cc = None,
+) -> None:
+    """Merge objects to one, and put it in a static library.
+
+    Parameters
+    ----------
+    output, objects, options, cc
+        As for `create_object`.
+
+    Raises
+    ------
+    ToolchainError, ExportError
+        As for `create_object`.
+    """
+    with making(output) as (folder, made):
+        merged = folder / "lib.o"
+        create_object(merged, objects, options, cc)
+        write_archive(made, merged, ObjectFile(merged).definitions)
+
+
+@as_fcompile("tar", "o", create_shared.get_target_triple)
+def tar(
+    output: PathLike,
+    objects: PathLike | Sequence[PathLike],
+    options: Sequence[str] | None = None,
+    cc: Cc = None,
+) -> None:
+    """Put objects in a tar, for ``packer link`` on another machine.
+
+    Parameters
+    ----------
+    output : path
+        The tar to make; the same bytes for the same objects.
+    objects : path or sequence of paths
+        Objects and archives, in link order; sources become objects first.
+    options : sequence of str, optional
+        Recorded for the link, and used for sources.
+    cc : str, optional
+        As in `find_compiler`.
+
+    Raises
+    ------
+    ToolchainError
+        A source does not compile.
+    ExportError
+        Two files have the same name, one is a shared library, or the folder cannot be written.
+    """
+    from .tarball import write_tarball
+
+    listed, words = one_or_more(objects, "objects"), list_of(options, "options")
+    with making(output) as (folder, made):
+        files = [_as_object(Path(item).absolute(), folder, words, cc) for item in listed]
+        write_tarball(made, files, words)
+
+
+def _as_object(path: Path, folder: Path, options: Sequence[str] | None, cc: Cc) -> Path:
+    if path.suffix not in (*LANGUAGE_OF_SUFFIX, ".s"):
+        return path
+    made = folder / f"{path.stem}.o"
+    create_object(made, path, options, cc)
+    return made
+
+
+def _reader_of(kind: str) -> Callable[[Path, str | None], Unlinked]:
+    def read_back(path: Path, target: str | None) -> Unlinked:
+        from .unlinked import Unlinked
+
+        try:
+            made = Unlinked(path, kind)
+            made.check_machine(target)
+        except ExportError as error:
+            what = error.message.removeprefix(f"{shown_path(path)}: ")
+            text = f"the linker exited with 0, but its output is wrong: {what}"
+            raise ToolchainError(text) from error
+        return made
+
+    return read_back
+
+
+FORMATS = {
+    row.suffix: row
+    for row in (
+        OutputFormat("so", create_shared, check_linked, is_linked=True),
+        OutputFormat("o", create_object, _reader_of("o")),
+        OutputFormat("a", create_archive, _reader_of("a")),
+        OutputFormat("tar", tar, _reader_of("tar")),
+    )
+}
+
+
+def format_of(path: str | os.PathLike[str], fcompile: Fcompile | None = None) -> OutputFormat:
+    """Find what an output is to be.
+
+    Parameters
+    ----------
+    path : path
+        Its suffix says it.
+    fcompile : callable, optional
+        What will make it; must make the same.
+
+    Raises
+    ------
+    ExportError
+        It makes something else.
+    """
+    name = os.fsdecode(path)
+    suffix = Path(name).suffix.removeprefix(".")
+    made = str(getattr(fcompile, "output_format", suffix))
+    if suffix in FORMATS and made in FORMATS and made != suffix:
+        text = f"fcompile makes {made!r}, expected {suffix!r} for this name"
+        raise ExportError(f"{shown_path(name)}: {text}", path=name)
+    return FORMATS.get(suffix) or FORMATS.get(made) or FORMATS["so"]

@@ -1,0 +1,138 @@
+"""What is not linked yet: an object, an archive or a tar, and the objects in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from runtime.error import ExportError
+
+from ..elf import archive
+from ..elf.object_file import ObjectFile
+from ..files.output import shown_path
+from ..target import MACHINES, find_target
+from . import tarball
+
+_TAR_MAGIC, _TAR_MAGIC_OFFSET = b"ustar", 257
+
+
+class Unlinked:
+    """The objects of one file.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.o``, ``.a`` or ``.tar``, known by what it begins with. Nothing is unpacked.
+    expected : str, optional
+        The only kind that it may be.
+
+    Attributes
+    ----------
+    objects : list of ObjectFile
+        All of them, those in archives in a tar too.
+    options : tuple of str
+        What a tar says for the link.
+    kind : str
+        ``"o"``, ``"a"`` or ``"tar"``.
+
+    Raises
+    ------
+    ExportError
+        It is none of the three, or holds anything else than objects.
+    """
+
+    def __init__(self, path: Path, expected: str | None = None) -> None:
+        self.path = path
+        self.options: tuple[str, ...] = ()
+        self._members: Sequence[tarball.Member] = ()
+        head = _head(path)
+        if head.startswith(b"\x7fELF"):
+            self.kind = "o"
+            self.objects = [ObjectFile(path)]
+        elif head.startswith((archive.MAGIC, archive.THIN_MAGIC)):
+            self.kind = "a"
+            self.objects = _of_archive(path, shown_path(path), 0, None)
+        elif head[_TAR_MAGIC_OFFSET:].startswith(_TAR_MAGIC):
+            self.kind = "tar"
+            self._members, self.options = tarball.read_tarball(path)
+            self.objects = [o for member in self._members for o in _of_member(path, member)]
+        else:
+            text = (
+                f"{shown_path(path)}: begins with {head[:8]!r}, expected an object, archive or tar"
+            )
+            raise ExportError(f"{text} (.o, .a, .tar) to link", path=str(path))
+        if expected not in (None, self.kind):
+            text = f"{shown_path(path)}: is of kind {self.kind!r}, expected {expected!r}"
+            raise ExportError(text, path=str(path))
+
+    def symbol(self, name: str) -> tuple[int | None, int] | None:
+        """The (file offset, nbytes) of a symbol that one of the objects defines, or None."""
+        found = (o.definitions.get(name) for o in self.objects)
+        return next(((d.offset, d.nbytes) for d in found if d is not None), None)
+
+    def check_machine(self, triple: str | None) -> None:
+        """Refuse objects for another machine than a target triple's; None is this machine.
+
+        Raises
+        ------
+        ExportError
+            There is one; names both.
+        """
+        expected = find_target(triple).machine
+        for found in self.objects:
+            if found.machine != expected.e_machine:
+                what = f"an object for {_name_of(found.machine)}, expected {expected.name}"
+                text = f"{found.name}: {what}, as the linker makes"
+                raise ExportError(text, path=str(self.path))
+
+    def split(self, folder: Path) -> list[Path]:
+        """Give what the linker takes: the file itself, or a tar's members, in a new folder."""
+        if self.kind != "tar":
+            return [self.path.absolute()]
+        folder.mkdir(mode=0o700)
+        made = []
+        with self.path.open("rb") as source:
+            for member in self._members:
+                made.append(folder / member.name)
+                source.seek(member.offset)
+                with made[-1].open("xb") as file:
+                    _copy(source, file, member.nbytes)
+        return made
+
+
+def _head(path: Path) -> bytes:
+    try:
+        if not path.is_file():
+            what = "is no regular file" if path.exists() else "there is no such file"
+            raise ExportError(f"{shown_path(path)}: {what}", path=str(path))
+        with path.open("rb") as file:
+            return file.read(_TAR_MAGIC_OFFSET + len(_TAR_MAGIC))
+    except OSError as error:
+        text = f"{shown_path(path)}: cannot be read: {error.strerror}"
+        raise ExportError(text, path=str(path)) from error
+
+
+def _of_archive(path: Path, name: str, offset: int, nbytes: int | None) -> list[ObjectFile]:
+    return [
+        ObjectFile(path, f"{name}({member.name})", member.offset, member.nbytes)
+        for member in archive.read_archive(path, offset, nbytes)
+    ]
+
+
+def _of_member(path: Path, member: tarball.Member) -> list[ObjectFile]:
+    name = f"{shown_path(path)}({member.name})"
+    if member.name.endswith(".a"):
+        return _of_archive(path, name, member.offset, member.nbytes)
+    return [ObjectFile(path, name, member.offset, member.nbytes)]
+
+
+def _copy(source: IO[bytes], target: IO[bytes], nbytes: int) -> None:
+    while nbytes and (data := source.read(min(nbytes, 1 << 20))):
+        target.write(data)
+        nbytes -= len(data)
+
+
+def _name_of(machine: int) -> str:
+    names = (known.name for known in MACHINES.values() if known.e_machine == machine)
+    return f"{next(names, 'another machine')} (e_machine {machine})"

@@ -1,0 +1,1 @@
+"""Files of device code and the kernels that they describe."""

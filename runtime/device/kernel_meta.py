@@ -1,0 +1,83 @@
+"""The file beside device code that tells its kernels, as TVM writes it: ``<name>.tvm_meta.json``.
+
+    {"tvm_version": "0.1.0",
+     "func_info": {"add": {"name": "add", "arg_types": ["handle", "int32"],
+                           "launch_param_tags": ["blockIdx.x", "threadIdx.x"]}}}
+
+Before 2022 the tags were called thread_axis_tags. Other fields are skipped.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..error import BlobFormatError
+from ..modules.device import FunctionInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+VERSION = "0.1.0"
+
+
+def meta_path(path: str | os.PathLike[str]) -> str:
+    """Where the kernels of a file are told: its suffix gives way to ``.tvm_meta.json``."""
+    return f"{os.path.splitext(os.fspath(path))[0]}.tvm_meta.json"
+
+
+def write_meta(path: str | os.PathLike[str], functions: Mapping[str, FunctionInfo]) -> None:
+    """Write the file that belongs to device code at `path`.
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
+    import json
+
+    fields = {
+        name: {
+            "name": info.name,
+            "arg_types": list(info.arg_types),
+            "launch_param_tags": list(info.launch_param_tags),
+        }
+        for name, info in functions.items()
+    }
+    text = json.dumps({"tvm_version": VERSION, "func_info": fields}, indent=2)
+    with open(meta_path(path), "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+
+
+def read_meta(path: str | os.PathLike[str]) -> dict[str, FunctionInfo] | None:
+    """Read the file that belongs to device code at `path`; None where there is none.
+
+    Raises
+    ------
+    BlobFormatError
+        It is not as TVM writes it.
+    LibraryLoadError
+        It cannot be read.
+    """
+    from ..strict_json import parse_json
+    from .lone_files import read_file
+
+    name = meta_path(path)
+    if not os.path.lexists(name):
+        return None
+    data = read_file(name)
+    try:
+        functions = parse_json(data)["func_info"]
+        return {key: _function_info(fields) for key, fields in functions.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        text = f"{name}: {type(error).__name__} {error}, expected func_info as TVM writes it"
+        raise BlobFormatError(text, path=name) from error
+
+
+def _function_info(fields: dict[str, Any]) -> FunctionInfo:
+    tags = fields.get("launch_param_tags", fields.get("thread_axis_tags", []))
+    texts = (fields["name"], *fields["arg_types"], *tags)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"a name, type or tag in {fields!r} is no string")
+    return FunctionInfo(fields["name"], fields["arg_types"], tags)

@@ -1,0 +1,1 @@
+"""TVM's graph executor: graph JSON, parameters, binding and profile."""

@@ -1,0 +1,1 @@
+"""Relax's virtual machine: executables, their text and the machine that runs them."""

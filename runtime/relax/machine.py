@@ -1,0 +1,252 @@
+"""The machine of an executable, and the module that has it under the names of TVM's protocol."""
+
+from __future__ import annotations
+
+from .. import _core
+from ..abi import RUNNABLE
+from ..error import FunctionNotFoundError, near_names
+from ..module import Module, preorder
+from ..registry import find_global_func, list_global_func_names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from ..modules.vm import VMExecutable
+
+
+def make_machine(executable: VMExecutable, devices: Iterable[Any] = ()) -> _core.VirtualMachine:
+    """Bind an executable to what it calls.
+
+    Parameters
+    ----------
+    executable : VMExecutable
+        Its imports have the operators; what they lack are global functions, or the machine's own.
+    devices : iterable of Device
+        Where tensors lie, by index in the code; the CPU by default, and always the last.
+
+    Raises
+    ------
+    FunctionNotFoundError
+        There is no function of a name that the code calls; lists them all.
+    DeviceError
+        A device is not to be had.
+    OutOfMemoryError
+        There is no room for the constants.
+    """
+    return _core.VirtualMachine(
+        executable.bytecode, list(executable.constants), _find_callees(executable), list(devices)
+    )
+
+
+def _find_callees(executable: VMExecutable) -> list[Callable[..., Any] | None]:
+    imports = list(preorder(executable))[1:]
+    own = set(_core.vm_builtin_names())
+    callees: list[Callable[..., Any] | None] = []
+    missing = []
+    for function in executable.functions:
+        found = _find(function.name, imports) if function.kind == 0 else None
+        if found is None and function.kind == 0 and function.name not in own:
+            missing.append(function.name)
+        callees.append(found)
+    if missing:
+        raise _not_found(executable, missing, imports)
+    return callees
+
+
+def _find(name: str, imports: list[Module]) -> Callable[..., Any] | None:
+    found = (module.find_function(name) for module in imports)
+    function = next((function for function in found if function is not None), None)
+    return function if function is not None else find_global_func(name)
+
+
+def _not_found(
+    executable: VMExecutable, missing: list[str], imports: list[Module]
+) -> FunctionNotFoundError:
+    shown = ", ".join(map(repr, missing[:8]))
+    known = [name for module in imports for name in module.function_names()]
+    text = (
+        f"{executable!r}: its code calls {shown}, which no import has, and which is no global "
+        f"function and none of the machine's own; runtime.register_func can provide it"
+    ) + near_names(missing[0], known + list_global_func_names())
+    return FunctionNotFoundError(text, name=missing[0], module=executable.type_key)
+
+
+class VirtualMachineModule(Module):
+    """A virtual machine under the names of TVM's protocol; what ``vm_load_executable()`` makes.
+
+    Parameters
+    ----------
+    executable : VMExecutable
+        The model.
+
+    Notes
+    -----
+    ``vm_initialization(device_type, index, allocator, ...)`` binds it; the allocator's number is
+    read past, since there is one kind. Functions of the model are functions of the module.
+    """
+
+    type_key = "relax.VirtualMachine"
+    property_mask = RUNNABLE
+
+    _FUNCTIONS = (
+        *("vm_initialization", "invoke_closure", "save_function", "set_input", "invoke_stateful"),
+        *("get_output", "get_output_arity", "get_function_arity", "get_function_param_name"),
+    )
+
+    def __init__(self, executable: VMExecutable) -> None:
+        self._executable = executable
+        self._machine: _core.VirtualMachine | None = None
+        self._device = _core.Device("cpu")
+        self._saved: dict[str, Callable[..., Any]] = {}
+        self._inputs: dict[str, tuple[Any, ...]] = {}
+        self._outputs: dict[str, Any] = {}
+
+    def find_function(self, name: str) -> Callable[..., Any] | None:
+        """Find a function of the protocol, one that was saved, or one of the model."""
+        if name in self._FUNCTIONS:
+            function: Callable[..., Any] = getattr(self, name)
+            return function
+        if name in self._saved:
+            return self._saved[name]
+        if self._executable.table_entry(name) is None:
+            return None
+        if self._machine is None:
+            self._machine = make_machine(self._executable)
+        signature = self._executable.signature(name)
+        return self._machine.function(name, signature, self._executable)
+
+    def function_names(self) -> list[str]:
+        """The names of the model's functions and of those that were saved."""
+        return [*self._executable.function_names(), *self._saved]
+
+    def vm_initialization(self, *numbers: int) -> None:
+        """Bind the machine: device type, index and allocator, for each device.
+
+        Raises
+        ------
+        ValueError
+            They are not three for each device.
+        DeviceError
+            A device is not to be had.
+        FunctionNotFoundError
+            The code calls what nobody has.
+        """
+        if not numbers or len(numbers) % 3:
+            raise ValueError(f"vm_initialization: {len(numbers)} numbers, expected 3 per device")
+        triples = zip(numbers[::3], numbers[1::3], strict=False)
+        devices = [_core.Device(device_type, index) for device_type, index in triples]
+        self._machine = make_machine(self._executable, devices)
+        self._device = devices[0]
+
+    def invoke_closure(self, closure: Callable[..., Any], *args: Any) -> Any:
+        """Call a function that the machine made."""
+        return closure(*args)
+
+    def save_function(self, name: str, saved_name: str, include_return: bool, *args: Any) -> None:
+        """Save a call of a function with its arguments under a name.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            The model has no such function.
+        ValueError
+            `saved_name` is one of the model's own.
+        """
+        if self._executable.table_entry(saved_name) is not None:
+            raise ValueError(f"save_function: {saved_name!r} is a function of the model")
+        function = self.get_function(name)
+
+        def call() -> Any:
+            result = function(*args)
+            return result if include_return else None
+
+        self._saved[saved_name] = call
+
+    def set_input(self, name: str, *args: Any) -> None:
+        """Set the arguments of a function for `invoke_stateful`; arrays go to the first device.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            The model has no such function.
+        TypeError
+            Their number is wrong.
+        DeviceError
+            The device has no room.
+        """
+        arity = self.get_function_arity(name)
+        if len(args) != arity:
+            raise TypeError(f"set_input: {name!r} takes {arity} arguments, found {len(args)}")
+        self._inputs[name] = tuple(_placed(value, self._device) for value in args)
+
+    def invoke_stateful(self, name: str) -> None:
+        """Call a function with the arguments that were set.
+
+        Raises
+        ------
+        ValueError
+            None were set.
+        """
+        if name not in self._inputs:
+            raise ValueError(f"invoke_stateful: no input of {name!r} was set; set_input does")
+        self._outputs[name] = self.get_function(name)(*self._inputs[name])
+
+    def get_output(self, name: str, *indices: int) -> Any:
+        """Return what `invoke_stateful` gave, or an item of it where it is a tuple.
+
+        Raises
+        ------
+        ValueError
+            The function was not invoked.
+        """
+        if name not in self._outputs:
+            raise ValueError(f"get_output: {name!r} was not invoked; invoke_stateful does")
+        output = self._outputs[name]
+        for index in indices:
+            output = output[index]
+        return output
+
+    def get_output_arity(self, name: str, *indices: int) -> int:
+        """Return the number of items of an output, or -1: it is no tuple."""
+        output = self.get_output(name, *indices)
+        return len(output) if isinstance(output, tuple) else -1
+
+    def get_function_arity(self, name: str) -> int:
+        """Return the number of arguments of a function of the model.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            The model has no such function.
+        """
+        return len(self._param_names(name))
+
+    def get_function_param_name(self, name: str, index: int) -> str:
+        """Return the name of an argument; raises as `get_function_arity` does."""
+        return self._param_names(name)[index]
+
+    def _param_names(self, name: str) -> Sequence[str]:
+        entry = self._executable.table_entry(name)
+        if entry is None:
+            raise self._not_found(name, query_imports=False)
+        return entry.param_names
+
+
+def _placed(value: Any, device: _core.Device, made: dict[int, Any] | None = None) -> Any:
+    """An argument with its arrays on a device; what occurs twice is placed once."""
+    made = {} if made is None else made
+    if id(value) not in made:
+        made[id(value)] = _place(value, device, made)
+    return made[id(value)]
+
+
+def _place(value: Any, device: _core.Device, made: dict[int, Any]) -> Any:
+    if isinstance(value, (tuple, list)):
+        return tuple(_placed(item, device, made) for item in value)
+    if device.kind == "cpu" or not hasattr(value, "__dlpack__"):
+        return value
+    from ..tensors.tensor import tensor
+
+    return tensor(value, device)

@@ -1,0 +1,134 @@
+"""relax's virtual machine: models that TVM compiled, run here.
+
+model = runtime.load("model.so")
+y = model["main"](x)                                  # on the CPU
+
+machine = VirtualMachine(model, runtime.Device("opencl"))      # as with TVM
+y = machine["main"](x)
+machine.set_input("main", x)
+machine.invoke_stateful("main")
+y = machine.get_outputs("main")
+"""
+
+from __future__ import annotations
+
+from .._core import Device
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ..module import Module
+    from ..timing import BenchmarkResult
+    from .machine import VirtualMachineModule
+
+
+class VirtualMachine:
+    """A model on devices of one's choice, with the methods of TVM's class.
+
+    Parameters
+    ----------
+    module : Module
+        A model, or what loads as one: it has a function ``vm_load_executable``.
+    device : Device, or a list of them
+        As ``"cpu"`` or ``runtime.Device("opencl", 0)``; the CPU is added where it is not the last.
+    memory_cfg : object
+        Accepted for the sake of programs that give it: memory is pooled per machine.
+
+    Raises
+    ------
+    FunctionNotFoundError
+        The module is no model, or calls what nobody has.
+    DeviceError
+        A device is not to be had.
+    """
+
+    NAIVE_ALLOCATOR = 1
+    POOLED_ALLOCATOR = 2
+
+    def __init__(self, module: Module, device: Any = "cpu", memory_cfg: Any = None) -> None:
+        self.module: VirtualMachineModule = module["vm_load_executable"]()
+        devices = device if isinstance(device, (list, tuple)) else [device]
+        numbers = []
+        for one in map(Device, devices):
+            numbers += [one.device_type, one.index, self.POOLED_ALLOCATOR]
+        self.module.vm_initialization(*numbers)
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        return self.module[name]
+
+    def invoke_closure(self, closure: Callable[..., Any], *args: Any) -> Any:
+        """Call a function that the machine made."""
+        return closure(*args)
+
+    def set_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+        """Set the arguments of a function, by position or name, for `invoke_stateful`.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            The model has no such function.
+        TypeError
+            Arguments are missing, too many, or of other names.
+        """
+        self.module.set_input(func_name, *self._positional(func_name, args, kwargs))
+
+    def _positional(
+        self, func_name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        if not kwargs:
+            return args
+        names = self.module._param_names(func_name)
+        if unknown := [name for name in kwargs if name not in names]:
+            raise TypeError(f"{func_name}: no parameter {unknown[0]!r}, expected of {list(names)}")
+        left = list(args)
+        values = [kwargs[n] if n in kwargs else left.pop(0) for n in names if n in kwargs or left]
+        return (*values, *left)
+
+    def invoke_stateful(self, func_name: str) -> None:
+        """Call a function with the arguments that were set; ValueError where none were."""
+        self.module.invoke_stateful(func_name)
+
+    def get_outputs(self, func_name: str) -> Any:
+        """Return what `invoke_stateful` gave: a Tensor or a tuple; ValueError before."""
+        return self.module.get_output(func_name)
+
+    def save_function(
+        self,
+        func_name: str,
+        saved_name: str,
+        *args: Any,
+        include_return: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        """Save a call of a function with its arguments, to be looked up as `saved_name`.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            The model has no such function.
+        ValueError
+            `saved_name` is one of the model's own.
+        """
+        values = self._positional(func_name, args, kwargs)
+        self.module.save_function(func_name, saved_name, include_return, *values)
+
+    def time_evaluator(
+        self,
+        func_name: str,
+        dev: Any = None,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: float = 0.0,
+    ) -> Callable[..., BenchmarkResult]:
+        """Make a function that times calls of another; `dev` is for TVM's sake.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            There is no such function.
+        """
+        return self.module.time_evaluator(
+            func_name, number=number, repeat=repeat, min_repeat_ms=min_repeat_ms
+        )

@@ -1,0 +1,174 @@
+"""A loaded library's file as bytes, and bytes as a file that can be loaded."""
+
+from __future__ import annotations
+
+import os
+
+from .._core import Library
+from ..error import ExportError, LibraryLoadError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Compared at a time. malloc would map and unmap each larger piece, at five times the time.
+_STEP = 1 << 16
+
+
+def file_bytes(library: Library) -> memoryview:
+    """View the file that a library was loaded from; nothing is read ahead or copied.
+
+    Parameters
+    ----------
+    library : Library
+        It need not stay open.
+
+    Returns
+    -------
+    memoryview
+        Read-only, of the file's bytes.
+
+    Raises
+    ------
+    ExportError
+        The file is not there any more, or is another one by now.
+    """
+    if library.descriptor >= 0:
+        return _mapped(library.descriptor)
+    again = "load the file that is there now, and serialise that"
+    try:
+        descriptor = os.open(library.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        text = f"{library.path}: cannot be read again: {error.strerror}; {again}"
+        raise ExportError(text, module="library", path=library.path) from error
+    try:
+        state = os.fstat(descriptor)
+        if library.key != (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns):
+            text = f"{library.path}: was replaced or changed after it was loaded; {again}"
+            raise ExportError(text, module="library", path=library.path)
+        return _mapped(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _mapped(descriptor: int) -> memoryview:
+    from mmap import MAP_PRIVATE, PROT_READ, mmap
+
+    # Private: before Linux 6.7 a file that is sealed against writes has no shared mapping.
+    return memoryview(mmap(descriptor, 0, MAP_PRIVATE, PROT_READ))
+
+
+def has_bytes(library: Library, data: memoryview) -> bool:
+    """Return True if a library was loaded from just these bytes; compares them all.
+
+    A file on disk counts if it has not changed since it was loaded. Its change time tells, which
+    cannot be set: another size or time of modification may be one that was put back.
+    """
+    if library.key[2] != len(data):
+        return False
+    try:
+        if library.descriptor < 0 and os.stat(library.path).st_ctime_ns != library.ctime_ns:
+            return False
+        loaded = file_bytes(library)
+    except (ExportError, OSError):
+        return False
+    starts = range(0, len(data), _STEP)
+    return all(bytes(loaded[i : i + _STEP]) == bytes(data[i : i + _STEP]) for i in starts)
+
+
+def open_bytes(data: memoryview, *, allow_file: bool) -> Library:
+    """Open a library from its bytes, which are copied once.
+
+    Parameters
+    ----------
+    data : memoryview
+        The bytes of the file.
+    allow_file : bool
+        Whether a file in a private folder will do, which is not sealed.
+
+    Returns
+    -------
+    Library
+        Of a sealed file in memory; or else of the private file, which is removed at once.
+
+    Raises
+    ------
+    LibraryLoadError
+        The bytes are no library for this machine; or the file cannot be made.
+    """
+    try:
+        return _open(_memory_file(data), data)
+    except LibraryLoadError as error:
+        # A policy may refuse to map code from memory: dlopen fails, but not of a private file.
+        if error.reason != "io" and not (error.reason == "dlopen" and allow_file):
+            raise
+        reason = str(error).removeprefix(f"{_name(data)}: ")
+    except OSError as error:
+        reason = str(error.strerror)
+    if not allow_file:
+        text = (
+            f"{_name(data)}: cannot be loaded from a sealed file in memory: {reason}; to load a "
+            f"private file that is not sealed, use load_from_bytes(data, allow_file=True)"
+        )
+        raise LibraryLoadError(text, path=_name(data), reason="io")
+    try:
+        return _open_private_file(data)
+    except LibraryLoadError:
+        raise
+    except OSError as error:
+        text = f"{_name(data)}: cannot be written to a private file: {error.strerror}"
+        raise LibraryLoadError(text, path=_name(data), reason="io") from error
+
+
+def _name(data: memoryview) -> str:
+    return f"<{len(data)} bytes>"
+
+
+def _open(descriptor: int, data: memoryview, path: str | None = None) -> Library:
+    """Open the file; the library takes the descriptor over, and keeps it as long as it is open.
+
+    dlopen knows a library by its name: were the number free for another file, that would give the
+    old library.
+    """
+    try:
+        path = path or f"/proc/self/fd/{descriptor}"
+        return Library(path, name=_name(data), descriptor=descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _memory_file(data: memoryview) -> int:
+    import fcntl
+
+    descriptor = os.memfd_create("packer", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
+    return _filled(descriptor, data, lambda: fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals))
+
+
+def _open_private_file(data: memoryview) -> Library:
+    from tempfile import mkdtemp
+
+    folder = mkdtemp(prefix="packer-")
+    path = f"{folder}/library.so"
+    try:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o600)
+        try:
+            return _open(_filled(descriptor, data), data, path)
+        finally:
+            os.unlink(path)
+    finally:
+        os.rmdir(folder)
+
+
+def _filled(descriptor: int, data: memoryview, seal: Callable[[], object] = bool) -> int:
+    """Write the data, at most 2 GiB at a time, as Linux does it; then `seal`."""
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+        seal()
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor

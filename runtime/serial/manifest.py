@@ -1,0 +1,96 @@
+"""The manifest: a small JSON text that tells where each blob entry lies.
+
+    {"schema": 1, "producer": "dso-packer 0.1.0", "target": "x86_64-linux-gnu",
+     "entries": [{"type_key": "cuda", "offset": 20, "nbytes": 225}, ...]}
+
+Offsets and lengths are bytes from the start of the blob, keys included. They only serve to step
+over payloads whose type key has no loader; they must land exactly on the next key.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from ..abi import MANIFEST
+from ..error import BlobFormatError
+from ..modules.opaque import OpaqueModule
+
+if TYPE_CHECKING:
+    from ..blob import Blob
+    from ..module import Module
+    from ..stream import Reader
+
+SCHEMA = 1
+
+
+class Manifest:
+    """A manifest that was read.
+
+    Attributes
+    ----------
+    producer, target : str
+        Who wrote the library, and for which machine.
+    """
+
+    def __init__(self, producer: str, target: str, ends: dict[int, tuple[str, int]]) -> None:
+        self.producer = producer
+        self.target = target
+        self._ends = ends
+
+    def carry(self, reader: Reader, type_key: str, start: int) -> Module:
+        """Step over the payload of a type without a loader, and carry its bytes as they are.
+
+        Raises
+        ------
+        BlobFormatError
+            The manifest does not know the entry, or its length does not fit.
+        """
+        key, end = self._ends.get(start, ("", 0))
+        if key != type_key or end < reader.offset:
+            raise reader.error(f"entry {type_key!r} that {MANIFEST} does not list", start)
+        module = OpaqueModule(type_key, reader.read_raw(end - reader.offset, "a payload"))
+        if not reader.ends_entry():
+            raise reader.error(f"the end of {type_key!r} in {MANIFEST}, expected the next key", end)
+        return module
+
+
+def parse_manifest(data: bytes | memoryview, *, path: str | None = None) -> Manifest:
+    """Read the bytes behind ``__packer_manifest``.
+
+    Parameters
+    ----------
+    data : buffer
+        The JSON text; a NUL at its end is left out.
+    path : str, optional
+        The library, for messages.
+
+    Raises
+    ------
+    BlobFormatError
+        It is no manifest of schema 1.
+    """
+    from ..strict_json import MAX_NBYTES, parse_json
+
+    try:
+        fields = parse_json(bytes(data[: MAX_NBYTES + 1]).rstrip(b"\0"))
+        if fields["schema"] != SCHEMA:
+            raise ValueError(
+                f"schema {fields['schema']!r}, expected {SCHEMA}; a newer runtime reads it"
+            )
+        ends = {
+            int(e["offset"]): (str(e["type_key"]), int(e["offset"]) + int(e["nbytes"]))
+            for e in fields["entries"]
+        }
+        return Manifest(str(fields["producer"]), str(fields["target"]), ends)
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        prefix = f"{path}: " if path else ""
+        text = f"{prefix}{MANIFEST} at 0x0: {type(error).__name__} {error}, expected a manifest"
+        raise BlobFormatError(text, path=path, offset=0) from error
+
+
+def dump_manifest(blob: Blob, *, producer: str, target: str) -> bytes:
+    """Write the manifest of a blob that was dumped (its entries know their offsets)."""
+    entries = [{"type_key": e.key, "offset": e.offset, "nbytes": e.nbytes} for e in blob.entries]
+    fields = {"schema": SCHEMA, "producer": producer, "target": target, "entries": entries}
+    return json.dumps(fields, separators=(",", ":")).encode()

@@ -1,0 +1,262 @@
+"""From a module tree to the nodes of a blob in wire order, and to bytes.
+
+All DSO-exportable modules merge to the one ``_lib`` node: its imports are its members' imports in
+preorder of first visit. The order is the reverse postorder of a depth-first walk that visits
+imports last to first: the root is 0, every parent precedes its children, and children keep their
+import order. Every tree without a cycle is accepted; TVM's own writer refuses diamonds and
+reverses siblings, and every loader takes any order with the root first (docs/design.md).
+"""
+
+from __future__ import annotations
+
+from ..abi import IMPORT_TREE_KEY, LIB_KEY
+from ..blob import Blob, Entry, build_tree, check_dialect, dump, parse
+from ..error import BlobFormatError, ExportError
+from ..import_tree import MAX_CHILD_INDICES, MAX_MODULES
+from ..module import Module, preorder
+from ..stream import FileRange
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Node:
+    """A node of the merged tree: one module, or all host code (module None)."""
+
+    __slots__ = ("imports", "module")
+
+    def __init__(self, module: Module | None) -> None:
+        self.module = module
+        self.imports: list[Node] = []
+
+    @property
+    def type_key(self) -> str:
+        """The key that stands in the blob."""
+        return LIB_KEY if self.module is None else self.module.type_key
+
+
+def serialize(root: Module, *, export_dso: bool, dialect: str = "tvm") -> Blob:
+    """Order a tree for the wire.
+
+    Parameters
+    ----------
+    root : Module
+        The tree.
+    export_dso : bool
+        Whether host code becomes the ``_lib`` node; else it must have a binary form too.
+    dialect : {"tvm", "tvm-ffi"}
+        The format.
+
+    Returns
+    -------
+    Blob
+        Ready for `blob.dump`. A root of host code without imports gives no entry at all.
+
+    Raises
+    ------
+    ExportError
+        A module can neither be exported nor serialised, or merging the host code makes a cycle;
+        names the modules.
+    """
+    merged = _is_host_code if export_dso else _never
+    check_dialect(dialect)
+    check_serializable(root, merged)
+    if merged(root) and not root.imported_modules:
+        return Blob([], dialect=dialect)
+    return _to_blob(_in_wire_order(_merge(root, merged)), dialect)
+
+
+def _is_host_code(module: Module) -> bool:
+    return module.is_dso_exportable
+
+
+def _never(_module: Module) -> bool:
+    return False
+
+
+def check_serializable(root: Module, merged: Callable[[Module], bool]) -> None:
+    """Refuse a tree with a module that would be dropped.
+
+    Raises
+    ------
+    TypeError
+        The root is no Module.
+    ExportError
+        Names the first such module and where it hangs.
+    """
+    if not isinstance(root, Module):
+        raise TypeError(f"expected a runtime.Module, found {type(root).__name__}")
+    for module in _entries(root):
+        if merged(module):
+            continue
+        if not module.is_binary_serializable:
+            raise ExportError(_refusal(root, module), module=module.type_key)
+        if module._carries_imports and not is_as_loaded(module):
+            text = (
+                f"{_place(root, module)} had its imports changed after it was loaded, and its file "
+                f"does not know of that; export the tree from its sources, or load the file again"
+            )
+            raise ExportError(text, module=module.type_key)
+
+
+def _refusal(root: Module, module: Module) -> str:
+    if module.is_dso_exportable:
+        advice = (
+            "is host code, which has no bytes of its own before it is compiled; export the tree as "
+            "a library (packer.export_library), load that, and serialise what comes"
+        )
+    else:
+        advice = (
+            "is neither host code nor binary-serializable, so it cannot be exported; remove it, or "
+            "set its property_mask and save_to_binary"
+        )
+    return f"{_place(root, module)} {advice}"
+
+
+def is_as_loaded(root: Module) -> bool:
+    """Whether no module of a loaded tree was given other imports since the load."""
+    return not any(module._imports_changed for module in preorder(root))
+
+
+def _entries(root: Module) -> Iterator[Module]:
+    """The modules that are entries of a blob, as `preorder` walks; not those within another."""
+    seen: set[int] = set()
+    pending = [root]
+    while pending:
+        module = pending.pop()
+        if id(module) not in seen:
+            seen.add(id(module))
+            yield module
+            pending.extend(reversed(_entry_imports(module)))
+
+
+def _entry_imports(module: Module) -> list[Module]:
+    return [] if module._carries_imports else module.imported_modules
+
+
+def _place(root: Module, module: Module) -> str:
+    """How one gets from the root to a module: ``root.imported_modules[1] (<Module 'x'>)``."""
+    if module is root:
+        return f"the root module ({module!r})"
+    place: dict[int, str] = {id(root): "root"}
+    for node in preorder(root):
+        for index, child in enumerate(node.imported_modules):
+            place.setdefault(id(child), f"{place[id(node)]}.imported_modules[{index}]")
+    return f"{place[id(module)]} ({module!r})"
+
+
+def _merge(root: Module, merged: Callable[[Module], bool]) -> Node:
+    library = Node(None)
+    modules = list(_entries(root))
+    nodes = {id(m): library if merged(m) else Node(m.blob_entry()) for m in modules}
+    for module in modules:
+        node = nodes[id(module)]
+        children = (nodes[id(child)] for child in _entry_imports(module))
+        node.imports += [child for child in children if not (child is node is library)]
+    for node in nodes.values():
+        node.imports = list(dict.fromkeys(node.imports))
+    return nodes[id(root)]
+
+
+def _in_wire_order(root: Node) -> list[Node]:
+    """Reverse postorder; an import that is still open when it is met again closes a cycle."""
+    postorder: list[Node] = []
+    path: list[tuple[Node, list[Node]]] = [(root, list(root.imports))]
+    is_open = {root: True}
+    while path:
+        node, pending = path[-1]
+        if not pending:
+            path.pop()
+            is_open[node] = False
+            postorder.append(node)
+        elif (child := pending.pop()) not in is_open:
+            is_open[child] = True
+            path.append((child, list(child.imports)))
+        elif is_open[child]:
+            raise _cycle([node for node, _ in path], child)
+    return postorder[::-1]
+
+
+def _cycle(path: list[Node], start: Node) -> ExportError:
+    keys = [node.type_key for node in (*path[path.index(start) :], start)]
+    text = (
+        f"a cycle in the import tree: {' -> '.join(keys)}. All host code merges into one "
+        f"'_lib', so nothing that host code imports may itself import host code"
+    )
+    return ExportError(text, module=start.type_key)
+
+
+def _to_blob(nodes: list[Node], dialect: str) -> Blob:
+    index = {node: i for i, node in enumerate(nodes)}
+    row_ptr, indices = [0], []
+    for node in nodes:
+        indices += [index[child] for child in node.imports]
+        row_ptr.append(len(indices))
+    if len(nodes) > MAX_MODULES or len(indices) > MAX_CHILD_INDICES:
+        text = f"a tree of {len(nodes)} modules and {len(indices)} imports, expected at most "
+        raise ExportError(f"{text}{MAX_MODULES} and {MAX_CHILD_INDICES}, as readers take it")
+    entries = [Entry(node.type_key, node.module) for node in nodes]
+    if dialect == "tvm":
+        entries.append(Entry(IMPORT_TREE_KEY, None))
+    return Blob(entries, tuple(row_ptr), tuple(indices), dialect=dialect)
+
+
+def serialize_module_to_bytes(module: Module, export_dso: bool = True) -> bytes:
+    """Serialise a tree to the bytes of a blob, without its nbytes header.
+
+    Parameters
+    ----------
+    module : Module
+        The root.
+    export_dso : bool
+        Whether host code is replaced by the ``_lib`` placeholder, as an export embeds it. False
+        writes every module's own bytes.
+
+    Returns
+    -------
+    bytes
+        Dialect ``tvm``; the same tree gives the same bytes.
+
+    Raises
+    ------
+    ExportError
+        A module cannot be serialised, or there is a cycle; names it.
+    """
+    chunks = dump(serialize(module, export_dso=export_dso))
+    return b"".join(c.read() if isinstance(c, FileRange) else c for c in chunks)
+
+
+def deserialize_module_from_bytes(data: bytes | bytearray | memoryview) -> Module:
+    """Build the tree from bytes that `serialize_module_to_bytes` wrote without placeholder.
+
+    Parameters
+    ----------
+    data : buffer
+        A blob without its nbytes header; kept alive, not copied.
+
+    Returns
+    -------
+    Module
+        The root.
+
+    Raises
+    ------
+    BlobFormatError
+        The bytes are malformed, or hold a ``_lib`` placeholder: that needs its library.
+    LoaderNotFoundError
+        A type key has no loader.
+    LibraryLoadError
+        A library among the modules cannot be loaded.
+
+    Notes
+    -----
+    A library among the modules is loaded, which runs its code: the bytes must come from someone
+    you trust.
+    """
+    blob = parse(data)
+    for entry in blob.entries:
+        if entry.key == LIB_KEY:
+            text = f"blob at {entry.offset:#x}: '_lib' stands for a library; use runtime.load on it"
+            raise BlobFormatError(text, offset=entry.offset)
+    return build_tree(blob)

@@ -1,0 +1,1 @@
+"""Tensors, dtypes and files of weights."""

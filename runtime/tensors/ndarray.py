@@ -1,0 +1,211 @@
+"""NDArray on the wire, and the params dict file; reader and writer side by side.
+
+    NDArray      u64 magic 0xDD5E40F096B4A13F, u64 reserved 0, i32 device_type (1 = cpu),
+                 i32 device_id (0), i32 ndim, DLDataType dtype, ndim x i64 shape,
+                 i64 data_byte_size, data
+    params dict  u64 magic 0xF7E58D4F05049CB7, u64 reserved 0, vector<string> names,
+                 u64 n, n x NDArray
+
+data_byte_size = prod(shape) * ceil(bits / 8) * lanes. Legacy TVM forgot the lanes when it wrote, so
+its arrays with lanes are cut short; and a tensor's elements of less than a byte are packed, while
+TVM writes each in a byte. Bytes that are not the tensor's are carried as they are, and using such a
+tensor raises.
+"""
+
+from __future__ import annotations
+
+from .._core import tensor_nbytes
+from ..abi import DEVICE_CPU
+from ..stream import Reader, Writer
+from .dtype import CODE_NAMES
+from .tensor import Tensor, tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ..stream import Chunk
+
+NDARRAY_MAGIC = 0xDD5E40F096B4A13F
+PARAMS_MAGIC = 0xF7E58D4F05049CB7
+MAX_NDIM = 64
+# magic, reserved, device, ndim, dtype, data_byte_size of an array without dimensions
+MIN_NBYTES = 8 + 8 + 8 + 4 + 4 + 8
+
+
+def read_ndarray(reader: Reader) -> Tensor:
+    """Read an NDArray as a read-only tensor that views the blob.
+
+    Raises
+    ------
+    BlobFormatError
+        A field is out of its range, or the sizes contradict each other.
+    """
+    _expect(reader, "magic", reader.read_u64, NDARRAY_MAGIC)
+    _expect(reader, "reserved", reader.read_u64, 0)
+    _expect(reader, "device_type", reader.read_i32, DEVICE_CPU)
+    _expect(reader, "device_id", reader.read_i32, 0)
+    start = reader.offset
+    ndim = reader.read_i32()
+    if not 0 <= ndim <= MAX_NDIM:
+        raise reader.error(f"ndim {ndim}, expected 0 to {MAX_NDIM}", start)
+    dtype = _read_dtype(reader)
+    shape = _read_shape(reader, ndim)
+    nbytes, complete = _read_data_byte_size(reader, shape, dtype)
+    return Tensor(reader.read_raw(nbytes, "array data"), shape, dtype, incomplete=not complete)
+
+
+def _expect(reader: Reader, name: str, read: Any, expected: int) -> None:
+    start = reader.offset
+    found = read()
+    if found != expected:
+        raise reader.error(f"NDArray {name} {found:#x}, expected {expected:#x}", start)
+
+
+def _read_dtype(reader: Reader) -> tuple[int, int, int]:
+    start = reader.offset
+    code, bits, lanes = dtype = reader.read_dtype()
+    if (code not in CODE_NAMES and code != 6) or bits == 0 or bits > 128 or lanes == 0:
+        raise reader.error(f"data type {dtype}, expected a known code, 1 to 128 bits, lanes", start)
+    return dtype
+
+
+def _read_shape(reader: Reader, ndim: int) -> tuple[int, ...]:
+    start = reader.offset
+    shape = tuple(reader.read_i64() for _ in range(ndim))
+    if any(extent < 0 for extent in shape):
+        raise reader.error(f"shape {shape}, expected extents of at least 0", start)
+    return shape
+
+
+def _read_data_byte_size(
+    reader: Reader, shape: tuple[int, ...], dtype: tuple[int, int, int]
+) -> tuple[int, bool]:
+    """Read the size of the data, and whether it is the tensor's."""
+    start = reader.offset
+    nbytes = reader.read_i64()
+    _code, bits, lanes = dtype
+    written = (bits + 7) // 8  # ints of Python: a product cannot wrap
+    for extent in shape:
+        written *= extent
+    text = f"data_byte_size {nbytes}, expected {written * lanes}"
+    try:
+        own = tensor_nbytes(shape, dtype)
+    except ValueError as error:
+        raise reader.error(f"{text}, of a {error}", start) from None
+    if nbytes not in (written * lanes, written, own):
+        raise reader.error(text, start)
+    return nbytes, nbytes == own
+
+
+def write_ndarray(writer: Writer, array: Tensor) -> None:
+    """Write an NDArray; the tensor's bytes are not copied."""
+    writer.write_u64(NDARRAY_MAGIC)
+    writer.write_u64(0)
+    writer.write_i32(DEVICE_CPU)
+    writer.write_i32(0)
+    writer.write_i32(len(array.shape))
+    writer.write_dtype(array.dtype_code)
+    for extent in array.shape:
+        writer.write_i64(extent)
+    writer.write_i64(array.raw.nbytes)
+    writer.write_raw(array.raw)
+
+
+def read_names(reader: Reader) -> list[str]:
+    """Read vector<string> names.
+
+    Raises
+    ------
+    BlobFormatError
+        A name is empty or there twice.
+    """
+    start = reader.offset
+    names = reader.read_vector(reader.read_string, 8)
+    if "" in names or len(set(names)) < len(names):
+        shown = f"{names[:8]}{'...' * (len(names) > 8)}"
+        raise reader.error(f"array names {shown}, expected distinct ones that are not empty", start)
+    return names
+
+
+def read_arrays(reader: Reader, names: list[str], count: int, start: int) -> dict[str, Tensor]:
+    """Read one NDArray per name; `count` is what the blob says at `start`.
+
+    Raises
+    ------
+    BlobFormatError
+        The counts differ, or an array is malformed.
+    """
+    if count != len(names):
+        raise reader.error(f"{count} arrays for {len(names)} names, expected as many", start)
+    return {name: read_ndarray(reader) for name in names}
+
+
+def read_named_arrays(reader: Reader) -> dict[str, Tensor]:
+    """Read vector<string> names, u64 n, n x NDArray, as a dict in wire order.
+
+    Raises
+    ------
+    BlobFormatError
+        The counts differ, a name is empty or there twice, or an array is malformed.
+    """
+    names = read_names(reader)
+    start = reader.offset
+    return read_arrays(reader, names, reader.read_u64(), start)
+
+
+def write_named_arrays(writer: Writer, arrays: Mapping[str, Tensor]) -> None:
+    """Write vector<string> names, u64 n, n x NDArray."""
+    writer.write_vector(arrays, writer.write_string)
+    writer.write_vector(arrays.values(), lambda array: write_ndarray(writer, array))
+
+
+def parse_params(
+    data: bytes | bytearray | memoryview, *, path: str | None = None
+) -> dict[str, Tensor]:
+    """Read a params dict file (TVM's ``.params``).
+
+    Parameters
+    ----------
+    data : buffer
+        The file's bytes; the tensors view them.
+    path : str, optional
+        The file, for messages.
+
+    Raises
+    ------
+    BlobFormatError
+        The bytes are no params dict.
+    """
+    reader = Reader(data, path=path, where="params")
+    magic = reader.read_u64()
+    if magic != PARAMS_MAGIC:
+        raise reader.error(f"params magic {magic:#x}, expected {PARAMS_MAGIC:#x}", 0)
+    reserved = reader.read_u64()
+    if reserved:
+        raise reader.error(f"params reserved {reserved:#x}, expected 0x0", 8)
+    arrays = read_named_arrays(reader)
+    if reader.remaining:
+        raise reader.error(f"{reader.remaining} bytes behind the last array, expected none")
+    return arrays
+
+
+def dump_params(arrays: Mapping[str, Any]) -> list[Chunk]:
+    """Write a params dict file; the inverse of `parse_params`.
+
+    Parameters
+    ----------
+    arrays : mapping of str to Tensor or buffer
+        In the order in which they are written; not copied.
+
+    Returns
+    -------
+    list of chunks
+        The file's bytes.
+    """
+    writer = Writer()
+    writer.write_u64(PARAMS_MAGIC)
+    writer.write_u64(0)
+    write_named_arrays(writer, {name: tensor(array) for name, array in arrays.items()})
+    return writer.finish()

@@ -1,0 +1,226 @@
+"""The safetensors file: its tensors viewed where they lie, and written back as it is.
+
+    u64 N                 at most 100,000,000
+    N bytes of JSON       the header (safetensors_header.py)
+    the data area         offsets count from its start; the file ends where the last tensor ends
+
+The format has no length of its own: the largest end of a tensor tells it. (huggingface/safetensors,
+README)
+"""
+
+from __future__ import annotations
+
+import os
+from _collections_abc import Mapping
+from stat import S_ISREG
+
+from .._core import weights_data_nbytes
+from ..error import BlobFormatError, ExportError
+from ..stream import Reader
+from .tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..stream import Writer
+    from .safetensors_header import Layout
+
+    FileState = tuple[int, int, int, int]
+
+MAX_HEADER_NBYTES = 100_000_000
+
+
+class SafetensorsFile:
+    """A safetensors file.
+
+    A load steps over it by a native scan of its header, and what it says is parsed and checked
+    at the first use of its tensors: 10,000 of them take 30 ms, a load must not.
+    """
+
+    def __init__(self, header: memoryview, data: memoryview, reader: Reader, start: int) -> None:
+        self._header = header
+        self._data = data
+        self._origin: tuple[str, FileState] | None = None
+        self._parsed: tuple[SafetensorsTensors, dict[str, str]] | None = None
+        self._reader, self._start = reader, start
+
+    @property
+    def tensors(self) -> SafetensorsTensors:
+        """Its tensors by name, in the header's order. Raises BlobFormatError, see `check`."""
+        return self.check()[0]
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What stands under ``__metadata__``. Raises BlobFormatError, see `check`."""
+        return self.check()[1]
+
+    def check(self) -> tuple[SafetensorsTensors, dict[str, str]]:
+        """Parse the header, once, and check all that the format demands.
+
+        Raises
+        ------
+        BlobFormatError
+            The header breaks the format.
+        """
+        if self._parsed is None:
+            from .safetensors_header import read_header
+
+            layouts, metadata, nbytes = read_header(self._reader, self._header, self._start)
+            if nbytes != len(self._data):
+                what = f"tensors of {nbytes} bytes, expected {len(self._data)}"
+                raise self._reader.error(what, self._start)
+            self._parsed = SafetensorsTensors(self._data, layouts), metadata
+        return self._parsed
+
+    @property
+    def data_offset(self) -> int:
+        """Where the data area begins, in bytes from the start of the file."""
+        return 8 + len(self._header)
+
+    @property
+    def nbytes(self) -> int:
+        """The whole file's size."""
+        return self.data_offset + len(self._data)
+
+    def write(self, writer: Writer) -> None:
+        """Write the file verbatim; one that lies on disk as a range of it, never read.
+
+        Raises
+        ------
+        ExportError
+            The file on disk is not what it was when it was opened.
+        """
+        if self._origin is not None:
+            path, state = self._origin
+            if _state_of(path) != state:
+                text = f"{path}: was changed after it was opened; open it again, and export then"
+                raise ExportError(text, module="safetensors", path=path)
+            writer.write_file(path, 0, self.nbytes)
+            return
+        writer.write_u64(len(self._header))
+        writer.write_raw(self._header)
+        writer.write_raw(self._data)
+
+
+class SafetensorsTensors(Mapping[str, Tensor]):
+    """The tensors of a file by name; each is made when it is first asked for."""
+
+    def __init__(self, data: memoryview, layouts: dict[str, Layout]) -> None:
+        self._data = data
+        self._layouts = layouts
+        self._made: dict[str, Tensor] = {}
+
+    def __getitem__(self, name: str) -> Tensor:
+        found = self._made.get(name)
+        return self._made.setdefault(name, self._make(name)) if found is None else found
+
+    def _make(self, name: str) -> Tensor:
+        begin, end, dtype, shape = self._layouts[name]
+        return Tensor(self._data[begin:end], shape, dtype)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._layouts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._layouts)
+
+    def __len__(self) -> int:
+        return len(self._layouts)
+
+
+def open_safetensors(path: str | os.PathLike[str]) -> SafetensorsFile:
+    """Map a file on disk, and check it; only its header is read.
+
+    Raises
+    ------
+    ExportError
+        It cannot be read, or is no safetensors file; names it.
+    """
+    name = os.fspath(path)
+    try:
+        view, state = _map(name)
+        file = parse_safetensors(view, path=name)
+    except BlobFormatError as error:
+        raise ExportError(error.message, module="safetensors", path=name) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        text = f"{name}: cannot be read: {reason}"
+        raise ExportError(text, module="safetensors", path=name) from error
+    file._origin = os.path.abspath(name), state
+    return file
+
+
+def parse_safetensors(
+    data: bytes | bytearray | memoryview, *, path: str | None = None
+) -> SafetensorsFile:
+    """Check the bytes of a whole file.
+
+    Parameters
+    ----------
+    data : buffer
+        Kept alive, not copied.
+    path : str, optional
+        The file, for messages.
+
+    Raises
+    ------
+    BlobFormatError
+        They break the format.
+    """
+    reader = Reader(data, path=path, where="safetensors")
+    file = read_safetensors(reader)
+    file.check()
+    if reader.remaining:
+        raise reader.error(f"{reader.remaining} bytes behind the last tensor, expected none")
+    return file
+
+
+def read_safetensors(reader: Reader) -> SafetensorsFile:
+    """Read a file that lies among other bytes; it ends where its last tensor does.
+
+    Raises
+    ------
+    BlobFormatError
+        It breaks the format.
+    """
+    start = reader.offset
+    nbytes = reader.read_u64()
+    if nbytes > MAX_HEADER_NBYTES:
+        what = f"a safetensors header of {nbytes} bytes, expected at most {MAX_HEADER_NBYTES}"
+        raise reader.error(what, start)
+    start = reader.offset
+    header = reader.read_raw(nbytes, "a safetensors header")
+    data_nbytes = weights_data_nbytes(header)
+    if not 0 <= data_nbytes <= reader.remaining:  # not plain, or wrong: parsing says what
+        from .safetensors_header import read_header
+
+        data_nbytes = read_header(reader, header, start)[2]
+    return SafetensorsFile(header, reader.read_raw(data_nbytes, "tensor data"), reader, start)
+
+
+def _map(path: str) -> tuple[memoryview, FileState]:
+    # A pipe is opened without waiting for its writer, and then refused.
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        found = os.fstat(number)
+        if not S_ISREG(found.st_mode):
+            raise ValueError("not a regular file")
+        if not found.st_size:
+            return memoryview(b""), _state(found)
+        from mmap import ACCESS_READ, mmap
+
+        return memoryview(mmap(number, found.st_size, access=ACCESS_READ)), _state(found)
+    finally:
+        os.close(number)
+
+
+def _state(found: os.stat_result) -> FileState:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _state_of(path: str) -> FileState | None:
+    try:
+        return _state(os.stat(path))
+    except OSError:
+        return None
