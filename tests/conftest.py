@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
-from .compile import compile_c
+# Before the first import of a helper: its assertions tell what differs, as those of tests do.
+pytest.register_assert_rewrite("tests.support")
+
+from .support.compile import compile_c  # noqa: E402
+from .support.paths import GOLDEN  # noqa: E402
 
 # Processes that tests start import what is installed, not the source tree they may stand in.
 os.environ["PYTHONSAFEPATH"] = "1"
@@ -22,12 +26,11 @@ for number in (signal.SIGHUP, signal.SIGINT):
         signal.signal(number, lambda number, frame: None)
 
 CompileLibrary = Callable[..., Path]
-DATA = Path(__file__).parent / "data" / "golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let golden files and malformed ones come from other folders of the same form."""
-    parser.addoption("--golden-dir", type=Path, default=DATA, help="golden files")
+    parser.addoption("--golden-dir", type=Path, default=GOLDEN, help="golden files")
     parser.addoption("--malformed-dir", type=Path, help="malformed blobs, with an index.json")
 
 

@@ -19,8 +19,9 @@ import pytest
 import packer
 import runtime
 
-README = Path(__file__).parents[1] / "README.md"
-EXAMPLES = README.with_name("examples")
+from .support.paths import DOCS, EXAMPLES, ROOT
+
+README = ROOT / "README.md"
 PHOTO = EXAMPLES / "photo"
 
 CODE = """
@@ -150,7 +151,7 @@ def test_readme_example(tmp_path: Path) -> None:
 
 def test_round_trips_page(tmp_path: Path) -> None:
     """The code on docs/roundtrip.md runs from its top to its end, PyTorch's part where that is."""
-    code = (README.parent / "docs" / "roundtrip.md").read_text().split("```python\n")[1:]
+    code = (DOCS / "roundtrip.md").read_text().split("```python\n")[1:]
     parts = [part.split("```")[0] for part in code]
     script = tmp_path / "page.py"
     has_torch = importlib.util.find_spec("torch") is not None
@@ -161,7 +162,7 @@ def test_round_trips_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", ["devices.md", "host-code.md", "tensors.md"])
 def test_pages_that_run(page: str, tmp_path: Path) -> None:
     """The code on a page runs from its top to its end, on a real device."""
-    code = (README.parent / "docs" / page).read_text().split("```python\n")[1:]
+    code = (DOCS / page).read_text().split("```python\n")[1:]
     script = tmp_path / "page.py"
     script.write_text("".join(part.split("```")[0] for part in code))
     run(script, cwd=tmp_path)

@@ -12,7 +12,7 @@ import runtime
 from runtime.modules.device import DeviceModule
 from runtime.serial.serializer import serialize_module_to_bytes
 
-from .golden import RawModule, golden_payload, make_tree, params_json, payload_json
+from .support.golden import RawModule, golden_payload, make_tree, params_json, payload_json
 
 Golden = tuple[dict[str, Any], Path]
 

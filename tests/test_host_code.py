@@ -11,8 +11,8 @@ import packer
 import runtime
 from packer.declare.c_type import parse_functions
 
-from .process import run_python
-from .runtime.test_context import importing
+from .support.importing import importing
+from .support.process import run_python
 
 SOURCE = """
 #include "dso_packer.h"

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from .support.native import INCLUDE
+from .support.paths import NATIVE, ROOT
+
 DEMO = (
     "import json, packer, runtime\n"
     "add = packer.CSourceModule('long add(long a, long b) { return a + b; }',"
@@ -141,13 +143,8 @@ def test_free_threaded_python_is_refused_at_build_time(environment) -> None:
 
 def test_core_does_not_compile_without_the_gil() -> None:
     """Nor does a compiler that is started by hand build it."""
-    native = ROOT / "runtime" / "native"
-    include = (
-        f"-I{native}",
-        f"-I{native.parent / 'include'}",
-        f"-I{sysconfig.get_path('include')}",
-    )
-    source = native / "python" / "coremodule.c"
+    source = NATIVE / "python" / "coremodule.c"
+    include = [f"-I{folder}" for folder in (*INCLUDE, sysconfig.get_path("include"))]
     ran = subprocess.run(
         ["cc", "-fsyntax-only", "-DPy_GIL_DISABLED=1", *include, source],
         capture_output=True,

@@ -21,7 +21,9 @@ import packer
 import runtime
 from packer.project import read_project
 
-FOLDER = Path(__file__).parents[1] / "examples" / "resnet18"
+from .support.paths import DOCS, EXAMPLES
+
+FOLDER = EXAMPLES / "resnet18"
 INSTRUCTION_SETS = ("avx512", "avx2", "baseline")
 RANDOM = np.random.default_rng(7)
 
@@ -234,11 +236,10 @@ def test_fresh_process(library: Path, deployed: runtime.Module, tmp_path: Path) 
 
 def test_figure_of_the_docs_is_what_its_script_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """The committed picture is that of the example."""
-    docs = FOLDER.parents[1] / "docs"
-    monkeypatch.syspath_prepend(docs)
-    drawn = runpy.run_path(str(docs / "make_resnet18_figure.py"))["resnet18_figure"]()
+    monkeypatch.syspath_prepend(DOCS)
+    drawn = runpy.run_path(str(DOCS / "make_resnet18_figure.py"))["resnet18_figure"]()
     monkeypatch.delitem(sys.modules, "make_figures")
-    assert drawn == (docs / "resnet18.svg").read_text(encoding="utf-8")
+    assert drawn == (DOCS / "resnet18.svg").read_text(encoding="utf-8")
 
 
 def test_opencl(deployed: runtime.Module, tmp_path: Path) -> None:

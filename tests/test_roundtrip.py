@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import runtime
 
-GOLDEN = sorted((Path(__file__).parent / "data" / "golden").glob("*.bin"))
+from .support.paths import GOLDEN
+
+GOLDEN = sorted(GOLDEN.glob("*.bin"))
 BLOBS = [p.read_bytes() for p in GOLDEN if "params" not in p.name and p.stat().st_size < 4096]
 
 names = st.text(min_size=1, max_size=12).filter(lambda s: s.isprintable())

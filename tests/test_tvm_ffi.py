@@ -7,7 +7,7 @@ import pytest
 import packer
 import runtime
 
-from .process import run_python
+from .support.process import run_python
 
 SOURCE = """
 #include <stdint.h>

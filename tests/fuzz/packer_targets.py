@@ -15,7 +15,7 @@ from packer.project import read_project
 from packer.project.arrays import read_array
 from packer.toolchain.unlinked import Unlinked
 
-from ..graphs import sum_graph
+from ..support.graphs import sum_graph
 from .judge import Target
 from .mutants import Seed, binary, lines
 from .reading import in_file, of_seeds, words

@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 OUTPUT = ROOT / "build" / "fuzz"
 sys.path.insert(0, str(ROOT))
-from tests.native import INCLUDE, object_name, pure_sources  # noqa: E402
+from tests.support.native import INCLUDE, object_name, pure_sources  # noqa: E402
 
 CLANG = (
     *("clang", "-std=gnu11", "-g", "-O1", "-fno-omit-frame-pointer"),

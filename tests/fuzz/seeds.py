@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -17,10 +16,10 @@ from runtime.modules.vm import load as load_vm
 from runtime.serial.serializer import serialize
 from runtime.stream import Reader
 
-from ..graphs import sum_graph
-from ..vm_assembler import doubling
+from ..support.graphs import sum_graph
+from ..support.paths import GOLDEN
+from ..support.vm_assembler import doubling
 
-GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 META = {
     "tvm_version": "0.1.0",
     "func_info": {

@@ -21,8 +21,8 @@ from runtime.device.lone_files import LOADERS
 from runtime.serial.interchange import rebuild_module
 from runtime.serial.manifest import parse_manifest
 
-from ..cuda import DATA, build_fake_driver
-from ..graphs import sum_graph
+from ..support.cuda import DATA, build_fake_driver
+from ..support.graphs import sum_graph
 from .judge import Target
 from .mutants import Seed, binary, json_texts
 from .packer_targets import npy_target, project_target, tar_target

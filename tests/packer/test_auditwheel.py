@@ -11,8 +11,8 @@ from pathlib import Path
 import packer
 import runtime
 
-from ..compile import compile_c
-from ..process import run_python
+from ..support.compile import compile_c
+from ..support.process import run_python
 
 METADATA = {
     "METADATA": "Metadata-Version: 2.1\nName: model\nVersion: 1\n",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +11,9 @@ import packer
 import runtime
 from runtime._core import ElfFile
 
-from ..process import run_python
+from ..support.paths import DATA
+from ..support.process import run_python
 
-DATA = Path(__file__).parents[1] / "data"
 LIBRARIES = DATA / "libraries_with_checksums"
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="they are for x86-64")

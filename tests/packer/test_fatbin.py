@@ -13,7 +13,7 @@ from packer.elf.architecture import architectures_of
 from packer.project import read_project
 from runtime import DeviceModule, ExportError
 
-from ..cuda import DATA, compile_ptx, find_tool
+from ..support.cuda import DATA, compile_ptx, find_tool
 
 NAMES = ("scale.sm_80.cubin", "scale.sm_80.cuda12.cubin", "scale.sm_100.cubin", "scale.ptx")
 

@@ -18,7 +18,7 @@ import pytest
 import packer
 import runtime
 
-from ..process import run_python
+from ..support.process import run_python
 
 ANSWER = "long answer(void) {{ return {}; }}"
 

@@ -13,7 +13,7 @@ import pytest
 import packer
 import runtime
 
-from ..process import run_python
+from ..support.process import run_python
 
 torch = pytest.importorskip("torch")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT))
-from tests.native import INCLUDE, NATIVE, pure_sources  # noqa: E402
+from tests.support.native import INCLUDE, NATIVE, pure_sources  # noqa: E402
 
 __all__ = ["NATIVE", "ROOT", "build_packages", "compile_c", "pure_sources"]
 

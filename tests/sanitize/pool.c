@@ -1,5 +1,5 @@
 /* Threads launch parallel tasks of every kind at once, and use workspaces: for ThreadSanitizer and
- * AddressSanitizer. The tasks are those of tests/runtime/pool_probe.c.
+ * AddressSanitizer. The tasks are those of tests/support/c/pool_probe.c.
  *
  *     pool ROUNDS [fork] */
 #define _GNU_SOURCE

@@ -10,7 +10,7 @@ from core import ROOT, compile_c, pure_sources
 from row import Row
 
 HERE = Path(__file__).parent
-PROBE = ROOT / "tests" / "runtime" / "pool_probe.c"
+PROBE = ROOT / "tests" / "support" / "c" / "pool_probe.c"
 TIMEOUT = 300  # a wait without an end is found, too
 TSAN = ("tsan: pool, workspaces", ("-fsanitize=thread", "-Wno-tsan"), ("25",))
 # A child of a process with threads is beyond ThreadSanitizer.

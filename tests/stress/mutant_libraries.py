@@ -15,7 +15,7 @@ from runtime.modules.vm import load as load_executable
 from runtime.stream import Reader
 
 sys.path.append(str(Path(__file__).parent.parent.parent))  # behind: runtime is the installed one
-from tests.vm_assembler import TWICE, TWICE_SOURCE, doubling
+from tests.support.vm_assembler import TWICE, TWICE_SOURCE, doubling
 
 SOURCE = (
     TWICE_SOURCE

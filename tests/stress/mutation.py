@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.elf_poke import RECORDS, SIZES, Elf, Record
+from tests.support.elf_poke import RECORDS, SIZES, Elf, Record
 
 IRELATIVE, GNU_IFUNC = 37, 10  # psABI of x86-64; gABI
 TLS = (16, 17, 18, 36)  # DTPMOD64, DTPOFF64, TPOFF64, TLSDESC

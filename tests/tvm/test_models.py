@@ -13,7 +13,7 @@ import packer
 from runtime.modules.vm import load
 from runtime.stream import Reader, Writer
 
-from ..vm_assembler import TWICE, TWICE_SOURCE, doubling
+from ..support.vm_assembler import TWICE, TWICE_SOURCE, doubling
 from .conftest import TVM_PYTHON, RunScript, read
 from .model_calls import CALLS, ON_OPENCL
 

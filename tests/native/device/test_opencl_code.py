@@ -1,0 +1,104 @@
+"""OpenCL code: source, SPIR-V and binaries, built or refused."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+from runtime import DeviceError, DeviceModule, FunctionInfo
+
+from ...support.opencl_binary import build_binary
+from ...support.opencl_kernels import DEVICE, SCALE, SCALE_SOURCE, TAGS, kernels, on_device
+from ...support.spirv import FILL, compile_spirv
+
+
+def test_kernel_that_the_code_lacks_is_named() -> None:
+    """A name that the code does not have is refused, telling those that it has."""
+    module = kernels(SCALE_SOURCE, FunctionInfo("scales", SCALE.arg_types, TAGS))
+    with pytest.raises(DeviceError, match="kernel 'scales': the code has none of this name.*scale"):
+        module["scales"](None, 1.0, 1, 1, 1)
+
+
+def test_build_log_is_in_the_error() -> None:
+    """Source that does not compile gives the compiler's own words, at each launch."""
+    kernel = kernels("__kernel void f() { undeclared = 1; }", FunctionInfo("f"))["f"]
+    for _ in range(2):
+        with pytest.raises(
+            DeviceError, match="not build code of format cl: CL_BUILD_PROGRAM_FAILURE"
+        ) as e:
+            kernel()
+        assert "undeclared" in str(e.value)
+        assert (e.value.device, e.value.code) == ("opencl:0", -11)
+
+
+@pytest.mark.parametrize(
+    ("code", "fmt", "message"),
+    [
+        (b"ptx", "ptx", "takes no code of format 'ptx', expected cl .*, clbin or xclbin"),
+        (b"x", "", "takes no code of format '', expected cl"),
+        (b"", "cl", "is given no code: it is empty"),
+        (b"no binary", "clbin", r"refuses code of format clbin: CL_INVALID_BINARY \(code -42\)"),
+        (b"no binary", "xclbin", "refuses code of format xclbin: CL_INVALID_BINARY"),
+        (b"no words", "spirv", "is given code of format spirv that is none, or is cut short"),
+        (b"\x03\x02\x23\x07", "spv", "that is none, or is cut short"),
+    ],
+)
+def test_code_of_another_kind_is_refused(code: bytes, fmt: str, message: str) -> None:
+    """Rows D12 and D14: code that is not what its format says is refused by kind."""
+    kernel = DeviceModule("opencl", code, fmt, [FunctionInfo("f")])["f"]
+    with pytest.raises(DeviceError, match=message):
+        kernel()
+
+
+@pytest.mark.parametrize("cut", [4, 1, 100])
+def test_spirv_that_is_cut_short_is_refused(cut: int) -> None:
+    """Row D12: SPIR-V that lacks its end never reaches a driver, which might end the process."""
+    code = compile_spirv(FILL)[:-cut]
+    info = FunctionInfo("fill", ("handle", "int32"), TAGS)
+    with pytest.raises(DeviceError, match="that is none, or is cut short"):
+        DeviceModule("opencl", code, "spirv", [info])["fill"](None, 1, 1, 1)
+
+
+def test_spirv_runs_or_is_refused_by_name() -> None:
+    """Row D12: a device takes SPIR-V, or is named with what it takes, as Debian's PoCL is."""
+    info = FunctionInfo("fill", ("handle", "int32"), TAGS)
+    kernel = DeviceModule("opencl", compile_spirv(FILL), "spirv", [info])["fill"]
+    x = on_device(np.zeros(64, np.int32))
+    try:
+        kernel(x, 7, 4, 8)
+    except DeviceError as error:
+        assert f"'{DEVICE.name}' takes no SPIR-V" in str(error)
+        assert "expected OpenCL C source (cl)" in str(error)
+    else:
+        assert x.numpy().tolist() == [7] * 32 + [0] * 32
+
+
+def test_binary_runs() -> None:
+    """A binary that the driver made is taken back."""
+    module = DeviceModule("opencl", build_binary(SCALE_SOURCE), "clbin", [SCALE])
+    x = on_device(np.ones(4, np.float32))
+    module["scale"](x, 4.0, 4, 1, 4)
+    assert x.numpy().tolist() == [4, 4, 4, 4]
+
+
+def test_function_keeps_its_code() -> None:
+    """A kernel that outlives every name of its module still builds and runs."""
+    scale = kernels(SCALE_SOURCE, SCALE)["scale"]
+    gc.collect()
+    x = on_device(np.ones(4, np.float32))
+    scale(x, 4.0, 4, 1, 4)
+    assert x.numpy()[3] == 4
+
+
+def test_module_goes_with_its_last_function() -> None:
+    """Nothing points back: a module and its code are gone at once, without the collector."""
+    module = kernels(SCALE_SOURCE, SCALE)
+    scale, gone = module["scale"], weakref.ref(module)
+    scale(on_device(np.ones(1, np.float32)), 1.0, 1, 1, 1)
+    del module
+    assert gone() is not None
+    del scale
+    assert gone() is None

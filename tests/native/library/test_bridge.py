@@ -1,0 +1,240 @@
+"""Libraries that leave TVM's functions undefined, and processes that hold a TVM runtime too."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+import runtime
+
+from ...support.paths import C_SOURCES
+
+SOURCE = C_SOURCES / "undefined.c"
+
+
+@pytest.fixture
+def undefined(compile_library) -> Path:
+    """The compiled undefined.c."""
+    path: Path = compile_library(SOURCE.read_text())
+    return path
+
+
+def load_beside(path: Path) -> runtime.Module:
+    """Load it, with an import that has the function it calls."""
+    from ...support.importing import importing
+
+    module = runtime.load(path)
+    importing(module, **{"test.beside": lambda *args: ["ours", *args][-1]})
+    return module
+
+
+def test_plain_dlopen_refuses_such_a_library(undefined) -> None:
+    """It is what the bridge is for."""
+    with pytest.raises(OSError, match="undefined symbol: TVMFFI"):
+        ctypes.CDLL(str(undefined), os.RTLD_NOW)
+
+
+def test_library_that_leaves_functions_undefined_runs(undefined) -> None:
+    """Look-ups, calls and errors are those of the core."""
+    module = load_beside(undefined)
+    assert module["call_global"](1, 2) == 2
+    assert module["apply"](max, 1, 3) == 3
+    with pytest.raises(KeyError, match="in parts"):
+        module["fail"]()
+
+
+def test_nothing_becomes_global(undefined) -> None:
+    """Neither the core nor the library is in the scope where others look."""
+    module = load_beside(undefined)
+    process = ctypes.CDLL(None)
+    for name in ("TVMFFIFunctionCall", "TVMFuncCall", "__tvm_ffi_fail", "PyInit__core"):
+        with pytest.raises(AttributeError):
+            getattr(process, name)
+    del module
+
+
+def test_bridge_does_not_stay(undefined) -> None:
+    """No descriptor and no mapping is left of it; closing the library unmaps that, too."""
+    descriptors = len(os.listdir("/proc/self/fd"))
+    module = load_beside(undefined)
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert "dso-packer-bridge" not in Path("/proc/self/maps").read_text()
+    del module
+    assert str(undefined) not in Path("/proc/self/maps").read_text()
+
+
+def test_function_that_nobody_has_is_named(compile_library) -> None:
+    """Row C19: what the core does not provide stays undefined."""
+    path = compile_library(SOURCE.read_text(), "-DMORE")
+    with pytest.raises(runtime.LibraryLoadError, match="undefined symbol: TVMFFINobody") as caught:
+        runtime.load(path)
+    assert str(caught.value).count(str(path)) == 1
+    assert caught.value.reason == "dlopen"
+
+
+def test_replaced_file_gives_new_code(compile_library, tmp_path) -> None:
+    """A new file under an old name is opened anew, while the old one is in use."""
+    path = tmp_path / "lib.so"
+    modules = []
+    for version in (1, 2, 3):
+        new = compile_library(SOURCE.read_text(), f"-DVERSION={version}")
+        (tmp_path / "new").write_bytes(new.read_bytes())
+        (tmp_path / "new").rename(path)
+        modules.append(load_beside(path))
+    assert [module["version"]() for module in modules] == [1, 2, 3]
+    assert [module["call_global"](n) for n, module in enumerate(modules)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "name", ["with space.so", "ż'ółw\"\n.so", "$(echo).so", "-Wl,x.so", "$LIB.so"]
+)
+def test_any_file_name(undefined, tmp_path, name) -> None:
+    """Row E1: the path goes into a dynamic section as it is."""
+    path = tmp_path / name
+    path.write_bytes(undefined.read_bytes())
+    assert load_beside(path)["version"]() == 1
+
+
+def test_bridges_in_threads(undefined, tmp_path) -> None:
+    """Row G10: same file and different ones, at once."""
+    paths = [tmp_path / f"{i}.so" for i in range(4)]
+    for path in paths:
+        path.write_bytes(undefined.read_bytes())
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for i in range(30):
+                module = load_beside(paths[(number + i) % 4])
+                assert module["call_global"](i) == i
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_weak_reference_needs_no_bridge(compile_library) -> None:
+    """Our own wrappers refer to a setter weakly; without a TVM runtime it is NULL for them."""
+    path = compile_library(
+        '#include "dso_packer.h"\n'
+        "DSO_EXPORT int __tvm_ffi_has(void *h, const dso_any *a, int32_t n, dso_any *result) {\n"
+        "  *result = dso_bool(TVMFFIErrorSetRaisedFromCStr != NULL);\n  return 0;\n}\n"
+    )
+    assert runtime.load(path)["has"]() is False
+
+
+# ---- One process with torch, a real tvm_ffi and us, in every order
+
+OURS = """
+import runtime
+@runtime.register_func("test.beside")
+def ours_beside(*args): return len(args)
+module = runtime.load(path)
+def check_ours():
+    assert module["call_global"](1, 2, 3) == 3
+    assert module["apply"](lambda a, b: a + b, 40, 2) == 42
+    expect(module["fail"])
+    expect(lambda: module["apply"](raises))
+"""
+THEIRS = """
+import tvm_ffi
+@tvm_ffi.register_global_func("test.beside")
+def theirs_beside(*args): return len(args)
+theirs = tvm_ffi.load_module(path) if load_both else None
+def check_theirs():
+    if theirs is None: return
+    assert theirs["call_global"](1, 2, 3) == 3
+    assert theirs["apply"](tvm_ffi.convert(lambda a, b: a + b), 40, 2) == 42
+    expect(theirs["fail"])
+"""
+GLOBAL = """
+import ctypes, tvm_ffi
+ctypes.CDLL(str(tvm_ffi.libinfo.find_libtvm_ffi()), ctypes.RTLD_GLOBAL)
+"""
+TORCH = """
+import torch
+assert torch.arange(3).sum() == 3
+"""
+COMMON = """
+import sys
+path, load_both = sys.argv[1], sys.argv[2] == "both"
+def raises(): raise KeyError("of a callback")
+def expect(call):
+    try: call()
+    except KeyError: return
+    raise AssertionError("expected a KeyError")
+"""
+CHECK = """
+for _ in range(2):
+    if "module" in globals(): check_ours()
+    if "theirs" in globals(): check_theirs()
+"""
+PARTS = {"torch": TORCH, "tvm_ffi": THEIRS, "ours": OURS, "global": GLOBAL}
+
+
+def run_order(order: tuple[str, ...], path: Path, which: str) -> None:
+    """Run the parts in a fresh process, and all checks after each of them."""
+    code = COMMON + "".join(PARTS[name] + CHECK for name in order)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path), which],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
+
+
+@pytest.mark.parametrize("order", list(permutations(("torch", "tvm_ffi", "ours"))), ids="-".join)
+def test_beside_torch_and_tvm_ffi(undefined, order) -> None:
+    """Every order of the three in one process, both runtimes on one file."""
+    run_order(order, undefined, "both")
+
+
+@pytest.mark.parametrize("order", [("global", "ours"), ("ours", "global")], ids="-".join)
+def test_beside_a_global_tvm_ffi(undefined, order) -> None:
+    """Somebody put libtvm_ffi into the global scope, where look-ups begin."""
+    run_order(order, undefined, "ours")
+
+
+def test_pointer_variables_beside_a_global_tvm_ffi(compile_library) -> None:
+    """They get the core's own functions, which know the core's contexts."""
+    path = compile_library((C_SOURCES / "host.c").read_text())
+    code = (
+        "import runtime\n"
+        'runtime.register_func("test.beside")(lambda *args: len(args))\n'
+        'assert runtime.load(path)["call"]("test.beside", 1, 2) == 2\n'
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", COMMON + GLOBAL + code, str(path), "ours"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_core_that_is_global_itself(undefined) -> None:
+    """Where extension modules are imported RTLD_GLOBAL, the core finds its own setter."""
+    flags = "import os, sys\nsys.setdlopenflags(os.RTLD_NOW | os.RTLD_GLOBAL)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", flags + COMMON + OURS + CHECK, str(undefined), "ours"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

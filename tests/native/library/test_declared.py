@@ -1,0 +1,248 @@
+"""Which C functions can be called by their own names: those that are declared, or TVM's."""
+
+from __future__ import annotations
+
+import gc
+import platform
+import shutil
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import packer
+import runtime
+
+from ...support.importing import importing
+from ...support.paths import C_SOURCES, DATA
+
+LIBRARIES = DATA / "libraries_0_1_0"
+
+SCALE = "void scale(float *x, long n, double f) { for (long i = 0; i < n; i++) x[i] *= f; }\n"
+PACKED = """
+#include <stdint.h>
+#define PACKED(name) \\
+  int name(int64_t *args, int *codes, int n, int64_t *ret, int *code, void *resource)
+PACKED(twice) {
+  *ret = 2 * args[0];
+  *code = 0;
+  return 0;
+}
+PACKED(thrice) {
+  *ret = 3 * args[0];
+  *code = 0;
+  return 0;
+}
+"""
+UNDECLARED = "has a C function 'scale' without a declaration: export it with --function"
+
+
+def copy(path: Path, folder: Path) -> Path:
+    """A file of its own: a Module that another test holds is another one."""
+    return Path(shutil.copy(path, folder / "copy.so"))
+
+
+# ---- What has no declaration
+
+
+def test_function_of_a_plain_library_is_not_called(compile_library) -> None:
+    """Its type is not known: the error tells how to declare it."""
+    module = runtime.load(compile_library(SCALE))
+    with pytest.raises(runtime.FunctionNotFoundError, match=UNDECLARED) as caught:
+        module["scale"](np.ones(4, "float32"), 4, 2.0)
+    assert "runtime.load(path, functions={'scale': 'packed'})" in str(caught.value)
+    assert "scale" not in module and not module.implements_function("scale")
+
+
+@pytest.mark.parametrize("with_import", [False, True])
+def test_function_that_an_export_did_not_declare_is_not_called(with_import, tmp_path) -> None:
+    """With a blob and without; also where host code of another library asks for it."""
+    source = packer.CSourceModule(SCALE)
+    if with_import:
+        source.import_module(runtime.DeviceModule("cuda", b"code", "cubin", []))
+    module = runtime.load(packer.export_library(source, tmp_path / "a.so"))
+    with pytest.raises(runtime.FunctionNotFoundError, match=UNDECLARED):
+        module["scale"]
+
+
+def test_host_code_does_not_call_it_either(compile_library) -> None:
+    """The look-up by name ends with the same advice."""
+    host = runtime.load(compile_library((C_SOURCES / "host.c").read_text() + "/*declared*/"))
+    host.import_module(runtime.load(compile_library(SCALE)))
+    with pytest.raises(runtime.FunctionNotFoundError, match=UNDECLARED):
+        host["call"]("scale")
+
+
+def test_raising_alone_is_no_mark_of_tvm(compile_library) -> None:
+    """C code with dso_abi.h has TVM FFI's pointer for errors, as packer's wrappers have."""
+    source = '#include "dso_abi.h"\n' + SCALE
+    source += "void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind, const char *message);\n"
+    source += 'int fail(void) { return dso_raise("ValueError", "no"); }\n'
+    assert "scale" not in runtime.load(compile_library(source))
+
+
+def test_data_is_not_offered_as_a_function(compile_library) -> None:
+    """The advice is for code alone."""
+    module = runtime.load(compile_library("int number = 1;"))
+    with pytest.raises(runtime.FunctionNotFoundError) as caught:
+        module["number"]
+    assert "declaration" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "void *__tvm_module_ctx;",
+        "int (*__TVMFuncCall)(void);",
+        "int __tvm_ffi_other(void) { return 0; }",
+        '__attribute__((visibility("default"))) const char __tvm_main__[] = "twice";',
+        "extern int TVMBackendFreeWorkspace(void);\n"
+        "int free_it(void) { return TVMBackendFreeWorkspace(); }",
+    ],
+)
+def test_function_of_a_library_of_tvm_is_packed(mark, compile_library) -> None:
+    """A symbol of TVM's tells that TVM made the file."""
+    assert runtime.load(compile_library(PACKED + mark))["twice"](21) == 42
+
+
+def test_mark_of_packer_outweighs_those_of_tvm(compile_library) -> None:
+    """What packer made declares all that can be called."""
+    marks = 'void *__tvm_module_ctx;\nconst char __packer_fn_f[] = "packer-function 1\\n";\n'
+    module = runtime.load(compile_library(PACKED + marks))
+    with pytest.raises(runtime.FunctionNotFoundError, match="'twice' without a declaration"):
+        module["twice"]
+
+
+# ---- The advice, followed
+
+
+def test_exported_again_with_a_declaration_it_is_called(tmp_path) -> None:
+    """As the message says it: packer export, --function and the type."""
+    (tmp_path / "a.c").write_text(SCALE)
+    export = [sys.executable, "-m", "packer", "export", "a.so", "a.c"]
+    subprocess.run(export, cwd=tmp_path, check=True, capture_output=True)
+    with pytest.raises(runtime.FunctionNotFoundError) as caught:
+        runtime.load(tmp_path / "a.so")["scale"]
+    option = str(caught.value).partition("--function '")[2].partition("'")[0]
+    assert option == "scale=void(float *x, int64_t n)"
+    (tmp_path / "a.c").write_text(SCALE.replace(", double f", "").replace("f;", "2;"))
+    subprocess.run([*export, "--function", option], cwd=tmp_path, check=True, capture_output=True)
+    array = np.ones(4, "float32")
+    runtime.load(tmp_path / "a.so")["scale"](array, 4)
+    assert array.tolist() == [2] * 4
+
+
+def test_load_declares_a_packed_function(compile_library, tmp_path) -> None:
+    """functions={"twice": "packed"}: it can be called and is listed; nothing else can."""
+    path = copy(compile_library(PACKED), tmp_path)
+    module = runtime.load(path, functions={"twice": "packed"})
+    assert module["twice"](21) == 42
+    assert module.function_names() == ["twice"]
+    assert "thrice" not in module
+
+
+def test_later_load_declares_more_functions_of_the_same_module(compile_library, tmp_path) -> None:
+    """One file is one Module: its declarations add up, also where a look-up failed before."""
+    path = copy(compile_library(PACKED), tmp_path)
+    module = runtime.load(path)
+    root = runtime.Module()
+    root.import_module(module)
+    assert "twice" not in module and "twice" not in root
+    assert runtime.load(path, functions={"twice": "packed"}) is module
+    assert module["twice"](21) == root["twice"](21) == 42
+    assert runtime.load(path, functions={"thrice": "packed", "twice": "packed"}) is module
+    assert [module["twice"](1), module["thrice"](1)] == [2, 3]
+    assert runtime.load(path) is module and "thrice" in module
+
+
+def test_declarations_go_with_the_module(compile_library, tmp_path) -> None:
+    """A library that was closed and loaded again has none."""
+    path = copy(compile_library(PACKED), tmp_path)
+    module = runtime.load(path, functions={"twice": "packed"})
+    function, gone = module["twice"], weakref.ref(module)
+    del module
+    assert function(21) == 42
+    del function
+    gc.collect()
+    assert gone() is None
+    assert "twice" not in runtime.load(path)
+
+
+def test_own_declaration_of_the_library_stays(tmp_path) -> None:
+    """A safe-call function is called as such, whatever the load says."""
+    source = packer.CSourceModule(SCALE, functions={"scale": "void(float *x, long n, double f)"})
+    path = packer.export_library(source, tmp_path / "scale.so")
+    array = np.ones(4, "float32")
+    runtime.load(path, functions={"scale": "packed"})["scale"](array, 4, 2.0)
+    assert array.tolist() == [2] * 4
+
+
+@pytest.mark.parametrize("name", ["twic", "strlen", "data", "zwölf", "a\0b", "\ud800", ""])
+def test_declared_function_has_to_be_there(name, compile_library, tmp_path) -> None:
+    """The error names it and what is like it; then none is declared."""
+    path = copy(compile_library(PACKED + "int data;"), tmp_path)
+    module = runtime.load(path)
+    with pytest.raises(runtime.FunctionNotFoundError, match="functions: expected a function of"):
+        runtime.load(path, functions={"twice": "packed", name: "packed"})
+    assert "twice" not in module
+
+
+@pytest.mark.parametrize("kind", ["safe_call", "int64_t(int64_t)", "", None, 1])
+def test_other_declarations_are_refused(kind, compile_library) -> None:
+    """The one value is "packed"."""
+    with pytest.raises(ValueError, match="functions: 'twice': expected 'packed', found"):
+        runtime.load(compile_library(PACKED), functions={"twice": kind})
+
+
+def test_lone_file_has_no_functions_to_declare(tmp_path) -> None:
+    """A file of weights or device code is no library."""
+    (tmp_path / "kernel.cl").write_text("kernel void f() {}")
+    with pytest.raises(ValueError, match="functions: expected a library, found a lone file"):
+        runtime.load(tmp_path / "kernel.cl", functions={"f": "packed"})
+
+
+def test_declared_function_is_an_import_of_host_code(compile_library, tmp_path) -> None:
+    """Host code of another library finds it by name, also after it was refused."""
+    host = runtime.load(compile_library((C_SOURCES / "host.c").read_text() + "/*again*/"))
+    importing(host)
+    path = copy(compile_library(PACKED), tmp_path)
+    host.import_module(runtime.load(path))
+    with pytest.raises(runtime.FunctionNotFoundError):
+        host["call"]("twice", 21)
+    runtime.load(path, functions={"twice": "packed"})
+    assert host["call"]("twice", 21) == 42
+
+
+# ---- Libraries of 0.1.0
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="they were made for x86-64")
+class TestLibraries010:
+    """What dso-packer 0.1.0 exported loads and runs."""
+
+    def test_packed_function(self, tmp_path) -> None:
+        """The declared one can be called, the other one cannot."""
+        module = runtime.load(copy(LIBRARIES / "packed.so", tmp_path))
+        assert module["twice"](21) == 42
+        assert module.function_names() == ["twice"]
+        assert "helper" not in module
+
+    @pytest.mark.parametrize("name", ["scale", "scale_tvm_ffi"])
+    def test_safe_call_and_blob(self, name, tmp_path) -> None:
+        """In both dialects."""
+        module = runtime.load(copy(LIBRARIES / f"{name}.so", tmp_path))
+        array = np.ones(4, "float32")
+        module["scale"](array, 4, 2.0)
+        assert array.tolist() == [2] * 4
+        (imported,) = module.imported_modules
+        assert isinstance(imported, runtime.DeviceModule)
+        assert (imported.fmt, bytes(imported.data)) == ("cubin", b"device code")
+
+    def test_undeclared_function(self, tmp_path) -> None:
+        """0.1.0 called it as a packed C function, and crashed."""
+        module = runtime.load(copy(LIBRARIES / "undeclared.so", tmp_path))
+        with pytest.raises(runtime.FunctionNotFoundError, match=UNDECLARED):
+            module["scale"](np.ones(4, "float32"), 4, 2.0)

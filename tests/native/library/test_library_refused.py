@@ -1,0 +1,116 @@
+"""Files that are no library, or cannot be opened, are refused before dlopen."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runtime._core import ElfFile, Library
+from runtime.error import LibraryLoadError
+
+from ...support.plain_library import CompileLibrary
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/", "a directory"),
+        (".", "a directory"),
+        ("..", "a directory"),
+        ("/dev/null", "a character device"),
+        ("/dev/zero", "a character device"),
+        ("/dev/full", "a character device"),
+    ],
+)
+@pytest.mark.parametrize("opener", [Library, ElfFile])
+def test_not_a_regular_file(opener: type, path: str, kind: str) -> None:
+    """E6, E7: what stands there is named."""
+    with pytest.raises(LibraryLoadError, match=f": not a regular file, found {kind}$") as caught:
+        opener(path)
+    assert caught.value.reason == "not-a-file"
+
+
+def test_fifo_and_socket_do_not_block(tmp_path: Path) -> None:
+    """E7: a FIFO that nobody writes, a socket that nobody serves."""
+    os.mkfifo(tmp_path / "fifo")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket"))
+        for name, kind in (("fifo", "a FIFO"), ("socket", "a socket")):
+            with pytest.raises(LibraryLoadError, match=f"found {kind}$") as caught:
+                Library(str(tmp_path / name))
+            assert caught.value.reason == "not-a-file"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("missing.so", "cannot open: No such file or directory"),
+        ("lib.so/", "cannot open: Not a directory"),
+        ("loop", "cannot open: Too many levels of symbolic links"),
+        ("x" * 256, "cannot open: File name too long"),
+        ("x/" * 2048, "cannot open: File name too long"),
+    ],
+)
+def test_file_that_cannot_be_opened(library_file: Path, name: str, expected: str) -> None:
+    """E6, E12: the system's own words, and the path."""
+    (library_file.parent / "loop").symlink_to("loop")
+    path = f"{library_file.parent}/{name}"
+    with pytest.raises(LibraryLoadError) as caught:
+        Library(path)
+    assert (str(caught.value), caught.value.reason) == (f"{path}: {expected}", "io")
+    assert caught.value.path == path
+
+
+def test_unreadable_file_is_refused(library_file: Path) -> None:
+    """E11: said by the system; root is asked as somebody else, since it may read anything."""
+    library_file.chmod(0)
+    code = f"""
+import os
+from runtime._core import Library
+if os.geteuid() == 0:
+    os.seteuid(65534)
+try:
+    Library({str(library_file)!r})
+except OSError as error:
+    print(error)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == f"{library_file}: cannot open: Permission denied\n"
+
+
+@pytest.mark.parametrize("content", [b"", b"\x7fELF", b"text " * 100])
+def test_content_is_checked_before_dlopen(tmp_path: Path, content: bytes) -> None:
+    """The words are those of the static check, not of the dynamic loader."""
+    path = tmp_path / "bad.so"
+    path.write_bytes(content)
+    with pytest.raises(LibraryLoadError, match=f"^{path}: ") as caught:
+        Library(str(path))
+    assert caught.value.reason in ("not-elf", "truncated")
+
+
+def test_proc_self_mem_is_refused() -> None:
+    """E7: a regular file of size 0 by its status."""
+    with pytest.raises(LibraryLoadError):
+        Library("/proc/self/mem")
+
+
+def test_undefined_symbol_is_named(compile_library: CompileLibrary) -> None:
+    """C19: all symbols are bound at once, and the missing one is named."""
+    path = compile_library("int nowhere(void); int f(void) { return nowhere(); }")
+    with pytest.raises(LibraryLoadError, match=f"^{path}: undefined symbol: nowhere$") as caught:
+        Library(str(path))
+    assert caught.value.reason == "dlopen"
+
+
+def test_missing_dependency_is_named(compile_library: CompileLibrary, tmp_path: Path) -> None:
+    """C15: the library that cannot be found is named."""
+    gone = compile_library("int gone(void) { return 1; }", "-Wl,-soname,libgone.so")
+    path = compile_library("int gone(void); int f(void) { return gone(); }", str(gone))
+    with pytest.raises(LibraryLoadError, match=f"^{path}: libgone.so: cannot open") as caught:
+        Library(str(path))
+    assert caught.value.reason == "dlopen"

@@ -1,0 +1,61 @@
+"""Which folder of the native core may include which, and that only python/ needs Python."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from ..support.native import INCLUDE, pure_sources
+from ..support.paths import NATIVE
+
+# From the ground floor up. Each folder may also include itself.
+MAY_INCLUDE = {
+    "abi": set(),
+    "scan": set(),
+    "elf": {"abi"},
+    "device": {"abi", "elf"},
+    "threads": {"abi", "device"},
+    "vm": {"abi", "device"},
+    "library": {"abi", "scan", "elf", "threads"},
+    "python": {"abi", "scan", "elf", "device", "threads", "vm", "library"},
+}
+
+
+def test_every_folder_has_a_row() -> None:
+    """A new folder is added to the table, at its floor."""
+    assert {path.name for path in NATIVE.iterdir() if path.is_dir()} == set(MAY_INCLUDE)
+
+
+def test_rows_point_downward() -> None:
+    """A folder may include only folders that come before it: no cycles."""
+    floors = list(MAY_INCLUDE)
+    for folder, included in MAY_INCLUDE.items():
+        assert included <= set(floors[: floors.index(folder)]), folder
+
+
+@pytest.mark.parametrize("folder", MAY_INCLUDE)
+def test_folder_includes_downward_only(folder) -> None:
+    """Include lines name the folder; those without one are the public headers."""
+    for path in sorted((NATIVE / folder).rglob("*.[ch]")):
+        included = set(re.findall(r'#include "(\w+)/', path.read_text()))
+        assert included <= MAY_INCLUDE[folder] | {folder}, path
+
+
+def test_core_outside_python_compiles_without_python() -> None:
+    """Python's include path is not given to the compiler."""
+    include = [f"-I{folder}" for folder in INCLUDE]
+    command = ["cc", "-std=c11", "-fsyntax-only", *include, *map(str, pure_sources())]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_map_lists_every_folder_and_its_arrows() -> None:
+    """runtime/native/README.md shows the same table."""
+    text = (NATIVE / "README.md").read_text()
+    rows = re.findall(r"^\| `(\w+)/` \|.*\| ?([^|]*)\|$", text, re.MULTILINE)
+    shown = {folder: set(re.findall(r"\w+", arrows)) for folder, arrows in rows}
+    everything = set(MAY_INCLUDE) - {"python"}
+    assert shown == {**MAY_INCLUDE, "python": {"all"}}
+    assert MAY_INCLUDE["python"] == everything

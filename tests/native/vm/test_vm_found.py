@@ -1,0 +1,199 @@
+"""Libraries of bytecode that a campaign found: each loads, and its call ends as it should."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runtime
+from runtime.modules.vm import load
+from runtime.relax.vm import VirtualMachine
+from runtime.stream import Reader
+
+from ...support.paths import FOUND
+from ...support.vm_assembler import (
+    SHAPE,
+    VOID,
+    Code,
+    Program,
+    branch,
+    call,
+    const,
+    func,
+    goto,
+    imm,
+    packed,
+    reg,
+    ret,
+)
+
+
+def model(name: str) -> Any:
+    """One of the libraries."""
+    return runtime.load(FOUND / f"{name}.so")
+
+
+@pytest.mark.parametrize(
+    ("name", "nbytes"), [("vm_int1_reads_outside", 8192), ("vm_int1_crashes", 1 << 26)]
+)
+def test_a_result_of_packed_elements_shows_its_own_bytes(name: str, nbytes: int) -> None:
+    """Allocation, reading, writing and export count by one rule: the last byte is in the block."""
+    result = model(name)["main"]()
+    assert (result.nbytes, result.raw.nbytes) == (nbytes, nbytes)
+    assert result.shape == (8 * nbytes,)
+    result.raw[-1] = 0x5A
+    assert bytes(result.raw[-1:]) == b"\x5a"
+    copy = runtime.empty(result.shape, result.dtype).copy_from(result)
+    assert copy.raw[nbytes - 1] == 0x5A
+    with pytest.raises(BufferError, match="no buffer format; use .raw"):
+        result.numpy()
+
+
+def test_a_constant_is_no_heap() -> None:
+    """What match_shape stores into is what alloc_shape_heap made, never a constant."""
+    text = r"match_shape: argument 2, expected a shape heap that alloc_shape_heap made"
+    with pytest.raises(TypeError, match=text):
+        model("vm_stores_into_constant")["main"](np.zeros(4, "float32"))
+
+
+def test_a_constant_is_no_output() -> None:
+    """A declared writable argument refuses memory that may only be read, whoever calls."""
+    text = (
+        r"twice: argument 2 'y': expected a writable tensor, found a read-only one; declared as "
+        r"void twice\(const float \*x, float \*y, int64_t n\)"
+    )
+    with pytest.raises(ValueError, match=text):
+        model("vm_passes_constant_as_output")["main"](np.zeros(4, "float32"))
+
+
+def test_shared_tuples_become_shared_tuples() -> None:
+    """2^40 leaves in 40 tuples: the work is linear in the tuples, out, in and on another device."""
+    result = model("vm_tuples_2_to_40")["main"]()
+    depth, item = 0, result
+    while isinstance(item, tuple) and item:
+        assert all(other is item[0] for other in item)
+        depth, item = depth + 1, item[0]
+    assert depth >= 40
+    program = Program([Code("main", ["x"], [ret(0)], 1)])
+    executable = load(Reader(program.payload()))
+    assert executable["main"](result)[0] is not None
+    machine = VirtualMachine(executable)
+    machine.set_input("main", result)
+    machine.invoke_stateful("main")
+    assert machine.get_outputs("main")[0] is machine.get_outputs("main")[1]
+
+
+def test_shared_tuples_that_have_to_be_copied_are_bounded() -> None:
+    """An unaligned tensor in them is copied for each place that has it, so places are counted."""
+    value: Any = np.zeros(17, "float32")[1:]
+    for _ in range(40):
+        value = (value, value)
+    main = load(Reader(Program([Code("main", ["x"], [ret(0)], 1)]).payload()))["main"]
+    with pytest.raises(ValueError, match="items of tuples, expected at most 1048576 together"):
+        main(value)
+
+
+# ---- Runs without an end
+
+
+def loop() -> Any:
+    """Two jumps, as the library has them."""
+    return model("vm_endless_loop")["main"]
+
+
+def calls() -> Any:
+    """No jump at all: each of 60 functions calls the next one twice."""
+    codes = [
+        Code(f"f{i}", [], [call(VOID, i + 1), call(VOID, i + 1), ret(VOID)], 1) for i in range(60)
+    ]
+    return load(Reader(Program([*codes, Code("f60", [], [ret(VOID)], 1)]).payload()))["f0"]
+
+
+def condition() -> Any:
+    """A branch back, which is always taken."""
+    code = [call(0, 1, imm(0)), branch(0, -1), ret(0)]
+    program = Program([Code("main", [], code, 1), packed("vm.builtin.copy")])
+    return load(Reader(program.payload()))["main"]
+
+
+def nested() -> Any:
+    """The loop in a closure, which a machine calls through another function object."""
+    code = [call(VOID, 2, func(1), const(0)), ret(VOID)]
+    codes = [Code("main", [], code, 1), Code("loop", [], [goto(1), goto(-1)], 1)]
+    program = Program([*codes, packed("vm.builtin.call_tir_dyn")], [(SHAPE, [])])
+    return load(Reader(program.payload()))["main"]
+
+
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Python's own handler of SIGINT, which is not there if the tests were started by nohup."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
+@pytest.mark.parametrize("make", [loop, calls, condition, nested])
+def test_ctrl_c_ends_a_run(make: Callable[[], Any]) -> None:
+    """The interrupt arrives as KeyboardInterrupt, and the machine can be called again."""
+    function = make()
+    for _ in range(2):
+        timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            function()
+        timer.join()
+
+
+def test_a_handler_runs_while_a_run_goes_on() -> None:
+    """A handler that raises nothing does not end the run, whose arguments are freed in the end."""
+    seen: list[int] = []
+
+    def handle(number: int, _: object) -> None:
+        seen.append(number)
+        if len(seen) == 3:
+            raise TimeoutError
+
+    array = np.zeros(64, "float32")
+    gone = weakref.ref(array)
+    code = [call(1, 1, reg(0), reg(0)), goto(-1)]
+    program = Program([Code("main", ["x"], code, 2), packed("vm.builtin.make_tuple")])
+    main = load(Reader(program.payload()))["main"]
+    before = signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+    try:
+        with pytest.raises(TimeoutError):
+            main((array,))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert seen == [signal.SIGALRM] * 3
+    del array
+    assert gone() is None
+
+
+# ---- What only a digest could tell
+
+
+def test_a_host_function_with_another_n_runs_in_a_child() -> None:
+    """Its bytecode is valid, and says how much the host function writes: nothing here can know."""
+    code = (
+        "import sys, numpy, runtime\n"
+        "function = runtime.load(sys.argv[1])['main']\n"
+        "print('called', flush=True)\n"
+        "function(numpy.zeros(4, 'float32'))\n"
+    )
+    path = str(FOUND / "vm_host_function_gets_another_n.so")
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, path],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.stdout == "called\n", done.stderr

@@ -1,0 +1,184 @@
+"""The virtual machine: storage, tensors, views, and how objects end."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runtime
+
+from ...support.vm_assembler import (
+    CONTEXT,
+    DATA_TYPE,
+    SHAPE,
+    STR,
+    TENSOR,
+    UINT8,
+    VOID,
+    Code,
+    Program,
+    branch,
+    call,
+    const,
+    func,
+    goto,
+    imm,
+    packed,
+    reg,
+    ret,
+)
+from ...support.vm_programs import allocating, builtin, identity, make
+
+
+def test_results_are_never_written_to_again() -> None:
+    """Memory is used again only once nobody has the tensor."""
+    main = allocating(64, 0, [4, 4])
+    results = [main() for _ in range(5)]
+    assert [r.numpy()[0, 0] for r in results] == [1, 2, 3, 4, 5]
+    addresses = {result.numpy().ctypes.data for result in results}
+    results.clear()
+    assert main().numpy().ctypes.data in addresses
+
+
+def test_a_tensor_outlives_its_machine() -> None:
+    """The pool goes with its last piece."""
+    result = allocating(64, 16, [3])()
+    gc.collect()
+    assert result.numpy().tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "offset", "shape"),
+    [(64, 0, [17]), (64, 4, [16]), (64, -4, [4]), (64, 65, [0]), (0, 0, [1]), (64, 0, [2**62, 4])],
+)
+def test_a_tensor_lies_in_its_storage(nbytes: int, offset: int, shape: list[int]) -> None:
+    """Row D10: a tensor beyond its storage is refused, however the sizes multiply."""
+    with pytest.raises(
+        ValueError, match="alloc_tensor: a tensor at offset .* that does not lie in"
+    ):
+        allocating(nbytes, offset, shape)()
+
+
+def test_a_storage_beyond_memory_is_refused() -> None:
+    """No memory is an error that says how much was asked for."""
+    with pytest.raises(runtime.DeviceError, match="cpu:0: no memory for 1152921504606846976 bytes"):
+        allocating(2**60, 0, [1])()
+
+
+def test_a_storage_on_no_device_is_refused() -> None:
+    """The code's index of a device is checked."""
+    alloc = builtin("alloc_storage", 1, CONTEXT, const(0), reg(0), const(1), const(2),
+                    constants=[(SHAPE, [4]), (DATA_TYPE, UINT8), (STR, "global")])  # fmt: skip
+    with pytest.raises(
+        runtime.DeviceError, match="asks for device 1 of the machine, expected less"
+    ):
+        alloc(1)
+
+
+def test_reshape_is_a_view() -> None:
+    """The elements stay where they are; a returned view of an argument is a copy."""
+    reshape = builtin("reshape", 2, reg(0), reg(1))
+    tensor = identity()(np.arange(6, dtype="int32"))
+    view = reshape(tensor, (2, 3))
+    assert view.numpy().ctypes.data == tensor.numpy().ctypes.data
+    del tensor
+    assert view.numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
+    array = np.arange(6, dtype="int32")
+    result = reshape(array, (3, 2))
+    array[:] = 0
+    assert result.numpy().tolist() == [[0, 1], [2, 3], [4, 5]]
+    with pytest.raises(ValueError, match="a shape with other elements than its tensor"):
+        reshape(array, (4, 2))
+
+
+def test_a_lent_view_in_a_tuple_is_kept() -> None:
+    """What a tuple or closure keeps of an argument is a copy of it."""
+    names = ["reshape", "make_tuple"]
+    code = [call(1, 1, reg(0), const(0)), call(2, 2, reg(1), reg(0)), ret(2)]
+    functions = [Code("main", ["x"], code, 3), *(packed(f"vm.builtin.{n}") for n in names)]
+    array = np.arange(4, dtype="float64")
+    view, whole = make(Program(functions, [(SHAPE, [2, 2])]))["main"](array)
+    array[:] = 0
+    assert view.numpy().tolist() == [[0, 1], [2, 3]] and whole.numpy().tolist() == [0, 1, 2, 3]
+
+
+def test_to_device_knows_the_machines_devices() -> None:
+    """A tensor stays where it is, or goes where the machine has memory."""
+    to_device = builtin("to_device", 2, reg(0), reg(1), imm(0))
+    assert to_device(np.ones(2, "float32"), 1).numpy().tolist() == [1, 1]
+    with pytest.raises(runtime.DeviceError, match="device type 4, id 0, which the machine was not"):
+        to_device(np.ones(2, "float32"), 4)
+
+
+def test_arrays_can_be_reset_in_place() -> None:
+    """An item of a tuple can be let go before the tuple."""
+    names = ["make_tuple", "tuple_reset_item"]
+    code = [call(1, 1, reg(0), imm(5)), call(VOID, 2, reg(1), imm(0)), ret(1)]
+    functions = [Code("main", ["x"], code, 2), *(packed(f"vm.builtin.{n}") for n in names)]
+    assert make(Program(functions))["main"](np.ones(3)) == (None, 5)
+
+
+@pytest.mark.parametrize("index", [-1, 2])
+def test_items_of_tuples_are_in_range(index: int) -> None:
+    """Row D10: an index beyond a tuple is an error."""
+    get = builtin("tuple_getitem", 2, reg(0), reg(1))
+    assert get(("a", "b"), 1) == "b"
+    with pytest.raises(IndexError, match=f"tuple_getitem: index {index}, expected less than 2"):
+        get(("a", "b"), index)
+    with pytest.raises(TypeError, match="tuple_getitem: argument 1, expected a tuple, found int"):
+        get(3, index)
+
+
+def test_deep_tuples_end_without_recursion() -> None:
+    """Thousands of tuples in tuples are released one after the other."""
+    code = [
+        branch(0, 5),
+        call(2, 1, reg(0)),
+        call(3, 2, reg(1)),
+        call(4, 0, reg(2), reg(3)),
+        ret(4),
+        ret(0),
+    ]
+    functions = [
+        Code("f", ["n", "t"], code, 5),
+        packed("minus_one"),
+        packed("vm.builtin.make_tuple"),
+    ]
+    assert make(Program(functions), minus_one=lambda n: n - 1)["f"](9000, 1) == 0
+
+
+def counted(first: list[int], step: list[int], name: str, constants: Any) -> Callable[..., Any]:
+    """A function that makes a value, and then n times another one of it; function 3 is a leaf."""
+    code = [first, branch(0, 4), call(0, 1, reg(0)), step, goto(-3), ret(0)]
+    functions = [packed("minus_one"), packed(f"vm.builtin.{name}"), packed("leaf")]
+    program = Program([Code("f", ["n"], code, 2), *functions], constants)
+    return make(program, minus_one=lambda n: n - 1, leaf=lambda *args: args)["f"]
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "name", "constants"),
+    [
+        (
+            call(1, 2, const(0), const(1)),
+            call(1, 2, reg(1), const(1)),
+            "reshape",
+            [(TENSOR, np.zeros(4, "f4")), (SHAPE, (2, 2))],
+        ),
+        (call(1, 2, func(3), imm(0)), call(1, 2, func(3), reg(1)), "make_closure", []),
+    ],
+    ids=["views", "closures"],
+)
+def test_what_holds_another_ends_without_recursion(first, step, name, constants) -> None:
+    """Row G19: views of views, and closures in closures, are as deep as a program makes them."""
+    main, results = counted(first, step, name, constants), []
+    before = threading.stack_size(128 * 1024)
+    thread = threading.Thread(target=lambda: results.append(main(20_000)))
+    thread.start()
+    thread.join()
+    threading.stack_size(before)
+    assert results == [0]

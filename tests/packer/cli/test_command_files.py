@@ -1,0 +1,80 @@
+"""Which files a command takes as input and output, and which it refuses."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from ...support.command_line import ADD, CODE, TWO, Packer, digest, done, refused, with_compiler
+
+
+def test_relative_name_means_the_current_directory(packer: Packer, tmp_path: Path) -> None:
+    """E5: a bare name is never looked up on the library path."""
+    assert "cannot open: No such file" in refused(packer("load", "libm.so.6"))
+    environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}
+    done(packer("export", "model.so", "add.c", "--function", ADD))
+    (tmp_path / "other").mkdir()
+    run = packer("load", "model.so", cwd=tmp_path / "other", env=environment)
+    assert "cannot open: No such file" in refused(run)
+
+
+@pytest.mark.parametrize("path", ["", ".", "..", "/", "add.c/", "./", "nonesuch/m.so"])
+def test_output_that_is_no_file_is_refused(packer: Packer, tmp_path: Path, path: str) -> None:
+    """E6, E13: before the compiler starts."""
+    run = packer("export", path, "add.c", "--function", ADD, env=with_compiler("/nonesuch"))
+    assert "nonesuch" not in refused(run) or path.startswith("nonesuch")
+    assert sorted(os.listdir(tmp_path)) == ["add.c"]
+
+
+@pytest.mark.parametrize("path", ["", ".", "..", "/", "add.c/", "nonesuch"])
+def test_input_that_is_no_file_is_refused(packer: Packer, path: str) -> None:
+    """E6, by every command that reads."""
+    refused(packer("load", path))
+    refused(packer("export", "m.so", path))
+    refused(packer("export", "--project", path))
+
+
+@pytest.mark.parametrize(
+    "path", ["fifo", "socket", "/dev/zero", "/dev/null", "/dev/full", "/proc/self/mem"]
+)
+def test_special_file_is_refused_without_reading(packer: Packer, tmp_path: Path, path: str) -> None:
+    """E7: no pipe blocks, no device is read for ever, none is replaced by a library."""
+    os.mkfifo(tmp_path / "fifo")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"{tmp_path}/socket")
+        (tmp_path / "link.c").symlink_to(path)
+        for arguments in (
+            ("load", path),
+            ("export", "m.so", "link.c"),
+            ("export", "--project", path),
+            ("export", path, "add.c", "--function", ADD),
+        ):
+            text = refused(packer(*arguments, timeout=30))
+            # The kernel calls /proc/self/mem a regular file; reading it is an error all the same.
+            assert "regular file" in text or "expected a file" in text or "/proc" in path
+
+
+def test_output_is_no_input(packer: Packer, tmp_path: Path) -> None:
+    """E8: under whatever spelling, refused before work."""
+    os.link(tmp_path / "add.c", tmp_path / "link")
+    (tmp_path / "packer.toml").write_text(
+        f"[module.m]\nkind = 'c'\nsources = ['add.c']\nfunctions.add = '{TWO}'\n"
+    )
+    before = digest(tmp_path / "add.c")
+    for path in ("add.c", "./add.c"):
+        assert "is the name of a source" in refused(packer("export", path, "add.c"))
+    assert "is an input too" in refused(packer("export", "link", "add.c", "--function", ADD))
+    assert "is an input too" in refused(packer("export", "packer.toml"))
+    assert "is the name of a source" in refused(packer("export", "add.c"))
+    assert before == digest(tmp_path / "add.c")
+    assert sorted(os.listdir(tmp_path)) == ["add.c", "link", "packer.toml"]
+
+
+def test_forgotten_output_keeps_the_source(packer: Packer, tmp_path: Path) -> None:
+    """Where no output is named, the first source stands in its place; it is not written over."""
+    (tmp_path / "sub.c").write_text(CODE.replace("add", "sub"))
+    assert "is the name of a source" in refused(packer("export", "add.c", "sub.c"))
+    assert (tmp_path / "add.c").read_text() == CODE

@@ -1,0 +1,103 @@
+"""Wrong usage, help, the version, and errors of one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import runtime
+
+from ...support.command_line import ADD, Packer, done, refused
+
+WRONG_USAGE = {
+    "no command": (),
+    "unknown command": ("exprot",),
+    "unknown option": ("export", "--functio", ADD),
+    "no value": ("export", "--function"),
+    "no declaration": ("export", "m.so", "add.c", "--function", "add"),
+    "twice": ("export", "m.so", "add.c", "--function", ADD, "--function", ADD),
+    "function of a project": ("export", "m.so", "--function", ADD),
+    "two projects": ("export", "m.so", "add.c", "--project", "packer.toml"),
+    "embed": ("export", "m.so", "add.c", "--embed", "b"),
+    "no library": ("load",),
+    "option behind": ("load", "m.so", "--quiet"),
+    "inspect": ("inspect",),
+    "two folders": ("init", "a", "b"),
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG_USAGE.values(), ids=WRONG_USAGE.keys())
+def test_wrong_usage_exits_with_2(packer: Packer, tmp_path: Path, arguments) -> None:
+    """The usage, the mistake, and no work."""
+    text = refused(packer(*arguments), 2)
+    assert text.startswith("usage: packer")
+    assert sorted(os.listdir(tmp_path)) == ["add.c"]
+
+
+def test_version(packer: Packer) -> None:
+    """One line, for programs too."""
+    assert f"packer {runtime.__version__}\n" == done(packer("--version"))
+
+
+def test_inspect_shows_a_damaged_blob_and_exits_with_1(
+    packer: Packer, compile_library: Callable[..., Path]
+) -> None:
+    """What can be shown is shown, with what is wrong."""
+    blob = "const unsigned char __tvm_dev_mblob[9] = {1, 0, 0, 0, 0, 0, 0, 0, 0};"
+    for options in ([], ["--json"]):
+        run = packer("inspect", str(compile_library(blob)), *options)
+        assert run.returncode == 1
+        assert "a blob of 1 bytes, expected at least 8" in run.stdout
+        assert run.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "command", ["export", "load", "inspect", "diff", "extract", "check", "doctor", "init"]
+)
+def test_help_has_examples(packer: Packer, command: str) -> None:
+    """Each command explains itself, and the first help names it."""
+    assert f"\n  {command} " in done(packer("--help"))
+    text = done(packer(command, "--help"))
+    assert "\nexamples:\n" in text
+    assert f"  packer {command} " in text
+
+
+def test_help_is_cheap(tmp_path: Path) -> None:
+    """No help imports what only some exports need."""
+    code = (
+        "import sys; from packer.cli import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "print({'llvmlite', 'elftools', 'numpy', 'pycparser'} & set(sys.modules))"
+    )
+    commands = ("export", "load", "inspect", "diff", "extract", "check", "doctor", "init")
+    for arguments in (["--help"], *([command, "--help"] for command in commands)):
+        command = [sys.executable, "-c", code, *arguments]
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert run.stdout.splitlines()[-1] == "set()"
+
+
+def test_internal_error_is_one_line(packer: Packer, tmp_path: Path) -> None:
+    """A bug shows its type, and where to get the rest."""
+    (tmp_path / "build.py").write_text(
+        "import runtime\n"
+        "class Broken(runtime.Module):\n"
+        "    property_mask = 1\n"
+        "    def save_to_binary(self, writer): raise KeyError('bug\\x1b')\n"
+        "def make(): return Broken()\n"
+    )
+    (tmp_path / "packer.toml").write_text("[module.b]\nkind='python'\nfactory='build.py:make'\n")
+    run = packer("export", "m.so")
+    assert run.returncode == 1
+    assert run.stderr == (
+        "packer: internal error: KeyError: 'bug\\x1b'\n"
+        "run with PACKER_TRACEBACK=1 for the traceback\n"
+    )
+    run = packer("export", "m.so", env=os.environ | {"PACKER_TRACEBACK": "1"})
+    assert run.stderr.startswith("Traceback (most recent call last)")
+    assert "in save_to_binary" in run.stderr

@@ -1,0 +1,140 @@
+"""packer export, run as a user runs it: flags, project files, output, compiler errors."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import runtime
+
+from ...support.command_line import ADD, CODE, COMMAND, TWO, Packer, done, refused, script_compiler
+
+
+def test_simple_case_goes_by_flags(packer: Packer, tmp_path: Path) -> None:
+    """One line on success: path, size, functions, modules, seconds."""
+    line = done(packer("export", "model.so", "add.c", "--function", ADD, "--entry", "add"))
+    size = (tmp_path / "model.so").stat().st_size / 1024
+    assert line.startswith(f"model.so: {size:.1f} KiB, 1 function, 1 module, ")
+    assert line.endswith(" s\n")
+    assert runtime.load(tmp_path / "model.so")(40, 2) == 42
+
+
+def test_flags_and_paths_come_in_any_order(packer: Packer, tmp_path: Path) -> None:
+    """A flag may stand between two paths, and be given several times."""
+    (tmp_path / "sub.c").write_text(CODE.replace("add", "sub").replace("+", "-"))
+    done(packer("export", "--function", ADD, "m.so", "add.c", "--function", f"sub={TWO}", "sub.c"))
+    assert runtime.load(tmp_path / "m.so")["sub"](4, 5) == -1
+
+
+def test_export_says_that_nothing_can_be_called(packer, tmp_path) -> None:
+    """Without a declaration a C function cannot be called; the advice leads to one that can."""
+    run = packer("export", "model.so", "add.c")
+    assert (run.returncode, len(run.stderr.splitlines())) == (0, 1)
+    advice = "model.so: it declares no function; declare each one that is to be called: --function"
+    assert run.stderr.startswith(advice)
+    assert ", 1 function, " in done(packer("export", "model.so", "add.c", "--function", ADD))
+    assert done(packer("load", "-q", "model.so", "add", "40", "2")) == "42\n"
+    done(packer("export", "model.o", "add.c"))
+    code = "int __tvm_ffi_f(void *h, void *a, int n, void *r) { return 0; }"
+    (tmp_path / "own.c").write_text(code)
+    done(packer("export", "own.so", "own.c"))
+
+
+def test_sources_win_over_the_project_file(packer: Packer, tmp_path: Path) -> None:
+    """With sources packer.toml is not even read."""
+    (tmp_path / "packer.toml").write_text("no TOML")
+    assert "packer.toml: line 1, column 4: " in refused(packer("export"))
+    done(packer("export", "model.so", "add.c", "--function", ADD))
+
+
+def test_flags_win_over_the_project_file(packer: Packer, tmp_path: Path) -> None:
+    """Output, entry and embed; the project file may have any name and lie anywhere."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/my.toml").write_text(
+        '[library]\noutput = "m.so"\nentry = "nonesuch"\n[module.m]\nkind = "c"\n'
+        f'sources = ["../add.c"]\nfunctions.add = "{TWO}"\n'
+    )
+    project = ("export", "--project", "sub/my.toml")
+    assert "'nonesuch' is not declared" in refused(packer(*project))
+    done(packer(*project, "--entry", "add"))
+    assert runtime.load(tmp_path / "sub/m.so")(40, 2) == 42
+    done(packer(*project, "other.so", "--entry", "add", "--embed", "c"))
+    assert (tmp_path / "other.so").exists()
+
+
+def test_without_project_and_sources_both_ways_are_shown(packer: Packer) -> None:
+    """The message is a guide."""
+    text = refused(packer("export", "model.so"))
+    assert "there is no packer.toml here" in text
+    assert "`packer init`" in text
+    assert "packer export model.so add.c --function" in text
+
+
+def test_verbose_prints_steps_and_commands(packer: Packer) -> None:
+    """Without a terminal, -v alone makes export talk."""
+    run = packer("export", "-v", "model.so", "add.c", "--function", ADD)
+    assert run.returncode == 0
+    steps = [line for line in run.stderr.splitlines() if line.startswith("packer: ")]
+    expected = ["collect", "serialize", "save", "embed", "link", "verify", "commit"]
+    assert expected == [step.removeprefix("packer: ") for step in steps]
+    assert any(" -shared " in line for line in run.stderr.splitlines())
+    assert "/bin/sh" not in run.stderr  # what guards the compilers is none of the commands
+
+
+def test_workspace_keeps_the_intermediate_files(packer: Packer, tmp_path: Path) -> None:
+    """What the compilers were given can be looked at."""
+    (tmp_path / "kept").mkdir()
+    done(packer("export", "model.so", "add.c", "--function", ADD, "--save-temps", "kept"))
+    assert list((tmp_path / "kept").glob("packer-*/glue.c"))
+
+
+def test_step_is_shown_on_a_terminal(packer: Packer, tmp_path: Path) -> None:
+    """One line, which is gone in the end."""
+    parent, child = pty.openpty()
+    command = [*COMMAND, "export", "model.so", "add.c", "--function", ADD]
+    subprocess.run(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=child, check=True)
+    os.close(child)
+    shown = os.read(parent, 65536)
+    os.close(parent)
+    assert shown.startswith(b"\r\x1b[Kpacker: collect")
+    assert shown.endswith(b"packer: commit\r\x1b[K")
+
+
+def test_compiler_error_is_shown_whole(packer: Packer, tmp_path: Path) -> None:
+    """What the compiler said stands before the one line that sums it up."""
+    (tmp_path / "bad.c").write_text("int f(void) { return nonesuch; }\nint g(void) { return 1 }\n")
+    lines = refused(packer("export", "m.so", "bad.c")).splitlines()
+    assert "packer: " in lines[-1]
+    assert any(line.startswith("bad.c:1:") for line in lines)
+    assert any(line.startswith("bad.c:2:") for line in lines)
+
+
+def test_long_compiler_error_is_cut(packer: Packer, tmp_path: Path) -> None:
+    """Pages of it would hide what is wrong."""
+    (tmp_path / "bad.c").write_text(
+        "".join(f"int f{i}(void) {{ return x{i}; }}\n" for i in range(99))
+    )
+    lines = refused(packer("export", "m.so", "bad.c")).splitlines()
+    assert len(lines) == 42
+    assert lines[-2].endswith(" more lines")
+
+
+@pytest.mark.parametrize("linker", ["bfd", "gold", "lld"])
+def test_declared_function_that_is_not_there_is_named(packer: Packer, linker: str) -> None:
+    """However a linker says it: of a name that was misspelt it shows the wrapper alone."""
+    option = f"--option=-fuse-ld={linker}"
+    text = refused(packer("export", "m.so", "add.c", option, "--function", f"ad={TWO}"))
+    assert text.endswith("; declared, but defined by no source, or as static: ad\n")
+
+
+def test_source_that_changes_meanwhile_is_noticed(packer: Packer, tmp_path: Path) -> None:
+    """E14: the compile runs on, but the output stays."""
+    (tmp_path / "model.so").write_text("old")
+    environment = script_compiler(tmp_path, f"echo >> {tmp_path}/add.c")
+    run = packer("export", "model.so", "add.c", "--function", ADD, env=environment)
+    assert "add.c: was changed while it was exported; export again" in refused(run)
+    assert (tmp_path / "model.so").read_text() == "old"

@@ -1,0 +1,65 @@
+"""packer init: the project file that it writes, and files that it does not overwrite."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy
+
+import runtime
+
+from ...support.command_line import Packer, done, refused
+from ...support.graphs import sum_graph
+
+
+def test_init_writes_what_export_takes(packer: Packer, tmp_path: Path) -> None:
+    """The sample is a whole project: init, export, load."""
+    assert done(packer("init")) == "host.c: written\npacker.toml: written\n"
+    assert ", 2 functions, 1 module, " in done(packer("export"))
+    numpy.save(tmp_path / "x.npy", numpy.arange(3, dtype="float32"))
+    assert done(packer("load", "model.so", "scale", "@x.npy", "3", "0.5")) == (
+        "model.so\n  library: add, scale\nscale(@x.npy, 3, 0.5) -> None\n@x.npy: [0.  0.5 1. ]\n"
+    )
+
+
+def test_commented_settings_of_init_are_right(packer: Packer, tmp_path: Path) -> None:
+    """With every comment taken away it is a project still, as soon as its files are there."""
+    done(packer("init", "."))
+    text = (tmp_path / "packer.toml").read_text()
+    lines = [line.removeprefix("# ") if _is_setting(line) else line for line in text.splitlines()]
+    text = "\n".join(lines).replace('"-lfoo"', '"-lm"').replace("foo.o", "foo.o")
+    text = text.replace('target = "', '# target = "')  # not for C
+    text = text.replace("c_symbol_prefix", "# c_symbol_prefix").replace("= true", "= false")
+    text = text.replace('"constants", "weights"]', '"constants", "weights", "own"]')
+    text = text.replace('root = "host"', 'root = "graph"')
+    (tmp_path / "packer.toml").write_text(text)
+    (tmp_path / "graph.json").write_text(json.dumps(sum_graph()))
+    (tmp_path / "kernels.cl").write_text("kernel void scale() {}")
+    (tmp_path / "build.py").write_text(
+        "import runtime\ndef make():\n    return runtime.ConstLoaderModule({}, {})\n"
+    )
+    numpy.save(tmp_path / "w.npy", numpy.zeros(3))
+    (tmp_path / "model.safetensors").write_bytes(b"\2\0\0\0\0\0\0\0{}")
+    subprocess.run(
+        ["cc", "-c", "-fPIC", "-xc", "/dev/null", "-o", "foo.o"], cwd=tmp_path, check=True
+    )
+    assert ", 2 functions, 7 modules, " in done(packer("export"))
+    assert runtime.load(tmp_path / "model.so")["add"](40, 2) == 42
+
+
+def _is_setting(line: str) -> bool:
+    words = line.removeprefix("# ").split()
+    return line.startswith("# ") and (words[1:2] == ["="] or words[0].startswith("[module."))
+
+
+def test_init_overwrites_nothing(packer: Packer, tmp_path: Path) -> None:
+    """A source stays as it is; a project file is a refusal, and nothing is written."""
+    (tmp_path / "host.c").write_text("int mine;")
+    assert "host.c: is there already, left as it is" in done(packer("init"))
+    assert (tmp_path / "host.c").read_text() == "int mine;"
+    (tmp_path / "host.c").unlink()
+    assert "packer.toml: is there already" in refused(packer("init"))
+    assert not (tmp_path / "host.c").exists()
+    assert "add.c: cannot make the folder: File exists" in refused(packer("init", "add.c"))

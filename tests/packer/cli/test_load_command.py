@@ -1,0 +1,76 @@
+"""packer load: the tree, its imports, and a function called with words as arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ...support.command_line import ADD, TWO, Packer, done, refused
+
+
+def test_load_prints_tree_and_result(packer: Packer) -> None:
+    """--quiet leaves the result alone."""
+    done(packer("export", "model.so", "add.c", "--function", ADD))
+    tree = "model.so\n  library: add\n"
+    assert tree == done(packer("load", "model.so"))
+    assert f"{tree}add(40, -1) -> 39\n" == done(packer("load", "model.so", "add", "40", "-1"))
+    assert done(packer("load", "--quiet", "model.so", "add", "--", "0x28", "-1")) == "39\n"
+
+
+def test_load_shows_imports(packer: Packer, tmp_path: Path) -> None:
+    """A module that two others import is drawn twice, its imports once."""
+    (tmp_path / "k.cl").write_text("kernel void k() {}")
+    module = "[module.{}]\nkind = 'opencl'\nsources = ['k.cl']\nimports = {}\n"
+    (tmp_path / "packer.toml").write_text(
+        f"[module.h]\nkind = 'c'\nsources = ['add.c']\nfunctions.add = '{TWO}'\n"
+        "imports = ['a', 'b']\n"
+        + module.format("a", ["c"])
+        + module.format("b", ["c"]).replace("opencl", "hip")
+        + module.format("c", ["d"])
+        + module.format("d", []).replace("opencl", "cuda")
+        + "functions.k = {}\n"
+    )
+    assert ", 1 function, 5 modules, " in done(packer("export", "m.so"))
+    assert done(packer("load", "m.so")).splitlines() == [
+        "m.so",
+        "  library: add",
+        "    opencl",
+        "      opencl",
+        "        cuda: k",
+        "    hip",
+        "      opencl (as above)",
+    ]
+
+
+ARGUMENTS = {
+    "int": ("42", 42),
+    "negative": ("-7", -7),
+    "hexadecimal": ("0x2a", 42),
+    "float": ("1e-3", 1e-3),
+    "infinite": ("-inf", float("-inf")),
+    "true": ("true", True),
+    "false": ("False", False),
+    "none": ("none", None),
+    "text": ("some text", "some text"),
+    "empty": ("", ""),
+    "quoted": ('"42"', "42"),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), ARGUMENTS.values(), ids=ARGUMENTS.keys())
+def test_argument_is_parsed(text: str, expected: object) -> None:
+    """A word of the command line becomes what it looks like."""
+    from packer.cli.load import parse_argument
+
+    value = parse_argument(text)
+    assert (type(expected), expected) == (type(value), value)
+
+
+def test_error_of_a_call_is_one_line(packer: Packer) -> None:
+    """Wrong arguments, an unknown function, an array that is not there."""
+    done(packer("export", "model.so", "add.c", "--function", ADD))
+    assert "packer: TypeError: add: " in refused(packer("load", "model.so", "add", "x", "2"))
+    assert "no function 'ad' in its tree; near" in refused(packer("load", "model.so", "ad"))
+    text = refused(packer("load", "model.so", "add", "@x.npy", "1"))
+    assert "x.npy: cannot be read: No such file" in text

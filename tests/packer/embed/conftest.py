@@ -1,0 +1,23 @@
+"""What the tests of the segment share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import packer
+
+from ...support.segments import LINKERS, host, keeping_linked, need
+
+
+@pytest.fixture(scope="module", params=LINKERS)
+def linked(request, tmp_path_factory) -> tuple[Path, Path]:
+    """A library by each linker: as it is shipped, and as it was linked."""
+    need(f"ld.{request.param}", LINKERS[request.param])
+    folder = tmp_path_factory.mktemp(request.param)
+    path, before = folder / "lib.so", folder / "before.so"
+    options = [f"-fuse-ld={request.param}", "-Wl,--build-id"]
+    fcompile = keeping_linked(before)
+    packer.export_library(host(), path, embed="segment", fcompile=fcompile, options=options)
+    return path, before

@@ -1,0 +1,97 @@
+"""Linkers that leave no place for the segment: another embedder, or an error."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import packer
+import runtime
+
+from ...support.elf_poke import Elf
+from ...support.segments import host, works
+
+
+def discarding(what: str, folder: Path) -> list[str]:
+    """Options for GNU ld that drop a section."""
+    script = folder / "discard.ld"
+    script.write_text(f"SECTIONS {{ /DISCARD/ : {{ *({what}) }} }} INSERT AFTER .text;\n")
+    return ["-fuse-ld=bfd", f"-Wl,-T,{script}"]
+
+
+def renaming(folder: Path) -> list[str]:
+    """Options for GNU ld that put the placeholder into a section of another name."""
+    script = folder / "rename.ld"
+    script.write_text("SECTIONS { .other : { *(.packer.blob) } } INSERT AFTER .rodata;\n")
+    return ["-fuse-ld=bfd", f"-Wl,-T,{script}"]
+
+
+@pytest.mark.parametrize("way", ["note", "section"])
+def test_linker_that_leaves_no_place_falls_back_and_says_so(way, tmp_path) -> None:
+    """By "auto" it is linked again with the next embedder; note and section are both needed."""
+    options = discarding(".note.packer", tmp_path) if way == "note" else renaming(tmp_path)
+    steps: list[str] = []
+    path = packer.export_library(
+        host(), tmp_path / "lib.so", options=options, progress=steps.append
+    )
+    assert works(path)
+    place = steps.index("place")
+    assert "embed 'segment' is not possible: the linker left no" in steps[place + 1]
+    assert steps[place + 2 :] == ["embed", "link", "verify", "commit"]
+
+
+def test_fallback_is_said_with_v_alone(tmp_path) -> None:
+    """The command line is silent about it otherwise: the library is as good."""
+    (tmp_path / "add.c").write_text("long add(long a, long b) { return a + b; }")
+    (tmp_path / "w.safetensors").write_bytes(b"\2\0\0\0\0\0\0\0{}")
+    options = [f"--option={option}" for option in discarding(".note.packer", tmp_path)]
+    command = [sys.executable, "-m", "packer", "export", "lib.so", "add.c", *options]
+    command += ["--function=add=long(long, long)", "--weights=w.safetensors"]
+    quiet, verbose = (
+        subprocess.run([*command, *v], cwd=tmp_path, capture_output=True, text=True, check=True)
+        for v in ([], ["-v"])
+    )
+    assert quiet.stderr == ""
+    said = "packer: embed 'segment' is not possible: the linker left no PT_NOTE for section"
+    assert said in verbose.stderr
+    assert runtime.load(tmp_path / "lib.so")["add"](40, 2) == 42
+
+
+def test_linker_that_leaves_no_place_is_an_error_where_segment_is_asked_for(tmp_path) -> None:
+    """It says why, and what to do."""
+    options = discarding(".note.packer", tmp_path)
+    text = "the linker left no PT_NOTE for section .note.packer; use embed='llvm'"
+    with pytest.raises(packer.ToolchainError, match=text):
+        packer.export_library(host(), tmp_path / "lib.so", embed="segment", options=options)
+    assert not (tmp_path / "lib.so").exists()
+
+
+def test_library_without_section_headers_falls_back(tmp_path) -> None:
+    """What was stripped of them cannot be rewritten."""
+
+    def fcompile(output, files, options=None):
+        packer.create_shared(output, files, options=options)
+        elf = Elf(Path(output).read_bytes())
+        for field in ("e_shoff", "e_shnum", "e_shstrndx"):
+            elf.poke(elf.header, field, 0)
+        Path(output).write_bytes(elf.data)
+
+    text = "segment' is not possible: the linker left no section headers"
+    with pytest.raises(packer.ToolchainError, match=text):
+        packer.export_library(host(), tmp_path / "a.so", embed="segment", fcompile=fcompile)
+    assert works(packer.export_library(host(), tmp_path / "b.so", fcompile=fcompile))
+
+
+@pytest.mark.parametrize("make", [lambda data: b"", lambda data: data[:3000]], ids=["empty", "cut"])
+def test_linker_that_lies_is_found_out_before_anything_is_placed(make, tmp_path) -> None:
+    """Row F3."""
+
+    def fcompile(output, files, options=None):
+        packer.create_shared(output, files, options=options)
+        Path(output).write_bytes(make(Path(output).read_bytes()))
+
+    with pytest.raises(packer.ToolchainError, match="its output is wrong"):
+        packer.export_library(host(), tmp_path / "lib.so", embed="segment", fcompile=fcompile)

@@ -1,0 +1,210 @@
+"""inspect_library: files of other formats, damaged files, hostile names."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from packer.inspect import LibraryReport, inspect_library, render
+from runtime._core import ElfFile
+from runtime.error import LibraryLoadError, PackerError
+
+from ...support.elf_poke import Elf
+from ...support.inspected import SAFE_CALL
+
+
+def as_tar(data: bytes) -> bytes:
+    """A tar archive of one member."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("x"), io.BytesIO(data))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "match"),
+    [
+        (b"", "empty file"),
+        (b"\x7fELF", "at least 64 bytes"),
+        (b"hello", "not an ELF shared object"),
+        (b"PK\x03\x04" + bytes(99), "ZIP"),
+        (b"!<arch>\n" + bytes(99), "static library"),
+        (as_tar(b""), "tar archive"),
+        (b"MZ" + bytes(99), "PE file"),
+        (b"\xca\xfe\xba\xbe" + bytes(99), "Mach-O"),
+        (b"\0asm" + bytes(99), "WebAssembly"),
+    ],
+)
+def test_other_formats_are_refused_by_name(data, match, tmp_path) -> None:
+    """Rows C1, C23."""
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    with pytest.raises(LibraryLoadError, match=match) as caught:
+        inspect_library(path)
+    assert caught.value.path == str(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "match"),
+    [("e_type", 1, "relocatable object"), ("e_type", 2, "executable")],
+)
+def test_other_kinds_of_elf_are_refused_by_name(
+    field, value, match, packed_library, tmp_path
+) -> None:
+    """Row C23, on any machine."""
+    for machine in (62, 183):
+        elf = Elf(packed_library.read_bytes())
+        elf.poke(elf.header, field, value).poke(elf.header, "e_machine", machine)
+        (tmp_path / "file").write_bytes(elf.data)
+        with pytest.raises(LibraryLoadError, match=match):
+            inspect_library(tmp_path / "file")
+
+
+@pytest.mark.parametrize(("at", "value"), [(4, 1), (5, 2)], ids=["32-bit", "big-endian"])
+def test_other_classes_and_byte_orders_are_refused(at, value, packed_library, tmp_path) -> None:
+    """Rows C3, C23: nothing of ours is 32-bit or big-endian."""
+    data = bytearray(packed_library.read_bytes())
+    data[at] = value
+    (tmp_path / "file").write_bytes(data)
+    with pytest.raises(LibraryLoadError, match=r"32-bit|big-endian"):
+        inspect_library(tmp_path / "file")
+
+
+def test_what_is_no_regular_file_is_refused_without_blocking(tmp_path) -> None:
+    """Row E7, and a file that is not there."""
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path, tmp_path / "fifo", "/dev/zero", tmp_path / "none", ""):
+        with pytest.raises(LibraryLoadError):
+            inspect_library(path)
+    with pytest.raises(ValueError, match="null"):
+        inspect_library("a\0b")
+
+
+def attempt(path: Path) -> tuple[LibraryReport | None, PackerError | None]:
+    """The report, or our error; any other error is the test's."""
+    try:
+        return inspect_library(path), None
+    except PackerError as error:
+        return None, error
+
+
+def test_file_cut_anywhere_is_refused_or_a_problem(packed_library, tmp_path) -> None:
+    """Row C2: in steps of 64 bytes; nothing but our error leaves."""
+    data, path = packed_library.read_bytes(), tmp_path / "cut.so"
+    shown = 0
+    for nbytes in range(0, len(data), 64):
+        path.write_bytes(data[:nbytes])
+        report, error = attempt(path)
+        if report is None:
+            assert isinstance(error, LibraryLoadError)
+            assert error.path == str(path)
+        else:
+            assert report.problems
+            assert render(report)
+            shown += 1
+    assert shown > len(data) // 128
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("e_phentsize", 0),
+        ("e_phentsize", 65535),
+        ("e_phnum", 65535),
+        ("e_phoff", 2**64 - 1),
+    ],
+)
+def test_lying_program_headers_are_refused(field, value, packed_library, tmp_path) -> None:
+    """Rows C4, C5: without them nothing can be shown."""
+    elf = Elf(packed_library.read_bytes())
+    elf.poke(elf.header, field, value)
+    (tmp_path / "lies.so").write_bytes(elf.data)
+    with pytest.raises(LibraryLoadError, match=r"lies\.so: "):
+        inspect_library(tmp_path / "lies.so")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("e_shentsize", 0),
+        ("e_shentsize", 65535),
+        ("e_shnum", 65535),
+        ("e_shoff", 2**64 - 1),
+    ],
+)
+def test_lying_section_headers_are_a_problem(field, value, packed_library, tmp_path) -> None:
+    """Rows C4, C5: a load does not need them, so the tree is shown."""
+    elf = Elf(packed_library.read_bytes())
+    elf.poke(elf.header, field, value)
+    (tmp_path / "lies.so").write_bytes(elf.data)
+    report = inspect_library(tmp_path / "lies.so")
+    assert len(report.modules) == 3
+    assert any("section headers" in p or "e_shentsize" in p for p in report.problems)
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_damaged_files_give_our_errors_only(packed_library, tmp_path_factory, data) -> None:
+    """Bytes and words of the tables overwritten: a report with valid JSON, or our error.
+
+    Whatever the loader's check refuses is a problem in the report.
+    """
+    original = packed_library.read_bytes()
+    damaged = bytearray(original)
+    for _ in range(data.draw(st.integers(1, 4))):
+        width = data.draw(st.sampled_from([1, 2, 4, 8]))
+        at = data.draw(st.integers(0, len(original) - width))
+        edges = st.sampled_from([0, 1, 256**width - 1, 256**width // 2])
+        value = data.draw(edges | st.integers(0, 256**width - 1))
+        damaged[at : at + width] = value.to_bytes(width, "little")
+    path = tmp_path_factory.getbasetemp() / "damaged.so"
+    path.write_bytes(damaged)
+    report, error = attempt(path)
+    if report is None:
+        assert isinstance(error, LibraryLoadError)
+        assert error.path == str(path)
+        return
+    json.dumps(report.to_dict(), allow_nan=False).encode()
+    assert render(report)
+    assert report.problems or not report.native or ElfFile(str(path))
+
+
+def test_terminal_escapes_are_shown_and_not_obeyed(compile_library, tmp_path) -> None:
+    """Row E20: in symbols, sonames, docs and kernels' names; the JSON is valid."""
+    facts = "packer-function 1\\ntype int(int \\033[2Jx)\\ndoc \\302\\233 \\342\\200\\256 red\\n"
+    source = (
+        SAFE_CALL.format("f")
+        + f'const char __packer_fn_f[] = "{facts}";\n'
+        + SAFE_CALL.format("hostile")
+    )
+    made = compile_library(source, "-Wl,-soname,\x1b]0;title\x07")
+    path = tmp_path / "hostile.so"  # no assembler takes such a name
+    path.write_bytes(made.read_bytes().replace(b"_ffi_hostile", b"_ffi_\x1b[31mx\xff"))
+    report = inspect_library(path)
+    text = render(report)
+    assert all(c.isprintable() or c == "\n" for c in text)
+    assert "\\x1b]0;title\\x07" in text
+    assert "int f(int \\x1b[2Jx)  \\x9b \\u202e red" in text
+    assert "\\x1b[31mx\\xff" in text
+    again = json.loads(json.dumps(report.to_dict()).encode("ascii"))
+    assert again["linkage"]["soname"] == "\x1b]0;title\x07"
+    assert "\x1b[31mx\\xff" in [f["name"] for f in again["functions"]]
+
+
+def test_path_of_any_bytes_works(packed_library, tmp_path) -> None:
+    """Rows E1, E2: it is shown as text that UTF-8 can hold."""
+    path = os.fsencode(tmp_path) + b"/\xff $(x)\n\xe2\x80\xae.so"
+    Path(os.fsdecode(path)).write_bytes(packed_library.read_bytes())
+    for given_path in (path, os.fsdecode(path)):
+        report = inspect_library(given_path)
+        assert report.path.endswith("/\\xff $(x)\n\u202e.so")
+        assert len(report.modules) == 3
+        assert render(report).partition("\\xff $(x)\\n\\u202e.so: ")[1]
+        json.dumps(report.to_dict(), ensure_ascii=False).encode("utf-8")

@@ -1,0 +1,117 @@
+"""Graphs over several devices: memory, copies and kernels of OpenCL."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runtime
+from runtime._core import tensor_view
+
+from ...support.graphs import factory, graph, null, op
+
+X = np.arange(6, dtype="float32").reshape(2, 3)
+DOUBLE = """
+__kernel void twice(__global const float *x, __global float *y) {
+  y[get_global_id(0)] = 2 * x[get_global_id(0)];
+}
+"""
+INFO = runtime.FunctionInfo("twice", ("handle", "handle"), ("blockIdx.x", "threadIdx.x"))
+
+
+@pytest.fixture
+def opencl() -> runtime.Device:
+    """The first OpenCL device; asked for here, so that collecting tests opens no driver."""
+    return runtime.Device("opencl")
+
+
+class Operators(runtime.Module):
+    """Host code of a kernel, in Python."""
+
+    def __init__(self) -> None:
+        kernels = runtime.DeviceModule("opencl", DOUBLE, "cl", [INFO])
+        self.kernel = kernels["twice"]
+
+    def find_function(self, name: str) -> Any:
+        """Find it by the kernel's name."""
+        return self.launch if name == "twice" else None
+
+    def launch(self, x: runtime.Tensor, y: runtime.Tensor) -> None:
+        """One work item per element."""
+        self.kernel(x, y, 1, 6)
+
+
+def two_devices() -> dict[str, Any]:
+    """``y = 2 x``, on the device; reshaped there; input and output on the CPU."""
+    nodes = [
+        null("x"),
+        op("up", "__copy", [0]),
+        op("twice", "twice", [1]),
+        op("flat", "__nop", [2]),
+        op("down", "__copy", [3]),
+    ]
+    fields = graph(nodes, [4, 3], [[2, 3], [2, 3], [2, 3], [6], [6]], [0, 1, 2, 2, 3])
+    fields["attrs"]["device_index"] = ["list_int", [1, 4, 4, 4, 1]]
+    return fields
+
+
+def test_a_graph_over_two_devices(opencl) -> None:
+    """Copies go both ways, kernels run between them, a reshape is the same device memory."""
+    executor = factory(two_devices(), {}, Operators())["default"]("cpu", "opencl")
+    for x in (X, X + 1):
+        executor.run(x=x)
+        assert np.array_equal(executor.get_output(0).numpy(), 2 * x.reshape(6))
+    inside = executor.get_output(1)
+    assert (inside.device, inside.shape) == (opencl, (6,))
+    assert np.array_equal(inside.numpy(), 2 * (X + 1).reshape(6))
+    assert np.array_equal(executor.debug_get_output("up").numpy(), X + 1)
+
+
+def test_a_graph_on_the_one_device_that_is_given(opencl) -> None:
+    """Without a plan of its own the whole graph is there; arrays are copied in and out."""
+    fields = graph([null("x"), op("y", "twice", [0])], [1])
+    executor = factory(fields, {"x": X}, Operators())["default"](opencl)
+    executor.run()
+    assert executor.get_output(0).device == opencl
+    out = np.empty_like(X)
+    executor.get_output(0, out)
+    assert np.array_equal(out, 2 * X)
+    executor.set_input_zero_copy("x", runtime.tensor(X + 1, opencl))
+    executor.run()
+    assert np.array_equal(executor.get_output(0).numpy(), 2 * (X + 1))
+    with pytest.raises(ValueError, match="expected memory"):
+        executor.set_input_zero_copy("x", X)
+
+
+def test_times_of_a_device(opencl) -> None:
+    """Both wait until the device is done."""
+    executor = factory(two_devices(), {}, Operators())["default"]("cpu", "opencl")
+    executor.set_input(x=X)
+    assert [row.name for row in executor.profile(2)] == ["up", "twice", "down"]
+    assert executor.time_evaluator("run", number=2)().mean > 0
+
+
+def test_a_device_that_is_not_given() -> None:
+    """What was planned for a device is not put on another one."""
+    with pytest.raises(runtime.DeviceError, match="device type 4, expected .* given 'cpu:0'"):
+        runtime.graph_executor.create(json.dumps(two_devices()), Operators())
+
+
+def test_a_device_that_is_not_there() -> None:
+    """The driver's own error says what is missing."""
+    with pytest.raises(runtime.DeviceError, match="opencl:9"):
+        runtime.graph_executor.create(json.dumps(two_devices()), Operators(), "opencl:9")
+
+
+def test_a_view_of_a_tensor() -> None:
+    """It keeps the memory, is read-only where that is, and no larger."""
+    base = runtime.tensor(X.copy())
+    view = tensor_view(base, (3, 2), (2, 32, 1))
+    del base
+    assert np.array_equal(view.numpy(), X.reshape(3, 2))
+    assert tensor_view(runtime.tensor(bytes(4)), (4,), (1, 8, 1)).readonly
+    with pytest.raises(ValueError, match="expected 28 bytes of compact memory"):
+        tensor_view(view, (7,), (2, 32, 1))

@@ -1,0 +1,129 @@
+"""const_loader: constants are handed to host code on the first look-up of what needs them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import packer
+import runtime
+
+SOURCE = """
+static const float *weights;
+void __init_conv(const float *w) { weights = w; }
+float conv(float x) { return weights ? x * weights[1] : -1; }
+float plain(float x) { return x; }
+"""
+FUNCTIONS = {
+    "__init_conv": "void(const float *w)",
+    "conv": "float(float x)",
+    "plain": "float(float x)",
+}
+W = np.array([2, 3, 4], "float32")
+
+
+def test_constants_reach_host_code(tmp_path) -> None:
+    """Through one library: the constants lie in the blob, the code in the library."""
+    root = runtime.ConstLoaderModule({"w": W}, {"conv": ["w"]})
+    root.import_module(packer.CSourceModule(SOURCE, functions=FUNCTIONS))
+    packer.export_library(root, tmp_path / "model.so")
+    module = runtime.load(tmp_path / "model.so")
+    assert module["plain"](5.0) == 5
+    assert module["conv"](5.0) == 15
+    assert np.array_equal(module["get_const_var_ndarray"]()["w"].numpy(), W)
+
+
+class Host(runtime.Module):
+    """Host code in Python that says when it is initialised."""
+
+    def __init__(self) -> None:
+        self.given: list[Any] = []
+
+    def find_function(self, name: str) -> Any:
+        """Find one of two."""
+        return {"__init_conv": self.init, "conv": lambda: len(self.given)}.get(name)
+
+    def init(self, *arrays: Any) -> None:
+        """Take a while, so that another thread can come."""
+        time.sleep(0.01)
+        self.given.append(arrays)
+
+
+def loader_of(host: Host) -> runtime.ConstLoaderModule:
+    """Constants over host code."""
+    made = runtime.ConstLoaderModule({"a": b"1", "b": b"2"}, {"conv": ["b", "a"]})
+    made.import_module(host)
+    return made
+
+
+def test_initialised_once_in_any_thread() -> None:
+    """Threads that look up at once wait for the one that initialises."""
+    host = Host()
+    loader, seen = loader_of(host), []
+    threads = [threading.Thread(target=lambda: seen.append(loader["conv"]())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [1, 1, 1, 1]
+    assert [bytes(array.raw) for array in host.given[0]] == [b"2", b"1"]
+
+
+def test_a_failed_initialisation_is_tried_again() -> None:
+    """Its error arrives as itself; the next look-up begins anew."""
+    host = Host()
+    loader, init = loader_of(host), host.init
+
+    def fail(*_: Any) -> None:
+        host.init = init
+        raise KeyError("not yet")
+
+    host.init = fail
+    with pytest.raises(KeyError, match="not yet"):
+        loader["conv"]
+    assert loader["conv"]() == 1
+
+
+def test_an_initialisation_that_reports_failure() -> None:
+    """TVM's functions return a status."""
+    host = Host()
+    host.init = lambda *_: 3
+    with pytest.raises(runtime.PackerError, match="__init_conv returned 3, expected 0"):
+        loader_of(host)["conv"]
+
+
+def test_an_operator_of_a_graph_below_a_const_loader() -> None:
+    """Binding a graph's calls is a look-up, too."""
+    from ...support.graphs import factory, graph, null, op
+
+    host = Host()
+    executor = factory(graph([null("x"), op("y", "conv", [0])], [1]), {}, loader_of(host))
+    with pytest.raises(TypeError):  # it takes no arguments, but it was found and initialised
+        executor["default"]().run(x=np.zeros((2, 3), "float32"))
+    assert len(host.given) == 1
+
+
+def _above(*imports: runtime.Module) -> runtime.ConstLoaderModule:
+    module = runtime.ConstLoaderModule({}, {})
+    module.set_imports(list(imports))
+    return module
+
+
+def test_a_chain_of_const_loaders_is_looked_through_without_recursion() -> None:
+    """Row B7: a look-up goes through const loaders of any depth."""
+    root = _above()
+    for _ in range(20_000):
+        root = _above(root)
+    assert not root.implements_function("f")
+
+
+def test_diamonds_of_const_loaders_are_looked_through_once() -> None:
+    """Row B8: 2^40 paths, and each module is asked once."""
+    root = _above()
+    for _ in range(40):
+        root = _above(_above(root), _above(root))
+    assert not root.implements_function("f")

@@ -1,0 +1,124 @@
+"""Round trips of device trees: bytes, base64, JSON, pickle, copy."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+import packer
+import runtime
+
+from ...support.interchanged import FORMS, device, each_form, host, shape
+from ...support.process import run_python
+
+# base64 compiles host code; the others refuse it.
+each_refusing_form = pytest.mark.parametrize(
+    "form", [f for n, f in FORMS.items() if n != "base64"], ids=[n for n in FORMS if n != "base64"]
+)
+
+
+@each_form
+def test_lone_device_module(form) -> None:
+    """Code, format and kernels come back, in a module of its own."""
+    module = device("add")
+    back = form(module)
+    assert back is not module
+    assert shape(back) == shape(module)
+
+
+@each_form
+def test_four_nested_device_modules(form) -> None:
+    """The structure is kept, with the order of imports."""
+    leaves = device("c", type_key="opencl"), device("d", type_key="hip")
+    module = device("a", device("b", *leaves))
+    assert shape(form(module)) == shape(module)
+
+
+@each_form
+def test_shared_module_stays_shared(form) -> None:
+    """Both sides of a diamond import the same module afterwards."""
+    bottom = device("bottom")
+    back = form(device("top", device("left", bottom), device("right", bottom)))
+    left, right = back.imported_modules
+    assert left.imported_modules[0] is right.imported_modules[0]
+
+
+@each_form
+def test_carried_source_stays_source(form) -> None:
+    """Source that came in a blob has a binary form; nothing compiles it on the way."""
+    back = form(runtime.CarriedSourceModule("int f;", "c", ["f"]))
+    assert (back.type_key, back.get_source(), back.func_names) == ("c", "int f;", ("f",))
+
+
+@each_form
+def test_one_bad_module_deep_in_a_tree_is_named(form) -> None:
+    """With its place, whatever it is asked for."""
+
+    class Odd(runtime.Module):
+        type_key = "test.odd"
+
+    module = device("a", device("b"), device("c", device("d", Odd())))
+    place = r"root.imported_modules\[1\].imported_modules\[0\].imported_modules\[0\]"
+    with pytest.raises(runtime.ExportError, match=rf"^{place} \(<Odd 'test.odd'>\)") as info:
+        form(module)
+    assert info.value.module == "test.odd"
+
+
+@each_refusing_form
+def test_host_code_that_is_not_compiled_is_refused(form) -> None:
+    """A C source module has no bytes; the message says what to do instead."""
+    with pytest.raises(runtime.ExportError, match=r"the root module \(<CSourceModule 'c'>\)") as e:
+        form(host())
+    assert "is host code" in str(e.value)
+    assert "packer.export_library" in str(e.value)
+    ir = packer.LLVMModule("define i64 @f() { ret i64 1 }")
+    with pytest.raises(runtime.ExportError, match=r"root.imported_modules\[0\] \(<LLVMModule"):
+        form(device("a", ir))
+
+
+def test_base64_of_host_code_is_the_library(tmp_path) -> None:
+    """It is exported, as TVM does it: the text is the file, whoever decodes it."""
+    text = runtime.export_module_to_base64(host(5))
+    path = tmp_path / "decoded.so"
+    path.write_bytes(base64.b64decode(text, validate=True))
+    assert runtime.load(path)["answer"]() == 5
+    assert runtime.import_module_from_base64(text)["answer"]() == 5
+
+
+def test_base64_of_host_code_needs_packer() -> None:
+    """Where it is not installed the message says what to do."""
+    code = """
+import json, runtime
+class Host(runtime.Module):
+    property_mask = 4
+try:
+    runtime.export_module_to_base64(Host())
+except runtime.PackerError as error:
+    print(json.dumps(str(error)))
+"""
+    assert "pip install dso-packer" in run_python(code, blocked=("packer",))
+
+
+def test_base64_of_a_loaded_library_is_its_file(build) -> None:
+    """Nothing is added, so that any tool can have it."""
+    path = build(1)
+    text = runtime.export_module_to_base64(runtime.load(path))
+    assert base64.b64decode(text, validate=True) == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "text", ["?", "QUJ", "QUJD\nREVG", "QUJDRA==QUJD", "ÄÖÜ=", "QUJD\ud800", b"\xff\xfe"]
+)
+def test_text_that_is_no_base64_is_refused(text) -> None:
+    """Nothing is passed over: a damaged text is not half a module."""
+    with pytest.raises(runtime.BlobFormatError, match="^base64: .*expected base64 text"):
+        runtime.import_module_from_base64(text)
+
+
+def test_bytes_that_are_no_tree_are_refused() -> None:
+    """The text may be well formed and what it holds not."""
+    with pytest.raises(runtime.BlobFormatError, match="a blob of 3 bytes, expected at least 8"):
+        runtime.import_module_from_base64("QUJD")
+    with pytest.raises(runtime.LibraryLoadError, match="^<64 bytes>: "):
+        runtime.import_module_from_base64(base64.b64encode(b"\x7fELF" + bytes(60)))
