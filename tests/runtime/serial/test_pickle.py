@@ -132,7 +132,7 @@ def test_pickle_does_not_follow_the_path(build, tmp_path) -> None:
 
 def test_a_pickle_of_0_1_0_is_read() -> None:
     """It names runtime.interchange.rebuild_module, where that function was then."""
-    module = device()
+    module = device("scale")
     data = pickle.dumps(module, protocol=2)
     old = data.replace(b"runtime.serial.interchange\n", b"runtime.interchange\n")
     assert old != data
