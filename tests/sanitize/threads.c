@@ -41,19 +41,19 @@ static int twice(void *handle, const dso_any *args, int32_t num_args, dso_any *r
   return 0;
 }
 
-static dso_object *find_or_make(struct found_table *table, const char *name) {
-  uint64_t version = found_version();
+static dso_object *find_or_make(struct import_cache *table, const char *name) {
+  uint64_t version = import_cache_version();
   const void *provider = version % 4 == 0 ? &gil : (const void *)&rounds; /* now and then new */
-  dso_object *found = found_renew(table, name, provider, version);
+  dso_object *found = import_cache_renew(table, name, provider, version);
   if (found != NULL) return found;
   dso_function_object *made = object_new(sizeof *made, DSO_FUNCTION, object_free);
   made->safe_call = twice;
-  return found_add(table, name, provider, version, &made->object) == 0 ? &made->object : NULL;
+  return import_cache_add(table, name, provider, version, &made->object) == 0 ? &made->object : NULL;
 }
 
 static void *find_import(struct context *context, const char *name) {
   pthread_mutex_lock(&gil);
-  dso_object *found = find_or_make(&context->found, name);
+  dso_object *found = find_or_make(&context->import_cache, name);
   pthread_mutex_unlock(&gil);
   return found;
 }
@@ -163,7 +163,7 @@ static void *replace(void *nothing) {
   for (int i = 0; !over; i++) {
     if (link(paths[1 + i % (num_paths - 1)], fresh) != 0 || rename(fresh, paths[0]) != 0)
       give_up(fresh, "cannot be put in place");
-    found_expire();
+    import_cache_expire();
     unlink(fresh); /* rename leaves it where both names already were one file */
     replace_used();
     usleep(500);

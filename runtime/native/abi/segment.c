@@ -21,7 +21,7 @@ static int look_at_image(struct dl_phdr_info *image, size_t nbytes, void *arg) {
   return 0;
 }
 
-struct segment_part segment_behind(const void *address) {
+struct segment_part segment_part_from(const void *address) {
   struct search search = {.address = (uintptr_t)address};
   (void)dl_iterate_phdr(look_at_image, &search);
   return search.found;

@@ -10,6 +10,6 @@ struct segment_part {
   uint32_t flags; /* PF_X, PF_W, PF_R */
 };
 
-struct segment_part segment_behind(const void *address);
+struct segment_part segment_part_from(const void *address);
 
 #endif

@@ -15,7 +15,7 @@ static inline void strides_set(const DLTensor *tensor) {
 
 /* Whether the strides are these, but for extents of 1, where they say nothing; DLPack allows NULL
  * for them. */
-static inline int strides_are_set(const DLTensor *tensor) {
+static inline int strides_are_compact(const DLTensor *tensor) {
   uint64_t stride = 1;
   for (int32_t i = tensor->ndim; tensor->strides != NULL && i-- > 0;
        stride *= (uint64_t)tensor->shape[i])
@@ -25,7 +25,7 @@ static inline int strides_are_set(const DLTensor *tensor) {
 
 /* Whether the elements lie so: where there are none, the strides may be any. */
 static inline int tensor_is_compact(const DLTensor *tensor) {
-  if (strides_are_set(tensor)) return 1;
+  if (strides_are_compact(tensor)) return 1;
   for (int32_t i = 0; i < tensor->ndim; i++)
     if (tensor->shape[i] == 0) return 1;
   return 0;

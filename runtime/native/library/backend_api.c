@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "abi/heap.h"
-#include "library/kept.h"
+#include "library/thread_result.h"
 #include "library/provided.h"
 #include "abi/raised.h"
 #include "threads/workspace.h"
@@ -67,7 +67,7 @@ int TVMFuncCall(void *function, packed_value *args, int *type_codes, int num_arg
   int status = num_args <= STACK_ARGS
                    ? call_with(function, args, type_codes, num_args, stack, &value)
                    : call_with_heap(function, args, type_codes, num_args, &value);
-  if (status == 0) kept_give(&value, result, result_code);
+  if (status == 0) thread_result_store(&value, result, result_code);
   return status;
 }
 

@@ -59,7 +59,7 @@ struct context *context_close(struct context *context, int is_mapped) {
 
 void context_free(struct context *context) {
   host.forget_context(context);
-  found_clear(&context->found);
+  import_cache_clear(&context->import_cache);
   __atomic_store_n(&context->is_live, 0, __ATOMIC_RELEASE);
 }
 

@@ -10,7 +10,7 @@
 #ifndef DSO_PACKER_LIBRARY_CONTEXT_H
 #define DSO_PACKER_LIBRARY_CONTEXT_H
 
-#include "library/found.h"
+#include "library/import_cache.h"
 
 struct loaded;
 
@@ -19,7 +19,7 @@ struct context {
   int is_live;
   int num_libraries; /* that are open and share it */
   void *modules;     /* imports.c: whom to ask */
-  struct found_table found;
+  struct import_cache import_cache;
 };
 
 /* Fill the variables that the library defines and that nobody filled before. Returns the context

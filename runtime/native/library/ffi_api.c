@@ -51,7 +51,7 @@ int TVMFFIEnvModLookupFromImports(void *pointer, const char *name, void **functi
   struct context *context = context_of(pointer);
   if (name == NULL) return raised_format("TypeError", "look-up: expected a name, found NULL");
   if (context == NULL) return look_up_elsewhere(pointer, name, function);
-  *function = found_get(&context->found, name);
+  *function = import_cache_get(&context->import_cache, name);
   if (*function == NULL) *function = host.find_import(context, name);
   return *function != NULL ? 0 : -1;
 }

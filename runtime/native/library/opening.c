@@ -35,12 +35,12 @@ static char *fresh_spelling(const char *path) {
 /* Returns 0 with the handle, or -1. */
 static int open_handle(const struct opening *self) {
   struct loaded *library = self->library;
-  struct system_lib_refusal refusal;
-  system_lib_begin(&refusal);
+  struct refused_registration refusal;
+  registration_begin(&refusal);
   if (self->bridged) library->handle = bridge_open(library->spelling, self->error);
   else if ((library->handle = dlopen(library->spelling, RTLD_NOW | RTLD_LOCAL)) == NULL)
     load_error_dlopen(self->error, library->spelling);
-  int is_refused = system_lib_end(&refusal);
+  int is_refused = registration_end(&refusal);
   if (is_refused && library->handle != NULL) {
     load_error_set(self->error, "symbol", "%s", refusal.text);
     dlclose(library->handle);

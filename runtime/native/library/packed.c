@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "abi/heap.h"
-#include "library/kept.h"
+#include "library/thread_result.h"
 #include "abi/raised.h"
 
 enum { STACK_ARGS = 16 };
@@ -91,7 +91,7 @@ int packed_to_any(packed_value packed, int type_code, int32_t index, dso_any *va
   return 0;
 }
 
-/* ---- Calling a packed function (kept.h: who owns the result) */
+/* ---- Calling a packed function (thread_result.h: who owns the result) */
 
 static int copy_string(packed_value packed, int type_code, dso_any *result) {
   const dso_byte_array *bytes = packed.v_handle;
@@ -105,7 +105,7 @@ static int copy_string(packed_value packed, int type_code, dso_any *result) {
 static int is_borrowed(const void *object, const dso_any *args, int32_t num_args) {
   for (int32_t i = 0; i < num_args; i++)
     if (args[i].type_index >= DSO_OBJECT && args[i].v_ptr == object) return 1;
-  return kept_is(object);
+  return thread_result_is(object);
 }
 
 static int take_result(packed_value packed, int type_code, const dso_any *args, int32_t num_args,

@@ -14,17 +14,17 @@ static const dso_system_symbol *own_list;
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 
 /* The innermost dlopen of this thread: a library's constructor may load another one. */
-static _Thread_local struct system_lib_refusal *opening;
+static _Thread_local struct refused_registration *opening;
 
 /* ---- Registering */
 
-void system_lib_begin(struct system_lib_refusal *refusal) {
+void registration_begin(struct refused_registration *refusal) {
   refusal->outer = opening;
   refusal->text[0] = '\0';
   opening = refusal;
 }
 
-int system_lib_end(const struct system_lib_refusal *refusal) {
+int registration_end(const struct refused_registration *refusal) {
   opening = refusal->outer;
   return refusal->text[0] != '\0';
 }
@@ -35,7 +35,7 @@ static const char *file_of(const void *address) {
 }
 
 static void refuse(const char *name, const void *address) {
-  struct system_lib_refusal unopened, *refusal = opening != NULL ? opening : &unopened;
+  struct refused_registration unopened, *refusal = opening != NULL ? opening : &unopened;
   snprintf(refusal->text, sizeof refusal->text,
            "registers '%.200s', which is registered by %.400s, expected once: give each model a "
            "prefix of its own (packer export --c-symbol-prefix)",
@@ -56,7 +56,7 @@ int TVMBackendRegisterSystemLibSymbol(const char *name, void *address) {
   int status = dso_system_symbol_add(&own_list, name, address);
   pthread_mutex_unlock(&writing);
   if (status == 0) keep_mapped(address);
-  else if (status > 0) refuse(name, system_lib_find(name).address);
+  else if (status > 0) refuse(name, registered_find(name).address);
   return status == 0 ? 0 : -1;
 }
 
@@ -100,11 +100,11 @@ static int is_searched(const dso_system_symbol *symbol, void *arg) {
   return 1;
 }
 
-struct system_symbol system_lib_find(const char *name) {
+struct registered_symbol registered_find(const char *name) {
   struct search search = {.name = name};
-  if (visit_all(is_searched, &search) == 0) return (struct system_symbol){.address = NULL};
-  struct segment_part part = segment_behind(search.address);
-  return (struct system_symbol){search.address, part.nbytes, part.flags};
+  if (visit_all(is_searched, &search) == 0) return (struct registered_symbol){.address = NULL};
+  struct segment_part part = segment_part_from(search.address);
+  return (struct registered_symbol){search.address, part.nbytes, part.flags};
 }
 
 struct visitor {
@@ -117,7 +117,7 @@ static int visit_name(const dso_system_symbol *symbol, void *arg) {
   return visitor->visit(symbol->name, visitor->arg);
 }
 
-int system_lib_visit(int (*visit)(const char *name, void *arg), void *arg) {
+int registered_visit(int (*visit)(const char *name, void *arg), void *arg) {
   struct visitor visitor = {visit, arg};
   return visit_all(visit_name, &visitor);
 }

@@ -10,26 +10,26 @@
 #include <stdint.h>
 
 /* Where a registered symbol lies: how much of its segment is behind it, and the segment's flags. */
-struct system_symbol {
+struct registered_symbol {
   const uint8_t *address; /* NULL: none is registered by this name */
   size_t nbytes;
   uint32_t flags; /* PF_X, PF_W, PF_R */
 };
 
-struct system_symbol system_lib_find(const char *name);
+struct registered_symbol registered_find(const char *name);
 
 /* Call visit for each registered name, until it returns other than 0; that is returned. */
-int system_lib_visit(int (*visit)(const char *name, void *arg), void *arg);
+int registered_visit(int (*visit)(const char *name, void *arg), void *arg);
 
 /* What a dlopen was refused; what does not fit is cut. */
-struct system_lib_refusal {
-  struct system_lib_refusal *outer;
+struct refused_registration {
+  struct refused_registration *outer;
   char text[1024];
 };
 
 /* Around a dlopen, and they nest: whether anything was refused in this thread between them. Outside
  * of them a refusal goes to stderr. */
-void system_lib_begin(struct system_lib_refusal *refusal);
-int system_lib_end(const struct system_lib_refusal *refusal);
+void registration_begin(struct refused_registration *refusal);
+int registration_end(const struct refused_registration *refusal);
 
 #endif

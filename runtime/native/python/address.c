@@ -37,7 +37,7 @@ PyObject *address_of_call(PyObject *Py_UNUSED(module), PyObject *const *args, Py
 
 /* What lies in no image (the library allocated it) is as long as the library says. */
 static PyObject *view_behind(const char *bytes, Py_ssize_t nbytes, PyObject *owner) {
-  size_t part = segment_behind(bytes).nbytes, room = part > 0 ? part : PY_SSIZE_T_MAX;
+  size_t part = segment_part_from(bytes).nbytes, room = part > 0 ? part : PY_SSIZE_T_MAX;
   if (nbytes < 0) nbytes = (Py_ssize_t)strnlen(bytes, room);
   if ((size_t)nbytes <= room) return span_view(owner, bytes, nbytes, 1);
   return PyErr_Format(PyExc_ValueError,

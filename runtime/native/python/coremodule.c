@@ -6,7 +6,7 @@
 #include "python/device_code.h"
 #include "python/elf_file.h"
 #include "python/host.h"
-#include "library/found.h"
+#include "library/import_cache.h"
 #include "python/call/function.h"
 #include "abi/heap.h"
 #include "scan/json_limits.h"
@@ -50,7 +50,7 @@ static PyObject *core_json_count(PyObject *Py_UNUSED(module), PyObject *text) {
 }
 
 static PyObject *core_tree_changed(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
-  found_expire();
+  import_cache_expire();
   Py_RETURN_NONE;
 }
 

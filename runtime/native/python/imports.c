@@ -40,9 +40,9 @@ static int drop(dso_object *function, void *Py_UNUSED(arg)) {
 
 /* Once for all functions, since the barrier interrupts each thread. */
 void imports_retire(struct context *context) {
-  found_retire(&context->found, retire, context);
+  import_cache_retire(&context->import_cache, retire, context);
   in_call_barrier();
-  (void)found_visit(&context->found, drop, NULL);
+  (void)import_cache_visit(&context->import_cache, drop, NULL);
 }
 
 /* A module is gone. After the last one only threads of the library's own can call into the library, so
@@ -98,7 +98,7 @@ static int visit_function(dso_object *function, void *arg) {
 
 int imports_traverse(const struct context *context, visitproc visit, void *arg) {
   struct visit both = {.visit = visit, .arg = arg};
-  return found_visit(&context->found, visit_function, &both);
+  return import_cache_visit(&context->import_cache, visit_function, &both);
 }
 
 /* ---- Look-up */
@@ -122,18 +122,20 @@ static PyObject *ask(const struct context *context, const char *name) {
 static dso_object *remember(struct context *context, const char *name, PyObject *answer,
                             uint64_t version) {
   PyObject *provider = PyTuple_GET_ITEM(answer, 0), *callable = PyTuple_GET_ITEM(answer, 1);
-  dso_object *function = found_renew(&context->found, name, provider, version);
+  dso_object *function = import_cache_renew(&context->import_cache, name, provider, version);
   if (function != NULL) return function;
   function = callback_new(callable, NULL);
   if (function == NULL) return NULL;
   callback_keep(function, provider); /* so that no other one gets its address */
-  if (found_add(&context->found, name, provider, version, function) == 0) return function;
+  if (import_cache_add(&context->import_cache, name, provider, version, function) == 0)
+    return function;
   raise_no_memory();
   return NULL;
 }
 
 static dso_object *look_up(struct context *context, const char *name) {
-  uint64_t version = found_version(); /* read first: what is asked for may change meanwhile */
+  uint64_t version =
+      import_cache_version(); /* read first: what is asked for may change meanwhile */
   PyObject *answer = ask(context, name);
   if (answer == NULL) return NULL;
   dso_object *function = remember(context, name, answer, version);

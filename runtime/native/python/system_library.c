@@ -20,14 +20,15 @@ typedef struct {
 } SystemLibrary;
 
 /* The symbol <start><prefix><name>, found with `address` set: 0, or -1 with an exception set. */
-static int find(const char *start, PyObject *prefix, PyObject *name, struct system_symbol *symbol) {
+static int find(const char *start, PyObject *prefix, PyObject *name,
+                struct registered_symbol *symbol) {
   PyObject *full = PyUnicode_FromFormat("%s%U%U", start, prefix, name);
   if (full == NULL) return -1;
   Py_ssize_t length;
   const char *text = PyUnicode_AsUTF8AndSize(full, &length);
-  *symbol = (struct system_symbol){.address = NULL};
+  *symbol = (struct registered_symbol){.address = NULL};
   if (text == NULL) PyErr_Clear(); /* no symbol is named by lone surrogates */
-  else if (strlen(text) == (size_t)length) *symbol = system_lib_find(text);
+  else if (strlen(text) == (size_t)length) *symbol = registered_find(text);
   Py_DECREF(full);
   return 0;
 }
@@ -36,7 +37,7 @@ static int find(const char *start, PyObject *prefix, PyObject *name, struct syst
 
 static void *variable_of(const void *library, const char *name) {
   const SystemLibrary *self = library;
-  struct system_symbol symbol = {.address = NULL};
+  struct registered_symbol symbol = {.address = NULL};
   PyObject *text = PyUnicode_FromString(name);
   if (text != NULL) (void)find("", self->prefix, text, &symbol);
   Py_XDECREF(text);
@@ -80,7 +81,7 @@ static int is_counted(PyObject *name) {
          PyUnicode_CompareWithASCIIString(name, "__tvm_ffi__library_bin") == 0;
 }
 
-static const char *size_of_counted(const struct system_symbol *symbol, size_t *nbytes) {
+static const char *size_of_counted(const struct registered_symbol *symbol, size_t *nbytes) {
   uint64_t count;
   if (symbol->nbytes < sizeof count) return "ends within its header";
   memcpy(&count, symbol->address, sizeof count);
@@ -89,7 +90,7 @@ static const char *size_of_counted(const struct system_symbol *symbol, size_t *n
   return NULL;
 }
 
-static const char *size_of_text(const struct system_symbol *symbol, size_t *nbytes) {
+static const char *size_of_text(const struct registered_symbol *symbol, size_t *nbytes) {
   size_t most = symbol->nbytes < MAX_TEXT ? symbol->nbytes : MAX_TEXT;
   const uint8_t *end = memchr(symbol->address, 0, most);
   if (end == NULL) return "has no NUL at its end";
@@ -98,7 +99,7 @@ static const char *size_of_text(const struct system_symbol *symbol, size_t *nbyt
 }
 
 static PyObject *system_library_data(SystemLibrary *self, PyObject *name) {
-  struct system_symbol symbol;
+  struct registered_symbol symbol;
   size_t nbytes = 0;
   if (!PyUnicode_Check(name))
     return PyErr_Format(PyExc_TypeError, "data: expected a str, found %s", Py_TYPE(name)->tp_name);
@@ -117,7 +118,7 @@ static PyObject *system_library_data(SystemLibrary *self, PyObject *name) {
 
 static int find_listed(const void *Py_UNUSED(library), const char *name, int is_code,
                        const uint8_t **bytes, size_t *nbytes) {
-  struct system_symbol symbol = system_lib_find(name);
+  struct registered_symbol symbol = registered_find(name);
   if (symbol.address == NULL) return 0;
   if (is_code) return (symbol.flags & PF_X) != 0;
   *bytes = symbol.address;
@@ -136,7 +137,7 @@ static PyObject *system_library_structure(SystemLibrary *self, void *Py_UNUSED(c
 /* ---- Functions */
 
 static struct callee *make_callee(const SystemLibrary *self, PyObject *name,
-                                  const struct system_symbol *facts) {
+                                  const struct registered_symbol *facts) {
   const char *wrong = NULL;
   size_t nbytes = 0;
   struct callee *callee = NULL;
@@ -156,13 +157,13 @@ static int is_reserved(PyObject *name) {
 /* With one prefix: a safe-call function, else a packed C function. A new callee, or NULL with an
  * exception set, or without when there is none. */
 static struct callee *look_up(SystemLibrary *self, PyObject *prefix, PyObject *name) {
-  struct system_symbol safe, packed = {.address = NULL}, facts;
+  struct registered_symbol safe, packed = {.address = NULL}, facts;
   if (find("__tvm_ffi_", prefix, name, &safe) != 0 ||
       find("__packer_fn_", prefix, name, &facts) != 0)
     return NULL;
   if (safe.address == NULL && !is_reserved(name) && find("", prefix, name, &packed) != 0)
     return NULL;
-  const struct system_symbol *code = safe.address != NULL ? &safe : &packed;
+  const struct registered_symbol *code = safe.address != NULL ? &safe : &packed;
   if (code->address == NULL || !(code->flags & PF_X)) return NULL;
   struct callee *callee = make_callee(self, name, &facts);
   if (callee != NULL && code == &safe) callee_call_safe(callee, code->address);
@@ -208,7 +209,7 @@ static PyObject *system_library_symbols(SystemLibrary *self, PyObject *argument)
   struct listing listing = {PyUnicode_AsUTF8(argument), PyUnicode_AsUTF8(self->prefix), NULL};
   if (listing.start == NULL || listing.prefix == NULL) return NULL;
   listing.names = PyList_New(0);
-  if (listing.names != NULL && system_lib_visit(list_name, &listing) != 0) Py_CLEAR(listing.names);
+  if (listing.names != NULL && registered_visit(list_name, &listing) != 0) Py_CLEAR(listing.names);
   return listing.names;
 }
 

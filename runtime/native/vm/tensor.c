@@ -31,7 +31,7 @@ dso_tensor_object *vm_tensor_new(struct vm_pool *pool, DLDataType dtype, int32_t
 
 /* Compiled code asks for the strides of empty tensors, too. */
 int vm_tensor_is_fit(const DLTensor *tensor) {
-  if (!strides_are_set(tensor)) return 0;
+  if (!strides_are_compact(tensor)) return 0;
   if (tensor->device.device_type != DLPACK_CPU) return 1;
   return tensor->byte_offset == 0 && (uintptr_t)tensor->data % VM_ALIGNMENT == 0;
 }

@@ -9,15 +9,15 @@
  *
  * A finalizer that runs as an object is released may call TVMFuncCall, too. The thread's current
  * result is put aside meanwhile, so that such a call does not release it. */
-#ifndef DSO_PACKER_LIBRARY_KEPT_H
-#define DSO_PACKER_LIBRARY_KEPT_H
+#ifndef DSO_PACKER_LIBRARY_THREAD_RESULT_H
+#define DSO_PACKER_LIBRARY_THREAD_RESULT_H
 
 #include "library/packed.h"
 
 /* Let the thread own `value`, and give it as a packed value; then release what it owned before. */
-void kept_give(const dso_any *value, packed_value *result, int *result_code);
+void thread_result_store(const dso_any *value, packed_value *result, int *result_code);
 
 /* Whether the thread owns this object. */
-int kept_is(const void *object);
+int thread_result_is(const void *object);
 
 #endif
