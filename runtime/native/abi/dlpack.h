@@ -23,8 +23,8 @@ typedef struct DLManagedTensorVersioned {
   DLTensor tensor;
 } DLManagedTensorVersioned;
 
-/* Whether each element of less than a byte has bytes of its own, where the core and DLPack's default
- * have them packed. */
+/* True if each sub-byte element is padded to whole bytes. The core, and DLPack by default, pack
+ * sub-byte elements. */
 static inline int dlpack_is_padded(const DLManagedTensorVersioned *managed) {
   return (managed->flags & DLPACK_IS_PADDED) != 0 &&
          managed->tensor.dtype.bits * managed->tensor.dtype.lanes % 8 != 0;

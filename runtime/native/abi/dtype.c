@@ -1,20 +1,21 @@
+/* DLDataType to and from the struct module's format characters; the size of a compact tensor. */
 #include "abi/dtype.h"
 
 #include <string.h>
 
-/* A format's letters say the kind, the item size says the width: 'l' has 8 bytes natively and 4
- * in standard size, and ctypes writes '<l' for the native one. */
+/* A format letter gives the kind only. The width comes from the item size, because 'l' has 8 bytes
+ * in native size and 4 in standard size, and ctypes writes '<l' for the native type. */
 static const struct {
   const char *letters;
   uint8_t code;
-  uint8_t sizes; /* the valid item sizes, each a power of two and so a bit */
+  uint8_t sizes; /* bit mask of the valid item sizes, all powers of two */
 } kinds[] = {
     {"bhilqn", DTYPE_INT, 1 | 2 | 4 | 8}, {"BHILQNc", DTYPE_UINT, 1 | 2 | 4 | 8},
     {"efd", DTYPE_FLOAT, 2 | 4 | 8},      {"?", DTYPE_BOOL, 1},
     {"FD", DTYPE_COMPLEX, 8 | 16},
 };
 
-/* What each dtype is written as. */
+/* The format that dtype_format returns for each dtype. */
 static const struct {
   uint8_t code, bits;
   const char *format;
@@ -26,7 +27,7 @@ static const struct {
     {DTYPE_BOOL, 8, "?"},   {DTYPE_COMPLEX, 128, "Zd"},
 };
 
-/* Skip the byte order mark; returns 0 if it is not the native order. One byte has no order. */
+/* Skip the byte order mark. Return 0 if it names the foreign order; items of one byte have none. */
 static int skip_order(const char **format, size_t itemsize) {
   const uint16_t one = 1;
   const char foreign = *(const uint8_t *)&one == 1 ? '>' : '<';
@@ -43,7 +44,7 @@ int dtype_from_format(const char *format, size_t itemsize, DLDataType *dtype) {
   if (format == NULL) format = "B";
   if (!skip_order(&format, itemsize) || !is_power_of_two_up_to_16(itemsize)) return -1;
   char letter = format[0];
-  if (letter == 'Z' && (format[1] == 'f' || format[1] == 'd')) /* PEP 3118's complex */
+  if (letter == 'Z' && (format[1] == 'f' || format[1] == 'd')) /* complex, PEP 3118 */
     letter = *++format == 'f' ? 'F' : 'D';
   if (letter == '\0' || format[1] != '\0') return -1;
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -63,7 +64,7 @@ const char *dtype_format(DLDataType dtype) {
   return NULL;
 }
 
-/* Counted in bits: 2^61 bytes are beyond every address space. */
+/* The count in bits can wrap only from 2^61 bytes on, beyond every address space. */
 int dtype_nbytes(DLDataType dtype, int64_t ndim, const int64_t *dims, size_t *nbytes) {
   size_t bits = dtype_packed_bits(dtype);
   int is_empty = 0;

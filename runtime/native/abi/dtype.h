@@ -1,4 +1,4 @@
-/* DLDataType and the struct module's format characters. No Python.h. */
+/* DLDataType, the struct module's format characters, and sizes in bytes. */
 #ifndef DSO_PACKER_ABI_DTYPE_H
 #define DSO_PACKER_ABI_DTYPE_H
 
@@ -6,7 +6,7 @@
 
 #include "dso_abi.h"
 
-/* DLPack, DLDataTypeCode. */
+/* DLPack, DLDataTypeCode */
 enum {
   DTYPE_INT = 0,
   DTYPE_UINT = 1,
@@ -16,31 +16,32 @@ enum {
   DTYPE_BOOL = 6
 };
 
-/* Read one buffer format (PEP 3118) with its item size; NULL means "B". Returns 0, or -1 for
- * structs, foreign byte order and whatever has no DLDataType. */
+/* Convert a buffer format (PEP 3118) with its item size; NULL means "B". Return 0, or -1 for
+ * structs, foreign byte order and types that DLDataType cannot express. */
 int dtype_from_format(const char *format, size_t itemsize, DLDataType *dtype);
 
-/* The native format of a dtype, or NULL: bfloat16, float8, vectors, sub-byte types. */
+/* Return the native format of a dtype, or NULL for bfloat16, float8, vectors and sub-byte types. */
 const char *dtype_format(DLDataType dtype);
 
-/* Bytes that one element touches: ceil(bits * lanes / 8). The size of a tensor is dtype_nbytes. */
+/* Bytes that one element touches: ceil(bits * lanes / 8). dtype_nbytes gives the size of a
+ * tensor. */
 static inline size_t dtype_itemsize(DLDataType dtype) {
   return ((size_t)dtype.bits * dtype.lanes + 7) / 8;
 }
 
-/* Bits of one element in a compact tensor. Elements of less than a byte are packed, as DLPack and
- * TVM FFI store them; only a uint1 has a byte, since it is the bool of TVM before DLPack had one. */
+/* Bits of one element in a compact tensor. DLPack and TVM FFI pack sub-byte elements. The exception
+ * is uint1, which takes a byte: it was TVM's bool before DLPack had one. */
 static inline size_t dtype_packed_bits(DLDataType dtype) {
   size_t bits = (size_t)dtype.bits * dtype.lanes;
   return bits == 1 && dtype.code == DTYPE_UINT ? 8 : bits;
 }
 
-/* Whether neighbouring elements share bytes: then single elements have no address. */
+/* True if neighbouring elements share bytes; then single elements have no address. */
 static inline int dtype_shares_bytes(DLDataType dtype) { return dtype_packed_bits(dtype) % 8 != 0; }
 
-/* The bytes of a compact tensor, the one rule for all of the core: 0, or -1 if the data type has no
- * bits, an extent is negative, or the size is beyond the address space, which an extent of 0 does
- * not hide. */
+/* Compute the size of a compact tensor; all of the core uses this rule. Return 0, or -1 if the
+ * dtype has no bits, an extent is negative, or the product of the other extents exceeds the address
+ * space, even if one extent is 0. */
 int dtype_nbytes(DLDataType dtype, int64_t ndim, const int64_t *dims, size_t *nbytes);
 
 #endif

@@ -1,3 +1,4 @@
+/* Spinning on a word, and futex(2). */
 #define _GNU_SOURCE /* syscall */
 #include "abi/futex.h"
 
@@ -24,7 +25,7 @@ static int64_t now_ns(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Between rounds the processor is offered to others: one may be who is waited for. */
+/* Yield the processor between rounds: the awaited thread may need it. */
 int spin_while(const _Atomic uint32_t *word, uint32_t value, int64_t ns) {
   int64_t end = 0;
   do {

@@ -5,17 +5,18 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* How long to spin. To wake a thread takes some 50 us in a virtual machine: whoever waits for one
- * that runs spins as long, and then sleeps. A worker that is idle spins longer, so that one which
- * was woken in vain, too late for its task, is there for the next. */
+/* How long to spin. Waking a thread takes about 50 us in a virtual machine, so a thread that waits
+ * for a running one spins that long before it sleeps. An idle worker spins longer: a worker that
+ * was woken too late for one task is then ready for the next. */
 enum { SPIN_FOR_OTHERS_NS = 50000, SPIN_IDLE_NS = 200000 };
 
-/* Spin while *word is `value`, for so long at most; 1 when it changed. */
+/* Spin while *word is `value`, for at most `ns`. Return 1 if it changed. */
 int spin_while(const _Atomic uint32_t *word, uint32_t value, int64_t ns);
 
-/* Sleep while *word is `value`; may return early. Wake `count` of those who sleep there; the word
- * may be gone by then. */
+/* Sleep while *word is `value`; may return early. */
 void futex_wait(const _Atomic uint32_t *word, uint32_t value);
+
+/* Wake up to `count` threads that sleep on the word, whose memory may already be freed. */
 void futex_wake(const _Atomic uint32_t *word, int count);
 
 #endif

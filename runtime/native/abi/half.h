@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdint.h>
 
-/* The nearest half, ties to even; what is too large becomes infinity. */
+/* Return the nearest half, ties to even. Numbers from 65520 on become infinity. */
 static inline uint16_t half_of(double number) {
   enum { MANTISSA = 10, MIN_EXPONENT = -14, BIAS = 15, INFINITE = 0x7c00, QUIET = 0x7e00 };
   uint16_t sign = signbit(number) ? 0x8000 : 0;
@@ -16,8 +16,8 @@ static inline uint16_t half_of(double number) {
   if (magnitude == 0) return sign;
   (void)frexp(magnitude, &exponent); /* magnitude = fraction * 2^exponent, fraction in [0.5, 1) */
   exponent = exponent - 1 < MIN_EXPONENT ? MIN_EXPONENT : exponent - 1;
-  /* In units of the last place, 2^(exponent - 10); rint rounds ties to even. One that rounds up to
-   * 2^11 carries into the exponent, as it should. */
+  /* In units of the last place, 2^(exponent - 10); rint rounds ties to even. A mantissa that rounds
+   * up to 2^11 correctly carries into the exponent. */
   uint32_t units = (uint32_t)rint(ldexp(magnitude, MANTISSA - exponent));
   return (uint16_t)(sign | (units + ((uint32_t)(exponent + BIAS - 1) << MANTISSA)));
 }

@@ -1,3 +1,4 @@
+/* Heap memory, and a failure on request for tests. */
 #define _GNU_SOURCE /* vasprintf */
 #include "abi/heap.h"
 
@@ -9,11 +10,11 @@
 
 const char HEAP_NO_MEMORY[] = "no memory";
 
-static atomic_long until_failure; /* 0: none is asked for */
+static atomic_long until_failure; /* 0: no failure is requested */
 
 long heap_fail_at(long n) { return atomic_exchange(&until_failure, n); }
 
-/* Other threads may pass the first line with the last one: below zero nothing is counted. */
+/* Several threads may pass the first test at once, so the count can fall below zero. */
 static int is_refused(void) {
   if (atomic_load_explicit(&until_failure, memory_order_relaxed) <= 0) return 0;
   return atomic_fetch_sub(&until_failure, 1) == 1;

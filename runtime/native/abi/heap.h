@@ -1,12 +1,12 @@
-/* Heap memory of the core: every block is allocated here, so that a test can make any one fail.
- * Blocks are freed by free(). The Python wing uses PyMem_* where it has the GIL. No Python.h. */
+/* Heap memory of the core. Every block is allocated here, so that a test can make any allocation
+ * fail. Blocks are freed by free(). python/ uses PyMem_* where it holds the GIL. */
 #ifndef DSO_PACKER_ABI_HEAP_H
 #define DSO_PACKER_ABI_HEAP_H
 
 #include <stdarg.h>
 #include <stddef.h>
 
-/* Each returns NULL if there is no memory, as the function of libc in brackets does. */
+/* Each returns NULL without memory, like the libc function in brackets. */
 void *heap_new(size_t nbytes);                              /* [malloc] */
 void *heap_new_zeroed(size_t count, size_t itemsize);       /* [calloc] */
 void *heap_new_aligned(size_t alignment, size_t nbytes);    /* [posix_memalign] */
@@ -18,11 +18,11 @@ __attribute__((format(printf, 1, 2)))
 #endif
 char *heap_format(const char *format, ...); /* [asprintf] */
 
-/* What a function that returns the text of an error returns if there is no memory: this pointer. */
+/* Functions that return an error text return this pointer if there is no memory. */
 extern const char HEAP_NO_MEMORY[];
 
-/* For tests: let the n-th allocation from now on fail, counted over all threads from 1; 0 lets all
- * succeed. Returns how many were still missing before the failure that was asked for last: 0 if it
+/* For tests: make the n-th allocation from now on fail, counted over all threads from 1; 0 lets all
+ * succeed. Return how many allocations remained before the previously requested failure, 0 if it
  * has happened. */
 long heap_fail_at(long n);
 

@@ -1,4 +1,4 @@
-/* The host of a program that only calls libraries: no modules, no lock, no signals. */
+/* The default host, for a program without modules, lock and signal handlers. */
 #include "abi/host.h"
 
 #include <stddef.h>

@@ -1,8 +1,8 @@
-/* The functions that the core needs from the program around it. No Python.h.
+/* The functions that the core needs from the program around it.
  *
- * The core never calls Python. Whatever embeds it (python/host.c in the extension module, a test
+ * The core never calls Python. The embedding program (python/host.c in the extension module, a test
  * driver) fills in this table before it opens the first library. The defaults serve a program that
- * has no modules to search, no lock to give up and no signals to handle. */
+ * has no modules to search, no lock to release and no signals to handle. */
 #ifndef DSO_PACKER_ABI_HOST_H
 #define DSO_PACKER_ABI_HOST_H
 
@@ -18,13 +18,13 @@ struct host {
   /* Free what the host stored in the context, whose library is unmapped. Called by any thread. */
   void (*forget_context)(struct context *context);
 
-  /* Give up the lock that this thread may hold, before it waits for another thread. Returns the
-   * argument for `resume`, or NULL if the thread held no lock. */
+  /* Release the host's lock if this thread holds it, before it waits for another thread. Returns
+   * the argument for `resume`, or NULL if the thread held no lock. */
   void *(*suspend)(void);
   void (*resume)(void *state); /* never called with NULL */
 
   /* Handle pending signals. Returns -1 with the error raised to end the running bytecode. `*next`
-   * is 0 at the first call in a run; the host stores there when it wants to be called again. */
+   * is 0 at the first call in a run; the host stores the time of the next call there. */
   int (*poll)(int64_t *next);
 };
 

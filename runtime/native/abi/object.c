@@ -1,3 +1,4 @@
+/* Allocation of TVM FFI objects and strings. */
 #include "abi/object.h"
 
 #include <stdlib.h>
@@ -49,6 +50,6 @@ int object_make_string(dso_any *value, int is_str, const char *data, size_t nbyt
     if (string == NULL) return -1;
     made = (dso_any){.type_index = string->type_index, .v_ptr = string};
   }
-  *value = made; /* `data` may lie in it */
+  *value = made; /* last: `data` may point into *value */
   return 0;
 }

@@ -1,4 +1,4 @@
-/* TVM FFI heap objects: references, and making our own. No Python.h. */
+/* TVM FFI heap objects: references and allocation. */
 #ifndef DSO_PACKER_ABI_OBJECT_H
 #define DSO_PACKER_ABI_OBJECT_H
 
@@ -6,30 +6,31 @@
 
 #include "dso_abi.h"
 
-/* TVM FFI c_api.h, TVMFFIObject: the count of one strong reference; all those together hold one
- * weak one. TVM FFI reserves two words in front of an object (TVMFFIObjectAllocHeader, and the
- * Python wrapper before it): NULL says that nobody owns them. */
+/* TVM FFI c_api.h, TVMFFIObject: OBJECT_ONE is the count of one strong reference; all strong
+ * references together hold one weak reference. TVM FFI reserves two words before an object
+ * (TVMFFIObjectAllocHeader, preceded by the Python wrapper); NULL means unused. */
 #define OBJECT_ONE (1 | (uint64_t)1 << 32)
 enum { OBJECT_RESERVED = 2 };
 
-/* A Tensor object: the DLTensor stands behind the header. */
+/* A Tensor object: the header, then the DLTensor. */
 typedef struct {
   dso_object object;
   DLTensor tensor;
 } dso_tensor_object;
 
-/* Take and drop one strong reference; the last one runs the object's deleter. */
+/* Take and drop one strong reference. Dropping the last one runs the object's deleter. */
 static inline void object_retain(dso_object *object) { dso_object_retain(object); }
 static inline void object_release(dso_object *object) { dso_object_release(object); }
 
-/* A zeroed object of `nbytes`, its header included, with one reference; NULL without memory. Its
- * deleter ends with object_free, which frees once the weak references went, too. */
+/* Return a zeroed object of `nbytes` including the header, with one reference, or NULL without
+ * memory. Its deleter must end with object_free, which frees the memory after the last weak
+ * reference is dropped. */
 void *object_new(size_t nbytes, int32_t type_index, void (*deleter)(void *self, int flags));
-/* The same, with nothing set but the header. */
+/* The same, but only the header is initialised. */
 void *object_new_unset(size_t nbytes, int32_t type_index, void (*deleter)(void *self, int flags));
 void object_free(void *object, int flags);
 
-/* Let the header, and the reserved words in front of it, be those of a new object. */
+/* Initialise the header and the reserved words before it. */
 static inline void object_begin(dso_object *object, int32_t type_index,
                                 void (*deleter)(void *self, int flags)) {
   void **reserved = (void **)(void *)object - OBJECT_RESERVED;
@@ -38,16 +39,17 @@ static inline void object_begin(dso_object *object, int32_t type_index,
       (dso_object){.combined_ref_count = OBJECT_ONE, .type_index = type_index, .deleter = deleter};
 }
 
-/* Whether the caller's reference is the only one: then nobody can come by another. */
+/* True if the caller's reference is the only one; then no other thread can take one. */
 static inline int object_is_sole(const dso_object *object) {
   return __atomic_load_n(&object->combined_ref_count, __ATOMIC_ACQUIRE) == OBJECT_ONE;
 }
 
-/* A Str or Bytes object with a copy of the text and a NUL behind it; NULL without memory. */
+/* Return a Str or Bytes object with a copy of the text and a NUL after it, or NULL without
+ * memory. */
 dso_object *object_new_string(int32_t type_index, const char *data, size_t nbytes);
 
-/* A str or bytes value that owns what it needs: TVM FFI's strings of up to 7 bytes lie in the value
- * itself. 0, or -1 without memory. */
+/* Store a str or bytes value that owns a copy of `data`. TVM FFI stores strings of up to 7 bytes in
+ * the value itself. Return 0, or -1 without memory. */
 int object_make_string(dso_any *value, int is_str, const char *data, size_t nbytes);
 
 #endif

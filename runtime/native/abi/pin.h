@@ -1,9 +1,9 @@
-/* The core stays in memory. No Python.h. */
+/* Keeping the core mapped after dlclose. */
 #ifndef DSO_PACKER_ABI_PIN_H
 #define DSO_PACKER_ABI_PIN_H
 
-/* From here on dlclose leaves the core mapped: threads of its own run in it, or it has destructors
- * that run as threads end. */
+/* Keep the core mapped from now on. Called before the core starts threads or registers destructors
+ * that run when a thread ends. */
 void pin_core(void);
 
 #endif

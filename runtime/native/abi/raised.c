@@ -1,3 +1,4 @@
+/* The error slot of each thread. */
 #include "abi/raised.h"
 
 #include <pthread.h>
@@ -14,16 +15,16 @@ uint64_t raised_total;
 
 struct slot {
   uint64_t raised_at;
-  char *text; /* kind NUL message NUL, or NULL: nothing raised */
+  char *text; /* kind NUL message NUL, or NULL if no error is stored */
 };
 
 static _Thread_local struct slot slot;
 
-/* The text of an error for whose own text there is no memory: never freed. */
+/* Replaces the text of an error if there is no memory for it; never freed. */
 static char no_memory[] = "OutOfMemoryError\0no memory for the message of an error";
 
-/* A thread that ends with an error nobody took would leak its text. Another key's destructor may
- * raise after this one. */
+/* The key's destructor frees the text of an error that the thread never took. The destructor of
+ * another key may raise afterwards. */
 static pthread_key_t text_key;
 static pthread_once_t text_key_once = PTHREAD_ONCE_INIT;
 
@@ -37,7 +38,7 @@ static void end(void *text) {
 }
 
 static void make_text_key(void) {
-  pin_core(); /* threads will end after dlclose, too */
+  pin_core(); /* threads may end after dlclose */
   (void)pthread_key_create(&text_key, end);
 }
 
@@ -65,7 +66,7 @@ void raised_set(const char *kind, const char *message) {
 }
 
 int raised_format(const char *kind, const char *format, ...) {
-  char message[512]; /* what does not fit is cut */
+  char message[512]; /* longer messages are truncated */
   va_list values;
   va_start(values, format);
   vsnprintf(message, sizeof message, format, values);

@@ -1,3 +1,4 @@
+/* Search of the loaded images for an address. */
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #include "abi/segment.h"
 
@@ -13,9 +14,9 @@ static int look_at_image(struct dl_phdr_info *image, size_t nbytes, void *arg) {
   (void)nbytes;
   for (ElfW(Half) i = 0; i < image->dlpi_phnum; i++) {
     const ElfW(Phdr) *segment = &image->dlpi_phdr[i];
-    uintptr_t behind_start = search->address - (image->dlpi_addr + segment->p_vaddr);
-    if (segment->p_type != PT_LOAD || behind_start >= segment->p_memsz) continue;
-    search->found = (struct segment_part){segment->p_memsz - behind_start, segment->p_flags};
+    uintptr_t offset = search->address - (image->dlpi_addr + segment->p_vaddr);
+    if (segment->p_type != PT_LOAD || offset >= segment->p_memsz) continue;
+    search->found = (struct segment_part){segment->p_memsz - offset, segment->p_flags};
     return 1;
   }
   return 0;

@@ -1,4 +1,4 @@
-/* The segment of a loaded image that an address lies in. No Python.h. */
+/* The segment of a loaded image that contains an address. */
 #ifndef DSO_PACKER_ABI_SEGMENT_H
 #define DSO_PACKER_ABI_SEGMENT_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct segment_part {
-  size_t nbytes;  /* from the address to the segment's end; 0: it lies in no image */
+  size_t nbytes;  /* from the address to the segment's end; 0 if no image contains it */
   uint32_t flags; /* PF_X, PF_W, PF_R */
 };
 

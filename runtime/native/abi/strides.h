@@ -1,20 +1,20 @@
-/* The strides of compact tensors: row-major, without gaps. No Python.h.
+/* The strides of compact tensors: row-major, without gaps.
  *
- * Products are unsigned: those of a shape that lies may wrap, but never overflow. */
+ * Products are unsigned: those of an invalid shape may wrap, which is defined behaviour. */
 #ifndef DSO_PACKER_ABI_STRIDES_H
 #define DSO_PACKER_ABI_STRIDES_H
 
 #include "dso_abi.h"
 
-/* Fill the strides by the shape. */
+/* Set the strides of a compact tensor of this shape. */
 static inline void strides_set(const DLTensor *tensor) {
   uint64_t stride = 1;
   for (int32_t i = tensor->ndim; i-- > 0; stride *= (uint64_t)tensor->shape[i])
     tensor->strides[i] = (int64_t)stride;
 }
 
-/* Whether the strides are these, but for extents of 1, where they say nothing; DLPack allows NULL
- * for them. */
+/* True if the strides are those of a compact tensor. Strides of extents of 1 have no meaning, and
+ * DLPack allows NULL for compact strides. */
 static inline int strides_are_compact(const DLTensor *tensor) {
   uint64_t stride = 1;
   for (int32_t i = tensor->ndim; tensor->strides != NULL && i-- > 0;
@@ -23,7 +23,7 @@ static inline int strides_are_compact(const DLTensor *tensor) {
   return 1;
 }
 
-/* Whether the elements lie so: where there are none, the strides may be any. */
+/* True if the elements are stored compactly; the strides of an empty tensor do not matter. */
 static inline int tensor_is_compact(const DLTensor *tensor) {
   if (strides_are_compact(tensor)) return 1;
   for (int32_t i = 0; i < tensor->ndim; i++)

@@ -1,3 +1,4 @@
+/* A real libtvm_ffi in the same process: its look-ups and its error slot. */
 #define _GNU_SOURCE /* dladdr, RTLD_DEFAULT */
 #include "abi/tvm_ffi.h"
 
@@ -7,20 +8,20 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static const char own; /* some address in the core */
+static const char own; /* its address is in the core */
 
-/* Whoever imports extension modules with RTLD_GLOBAL makes what the core provides global, too; and
- * RTLD_DEFAULT looks in the core's own scope last. */
+/* True if the address is in the core. An import with RTLD_GLOBAL makes the core's symbols global,
+ * and RTLD_DEFAULT searches the core's own scope last. */
 static int is_own(void *address) {
   Dl_info theirs, ours;
   return dladdr(address, &theirs) != 0 && dladdr(&own, &ours) != 0 &&
          theirs.dli_fbase == ours.dli_fbase;
 }
 
-/* A function of the process's global scope, else of the libtvm_ffi that a library of ours brought
- * along. It is looked up anew each time, on failure only: tvm_ffi may be imported at any moment.
- * dlopen(NULL) would find the global scope as well, but glibc aborts there in a child that was forked
- * while a thread of somebody else (PoCL's) was in dlopen. */
+/* Look up a function in the process's global scope, then in the libtvm_ffi that a loaded library
+ * depends on. Not cached, because tvm_ffi may be imported at any moment; only failing calls get
+ * here. dlopen(NULL) would find the global scope too, but there glibc aborts a child that was
+ * forked while a thread of another library (PoCL) was in dlopen. */
 static void *find(const char *name) {
   void *address = dlsym(RTLD_DEFAULT, name);
   if (address != NULL && !is_own(address)) return address;
@@ -31,14 +32,14 @@ static void *find(const char *name) {
   return address;
 }
 
-/* What a context of TVM FFI points to: its ModuleObj has virtual functions, so its table comes first. */
+/* A context of TVM FFI points to its ModuleObj: a pointer to virtual functions, then the object. */
 struct module {
   const void *virtual_functions;
   dso_object object;
 };
 
-/* Whether a pointer leads to a module that was made by whom `provider` lies in. It may lead anywhere,
- * so that the kernel reads what is there: process_vm_readv(2) fails where a load would crash. */
+/* True if `pointer` is a live module made by the image that contains `provider`. The pointer may be
+ * invalid, so the kernel reads the memory: process_vm_readv(2) fails where a load would crash. */
 static int is_module_of(void *provider, void *pointer) {
   struct module module;
   Dl_info owner, maker;

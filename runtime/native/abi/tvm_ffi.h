@@ -1,19 +1,21 @@
-/* A real libtvm_ffi in the same process, if there is one; its error slot. No Python.h. */
+/* A real libtvm_ffi in the same process, if there is one: its look-ups and its error slot. */
 #ifndef DSO_PACKER_ABI_TVM_FFI_H
 #define DSO_PACKER_ABI_TVM_FFI_H
 
 #include "dso_abi.h"
 
-/* Set its error too: a file that both runtimes loaded has one setter, and either may be calling. */
+/* Store an error in its slot as well: a file that both runtimes loaded has one setter, and either
+ * runtime may be the caller. */
 void tvm_ffi_forward_error(const char *kind, const char *message);
 
-/* Take its error of this thread, or NULL; owned by the caller (object_release). */
+/* Take its error of this thread, owned by the caller (object_release), or return NULL. */
 dso_object *tvm_ffi_take_error(void);
 
-/* Ask it for an imported function, by a context of its own: 1 with its status, 0 if there is none. */
+/* Look up an imported function by one of its contexts. Return 1 with *status filled, or 0 if there
+ * is no tvm_ffi or the context is not one of its modules. */
 int tvm_ffi_look_up(void *context, const char *name, void **function, int *status);
 
-/* What an error object says: TVMFFIErrorCell begins with these two, behind the header. */
+/* The first two fields of TVMFFIErrorCell, which follows the object header. */
 typedef struct {
   dso_byte_array kind, message;
 } tvm_ffi_error_cell;

@@ -1,4 +1,4 @@
-/* Eight bytes in each step, by eight tables ("slicing by 8"): 1.5 GB/s, where one table gives 0.4. */
+/* CRC-32, eight bytes a step with eight tables ("slicing by 8"): 1.5 GB/s; one table gives 0.4. */
 #include "scan/crc32.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* CRC-32/ISO-HDLC, the one of zlib. No Python.h. */
+/* CRC-32/ISO-HDLC, as in zlib. */
 #ifndef DSO_PACKER_SCAN_CRC32_H
 #define DSO_PACKER_SCAN_CRC32_H
 

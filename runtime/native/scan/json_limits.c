@@ -1,6 +1,7 @@
+/* Depth, size and longest number of a JSON text, in one pass. */
 #include "scan/json_limits.h"
 
-/* Behind a string's opening quote; returns where its closing one is, or the end. */
+/* `at` follows a string's opening quote. Return the index of its closing quote, or the end. */
 static size_t skip_string(const char *text, size_t nbytes, size_t at) {
   while (at < nbytes && text[at] != '"') at += text[at] == '\\' ? 2 : 1;
   return at;

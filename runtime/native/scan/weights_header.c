@@ -1,5 +1,4 @@
-/* A scan for strings and the number pairs behind those that say "data_offsets". */
-
+/* A scan of a safetensors header for "data_offsets" and the number pairs after it. */
 #include "scan/weights_header.h"
 
 #include <stdbool.h>
@@ -22,7 +21,7 @@ static bool take(struct scan *scan, uint8_t byte) {
   return true;
 }
 
-/* The rest of a string whose opening quote was taken: its bytes, escapes and all. */
+/* Take the rest of a string after its opening quote; escapes stay as written. */
 static bool take_string(struct scan *scan, const uint8_t **start, uint64_t *length) {
   *start = scan->at;
   for (; scan->at < scan->end && *scan->at != '"'; scan->at++)
@@ -31,7 +30,7 @@ static bool take_string(struct scan *scan, const uint8_t **start, uint64_t *leng
   return take(scan, '"');
 }
 
-/* A plain whole number; JSON allows no leading zeros, and the full check refuses them. */
+/* Take a whole number. Leading zeros pass here; the full check refuses them. */
 static bool take_number(struct scan *scan, int64_t *value) {
   skip_space(scan);
   const uint8_t *start = scan->at;
@@ -57,7 +56,7 @@ int64_t weights_data_nbytes(const uint8_t *header, uint64_t nbytes) {
     uint64_t length;
     if (*scan.at++ != '"') continue;
     if (!take_string(&scan, &start, &length)) return -1;
-    if (memchr(start, '\\', (size_t)length) != NULL) return -1; /* a key may hide in escapes */
+    if (memchr(start, '\\', (size_t)length) != NULL) return -1; /* escapes may spell the key */
     if (length != sizeof KEY - 1 || memcmp(start, KEY, sizeof KEY - 1) != 0) continue;
     if (!take(&scan, ':')) continue; /* a value */
     if (!take_offsets(&scan, &end)) return -1;
