@@ -1,4 +1,4 @@
-/* The static check as one straight line, and the addresses of what it found. */
+/* The static check, one call per part, and look-ups of addresses in a checked image. */
 
 #include "elf/elf.h"
 
@@ -15,19 +15,20 @@ int elf_check(const uint8_t *file, uint64_t nbytes, uint16_t machine, struct elf
 
   /* an ELF-64 shared object for this machine */
   if (elf_identify(&reader, machine) != 0) return -1;
-  /* from here on every PT_LOAD lies in the file, ascending, apart, below 2^47 */
+  /* from here on every PT_LOAD is inside the file, ascending, disjoint, below 2^47 */
   if (elf_check_segments(&reader) != 0) return -1;
-  /* from here on every tag is known once, and every name offset below strsz ends in a NUL */
+  /* from here on every known tag occurs once, and every name at an offset below strsz ends in
+   * NUL */
   if (elf_check_dynamic(&reader) != 0) return -1;
-  /* from here on a look-up of any name ends, inside the tables */
+  /* from here on a look-up of any name terminates and stays inside the tables */
   if (elf_check_hash(&reader) != 0) return -1;
-  /* from here on a look-up finds each name that is defined */
+  /* from here on a look-up finds every defined name */
   if (elf_check_hashed_names(&reader) != 0) return -1;
-  /* from here on applying the relocations writes to writable segments only, and to no table */
+  /* from here on relocations write to writable segments only, and to no table of the loader */
   if (elf_check_relocations(&reader) != 0) return -1;
   if (elf_check_symbols(&reader) != 0) return -1;
   if (elf_check_versions(&reader) != 0) return -1;
-  /* the view that inspectors take agrees with the loader's */
+  /* inspectors read section headers: they must agree with what the loader reads */
   return elf_check_sections(&reader);
 }
 

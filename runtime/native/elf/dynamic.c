@@ -1,13 +1,13 @@
-/* The dynamic section: every tag known once, its strings and its code inside the file. */
+/* The dynamic section: known tags occur once; their names and code are inside the file. */
 
 #include "elf/reader.h"
 
 enum rule {
-  ONCE,    /* a second one contradicts the first */
-  NAME,    /* an offset into the string table, once */
-  NAMES,   /* an offset into the string table, any number */
+  ONCE,    /* at most once */
+  NAME,    /* an offset into the string table, at most once */
+  NAMES,   /* an offset into the string table, any number of times */
   REFUSED, /* makes the loader run or search other code */
-  UNUSED,  /* glibc skips it on 64-bit machines: what it says is lost */
+  UNUSED,  /* glibc ignores it on 64-bit machines, so its table would be lost */
 };
 
 static const struct tag_rule {
@@ -61,7 +61,7 @@ static const struct tag_rule {
 enum { NUM_TAG_RULES = sizeof tag_rules / sizeof *tag_rules };
 _Static_assert((int)NUM_TAG_RULES <= (int)ELF_MAX_TAGS, "one bit of tag_seen and one value each");
 
-/* The row of a tag, or NUM_TAG_RULES: any tag that is not named here is skipped, as glibc does. */
+/* Return the row of a tag, or NUM_TAG_RULES for other tags, which glibc and the check skip. */
 static unsigned row_of(uint64_t tag) {
   unsigned row = 0;
   while (row < NUM_TAG_RULES && tag_rules[row].tag != tag) row++;
@@ -88,7 +88,7 @@ int elf_table_at(struct elf_reader *reader, uint64_t tag, uint64_t nbytes,
     return elf_refuse(reader, ELF_MALFORMED, "dynamic section: %s, expected 1, found none",
                       table->name);
   table->bytes = elf_bytes(reader, table->vaddr, nbytes);
-  /* address 0 stands for "absent" in struct elf_image, and the ELF header lies there */
+  /* struct elf_image uses address 0 for "absent"; the ELF header is stored there */
   if (table->bytes != NULL && (table->vaddr != 0 || nbytes == 0)) return 0;
   return elf_refuse(reader, ELF_MALFORMED,
                     "%s: table, expected inside the file bytes of one readable PT_LOAD, found "
@@ -160,7 +160,7 @@ static int collect_all(struct elf_reader *reader) {
       "dynamic section: DT_NULL, expected as the last of %" PRIu64 " entries, found none", count);
 }
 
-/* glibc takes names by pointer and never looks at DT_STRSZ: one NUL at the end bounds them all. */
+/* glibc reads names by pointer and ignores DT_STRSZ; a NUL as the last byte bounds them all. */
 static int check_strings(struct elf_reader *reader) {
   struct elf_table strings;
   uint64_t nbytes;
@@ -207,7 +207,7 @@ static int check_flags(struct elf_reader *reader) {
   return 0;
 }
 
-/* Tags that say something only together; glibc takes the second for granted beside the first. */
+/* If the first tag of a pair is present, glibc reads the second without checking that it exists. */
 static const struct {
   uint64_t tag, wanted;
 } tag_pairs[] = {
@@ -239,7 +239,7 @@ static int check_pairs(struct elf_reader *reader) {
   return 0;
 }
 
-/* DT_INIT and DT_FINI are called at this very address. */
+/* The loader calls DT_INIT and DT_FINI at the address in the tag. */
 static int check_code(struct elf_reader *reader, uint64_t tag) {
   uint64_t vaddr;
   if (!elf_tag(reader, tag, &vaddr)) return 0;

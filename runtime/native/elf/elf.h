@@ -1,13 +1,14 @@
-/* The static check of an ELF shared object: what the dynamic loader will read is looked at first.
+/* The static check of an ELF shared object: it validates everything that the dynamic loader will
+ * read, before dlopen.
  *
- * No Python.h, no allocation, no libc beyond <string.h> and vsnprintf; the whole file lies in
- * memory (a read-only map). Sources: gABI (ELF header, program headers, dynamic section,
- * symbol table), GNU hash as glibc's elf/dl-lookup.c reads it, psABI relocation types.
+ * It allocates nothing and uses only <string.h> and vsnprintf of libc. The whole file is in memory
+ * (a read-only map). Sources: gABI (ELF header, program headers, dynamic section, symbol table),
+ * GNU hash as glibc's elf/dl-lookup.c reads it, psABI relocation types.
  *
- * Time is linear in the file, never more. Bounds of ours: 4,096 program headers, 64 PT_LOADs,
- * addresses below 2^47, 64 GiB of memory beyond the file's size, the first 4,096 section headers.
- * At most 65,536 functions for the loader to call, 16 MiB of thread-local variables.
- * Not judged: machine code, data, and what other objects the loader will bring in. */
+ * The time is linear in the file's size. Limits of this check: 4,096 program headers, 64 PT_LOADs,
+ * addresses below 2^47, 64 GiB of memory beyond the file's size, 65,536 functions for the loader to
+ * call, 16 MiB of thread-local variables. It reads the first 4,096 section headers. Not checked:
+ * machine code, data, and the libraries that the object needs. */
 #ifndef DSO_PACKER_ELF_ELF_H
 #define DSO_PACKER_ELF_ELF_H
 
@@ -16,15 +17,15 @@
 
 enum { ELF_MAX_LOADS = 64 };
 
-/* One word for programs; the texts of LibraryLoadError.reason, in this order. */
+/* Each reason has a word for programs, LibraryLoadError.reason (library/checked_file.c). */
 enum elf_reason {
   ELF_OK = 0,
-  ELF_NOT_ELF,   /* "not-elf":   the magic is not there */
-  ELF_TRUNCATED, /* "truncated": something lies beyond the end of the file */
-  ELF_MACHINE,   /* "machine":   wrong class, byte order, machine */
+  ELF_NOT_ELF,   /* "not-elf":   no ELF magic */
+  ELF_TRUNCATED, /* "truncated": something is beyond the end of the file */
+  ELF_MACHINE,   /* "machine":   wrong class, byte order, machine or system */
   ELF_FORMAT,    /* "format":    another known format: archive, tar, object, PE, Mach-O, ZIP, ... */
   ELF_MALFORMED, /* "malformed": the headers or tables contradict themselves */
-  ELF_POLICY,    /* "policy":    valid, but refused: RWX, executable stack, TEXTREL, AUDIT, ... */
+  ELF_POLICY,    /* "policy":    valid but refused: RWX, executable stack, TEXTREL, AUDIT, ... */
 };
 
 struct elf_error {
@@ -37,7 +38,7 @@ struct elf_segment {
   uint32_t flags; /* PF_R | PF_W | PF_X */
 };
 
-/* What the check learned; all addresses are link-time addresses (p_vaddr space). */
+/* What later look-ups need. All addresses are link-time addresses (p_vaddr). */
 struct elf_image {
   uint16_t machine;
   uint32_t num_loads;
@@ -45,7 +46,7 @@ struct elf_image {
   uint64_t symtab, strtab, strsz, num_symbols;
   uint64_t gnu_hash, sysv_hash; /* 0: absent */
   uint64_t dynamic;
-  uint64_t relro_start, relro_end; /* the pages that are read-only once they are relocated */
+  uint64_t relro_start, relro_end; /* pages that are read-only after relocation */
 };
 
 struct elf_symbol {
@@ -54,17 +55,17 @@ struct elf_symbol {
   uint16_t section;
 };
 
-/* Check a whole file. machine: the expected e_machine. Returns 0, or -1 with *error filled. */
+/* Check a whole file for `machine` (e_machine). Return 0, or -1 with *error filled. */
 int elf_check(const uint8_t *file, uint64_t nbytes, uint16_t machine, struct elf_image *image,
               struct elf_error *error);
 
-/* The machine this code was compiled for (EM_X86_64, EM_AARCH64, ...). */
+/* Return the machine that this code was compiled for (EM_X86_64, EM_AARCH64, ...). */
 uint16_t elf_native_machine(void);
 
-/* Find a symbol that this object itself defines, by its hash table. `at` turns a link-time
- * address into a readable pointer: for a loaded object base + vaddr, for a file its offset.
- * Returns 1 found, 0 absent (undefined counts as absent). Symbol versions are not looked at: of
- * several versions of a name the first in its hash chain is found. */
+/* Find a symbol that this object defines, by its hash table. `at` converts a link-time address to a
+ * readable pointer: base + vaddr in a loaded object, the file offset in a file. Return 1 if found,
+ * 0 if absent or undefined. Symbol versions are ignored: the first version in the hash chain is
+ * found. */
 typedef const uint8_t *(*elf_at)(const void *context, const struct elf_image *image,
                                  uint64_t vaddr);
 const uint8_t *elf_at_loaded(const void *base, const struct elf_image *image, uint64_t vaddr);
@@ -72,24 +73,24 @@ const uint8_t *elf_at_file(const void *file, const struct elf_image *image, uint
 int elf_lookup(const struct elf_image *image, elf_at at, const void *context, const char *name,
                struct elf_symbol *symbol);
 
-/* The dynamic symbol number `index` (below num_symbols): its name and what it is; section 0 says
- * that this object does not define it. */
+/* Describe the dynamic symbol number `index` (below num_symbols) and return its name. Section 0
+ * (SHN_UNDEF) means that this object does not define it. */
 const char *elf_symbol_at(const struct elf_image *image, elf_at at, const void *context,
                           uint64_t index, struct elf_symbol *symbol);
 
-/* Whether the object needs a library (DT_NEEDED) whose file name begins so. */
+/* True if the object needs a library (DT_NEEDED) whose file name begins with `prefix`. */
 int elf_needs(const struct elf_image *image, elf_at at, const void *context, const char *prefix);
 
-/* Why a symbol is not constant data that is stored in the file, or NULL where it is. */
+/* Return why a symbol is not constant data stored in the file, or NULL if it is. */
 const char *elf_not_data(const struct elf_image *image, const struct elf_symbol *symbol);
 
-/* Why a symbol is not code, or NULL where it is. */
+/* Return why a symbol is not code, or NULL if it is. */
 const char *elf_not_code(const struct elf_image *image, const struct elf_symbol *symbol);
 
-/* Whether the program may write [vaddr, vaddr + nbytes) at any time, .bss included. */
+/* True if [vaddr, vaddr + nbytes) is writable while the program runs; .bss included. */
 int elf_is_variable(const struct elf_image *image, uint64_t vaddr, uint64_t nbytes);
 
-/* The segment that holds [vaddr, vaddr + nbytes) with file bytes behind it, or NULL. */
+/* Return the segment whose file bytes contain [vaddr, vaddr + nbytes), or NULL. */
 const struct elf_segment *elf_segment_of(const struct elf_image *image, uint64_t vaddr,
                                          uint64_t nbytes);
 

@@ -1,7 +1,7 @@
-/* The hash tables: how many symbols there are, and that each walk through them ends.
+/* The hash tables: the number of symbols, and the end of every chain.
  *
- * The number of dynamic symbols is written nowhere; it follows from DT_GNU_HASH (the longest
- * chain ends at the last symbol) or DT_HASH (one chain word for each symbol). */
+ * No field stores the number of dynamic symbols. It follows from DT_GNU_HASH (the last chain ends
+ * at the last symbol) or DT_HASH (one chain word per symbol). */
 
 #include "elf/hash.h"
 
@@ -37,7 +37,7 @@ static int last_bucket(struct elf_reader *reader, const struct elf_gnu_table *ta
   return 0;
 }
 
-/* Every chain ends at the latest where the one of the highest bucket ends. */
+/* The chain of the highest bucket ends last. */
 static int count_chained(struct elf_reader *reader, const struct elf_gnu_table *table,
                          uint64_t num_words, uint32_t last) {
   uint64_t word = last - table->header.symbol_offset;
@@ -72,8 +72,8 @@ static int check_gnu_hash(struct elf_reader *reader) {
   return count_chained(reader, &table, left / 4, last);
 }
 
-/* A bucket's chain ends in index 0. Each symbol is on one chain, so all chains together take
- * at most num_chains steps, or one of them goes round for ever. */
+/* A bucket's chain ends in index 0. Each symbol is on one chain at most, so more than num_chains
+ * steps in total mean a cycle. */
 static int check_sysv_chains(struct elf_reader *reader, const uint8_t *buckets,
                              const struct elf_sysv_hash *header) {
   const uint8_t *chains = buckets + UINT64_C(4) * header->num_buckets;

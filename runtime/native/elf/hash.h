@@ -4,7 +4,7 @@
 
 #include "elf/reader.h"
 
-/* Where the arrays of a GNU hash table start; the header was checked. */
+/* Pointers to the arrays of a GNU hash table with a valid header. */
 struct elf_gnu_table {
   struct elf_gnu_hash header;
   const uint8_t *bloom, *buckets, *chains;
@@ -19,7 +19,7 @@ static inline struct elf_gnu_table elf_gnu_table_at(const uint8_t *bytes) {
   return table;
 }
 
-/* Whether the table's filter lets a hash pass: without it, glibc looks no further. */
+/* True if the Bloom filter lets a hash pass; glibc searches no further otherwise. */
 static inline bool elf_gnu_may_have(const struct elf_gnu_table *table, uint32_t hash) {
   uint64_t bloom = elf_u64(table->bloom, hash / 64 & (table->header.bloom_size - 1));
   return bloom >> hash % 64 & bloom >> (hash >> table->header.bloom_shift) % 64 & 1;

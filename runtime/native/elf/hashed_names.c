@@ -1,9 +1,9 @@
-/* Each symbol's place in the hash tables fits its name: otherwise the loader, and we, would look
- * for the name elsewhere, and take the symbol for absent.
+/* Each symbol's bucket and hash match its name. Otherwise a look-up would search another chain and
+ * report the symbol as absent.
  *
- * A chain is walked only as long as its symbols belong to its bucket, so that no two chains share
- * a symbol and all walks together are linear. Names may share bytes: how many are hashed is
- * bounded by the file's size, which is far beyond what linkers share. */
+ * A walk stops at the first symbol of another bucket. So no two chains share a symbol, and all
+ * walks together take linear time. Names may share bytes; the file's size bounds how many
+ * characters are hashed, far above what linkers produce. */
 
 #include "elf/hash.h"
 
@@ -14,7 +14,7 @@ struct names {
   const uint8_t *symbols;
   const char *strings;
   const char *table;
-  uint64_t characters; /* how many more may be hashed */
+  uint64_t characters; /* that may still be hashed */
 };
 
 static int refuse(struct names *at, uint64_t index, const char *expected) {
@@ -30,7 +30,7 @@ static struct elf_symbol_entry symbol_at(const struct names *at, uint64_t index)
   return symbol;
 }
 
-/* The symbol's name, which ends before the string table does. */
+/* Return the symbol's name, or NULL with the error filled. The string table ends in NUL. */
 static const char *name_of(struct names *at, const struct elf_symbol_entry *symbol,
                            uint64_t index) {
   if (symbol->st_name >= at->reader->image->strsz) {
@@ -75,7 +75,7 @@ static int check_gnu_chain(struct names *at, const struct elf_gnu_table *table, 
 static int check_gnu(struct names *at, const uint8_t *bytes) {
   struct elf_gnu_table table = elf_gnu_table_at(bytes);
   uint64_t nbytes = at->reader->gnu_hash_nbytes - (uint64_t)(table.chains - bytes);
-  uint64_t count = 0, expected = nbytes / sizeof(uint32_t); /* each symbol has a word */
+  uint64_t count = 0, expected = nbytes / sizeof(uint32_t); /* one word per symbol */
   at->table = "DT_GNU_HASH";
   for (uint32_t bucket = 0; bucket < table.header.num_buckets; bucket++)
     if (check_gnu_chain(at, &table, bucket, &count) != 0) return -1;
@@ -131,6 +131,6 @@ int elf_check_hashed_names(struct elf_reader *reader) {
   at.symbols =
       elf_bytes(reader, image->symtab, image->num_symbols * sizeof(struct elf_symbol_entry));
   at.characters = reader->nbytes + MIN_CHARACTERS;
-  if (image->gnu_hash != 0) return check_gnu(&at, gnu); /* then no look-up reads the other */
+  if (image->gnu_hash != 0) return check_gnu(&at, gnu); /* look-ups then ignore DT_HASH */
   return image->sysv_hash == 0 ? 0 : check_sysv(&at, sysv);
 }

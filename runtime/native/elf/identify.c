@@ -1,8 +1,8 @@
-/* What kind of file this is: an ELF-64 shared object for one machine, or something else by name. */
+/* The kind of file: an ELF-64 shared object for one machine, or the name of another format. */
 
 #include "elf/reader.h"
 
-/* Formats that people hand over by mistake, known by the bytes at one offset. */
+/* Formats that users pass by mistake, recognised by the bytes at one offset. */
 static const struct format {
   uint16_t offset;
   uint8_t length;
@@ -99,7 +99,7 @@ static int check_magic(struct elf_reader *reader) {
   return 0;
 }
 
-/* e_machine lies at the same place in all four kinds; only its byte order differs. */
+/* e_machine has the same offset in all classes and byte orders. */
 static int check_machine(struct elf_reader *reader, uint16_t expected) {
   const uint8_t *ident = reader->header.e_ident;
   uint16_t found = reader->header.e_machine;

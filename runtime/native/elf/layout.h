@@ -1,8 +1,8 @@
 /* ELF-64 structures and numbers, by the names of the gABI ("System V ABI, chapters 4 and 5").
  *
- * Not <elf.h>: the numbers are needed where the system has no such header, and a header of our
- * own is called elf.h. Tables in a hostile file may be unaligned: copy an entry out of the file
- * (memcpy) before looking at it. Little-endian files on little-endian machines only. */
+ * <elf.h> is not used: some systems lack it. Tables in a hostile file may be unaligned, so copy an
+ * entry out of the file (memcpy) before reading it. Only little-endian files on little-endian
+ * machines are supported. */
 #ifndef DSO_PACKER_ELF_LAYOUT_H
 #define DSO_PACKER_ELF_LAYOUT_H
 

@@ -1,8 +1,8 @@
-/* Symbols by their names, or by their numbers, once the tables were checked. */
+/* Symbols by name or by number, in checked tables. */
 
 #include "elf/hash.h"
 
-/* The tables in memory that a look-up reads, and the name it looks for. */
+/* The tables that a look-up reads, and the name that it searches. */
 struct search {
   const struct elf_image *image;
   const uint8_t *symbols, *strings;

@@ -1,7 +1,7 @@
-/* The relocations that a shared object may contain, per machine: any other type is refused.
+/* The relocation types that a shared object may contain, per machine. Other types are refused.
  *
- * Sources: the psABI of each machine for the numbers, glibc's elf_machine_rela for what each of
- * them writes and reads. COPY is for executables only. Types that edit instructions are text
+ * Sources: the psABI of each machine for the numbers, glibc's elf_machine_rela for what each type
+ * writes and reads. COPY is for executables only. Types that edit instructions are text
  * relocations. */
 
 #include "elf/reader.h"
@@ -39,7 +39,7 @@ static const struct elf_relocation_type aarch64[] = {
     {1029, TLS, 8},                          /* TLS_DTPREL */
     {1030, TLS, 8},                          /* TLS_TPREL */
     {1031, TLS, 16},                         /* TLSDESC */
-    {258, SYMBOL, 8},                        /* ABS32, of which glibc writes 8 bytes */
+    {258, SYMBOL, 8},                        /* ABS32; glibc writes 8 bytes */
     {0, NONE, 0},
 };
 
@@ -58,7 +58,7 @@ static const struct elf_relocation_type ppc64[] = {
     {38, ADDRESS, 8},                         /* ADDR64 */
     {20, SYMBOL, 8},                          /* GLOB_DAT */
     {248, IRELATIVE, 8}, {247, IRELATIVE, 8}, /* JMP_IREL */
-    {68, TLS, 16},                            /* DTPMOD64, which may write the entry after it too */
+    {68, TLS, 16},                            /* DTPMOD64; it may also write the next entry */
     {78, TLS, 8},                             /* DTPREL64 */
     {73, TLS, 8},                             /* TPREL64 */
     {43, SYMBOL, 8},                          /* UADDR64 */

@@ -1,11 +1,11 @@
-/* Relocation tables: where the loader will write, which symbols it will ask for, what it calls.
+/* The relocation tables: where the loader writes, which symbols it looks up, what it calls.
  *
- * The values it writes are judged only where the loader itself calls them, in the arrays of
- * functions: a wrong pointer in data is a bug of the object's code. */
+ * Written values are checked only in the arrays of functions, since the loader itself calls those.
+ * A wrong pointer in data is a bug of the object's code. */
 
 #include "elf/relocations.h"
 
-/* Without a hashed symbol nothing bounds the symbols that are only asked for, except the file. */
+/* If no symbol is hashed, only the file's size bounds the number of undefined symbols. */
 static int check_symbol_index(struct elf_relocations *at, uint64_t symbol) {
   struct elf_image *image = at->reader->image;
   if (symbol < image->num_symbols) return 0;
@@ -20,8 +20,8 @@ static int check_symbol_index(struct elf_relocations *at, uint64_t symbol) {
                     at->table, at->index, image->num_symbols, symbol);
 }
 
-/* An offset in a thread's block, from the object that defines the symbol: it must have one. glibc
- * takes symbol 0 for this object, and divides by the alignment of its PT_TLS. */
+/* A TLS relocation refers to the block of the object that defines its symbol, so that object needs
+ * a PT_TLS. glibc takes symbol 0 as this object, and divides by the alignment of its PT_TLS. */
 static int check_tls(struct elf_relocations *at, const struct elf_rela *rela) {
   struct elf_symbol_entry symbol = elf_symbol_of(at, rela);
   if (rela->r_info >> 32 == 0) symbol.st_value = symbol.st_size = 0;
@@ -55,7 +55,7 @@ static int check_kind(struct elf_relocations *at, const struct elf_rela *rela,
   }
 }
 
-/* glibc asserts that the first DT_RELACOUNT entries are what they are said to be. */
+/* glibc asserts that the first DT_RELACOUNT entries are RELATIVE. */
 static int check_relocation(struct elf_relocations *at, const struct elf_rela *rela) {
   static const struct elf_relocation_type any = {0, ELF_RELOCATES_RESOLVED, 8};
   uint32_t number = (uint32_t)rela->r_info;
@@ -79,8 +79,8 @@ static int check_number(struct elf_reader *reader, uint64_t tag, uint64_t expect
                     elf_tag_name(tag), expected, found);
 }
 
-/* The table of a tag, if it is there, in whole entries; its size tag is there with it. No linker
- * writes the tag of an empty table: with a size of 0 its relocations are lost. */
+/* Locate the table of a tag, if present, in whole entries; check_pairs ensured its size tag. No
+ * linker writes the tag of an empty table, so a size of 0 means lost relocations. */
 static int find_table(struct elf_reader *reader, uint64_t tag, uint64_t size_tag,
                       uint64_t entry_size, struct elf_table *table) {
   uint64_t vaddr, nbytes = 0;
@@ -117,7 +117,7 @@ static int check_rela(struct elf_relocations *at) {
   return status;
 }
 
-/* glibc asserts that 64-bit machines say DT_RELA here. */
+/* glibc asserts that DT_PLTREL is DT_RELA on 64-bit machines. */
 static int check_jmprel(struct elf_relocations *at) {
   struct elf_table table;
   uint64_t value;
@@ -129,7 +129,7 @@ static int check_jmprel(struct elf_relocations *at) {
   return table.bytes == NULL ? 0 : check_entries(at, &table);
 }
 
-/* A word that the loader adds its base to; the word itself is stored in the file. */
+/* The loader adds its base to a word stored in the file. */
 static int check_word(struct elf_relocations *at, uint64_t vaddr) {
   static const struct elf_relocation_type relative = {0, ELF_RELOCATES_RELATIVE, 8};
   const uint8_t *bytes = elf_bytes(at->reader, vaddr, sizeof(uint64_t));
@@ -137,7 +137,7 @@ static int check_word(struct elf_relocations *at, uint64_t vaddr) {
   return elf_check_write(at, &rela, &relative);
 }
 
-/* gABI, Relocation Table: an odd entry is a bitmap of the 63 words after the last address. */
+/* gABI, Relocation Table: an odd entry is a bitmap of the 63 words that follow. */
 static int check_bitmap(struct elf_relocations *at, uint64_t start, uint64_t bits) {
   uint64_t nbytes = 63 * sizeof(uint64_t);
   if (elf_is_plain_data(at, start, nbytes)) return 0;
@@ -167,7 +167,7 @@ static int check_relr(struct elf_relocations *at) {
 }
 
 int elf_check_relocations(struct elf_reader *reader) {
-  uint8_t is_relocated[MAX_CALLS / 8]; /* not set: few bytes of it are used */
+  uint8_t is_relocated[MAX_CALLS / 8]; /* cleared below, as far as it is used */
   struct elf_relocations at = {.reader = reader,
                                .is_relocated = is_relocated,
                                .types = elf_relocation_types(reader->image->machine),

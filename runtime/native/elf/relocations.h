@@ -1,5 +1,4 @@
-/* What the parts of the relocations' check share: the tables (elf_relocations.c), and where they
- * let the loader write (elf_targets.c). */
+/* The state that relocations.c (the tables) and targets.c (where they write) share. */
 #ifndef DSO_PACKER_ELF_RELOCATIONS_H
 #define DSO_PACKER_ELF_RELOCATIONS_H
 
@@ -7,44 +6,44 @@
 
 enum { MAX_CALLS = 1 << 16, MAX_ZONES = 16, NUM_ARRAYS = 3 };
 
-/* Addresses that few relocations may write to. */
+/* A range of addresses that only certain relocations may write. */
 struct zone {
   const char *name;
   uint64_t start, end;
-  uint64_t first_call; /* of an array of functions: the number of its first entry */
+  uint64_t first_call; /* number of the first entry, in an array of functions */
 };
 
 struct elf_relocations {
   struct elf_reader *reader;
-  const struct elf_relocation_types *types; /* NULL: a machine without a row */
-  const struct elf_segment *last;           /* where the last target was: most are neighbours */
+  const struct elf_relocation_types *types; /* NULL for a machine without a row */
+  const struct elf_segment *last; /* segment of the last target; most targets are neighbours */
   const char *table;
   uint64_t index;
   uint64_t num_relative;        /* DT_RELACOUNT while DT_RELA is read */
   struct zone zones[MAX_ZONES]; /* the first NUM_ARRAYS are the arrays of functions */
   unsigned num_zones;
-  uint64_t start, end; /* all zones lie in here */
+  uint64_t start, end; /* contains all zones */
   uint64_t num_calls;
-  uint8_t *is_relocated; /* one bit for each of these: they are the entries of the arrays */
+  uint8_t *is_relocated; /* one bit per entry of the arrays of functions */
 };
 
+/* Collect the ranges that relocations must not write, or only in whole entries. */
 int elf_find_zones(struct elf_relocations *at);
 
-/* That the loader may write the target of a relocation, and what it makes of the functions that
- * it calls itself. */
+/* Check that the loader may write a relocation's target, and the value if the loader calls it. */
 int elf_check_write(struct elf_relocations *at, const struct elf_rela *rela,
                     const struct elf_relocation_type *type);
 
-/* Whether a range is writable and no zone overlaps it: relocations in it need no further look. */
+/* True if a range is writable and overlaps no zone; relocations in it need no further check. */
 bool elf_is_plain_data(struct elf_relocations *at, uint64_t vaddr, uint64_t nbytes);
 
-/* An address that the loader will call. */
+/* Check an address that the loader will call. */
 int elf_check_call(struct elf_relocations *at, uint64_t vaddr);
 
-/* That each function which the loader calls has been relocated. */
+/* Check that every entry of the arrays of functions was relocated. */
 int elf_check_calls(struct elf_relocations *at);
 
-/* The symbol of a relocation, whose index was checked. */
+/* Return the symbol of a relocation with a checked index. */
 struct elf_symbol_entry elf_symbol_of(const struct elf_relocations *at,
                                       const struct elf_rela *rela);
 bool elf_may_be_absent(const struct elf_symbol_entry *symbol);

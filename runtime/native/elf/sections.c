@@ -1,7 +1,8 @@
-/* Section headers: the loader never reads them, inspectors do; both must see the same symbols.
+/* The section headers. The loader ignores them but inspectors read them, so both must see the same
+ * symbols.
  *
- * They may be absent. At most ELF_MAX_HEADERS of them are read, however many there are: linkers
- * put the dynamic ones first. Nothing is decompressed. */
+ * They may be absent. Only the first ELF_MAX_HEADERS are read; linkers put the dynamic sections
+ * first. Nothing is decompressed. */
 
 #include "elf/reader.h"
 
@@ -18,7 +19,8 @@ static int refuse_table(struct elf_reader *reader, uint64_t count) {
                     reader->header.e_shoff, reader->nbytes, count);
 }
 
-/* gABI, ELF Header: from SHN_LORESERVE sections on, e_shnum is 0 and section 0 has the number. */
+/* gABI, ELF Header: from SHN_LORESERVE sections on, e_shnum is 0 and section 0 stores the
+ * number. */
 static int count_sections(struct elf_reader *reader, uint64_t *count) {
   const struct elf_header *header = &reader->header;
   uint64_t size = sizeof(struct elf_section_header);
@@ -71,7 +73,7 @@ static int check_contents(struct elf_reader *reader, uint64_t index,
                     index, reader->nbytes, section->sh_size, section->sh_offset);
 }
 
-/* A section and the table that the dynamic section names must be the same bytes. */
+/* A section and the table of the dynamic section must be the same bytes. */
 static int check_same(struct elf_reader *reader, uint64_t index,
                       const struct elf_section_header *section, const char *name, uint64_t vaddr,
                       uint64_t nbytes) {
@@ -86,12 +88,12 @@ static int check_same(struct elf_reader *reader, uint64_t index,
       index, name, nbytes, vaddr, section->sh_size, section->sh_addr, section->sh_offset);
 }
 
-/* What a section header shows at an address is what the loader maps there. */
+/* The loader maps the section's bytes at the section's address. */
 static int check_mapped(struct elf_reader *reader, uint64_t index,
                         const struct elf_section_header *section) {
   bool bits = section->sh_type != SHT_NOBITS;
   if (!(section->sh_flags & SHF_ALLOC) || section->sh_size == 0) return 0;
-  if (!bits && (section->sh_flags & SHF_TLS)) return 0; /* .tbss takes no room in a segment */
+  if (!bits && (section->sh_flags & SHF_TLS)) return 0; /* .tbss occupies no memory in a segment */
   const struct elf_segment *load =
       bits ? elf_segment_of(reader->image, section->sh_addr, section->sh_size)
            : elf_memory_of(reader->image, section->sh_addr, section->sh_size);
@@ -104,8 +106,8 @@ static int check_mapped(struct elf_reader *reader, uint64_t index,
                     index, section->sh_size, section->sh_addr, section->sh_offset);
 }
 
-static bool is_called(const struct elf_reader *reader, const struct elf_section_header *section,
-                      const char *name) {
+static bool has_name(const struct elf_reader *reader, const struct elf_section_header *section,
+                     const char *name) {
   struct elf_section_header names = section_at(reader, names_index(reader));
   size_t length = strlen(name) + 1;
   return elf_within(names.sh_offset, names.sh_size, reader->nbytes) &&
@@ -113,7 +115,7 @@ static bool is_called(const struct elf_reader *reader, const struct elf_section_
          memcmp(reader->file + names.sh_offset + section->sh_name, name, length) == 0;
 }
 
-/* PT_GNU_RELRO makes pages read-only: never those of the variables, which the program writes. */
+/* PT_GNU_RELRO makes pages read-only, so it must not contain variables. */
 static int check_relro(struct elf_reader *reader, uint64_t index,
                        const struct elf_section_header *section) {
   static const char *const variables[] = {".data", ".bss", ".sdata", ".sbss", ".ldata", ".lbss"};
@@ -122,7 +124,7 @@ static int check_relro(struct elf_reader *reader, uint64_t index,
       section->sh_addr + section->sh_size <= image->relro_start)
     return 0;
   for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
-    if (is_called(reader, section, variables[i]))
+    if (has_name(reader, section, variables[i]))
       return elf_refuse(reader, ELF_MALFORMED,
                         "section %" PRIu64 ": %s, expected outside of PT_GNU_RELRO 0x%" PRIx64
                         " to 0x%" PRIx64 ", found at 0x%" PRIx64,
@@ -131,7 +133,7 @@ static int check_relro(struct elf_reader *reader, uint64_t index,
   return 0;
 }
 
-/* Where no symbol is hashed the section knows better than we how many there are. */
+/* If no symbol is hashed, the section gives the number of symbols. */
 static uint64_t symbols_size(const struct elf_reader *reader,
                              const struct elf_section_header *section) {
   uint64_t nbytes = reader->image->num_symbols * sizeof(struct elf_symbol_entry);

@@ -1,13 +1,13 @@
-/* Program headers: what is mapped where, and whether that may be mapped at all. */
+/* The program headers: what the loader maps where, and which mappings are refused. */
 
 #include "elf/reader.h"
 
-/* Address space beyond the file's own size that an object may ask for (.bss, gaps between
- * segments). Generous for real objects; a terabyte asked for by a small file is refused. */
+/* Address space that an object may request beyond its file's size (.bss, gaps between segments).
+ * This is generous for real objects, but refuses a small file that requests a terabyte. */
 #define MAX_EXTRA_SPAN (UINT64_C(64) << 30)
-/* User addresses end here on x86-64 and aarch64, whatever the kernel's mode. */
+/* User addresses end here on x86-64 and aarch64, in every mode of the kernel. */
 #define MAX_ADDRESS (UINT64_C(1) << 47)
-/* Each thread that uses the object's thread-local variables gets a block of this size. */
+/* Each thread that uses the object's thread-local variables allocates a block of p_memsz. */
 enum { MAX_TLS_NBYTES = 16 << 20, MAX_TLS_ALIGN = 1 << 20 };
 
 static uint64_t page_floor(uint64_t address) { return address & ~(uint64_t)(ELF_PAGE - 1); }
@@ -64,8 +64,8 @@ static int check_extent(struct elf_reader *reader, unsigned index,
   return 0;
 }
 
-/* gABI wants p_vaddr and p_offset equal modulo p_align; glibc 2.35 and later only modulo the
- * page, since tools have written large p_align carelessly. */
+/* The gABI requires p_vaddr and p_offset to be equal modulo p_align. glibc 2.35 and later require
+ * it only modulo the page, because tools have written wrong large p_align. */
 static int check_alignment(struct elf_reader *reader, unsigned index,
                            const struct elf_program_header *header) {
   uint64_t align = header->p_align;
@@ -82,8 +82,8 @@ static int check_alignment(struct elf_reader *reader, unsigned index,
   return 0;
 }
 
-/* Segments may share a page only where that page shows the same file bytes to both: otherwise
- * the later mapping hides what was checked in the earlier one. */
+/* Two segments may share a page only if both map the same file bytes there. Otherwise the later
+ * mapping hides bytes that were checked in the earlier one. */
 static bool comes_after(const struct elf_segment *last, const struct elf_program_header *header) {
   uint64_t end = last->vaddr + last->memsz;
   if (page_floor(header->p_vaddr) >= page_ceil(end)) return true;
@@ -129,8 +129,8 @@ static int check_span(struct elf_reader *reader) {
   return 0;
 }
 
-/* The loader, and those who ask it, read the program headers in the first segment that has them in
- * its pages; where none has, the loader keeps a copy. */
+/* The loader, and dl_iterate_phdr, read the program headers in the first segment whose pages
+ * contain them. If there is none, the loader keeps a copy. */
 static int find_headers(struct elf_reader *reader) {
   uint64_t start = reader->header.e_phoff;
   uint64_t nbytes = reader->header.e_phnum * sizeof(struct elf_program_header);
@@ -149,7 +149,7 @@ static int find_headers(struct elf_reader *reader) {
   return 0;
 }
 
-/* The bytes a header names by offset and those it names by address must be the same. */
+/* p_offset and p_vaddr must refer to the same bytes. */
 static int check_mapped(struct elf_reader *reader, unsigned index, const char *name,
                         const struct elf_program_header *header) {
   if (check_extent(reader, index, header) != 0) return -1;
@@ -163,7 +163,7 @@ static int check_mapped(struct elf_reader *reader, unsigned index, const char *n
                     index, name, header->p_filesz, header->p_vaddr, header->p_offset);
 }
 
-/* Readers take the size in memory for the size of what was checked in the file. */
+/* Readers use p_memsz as the size; only p_filesz bytes were checked. */
 static int check_all_mapped(struct elf_reader *reader, unsigned index, const char *name,
                             const struct elf_program_header *header) {
   if (header->p_filesz == header->p_memsz) return check_mapped(reader, index, name, header);
@@ -173,7 +173,7 @@ static int check_all_mapped(struct elf_reader *reader, unsigned index, const cha
                     index, name, header->p_filesz, header->p_memsz);
 }
 
-/* glibc takes its address for that of the program headers. */
+/* glibc uses the address of PT_PHDR as the address of the program headers. */
 static int check_headers_header(struct elf_reader *reader, unsigned index,
                                 const struct elf_program_header *header) {
   uint64_t nbytes = reader->header.e_phnum * sizeof *header;
@@ -197,7 +197,7 @@ static int check_dynamic_header(struct elf_reader *reader, unsigned index,
                       "p_filesz and p_memsz, found 0x%" PRIx64 " and 0x%" PRIx64,
                       index, header->p_filesz, header->p_memsz);
   if (check_mapped(reader, index, "PT_DYNAMIC", header) != 0) return -1;
-  /* glibc writes to the dynamic section unless its header says that it is read-only */
+  /* glibc writes to the dynamic section unless its header is read-only */
   const struct elf_segment *load = elf_segment_of(reader->image, header->p_vaddr, header->p_filesz);
   if ((header->p_flags & PF_W) && !(load->flags & PF_W))
     return elf_refuse(reader, ELF_MALFORMED,
@@ -214,7 +214,7 @@ static int check_tls(struct elf_reader *reader, unsigned index,
   if (reader->tls.memsz != 0)
     return elf_refuse(reader, ELF_MALFORMED,
                       "program header %u: PT_TLS, expected at most 1, found another", index);
-  if (header->p_memsz == 0) return 0; /* the loader skips it */
+  if (header->p_memsz == 0) return 0; /* the loader ignores it */
   if (align == 0 || (align & (align - 1)) != 0 || align > MAX_TLS_ALIGN ||
       header->p_memsz > MAX_TLS_NBYTES)
     return elf_refuse(reader, ELF_MALFORMED,
@@ -226,9 +226,9 @@ static int check_tls(struct elf_reader *reader, unsigned index,
   return 0;
 }
 
-/* mprotect(PROT_READ) goes over the pages of this range: it must not reach other mappings. Every
- * linker puts what is only relocated in front of what the program writes; where in a segment that
- * ends, section headers alone can tell (elf_sections.c). */
+/* The loader calls mprotect(PROT_READ) on the pages of this range, which must not reach other
+ * mappings. Every linker puts data that is only relocated before data that the program writes. Only
+ * section headers show where in a segment the former ends (sections.c). */
 static int check_relro(struct elf_reader *reader, unsigned index,
                        const struct elf_program_header *header) {
   struct elf_image *image = reader->image;
@@ -258,7 +258,7 @@ static int check_stack(struct elf_reader *reader, unsigned index,
                     index, header->p_flags);
 }
 
-/* The loader's default differs: x86-64 takes a missing header for an executable stack. */
+/* Without the header the loader's default applies: an executable stack on x86-64. */
 static int check_stack_present(struct elf_reader *reader, bool present) {
   if (present || reader->image->machine != EM_X86_64) return 0;
   return elf_refuse(reader, ELF_POLICY,

@@ -1,4 +1,4 @@
-/* The dynamic symbols: each name ends, each definition lies where the loader will put it. */
+/* The dynamic symbols: every name ends, every definition is inside a mapped segment. */
 
 #include "elf/reader.h"
 
@@ -10,16 +10,17 @@ static int refuse_value(struct elf_reader *reader, uint64_t index,
                     index, expected, symbol->st_size, symbol->st_value);
 }
 
-/* Section indexes are checked against the header's count where it has one; beyond 65,279
- * sections it has none and symbols say SHN_XINDEX. */
+/* Section indexes must be below the header's count, if it has one. Above 65,279 sections the count
+ * is 0 and symbols use SHN_XINDEX. */
 static bool is_section(const struct elf_reader *reader, uint16_t index) {
   uint16_t count = reader->header.e_shnum;
   if (index >= SHN_LORESERVE) return index == SHN_ABS || index == SHN_XINDEX;
   return count == 0 || index < count;
 }
 
-/* Marks without a size (_end, __bss_start) may stand at the end of the last segment, rounded. */
-static bool is_mark(const struct elf_image *image, const struct elf_symbol_entry *symbol) {
+/* True for a boundary symbol without a size (_end, __bss_start), which may be at the rounded end of
+ * the last segment. */
+static bool is_boundary(const struct elf_image *image, const struct elf_symbol_entry *symbol) {
   const struct elf_segment *last = &image->loads[image->num_loads - 1];
   uint64_t end = last->vaddr + last->memsz + ELF_PAGE;
   return symbol->st_size == 0 && symbol->st_value >= image->loads[0].vaddr &&
@@ -45,13 +46,13 @@ static int check_value(struct elf_reader *reader, uint64_t index,
       break;
     default: break;
   }
-  if (symbol->st_shndx == SHN_ABS || is_mark(reader->image, symbol) ||
+  if (symbol->st_shndx == SHN_ABS || is_boundary(reader->image, symbol) ||
       elf_memory_of(reader->image, symbol->st_value, symbol->st_size) != NULL)
     return 0;
   return refuse_value(reader, index, symbol, "inside one PT_LOAD");
 }
 
-/* An undefined symbol that binds here, or has a value, glibc would take for a definition. */
+/* glibc takes an undefined symbol that is local, hidden or has a value as a definition. */
 static int check_undefined(struct elf_reader *reader, uint64_t index,
                            const struct elf_symbol_entry *symbol) {
   if (symbol->st_info >> 4 != STB_LOCAL && (symbol->st_other & 3) == STV_DEFAULT &&
@@ -64,7 +65,7 @@ static int check_undefined(struct elf_reader *reader, uint64_t index,
                     index, symbol->st_info, symbol->st_other, symbol->st_value);
 }
 
-/* gABI, Symbol Table: STN_UNDEF. Relocations without a symbol name it, and ld.so would look it up if
+/* gABI, Symbol Table: STN_UNDEF. Relocations without a symbol use it, and ld.so would look it up if
  * it were not local. */
 static int check_null_symbol(struct elf_reader *reader, const struct elf_symbol_entry *symbol) {
   static const struct elf_symbol_entry null;

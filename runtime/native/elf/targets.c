@@ -1,6 +1,6 @@
-/* Where relocations write. The loader calls the functions of the arrays: each of their entries is
- * relocated once, by what makes a function of it. What the loader reads while it relocates, or
- * after that, must stay as it was checked: no relocation may write there. */
+/* Where relocations write. The loader calls the entries of the arrays of functions, so each entry
+ * is relocated once, by a type that produces an address. Tables that the loader reads during or
+ * after relocation must stay as checked, so no relocation may write them. */
 
 #include "elf/relocations.h"
 
@@ -26,7 +26,7 @@ static int add_array(struct elf_relocations *at, uint64_t tag, uint64_t size_tag
                     elf_tag_name(tag), MAX_CALLS, at->num_calls);
 }
 
-/* Tables in read-only segments cannot be a target. */
+/* Only tables in writable segments can be a target. */
 static void add_table(struct elf_relocations *at, const char *name, uint64_t start,
                       uint64_t nbytes) {
   const struct elf_segment *load = elf_segment_of(at->reader->image, start, nbytes);
@@ -78,7 +78,7 @@ static int check_target(struct elf_relocations *at, uint64_t vaddr, uint64_t nby
                     at->table, at->index, vaddr);
 }
 
-/* The loader calls resolvers while it relocates, and constructors right after. */
+/* The loader calls resolvers during relocation, and constructors after it. */
 int elf_check_call(struct elf_relocations *at, uint64_t vaddr) {
   const struct elf_segment *load = elf_segment_of(at->reader->image, vaddr, 1);
   if (load != NULL && (load->flags & PF_X)) return 0;
@@ -97,7 +97,7 @@ struct elf_symbol_entry elf_symbol_of(const struct elf_relocations *at,
   return symbol;
 }
 
-/* glibc leaves its pointer to such a symbol NULL where nothing defines it. */
+/* True for a weak undefined symbol: glibc uses NULL if no object defines it. */
 bool elf_may_be_absent(const struct elf_symbol_entry *symbol) {
   return symbol->st_shndx == SHN_UNDEF && symbol->st_info >> 4 == STB_WEAK;
 }
@@ -110,7 +110,7 @@ int elf_refuse_symbol(struct elf_relocations *at, const struct elf_rela *rela,
                     at->table, at->index, (uint32_t)rela->r_info, expected, rela->r_info >> 32);
 }
 
-/* What the loader will call: as far as this object says. */
+/* Check the function that an entry will point to, if this object defines it. */
 static int check_function(struct elf_relocations *at, const struct elf_rela *rela,
                           const struct elf_relocation_type *type) {
   uint64_t vaddr = rela->r_addend;
@@ -118,7 +118,7 @@ static int check_function(struct elf_relocations *at, const struct elf_rela *rel
   if (type->kind == ELF_RELOCATES_ADDRESS && rela->r_info >> 32 != 0) {
     struct elf_symbol_entry symbol = elf_symbol_of(at, rela);
     if (elf_may_be_absent(&symbol)) return elf_refuse_symbol(at, rela, "a function that is there");
-    if (symbol.st_shndx == SHN_UNDEF) return 0;
+    if (symbol.st_shndx == SHN_UNDEF) return 0; /* another object defines it */
     vaddr += symbol.st_value;
   }
   return elf_check_call(at, vaddr);
@@ -132,10 +132,9 @@ static int refuse_zone(struct elf_relocations *at, const struct zone *zone, uint
                     at->table, at->index, expected, zone->name, zone->start, vaddr);
 }
 
-/* An entry of an array of functions: each is relocated once, by what makes a function of it. */
 static int check_entry(struct elf_relocations *at, const struct zone *array,
                        const struct elf_rela *rela, const struct elf_relocation_type *type) {
-  uint64_t offset = rela->r_offset - array->start; /* wraps where it starts before the array */
+  uint64_t offset = rela->r_offset - array->start; /* wraps if it starts before the array */
   if (offset % sizeof(uint64_t) != 0 || type->nbytes != sizeof(uint64_t))
     return refuse_zone(at, array, rela->r_offset, "a whole entry of");
   if (type->kind != ELF_RELOCATES_RELATIVE && type->kind != ELF_RELOCATES_ADDRESS &&
@@ -175,7 +174,7 @@ bool elf_is_plain_data(struct elf_relocations *at, uint64_t vaddr, uint64_t nbyt
   return is_writable(at, vaddr, nbytes) && !overlaps(at->start, at->end, vaddr, nbytes);
 }
 
-/* The loader calls an entry that nothing relocates at its link-time address: never right. */
+/* The loader would call an entry that is not relocated at its link-time address. */
 int elf_check_calls(struct elf_relocations *at) {
   for (unsigned i = 0; i < NUM_ARRAYS; i++) {
     const struct zone *array = &at->zones[i];

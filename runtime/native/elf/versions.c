@@ -1,4 +1,4 @@
-/* Symbol versions (GNU): lists that the loader follows link by link, without any bound. */
+/* Symbol versions (GNU): linked lists that the loader follows without a bound. */
 
 #include "elf/reader.h"
 
@@ -8,7 +8,7 @@ enum { VERSION_INDEX = 0x7fff }; /* the other bit of a version index hides the s
 struct versions {
   struct elf_reader *reader;
   const char *table;
-  uint64_t steps;   /* how much may still be read: what is linear for a real file */
+  uint64_t steps;   /* records and characters that may still be read; linear in the file's size */
   uint16_t highest; /* the highest version index that is defined or needed */
 };
 
@@ -31,7 +31,7 @@ static int check_name(struct versions *at, uint32_t name) {
                     at->table, at->reader->image->strsz, name);
 }
 
-/* Each character compared takes a step too, so that no choice of names makes this slow. */
+/* Each compared character counts as a step, so that no choice of names makes this slow. */
 static bool same_name(struct versions *at, uint64_t a, uint64_t b) {
   const uint8_t *strings =
       elf_bytes(at->reader, at->reader->image->strtab, at->reader->image->strsz);
@@ -40,7 +40,7 @@ static bool same_name(struct versions *at, uint64_t a, uint64_t b) {
   return false;
 }
 
-/* glibc asserts that a file whose versions are needed has been loaded. */
+/* glibc asserts that the file of a needed version is loaded. */
 static int check_file(struct versions *at, uint32_t file) {
   uint64_t name;
   for (uint64_t i = 0, last = 0; elf_needed(at->reader, &i, &name) && at->steps > i - last;
@@ -82,7 +82,7 @@ static int check_needed(struct versions *at, uint64_t vaddr) {
   return 0;
 }
 
-/* The first record names the version; the others name its parents, which glibc never reads. */
+/* Only the first verdaux names the version; glibc never reads the parents after it. */
 static int check_defined(struct versions *at, uint64_t vaddr) {
   struct elf_verdef version;
   struct elf_verdaux name;
@@ -105,7 +105,7 @@ static int check_list(struct versions *at, uint64_t tag,
   return check(at, vaddr);
 }
 
-/* glibc indexes an array of highest + 1 versions by these, or NULL where the highest is 0. */
+/* glibc uses these as indexes into an array of highest + 1 versions, NULL if the highest is 0. */
 static int check_indexes(struct versions *at) {
   struct elf_table table;
   uint64_t vaddr, count = at->reader->image->num_symbols;
