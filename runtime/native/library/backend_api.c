@@ -1,18 +1,18 @@
-/* What the core provides of TVM's C interface to 2025 (c_runtime_api.h, c_backend_api.h). */
+/* The functions of TVM's C interface until 2025 (c_runtime_api.h, c_backend_api.h). */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "abi/heap.h"
-#include "library/thread_result.h"
-#include "library/provided.h"
 #include "abi/raised.h"
+#include "library/provided.h"
+#include "library/thread_result.h"
 #include "threads/workspace.h"
 
 enum { STACK_ARGS = 16 };
 
-/* ---- Errors: "ValueError: text" is a kind and a message; text alone is a RuntimeError's */
+/* ---- Errors: "ValueError: text" is a kind and a message; text without a kind is a RuntimeError */
 
 static size_t length_of_kind(const char *text) {
   size_t length = 0;
@@ -35,7 +35,7 @@ void TVMAPISetLastError(const char *text) {
 }
 
 const char *TVMGetLastError(void) {
-  static _Thread_local char text[2048]; /* what does not fit is cut */
+  static _Thread_local char text[2048]; /* longer texts are truncated */
   const char *kind, *message;
   if (!raised_look(&kind, &message)) return "";
   snprintf(text, sizeof text, "%s: %s", kind, message);
@@ -75,7 +75,7 @@ int TVMBackendGetFuncFromEnv(void *context, const char *name, void **function) {
   return TVMFFIEnvModLookupFromImports(context, name, function);
 }
 
-/* ---- What other files do, by TVM's names */
+/* ---- TVM's names for functions of threads/ */
 
 void *TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, int code,
                                int bits) {

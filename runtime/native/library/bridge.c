@@ -1,3 +1,4 @@
+/* The bridge: a shared object in memory that binds a library's undefined symbols to the core. */
 #define _GNU_SOURCE /* memfd_create, dladdr, RTLD_DEEPBIND */
 #include "library/bridge.h"
 
@@ -9,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "elf/layout.h"
 #include "abi/heap.h"
+#include "elf/layout.h"
 #include "library/provided.h"
 
 int bridge_is_needed(const struct checked_file *file) {
@@ -24,7 +25,7 @@ int bridge_is_needed(const struct checked_file *file) {
   return 0;
 }
 
-/* ---- The bridge: headers, dynamic section, strings, in one segment */
+/* ---- The bridge: headers, dynamic section and strings in one segment */
 
 struct bridge {
   struct elf_header header;
@@ -87,7 +88,7 @@ static struct bridge *make_bridge(const char *core, const char *path, size_t *nb
 
 /* ---- Opening */
 
-/* The core, by the very name that it was opened by. */
+/* Return the name under which the core was opened. */
 static const char *core_path(void) {
   Dl_info info;
   return dladdr(provided, &info) != 0 ? info.dli_fname : NULL;
@@ -97,7 +98,7 @@ static int write_all(int fd, const void *bytes, size_t nbytes) {
   return write(fd, bytes, nbytes) == (ssize_t)nbytes ? 0 : -1;
 }
 
-/* A file in memory that holds the bridge; -1 with errno. */
+/* Return a descriptor of a memory file with the bridge, or -1 with errno. */
 static int make_file(const char *path) {
   size_t nbytes;
   const char *core = core_path();
@@ -118,14 +119,14 @@ static int is_global(const char *name) {
   return found;
 }
 
-/* The global scope comes first, and somebody may have put a TVM runtime there. */
+/* The global scope is searched first, and may contain a TVM runtime. */
 static int flags_of_scope(void) {
   for (size_t i = 0; i < num_provided; i++)
     if (is_global(provided[i].variable + 2)) return RTLD_DEEPBIND;
   return 0;
 }
 
-/* The bridge itself is closed at once: the library stays, by a handle of its own. */
+/* The bridge is closed at once; the library stays open by its second handle. */
 void *bridge_open(const char *path, struct load_error *error) {
   char name[32];
   int fd = make_file(path);

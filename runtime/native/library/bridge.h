@@ -1,19 +1,19 @@
-/* Opening a library that leaves functions of TVM undefined, so that it finds ours. No Python.h.
+/* Opening a library with undefined functions of TVM, bound to the core's implementations.
  *
- * Making the core's symbols global would show them to a tvm_ffi that is imported later, which would
- * then call ours on its own objects. Instead the library is opened as a dependency: of a shared
- * object in memory, the bridge, that needs the core and the library and holds nothing else. What
- * the library leaves undefined is looked up in what the bridge needs, and nobody else sees it. */
+ * If the core's symbols were global, a tvm_ffi that is imported later would find them and call them
+ * on its own objects. Instead the library is opened as a dependency of the bridge, a shared object
+ * in memory that needs the core and the library and contains nothing else. The loader searches the
+ * bridge's dependencies for the library's undefined symbols, and no other object sees them. */
 #ifndef DSO_PACKER_LIBRARY_BRIDGE_H
 #define DSO_PACKER_LIBRARY_BRIDGE_H
 
 #include "library/checked_file.h"
 
-/* Whether the file leaves a function undefined that the core provides, and brings no library of
- * TVM's along that has it. */
+/* True if the file has an undefined function that the core provides, and needs no library of TVM
+ * that defines it. */
 int bridge_is_needed(const struct checked_file *file);
 
-/* dlopen(path, RTLD_NOW | RTLD_LOCAL) by way of a bridge; NULL with *error filled. */
+/* dlopen(path, RTLD_NOW | RTLD_LOCAL) through a bridge. Return NULL with *error filled. */
 void *bridge_open(const char *path, struct load_error *error);
 
 #endif

@@ -1,3 +1,4 @@
+/* Opening, mapping and checking a file without running its code. */
 #define _DEFAULT_SOURCE /* O_CLOEXEC, st_mtim */
 #include "library/checked_file.h"
 
@@ -56,7 +57,8 @@ int file_key_equal(const struct file_key *a, const struct file_key *b) {
          a->mtime_ns == b->mtime_ns;
 }
 
-/* O_NONBLOCK: a FIFO without a writer would block; O_NOCTTY: a terminal must not become ours. */
+/* O_NONBLOCK: a FIFO without a writer would block. O_NOCTTY: a terminal must not become the
+ * controlling terminal. */
 static int open_to_read(const char *path, struct load_error *error) {
   struct stat status;
   int fd;
@@ -64,7 +66,7 @@ static int open_to_read(const char *path, struct load_error *error) {
   while (fd < 0 && errno == EINTR);
   if (fd >= 0) return fd;
   int code = errno;
-  /* A socket cannot be opened at all (ENXIO); say what it is, not "no such device". */
+  /* opening a socket gives ENXIO, "no such device"; report the kind of file instead */
   if (code == ENXIO && stat(path, &status) == 0) return not_a_file(error, status.st_mode);
   return io_error(error, "open", code);
 }
@@ -75,7 +77,7 @@ static int map(int fd, struct checked_file *file, struct load_error *error) {
   if (!S_ISREG(status.st_mode)) return not_a_file(error, status.st_mode);
   file->key = key_of(&status);
   file->nbytes = (size_t)status.st_size;
-  file->bytes = (const uint8_t *)""; /* mmap refuses 0 bytes; the check then reads none */
+  file->bytes = (const uint8_t *)""; /* mmap refuses 0 bytes, and the check reads none */
   if (file->nbytes == 0) return 0;
   void *bytes = mmap(NULL, file->nbytes, PROT_READ, MAP_PRIVATE, fd, 0);
   if (bytes == MAP_FAILED) return io_error(error, "map", errno);
@@ -113,7 +115,7 @@ int checked_file_open(const char *path, uint16_t machine, struct checked_file *f
                       struct load_error *error) {
   int descriptor;
   if (checked_file_open_with(path, machine, file, &descriptor, error) != 0) return -1;
-  close(descriptor); /* the map stays */
+  close(descriptor); /* the map remains */
   return 0;
 }
 

@@ -1,19 +1,20 @@
+/* Verification of __packer_checksums (docs/format.md, Checksums). */
 #include "library/checksums.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "scan/crc32.h"
 #include "abi/heap.h"
+#include "scan/crc32.h"
 
-/* MAX_NBYTES bounds the time that a list can ask for, since it may name a symbol many times. */
+/* A list may name a symbol many times; MAX_NBYTES bounds the time that takes. */
 enum { NUM_DIGITS = 8, MAX_NBYTES = 256 << 20 };
 
 static const char *const FIRST_LINE = "packer-checksums 1";
 static const char *const REMEDY = "the file is damaged: export it again, or copy it again";
 
-/* The list that is verified, and what it is verified against. */
+/* The list, the library that it describes, and the results. */
 struct list {
   const char *symbol;
   checksums_find find;
@@ -35,7 +36,7 @@ static int refuse_lost(const struct list *list, const char *reason, const char *
                         list->symbol, REMEDY);
 }
 
-/* A newer writer changes the number; anything else is damage. */
+/* A newer writer changes the number. Any other difference is damage. */
 static int refuse_first_line(const struct list *list, const char *line) {
   size_t prefix = strlen(FIRST_LINE) - 1;
   const char *remedy = strncmp(line, FIRST_LINE, prefix) == 0
@@ -45,7 +46,7 @@ static int refuse_first_line(const struct list *list, const char *line) {
                         list->symbol, line, FIRST_LINE, remedy);
 }
 
-/* Read "<8 lower-case hexadecimal digits> " and return what follows, or NULL. */
+/* Read "<8 lower-case hexadecimal digits> ". Return the text after it, or NULL. */
 static const char *read_crc(const char *text, uint32_t *crc) {
   *crc = 0;
   for (int i = 0; i < NUM_DIGITS; i++, text++) {
@@ -96,7 +97,7 @@ static int verify_line(const struct list *list, const char *line) {
   return is_blob ? verify_blob(list, symbol, crc) : verify_data(list, symbol, crc);
 }
 
-/* Each line ends in a line break, which becomes a NUL. */
+/* Each line ends in a line break, which is replaced by a NUL. */
 static int verify_lines(const struct list *list, char *text) {
   char *line = text, *end = strchr(line, '\n');
   if (end != NULL) *end = '\0';
@@ -110,7 +111,7 @@ static int verify_lines(const struct list *list, char *text) {
   return 0;
 }
 
-/* A writer stores a manifest beside a blob only, and 0.1.0 wrote no list. */
+/* Writers store a manifest only beside a blob. Version 0.1.0 wrote no list. */
 static int verify_without_list(const struct list *list) {
   const uint8_t *bytes;
   size_t nbytes;
@@ -124,7 +125,7 @@ static int verify_without_list(const struct list *list) {
                         REMEDY);
 }
 
-/* What a message quotes of the file may be damaged; a terminal would obey control characters. */
+/* Replace control characters, which a terminal would obey, in quotes from a damaged file. */
 static int without_controls(struct load_error *error) {
   for (char *c = error->message; *c != '\0'; c++)
     if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';

@@ -1,3 +1,22 @@
+/* Contexts: creation, look-up by address, and the pointer variables of a library.
+ *
+ * Lifetime. A context belongs to an image in memory, which several open Libraries share if dlopen
+ * gave them the same handle. num_libraries counts them: context_open and context_fill add one,
+ * context_close removes one. The image's pointer variables contain the context's address and hold
+ * no reference. The import cache owns a reference to each function object that the image's code
+ * looked up. Code may store these objects in static variables, so they live until the image is
+ * unmapped, or for ever if it never is.
+ *
+ * context->modules belongs to the host, which stores weak references to the modules that it
+ * searches. When the last of these modules dies, the host drops its cached callables: they
+ * reference modules that view the library, and would keep it open. A callable that a thread is
+ * calling (in_call.h) is dropped after the call. A function object without its callable looks its
+ * name up at each call.
+ *
+ * loaded_close calls context_free after dlclose unmapped the image. It has then released its lock,
+ * because releasing a function object may close another library. The memory of a context is reused
+ * for a later context and never returned to the heap, so any thread may search the contexts without
+ * a lock. */
 #include "library/context.h"
 
 #include "abi/heap.h"
@@ -8,11 +27,10 @@
 enum { NUM_BUCKETS = 64 };
 enum { TYPE_OBJECT = 1 }; /* gABI, Symbol Table */
 
-/* All contexts that ever were, by address: the memory is used again, but never given back, so
- * that going over them needs no lock. */
+/* All contexts ever made, live and dead, by address. */
 static struct context *contexts[NUM_BUCKETS];
 
-/* ---- The live contexts */
+/* ---- The list of contexts */
 
 static struct context **bucket_of(const void *pointer) {
   return &contexts[(uintptr_t)pointer / 64 % NUM_BUCKETS];
@@ -24,7 +42,8 @@ struct context *context_of(const void *pointer) {
   return context != NULL && __atomic_load_n(&context->is_live, __ATOMIC_ACQUIRE) ? context : NULL;
 }
 
-/* Claimed by an exchange: whoever fills a system library does not hold the lock of loaded.c. */
+/* A compare-and-exchange claims a dead context: the caller that fills a system library does not
+ * hold the lock of loaded.c. */
 static struct context *claim_spare(void) {
   for (size_t i = 0; i < NUM_BUCKETS; i++) {
     struct context *context = __atomic_load_n(&contexts[i], __ATOMIC_ACQUIRE);
@@ -65,7 +84,7 @@ void context_free(struct context *context) {
 
 /* ---- The variables of a library */
 
-/* The pointer variable of this name that the library defines, or NULL. */
+/* Return the library's pointer variable of this name, or NULL. */
 static void *variable_of(const void *where, const char *name) {
   const struct loaded *library = where;
   struct elf_symbol symbol;
@@ -83,7 +102,7 @@ static void fill_functions(find_variable find, const void *where) {
   }
 }
 
-/* A variable that has a context of ours: the image has been open before, or still is. */
+/* Return the context that a variable already holds, if the image was opened before. */
 static struct context *context_in(void **const *variables, size_t count) {
   struct context *context = NULL;
   for (size_t i = 0; i < count && context == NULL; i++)

@@ -1,10 +1,11 @@
+/* Parser of a function's metadata, the text of __packer_fn_<name> (docs/format.md). */
 #include "library/facts.h"
 
 #include <string.h>
 
 #include "abi/heap.h"
 
-/* Cut *rest at the first `separator`; returns the piece before it. */
+/* Cut *rest at the first `separator` and return the piece before it. */
 static char *cut(char **rest, char separator) {
   char *piece = *rest, *end = strchr(piece, separator);
   *rest = end != NULL ? end + 1 : piece + strlen(piece);
@@ -62,7 +63,7 @@ static const char *parse_line(const char *key, char *value, struct facts *facts)
   return NULL;
 }
 
-/* The doc is the last key and runs to the end; only the newline that ends it is not its own. */
+/* The doc is the last key and extends to the end, without the final newline. */
 static void take_doc(char *text, struct facts *facts) {
   size_t length = strlen(text);
   if (length > 0 && text[length - 1] == '\n') text[length - 1] = '\0';

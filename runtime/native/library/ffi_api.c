@@ -1,14 +1,14 @@
-/* What the core provides of TVM FFI's C interface (c_api.h, c_env_api.h). */
+/* The functions of TVM FFI's C interface (c_api.h, c_env_api.h). */
 #define _POSIX_C_SOURCE 200809L /* stpcpy */
 #include <stdlib.h>
 #include <string.h>
 
-#include "library/context.h"
 #include "abi/heap.h"
 #include "abi/host.h"
-#include "library/provided.h"
 #include "abi/raised.h"
 #include "abi/tvm_ffi.h"
+#include "library/context.h"
+#include "library/provided.h"
 
 int TVMFFIFunctionCall(void *function, const dso_any *args, int32_t num_args, dso_any *result) {
   dso_function_object *self = function;
@@ -39,8 +39,7 @@ static int refuse_context(const void *pointer, const char *name) {
                        name, pointer == NULL ? "NULL" : "one that nobody here made");
 }
 
-/* A context that is none of ours may be a module of a real tvm_ffi, which opened the same file
- * later. */
+/* An unknown context may be a module of a real tvm_ffi that opened the same file later. */
 static int look_up_elsewhere(void *pointer, const char *name, void **function) {
   int status;
   if (pointer != NULL && tvm_ffi_look_up(pointer, name, function, &status)) return status;

@@ -1,3 +1,4 @@
+/* The import cache of a context: buckets of entries that readers follow without a lock. */
 #include "library/import_cache.h"
 
 #include <stdlib.h>
@@ -5,8 +6,8 @@
 
 #include "abi/heap.h"
 
-/* Never changed once it is in its bucket, but for the version. A newer one of the same name stands
- * in front of it. */
+/* Immutable after it is published in its bucket, except version and provider. A newer entry of the
+ * same name precedes it. */
 struct cached_import {
   struct cached_import *next;
   const void *provider;
@@ -21,7 +22,7 @@ uint64_t import_cache_version(void) { return __atomic_load_n(&current_version, _
 
 void import_cache_expire(void) { __atomic_add_fetch(&current_version, 1, __ATOMIC_ACQ_REL); }
 
-/* FNV-1a. */
+/* FNV-1a */
 static size_t bucket_of(const char *name) {
   uint32_t hash = 2166136261;
   for (; *name != '\0'; name++) hash = (hash ^ (unsigned char)*name) * 16777619;

@@ -1,3 +1,4 @@
+/* The list of threads and their current calls. */
 #define _GNU_SOURCE /* syscall */
 #include "library/in_call.h"
 
@@ -18,8 +19,8 @@ static struct in_call *entries;
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* The thread ended, if within a call then not by returning. A call that comes later, from another
- * key's destructor, begins anew. */
+/* The thread ended, perhaps inside a call that never returned. A later call from the destructor of
+ * another key makes a new entry. */
 static void end(void *here) {
   struct in_call *entry = here;
   in_call_here = NULL;
@@ -28,7 +29,7 @@ static void end(void *here) {
 }
 
 static void prepare(void) {
-  pin_core(); /* threads will end after dlclose, too */
+  pin_core(); /* threads may end after dlclose */
   in_call_needs_fence = syscall(SYS_membarrier, REGISTER_PRIVATE_EXPEDITED, 0) != 0;
   (void)pthread_key_create(&key, end);
 }

@@ -1,8 +1,7 @@
-/* Which objects each thread is calling, so that what an object needs is not freed in a call. No
- * Python.h.
+/* The objects that each thread is calling, so that their resources are not freed during a call.
  *
- * Entering and leaving a call are plain stores. The thread that wants to free pays instead, with a
- * barrier in all threads (membarrier(2)): after it, each call that started before is seen. */
+ * Entering and leaving a call are plain stores. The thread that frees pays instead, with a barrier
+ * in all threads (membarrier(2)): after it, every call that started before is visible. */
 #ifndef DSO_PACKER_LIBRARY_IN_CALL_H
 #define DSO_PACKER_LIBRARY_IN_CALL_H
 
@@ -12,26 +11,26 @@
 enum { IN_CALL_DEPTH = 61 };
 
 struct in_call {
-  struct in_call *next; /* of all threads, for ever: another thread takes it over */
+  struct in_call *next; /* entries are never removed; another thread reuses this one */
   int is_taken;
-  uint32_t depth; /* may be beyond what `objects` has room for */
+  uint32_t depth; /* may exceed IN_CALL_DEPTH */
   const void *objects[IN_CALL_DEPTH];
 };
 
 extern _Thread_local struct in_call *in_call_here; /* NULL before the thread's first call */
-extern int in_call_needs_fence;                    /* the system has no membarrier */
+extern int in_call_needs_fence;                    /* true if the system lacks membarrier */
 
-/* Make the thread's entry; NULL without memory. */
+/* Make the thread's entry. Return NULL without memory. */
 struct in_call *in_call_begin(void);
 
-/* Order the store of `depth` before what the thread reads next. */
+/* Store `depth`, ordered before the thread's later reads. */
 static inline void in_call_set_depth(struct in_call *here, uint32_t depth) {
   __atomic_store_n(&here->depth, depth, __ATOMIC_RELEASE);
   if (__builtin_expect(in_call_needs_fence, 0)) __atomic_thread_fence(__ATOMIC_SEQ_CST);
   else __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Note that this thread calls `object`; NULL without memory. */
+/* Record that this thread calls `object`. Return NULL without memory. */
 static inline struct in_call *in_call_enter(const void *object) {
   struct in_call *here = in_call_here != NULL ? in_call_here : in_call_begin();
   if (here == NULL) return NULL;
@@ -43,10 +42,11 @@ static inline struct in_call *in_call_enter(const void *object) {
 
 static inline void in_call_leave(struct in_call *here) { in_call_set_depth(here, here->depth - 1); }
 
-/* Whether a thread may be calling `object`. The caller has stored before that calls are to end. */
+/* True if a thread may be calling `object`. The caller first stores a mark that later calls will
+ * see, and then calls in_call_barrier. */
 int in_call_any(const void *object);
 
-/* Before in_call_any, once for any number of objects. */
+/* Call once before in_call_any, for any number of objects. */
 void in_call_barrier(void);
 
 #endif

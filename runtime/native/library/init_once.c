@@ -1,4 +1,4 @@
-/* TVMFFIHandleInitOnce: host code makes a handle on first use, once. */
+/* TVMFFIHandleInitOnce: host code makes a handle once, at its first use. */
 #define _POSIX_C_SOURCE 200809L /* PTHREAD_MUTEX_RECURSIVE */
 #include <pthread.h>
 
@@ -6,7 +6,7 @@
 #include "abi/raised.h"
 #include "library/provided.h"
 
-/* Recursive: making one handle may take another. */
+/* Recursive: `init` of one handle may request another handle. */
 static pthread_mutex_t lock;
 static pthread_once_t lock_once = PTHREAD_ONCE_INIT;
 
@@ -18,7 +18,7 @@ static void reset_lock(void) {
   pthread_mutexattr_destroy(&attributes);
 }
 
-/* A child has none of its parent's other threads; one may have had the lock. */
+/* After fork the child resets the lock: a thread that exists only in the parent may hold it. */
 static void make_lock(void) {
   reset_lock();
   (void)pthread_atfork(NULL, NULL, reset_lock);
@@ -41,7 +41,7 @@ static int make_locked(void **handle, int (*init)(void **result)) {
   return status;
 }
 
-/* A thread that waits for the lock gives up the host's lock: the owner may be waiting for that. */
+/* A thread that waits for the lock releases the host's lock: the owner may be waiting for it. */
 int TVMFFIHandleInitOnce(void **handle, int (*init)(void **result)) {
   if (__atomic_load_n(handle, __ATOMIC_ACQUIRE) != NULL) return 0;
   void *state = host.suspend();

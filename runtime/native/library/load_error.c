@@ -1,3 +1,4 @@
+/* The error of a load. */
 #include "library/load_error.h"
 
 #include <dlfcn.h>
@@ -14,7 +15,7 @@ int load_error_set(struct load_error *error, const char *reason, const char *for
   return -1;
 }
 
-/* dlerror() often begins with the name that we passed; our own message has the path already. */
+/* dlerror() often begins with the path, which the caller's message contains already. */
 int load_error_dlopen(struct load_error *error, const char *path) {
   const char *text = dlerror();
   size_t length = strlen(path);

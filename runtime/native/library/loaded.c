@@ -1,3 +1,4 @@
+/* Opening and closing a library, and its symbols. */
 #define _GNU_SOURCE /* dlinfo */
 #include "library/loaded.h"
 
@@ -16,9 +17,9 @@
 
 enum { MAX_TRIES = 8, FORK_PATIENCE = 1 /* second */ };
 
-/* The open libraries. The lock also covers dlopen and dlclose, so that between asking whether a
- * name is taken and taking it no other thread of ours comes in; it is recursive because a library's
- * constructor may load another one. */
+/* The open libraries. The lock also covers dlopen and dlclose, so that no other thread of the core
+ * opens a library between the test whether a name is in use and its use. It is recursive because a
+ * library's constructor may load another library. */
 static struct loaded *open_libraries;
 static pthread_mutex_t lock;
 static _Thread_local int fork_has_lock;
@@ -32,9 +33,9 @@ static void reset_lock(void) {
   pthread_mutexattr_destroy(&attributes);
 }
 
-/* A child that is forked while another thread is in dlopen or dlclose inherits that half done, and
- * glibc aborts it at its next dlopen. So a fork waits for them; not for ever, since a constructor
- * may want the GIL, which the thread that forks has. */
+/* A child that is forked while another thread is in dlopen or dlclose inherits an incomplete state,
+ * and glibc aborts the child at its next dlopen. So a fork waits for the lock. The wait is bounded,
+ * because a constructor may wait for the GIL, which the forking thread holds. */
 static void before_fork(void) {
   struct timespec until;
   clock_gettime(CLOCK_REALTIME, &until);
@@ -46,7 +47,7 @@ static void after_fork(void) {
   if (fork_has_lock) pthread_mutex_unlock(&lock);
 }
 
-/* The child has one thread, by another id than the one that took the lock. */
+/* The child resets the lock: its only thread has another id than the owner of the lock. */
 static void make_lock(void) {
   reset_lock();
   (void)pthread_atfork(before_fork, after_fork, reset_lock);
@@ -65,14 +66,14 @@ static const struct loaded *open_library_of(const struct file_key *key) {
   return library;
 }
 
-/* Where the image of a handle lies. dlinfo finds a link map for any handle of dlopen. */
+/* Return the load address of a handle's image. dlinfo finds a link map for any handle of dlopen. */
 static const uint8_t *address_of(void *handle) {
   struct link_map *link_map = NULL;
   (void)dlinfo(handle, RTLD_DI_LINKMAP, &link_map);
   return link_map != NULL ? (const uint8_t *)link_map->l_addr : NULL;
 }
 
-static void join(struct loaded *library) {
+static void add_open_library(struct loaded *library) {
   library->address = address_of(library->handle);
   library->next = open_libraries;
   open_libraries = library;
@@ -83,7 +84,7 @@ static int open_checked(struct opening *self) {
   enter();
   self->same = open_library_of(&self->library->key);
   int status = opening_run(self);
-  if (status == 0) join(self->library);
+  if (status == 0) add_open_library(self->library);
   leave();
   return status;
 }
@@ -115,7 +116,7 @@ int loaded_open(struct loaded *library, const char *path, struct load_error *err
   return load_error_set(error, "busy", "replaced %d times while it was opened", MAX_TRIES);
 }
 
-/* Whether the image stays although we closed it: others opened the file, or it never goes. */
+/* True if the image is mapped after dlclose: others opened the file, or it is never unmapped. */
 static int is_still_mapped(const struct loaded *library) {
   void *handle = dlopen(library->spelling, RTLD_NOLOAD | RTLD_NOW);
   if (handle == NULL) return 0;
@@ -145,8 +146,8 @@ static int begins_with(const char *name, const char *prefix) {
   return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-/* The pointer by which code raises says nothing: packer's wrappers, and C code with dso_abi.h, have it
- * as well. */
+/* True if the symbol shows that TVM made the library. The pointer for raising errors does not show
+ * it: packer's wrappers, and C code with dso_abi.h, define it as well. */
 static int is_mark_of_tvm(const char *name, const struct elf_symbol *symbol) {
   const char *function = begins_with(name, "__") ? name + 2 : name;
   if (strcmp(function, "TVMFFIErrorSetRaisedFromCStr") == 0) return 0;

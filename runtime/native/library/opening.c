@@ -1,3 +1,4 @@
+/* dlopen of a checked file, and proof that it opened that file. */
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #include "library/opening.h"
 
@@ -7,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "library/bridge.h"
 #include "abi/heap.h"
+#include "library/bridge.h"
 #include "library/registered.h"
 
 /* ---- Names for dlopen, which compares names before inodes */
 
-/* dir/name spelled as no one has before: the bits of a counter as "./" (1) and "/" (0) between.
- * It begins with a pattern that no person writes. Called with the lock held. */
+/* Return a spelling of the path that was never used: between dir/ and name, the bits of a counter
+ * as "./" (1) and "/" (0). The first bits form a pattern that users do not write. The caller holds
+ * the lock. */
 static char *fresh_spelling(const char *path) {
   static uint64_t counter = 0xd50;
   uint64_t count = counter++;
@@ -32,7 +34,7 @@ static char *fresh_spelling(const char *path) {
   return spelling;
 }
 
-/* Returns 0 with the handle, or -1. */
+/* Return 0 with the handle stored, or -1 with the error filled. */
 static int open_handle(const struct opening *self) {
   struct loaded *library = self->library;
   struct refused_registration refusal;
@@ -55,7 +57,7 @@ static int count_loads(struct dl_phdr_info *info, size_t size, void *count) {
   return 1;
 }
 
-/* How many objects the process has loaded so far. */
+/* Return the number of objects that the process has loaded so far. */
 static unsigned long long num_loads(void) {
   unsigned long long count = 0;
   (void)dl_iterate_phdr(count_loads, &count);
@@ -69,7 +71,7 @@ static int is_at(const char *path, const struct file_key *key) {
   return file_key_at(path, &now) == 0 && file_key_equal(&now, key);
 }
 
-/* dlopen tells by the inode if the name is new to it; where there is no /proc, the path has to do. */
+/* dlopen compares inodes if it does not know the name. Without /proc only the path is compared. */
 static int is_image_of_file(const struct opening *self) {
   const struct file_key *key = &self->library->key;
   char number[32];
@@ -100,13 +102,13 @@ static int refuse_other_file(const struct opening *self) {
 
 /* ---- Opening */
 
-/* What open_spelling returns beside 0 and -1: an older file has this name. */
+/* open_spelling returns this if dlopen gave an older file of the same name. */
 enum { IS_OLDER = 1 };
 
-/* Open library->spelling, which leads to the path. */
+/* Open library->spelling, a spelling of self->path. */
 static int open_spelling(struct opening *self) {
   struct loaded *library = self->library;
-  self->changed = !is_at(self->path, &library->key); /* as late as can be */
+  self->changed = !is_at(self->path, &library->key); /* as late as possible */
   if (self->changed) return -1;
   unsigned long long loads = num_loads();
   if (open_handle(self) != 0) {
@@ -122,8 +124,8 @@ static int open_spelling(struct opening *self) {
   return is_new ? refuse_other_file(self) : IS_OLDER;
 }
 
-/* A library of ours is asked for by the name it was opened under, since dlopen keeps each new one it
- * is told. */
+/* An already open library is opened again by the same spelling, because dlopen stores every new
+ * one. */
 int opening_run(struct opening *self) {
   struct loaded *library = self->library;
   library->spelling = heap_copy_text(self->same != NULL ? self->same->spelling : self->path);

@@ -1,22 +1,21 @@
-/* From a file that was checked to its image in memory: dlopen, and proof that it opened that file. No
- * Python.h. */
+/* Opening a checked file: dlopen, and proof that it opened the file that was checked. */
 #ifndef DSO_PACKER_LIBRARY_OPENING_H
 #define DSO_PACKER_LIBRARY_OPENING_H
 
 #include "library/loaded.h"
 
 struct opening {
-  struct loaded *library;    /* with its key; gets its handle and spelling */
+  struct loaded *library;    /* its key is set; handle and spelling are filled in */
   const struct loaded *same; /* an open library of the same file, or NULL */
   const char *path;
-  int descriptor; /* of the file that was checked */
-  int bridged;    /* it is to find what the core provides */
-  int changed;    /* the file was replaced or changed: check it and open it again */
+  int descriptor; /* of the checked file */
+  int bridged;    /* open through a bridge (bridge.h) */
+  int changed;    /* the file was replaced or modified; the caller checks and opens it again */
   struct load_error *error;
 };
 
-/* Returns 0 with the library open, or -1 with *error filled, or `changed` set. Called with the lock of
- * loaded.c held. */
+/* Return 0 with the library open, or -1 with *error filled or `changed` set. The caller holds the
+ * lock of loaded.c. */
 int opening_run(struct opening *self);
 
 #endif

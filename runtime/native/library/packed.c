@@ -1,11 +1,12 @@
+/* Packed C functions: conversion of values, and calls. */
 #include "library/packed.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "abi/heap.h"
-#include "library/thread_result.h"
 #include "abi/raised.h"
+#include "library/thread_result.h"
 
 enum { STACK_ARGS = 16 };
 
@@ -34,16 +35,16 @@ static int code_of(const dso_any *value) {
   }
 }
 
-int packed_from_any(const dso_any *value, packed_value *packed, dso_byte_array *room) {
+int packed_from_any(const dso_any *value, packed_value *packed, dso_byte_array *bytes) {
   packed->v_int64 = value->v_int64;
   switch (value->type_index) {
-    case DSO_SMALL_STR: packed->v_str = value->v_bytes; break; /* a NUL is behind it */
+    case DSO_SMALL_STR: packed->v_str = value->v_bytes; break; /* it ends in NUL */
     case DSO_STR:
       packed->v_str = ((const dso_byte_array *)((const dso_object *)value->v_ptr + 1))->data;
       break;
     case DSO_SMALL_BYTES:
-      *room = (dso_byte_array){.data = value->v_bytes, .size = value->small_len};
-      packed->v_handle = room;
+      *bytes = (dso_byte_array){.data = value->v_bytes, .size = value->small_len};
+      packed->v_handle = bytes;
       break;
     case DSO_BYTES: packed->v_handle = (dso_object *)value->v_ptr + 1; break;
     case DSO_TENSOR: packed->v_handle = &((dso_tensor_object *)value->v_ptr)->tensor; break;
@@ -86,12 +87,12 @@ int packed_to_any(packed_value packed, int type_code, int32_t index, dso_any *va
   if (type_code == PACKED_NULL) value->v_int64 = 0;
   if (value->type_index < DSO_OBJECT) return 0;
   if (packed.v_handle == NULL) value->type_index = DSO_NONE;
-  else /* all objects are TVM FFI's, each of which says what it is */
+  else /* every object has TVM FFI's header, which stores its type */
     value->type_index = ((const dso_object *)packed.v_handle)->type_index;
   return 0;
 }
 
-/* ---- Calling a packed function (thread_result.h: who owns the result) */
+/* ---- Calling a packed function (thread_result.h describes ownership) */
 
 static int copy_string(packed_value packed, int type_code, dso_any *result) {
   const dso_byte_array *bytes = packed.v_handle;
@@ -121,7 +122,7 @@ static int take_result(packed_value packed, int type_code, const dso_any *args, 
 struct arguments {
   packed_value *values;
   int *codes;
-  dso_byte_array *rooms;
+  dso_byte_array *bytes;
 };
 
 static int call_with(packed_function function, const struct arguments *packed, const dso_any *args,
@@ -129,7 +130,7 @@ static int call_with(packed_function function, const struct arguments *packed, c
   packed_value value = {.v_int64 = 0};
   int code = PACKED_NULL;
   for (int32_t i = 0; i < num_args; i++)
-    packed->codes[i] = packed_from_any(&args[i], &packed->values[i], &packed->rooms[i]);
+    packed->codes[i] = packed_from_any(&args[i], &packed->values[i], &packed->bytes[i]);
   int status = function(packed->values, packed->codes, num_args, &value, &code, NULL);
   return status != 0 ? status : take_result(value, code, args, num_args, result);
 }
@@ -139,24 +140,24 @@ static int call_with_heap(packed_function function, const dso_any *args, int32_t
   size_t count = (size_t)num_args;
   struct arguments packed = {.values = heap_new_zeroed(count, sizeof *packed.values),
                              .codes = heap_new_zeroed(count, sizeof *packed.codes),
-                             .rooms = heap_new_zeroed(count, sizeof *packed.rooms)};
+                             .bytes = heap_new_zeroed(count, sizeof *packed.bytes)};
   int status = -1;
-  if (packed.values != NULL && packed.codes != NULL && packed.rooms != NULL)
+  if (packed.values != NULL && packed.codes != NULL && packed.bytes != NULL)
     status = call_with(function, &packed, args, num_args, result);
   else raised_set("OutOfMemoryError", "no memory for the arguments of a call");
   free(packed.values);
   free(packed.codes);
-  free(packed.rooms);
+  free(packed.bytes);
   return status;
 }
 
 int packed_call(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
   packed_value values[STACK_ARGS];
   int codes[STACK_ARGS];
-  dso_byte_array rooms[STACK_ARGS];
+  dso_byte_array bytes[STACK_ARGS];
   packed_function function;
   memcpy(&function, &handle, sizeof function); /* ISO C has no cast from data to function */
   if (num_args > STACK_ARGS) return call_with_heap(function, args, num_args, result);
-  struct arguments packed = {.values = values, .codes = codes, .rooms = rooms};
+  struct arguments packed = {.values = values, .codes = codes, .bytes = bytes};
   return call_with(function, &packed, args, num_args, result);
 }

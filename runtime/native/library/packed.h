@@ -1,6 +1,6 @@
-/* Packed C functions (TVM to 2025, c_runtime_api.h), and their values as those of safe calls.
+/* Packed C functions (TVM until 2025, c_runtime_api.h), and conversion to and from safe calls.
  *
- * A function handle is a Function object of TVM FFI in both. No Python.h. */
+ * A function handle is a Function object of TVM FFI in both interfaces. */
 #ifndef DSO_PACKER_LIBRARY_PACKED_H
 #define DSO_PACKER_LIBRARY_PACKED_H
 
@@ -31,20 +31,22 @@ enum {
   PACKED_FUNCTION = 10,
   PACKED_STR = 11,
   PACKED_BYTES = 12,
-  PACKED_NDARRAY = 13 /* reads as a DLTensor pointer */
+  PACKED_NDARRAY = 13 /* compatible with a DLTensor pointer */
 };
 
 /* TVMBackendPackedCFunc */
 typedef int (*packed_function)(packed_value *args, int *type_codes, int num_args,
                                packed_value *result, int *result_code, void *resource_handle);
 
-/* A safe call of the packed function whose address is `handle`. */
+/* Call the packed function at the address `handle`, as a safe call. */
 int packed_call(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
 
-/* One value, borrowed as it was; `room` is for what a packed value can only point to. */
-int packed_from_any(const dso_any *value, packed_value *packed, dso_byte_array *room);
+/* Convert a value to a packed value that borrows it, and return its type code. A packed value can
+ * only point to bytes; `bytes` stores the structure that it then points to. */
+int packed_from_any(const dso_any *value, packed_value *packed, dso_byte_array *bytes);
 
-/* The other way: 0, or -1 with a TypeError raised that names `index` (-1: the result). */
+/* Convert a packed value. Return 0, or -1 with a TypeError raised that names argument `index` (-1
+ * for the result). */
 int packed_to_any(packed_value packed, int type_code, int32_t index, dso_any *value);
 
 #endif

@@ -1,3 +1,4 @@
+/* The table of the functions that the core provides to libraries. */
 #include "library/provided.h"
 
 #include <string.h>

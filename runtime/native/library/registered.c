@@ -1,3 +1,4 @@
+/* The registry of symbols of statically linked models. */
 #define _GNU_SOURCE /* dladdr1 */
 #include "library/registered.h"
 
@@ -6,14 +7,14 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "abi/segment.h"
 #include "dso_system_symbol.h"
 #include "library/provided.h"
-#include "abi/segment.h"
 
 static const dso_system_symbol *own_list;
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 
-/* The innermost dlopen of this thread: a library's constructor may load another one. */
+/* The innermost dlopen of this thread; a library's constructor may load another library. */
 static _Thread_local struct refused_registration *opening;
 
 /* ---- Registering */
@@ -43,7 +44,7 @@ static void refuse(const char *name, const void *address) {
   if (opening == NULL) fprintf(stderr, "dso-packer: %s\n", refusal->text);
 }
 
-/* Its symbols are found for as long as the process is there, so its image must be, too. */
+/* Registered symbols can be found until the process ends, so their image must stay mapped. */
 static void keep_mapped(const void *address) {
   Dl_info info;
   struct link_map *image = NULL;
@@ -66,7 +67,7 @@ int TVMFFIEnvModRegisterSystemLibSymbol(const char *name, void *address) {
 
 /* ---- Looking up */
 
-/* What registered with the program itself. */
+/* Return the symbols that registered with the program. */
 static const dso_system_symbol *list_of_program(void) {
   const dso_system_symbol *(*symbols)(void);
   void *program = dlopen(NULL, RTLD_NOW);

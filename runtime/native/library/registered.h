@@ -1,34 +1,35 @@
-/* Symbols that statically linked models registered in this process (formats: System library).
+/* Symbols that statically linked models registered in this process (docs/outputs.md, Models within
+ * a program).
  *
- * Two lists: what registered with the core, since a library that it opened left the function
- * undefined; and what registered with the program that embeds this Python, if it was linked with
- * -rdynamic. Whoever registers stays in memory for as long as the process. No Python.h. */
+ * There are two lists. Libraries that the core opened register with the core, if they leave the
+ * function undefined. Models in the program that embeds Python register with the program, if it was
+ * linked with -rdynamic. An image that registers symbols is never unmapped. */
 #ifndef DSO_PACKER_LIBRARY_REGISTERED_H
 #define DSO_PACKER_LIBRARY_REGISTERED_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where a registered symbol lies: how much of its segment is behind it, and the segment's flags. */
+/* The location of a registered symbol. */
 struct registered_symbol {
-  const uint8_t *address; /* NULL: none is registered by this name */
-  size_t nbytes;
-  uint32_t flags; /* PF_X, PF_W, PF_R */
+  const uint8_t *address; /* NULL if no symbol of this name is registered */
+  size_t nbytes;          /* from the address to the end of its segment */
+  uint32_t flags;         /* PF_X, PF_W, PF_R */
 };
 
 struct registered_symbol registered_find(const char *name);
 
-/* Call visit for each registered name, until it returns other than 0; that is returned. */
+/* Call `visit` for each registered name until it returns nonzero; return that value, or 0. */
 int registered_visit(int (*visit)(const char *name, void *arg), void *arg);
 
-/* What a dlopen was refused; what does not fit is cut. */
+/* Why a registration during a dlopen was refused; longer texts are truncated. */
 struct refused_registration {
   struct refused_registration *outer;
   char text[1024];
 };
 
-/* Around a dlopen, and they nest: whether anything was refused in this thread between them. Outside
- * of them a refusal goes to stderr. */
+/* Called before and after a dlopen; pairs nest. registration_end returns true if a registration of
+ * this thread was refused in between. Outside of a pair refusals are printed to stderr. */
 void registration_begin(struct refused_registration *refusal);
 int registration_end(const struct refused_registration *refusal);
 

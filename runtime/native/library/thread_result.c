@@ -1,16 +1,17 @@
+/* The last result of TVMFuncCall in each thread. */
 #include "library/thread_result.h"
 
 #include <pthread.h>
 
 #include "abi/pin.h"
 
-/* How many objects one release may follow: each one's finalizer may have current the next. Where there
- * is no end to that, the rest is never released. */
+/* The finalizer of a released object may store another result, and so on. This bounds how many one
+ * release follows; further objects leak. */
 enum { MOST_FOLLOWED = 1000 };
 
 struct thread_result {
   dso_any value;
-  dso_byte_array room;
+  dso_byte_array bytes;
 };
 
 static const struct thread_result nothing = {.value = {.type_index = DSO_NONE}};
@@ -32,7 +33,7 @@ static void release(dso_object *object) {
   current = saved;
 }
 
-/* At the thread's end. By then `current` may have changed since the key was set. */
+/* Runs when the thread ends. `current` may have changed since the key was set. */
 static void end(void *unused) {
   dso_object *object = object_of(&current);
   (void)unused;
@@ -41,7 +42,7 @@ static void end(void *unused) {
 }
 
 static void make_key(void) {
-  pin_core(); /* threads will end after dlclose, too */
+  pin_core(); /* threads may end after dlclose */
   (void)pthread_key_create(&key, end);
 }
 
@@ -53,7 +54,7 @@ static void release_at_end(void) {
 void thread_result_store(const dso_any *value, packed_value *result, int *result_code) {
   dso_object *before = object_of(&current);
   current.value = *value;
-  *result_code = packed_from_any(&current.value, result, &current.room);
+  *result_code = packed_from_any(&current.value, result, &current.bytes);
   if (object_of(&current) != NULL) release_at_end();
   if (before != NULL) release(before);
 }
