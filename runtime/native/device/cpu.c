@@ -1,4 +1,4 @@
-/* The CPU's device table: there is one device, cpu:0, and its memory is the process's. */
+/* The CPU's device table: one device, cpu:0, whose memory is the memory of the process. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static int check(int device_id) {
                       "there is one CPU device, expected cpu:0");
 }
 
-/* The model of the first processor, where Linux tells it. */
+/* Describe cpu:0 by the model of the first processor; "CPU" if Linux does not report it. */
 static int describe(int device_id, char *text, size_t nbytes) {
   char line[256];
   if (check(device_id) != 0) return -1;
@@ -30,7 +30,7 @@ static int describe(int device_id, char *text, size_t nbytes) {
   return 0;
 }
 
-/* Nothing to allocate is an address of its own, too. */
+/* An allocation of 0 bytes also gets its own address. */
 static int alloc(int device_id, size_t nbytes, size_t alignment, void **data) {
   if (check(device_id) != 0) return -1;
   if (alignment < sizeof(void *)) alignment = sizeof(void *);
@@ -45,14 +45,14 @@ static int release(int device_id, void *data) {
   return 0;
 }
 
-/* memmove: the two may be views of one array. */
+/* memmove, since both may be views of one array. */
 static int copy(const struct device_memory *to, const struct device_memory *from, size_t nbytes) {
   if (nbytes > 0)
     memmove((char *)to->data + to->offset, (const char *)from->data + from->offset, nbytes);
   return 0;
 }
 
-/* A function of the CPU is over when it returns. */
+/* Functions of the CPU have finished when they return, so there is nothing to wait for. */
 static int sync(int device_id) { return check(device_id); }
 
 const struct device_api cpu_device_api = {

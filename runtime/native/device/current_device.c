@@ -1,3 +1,4 @@
+/* The current device of each thread, one per device type. */
 #include "device/current_device.h"
 
 enum { NUM_TYPES = 32 };

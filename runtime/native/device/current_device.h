@@ -1,13 +1,14 @@
-/* The device that host code chose for its thread with __tvm_set_device. No Python.h. */
+/* The device that host code selected for its thread by __tvm_set_device. */
 #ifndef DSO_PACKER_DEVICE_CURRENT_DEVICE_H
 #define DSO_PACKER_DEVICE_CURRENT_DEVICE_H
 
 #include "dso_abi.h"
 
-/* The one of a type, index 0 until another was set. */
+/* The thread's current device of this type; index 0 until another was set. */
 DLDevice current_device(int device_type);
 
-/* Types beyond DLPack's are not kept. */
+/* Make it the thread's current device of its type. Types that DLPack does not define are
+ * ignored. */
 void set_current_device(DLDevice device);
 
 #endif

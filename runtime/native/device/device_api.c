@@ -1,3 +1,4 @@
+/* The table of device kinds, and DeviceError. */
 #include "device/device_api.h"
 
 #include <stdarg.h>
@@ -8,7 +9,8 @@
 #include "abi/heap.h"
 #include "abi/raised.h"
 
-/* DLDeviceType (dlpack.h), by number: every name there is, and the table of those we can drive. */
+/* DLDeviceType (dlpack.h), by number: the name of each kind, and its functions if the core has a
+ * driver for it. */
 static const struct {
   const char *name;
   const struct device_api *api;

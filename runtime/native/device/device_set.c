@@ -1,3 +1,4 @@
+/* The function `__tvm_set_device`. */
 #include "device/device_set.h"
 
 #include <limits.h>
@@ -18,7 +19,7 @@ static int is_int32(const dso_any *value) {
 }
 
 static int call(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
-  (void)handle, (void)result; /* which is None from the start */
+  (void)handle, (void)result; /* the result is None from the start */
   if (num_args == 2 && is_int32(&args[0]) && is_int32(&args[1]))
     return device_set(
         (DLDevice){.device_type = (int32_t)args[0].v_int64, .device_id = (int32_t)args[1].v_int64});
@@ -26,7 +27,7 @@ static int call(void *handle, const dso_any *args, int32_t num_args, dso_any *re
   return -1;
 }
 
-/* One strong reference, which nobody drops. */
+/* Static: its one strong reference is never dropped. */
 dso_function_object device_set_function = {
     .object = {.combined_ref_count = ((uint64_t)1 << 32) + 1, .type_index = DSO_FUNCTION},
     .safe_call = call,

@@ -1,14 +1,15 @@
-/* `__tvm_set_device`: host code that TVM made calls it by this name before it launches. No Python.h. */
+/* `__tvm_set_device`: host code that TVM generated calls this function before it launches a
+ * kernel. */
 #ifndef DSO_PACKER_DEVICE_DEVICE_SET_H
 #define DSO_PACKER_DEVICE_DEVICE_SET_H
 
 #include "abi/object.h"
 
-/* Make it the thread's current device of its kind; 0, or -1 with a DeviceError raised when there is
- * no such device. */
+/* Make it the thread's current device of its kind. Returns 0, or -1 with a DeviceError raised if
+ * there is no such device. */
 int device_set(DLDevice device);
 
-/* The same as a function object of two ints, device_type and device_id; it lives for ever. */
+/* The same as a static Function object, which takes two ints: device_type and device_id. */
 extern dso_function_object device_set_function;
 
 #endif

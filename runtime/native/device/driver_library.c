@@ -1,3 +1,4 @@
+/* Opening a driver's shared library, and filling its table of functions. */
 #include "device/driver_library.h"
 
 #include <dlfcn.h>
@@ -6,19 +7,19 @@
 
 static _Thread_local char text[512];
 
-/* The name of the first function that is missing, or NULL. */
+/* Store the address of each function; return the name of the first missing one, or NULL. */
 static const char *find_all(void *handle, const struct driver_library *library) {
   for (size_t i = 0; i < library->num_functions; i++) {
     const struct driver_function *function = &library->functions[i];
     void *address = dlsym(handle, function->name);
     if (address == NULL && !function->may_be_missing) return function->name;
-    /* ISO C has no cast from data to function. */
+    /* ISO C has no cast from a data pointer to a function pointer. */
     memcpy((char *)library->table + function->offset, &address, sizeof address);
   }
   return NULL;
 }
 
-/* With the lock held. The library is never closed: drivers have threads. */
+/* Called with the lock held. An opened library is never closed: drivers start threads. */
 static const char *open_locked(struct driver_library *library) {
   void *handle = dlopen(library->file, RTLD_NOW | RTLD_LOCAL);
   if (handle == NULL) {

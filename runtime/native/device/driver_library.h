@@ -1,4 +1,4 @@
-/* A driver's library, opened at its first use, and the table of its functions. No Python.h. */
+/* A driver's shared library, opened at its first use, and the table of its functions. */
 #ifndef DSO_PACKER_DEVICE_DRIVER_LIBRARY_H
 #define DSO_PACKER_DEVICE_DRIVER_LIBRARY_H
 
@@ -13,7 +13,7 @@ struct driver_function {
 };
 
 struct driver_library {
-  const char *file, *kind, *oldest; /* "libOpenCL.so.1", "OpenCL", "OpenCL 1.2", for messages */
+  const char *file, *kind, *oldest; /* "libOpenCL.so.1"; for messages "OpenCL" and "OpenCL 1.2" */
   const struct driver_function *functions;
   size_t num_functions;
   void *table;
@@ -21,8 +21,9 @@ struct driver_library {
   pthread_mutex_t lock;
 };
 
-/* Fill the table, once; 0, or -1 with *wrong saying why (a text until this thread's next call).
- * Asking again is cheap, and finds a driver that was installed meanwhile. */
+/* Open the library and fill the table, once. Returns 0, or -1 with *wrong pointing to the reason, a
+ * text that is valid until this thread's next call. Later calls are cheap; after a failure they
+ * find a driver that was installed in the meantime. */
 int driver_library_open(struct driver_library *library, const char **wrong);
 
 static inline int driver_library_is_open(struct driver_library *library) {

@@ -1,3 +1,4 @@
+/* Modules of kernels, their bindings to devices, and kernels as Function objects. */
 #define _POSIX_C_SOURCE 200809L /* strdup */
 #include "device/kernel.h"
 
@@ -60,8 +61,8 @@ void kernel_module_release(struct kernel_module *module) {
   free(module);
 }
 
-/* ---- Bindings: added at the front and never taken out while the kernel lives, so that a launch
- * finds its own without a lock. */
+/* ---- Bindings: added at the front and never removed while the kernel lives, so that a launch
+ * finds its binding without a lock. */
 
 struct kernel_binding *kernel_binding_find(struct kernel_binding *binding, int device_id) {
   while (binding != NULL && binding->device_id != device_id) binding = binding->next;
@@ -71,7 +72,7 @@ struct kernel_binding *kernel_binding_find(struct kernel_binding *binding, int d
 static struct kernel_binding *bind_first(struct kernel *kernel, int device_id) {
   struct kernel_binding *first = atomic_load(&kernel->bindings);
   struct kernel_binding *binding = kernel_binding_find(first, device_id);
-  if (binding != NULL) return binding; /* another thread was first */
+  if (binding != NULL) return binding; /* another thread bound it first */
   if (kernel->module->data == NULL) {
     kernel_error(&kernel->signature, "DeviceError",
                  "not built for %s:%d, and its module is gone, which has the code",

@@ -1,7 +1,7 @@
-/* Kernels of device modules: what all drivers share. No Python.h.
+/* Kernels of device modules: the part that all drivers share.
  *
- * A kernel is a Function object (TVM FFI): whoever calls it, Python or host code, gives the
- * kernel's arguments and one integer per launch tag behind them. A driver is a table. */
+ * A kernel is a Function object (TVM FFI). Its caller, Python or host code, passes the kernel's
+ * arguments, followed by one integer per launch tag. A driver is a table of functions. */
 #ifndef DSO_PACKER_DEVICE_KERNEL_H
 #define DSO_PACKER_DEVICE_KERNEL_H
 
@@ -13,7 +13,7 @@
 
 /* ---- Signatures (kernel_signature.c) */
 
-/* What the launch integers mean. */
+/* The meaning of a launch integer. */
 enum launch_slot {
   GRID_X,
   GRID_Y,
@@ -26,32 +26,32 @@ enum launch_slot {
   NUM_SLOTS,
 };
 
-/* One parameter; its value is packed at `offset`. */
+/* One parameter. Its value is stored at `offset` in the packed arguments. */
 struct kernel_parameter {
   DLDataType type;
   size_t offset, nbytes;
 };
 
-/* A handle as it is packed: where, and for OpenCL's handles the offset from it. */
+/* A packed handle. Only OpenCL needs the offset apart from the address. */
 struct kernel_handle {
   void *data;
   uint64_t byte_offset;
 };
 
 struct kernel_signature {
-  char *name;      /* by which it is looked up */
-  char *code_name; /* in its code */
-  int device_type; /* where its tensors lie */
+  char *name;      /* the name for look-up */
+  char *code_name; /* its name in the code */
+  int device_type; /* the device type of its tensors */
   int num_parameters, num_launch;
   struct kernel_parameter *parameters;
-  enum launch_slot *launch; /* what each launch integer is */
-  int uses_shared;          /* dynamic shared memory is among them */
-  int num_dims;             /* of the grid, as far as tags say: 1 to 3 */
+  enum launch_slot *launch; /* the meaning of each launch integer */
+  int uses_shared;          /* 1 if one of them is dynamic shared memory */
+  int num_dims;             /* of the grid, from the tags: 1 to 3 */
   size_t packed_nbytes;
 };
 
-/* Fill everything but the names and the device type; 0, or -1 with a DeviceError raised that names
- * kernel and tag or type. */
+/* Fill everything but the names and the device type. Returns 0, or -1 with a DeviceError raised
+ * that contains the kernel's name and the invalid tag or type. */
 int kernel_signature_set(struct kernel_signature *signature, const DLDataType *types, int num_types,
                          const char *const *tags, int num_tags);
 void kernel_signature_clear(struct kernel_signature *signature);
@@ -61,25 +61,25 @@ static inline int is_handle(DLDataType type) { return type.code == 3; /* kDLOpaq
 /* ---- Arguments (kernel_arguments.c) */
 
 struct kernel_launch {
-  int device_id; /* that of the tensors, or -1: there was none */
+  int device_id; /* the device of the tensors; -1 if no argument is a tensor */
   uint64_t extents[NUM_EXTENTS];
   uint64_t shared_nbytes;
 };
 
-/* True if an extent is 0: there is no thread to run, as for the elements of an empty tensor. (TVM
- * counts 0 as 1, and writes to a tensor without elements.) */
+/* Return 1 if an extent is 0, as for an empty tensor: then there is no thread to run. (TVM takes 0
+ * as 1, and writes to a tensor without elements.) */
 static inline int launch_is_empty(const struct kernel_launch *launch) {
   for (int i = 0; i < NUM_EXTENTS; i++)
     if (launch->extents[i] == 0) return 1;
   return 0;
 }
 
-/* Check and pack all arguments of a call; 0, or -1 with TypeError, ValueError, OverflowError or
- * DeviceError raised. No driver is asked. */
+/* Check and pack all arguments of a call, without calling a driver. Returns 0, or -1 with
+ * TypeError, ValueError, OverflowError or DeviceError raised. */
 int kernel_pack(const struct kernel_signature *signature, const dso_any *args, int32_t num_args,
                 char *packed, struct kernel_launch *launch);
 
-/* Raise "<kernel>: <text>"; returns -1. */
+/* Raise "<kernel>: <text>". Returns -1. */
 int kernel_error(const struct kernel_signature *signature, const char *kind, const char *format,
                  ...) __attribute__((format(printf, 3, 4)));
 
@@ -87,18 +87,18 @@ int kernel_error(const struct kernel_signature *signature, const char *kind, con
 
 struct kernel;
 
-/* What a driver makes for one device, of a module or of a kernel; it begins with this. */
+/* A module or a kernel on one device. The driver's own structure begins with this one. */
 struct kernel_binding {
   struct kernel_binding *next;
   int device_id;
 };
 
-/* The code that some kernels share. The lock is held while anything is built. */
+/* The code of one or more kernels. The lock is held while code is built. */
 struct kernel_module {
   atomic_int references;
   const struct kernel_driver *driver;
   char *fmt;
-  const unsigned char *data; /* borrowed, or NULL once its owner is gone */
+  const unsigned char *data; /* borrowed; NULL after kernel_module_forget */
   size_t nbytes;
   pthread_mutex_t lock;
   struct kernel_binding *programs;
@@ -114,40 +114,40 @@ struct kernel {
 struct kernel_driver {
   const char *type_key;
   int device_type;
-  /* Whether there is one on this machine. */
+  /* Return 1 if this machine has the driver. */
   int (*is_there)(void);
-  /* Build the code for a device, unless it is, and take the kernel out of it. Called with the
-   * module's lock held and its data there. NULL with a DeviceError raised. */
+  /* Build the module's code for a device, if it is not built yet, and get the kernel from it.
+   * Called with the module's lock held and its data present. NULL with a DeviceError raised. */
   struct kernel_binding *(*bind)(struct kernel *kernel, int device_id);
   int (*launch)(struct kernel *kernel, char *packed, struct kernel_launch *launch);
   void (*unbind)(struct kernel_binding *binding);
   void (*unload)(struct kernel_binding *program);
 };
 
-/* The driver of a type key, or NULL: its kernels cannot run here. */
+/* The driver of a type key, or NULL if the core has none. */
 const struct kernel_driver *kernel_driver(const char *type_key);
 
-/* A module with one reference, that borrows the data until kernel_module_forget; NULL without
- * memory. */
+/* A module with one reference. It borrows the data until kernel_module_forget. NULL if memory is
+ * exhausted. */
 struct kernel_module *kernel_module_new(const struct kernel_driver *driver, const char *fmt,
                                         const void *data, size_t nbytes);
 void kernel_module_release(struct kernel_module *module);
 
-/* The data goes. Kernels that someone still has run where they ran before, and nowhere else. */
+/* Drop the borrowed data. The module's kernels still run on devices that they are bound to, and on
+ * no other device. */
 void kernel_module_forget(struct kernel_module *module);
 
-/* The Function object of a kernel, which takes over the signature in any case and keeps the module;
- * NULL without memory. */
+/* The Function object of a kernel. It takes over the signature, also on failure, and retains the
+ * module. NULL if memory is exhausted. */
 dso_object *kernel_new(struct kernel_module *module, const struct kernel_signature *signature);
 
-/* What the driver made of a kernel for a device, making it at the first use; NULL with a
- * DeviceError raised. */
+/* The kernel's binding to a device, made at the first use. NULL with a DeviceError raised. */
 struct kernel_binding *kernel_bind(struct kernel *kernel, int device_id);
 
 /* The binding of a device in a list, or NULL. */
 struct kernel_binding *kernel_binding_find(struct kernel_binding *first, int device_id);
 
-/* Raise a DeviceError "<device>: kernel '<name>': <text>"; returns -1. */
+/* Raise a DeviceError "<device>: kernel '<name>': <text>". Returns -1. */
 int kernel_device_error(const struct kernel *kernel, int device_id, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

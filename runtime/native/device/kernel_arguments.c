@@ -1,4 +1,5 @@
-/* Arguments of a kernel call, checked against its signature and packed for its driver. */
+/* Checking the arguments of a kernel call against its signature, and packing them for the
+ * driver. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,8 +16,8 @@ enum { MAX_EXTENT = 0x7fffffff };
 struct packer {
   const struct kernel_signature *signature;
   struct kernel_launch *launch;
-  int index;         /* of the argument at hand, from 0 */
-  int device_source; /* the argument that said the device */
+  int index;         /* of the current argument, from 0 */
+  int device_source; /* the argument that determined the device */
 };
 
 #define REFUSE(packer, kind, format, ...) \
@@ -116,7 +117,7 @@ static int refuse_range(struct packer *packer, DLDataType type, const dso_any *v
                 name_of(type).text, (long long)value->v_int64);
 }
 
-/* Whether the integer, of which values beyond INT64_MAX are marked, is one of the type's. */
+/* Return 1 if the type can represent the integer. Integers beyond INT64_MAX are marked. */
 static int is_in_range(DLDataType type, const dso_any *value) {
   int is_wide = value->type_index == DSO_INT && value->small_len == DSO_UNSIGNED;
   int64_t number = value->v_int64;
@@ -146,7 +147,7 @@ static int pack_integer(struct packer *packer, DLDataType type, const dso_any *v
 }
 
 static int pack_float(struct packer *packer, DLDataType type, const dso_any *value, char *place) {
-  static const double half_limit = 65520; /* rounds to infinity from here on */
+  static const double half_limit = 65520; /* larger values round to infinity */
   int is_int = value->type_index == DSO_INT || value->type_index == DSO_BOOL;
   if (!is_int && value->type_index != DSO_FLOAT)
     return REFUSE(packer, "TypeError", "expected %s, found %s", name_of(type).text,
@@ -167,7 +168,8 @@ static int pack_float(struct packer *packer, DLDataType type, const dso_any *val
   return 0;
 }
 
-/* A vector is given as an array on the CPU: its lanes, or itself as one element. */
+/* A vector argument is an array on the CPU: one element per lane, or one element of the vector
+ * type. */
 static int pack_vector(struct packer *packer, DLDataType type, const dso_any *value, char *place) {
   const DLTensor *tensor = tensor_of(value);
   int64_t count = 1;

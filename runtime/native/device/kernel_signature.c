@@ -1,3 +1,4 @@
+/* The signature of a kernel: its parameters and launch tags, checked and laid out. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include "device/kernel.h"
 #include "abi/raised.h"
 
-/* FunctionInfo's launch_param_tags, each with an integer of its own behind the arguments. */
+/* FunctionInfo's launch_param_tags. A call passes one integer per tag after the arguments. */
 static const char *const slot_tags[NUM_SLOTS] = {
     "blockIdx.x",
     "blockIdx.y",
@@ -50,8 +51,8 @@ static int is_scalar(DLDataType type) {
   }
 }
 
-/* What a parameter of a type needs; 0 for types that cannot be passed. A vector of three has the
- * room of four (OpenCL C, 6.1.5). */
+/* The size of a parameter; 0 for types that cannot be passed. A vector of three takes the space of
+ * four (OpenCL C, 6.1.5). */
 static size_t nbytes_of(DLDataType type) {
   static const unsigned lanes[] = {1, 2, 3, 4, 8, 16};
   if (is_handle(type)) return type.bits == 64 && type.lanes == 1 ? sizeof(struct kernel_handle) : 0;
@@ -84,7 +85,7 @@ static int slot_of(const char *tag) {
   return -1;
 }
 
-/* WebGPU's note on what a kernel writes is a tag without an integer. */
+/* WebGPU's tag for written parameters has no integer in the call. */
 static int is_note(const char *tag) { return strncmp(tag, "paramWriteAccess:", 17) == 0; }
 
 static int has_slot(const struct kernel_signature *signature, int slot) {

@@ -1,4 +1,4 @@
-/* Copying tensors: on the CPU, to a device, from one, and between two. */
+/* Copying tensors: on the CPU, to a device, from a device, and between two devices. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static int is_on_cpu(DLDevice device) {
   return device.device_type == DLPACK_CPU || device.device_type == DLPACK_CUDA_HOST;
 }
 
-/* Memory of the CPU is the CPU's table's business, whoever pinned it. */
+/* Pinned memory is copied by the CPU's table, like all memory of the CPU. */
 static struct device_memory memory_of(const DLTensor *tensor) {
   DLDevice cpu = {.device_type = DLPACK_CPU, .device_id = 0};
   return (struct device_memory){.device = is_on_cpu(tensor->device) ? cpu : tensor->device,
@@ -30,7 +30,7 @@ static struct device_memory memory_at(void *bytes) {
   return (struct device_memory){.device = {.device_type = DLPACK_CPU}, .data = bytes};
 }
 
-/* ---- Between compact ones */
+/* ---- Compact tensors */
 
 static int copy_by(DLDevice device, const struct device_memory *to,
                    const struct device_memory *from, size_t nbytes) {
@@ -38,7 +38,7 @@ static int copy_by(DLDevice device, const struct device_memory *to,
   return api != NULL ? api->copy(to, from, nbytes) : -1;
 }
 
-/* No driver knows of another kind's memory. */
+/* Copy between two kinds of device. No driver can access memory of another kind. */
 static int copy_by_way_of_cpu(const struct device_memory *to, const struct device_memory *from,
                               size_t nbytes) {
   void *bytes = heap_new(nbytes);
@@ -58,9 +58,9 @@ static int transfer(const struct device_memory *to, const struct device_memory *
   return copy_by(to_type == DLPACK_CPU ? from->device : to->device, to, from, nbytes);
 }
 
-/* ---- With strides, on the CPU */
+/* ---- Tensors with strides, on the CPU */
 
-/* The dimensions whose elements are one run of bytes: those from here on. */
+/* The first dimension from which on all elements are contiguous; *run is their size in bytes. */
 static int first_of_run(const DLTensor *tensor, size_t *run) {
   int first = tensor->ndim;
   int64_t count = 1;
@@ -72,7 +72,7 @@ static int first_of_run(const DLTensor *tensor, size_t *run) {
   return first;
 }
 
-/* Step to the next index of `ndim` dimensions: 0 after the last. */
+/* Advance to the next index of `ndim` dimensions. Returns 0 after the last one. */
 static int advance(const DLTensor *tensor, int ndim, int64_t *index, int64_t *element) {
   for (int i = ndim; i-- > 0;) {
     *element += tensor->strides[i];
@@ -83,7 +83,7 @@ static int advance(const DLTensor *tensor, int ndim, int64_t *index, int64_t *el
   return 0;
 }
 
-/* Gather the elements in row-major order, or put them back. The tensor is not empty. */
+/* Gather the elements in row-major order, or scatter them. The tensor is not empty. */
 static void move_strided(const DLTensor *tensor, char *bytes, int is_gather) {
   int64_t index[TENSOR_MAX_DIMS] = {0}, element = 0;
   size_t run, itemsize = dtype_itemsize(tensor->dtype);
@@ -97,7 +97,7 @@ static void move_strided(const DLTensor *tensor, char *bytes, int is_gather) {
   } while (advance(tensor, ndim, index, &element));
 }
 
-/* By way of compact bytes, so that overlap does no harm. */
+/* Copy through a compact buffer, so that the tensors may overlap. */
 static int copy_strided(const DLTensor *to, const DLTensor *from, size_t nbytes) {
   char *bytes = heap_new(nbytes);
   if (bytes == NULL) return refuse("OutOfMemoryError", "no memory to copy a tensor");
@@ -111,7 +111,7 @@ static int copy_strided(const DLTensor *to, const DLTensor *from, size_t nbytes)
   return status;
 }
 
-/* ---- Both */
+/* ---- All tensors */
 
 static int is_alike(const DLTensor *to, const DLTensor *from) {
   if (to->ndim != from->ndim || to->dtype.code != from->dtype.code ||

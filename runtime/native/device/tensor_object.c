@@ -1,3 +1,4 @@
+/* Tensor objects of the core: of allocated, viewed or adopted memory. */
 #include "device/tensor_object.h"
 
 #include <stdio.h>
@@ -8,12 +9,12 @@
 #include "abi/raised.h"
 #include "abi/strides.h"
 
-/* A tensor object with room for its shape and strides. */
+/* A tensor object, followed by its shape and strides. */
 struct allocated_tensor {
   struct tensor_object start;
-  const struct device_api *api; /* whose memory it is, or NULL: it was adopted */
+  const struct device_api *api; /* allocated the memory; NULL for a view or an adopted tensor */
   void *managed;
-  void (*deleter)(void *managed); /* or NULL */
+  void (*deleter)(void *managed); /* may be NULL */
   int64_t dims[];
 };
 
@@ -21,7 +22,7 @@ static void release_owner(void *owner) { object_release(owner); }
 
 static void drop_memory(const struct allocated_tensor *own) {
   const DLTensor *tensor = &own->start.tensor;
-  if (own->deleter == release_owner) object_release(own->managed); /* nearly all are views */
+  if (own->deleter == release_owner) object_release(own->managed); /* the common case: a view */
   else if (own->api != NULL) (void)own->api->free(tensor->device.device_id, tensor->data);
   else if (own->deleter != NULL) own->deleter(own->managed);
 }
@@ -95,8 +96,8 @@ dso_object *tensor_object_new(DLDevice device, DLDataType dtype, int ndim, const
   return NULL;
 }
 
-/* ---- A view. One of a view keeps what that one keeps: else they would be kept in a row, as long as
- * a program makes it. */
+/* ---- Views. A view of a view retains the first owner: otherwise a program could make chains of
+ * any length. */
 
 dso_tensor_object *tensor_object_view(DLDataType dtype, int ndim, const int64_t *shape,
                                       dso_object *owner) {
@@ -118,7 +119,7 @@ dso_tensor_object *tensor_object_view(DLDataType dtype, int ndim, const int64_t 
   return (dso_tensor_object *)(void *)own;
 }
 
-/* ---- Another's */
+/* ---- Tensors of another owner */
 
 static const char *trouble(const DLTensor *tensor) {
   size_t nbytes;

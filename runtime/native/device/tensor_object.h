@@ -1,5 +1,5 @@
-/* Tensor objects of our own: memory of a device, a view of what another object keeps, or what DLPack
- * hands over. No Python.h. */
+/* Tensor objects of the core. Their data is memory of a device, a view of memory that another
+ * object owns, or a tensor received by DLPack. */
 #ifndef DSO_PACKER_DEVICE_TENSOR_OBJECT_H
 #define DSO_PACKER_DEVICE_TENSOR_OBJECT_H
 
@@ -8,11 +8,12 @@
 
 enum { TENSOR_MAX_DIMS = 64, TENSOR_ALIGNMENT = 64 };
 
-/* What our objects know beside the DLTensor: the memory may only be read, by whoever gets it; it is
- * the heap of a virtual machine's symbolic extents. */
+/* Flags beside the DLTensor: the memory is read-only for every receiver; the tensor is the heap of
+ * a virtual machine's symbolic extents. */
 enum { TENSOR_READ_ONLY = 1, TENSOR_SHAPE_HEAP = 2 };
 
-/* How our objects begin; and their deleter, by which they are told from those of other libraries. */
+/* The head of a tensor object, and its deleter, which distinguishes it from tensors of other
+ * libraries. */
 struct tensor_object {
   dso_object object;
   DLTensor tensor;
@@ -26,34 +27,35 @@ static inline unsigned tensor_object_flags(const dso_object *object) {
   return ((const struct tensor_object *)(const void *)object)->flags;
 }
 
-/* Add flags to an object of ours, before anyone else has it. */
+/* Add flags to an object of the core that is not shared yet. */
 void tensor_object_mark(dso_object *object, unsigned flags);
 
-/* Whether a value is a tensor whose memory may only be read: of an object its flag says so, of a
- * pointer the value itself (DSO_READ_ONLY). */
+/* Return 1 if the value is a tensor with read-only memory. A Tensor object has a flag; a DLTensor
+ * pointer is marked in the value (DSO_READ_ONLY). */
 static inline int tensor_value_is_readonly(const dso_any *value) {
   if (value->type_index == DSO_TENSOR)
     return (tensor_object_flags((const dso_object *)value->v_ptr) & TENSOR_READ_ONLY) != 0;
   return value->type_index == DSO_DLTENSOR_PTR && value->small_len == DSO_READ_ONLY;
 }
 
-/* A compact tensor in memory of its own, whose bytes are not set; its last reference gives the
- * memory back to the device. NULL with an error raised. */
+/* A compact tensor in newly allocated memory, which is not initialised. The last reference frees
+ * the memory. NULL with an error raised. */
 dso_object *tensor_object_new(DLDevice device, DLDataType dtype, int ndim, const int64_t *shape);
 
-/* A compact tensor in memory that `owner` keeps, whose reference it takes over. If that is such a
- * view, too, its owner is kept instead, and its READ_ONLY flag is inherited. Data, device and offset
- * are the caller's to set. NULL with an error raised, and `owner` released. */
+/* A compact tensor in memory that `owner` owns. Takes over the caller's reference to `owner`, also
+ * on failure. If `owner` is itself a view, its owner is retained instead, and the READ_ONLY flag is
+ * inherited. The caller sets data, device and offset. NULL with an error raised. */
 dso_tensor_object *tensor_object_view(DLDataType dtype, int ndim, const int64_t *shape,
                                       dso_object *owner);
 
-/* A tensor of another owner, which is told by deleter(managed) when the last reference goes; the
- * layout is copied. NULL with an error raised, and then the tensor is the caller's still. */
+/* A tensor of another owner, which is freed by deleter(managed) at the last reference. The layout
+ * is copied. On failure it returns NULL with an error raised, and the caller still owns the
+ * tensor. */
 dso_object *tensor_object_adopt(const DLTensor *tensor, void *managed, void (*deleter)(void *));
 
-/* Copy the elements of one tensor to another one of the same shape and data type, on any devices;
- * done when it returns. On the CPU either may have strides, if its elements share no bytes, and they
- * may overlap. 0, or -1 with an error raised. */
+/* Copy the elements of a tensor to another tensor of the same shape and data type, on any devices.
+ * The copy is complete on return. On the CPU both tensors may overlap, and may have strides if
+ * their elements share no bytes. Returns 0, or -1 with an error raised. */
 int tensor_copy(const DLTensor *to, const DLTensor *from);
 
 #endif

@@ -1,3 +1,4 @@
+/* The barrier between the tasks of one launch. */
 #include <limits.h>
 #include <stdio.h>
 
@@ -16,7 +17,7 @@ void barrier_end_task(struct fork_join *group) {
   if (atomic_load(&group->arrived) > 0) ring(group);
 }
 
-/* The launch fails even if the task takes no notice. */
+/* The launch fails even if the task ignores the barrier's status. */
 static int fail(struct fork_join *group, const char *text) {
   fork_join_fail(group, fork_join_error("RuntimeError", text));
   raised_set("RuntimeError", text);
@@ -39,8 +40,9 @@ static int give_up(struct fork_join *group, int task_id) {
   return fail(group, text);
 }
 
-/* Whether a task is over that has not been here: `passed` is read again because a task may be over
- * that all had waited for. In a forked child the tasks of other threads are over, too. */
+/* Return 1 if a task ended without reaching this barrier. `passed` is read again, because a task
+ * may end after all tasks passed the barrier. In a forked child the tasks of other threads have
+ * ended, too. */
 static int is_hopeless(struct fork_join *group, uint32_t passed) {
   if (atomic_load(&group->ended) == 0 && team_forks() == group->forks) return 0;
   return atomic_load(&group->passed) == passed;

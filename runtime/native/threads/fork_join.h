@@ -1,4 +1,4 @@
-/* One launch, as pool.c, barrier.c and its workers see it. No Python.h. */
+/* One launch of parallel tasks: the state that pool.c, barrier.c and the workers share. */
 #ifndef DSO_PACKER_THREADS_FORK_JOIN_H
 #define DSO_PACKER_THREADS_FORK_JOIN_H
 
@@ -12,30 +12,32 @@ struct fork_join {
   void *data;
   struct parallel_group_env env;
   int num_threads; /* the launcher and its workers */
-  uint32_t forks;  /* team_forks() when it began */
+  uint32_t forks;  /* team_forks() at the start of the launch */
 
-  /* Workers that are not through, and whether the launcher sleeps until they are: a futex. */
+  /* A futex: the number of workers that have not finished, and a bit that is set while the launcher
+   * sleeps until they have. */
   _Alignas(64) _Atomic uint32_t busy;
 
-  _Alignas(64) _Atomic int64_t next; /* the first task that is nobody's yet */
+  _Alignas(64) _Atomic int64_t next; /* the first task that is not assigned yet */
   _Atomic int has_failed;
-  char *error; /* of the first failure (fork_join_error); NULL: it is in the launcher's own slot */
+  char *error; /* of the first failure; NULL: it is in the error slot of the launcher's thread */
 
-  /* The barrier: who waits there, how often all have passed, which tasks will never come again. */
+  /* The barrier: the number of tasks that wait there, how often all have passed, and the number of
+   * tasks that have ended. */
   _Alignas(64) _Atomic int32_t arrived;
   _Atomic uint32_t passed;
   _Atomic int32_t ended;
-  _Atomic uint32_t event; /* a futex: something of the above has changed */
+  _Atomic uint32_t event; /* a futex: incremented when one of the above changes */
   _Atomic int32_t sleepers;
 };
 
-/* Kind NUL message NUL, as one block to be freed; NULL without memory. */
+/* "<kind>\0<message>\0" in one block, which the caller frees; NULL if memory is exhausted. */
 char *fork_join_error(const char *kind, const char *message);
 
-/* The launch has failed: it keeps the error of the first who says so, and frees any other. */
+/* Mark the launch as failed. It takes over the first error, and frees all later ones. */
 void fork_join_fail(struct fork_join *group, char *error);
 
-/* A task is over: those who wait for it at the barrier are told. */
+/* Record that a task has ended, and wake the tasks that wait for it at the barrier. */
 void barrier_end_task(struct fork_join *group);
 
 #endif

@@ -1,3 +1,4 @@
+/* Launching parallel tasks on the thread pool. */
 #include "threads/pool.h"
 
 #include <stdio.h>
@@ -10,10 +11,10 @@
 #include "threads/team.h"
 #include "abi/tvm_ffi.h"
 
-/* A bit of group.busy; the rest counts. */
+/* A bit of fork_join.busy; the other bits count workers. */
 static const uint32_t LAUNCHER_SLEEPS = (uint32_t)1 << 31;
 
-/* Whether this thread is in a task of a launch that has workers. */
+/* 1 while this thread runs a task of a launch that has workers. */
 static _Thread_local int is_in_task;
 
 /* ---- Errors */
@@ -27,7 +28,7 @@ void fork_join_fail(struct fork_join *group, char *error) {
   else raised_free(error);
 }
 
-/* What a real libtvm_ffi has of this thread, which is forgotten there; or NULL. */
+/* Take this thread's error from a real libtvm_ffi, if there is one; or NULL. */
 static char *take_tvm_ffi_error(void) {
   dso_object *object = tvm_ffi_take_error();
   if (object == NULL) return NULL;
@@ -48,14 +49,14 @@ static int is_same(const char *kind, const char *message, const char *error) {
   return strcmp(kind, error) == 0 && strcmp(message, error + strlen(error) + 1) == 0;
 }
 
-/* What a task raised in this thread, which is forgotten here. */
+/* Take the error that a task raised in this thread. */
 static char *take_error(uint64_t count, int task_id, int status) {
   char *kind = NULL;
   const char *message;
   int taken = raised_take(count, &kind, &message);
-  char *forwarded = take_tvm_ffi_error(); /* ours also went there */
+  char *forwarded = take_tvm_ffi_error(); /* errors raised here were forwarded there */
   if (taken == 1 || (taken == -1 && forwarded != NULL && is_same(kind, message, forwarded))) {
-    raised_free(forwarded); /* the copy of ours, be that new or old */
+    raised_free(forwarded); /* a copy of the taken error, whether new or old */
     forwarded = NULL;
   }
   if (taken == 1) return kind;
@@ -65,8 +66,8 @@ static char *take_error(uint64_t count, int task_id, int status) {
 
 /* ---- Tasks */
 
-/* Run a task, or leave it out when the launch has failed. What is raised in the launcher's own
- * thread stays there: it may be a Python exception, and will arrive as itself. */
+/* Run a task, or skip it if the launch has failed. An error raised in the launcher's thread stays
+ * in its slot: it may be a Python exception, which then reaches the caller unchanged. */
 static void run_task(struct fork_join *group, int task_id, int is_launcher) {
   uint64_t count = raised_count();
   if (atomic_load_explicit(&group->has_failed, memory_order_relaxed) == 0) {
@@ -77,7 +78,7 @@ static void run_task(struct fork_join *group, int task_id, int is_launcher) {
   barrier_end_task(group);
 }
 
-/* More tasks than threads: whoever is through takes the next. */
+/* If there are more tasks than threads, a thread that has finished a task takes the next one. */
 static void run_more(struct fork_join *group, int is_launcher) {
   if (group->num_threads >= group->env.num_task) return;
   for (int64_t id; (id = atomic_fetch_add(&group->next, 1)) < group->env.num_task;)
@@ -88,7 +89,7 @@ void launch_work(struct fork_join *group, int task_id) {
   is_in_task = 1;
   run_task(group, task_id, 0);
   run_more(group, 0);
-  /* From here on the launch may be gone: its launcher goes on when none is busy. */
+  /* From here on the launch may be freed: the launcher continues when no worker is busy. */
   _Atomic uint32_t *busy = &group->busy;
   if (atomic_fetch_sub(busy, 1) == (LAUNCHER_SLEEPS | 1)) futex_wake(busy, 1);
 }
@@ -101,7 +102,7 @@ static void assign_all(struct fork_join *group, struct worker *workers) {
     worker_assign(worker, group, task_id++);
 }
 
-/* What a worker has not begun. */
+/* Run the tasks that workers have not begun. */
 static void run_unbegun(struct fork_join *group, struct worker *workers) {
   for (struct worker *worker = workers; worker != NULL; worker = worker->next) {
     if (!worker_revoke(worker)) continue;
@@ -131,7 +132,7 @@ static void run_all(struct fork_join *group, struct worker *workers) {
   is_in_task = was_in_task;
 }
 
-/* In a forked child there are no workers, and what they had begun is lost. */
+/* A forked child has no workers, so the tasks that they had begun are lost. */
 static void give_back(struct fork_join *group, struct worker *workers) {
   if (team_forks() == group->forks) team_give_back(workers);
   else if (group->busy != 0)

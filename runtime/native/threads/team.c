@@ -1,3 +1,4 @@
+/* The workers of the process: created, assigned, revoked and reused. */
 #define _GNU_SOURCE /* sched_getaffinity, pthread_setname_np */
 #include "threads/team.h"
 
@@ -11,19 +12,20 @@
 #include "abi/heap.h"
 #include "abi/pin.h"
 
-/* Threads of a launch, and all workers of the process: each thread that launches gets a team of its
- * own, so that no launch ever waits for another one. */
+/* Limits: threads of one launch, and workers of the process. Each launching thread gets a separate
+ * team, so a launch never waits for another launch. */
 enum { MAX_SIZE = 256, MAX_WORKERS = 1024 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct worker *idle; /* the one that worked last first: it may still be spinning */
+static struct worker *idle; /* most recently used first: it may still be spinning */
 static int num_workers;
 static _Atomic int size;
 static _Atomic uint32_t forks;
 
 /* ---- How many */
 
-/* A number from 1 on; OpenMP's list for nested levels counts by its first. 0: unset, or no number. */
+/* A number from 1; of OpenMP's list for nested levels the first one. 0 if the variable is unset or
+ * not a number. */
 static int size_from_environment(const char *name) {
   const char *text = getenv(name);
   char *end;
@@ -53,8 +55,8 @@ int team_size(void) {
 
 /* ---- A worker */
 
-/* What is assigned may be read only once it is taken: until then it may be revoked, and something
- * else be assigned. */
+/* Wait for a task, and take it. The task may be read only after it is taken: until then the
+ * launcher may revoke it and assign another one. */
 static void await_task(struct worker *self) {
   atomic_store_explicit(&self->processor, sched_getcpu(), memory_order_relaxed);
   for (;;) {
@@ -69,15 +71,16 @@ static void await_task(struct worker *self) {
 static void *work(void *argument) {
   struct worker *self = argument;
   uint32_t born = team_forks();
-  while (team_forks() == born) { /* else a task of ours forked, and this is the child */
+  while (team_forks() == born) { /* otherwise a task in this thread forked, and this is the child */
     await_task(self);
     launch_work(self->group, self->task_id);
   }
   return NULL;
 }
 
-/* Two threads that take turns on one processor while another is idle may do so for ever: neither has
- * been away from it for long enough that the kernel would move it. So the worker is told to go. */
+/* If the worker would run on the launcher's processor, move it to another one. Otherwise both may
+ * take turns on one processor for ever: neither is away from it for long enough that the kernel
+ * would move it. */
 static void keep_apart(struct worker *worker) {
   cpu_set_t set;
   int own = sched_getcpu();
@@ -101,7 +104,7 @@ int worker_revoke(struct worker *worker) {
   return atomic_compare_exchange_strong(&worker->state, &assigned, WORKER_AWAKE);
 }
 
-/* Signals are for the threads that the program made. */
+/* Workers block all signals, which are left to the threads of the program. */
 static int start(struct worker *worker) {
   sigset_t all, before;
   sigfillset(&all);
@@ -123,14 +126,14 @@ static struct worker *make_worker(void) {
   return NULL;
 }
 
-/* ---- All of them */
+/* ---- The list of workers */
 
 static void before_fork(void) { pthread_mutex_lock(&lock); }
 
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
 
-/* The workers are not in the child. What they left behind is not freed: the child may be what
- * became of one of them. */
+/* A forked child has no workers. Their memory is not freed: the child's only thread may have been a
+ * worker. */
 static void in_child(void) {
   (void)pthread_mutex_init(&lock, NULL);
   idle = NULL;
@@ -146,7 +149,7 @@ static void prepare(void) {
 
 uint32_t team_forks(void) { return forks; }
 
-/* A new worker, or NULL: there are enough, or the system has no more threads. */
+/* A new worker, or NULL if the limit is reached or the system cannot create a thread. */
 static struct worker *add_worker(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, prepare);

@@ -1,4 +1,4 @@
-/* The threads behind pool.h: how many, and who is idle. No Python.h. */
+/* The worker threads of the pool (pool.h): their number, and the list of idle ones. */
 #ifndef DSO_PACKER_THREADS_TEAM_H
 #define DSO_PACKER_THREADS_TEAM_H
 
@@ -8,36 +8,36 @@
 
 struct fork_join;
 
-/* A thread that waits for a task. Whoever moves the state from ASSIGNED to AWAKE runs the task: the
- * worker that takes it, or the launcher that takes it back. */
+/* A worker thread. The thread that changes the state from ASSIGNED to AWAKE runs the task: the
+ * worker, or the launcher if it revokes the task. */
 enum { WORKER_AWAKE, WORKER_ASLEEP, WORKER_ASSIGNED };
 
 struct worker {
-  _Alignas(64) _Atomic uint32_t state; /* a futex; a cache line of its own */
+  _Alignas(64) _Atomic uint32_t state; /* a futex, in a separate cache line */
   int task_id;
   struct fork_join *group;
-  struct worker *next; /* in the list of idle ones, or in a launcher's team */
+  struct worker *next; /* in the list of idle workers, or in a launcher's team */
   pthread_t thread;
-  _Atomic int processor; /* where it was when it began to wait */
+  _Atomic int processor; /* the processor that it ran on when it began to wait */
 };
 
-/* The threads that one launch uses, its own included: TVM_NUM_THREADS, else OMP_NUM_THREADS, else
- * the processors that this process may run on. */
+/* The number of threads of one launch, the launcher included: TVM_NUM_THREADS, else
+ * OMP_NUM_THREADS, else the number of processors that this process may run on. */
 int team_size(void);
 
-/* Up to `count` workers, idle or new, linked by `next`; *taken says how many. */
+/* Take up to `count` workers, idle or new, linked by `next`. *taken is their number. */
 struct worker *team_take(int count, int *taken);
 void team_give_back(struct worker *workers);
 
 void worker_assign(struct worker *worker, struct fork_join *group, int task_id);
 
-/* 1 when the worker had not begun, and will not. */
+/* Return 1 if the worker had not begun its task; then it will not run it. */
 int worker_revoke(struct worker *worker);
 
-/* How often the process forked since the first worker: the child has none of the workers. */
+/* How often the process forked since the first worker. A forked child has no workers. */
 uint32_t team_forks(void);
 
-/* What a worker does with its task (pool.c). */
+/* Run a worker's task, and then unassigned tasks of the same launch (pool.c). */
 void launch_work(struct fork_join *group, int task_id);
 
 #endif

@@ -1,3 +1,4 @@
+/* Pools of workspace memory, one per thread and device. */
 #include "threads/workspace.h"
 
 #include <pthread.h>
@@ -7,7 +8,7 @@
 #include "abi/heap.h"
 #include "abi/pin.h"
 
-/* Sizes are rounded up, so that a workspace which grows a little from call to call is reused. */
+/* Sizes are rounded up, so that a workspace which grows a little with each call is reused. */
 enum { ALIGNMENT = 64, GRAIN = 4096 };
 
 struct block {
@@ -20,7 +21,7 @@ struct pool {
   struct pool *next;
   DLDevice device;
   const struct device_api *api;
-  struct block *used; /* the newest first: host code gives back in reverse */
+  struct block *used; /* newest first: host code frees in reverse order */
   struct block *idle;
 };
 
@@ -51,7 +52,7 @@ static void free_pools(void *first) {
 }
 
 static void make_pools_key(void) {
-  pin_core(); /* threads will end after dlclose, too */
+  pin_core(); /* threads may end after a dlclose of the core */
   (void)pthread_key_create(&pools_key, free_pools);
 }
 
@@ -100,8 +101,8 @@ static struct block *take_idle(struct pool *pool, size_t nbytes) {
   return best != NULL ? unlink_block(best) : NULL;
 }
 
-/* None was large enough: the one that was given back last goes, or a workspace that grows with each
- * call would leave all its sizes behind. */
+/* If no idle block was large enough, free the one that was freed last. Otherwise a workspace that
+ * grows with each call would leave a block of each size in the pool. */
 static void drop_outgrown(struct pool *pool) {
   if (pool->idle == NULL) return;
   struct block *block = unlink_block(&pool->idle);

@@ -1,4 +1,4 @@
-/* What a call of the virtual machine is given, as its registers have it. */
+/* Admitting the arguments of a call into the registers of the virtual machine. */
 #include <string.h>
 
 #include "abi/raised.h"
@@ -6,14 +6,15 @@
 
 enum { MOST_NESTED = 64, MOST_ITEMS = 1 << 20 };
 
-/* One argument on its way in. Items count as often as they are met. */
+/* The state while one argument is admitted. An item that occurs several times is counted each
+ * time. */
 struct admission {
   const struct vm *vm;
   int depth;
   int64_t num_items;
 };
 
-/* A copy of a tensor that operators may not be given; NULL in `copy` where it may be passed. */
+/* Check a tensor, and copy it if compiled operators cannot take it; otherwise *copy is NULL. */
 static int fit(const struct vm *vm, const dso_any *value, dso_tensor_object **copy) {
   const DLTensor *tensor = dso_tensor_of(value);
   size_t nbytes;
@@ -55,7 +56,7 @@ static int admit_itself(const dso_any *value, dso_any *admitted) {
   return 0;
 }
 
-/* The array itself, or a new one where an element of it had to be replaced. */
+/* Admit the array itself, or a new array if one of its items was replaced. */
 static int admit_array(struct admission *admission, const dso_any *value, dso_any *admitted) {
   dso_array_object *array = value->v_ptr, *copy;
   int is_changed = 0;

@@ -1,4 +1,5 @@
-/* Makes a machine of verified bytecode: what is called is found, what is passed is laid ready. */
+/* Binding verified bytecode: functions are looked up, operands are resolved, jumps become
+ * pointers. */
 #include <stdlib.h>
 
 #include "abi/dlpack.h"
@@ -6,16 +7,16 @@
 #include "abi/raised.h"
 #include "vm/builtin.h"
 
-/* Indices are 31 bits wide in here. */
+/* Indices are 31 bits wide (struct vm_operand). */
 enum { MOST_WORDS = 1 << 28 };
 
-/* The two values behind the constants that stand for special registers. */
+/* The two values after the constants, for the special registers. */
 enum { NO_VALUE, CONTEXT, NUM_SPECIAL };
 
 struct binder {
   const struct vm_code *code;
   struct vm *vm;
-  uint32_t *places; /* by instruction of the code: where it is in the machine's */
+  uint32_t *places; /* by instruction of the code: its index in the machine */
   uint32_t num_instructions, num_operands;
 };
 
@@ -23,8 +24,8 @@ static int out_of_memory(void) {
   return raised_format("OutOfMemoryError", "no memory for a virtual machine");
 }
 
-/* ---- Sizes. A function that is passed as a value is made by an instruction ahead of the call,
- * and lies in a register behind the function's own. */
+/* ---- Sizes. If a function is passed as an argument, an added instruction makes a closure before
+ * the call, in a register after the function's registers. */
 
 static int is_routine(const struct vm_code *code, int64_t argument) {
   return vm_argument_kind(argument) == VM_FUNCTION &&
@@ -79,7 +80,7 @@ static int copy_names(struct binder *binder) {
 
 /* ---- Constants */
 
-/* Compiled code reads them on the first device, aligned. */
+/* Compiled code reads constants on the first device, compact and aligned; others are copied. */
 static int bind_constant(const struct vm *vm, const dso_any *constant, dso_any *value) {
   const DLTensor *tensor = dso_tensor_of(constant);
   DLDevice device = vm_pool_device(vm->pools[0]);
@@ -125,7 +126,7 @@ static struct vm_instruction *add(struct binder *binder, enum vm_operation opera
   return made;
 }
 
-/* A function as a value: one of the bytecode is made when the call comes. */
+/* Pass a function as an argument. A function of the bytecode becomes a closure at run time. */
 static int bind_function_argument(struct binder *binder, struct vm_routine *routine, int64_t index,
                                   struct vm_operand *operand) {
   struct vm *vm = binder->vm;
@@ -195,7 +196,7 @@ static int bind_call(struct binder *binder, struct vm_routine *routine, size_t w
   return 0;
 }
 
-/* ---- Instructions; jumps are aimed once all are placed */
+/* ---- Instructions. Jumps are resolved after all instructions of a function have a place. */
 
 static int bind_instruction(struct binder *binder, struct vm_routine *routine, int64_t index) {
   const unsigned char *words = binder->code->words;
@@ -274,7 +275,7 @@ static int add_pool(struct vm *vm, DLDevice device) {
   return 0;
 }
 
-/* Shapes are computed on the CPU, so it is always among the devices. */
+/* Shapes are computed on the CPU, so its pool is always the last one. */
 static int add_pools(struct vm *vm, const DLDevice *devices, size_t count) {
   vm->pools = heap_new_zeroed(count + 1, sizeof *vm->pools);
   if (vm->pools == NULL) return out_of_memory();

@@ -1,4 +1,5 @@
-/* The table of the virtual machine's own functions, `vm.builtin.*` of TVM, and those on values. */
+/* The table of the virtual machine's built-in functions (TVM's `vm.builtin.*`), and those for
+ * values and closures. */
 #include "vm/builtin.h"
 
 #include <inttypes.h>
@@ -55,7 +56,7 @@ static VM_BUILTIN(make_tuple) {
   return status;
 }
 
-/* The item that two arguments name, or NULL with an error raised. */
+/* The item that arguments 0 and 1, a tuple and an index, refer to; NULL with an error raised. */
 static dso_any *item_of(const char *name, const dso_any *args) {
   dso_array_object *array = args[0].v_ptr;
   int64_t index = args[1].v_int64;
@@ -77,7 +78,7 @@ static VM_BUILTIN(tuple_getitem) {
   return 0;
 }
 
-/* TVM lets go of an item before its tuple ends, where nobody reads it any more. */
+/* TVM drops an item after its last use, before its tuple is freed. */
 static VM_BUILTIN(tuple_reset_item) {
   dso_any *item = item_of("tuple_reset_item", args);
   (void)run, (void)num_args, (void)result;
@@ -90,7 +91,7 @@ static VM_BUILTIN(tuple_reset_item) {
 
 /* ---- Functions */
 
-/* The saved arguments are owned, as those of a tuple are. */
+/* The saved arguments become owned, like the items of a tuple. */
 static VM_BUILTIN(make_closure) {
   dso_any tuple;
   if (args[0].type_index != DSO_FUNCTION)
@@ -104,7 +105,7 @@ static VM_BUILTIN(make_closure) {
   return 0;
 }
 
-/* A function with the extents of a shape behind its arguments. */
+/* Call a function with further arguments, followed by the extents of a shape. */
 static VM_BUILTIN(call_tir_dyn) {
   struct vm_dims dims;
   (void)run;
@@ -122,7 +123,7 @@ static VM_BUILTIN(call_tir_dyn) {
   return status;
 }
 
-/* The loop does it, so that the stack is its own. */
+/* The interpreter loop runs closures itself, on its own stack (VM_RUN_CLOSURE). */
 static VM_BUILTIN(invoke_closure) {
   (void)run, (void)args, (void)num_args, (void)result;
   return raised_format("RuntimeError",

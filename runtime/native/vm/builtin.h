@@ -1,35 +1,36 @@
-/* What the files of the virtual machine's own functions share. No Python.h. */
+/* Declarations that the files of the built-in functions share. */
 #ifndef DSO_PACKER_VM_BUILTIN_H
 #define DSO_PACKER_VM_BUILTIN_H
 
 #include "vm/vm.h"
 
-/* The one function that the loop does itself. */
+/* The one built-in function that the interpreter loop runs itself. */
 #define VM_INVOKE_CLOSURE "vm.builtin.invoke_closure"
 
 enum { VM_MOST_DIMS = 64 };
 
-/* The extents of a shape, or of a tuple of ints, which are copied. */
+/* The extents of a shape, or of a tuple of ints, which are copied to `room`. */
 struct vm_dims {
   const int64_t *dims;
   int64_t ndim;
   int64_t room[VM_MOST_DIMS];
 };
 
-/* Read argument `number` of a function as a shape; 0, or -1 with TypeError raised. */
+/* Read argument `number` of a function as a shape. Returns 0, or -1 with TypeError raised. */
 int vm_read_dims(const char *name, int number, const dso_any *value, struct vm_dims *dims);
 
-/* Raise TypeError "vm.builtin.<name>: argument <number>, expected <x>, found <what it is>"; -1. */
+/* Raise TypeError "vm.builtin.<name>: argument <number>, expected <x>, found <type>". Returns
+ * -1. */
 int vm_refuse_argument(const char *name, int number, const char *expected, const dso_any *found);
 
-/* The text of an error context with a colon behind it, cut where it is too long; or nothing. */
+/* The text of an error context followed by a colon, truncated; empty if the value is no text. */
 enum { VM_CONTEXT_SIZE = 300 };
 const char *vm_context(const dso_any *value, char *text);
 
-/* What a value is, for messages. */
+/* The name of a value's type, for messages. */
 const char *vm_type_name(const dso_any *value);
 
-/* ---- vm_memory.c, vm_shape.c, vm_check.c */
+/* ---- The functions (memory.c, shape.c, check.c) */
 
 #define VM_BUILTIN(name) \
   int name(struct vm_run *run, const dso_any *args, int32_t num_args, dso_any *result)

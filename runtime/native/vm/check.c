@@ -1,5 +1,5 @@
-/* The virtual machine's checks of what its functions are given. The compiler writes a text for
- * each, "ErrorContext(fn=main, loc=param[0], ...) ", which leads the message. */
+/* The built-in functions that check arguments and results. The compiler passes a text to each,
+ * "ErrorContext(fn=main, loc=param[0], ...) ", which the message begins with. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* Closures: Function objects that hold the last arguments of a routine or of another function. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ static void delete_closure(void *object, int flags) {
     end_in_turn(&self->ending, end_closure);
     return;
   }
-  if (flags & DSO_DELETE_STRONG) release_held(self); /* someone has weak references to it */
+  if (flags & DSO_DELETE_STRONG) release_held(self); /* weak references remain */
   object_free(self, flags);
 }
 
@@ -35,7 +36,7 @@ static int call(const struct vm_closure *self, const dso_any *args, int32_t num_
   return vm_call_function(self->called, args, num_args, result);
 }
 
-/* From outside: the arguments, then the saved ones. */
+/* The safe call: the caller's arguments, followed by the saved ones. */
 static int call_closure(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
   const struct vm_closure *self = handle;
   dso_any room[ROOM], *all = room;

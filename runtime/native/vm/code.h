@@ -1,13 +1,13 @@
-/* Bytecode of TVM's relax virtual machine, as a file has it, and its verifier. No Python.h.
+/* Bytecode of TVM's relax virtual machine in its file format, and its verifier.
  *
  * An instruction is a row of 64-bit words (tvm/runtime/vm/bytecode.h):
  *
  *     call   1, dst, function, num_args, num_args x argument
  *     ret    2, register
  *     goto   3, offset                     relative to this instruction, counted in instructions
- *     if     4, register, false_offset     on to the next one unless the register is zero
+ *     if     4, register, false_offset     jump if the register is zero, else continue
  *
- * An argument has its kind in the highest byte and a signed value below it. */
+ * An argument has its kind in the highest byte, and a signed value in the other bytes. */
 #ifndef DSO_PACKER_VM_CODE_H
 #define DSO_PACKER_VM_CODE_H
 
@@ -25,7 +25,8 @@ enum vm_argument_kind { VM_REGISTER = 0, VM_IMMEDIATE = 1, VM_CONSTANT = 2, VM_F
 static const int64_t VM_VOID_REGISTER = (int64_t)1 << 54,
                      VM_CONTEXT_REGISTER = VM_VOID_REGISTER + 1;
 
-/* executable.h, VMFuncInfo::FuncKind: called by name, of bytecode, compiled ("__vmtir__" + name). */
+/* executable.h, VMFuncInfo::FuncKind: looked up by name, bytecode, compiled ("__vmtir__" +
+ * name). */
 enum vm_kind { VM_PACKED = 0, VM_BYTECODE = 1, VM_COMPILED = 2 };
 
 struct vm_function {
@@ -36,11 +37,11 @@ struct vm_function {
 struct vm_code {
   struct vm_function *functions;
   size_t num_functions, num_constants, num_instructions, num_words;
-  const unsigned char *offsets; /* one word per instruction: where in `words` it begins */
-  const unsigned char *words;   /* both little-endian and unaligned, as the file has them */
+  const unsigned char *offsets; /* one word per instruction: its index in `words` */
+  const unsigned char *words;   /* both little-endian and unaligned, as in the file */
 };
 
-/* Where in the file something is wrong: an entry of one of its three tables. */
+/* The location of a fault in the file: an entry of one of its three tables. */
 enum vm_table { VM_FUNCTIONS, VM_OFFSETS, VM_WORDS };
 
 struct vm_fault {
@@ -62,14 +63,14 @@ static inline int64_t vm_argument_value(int64_t argument) {
 
 enum { VM_NO_MEMORY = -2 };
 
-/* Check all of the code: 0, or -1 with the fault, or VM_NO_MEMORY. From there on every instruction
- * belongs to one function, every jump stays in its function, control never runs out of one, and all
- * registers, constants, functions and argument counts are right. Time and memory are linear in the
- * code. */
+/* Verify all of the code. Returns 0, -1 with the fault, or VM_NO_MEMORY. From there on every
+ * instruction belongs to exactly one function, every jump stays in its function, control never
+ * leaves a function but by ret, and all registers, constants, functions and argument counts are
+ * valid. Time and memory are linear in the size of the code. */
 int vm_verify(const struct vm_code *code, struct vm_fault *fault);
 
-/* How many arguments a function of the machine's own takes: 1, or 0 where there is none of that
- * name. `most` may be INT32_MAX. */
+/* Get the number of arguments of a built-in function. Returns 1, or 0 if there is no such function.
+ * `most` may be INT32_MAX. */
 int vm_builtin_arity(const char *name, int32_t *least, int32_t *most);
 
 #endif

@@ -1,4 +1,4 @@
-/* The virtual machine's functions that make, move and read tensors. */
+/* The built-in functions that make, move and read tensors. */
 #include <inttypes.h>
 
 #include "abi/dlpack.h"
@@ -32,7 +32,8 @@ VM_BUILTIN(vm_alloc_storage) {
   return 0;
 }
 
-/* A tensor at an offset in a storage, which it keeps. On the CPU compiled code wants no offset. */
+/* A tensor at an offset in a storage, which it retains. On the CPU the offset is added to the data
+ * pointer, since compiled code requires a byte_offset of 0. */
 static dso_tensor_object *place(struct vm_storage *storage, int64_t offset, DLDataType dtype,
                                 const struct vm_dims *dims) {
   object_retain(&storage->object);
@@ -83,7 +84,7 @@ static int give(dso_tensor_object *tensor, dso_any *result) {
   return 0;
 }
 
-/* `value` with its mark, if it is read-only. */
+/* A view of a borrowed tensor. The result inherits the read-only mark of `value`. */
 static int reshape_lent(struct vm_run *run, const dso_any *value, const struct vm_dims *dims,
                         dso_any *result) {
   DLTensor *view = vm_lend_view(run, value->v_ptr, (int32_t)dims->ndim, dims->dims);
@@ -105,7 +106,7 @@ static int reshape_object(dso_object *object, const DLTensor *tensor, const stru
   return give(view, result);
 }
 
-/* The same elements in another shape: a view. */
+/* A view of the same elements with another shape. */
 VM_BUILTIN(vm_reshape) {
   const DLTensor *tensor = dso_tensor_of(&args[0]);
   struct vm_dims dims;
@@ -134,7 +135,7 @@ static struct vm_pool *pool_of(const struct vm *vm, int64_t device_type, int64_t
   return NULL;
 }
 
-/* Tensor, device type, device id, and the memory scope, of which there is one. */
+/* Tensor, device type, device id, memory scope, which is ignored. */
 VM_BUILTIN(vm_to_device) {
   const DLTensor *tensor = dso_tensor_of(&args[0]);
   (void)num_args;
@@ -152,7 +153,7 @@ VM_BUILTIN(vm_to_device) {
   return 0;
 }
 
-/* The tensor itself, or a copy where it does not begin at its memory's start. */
+/* The tensor itself, or a copy if its byte_offset is not 0. */
 VM_BUILTIN(vm_ensure_zero_offset) {
   const DLTensor *tensor = dso_tensor_of(&args[0]);
   (void)num_args;
@@ -178,7 +179,7 @@ static int is_scalar_condition(const DLTensor *tensor) {
          (bits == 1 || bits == 8 || bits == 16 || bits == 32 || bits == 64);
 }
 
-/* The bytes of a scalar, wherever it lies. */
+/* Copy the bytes of a scalar from its device. */
 static int fetch(const DLTensor *tensor, unsigned char *bytes, size_t nbytes) {
   const struct device_memory from = {tensor->device, tensor->data, (size_t)tensor->byte_offset};
   const struct device_memory to = {{DLPACK_CPU, 0}, bytes, 0};
@@ -186,7 +187,7 @@ static int fetch(const DLTensor *tensor, unsigned char *bytes, size_t nbytes) {
   return api != NULL ? api->copy(&to, &from, nbytes) : -1;
 }
 
-/* Whether a scalar is other than zero. */
+/* Read a scalar as a condition: true if it is not zero. */
 VM_BUILTIN(vm_read_if_cond) {
   const DLTensor *tensor = dso_tensor_of(&args[0]);
   unsigned char bytes[8] = {0};

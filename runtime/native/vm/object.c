@@ -1,3 +1,4 @@
+/* Shapes and arrays of the virtual machine, and freeing nested objects without recursion. */
 #include "vm/object.h"
 
 #include <string.h>
@@ -61,7 +62,7 @@ static void delete_array(void *object, int flags) {
     end_in_turn(&self->ending, end_array);
     return;
   }
-  if (flags & DSO_DELETE_STRONG) release_items(self); /* someone has weak references to it */
+  if (flags & DSO_DELETE_STRONG) release_items(self); /* weak references remain */
   object_free(self, flags);
 }
 

@@ -1,6 +1,6 @@
-/* The objects of TVM FFI that the virtual machine makes: shapes and arrays. No Python.h.
+/* The objects of TVM FFI that the virtual machine makes: shapes and arrays.
  *
- * All return NULL without memory, with MemoryError raised. */
+ * Each function returns NULL with MemoryError raised if memory is exhausted. */
 #ifndef DSO_PACKER_VM_OBJECT_H
 #define DSO_PACKER_VM_OBJECT_H
 
@@ -8,34 +8,34 @@
 
 #include "abi/object.h"
 
-/* TVM FFI c_api.h, TVMFFIShapeCell behind the header. */
+/* TVM FFI c_api.h: TVMFFIShapeCell follows the header. */
 typedef struct {
   dso_object object;
   const int64_t *dims;
   size_t ndim;
 } dso_shape_object;
 
-/* TVM FFI c_api.h, TVMFFISeqCell behind the header. */
+/* TVM FFI c_api.h: TVMFFISeqCell follows the header. */
 typedef struct {
   dso_object object;
   dso_any *items;
   int64_t size, capacity;
-  void (*free_items)(void *items); /* NULL: they lie in the object */
+  void (*free_items)(void *items); /* NULL: the items are stored in the object */
 } dso_array_object;
 
-/* A Shape object. */
+/* A new Shape object. */
 dso_object *shape_object_new(size_t ndim, const int64_t *dims);
 
-/* An Array object of so many None, for the caller to fill. */
+/* A new Array object with `size` items, all None, for the caller to fill. */
 dso_array_object *array_object_new(int64_t size);
 
-/* Whether all of an Array object has been admitted to a machine (vm_admit.c): then it is not gone
- * through again, however often it is passed, or an item of others. */
+/* Return 1 if all items of an Array object were admitted (admit.c). Then they are not checked again
+ * when the array is passed again or becomes an item of another one. */
 int array_object_is_admitted(const dso_array_object *array);
-void array_object_set_admitted(dso_array_object *array); /* nothing if another library made it */
+void array_object_set_admitted(dso_array_object *array); /* no effect if another library made it */
 
-/* Objects that hold values may be as deep in each other as a program makes them, so none of them
- * ends within another: one that is to end while another does waits until that has. */
+/* Objects can be nested to any depth, so freeing them must not recurse. If an object is to be freed
+ * while another one is being freed in the same thread, it waits in a list until that has ended. */
 struct ending {
   struct ending *next;
   void (*end)(struct ending *self);

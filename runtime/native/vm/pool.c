@@ -1,3 +1,4 @@
+/* Pools of device memory, with a free list per size class. */
 #include "vm/pool.h"
 
 #include <stdatomic.h>
@@ -7,8 +8,8 @@
 #include "abi/heap.h"
 #include "abi/raised.h"
 
-/* Under AddressSanitizer only the bytes that were asked for may be touched, and none of a piece that is
- * unused: the pool hides both from it. */
+/* Under AddressSanitizer only the requested bytes of a piece in use may be accessed, and no bytes
+ * of an unused piece: the pool poisons the rest. */
 #ifdef __has_feature
 #if __has_feature(address_sanitizer)
 #define __SANITIZE_ADDRESS__ 1
@@ -23,13 +24,13 @@
 #define FORBID(memory, nbytes) ((void)(memory), (void)(nbytes))
 #endif
 
-/* Sizes are rounded up to classes: multiples of 64 up to 512, then eight to each doubling, so that
- * at most an eighth is wasted and shapes that change a little find the same pieces again. */
+/* Sizes are rounded up to classes: multiples of 64 up to 512, then eight classes per doubling. At
+ * most an eighth is wasted, and shapes that change a little reuse the same pieces. */
 enum { STEPS = 8, NUM_CLASSES = STEPS * 56 };
 
 struct vm_pool {
-  atomic_size_t references; /* its own and one for each piece in use */
-  atomic_flag busy;         /* guards `free`; who finds it set does without the pool */
+  atomic_size_t references; /* one for the owner, and one for each piece in use */
+  atomic_flag busy;         /* guards `free`; a thread that finds it set bypasses the pool */
   atomic_bool is_closed;
   DLDevice device;
   const struct device_api *api;
@@ -81,7 +82,7 @@ static void release(struct vm_pool *pool) {
   free(pool);
 }
 
-/* A piece that nobody uses any more. */
+/* Return an unused piece to its pool. */
 static void give_back(struct vm_storage *piece) {
   struct vm_pool *pool = piece->pool;
   size_t capacity, class = class_of(piece->capacity, &capacity);
@@ -98,7 +99,8 @@ static void give_back(struct vm_storage *piece) {
 
 static void delete_storage(void *self, int flags) {
   if (flags == (DSO_DELETE_STRONG | DSO_DELETE_WEAK)) give_back(self);
-  else if (flags & DSO_DELETE_WEAK) { /* someone had weak references: its owner went before */
+  else if (flags &
+           DSO_DELETE_WEAK) { /* weak references remained: the contents were dropped before */
     struct vm_pool *pool = ((struct vm_storage *)self)->pool;
     free_piece(self);
     release(pool);
@@ -140,7 +142,7 @@ static struct vm_storage *take(struct vm_pool *pool, size_t class) {
   return piece;
 }
 
-/* Where memory is short, what lies unused in the pool may be what lacks. */
+/* If the device has no memory left, free the unused pieces of the pool, and try again. */
 static int alloc_data(struct vm_pool *pool, size_t nbytes, void **data) {
   int id = pool->device.device_id;
   if (pool->api->alloc(id, nbytes, VM_ALIGNMENT, data) == 0) return 0;

@@ -1,8 +1,7 @@
-/* Memory of a device for the virtual machine: pieces that were given back are used again. No
- * Python.h.
+/* Device memory for the virtual machine: freed pieces are reused.
  *
- * A piece is a Storage object. It comes from a pool, and goes back there when its last reference
- * goes, in any thread; a pool that was closed frees what comes back. */
+ * A piece is a Storage object. It is allocated from a pool, and its last release returns it to the
+ * pool, in any thread. A closed pool frees the pieces that are returned. */
 #ifndef DSO_PACKER_VM_POOL_H
 #define DSO_PACKER_VM_POOL_H
 
@@ -14,25 +13,25 @@ struct vm_pool;
 struct vm_storage {
   dso_object object;
   struct vm_pool *pool;
-  struct vm_storage *next; /* in the pool */
+  struct vm_storage *next; /* in the pool's free list */
   void *data;              /* aligned to VM_ALIGNMENT */
-  size_t nbytes;           /* what was asked for */
+  size_t nbytes;           /* the requested size */
   size_t capacity;
 };
 
-/* TVM, kAllocAlignment: its kernels are compiled for memory that is aligned so. */
+/* TVM, kAllocAlignment: TVM compiles its kernels for this alignment. */
 enum { VM_ALIGNMENT = 64 };
 
-/* A pool of a device; NULL with DeviceError or MemoryError raised. */
+/* A new pool of a device's memory; NULL with DeviceError or MemoryError raised. */
 struct vm_pool *vm_pool_new(DLDevice device);
 
-/* Free what nobody uses, now; and the rest as it comes back. */
+/* Free the unused pieces now, and each piece in use when it is returned. */
 void vm_pool_close(struct vm_pool *pool);
 
 DLDevice vm_pool_device(const struct vm_pool *pool);
 const struct device_api *vm_pool_api(const struct vm_pool *pool);
 
-/* A piece with one reference, its bytes not set; NULL with an error raised. */
+/* A piece with one reference, not initialised; NULL with an error raised. */
 struct vm_storage *vm_pool_alloc(struct vm_pool *pool, size_t nbytes);
 
 /* The Storage object of a value, or NULL. */

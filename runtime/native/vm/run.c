@@ -1,3 +1,4 @@
+/* The interpreter loop. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -5,18 +6,18 @@
 #include "abi/raised.h"
 #include "vm/stack.h"
 
-/* A machine that is called by what it calls uses the C stack. */
+/* Bytecode that re-enters a machine through a called function uses the C stack; this bounds it. */
 enum { MOST_RUNS = 64 };
 
 enum { ROOM_VALUES = 192, ROOM_FRAMES = 8 };
 
-/* How many jumps back and calls of routines there are between two polls: some 100 us. */
+/* The number of backward jumps and calls of routines between two polls: about 100 us. */
 enum { POLL_STEPS = 1 << 16 };
 
-/* How many runs are under way in this thread, one called by the other. */
+/* The number of active runs in this thread, each called by the previous one. */
 static _Thread_local int num_runs;
 
-/* ---- Runs that may have no end */
+/* ---- Polling, so that a run without end can be interrupted */
 
 static int poll(struct vm_run *run) {
   run->steps = POLL_STEPS;
@@ -27,7 +28,7 @@ static inline int step(struct vm_run *run) { return --run->steps > 0 ? 0 : poll(
 
 /* ---- Calls */
 
-/* What a function returned has to be a value that can be kept. */
+/* The result of a function must be an owned value. */
 static int refuse_result(const dso_any *value) {
   return raised_format("TypeError",
                        "a function returned a value of type index %d, which is "
@@ -53,7 +54,7 @@ static inline void store(dso_any *registers, int32_t dst, dso_any value) {
   any_release(&old);
 }
 
-/* The arguments of a call, borrowed, behind the registers. */
+/* Copy the arguments of a call, borrowed, to the values after the registers. */
 static inline dso_any *gather(const struct vm *vm, const struct vm_routine *routine,
                               const struct vm_instruction *at, dso_any *registers) {
   const dso_any *tables[] = {registers, vm->values};
@@ -64,7 +65,8 @@ static inline dso_any *gather(const struct vm *vm, const struct vm_routine *rout
   return args;
 }
 
-/* A frame for a routine with its first arguments, which lie in the present frame, and its last. */
+/* Push a frame for a routine. Its first arguments are in the current frame, its last ones are saved
+ * in a closure. */
 static int enter(struct vm_run *run, const struct vm_routine *routine, const dso_any *args,
                  int32_t num_args, const dso_any *saved, int32_t num_saved,
                  const struct vm_instruction *at) {
@@ -81,7 +83,7 @@ static int enter(struct vm_run *run, const struct vm_routine *routine, const dso
   return 0;
 }
 
-/* The closure in the second argument, if it is of this machine; the first is the machine. */
+/* The closure in argument 1 if it belongs to this machine, else NULL. Argument 0 is the machine. */
 static const struct vm_closure *own_closure(const struct vm *vm, const dso_any *args) {
   const struct vm_closure *closure =
       args[1].type_index == DSO_FUNCTION ? vm_closure_of(args[1].v_ptr) : NULL;
@@ -99,7 +101,7 @@ static int call_foreign_closure(const struct vm_instruction *at, const dso_any *
   return vm_call_function(args[1].v_ptr, args + 2, at->num_args - 2, result);
 }
 
-/* Whether a condition is zero: 1, 0, or -1 with TypeError raised. */
+/* Return 1 if a condition is zero, 0 if not, or -1 with TypeError raised. */
 static inline int is_zero(const struct vm_routine *routine, const dso_any *value) {
   if (value->type_index == DSO_BOOL || value->type_index == DSO_INT) return value->v_int64 == 0;
   return raised_format("TypeError",
@@ -108,7 +110,8 @@ static inline int is_zero(const struct vm_routine *routine, const dso_any *value
                        routine->name, (int)value->type_index);
 }
 
-/* ---- The loop. A frame's pointers are read anew after each push and pop. */
+/* ---- The loop. A frame's pointers are read again after each push and pop, which may move the
+ * stack. */
 
 static int execute(struct vm_run *run, dso_any *result) {
   const struct vm *vm = run->vm;
@@ -193,7 +196,7 @@ static int execute(struct vm_run *run, dso_any *result) {
   }
 }
 
-/* ---- From outside */
+/* ---- Calls from outside the machine */
 
 static int admit_all(struct vm_run *run, const dso_any *args, int32_t num_args) {
   for (int32_t i = 0; i < num_args; i++)

@@ -1,5 +1,5 @@
-/* The virtual machine's functions on shapes. Symbolic extents are int64 numbers in a tensor, the
- * "shape heap", which compiled code computes with as well. */
+/* The built-in functions for shapes. Symbolic extents are int64 numbers in a tensor, the "shape
+ * heap", which compiled code also reads and writes. */
 #include <inttypes.h>
 
 #include "abi/dlpack.h"
@@ -37,8 +37,8 @@ struct heap {
   int64_t size;
 };
 
-/* A heap is what alloc_shape_heap made: any other tensor may be memory that is not to be written.
- * None is a heap without numbers: then only codes that need none may stand. */
+/* Read a shape heap. Only a tensor made by alloc_shape_heap is accepted: the memory of another one
+ * might be read-only. None is a heap of size 0, which suffices for codes that need no slot. */
 static int read_heap(const char *name, int number, const dso_any *value, struct heap *heap) {
   *heap = (struct heap){0};
   if (value->type_index == DSO_NONE) return 0;
@@ -84,7 +84,8 @@ VM_BUILTIN(vm_alloc_shape_heap) {
 enum { EQUAL_TO_IMMEDIATE = 0, STORE = 1, NO_CHECK = 2, EQUAL_TO_SLOT = 3 };
 enum { IMMEDIATE = 0, SLOT = 1 };
 
-/* How many pairs there are: what argument `number` says has to be how many follow, but `behind`. */
+/* Get the number of pairs. Argument `number` must be the number of the pairs that follow it,
+ * without the last `num_trailing` arguments. */
 static int count_pairs(const char *name, const dso_any *args, int32_t num_args, int number,
                        int behind, int64_t *count) {
   if (args[number].type_index != DSO_INT)
@@ -110,7 +111,7 @@ static int refuse_extent(const dso_any *context, int64_t index, int64_t expected
                        vm_context(context, text), index, expected, found);
 }
 
-/* One number against one pair; `index` is its extent's, for messages. */
+/* Match a number against one pair. `index` is the index of the extent, for messages. */
 static int match(const char *name, int64_t number, int64_t index, const struct heap *heap,
                  const dso_any *pair, const dso_any *context) {
   int64_t code = pair[0].v_int64, operand = pair[1].v_int64, *slot = NULL;
@@ -229,7 +230,7 @@ VM_BUILTIN(vm_shape_of) {
   return give_shape((size_t)tensor->ndim, tensor->shape, result);
 }
 
-/* The bytes of a vector of at most VM_MOST_DIMS ints, wherever it lies; its length, or -1. */
+/* Copy a vector of at most VM_MOST_DIMS ints from its device. Returns its length, or -1. */
 static int64_t fetch_vector(const DLTensor *tensor, void *bytes) {
   const struct device_memory from = {tensor->device, tensor->data, (size_t)tensor->byte_offset};
   const struct device_memory to = {{DLPACK_CPU, 0}, bytes, 0};

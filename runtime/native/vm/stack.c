@@ -1,3 +1,4 @@
+/* The growth of a run's stack, and views of borrowed tensors. */
 #include "vm/stack.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@ static int out_of_memory(void) {
   return raised_format("OutOfMemoryError", "no memory for the virtual machine's stack");
 }
 
-/* ---- What is lent */
+/* ---- Views of borrowed tensors */
 
 DLTensor *vm_lend_view(struct vm_run *run, const DLTensor *tensor, int32_t ndim,
                        const int64_t *dims) {

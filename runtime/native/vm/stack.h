@@ -1,4 +1,4 @@
-/* The stack of one run of a virtual machine: frames and their registers. No Python.h. */
+/* The stack of one run of a virtual machine: frames and their registers. */
 #ifndef DSO_PACKER_VM_STACK_H
 #define DSO_PACKER_VM_STACK_H
 
@@ -7,15 +7,14 @@
 #include "abi/raised.h"
 #include "vm/vm.h"
 
-/* Functions of bytecode that call each other use no C stack, so these bound memory only (128 MiB of
- * registers). */
+/* Bytecode calls do not use the C stack, so these only bound memory (128 MiB of registers). */
 enum { MOST_FRAMES = 10000, MOST_VALUES = 1 << 23 };
 
 struct vm_frame {
   const struct vm_routine *routine;
-  const struct vm_instruction *next; /* where its caller goes on */
-  size_t registers;                  /* index of the first in the run's values */
-  int32_t dst;                       /* its caller's, for the result */
+  const struct vm_instruction *next; /* where the caller continues */
+  size_t registers;                  /* index of the first register in the run's values */
+  int32_t dst;                       /* the caller's register for the result */
 };
 
 struct lent_view {
@@ -26,23 +25,24 @@ struct lent_view {
 
 struct vm_run {
   struct vm *vm;
-  dso_any *values; /* of all frames: registers, then room for arguments */
+  dso_any *values; /* of all frames: registers, then space for arguments */
   struct vm_frame *frames;
   size_t num_values, values_capacity, num_frames, frames_capacity;
   struct lent_view *views;
   int32_t steps; /* until the next poll */
   int64_t next_poll;
-  dso_any *room_values; /* what there is before anything is allocated */
+  dso_any *room_values; /* on the C stack, used until the first allocation */
   struct vm_frame *room_frames;
 };
 
-/* Make room for so many values, and for one frame: 0, or -1 with MemoryError raised. */
+/* Reserve space for `num_values` values and for one frame. Returns 0, or -1 with MemoryError
+ * raised. */
 int vm_stack_reserve(struct vm_run *run, size_t num_values);
 
-/* Free what vm_lend_view made. */
+/* Free the views that vm_borrow_view made. */
 void vm_stack_end_views(struct vm_run *run);
 
-/* A frame with empty registers. */
+/* Push a frame with empty registers. */
 static inline int push(struct vm_run *run, const struct vm_routine *routine,
                        const struct vm_instruction *next, int32_t dst) {
   size_t count = (size_t)routine->num_registers + (size_t)routine->most_args;

@@ -1,3 +1,4 @@
+/* Tensors of the virtual machine: allocation, copies and alignment. */
 #include "abi/dlpack.h"
 #include "abi/dtype.h"
 #include "abi/raised.h"
@@ -29,7 +30,7 @@ dso_tensor_object *vm_tensor_new(struct vm_pool *pool, DLDataType dtype, int32_t
   return tensor;
 }
 
-/* Compiled code asks for the strides of empty tensors, too. */
+/* Compiled code also checks the strides of empty tensors. */
 int vm_tensor_is_fit(const DLTensor *tensor) {
   if (!strides_are_compact(tensor)) return 0;
   if (tensor->device.device_type != DLPACK_CPU) return 1;
@@ -50,7 +51,7 @@ dso_tensor_object *vm_tensor_stand_in(struct vm_pool *pool, const dso_any *value
   return copy;
 }
 
-/* Where a copy of a tensor goes: to the machine's pool of its device, else to the CPU's. */
+/* The pool for a copy of a tensor: the pool of the tensor's device, else the pool of the CPU. */
 static struct vm_pool *pool_like(const struct vm *vm, const DLTensor *tensor) {
   for (size_t i = 0; i < vm->num_pools; i++) {
     DLDevice device = vm_pool_device(vm->pools[i]);

@@ -1,3 +1,4 @@
+/* The verifier of bytecode. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -6,10 +7,10 @@
 #include "abi/heap.h"
 #include "vm/code.h"
 
-/* What a compiled function may ask for; it has no instructions that could tell. */
+/* The limit for a compiled function, which has no instructions that would bound it. */
 enum { MAX_COMPILED_REGISTERS = 1 << 16 };
 
-/* One function while its instructions are looked at. */
+/* The function and instruction that are being verified. */
 struct scope {
   const struct vm_code *code;
   const struct vm_function *function;
@@ -31,7 +32,7 @@ static int refuse(struct vm_fault *fault, enum vm_table table, size_t index, con
   return -1;
 }
 
-/* The word `at` of the present instruction is wrong. */
+/* Word `at` of the current instruction is invalid. */
 static int refuse_word(const struct scope *scope, size_t at, const char *what, const char *expected,
                        int64_t found) {
   return refuse(scope->fault, VM_WORDS, scope->word + at,
@@ -46,9 +47,10 @@ static int refuse_range(const struct scope *scope, size_t at, const char *what, 
   return refuse_word(scope, at, what, expected, found);
 }
 
-/* ---- The words: instructions lie one behind the other */
+/* ---- Words: the instructions follow each other without gaps */
 
-/* How many words the instruction at `start` has; 0 where it has no end. */
+/* The number of words of the instruction at `start`; 0 if the opcode is unknown or words are
+ * missing. */
 static size_t length_of(const struct vm_code *code, size_t start) {
   size_t left = code->num_words - start;
   int64_t opcode = vm_word(code->words, start);
@@ -85,7 +87,7 @@ static int verify_offsets(const struct vm_code *code, struct vm_fault *fault) {
                 code->num_words - at);
 }
 
-/* ---- Functions: each instruction is of one */
+/* ---- Functions: each instruction belongs to exactly one */
 
 static size_t end_word(const struct vm_code *code, int64_t instruction) {
   return (size_t)instruction == code->num_instructions
@@ -99,7 +101,7 @@ static int refuse_function(struct vm_fault *fault, size_t index, const struct vm
                 function->name, what, expected, found);
 }
 
-/* Each word names one register at most, so more of them are a lie that would cost memory. */
+/* Each word refers to at most one register, so a larger register file would only waste memory. */
 static int64_t most_registers(const struct vm_code *code, const struct vm_function *function) {
   if (function->kind == VM_COMPILED) return MAX_COMPILED_REGISTERS;
   size_t words = end_word(code, function->end) - end_word(code, function->start);
@@ -135,7 +137,8 @@ static int verify_range(const struct vm_code *code, size_t index, struct vm_faul
   return 0;
 }
 
-/* Mark the function's instructions as its own. */
+/* Mark the function's instructions. An instruction that is already marked belongs to two
+ * functions. */
 static int claim(const struct vm_code *code, size_t index, unsigned char *claimed,
                  struct vm_fault *fault) {
   const struct vm_function *function = &code->functions[index];
@@ -200,7 +203,7 @@ static int verify_argument(const struct scope *scope, size_t at) {
   return value >= 0 && value < count ? 0 : refuse_range(scope, at, what, count, value);
 }
 
-/* Functions of bytecode and those of the machine say how many arguments they take. */
+/* Bytecode functions and built-in functions have a known number of arguments. */
 static int verify_count(const struct scope *scope, const struct vm_function *callee,
                         int64_t num_args) {
   int32_t least, most;
@@ -232,7 +235,8 @@ static int verify_call(const struct scope *scope) {
   return 0;
 }
 
-/* Offsets are at most as large as a function, or the sum could wrap. */
+/* The offset is compared with both ends of the function, because the sum of index and offset could
+ * wrap. */
 static int verify_jump(const struct scope *scope, size_t at) {
   const struct vm_function *function = scope->function;
   int64_t offset = vm_word(scope->code->words, scope->word + at);

@@ -1,3 +1,4 @@
+/* Opening CUDA devices. */
 #include "device/cuda/device.h"
 
 #include <pthread.h>
@@ -8,7 +9,7 @@
 
 enum { MAX_DEVICES = 64 };
 
-/* Each is open once its context is there. */
+/* A device is open when its context exists. */
 static struct cuda_device devices[MAX_DEVICES];
 static atomic_int is_started, is_ready[MAX_DEVICES], is_after_fork;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -17,7 +18,7 @@ static void note_fork(void) { atomic_store(&is_after_fork, atomic_load(&is_start
 
 int cuda_is_after_fork(void) { return atomic_load_explicit(&is_after_fork, memory_order_relaxed); }
 
-/* ---- Opening; with the lock held */
+/* ---- Opening. Called with the lock held. */
 
 static int start(const struct cuda_driver *driver, int index) {
   static int watches_forks;
@@ -77,7 +78,7 @@ static CUresult read_attributes(struct cuda_device *device) {
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted && code == 0; i++) {
     int value = 0;
     code = device->driver->cuDeviceGetAttribute(&value, wanted[i].attribute, device->id);
-    if (value > 0) *wanted[i].value = value; /* devices before Volta have no opt-in: 0 */
+    if (value > 0) *wanted[i].value = value; /* devices before Volta report 0: no opt-in */
   }
   device->capability = 10 * major + minor;
   return code;

@@ -1,3 +1,4 @@
+/* The functions of libcuda.so.1, and CUDA's errors. */
 #define _GNU_SOURCE /* vasprintf */
 #include "device/cuda/driver.h"
 
@@ -39,7 +40,7 @@ const struct cuda_driver *cuda_driver(const char **wrong) {
 
 /* ---- Errors */
 
-/* From here on every call of the process fails (cuda.h, at each of these codes). */
+/* Return 1 if every later call of the process fails (cuda.h, at each of these codes). */
 static int is_lost(CUresult code) {
   return code == CUDA_ERROR_ECC_UNCORRECTABLE || code == CUDA_ERROR_ILLEGAL_ADDRESS ||
          code == CUDA_ERROR_LAUNCH_TIMEOUT ||
@@ -57,7 +58,7 @@ static const char *remedy_of(CUresult code) {
   }
 }
 
-/* Both are asked of the driver, which knows its own codes best. */
+/* Get name and text of a code from the driver, which also knows newer codes. */
 static void name_code(CUresult code, const char **name, const char **text) {
   *name = *text = NULL;
   if (!driver_library_is_open(&library)) return;

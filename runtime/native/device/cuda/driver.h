@@ -1,8 +1,8 @@
-/* CUDA's driver API as far as we use it: our own declarations, and the functions of libcuda.so.1,
- * which is opened at the first use. No Python.h, no CUDA headers, no toolkit.
+/* The part of CUDA's driver API that the core uses: declarations, without CUDA's headers or
+ * toolkit, and the functions of libcuda.so.1, which is opened at the first use.
  *
- * Types and numbers: CUDA Driver API, cuda.h. The plain names of stream functions are those of the
- * legacy default stream. */
+ * Types and numbers: CUDA Driver API, cuda.h. Stream functions without a suffix use the legacy
+ * default stream. */
 #ifndef DSO_PACKER_DEVICE_CUDA_DRIVER_H
 #define DSO_PACKER_DEVICE_CUDA_DRIVER_H
 
@@ -32,7 +32,7 @@ enum {
   CUDA_ERROR_ASSERT = 710,
   CUDA_ERROR_LAUNCH_FAILED = 719,
 
-  CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X = 2, /* then Y, Z, and the same of the grid */
+  CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X = 2, /* then Y, Z, and the same for the grid */
   CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK = 8,
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
@@ -46,8 +46,8 @@ enum {
   CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
 };
 
-/* Name and parameters; all give a CUresult. Those of CUDA 11, and what is younger and may be
- * missing. */
+/* Name and parameters; each function returns a CUresult. Required: in CUDA 11. Optional: newer, may
+ * be missing. */
 #define CUDA_REQUIRED(X)                                                                     \
   X(cuInit, (unsigned))                                                                      \
   X(cuDriverGetVersion, (int *))                                                             \
@@ -88,15 +88,16 @@ struct cuda_driver {
 #undef CUDA_MEMBER
 };
 
-/* The driver's functions; NULL with *wrong saying why (a text of this thread's next call). Asking
- * again is cheap, and finds a driver that was installed meanwhile. */
+/* The driver's functions. NULL with *wrong pointing to the reason, a text that is valid until this
+ * thread's next call. Later calls are cheap; after a failure they find a driver that was installed
+ * in the meantime. */
 const struct cuda_driver *cuda_driver(const char **wrong);
 
-/* What to do without one; for messages. */
+/* How to install the driver; for messages. */
 extern const char cuda_remedy[];
 
-/* Raise "cuda:<device>: <text>: CUDA_NAME, <what the driver says of it> (code <code>)", with what
- * would help where that is known; returns -1. */
+/* Raise "cuda:<device>: <text>: CUDA_NAME, <the driver's text> (code <code>)", with a remedy if one
+ * is known. Returns -1. */
 int cuda_error(int device_id, CUresult code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -1,3 +1,4 @@
+/* Reading cubins, PTX and fatbins, and choosing the best image for a device. */
 #include "device/cuda/image.h"
 
 #include <stdarg.h>
@@ -29,10 +30,10 @@ static int is_within(uint64_t offset, uint64_t nbytes, size_t room) {
   return offset <= room && nbytes <= room - offset;
 }
 
-/* ---- Cubins: ELF-64. Each table and section must lie in the bytes. */
+/* ---- Cubins: ELF-64. Each table, segment and section must be within the bytes. */
 
 enum {
-  ABI_VERSION = 8,           /* of e_ident */
+  ABI_VERSION = 8,           /* the index of this byte in e_ident */
   ABI_OF_CUDA_13 = 8,        /* e_flags changed with it (LLVM, BinaryFormat/ELF.h, EF_CUDA_*) */
   FLAG_ACCELERATORS = 0x800, /* sm_90a */
   FLAG_ACCELERATORS_13 = 0x8,
@@ -89,14 +90,14 @@ static int read_cubin(const unsigned char *data, size_t nbytes, struct cuda_imag
   return add(images, &image);
 }
 
-/* ---- PTX: a text, with a line ".target sm_90a" (PTX ISA, Directives) */
+/* ---- PTX: text with a line ".target sm_90a" (PTX ISA, Directives) */
 
 static size_t skip_spaces(const unsigned char *data, size_t nbytes, size_t at) {
   while (at < nbytes && (data[at] == ' ' || data[at] == '\t')) at++;
   return at;
 }
 
-/* "sm_90a" at a place; whether it is there. */
+/* Read a target such as "sm_90a" at `at`. Returns 1 if there is one. */
 static int read_target(const unsigned char *data, size_t nbytes, size_t at,
                        struct cuda_image *image) {
   int number = 0, digits = 0;
@@ -129,12 +130,12 @@ static int read_ptx(const unsigned char *data, size_t nbytes, struct cuda_images
                         "fatbin");
 }
 
-/* ---- Fatbins, as CUDA's fatbinary writes them: a header, then entries, each with its own. */
+/* ---- Fatbins, as written by CUDA's fatbinary: a header, then entries with a header each. */
 
 struct fatbin_header {
   uint32_t magic;
   uint16_t version, header_nbytes;
-  uint64_t nbytes; /* behind the header */
+  uint64_t nbytes; /* after the header */
 };
 
 struct fatbin_entry {
@@ -166,11 +167,11 @@ static int read_entry(const unsigned char *data, const struct fatbin_entry *entr
                       struct cuda_images *images) {
   size_t nbytes = (size_t)entry->nbytes;
   int index = images->count, status;
-  if (entry->kind != CUDA_PTX && entry->kind != CUDA_CUBIN) return 0; /* as LTO's code */
+  if (entry->kind != CUDA_PTX && entry->kind != CUDA_CUBIN) return 0; /* for example LTO code */
   if (entry->compressed_nbytes != 0) status = add_compressed(data, entry, images);
   else if (entry->kind == CUDA_PTX) status = read_ptx(data, nbytes, images);
   else status = read_cubin(data, nbytes, images);
-  /* A cubin of CUDA 13 does not say it, the entry around it does. */
+  /* A cubin of CUDA 13 does not contain the suffix; the fatbin's entry does. */
   if (status == 0 && entry->flags & ENTRY_IS_OF_ONE) images->images[index].suffix = 'a';
   if (status == 0 && entry->flags & ENTRY_IS_OF_FAMILY) images->images[index].suffix = 'f';
   return status;
@@ -210,7 +211,8 @@ int cuda_images_read(const unsigned char *data, size_t nbytes, struct cuda_image
 
 /* ---- Choice */
 
-/* How well an image fits, or -1. CUDA C++ Programming Guide, Binary and PTX Compatibility. */
+/* The rank of an image for a device, or -1 if the device cannot run it. CUDA C++ Programming Guide,
+ * Binary and PTX Compatibility. */
 static int fitness(const struct cuda_image *image, int capability) {
   int is_exact = image->capability == capability;
   int is_of_family = image->capability / 10 == capability / 10 && image->capability <= capability;
@@ -218,7 +220,7 @@ static int fitness(const struct cuda_image *image, int capability) {
   if (image->suffix == 'a') fits = is_exact;
   else if (image->suffix == 'f' || image->kind == CUDA_CUBIN) fits = is_of_family;
   if (!fits) return -1;
-  /* A code for this device alone may use more of it. */
+  /* An image with a suffix ranks higher: it may use more features of the device. */
   return (image->kind == CUDA_CUBIN) << 16 | image->capability << 2 | (image->suffix != '\0');
 }
 

@@ -1,3 +1,4 @@
+/* Binding a kernel to a CUDA device: look-up, signature and limits. */
 #include "device/cuda/kernel.h"
 
 #include <stdio.h>
@@ -6,9 +7,9 @@
 #include "device/cuda/program.h"
 #include "abi/heap.h"
 
-/* ---- Finding it in its code */
+/* ---- Look-up in the code */
 
-/* The names of all kernels, as far as the driver tells (CUDA 12.4). */
+/* The names of all kernels in the module, if the driver can list them (CUDA 12.4). */
 static void list_kernels(const struct cuda_driver *driver, CUmodule module, char *text,
                          size_t nbytes) {
   CUfunction functions[16];
@@ -44,8 +45,8 @@ static int find(const struct kernel *kernel, struct cuda_kernel *bound) {
   return cuda_error(device->index, code, "kernel '%.200s'", kernel->signature.name);
 }
 
-/* ---- Its signature, beside the parameters that the code has (CUDA 12.4; older drivers do not
- * tell). Of three lanes CUDA's vectors have the room of three. */
+/* ---- Comparing the signature with the parameters in the code (CUDA 12.4; older drivers do not
+ * report them). In CUDA a vector of three lanes takes the space of three. */
 
 static size_t expected_nbytes(const struct kernel_parameter *parameter) {
   if (is_handle(parameter->type)) return sizeof(CUdeviceptr);
@@ -70,9 +71,10 @@ static int check_parameters(const struct kernel *kernel, const struct cuda_kerne
                              "its code takes %d arguments, its signature says %d", count, expected);
 }
 
-/* ---- Its limits */
+/* ---- Limits */
 
-/* Beyond 48 KiB a kernel has to opt in; that costs nothing until a launch asks for as much. */
+/* A kernel must opt in to more than 48 KiB of shared memory. This costs nothing until a launch
+ * requests as much. */
 static CUresult set_limits(const struct kernel *kernel, struct cuda_kernel *bound) {
   const struct cuda_driver *driver = bound->device->driver;
   int fixed = 0;
@@ -95,7 +97,7 @@ static int create(const struct kernel *kernel, struct cuda_kernel *bound) {
                     kernel->signature.name);
 }
 
-/* The function goes with its module. */
+/* The CUfunction is freed with its module. */
 static void unbind(struct kernel_binding *binding) { free(binding); }
 
 static struct kernel_binding *bind(struct kernel *kernel, int device_id) {

@@ -1,4 +1,4 @@
-/* A kernel on one CUDA device. No Python.h. */
+/* A kernel on one CUDA device. */
 #ifndef DSO_PACKER_DEVICE_CUDA_KERNEL_H
 #define DSO_PACKER_DEVICE_CUDA_KERNEL_H
 
@@ -9,11 +9,11 @@ struct cuda_kernel {
   struct kernel_binding binding;
   const struct cuda_device *device;
   CUfunction handle;
-  int max_threads;   /* of a block */
-  int shared_nbytes; /* of dynamic shared memory */
+  int max_threads;   /* per block */
+  int shared_nbytes; /* limit of dynamic shared memory */
 };
 
-/* The driver table's launch. (cuda_launch.c) */
+/* The `launch` of the driver's table (launch.c). */
 int cuda_launch(struct kernel *kernel, char *packed, struct kernel_launch *launch);
 
 #endif

@@ -1,12 +1,12 @@
-/* The launch of a CUDA kernel: everything is checked before the driver is asked for work. */
+/* The launch of a CUDA kernel. All checks precede the driver's calls. */
 #include <stdlib.h>
 
 #include "device/cuda/kernel.h"
 #include "device/current_device.h"
 #include "abi/heap.h"
 
-/* ---- Limits of the device and the kernel. Extents have 31 bits each, so that products of two
- * cannot wrap. */
+/* ---- Limits of the device and the kernel. Extents have 31 bits, so the product of two cannot
+ * wrap. */
 
 static int check_extents(const struct kernel *kernel, const struct cuda_device *device,
                          const struct kernel_launch *launch) {
@@ -46,9 +46,9 @@ static int check_shared(const struct kernel *kernel, const struct cuda_kernel *b
                              (unsigned long long)launch->shared_nbytes);
 }
 
-/* ---- The launch itself */
+/* ---- Launching */
 
-/* Where each argument is; a handle becomes its address. */
+/* Set the pointer to each argument, and replace each handle by its address. */
 static void point_to_arguments(const struct kernel_signature *signature, char *packed,
                                void **pointers) {
   for (int i = 0; i < signature->num_parameters; i++) {

@@ -1,10 +1,11 @@
-/* CUDA's device table: memory is an address, whoever allocated it. */
+/* CUDA's device table: memory is an address, which any library of the process may have
+ * allocated. */
 #include <stdio.h>
 
 #include "device/cuda/device.h"
 #include "device/device_api.h"
 
-/* What cuMemAlloc gives is aligned to (CUDA C++ Programming Guide, Device Memory Accesses). */
+/* The alignment of cuMemAlloc (CUDA C++ Programming Guide, Device Memory Accesses). */
 enum { ALIGNMENT = 256 };
 
 static int is_cuda(const struct device_memory *memory) {
@@ -40,8 +41,8 @@ static int alloc(int device_id, size_t nbytes, size_t alignment, void **data) {
   return code == 0 ? 0 : cuda_error(device_id, code, "%zu bytes on '%s'", nbytes, device->name);
 }
 
-/* The driver waits for the work that uses it (cuMemFree). At exit it may be gone before us, and
- * its memory with it. */
+/* The driver waits for work that uses the memory (cuMemFree). At exit the driver may have ended
+ * first, and has then freed all memory. */
 static int release(int device_id, void *data) {
   struct cuda_scope scope;
   if (data == NULL || cuda_is_after_fork()) return 0;
@@ -54,9 +55,9 @@ static int release(int device_id, void *data) {
   return cuda_error(device_id, code, "freeing memory");
 }
 
-/* ---- Copies. All are ordered behind the work of the default stream. */
+/* ---- Copies. All run after the earlier work of the default stream. */
 
-/* A copy within a device may be under way when the call returns (cuda.h, synchronization). */
+/* A copy within a device may still run when the call returns (cuda.h, synchronization). */
 static CUresult copy_within(const struct cuda_driver *driver, CUdeviceptr to, CUdeviceptr from,
                             size_t nbytes) {
   CUresult code = driver->cuMemcpyDtoD_v2(to, from, nbytes);

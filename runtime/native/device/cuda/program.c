@@ -1,3 +1,4 @@
+/* Loading a module's code on a CUDA device. */
 #include "device/cuda/program.h"
 
 #include <stdio.h>
@@ -25,7 +26,7 @@ static void *fail(const struct cuda_device *device, const char *text) {
 
 /* ---- Loading one image */
 
-/* A number as an option's value: it stands where a pointer would (cuda.h, cuModuleLoadDataEx). */
+/* A numeric option value, passed as a pointer (cuda.h, cuModuleLoadDataEx). */
 static void *number_option(size_t number) { return (void *)(uintptr_t)number; }
 
 static CUmodule load_with_log(const struct cuda_device *device, const void *data,
@@ -51,7 +52,7 @@ static CUmodule load(const struct cuda_device *device, const void *data, const c
   return loaded;
 }
 
-/* The driver is given an address alone: a copy is aligned, and ends PTX with its NUL. */
+/* Load from a copy, which is aligned and ends PTX with a NUL: the driver gets no length. */
 static CUmodule load_copy(const struct cuda_device *device, const void *data, size_t nbytes,
                           const char *inside) {
   char *copy = heap_new(nbytes + 1);
@@ -63,14 +64,15 @@ static CUmodule load_copy(const struct cuda_device *device, const void *data, si
   return loaded;
 }
 
-/* A compressed image is given with the fatbin around it, of which the driver takes the same. */
+/* Load one image. A compressed image is loaded as the whole fatbin, from which the driver chooses
+ * the same image. */
 static CUmodule load_image(const struct cuda_device *device, const struct kernel_module *module,
                            const struct cuda_image *image, const char *inside) {
   if (image->is_compressed) return load_copy(device, module->data, module->nbytes, inside);
   return load_copy(device, image->data, image->nbytes, inside);
 }
 
-/* ---- Choosing it */
+/* ---- Choosing the image */
 
 static CUmodule refuse_images(const struct cuda_device *device, const char *inside) {
   char text[SHOWN + 256];
@@ -104,7 +106,7 @@ static CUmodule load_best(const struct cuda_device *device, const struct kernel_
   return best ? load_image(device, module, best, inside) : refuse_images(device, inside);
 }
 
-/* A launch may be under way: nothing says that the driver keeps the code for it. */
+/* Wait first: a launch may be running, and no document says that the driver keeps its code. */
 static void unload(const struct program *program) {
   const struct cuda_driver *driver = program->device->driver;
   driver->cuCtxSynchronize();

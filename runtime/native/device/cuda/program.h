@@ -1,12 +1,13 @@
-/* The code of a module, loaded on one CUDA device. No Python.h. */
+/* The code of a module, loaded on one CUDA device. */
 #ifndef DSO_PACKER_DEVICE_CUDA_PROGRAM_H
 #define DSO_PACKER_DEVICE_CUDA_PROGRAM_H
 
 #include "device/cuda/device.h"
 #include "device/kernel.h"
 
-/* Loaded at the first use, and kept by the module, whose lock is held; the device's context is
- * current. NULL with a DeviceError raised, which has the driver's log. Owned by the module. */
+/* The module's code, loaded at the first use and owned by the module. Called with the module's lock
+ * held and the device's context current. NULL with a DeviceError raised that contains the driver's
+ * log. */
 CUmodule cuda_program(struct kernel_module *module, const struct cuda_device *device);
 void cuda_program_unload(struct kernel_binding *program);
 

@@ -1,4 +1,4 @@
-/* The table of buffers: open addressing, linear probing; entries behind a removed one move up. */
+/* The table of buffers: open addressing with linear probing; a removal moves later entries up. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ static size_t home_of(const void *data, size_t count) {
   return (size_t)(product >> 32) & (count - 1);
 }
 
-/* Where `data` is, or the empty slot where it would be. */
+/* The slot of `data`, or the empty slot for it. */
 static size_t slot_of(const struct opencl_buffer *table, size_t count, const void *data) {
   size_t slot = home_of(data, count);
   while (table[slot].memory != NULL && (const void *)table[slot].memory != data)
@@ -58,7 +58,7 @@ int opencl_find_buffer(const void *data, struct opencl_buffer *buffer) {
   return found;
 }
 
-/* Empty `hole`, and move up what a probe would no longer reach. */
+/* Empty `hole`, and move up the entries that a probe would no longer reach. */
 static void close_gap(size_t hole) {
   size_t mask = num_slots - 1;
   slots[hole] = (struct opencl_buffer){0};

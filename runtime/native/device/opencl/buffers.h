@@ -1,5 +1,5 @@
-/* Buffers on OpenCL devices: each that we allocated is known, so that a stray pointer is refused
- * before a driver follows it. No Python.h. */
+/* The buffers that the core allocated on OpenCL devices. A pointer that is not in this table is
+ * rejected before a driver dereferences it. */
 #ifndef DSO_PACKER_DEVICE_OPENCL_BUFFERS_H
 #define DSO_PACKER_DEVICE_OPENCL_BUFFERS_H
 
@@ -11,14 +11,14 @@ struct opencl_buffer {
   size_t nbytes;
 };
 
-/* Whether `data` is one of them; then *buffer is filled. A buffer of anyone else's would be of no
- * use here: its context is not ours. */
+/* Return 1 and fill *buffer if `data` is in the table. A buffer of another library cannot be used:
+ * it belongs to another context. */
 int opencl_find_buffer(const void *data, struct opencl_buffer *buffer);
 
-/* 0, or -1 without memory. */
+/* Returns 0, or -1 if memory is exhausted. */
 int opencl_buffers_add(const struct opencl_buffer *buffer);
 
-/* Forget one of this device: whether it was known. */
+/* Remove a buffer of this device. Returns 1 if it was in the table. */
 int opencl_buffers_remove(const void *data, int device_id);
 
 #endif

@@ -1,3 +1,4 @@
+/* Listing and opening OpenCL devices. */
 #include "device/opencl/device.h"
 
 #include <pthread.h>
@@ -10,7 +11,7 @@
 
 enum { MAX_PLATFORMS = 64, MAX_DEVICES = 64 };
 
-/* The first `num_devices` are listed; each is open once its queue is there. */
+/* The first `num_devices` are listed. A device is open when its queue exists. */
 static struct opencl_device devices[MAX_DEVICES];
 static atomic_int num_devices, is_ready[MAX_DEVICES], is_after_fork;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -25,7 +26,7 @@ static int fail(int index, const char *text) {
   return device_error((DLDevice){OPENCL_DEVICE_TYPE, index}, 0, "%s", text);
 }
 
-/* ---- Listing; with the lock held */
+/* ---- Listing. Called with the lock held. */
 
 static void describe(struct opencl_device *device) {
   const struct opencl_driver *driver = device->driver;
@@ -47,7 +48,7 @@ static int list_platform(const struct opencl_driver *driver, cl_platform_id plat
   cl_uint num_found = 0;
   cl_uint room = (cl_uint)(MAX_DEVICES - count);
   if (room == 0 || driver->clGetDeviceIDs(platform, type, room, found, &num_found) != 0)
-    return count; /* a platform without such a device reports an error, too */
+    return count; /* a platform without devices of this type also reports an error */
   for (cl_uint i = 0; i < num_found && i < room; i++, count++) {
     devices[count] = (struct opencl_device){.driver = driver, .index = count, .id = found[i]};
     describe(&devices[count]);
@@ -86,7 +87,7 @@ static int ensure_listed(int index) {
   return list_devices(driver, index);
 }
 
-/* ---- Opening; with the lock held */
+/* ---- Opening. Called with the lock held. */
 
 static int open_device(struct opencl_device *device) {
   const struct opencl_driver *driver = device->driver;

@@ -1,3 +1,4 @@
+/* The functions of libOpenCL.so.1, and OpenCL's errors. */
 #define _GNU_SOURCE /* vasprintf */
 #include "device/opencl/driver.h"
 

@@ -1,5 +1,5 @@
-/* OpenCL as far as we use it: our own declarations, and the functions of libOpenCL.so.1, which is
- * opened at the first use. No Python.h, and no OpenCL headers.
+/* The part of OpenCL that the core uses: declarations, without OpenCL's headers, and the functions
+ * of libOpenCL.so.1, which is opened at the first use.
  *
  * Types and numbers: OpenCL 3.0 specification, CL/cl.h. */
 #ifndef DSO_PACKER_DEVICE_OPENCL_DRIVER_H
@@ -58,7 +58,7 @@ enum {
 typedef void opencl_notify(const char *error, const void *info, size_t nbytes, void *data);
 typedef void opencl_built(cl_program program, void *data);
 
-/* name, result, parameters. Those of OpenCL 1.2, and what is younger and may be missing. */
+/* Name, result, parameters. Required: in OpenCL 1.2. Optional: newer, may be missing. */
 #define OPENCL_REQUIRED(X)                                                                        \
   X(clGetPlatformIDs, cl_int, (cl_uint, cl_platform_id *, cl_uint *))                             \
   X(clGetDeviceIDs, cl_int, (cl_platform_id, cl_ulong, cl_uint, cl_device_id *, cl_uint *))       \
@@ -110,18 +110,19 @@ struct opencl_driver {
 #undef OPENCL_MEMBER
 };
 
-/* The driver's functions; NULL with *wrong saying why (a text of the process's life, or of this
- * thread's next call). Asking again is cheap, and finds a driver that was installed meanwhile. */
+/* The driver's functions. NULL with *wrong pointing to the reason, a text that is valid until this
+ * thread's next call. Later calls are cheap; after a failure they find a driver that was installed
+ * in the meantime. */
 const struct opencl_driver *opencl_driver(const char **wrong);
 
-/* What to do without one; for messages. */
+/* How to install a driver; for messages. */
 extern const char opencl_remedy[];
 
-/* Raise "opencl:<device>: <text>: CL_NAME (code <code>)"; returns -1. */
+/* Raise "opencl:<device>: <text>: CL_NAME (code <code>)". Returns -1. */
 int opencl_error(int device_id, cl_int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* "CL_OUT_OF_RESOURCES", or "an unknown code". */
+/* The name of a code, as "CL_OUT_OF_RESOURCES", or "an unknown code". */
 const char *opencl_code_name(cl_int code);
 
 #endif

@@ -1,3 +1,4 @@
+/* Binding a kernel to an OpenCL device. */
 #include "device/opencl/kernel.h"
 
 #include <stdio.h>
@@ -6,7 +7,7 @@
 #include "abi/heap.h"
 #include "device/opencl/program.h"
 
-/* The code has other kernels: say which. */
+/* The code does not contain the kernel: list those that it contains. */
 static int raise_unknown(const struct kernel *kernel, const struct opencl_device *device,
                          cl_program program, cl_int code) {
   char names[512] = "";

@@ -1,4 +1,4 @@
-/* A kernel on one OpenCL device. No Python.h. */
+/* A kernel on one OpenCL device. */
 #ifndef DSO_PACKER_DEVICE_OPENCL_KERNEL_H
 #define DSO_PACKER_DEVICE_OPENCL_KERNEL_H
 
@@ -9,16 +9,16 @@ struct opencl_kernel {
   struct kernel_binding binding;
   const struct opencl_device *device;
   cl_kernel handle;
-  pthread_mutex_t lock; /* clSetKernelArg is for one thread at a time */
+  pthread_mutex_t lock; /* clSetKernelArg is not thread-safe for one kernel */
   size_t max_group;     /* work-items of one work-group */
-  int has_local;        /* one __local argument stands behind the signature's */
+  int has_local;        /* 1 if one __local argument follows the signature's */
 };
 
-/* Compare the signature with what the code takes, as far as the driver tells, and find out
- * has_local; 0, or -1 with a DeviceError raised. (opencl_parameters.c) */
+/* Compare the signature with the parameters in the code, if the driver reports them, and set
+ * has_local. Returns 0, or -1 with a DeviceError raised (parameters.c). */
 int opencl_check_parameters(const struct kernel *kernel, struct opencl_kernel *bound);
 
-/* The driver table's launch. (opencl_launch.c) */
+/* The `launch` of the driver's table (launch.c). */
 int opencl_launch(struct kernel *kernel, char *packed, struct kernel_launch *launch);
 
 #endif

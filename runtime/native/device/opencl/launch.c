@@ -1,9 +1,10 @@
-/* The launch of an OpenCL kernel: everything is checked before the driver is asked for work. */
+/* The launch of an OpenCL kernel. All checks precede the driver's calls. */
 #include "device/current_device.h"
 #include "device/opencl/buffers.h"
 #include "device/opencl/kernel.h"
 
-/* ---- Memory. Each handle is one of our buffers, on one device, or NULL. */
+/* ---- Memory. Each handle is NULL or a buffer that the core allocated, and all are on one
+ * device. */
 
 static struct kernel_handle *handle_at(const struct kernel *kernel, char *packed, int index) {
   const struct kernel_parameter *parameter = &kernel->signature.parameters[index];
@@ -40,7 +41,7 @@ static int check_memory(const struct kernel *kernel, char *packed, struct kernel
   return 0;
 }
 
-/* ---- Limits of the device. Extents have 31 bits each, so that products of two cannot wrap. */
+/* ---- Limits of the device. Extents have 31 bits, so the product of two cannot wrap. */
 
 static int check_group(const struct kernel *kernel, const struct opencl_kernel *bound,
                        const struct kernel_launch *launch) {
@@ -78,7 +79,7 @@ static int check_local(const struct kernel *kernel, const struct opencl_kernel *
                              "the last argument in its code, to take it");
 }
 
-/* ---- Views: OpenCL takes no offset with a buffer, but a buffer within a buffer */
+/* ---- Views: an OpenCL argument has no offset, so a view is passed as a sub-buffer */
 
 static int open_view(const struct kernel *kernel, int index, const struct opencl_device *device,
                      struct kernel_handle *handle) {
@@ -103,7 +104,7 @@ static int open_view(const struct kernel *kernel, int index, const struct opencl
   return 0;
 }
 
-/* A handle with an offset is a view from here on, for the first `*count` parameters. */
+/* Replace each handle with an offset by a sub-buffer, in the first `*count` parameters. */
 static int open_views(const struct kernel *kernel, const struct opencl_device *device, char *packed,
                       int *count) {
   for (*count = 0; *count < kernel->signature.num_parameters; ++*count) {
@@ -114,7 +115,7 @@ static int open_views(const struct kernel *kernel, const struct opencl_device *d
   return 0;
 }
 
-/* A launch that is under way keeps what it uses (clReleaseMemObject). */
+/* A running launch retains its buffers (clReleaseMemObject). */
 static void close_views(const struct kernel *kernel, const struct opencl_device *device,
                         char *packed, int count) {
   for (int i = 0; i < count; i++) {
@@ -124,7 +125,7 @@ static void close_views(const struct kernel *kernel, const struct opencl_device 
   }
 }
 
-/* ---- The launch itself; with the kernel's lock held */
+/* ---- Launching. Called with the kernel's lock held. */
 
 static cl_int set_argument(const struct kernel *kernel, const struct opencl_kernel *bound,
                            const char *packed, int index) {

@@ -1,4 +1,4 @@
-/* OpenCL's device table: memory is a cl_mem, and an offset into it. */
+/* OpenCL's device table: memory is a cl_mem and an offset. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -48,7 +48,7 @@ static int alloc(int device_id, size_t nbytes, size_t alignment, void **data) {
   return 0;
 }
 
-/* The driver keeps it until the work that was asked for is done (clReleaseMemObject). */
+/* The driver retains the buffer until the enqueued work is done (clReleaseMemObject). */
 static int release(int device_id, void *data) {
   if (data == NULL || opencl_is_after_fork()) return 0;
   if (!opencl_buffers_remove(data, device_id))
@@ -60,7 +60,8 @@ static int release(int device_id, void *data) {
   return code == 0 ? 0 : opencl_error(device_id, code, "freeing a buffer");
 }
 
-/* The device of `nbytes` at a place; NULL with a DeviceError raised unless they lie in a buffer. */
+/* The device of `nbytes` at an address; NULL with a DeviceError raised if they are not within one
+ * buffer. */
 static const struct opencl_device *device_of(const struct device_memory *place, size_t nbytes) {
   const struct opencl_device *device = opencl_device(place->device.device_id);
   struct opencl_buffer buffer;
@@ -106,7 +107,8 @@ static int copy_within(const struct device_memory *to, const struct device_memor
   return finish(device);
 }
 
-/* Two devices have two contexts, so the host is between them; in parts, to need little of it. */
+/* Two devices have two contexts, so the data is copied through the host, in parts to limit the
+ * memory. */
 static int copy_between(const struct device_memory *to, const struct device_memory *from,
                         size_t nbytes) {
   enum { PART = 4 << 20 };

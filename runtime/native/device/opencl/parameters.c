@@ -1,14 +1,15 @@
-/* A signature beside the parameters that the code has: one that lies would make a kernel read what
- * is no memory. Binaries often do not tell (CL_KERNEL_ARG_INFO_NOT_AVAILABLE): then their number
- * counts, and sizes as the driver checks them. */
+/* Comparing a kernel's signature with the parameters in its code: with a wrong signature a kernel
+ * would dereference arbitrary values. Drivers often report no parameters for binaries
+ * (CL_KERNEL_ARG_INFO_NOT_AVAILABLE): then their number is compared, and the driver checks the
+ * sizes. */
 #include <stdio.h>
 #include <string.h>
 
 #include "abi/dtype.h"
 #include "device/opencl/kernel.h"
 
-/* OpenCL C 6.1: what clGetKernelArgInfo calls a scalar type. Others (size_t, a type of the code's
- * own) are left to the driver. */
+/* OpenCL C 6.1: clGetKernelArgInfo's names of scalar types. Other types (size_t, typedefs of the
+ * code) are left to the driver. */
 static const struct {
   const char *name;
   uint8_t code, bits;
@@ -19,8 +20,8 @@ static const struct {
     {"float", DTYPE_FLOAT, 32}, {"double", DTYPE_FLOAT, 64},
 };
 
-/* Whether a value of this type may go to a parameter of that name: of signed and unsigned, and
- * bool as one byte, the bits are the same. */
+/* Return 1 if a value of this type can be passed to a parameter of that name. Signed and unsigned
+ * integers, and bool as one byte, have the same bits. */
 static int fits(const char *name, DLDataType type) {
   char lanes[8] = "";
   if (type.lanes > 1) snprintf(lanes, sizeof lanes, "%d", type.lanes);
@@ -35,7 +36,7 @@ static int fits(const char *name, DLDataType type) {
   return 1;
 }
 
-/* What the driver says of a parameter; 0 where it does not. */
+/* Query a parameter. Returns 0 if the driver does not report it. */
 static int ask(const struct opencl_kernel *bound, int index, cl_uint what, void *answer,
                size_t nbytes) {
   return bound->device->driver->clGetKernelArgInfo(bound->handle, (cl_uint)index, what, nbytes,

@@ -1,3 +1,4 @@
+/* Building a module's code for an OpenCL device. */
 #include "device/opencl/program.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static void *fail(const struct opencl_device *device, const char *text) {
   return NULL;
 }
 
-/* ---- Formats: each says how a program is made of the bytes */
+/* ---- Formats: each has a function that makes a program from the bytes */
 
 static cl_program from_source(const struct kernel_module *module,
                               const struct opencl_device *device, cl_int *code) {
@@ -38,9 +39,9 @@ static cl_program from_binary(const struct kernel_module *module,
   return program;
 }
 
-/* SPIR-V 2.3: five words of header, then instructions, whose first word has their length in words
- * and their opcode. A driver may end the process over one that is cut short, so that is seen here:
- * a module with kernels ends with the end of a function. */
+/* SPIR-V 2.3: a header of five words, then instructions, whose first word contains their length in
+ * words and their opcode. A driver may abort the process on truncated code, so it is checked here:
+ * a module with kernels ends with an OpFunctionEnd. */
 static int is_spirv(const struct kernel_module *module) {
   enum { MAGIC = 0x07230203, HEADER = 5, OP_FUNCTION_END = 56 };
   size_t count = module->nbytes / sizeof(uint32_t), at = HEADER;
@@ -77,7 +78,7 @@ static cl_program from_spirv(const struct kernel_module *module, const struct op
 static const struct format {
   const char *name;
   cl_program (*create)(const struct kernel_module *, const struct opencl_device *, cl_int *);
-  const char *options; /* what a check of the arguments needs (clGetKernelArgInfo) */
+  const char *options; /* required by the check of the arguments (clGetKernelArgInfo) */
 } formats[] = {
     {"cl", from_source, "-cl-kernel-arg-info"},
     {"clbin", from_binary, ""},
@@ -119,7 +120,7 @@ static int build(struct program *program, const struct format *format,
     return -1;
   }
   program->handle = format->create(module, device, &code);
-  if (program->handle == NULL && code == 0) return -1; /* refused, and raised */
+  if (program->handle == NULL && code == 0) return -1; /* with the error raised */
   if (program->handle == NULL || code != 0)
     return opencl_error(device->index, code, "'%s' refuses code of format %s", device->name,
                         format->name);
