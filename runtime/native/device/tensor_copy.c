@@ -39,8 +39,8 @@ static int copy_by(DLDevice device, const struct device_memory *to,
 }
 
 /* Copy between two kinds of device. No driver can access memory of another kind. */
-static int copy_by_way_of_cpu(const struct device_memory *to, const struct device_memory *from,
-                              size_t nbytes) {
+static int copy_through_cpu(const struct device_memory *to, const struct device_memory *from,
+                            size_t nbytes) {
   void *bytes = heap_new(nbytes);
   if (bytes == NULL) return refuse("OutOfMemoryError", "no memory to copy a tensor");
   struct device_memory between = memory_at(bytes);
@@ -54,7 +54,7 @@ static int transfer(const struct device_memory *to, const struct device_memory *
                     size_t nbytes) {
   int to_type = to->device.device_type, from_type = from->device.device_type;
   if (to_type != from_type && to_type != DLPACK_CPU && from_type != DLPACK_CPU)
-    return copy_by_way_of_cpu(to, from, nbytes);
+    return copy_through_cpu(to, from, nbytes);
   return copy_by(to_type == DLPACK_CPU ? from->device : to->device, to, from, nbytes);
 }
 

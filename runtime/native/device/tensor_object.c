@@ -32,13 +32,13 @@ void tensor_object_delete(void *self, int flags) {
   object_free(self, flags);
 }
 
-static struct allocated_tensor *own_of(const dso_object *object) {
+static struct allocated_tensor *allocated_of(const dso_object *object) {
   return object->deleter == tensor_object_delete ? (struct allocated_tensor *)(uintptr_t)object
                                                  : NULL;
 }
 
 void tensor_object_mark(dso_object *object, unsigned flags) {
-  own_of(object)->start.flags |= flags;
+  allocated_of(object)->start.flags |= flags;
 }
 
 /* ---- The layout */
@@ -106,7 +106,7 @@ dso_tensor_object *tensor_object_view(DLDataType dtype, int ndim, const int64_t 
     object_release(owner);
     return NULL;
   }
-  const struct allocated_tensor *viewed = own_of(owner);
+  const struct allocated_tensor *viewed = allocated_of(owner);
   own->start.tensor.dtype = dtype;
   own->managed = owner;
   own->deleter = release_owner;
@@ -121,7 +121,7 @@ dso_tensor_object *tensor_object_view(DLDataType dtype, int ndim, const int64_t 
 
 /* ---- Tensors of another owner */
 
-static const char *trouble(const DLTensor *tensor) {
+static const char *defect_of(const DLTensor *tensor) {
   size_t nbytes;
   if (tensor->dtype.bits == 0 || tensor->dtype.lanes == 0) return "a data type of no bits";
   if (tensor->ndim > 0 && tensor->shape == NULL) return "no shape";
@@ -133,7 +133,7 @@ static const char *trouble(const DLTensor *tensor) {
 dso_object *tensor_object_adopt(const DLTensor *tensor, void *managed, void (*deleter)(void *)) {
   char text[96];
   int is_countable = tensor->ndim >= 0 && tensor->ndim <= TENSOR_MAX_DIMS;
-  const char *wrong = is_countable ? trouble(tensor) : "dimensions that are not 0 to 64";
+  const char *wrong = is_countable ? defect_of(tensor) : "dimensions that are not 0 to 64";
   if (wrong != NULL) {
     snprintf(text, sizeof text, "DLPack: found a tensor with %s", wrong);
     refuse("ValueError", text);

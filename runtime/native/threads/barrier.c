@@ -7,14 +7,14 @@
 #include "abi/raised.h"
 #include "threads/team.h"
 
-static void ring(struct fork_join *group) {
+static void wake_waiters(struct fork_join *group) {
   atomic_fetch_add(&group->event, 1);
   if (atomic_load(&group->sleepers) > 0) futex_wake(&group->event, INT_MAX);
 }
 
 void barrier_end_task(struct fork_join *group) {
   atomic_fetch_add(&group->ended, 1);
-  if (atomic_load(&group->arrived) > 0) ring(group);
+  if (atomic_load(&group->arrived) > 0) wake_waiters(group);
 }
 
 /* The launch fails even if the task ignores the barrier's status. */
@@ -43,7 +43,7 @@ static int give_up(struct fork_join *group, int task_id) {
 /* Return 1 if a task ended without reaching this barrier. `passed` is read again, because a task
  * may end after all tasks passed the barrier. In a forked child the tasks of other threads have
  * ended, too. */
-static int is_hopeless(struct fork_join *group, uint32_t passed) {
+static int is_task_missing(struct fork_join *group, uint32_t passed) {
   if (atomic_load(&group->ended) == 0 && team_forks() == group->forks) return 0;
   return atomic_load(&group->passed) == passed;
 }
@@ -52,7 +52,7 @@ static int wait_here(struct fork_join *group, uint32_t passed, int task_id) {
   for (;;) {
     uint32_t event = atomic_load(&group->event);
     if (atomic_load(&group->passed) != passed) return 0;
-    if (is_hopeless(group, passed)) return give_up(group, task_id);
+    if (is_task_missing(group, passed)) return give_up(group, task_id);
     if (spin_while(&group->event, event, SPIN_FOR_OTHERS_NS)) continue;
     atomic_fetch_add(&group->sleepers, 1);
     futex_wait(&group->event, event);
@@ -69,6 +69,6 @@ int pool_barrier(int task_id, struct parallel_group_env *env) {
     return wait_here(group, passed, task_id);
   atomic_store(&group->arrived, 0);
   atomic_fetch_add(&group->passed, 1);
-  ring(group);
+  wake_waiters(group);
   return 0;
 }

@@ -85,7 +85,7 @@ static void run_more(struct fork_join *group, int is_launcher) {
     run_task(group, (int)id, is_launcher);
 }
 
-void launch_work(struct fork_join *group, int task_id) {
+void fork_join_work(struct fork_join *group, int task_id) {
   is_in_task = 1;
   run_task(group, task_id, 0);
   run_more(group, 0);

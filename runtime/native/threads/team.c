@@ -73,7 +73,7 @@ static void *work(void *argument) {
   uint32_t born = team_forks();
   while (team_forks() == born) { /* otherwise a task in this thread forked, and this is the child */
     await_task(self);
-    launch_work(self->group, self->task_id);
+    fork_join_work(self->group, self->task_id);
   }
   return NULL;
 }

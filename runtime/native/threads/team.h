@@ -38,6 +38,6 @@ int worker_revoke(struct worker *worker);
 uint32_t team_forks(void);
 
 /* Run a worker's task, and then unassigned tasks of the same launch (pool.c). */
-void launch_work(struct fork_join *group, int task_id);
+void fork_join_work(struct fork_join *group, int task_id);
 
 #endif

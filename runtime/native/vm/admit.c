@@ -15,14 +15,14 @@ struct admission {
 };
 
 /* Check a tensor, and copy it if compiled operators cannot take it; otherwise *copy is NULL. */
-static int fit(const struct vm *vm, const dso_any *value, dso_tensor_object **copy) {
+static int copy_incompatible(const struct vm *vm, const dso_any *value, dso_tensor_object **copy) {
   const DLTensor *tensor = dso_tensor_of(value);
   size_t nbytes;
   *copy = NULL;
   if (tensor == NULL) return raised_format("ValueError", "a tensor that is NULL, expected one");
   if (vm_nbytes("a tensor", tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0) return -1;
-  if (vm_tensor_is_fit(tensor)) return 0;
-  *copy = vm_tensor_stand_in(vm_host_pool(vm), value);
+  if (vm_tensor_is_compatible(tensor)) return 0;
+  *copy = vm_tensor_copy_value(vm_host_pool(vm), value);
   return *copy != NULL ? 0 : -1;
 }
 
@@ -84,7 +84,7 @@ static int admit(struct admission *admission, const dso_any *value, dso_any *adm
   switch (value->type_index) {
     case DSO_TENSOR:
     case DSO_DLTENSOR_PTR:
-      if (fit(admission->vm, value, &copy) != 0) return -1;
+      if (copy_incompatible(admission->vm, value, &copy) != 0) return -1;
       *admitted = copy != NULL ? any_of_object(copy) : *value;
       if (copy == NULL) any_retain(value);
       return 0;

@@ -1,5 +1,5 @@
 /* The built-in functions that check arguments and results. The compiler passes a text to each,
- * "ErrorContext(fn=main, loc=param[0], ...) ", which the message begins with. */
+ * "ErrorContext(fn=main, loc=param[0], ...) ", with which the message begins. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -85,9 +85,9 @@ static int give(dso_tensor_object *tensor, dso_any *result) {
 }
 
 /* A view of a borrowed tensor. The result inherits the read-only mark of `value`. */
-static int reshape_lent(struct vm_run *run, const dso_any *value, const struct vm_dims *dims,
-                        dso_any *result) {
-  DLTensor *view = vm_lend_view(run, value->v_ptr, (int32_t)dims->ndim, dims->dims);
+static int reshape_borrowed(struct vm_run *run, const dso_any *value, const struct vm_dims *dims,
+                            dso_any *result) {
+  DLTensor *view = vm_borrow_view(run, value->v_ptr, (int32_t)dims->ndim, dims->dims);
   if (view == NULL) return -1;
   *result = *value;
   result->v_ptr = view;
@@ -116,11 +116,11 @@ VM_BUILTIN(vm_reshape) {
   if (vm_read_dims("reshape", 1, &args[1], &dims) != 0) return -1;
   if (dtype_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0 ||
       dtype_nbytes(tensor->dtype, dims.ndim, dims.dims, &wanted) != 0 || wanted != nbytes ||
-      !vm_tensor_is_fit(tensor))
+      !vm_tensor_is_compatible(tensor))
     return raised_format("ValueError",
                          "vm.builtin.reshape: a shape with other elements than its tensor");
   if (args[0].type_index == DSO_TENSOR) return reshape_object(args[0].v_ptr, tensor, &dims, result);
-  return reshape_lent(run, &args[0], &dims, result);
+  return reshape_borrowed(run, &args[0], &dims, result);
 }
 
 static struct vm_pool *pool_of(const struct vm *vm, int64_t device_type, int64_t device_id) {
@@ -161,7 +161,7 @@ VM_BUILTIN(vm_ensure_zero_offset) {
   if (tensor->byte_offset != 0) {
     struct vm_pool *pool =
         pool_of(vm_of_run(run), tensor->device.device_type, tensor->device.device_id);
-    return pool != NULL ? give(vm_tensor_stand_in(pool, &args[0]), result) : -1;
+    return pool != NULL ? give(vm_tensor_copy_value(pool, &args[0]), result) : -1;
   }
   any_retain(&args[0]);
   *result = args[0];

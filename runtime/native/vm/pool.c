@@ -99,8 +99,8 @@ static void give_back(struct vm_storage *piece) {
 
 static void delete_storage(void *self, int flags) {
   if (flags == (DSO_DELETE_STRONG | DSO_DELETE_WEAK)) give_back(self);
-  else if (flags &
-           DSO_DELETE_WEAK) { /* weak references remained: the contents were dropped before */
+  else if (flags & DSO_DELETE_WEAK) {
+    /* the weak references outlived the strong ones */
     struct vm_pool *pool = ((struct vm_storage *)self)->pool;
     free_piece(self);
     release(pool);
@@ -131,7 +131,6 @@ void vm_pool_close(struct vm_pool *pool) {
 }
 
 DLDevice vm_pool_device(const struct vm_pool *pool) { return pool->device; }
-const struct device_api *vm_pool_api(const struct vm_pool *pool) { return pool->api; }
 
 static struct vm_storage *take(struct vm_pool *pool, size_t class) {
   if (!enter(pool)) return NULL;

@@ -29,7 +29,6 @@ struct vm_pool *vm_pool_new(DLDevice device);
 void vm_pool_close(struct vm_pool *pool);
 
 DLDevice vm_pool_device(const struct vm_pool *pool);
-const struct device_api *vm_pool_api(const struct vm_pool *pool);
 
 /* A piece with one reference, not initialised; NULL with an error raised. */
 struct vm_storage *vm_pool_alloc(struct vm_pool *pool, size_t nbytes);

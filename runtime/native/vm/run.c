@@ -1,4 +1,4 @@
-/* The interpreter loop. */
+/* Running bound bytecode: the interpreter loop, and calls from outside. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "abi/raised.h"
 #include "vm/stack.h"
 
-/* Bytecode that re-enters a machine through a called function uses the C stack; this bounds it. */
+/* Re-entering the VM from a callee uses the C stack; this bounds it. */
 enum { MOST_RUNS = 64 };
 
 enum { ROOM_VALUES = 192, ROOM_FRAMES = 8 };

@@ -87,11 +87,12 @@ enum { IMMEDIATE = 0, SLOT = 1 };
 /* Get the number of pairs. Argument `number` must be the number of the pairs that follow it,
  * without the last `num_trailing` arguments. */
 static int count_pairs(const char *name, const dso_any *args, int32_t num_args, int number,
-                       int behind, int64_t *count) {
+                       int num_trailing, int64_t *count) {
   if (args[number].type_index != DSO_INT)
     return vm_refuse_argument(name, number, "int", &args[number]);
-  *count = (num_args - number - 1 - behind) / 2;
-  if (args[number].v_int64 == *count && number + 1 + 2 * *count + behind == num_args) return 0;
+  *count = (num_args - number - 1 - num_trailing) / 2;
+  if (args[number].v_int64 == *count && number + 1 + 2 * *count + num_trailing == num_args)
+    return 0;
   return raised_format("ValueError",
                        "vm.builtin.%s: %" PRId64 " pairs of code and operand, "
                        "expected as many as arguments",
@@ -242,7 +243,7 @@ static int64_t fetch_vector(const DLTensor *tensor, void *bytes) {
 static int is_vector(const DLTensor *tensor) {
   return tensor->ndim == 1 && tensor->shape[0] >= 0 && tensor->shape[0] <= VM_MOST_DIMS &&
          tensor->dtype.code == DTYPE_INT && tensor->dtype.lanes == 1 &&
-         (tensor->dtype.bits == 32 || tensor->dtype.bits == 64) && vm_tensor_is_fit(tensor);
+         (tensor->dtype.bits == 32 || tensor->dtype.bits == 64) && vm_tensor_is_compatible(tensor);
 }
 
 VM_BUILTIN(vm_tensor_to_shape) {

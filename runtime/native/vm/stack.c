@@ -13,9 +13,9 @@ static int out_of_memory(void) {
 
 /* ---- Views of borrowed tensors */
 
-DLTensor *vm_lend_view(struct vm_run *run, const DLTensor *tensor, int32_t ndim,
-                       const int64_t *dims) {
-  struct lent_view *view = heap_new(sizeof *view + (size_t)ndim * sizeof *dims);
+DLTensor *vm_borrow_view(struct vm_run *run, const DLTensor *tensor, int32_t ndim,
+                         const int64_t *dims) {
+  struct borrowed_view *view = heap_new(sizeof *view + (size_t)ndim * sizeof *dims);
   if (view == NULL) {
     out_of_memory();
     return NULL;
@@ -32,7 +32,7 @@ DLTensor *vm_lend_view(struct vm_run *run, const DLTensor *tensor, int32_t ndim,
 
 void vm_stack_end_views(struct vm_run *run) {
   while (run->views != NULL) {
-    struct lent_view *view = run->views;
+    struct borrowed_view *view = run->views;
     run->views = view->next;
     free(view);
   }

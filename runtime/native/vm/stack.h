@@ -7,7 +7,8 @@
 #include "abi/raised.h"
 #include "vm/vm.h"
 
-/* Bytecode calls do not use the C stack, so these only bound memory (128 MiB of registers). */
+/* Bytecode calls do not use the C stack, so these bounds only limit memory (128 MiB of
+ * registers). */
 enum { MOST_FRAMES = 10000, MOST_VALUES = 1 << 23 };
 
 struct vm_frame {
@@ -17,8 +18,8 @@ struct vm_frame {
   int32_t dst;                       /* the caller's register for the result */
 };
 
-struct lent_view {
-  struct lent_view *next;
+struct borrowed_view {
+  struct borrowed_view *next;
   DLTensor tensor;
   int64_t dims[];
 };
@@ -28,7 +29,7 @@ struct vm_run {
   dso_any *values; /* of all frames: registers, then space for arguments */
   struct vm_frame *frames;
   size_t num_values, values_capacity, num_frames, frames_capacity;
-  struct lent_view *views;
+  struct borrowed_view *views;
   int32_t steps; /* until the next poll */
   int64_t next_poll;
   dso_any *room_values; /* on the C stack, used until the first allocation */

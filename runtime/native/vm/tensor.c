@@ -31,7 +31,7 @@ dso_tensor_object *vm_tensor_new(struct vm_pool *pool, DLDataType dtype, int32_t
 }
 
 /* Compiled code also checks the strides of empty tensors. */
-int vm_tensor_is_fit(const DLTensor *tensor) {
+int vm_tensor_is_compatible(const DLTensor *tensor) {
   if (!strides_are_compact(tensor)) return 0;
   if (tensor->device.device_type != DLPACK_CPU) return 1;
   return tensor->byte_offset == 0 && (uintptr_t)tensor->data % VM_ALIGNMENT == 0;
@@ -44,7 +44,7 @@ dso_tensor_object *vm_tensor_copy(struct vm_pool *pool, const DLTensor *tensor) 
   return NULL;
 }
 
-dso_tensor_object *vm_tensor_stand_in(struct vm_pool *pool, const dso_any *value) {
+dso_tensor_object *vm_tensor_copy_value(struct vm_pool *pool, const dso_any *value) {
   dso_tensor_object *copy = vm_tensor_copy(pool, dso_tensor_of(value));
   if (copy != NULL && tensor_value_is_readonly(value))
     tensor_object_mark(&copy->object, TENSOR_READ_ONLY);
@@ -64,7 +64,7 @@ static struct vm_pool *pool_like(const struct vm *vm, const DLTensor *tensor) {
 
 int vm_own(const struct vm *vm, dso_any *value) {
   if (value->type_index != DSO_DLTENSOR_PTR) return 0;
-  dso_tensor_object *copy = vm_tensor_stand_in(pool_like(vm, value->v_ptr), value);
+  dso_tensor_object *copy = vm_tensor_copy_value(pool_like(vm, value->v_ptr), value);
   *value = (dso_any){.type_index = DSO_NONE};
   if (copy == NULL) return -1;
   *value = any_of_object(copy);

@@ -116,8 +116,8 @@ struct vm *vm_of_run(const struct vm_run *run);
 
 /* A view of a borrowed tensor with another shape, valid until the run ends; NULL with MemoryError
  * raised. */
-DLTensor *vm_lend_view(struct vm_run *run, const DLTensor *tensor, int32_t ndim,
-                       const int64_t *dims);
+DLTensor *vm_borrow_view(struct vm_run *run, const DLTensor *tensor, int32_t ndim,
+                         const int64_t *dims);
 
 /* ---- Closures (closure.c) */
 
@@ -157,11 +157,11 @@ dso_tensor_object *vm_tensor_copy(struct vm_pool *pool, const DLTensor *tensor);
 
 /* A compact copy of a value's tensor, which inherits its read-only mark; NULL with an error
  * raised. */
-dso_tensor_object *vm_tensor_stand_in(struct vm_pool *pool, const dso_any *value);
+dso_tensor_object *vm_tensor_copy_value(struct vm_pool *pool, const dso_any *value);
 
 /* Return 1 if compiled operators can take this tensor: it is compact and, on the CPU, aligned and
  * without offset. */
-int vm_tensor_is_fit(const DLTensor *tensor);
+int vm_tensor_is_compatible(const DLTensor *tensor);
 
 /* The pool of the CPU. */
 struct vm_pool *vm_host_pool(const struct vm *vm);
