@@ -2,7 +2,6 @@
  * pointers. */
 #include <stdlib.h>
 
-#include "abi/dlpack.h"
 #include "abi/heap.h"
 #include "abi/raised.h"
 #include "vm/builtin.h"
@@ -19,10 +18,6 @@ struct binder {
   uint32_t *places; /* by instruction of the code: its index in the machine */
   uint32_t num_instructions, num_operands;
 };
-
-static int out_of_memory(void) {
-  return raised_format("OutOfMemoryError", "no memory for a virtual machine");
-}
 
 /* ---- Sizes. If a function is passed as an argument, an added instruction makes a closure before
  * the call, in a register after the function's registers. */
@@ -60,7 +55,7 @@ static int allocate(struct binder *binder) {
   return vm->routines != NULL && vm->callees != NULL && vm->instructions != NULL &&
                  vm->operands != NULL && vm->values != NULL && binder->places != NULL
              ? 0
-             : out_of_memory();
+             : vm_out_of_memory();
 }
 
 static int copy_names(struct binder *binder) {
@@ -68,7 +63,7 @@ static int copy_names(struct binder *binder) {
   size_t nbytes = 1;
   for (size_t i = 0; i < code->num_functions; i++) nbytes += strlen(code->functions[i].name) + 1;
   char *names = binder->vm->names = heap_new(nbytes);
-  if (names == NULL) return out_of_memory();
+  if (names == NULL) return vm_out_of_memory();
   for (size_t i = 0; i < code->num_functions; i++) {
     size_t size = strlen(code->functions[i].name) + 1;
     memcpy(names, code->functions[i].name, size);
@@ -266,60 +261,10 @@ static int bind_code(struct binder *binder, const dso_any *constants, dso_object
   return 0;
 }
 
-/* ---- The machine */
-
-static int add_pool(struct vm *vm, DLDevice device) {
-  vm->pools[vm->num_pools] = vm_pool_new(device);
-  if (vm->pools[vm->num_pools] == NULL) return -1;
-  vm->num_pools++;
-  return 0;
-}
-
-/* Shapes are computed on the CPU, so its pool is always the last one. */
-static int add_pools(struct vm *vm, const DLDevice *devices, size_t count) {
-  vm->pools = heap_new_zeroed(count + 1, sizeof *vm->pools);
-  if (vm->pools == NULL) return out_of_memory();
-  for (size_t i = 0; i < count; i++)
-    if (add_pool(vm, devices[i]) != 0) return -1;
-  if (count > 0 && devices[count - 1].device_type == DLPACK_CPU) return 0;
-  return add_pool(vm, (DLDevice){DLPACK_CPU, 0});
-}
-
-struct vm *vm_new(const struct vm_code *code, const dso_any *constants, dso_object *const *callees,
-                  const DLDevice *devices, size_t num_devices) {
-  struct binder binder = {.code = code, .vm = heap_new_zeroed(1, sizeof(struct vm))};
-  if (binder.vm == NULL) {
-    out_of_memory();
-    return NULL;
-  }
-  binder.vm->references = 1;
-  int status = add_pools(binder.vm, devices, num_devices);
-  if (status == 0) status = bind_code(&binder, constants, callees);
+int vm_bind(struct vm *vm, const struct vm_code *code, const dso_any *constants,
+            dso_object *const *callees) {
+  struct binder binder = {.code = code, .vm = vm};
+  int status = bind_code(&binder, constants, callees);
   free(binder.places);
-  if (status == 0) return binder.vm;
-  vm_release(binder.vm);
-  return NULL;
-}
-
-void vm_retain(struct vm *vm) {
-  atomic_fetch_add_explicit(&vm->references, 1, memory_order_relaxed);
-}
-
-static void free_machine(struct vm *vm) {
-  for (size_t i = 0; i < vm->num_values; i++) any_release(&vm->values[i]);
-  for (size_t i = 0; i < vm->num_functions; i++)
-    if (vm->callees[i] != NULL) object_release(vm->callees[i]);
-  for (size_t i = 0; i < vm->num_pools; i++) vm_pool_close(vm->pools[i]);
-  free(vm->routines);
-  free(vm->callees);
-  free(vm->instructions);
-  free(vm->operands);
-  free(vm->values);
-  free(vm->pools);
-  free(vm->names);
-  free(vm);
-}
-
-void vm_release(struct vm *vm) {
-  if (atomic_fetch_sub_explicit(&vm->references, 1, memory_order_acq_rel) == 1) free_machine(vm);
+  return status;
 }

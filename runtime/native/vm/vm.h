@@ -83,7 +83,7 @@ struct vm {
   char *names;            /* of the routines */
 };
 
-/* ---- The machine (bind.c) */
+/* ---- The machine (machine.c) */
 
 /* A new machine with one reference. `callees` contains a Function object for each packed function,
  * or NULL for a built-in one. Callees and constants are retained. A constant is copied if it is on
@@ -93,6 +93,14 @@ struct vm *vm_new(const struct vm_code *code, const dso_any *constants, dso_obje
                   const DLDevice *devices, size_t num_devices);
 void vm_retain(struct vm *vm);
 void vm_release(struct vm *vm);
+
+/* Raise MemoryError for a machine. Returns -1. */
+int vm_out_of_memory(void);
+
+/* Bind verified code to a new machine, whose pools exist (bind.c). Returns 0, or -1 with an error
+ * raised. */
+int vm_bind(struct vm *vm, const struct vm_code *code, const dso_any *constants,
+            dso_object *const *callees);
 
 /* ---- Arguments from outside (admit.c) */
 

@@ -1,0 +1,65 @@
+/* The virtual machine: created, shared and freed. */
+#include <stdlib.h>
+
+#include "abi/dlpack.h"
+#include "abi/heap.h"
+#include "abi/raised.h"
+#include "vm/vm.h"
+
+int vm_out_of_memory(void) {
+  return raised_format("OutOfMemoryError", "no memory for a virtual machine");
+}
+
+static int add_pool(struct vm *vm, DLDevice device) {
+  vm->pools[vm->num_pools] = vm_pool_new(device);
+  if (vm->pools[vm->num_pools] == NULL) return -1;
+  vm->num_pools++;
+  return 0;
+}
+
+/* Shapes are computed on the CPU, so its pool is always the last one. */
+static int add_pools(struct vm *vm, const DLDevice *devices, size_t count) {
+  vm->pools = heap_new_zeroed(count + 1, sizeof *vm->pools);
+  if (vm->pools == NULL) return vm_out_of_memory();
+  for (size_t i = 0; i < count; i++)
+    if (add_pool(vm, devices[i]) != 0) return -1;
+  if (count > 0 && devices[count - 1].device_type == DLPACK_CPU) return 0;
+  return add_pool(vm, (DLDevice){DLPACK_CPU, 0});
+}
+
+struct vm *vm_new(const struct vm_code *code, const dso_any *constants, dso_object *const *callees,
+                  const DLDevice *devices, size_t num_devices) {
+  struct vm *vm = heap_new_zeroed(1, sizeof *vm);
+  if (vm == NULL) {
+    vm_out_of_memory();
+    return NULL;
+  }
+  vm->references = 1;
+  if (add_pools(vm, devices, num_devices) == 0 && vm_bind(vm, code, constants, callees) == 0)
+    return vm;
+  vm_release(vm);
+  return NULL;
+}
+
+void vm_retain(struct vm *vm) {
+  atomic_fetch_add_explicit(&vm->references, 1, memory_order_relaxed);
+}
+
+static void free_machine(struct vm *vm) {
+  for (size_t i = 0; i < vm->num_values; i++) any_release(&vm->values[i]);
+  for (size_t i = 0; i < vm->num_functions; i++)
+    if (vm->callees[i] != NULL) object_release(vm->callees[i]);
+  for (size_t i = 0; i < vm->num_pools; i++) vm_pool_close(vm->pools[i]);
+  free(vm->routines);
+  free(vm->callees);
+  free(vm->instructions);
+  free(vm->operands);
+  free(vm->values);
+  free(vm->pools);
+  free(vm->names);
+  free(vm);
+}
+
+void vm_release(struct vm *vm) {
+  if (atomic_fetch_sub_explicit(&vm->references, 1, memory_order_acq_rel) == 1) free_machine(vm);
+}
