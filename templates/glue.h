@@ -1,9 +1,9 @@
-/* glue.h: the checks and conversions that generated safe-call wrappers are made of.
+/* glue.h: the checks and conversions of the generated safe-call wrappers.
  *
- * The generated glue.c holds only data (one dso_function per wrapper) and calls of the functions
- * below; what a wrapper does stands here. The success path is inline; each refusal is one call of
- * a cold function, which looks at the argument again to say what is wrong with it.
- * C11 and C++17, GCC and Clang. Layouts: dso_abi.h; rules: docs/design.md, Functions. */
+ * The generated glue.c contains only data (one dso_function per wrapper) and calls of the functions
+ * below. The success path is inline. Each refusal is one call of a cold function, which examines
+ * the argument again to describe the error. C11 and C++17, GCC and Clang. Layouts: dso_abi.h;
+ * rules: docs/design.md, Functions. */
 #ifndef DSO_PACKER_GLUE_H
 #define DSO_PACKER_GLUE_H
 
@@ -15,20 +15,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A function's facts are one string literal, which its doc may make longer than C11 promises. */
+/* A function's facts are one string literal, which a long doc may extend beyond the limit of
+ * C11. */
 #pragma GCC diagnostic ignored "-Woverlength-strings"
 
 #define DSO_COLD __attribute__((cold, noinline, unused))
 #define DSO_LIKELY(condition) __builtin_expect(!!(condition), 1)
 
-/* Give a C name another symbol: user functions may be called index, read or a.b$c. */
+/* Give a C name another symbol: user functions may be named index, read or a.b$c. */
 #define DSO_QUOTE_(text) #text
 #define DSO_QUOTE(text) DSO_QUOTE_(text)
 #define DSO_SYMBOL(name) __asm__(DSO_QUOTE(__USER_LABEL_PREFIX__) name)
 
-/* A wrapped function must be defined in this very library: the linker refuses an undefined
- * protected symbol by name, and none can take the place of a defined one at load time. An
- * assembler directive, since GCC drops a visibility attribute beside an assembler name. */
+/* A wrapped function must be defined in the same library: the linker reports an undefined protected
+ * symbol by name, and no other definition can replace a defined one at load time. An assembler
+ * directive, since GCC drops a visibility attribute beside an assembler name. */
 #ifdef __ELF__
 #define DSO_OWN(name) __asm__(".protected " DSO_QUOTE(__USER_LABEL_PREFIX__) name)
 #else
@@ -39,14 +40,14 @@
 extern "C" {
 #endif
 
-/* ---- Static linking: what a constructor tells the system library ---- */
+/* ---- Static linking: registering symbols in the system library ---- */
 
 #define DSO_WEAK __attribute__((weak))
 #define DSO_CONSTRUCTOR __attribute__((constructor))
 
 extern int TVMBackendRegisterSystemLibSymbol(const char *name, void *address);
 
-/* A weak symbol that nothing defines has no address. */
+/* An undefined weak symbol has the address NULL. */
 static inline void dso_add(const char *name, void *address) {
   if (address) (void)TVMBackendRegisterSystemLibSymbol(name, address);
 }
@@ -63,7 +64,7 @@ typedef struct {
   int32_t num_parameters;
 } dso_function;
 
-/* DLDataTypeCode (dlpack.h); DSO_DT_ANY stands for every dtype, behind void *. */
+/* DLDataTypeCode (dlpack.h). DSO_DT_ANY accepts every dtype; it is used for void *. */
 enum {
   DSO_DT_ANY = -1,
   DSO_DT_INT = 0,
@@ -75,10 +76,10 @@ enum {
   DSO_DT_BOOL = 6
 };
 
-/* DLDeviceType; memory of both is read by the CPU. */
+/* DLDeviceType of memory that the CPU can read. */
 enum { DSO_CPU = 1, DSO_CUDA_HOST = 3 };
 
-/* ---- Looking at an argument ---------------------------------------------------------------- */
+/* ---- Examining an argument ------------------------------------------------------------------- */
 
 static inline int dso_is_integer(const dso_any *value) {
   return value->type_index == DSO_INT || value->type_index == DSO_BOOL;
@@ -110,9 +111,10 @@ static inline int dso_is_empty(const DLTensor *tensor) {
   return 0;
 }
 
-/* Row-major without gaps. Strides of dimensions of size 1, and all of an empty tensor, mean nothing. */
+/* Return 1 if the tensor is row-major without gaps. Strides of dimensions of size 1, and all
+ * strides of an empty tensor, are ignored. */
 static inline int dso_is_contiguous(const DLTensor *tensor) {
-  uint64_t compact = 1; /* unsigned: a lying shape may wrap, but never overflow */
+  uint64_t compact = 1; /* unsigned, so that an invalid shape may wrap, but not overflow */
   if (tensor->strides == NULL) return 1;
   for (int32_t i = tensor->ndim - 1; i >= 0; i--) {
     if (tensor->shape[i] == 1) continue;
@@ -122,18 +124,18 @@ static inline int dso_is_contiguous(const DLTensor *tensor) {
   return 1;
 }
 
-/* As an integer, since NULL (of an empty tensor) may not be added to. */
+/* The address as an integer, since adding to NULL (of an empty tensor) is undefined. */
 static inline uintptr_t dso_address_of(const DLTensor *tensor) {
   return (uintptr_t)tensor->data + (uintptr_t)tensor->byte_offset;
 }
 
-/* Whether the data can be read through a pointer to elements of so many bytes. */
+/* Return 1 if the data can be read through a pointer to elements of `itemsize` bytes. */
 static inline int dso_is_addressable(const DLTensor *tensor, int itemsize) {
   if (dso_address_of(tensor) % (uintptr_t)itemsize != 0) return 0;
   return tensor->data != NULL || dso_is_empty(tensor);
 }
 
-/* The bytes of a counted string; nothing when the argument is none. */
+/* The bytes of a counted string; NULL if the argument is not one. */
 static inline dso_byte_array dso_bytes_of(const dso_any *value) {
   dso_byte_array none = {NULL, 0};
   if (value->type_index == DSO_STR)
@@ -145,14 +147,14 @@ static inline dso_byte_array dso_bytes_of(const dso_any *value) {
   return none;
 }
 
-/* Whether the first NUL is the one that ends the string. */
+/* Return 1 if the first NUL is the one that terminates the string. */
 static inline int dso_is_c_string(dso_byte_array bytes) {
   return bytes.data && memchr(bytes.data, 0, (size_t)bytes.size + 1) == bytes.data + bytes.size;
 }
 
-/* ---- Saying what is wrong (cold) ------------------------------------------------------------ */
+/* ---- Error messages (cold) ------------------------------------------------------------------- */
 
-/* Compiled sooner, and nothing is lost: it runs when a call is refused. */
+/* Without optimisation this compiles faster; it only runs when a call is refused. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("O0")
@@ -160,7 +162,7 @@ static inline int dso_is_c_string(dso_byte_array bytes) {
 
 typedef struct {
   size_t length;
-  char text[2048]; /* what does not fit is cut */
+  char text[2048]; /* longer texts are truncated */
 } dso_message;
 
 DSO_COLD __attribute__((format(printf, 2, 3))) static void dso_say(dso_message *message,
@@ -275,7 +277,7 @@ DSO_COLD static int dso_refuse_type(const dso_function *function, const dso_any 
   return dso_raise_message(&message, function, "TypeError");
 }
 
-/* high 1 is a bool, which takes the ints 0 and 1 too. */
+/* `high` is 1 for a bool, which also accepts the ints 0 and 1. */
 DSO_COLD static int dso_refuse_integer(const dso_function *function, const dso_any *args,
                                        int32_t index, int64_t low, uint64_t high) {
   const char *expected = high == 1 ? "a bool" : "an int";
@@ -313,7 +315,8 @@ DSO_COLD static void dso_say_address(dso_message *message, const DLTensor *tenso
   dso_say_tensor(message, tensor);
 }
 
-/* What is no tensor of this dtype is a TypeError; one in the wrong place or layout a ValueError. */
+/* Raise a TypeError if the argument is not a tensor of this dtype, or a ValueError if its device,
+ * layout or address is wrong. */
 DSO_COLD static int dso_refuse_pointer(const dso_function *function, const dso_any *args,
                                        int32_t index, int code, int bits) {
   const DLTensor *tensor = dso_tensor_of(&args[index]);
@@ -339,7 +342,7 @@ DSO_COLD static int dso_refuse_pointer(const dso_function *function, const dso_a
 #pragma GCC pop_options
 #endif
 
-/* ---- Taking arguments: 0 and *out, or -1 with the error raised ------------------------------- */
+/* ---- Reading arguments: 0 and *out, or -1 with the error raised ------------------------------ */
 
 static inline int dso_take_signed(const dso_function *function, const dso_any *args, int32_t index,
                                   int64_t low, int64_t high, int64_t *out) {
@@ -415,7 +418,7 @@ typedef struct {
   int64_t size;
 } dso_sequence;
 
-/* TVM's const_loader hands its arrays to an initialiser as one Array: take it for its items. */
+/* TVM's const_loader passes its arrays to an initialiser as one Array: replace it by its items. */
 static inline void dso_spread(const dso_any **args, int32_t *num_args) {
   if (*num_args != 1 || (*args)->type_index != DSO_ARRAY) return;
   const dso_sequence *sequence = (const dso_sequence *)(*args)->v_ptr;
@@ -423,7 +426,7 @@ static inline void dso_spread(const dso_any **args, int32_t *num_args) {
   *num_args = (int32_t)sequence->size;
 }
 
-/* ---- Giving results: always 0, but for strings, which may find no memory --------------------- */
+/* ---- Storing results: always 0, except that a string may fail to allocate -------------------- */
 
 static inline int dso_give_signed(dso_any *result, int64_t value) {
   result->type_index = DSO_INT;
@@ -454,8 +457,8 @@ static inline int dso_give_float(dso_any *result, double value) {
   return 0;
 }
 
-/* A Str object; its text follows. TVM FFI reserves the words in front of an object
- * (TVMFFIObjectAllocHeader and the Python wrapper before it): NULL says that nobody owns them. */
+/* A Str object, followed by its text. TVM FFI reserves the words before an object
+ * (TVMFFIObjectAllocHeader and the Python wrapper before it): NULL means that they are unused. */
 typedef struct {
   void *python_wrapper;
   void (*delete_space)(void *object);
@@ -463,7 +466,7 @@ typedef struct {
   dso_byte_array bytes;
 } dso_heap_string;
 
-/* flags: 1 the last strong reference went, 2 the last weak one. */
+/* flags: 1 for the last strong reference, 2 for the last weak reference. */
 static inline void dso_delete_string(void *object, int flags) {
   if (flags & 2) free((char *)object - offsetof(dso_heap_string, object));
 }

@@ -1,12 +1,18 @@
-/* dso_abi.h: the safe-call ABI: values, objects, raising. C99 and C++11.
+/* dso_abi.h: the safe-call ABI: values, objects, errors. C99 and C++11.
  *
- * A safe-call function is exported as __tvm_ffi_<name>. Arguments are borrowed; *result is zeroed
- * by the caller and owned by it afterwards; 0 is success, -1 failure with the error raised
- * (dso_raise). Layouts: TVM FFI c_api.h (TVMFFIAny, TVMFFIObject), DLPack dlpack.h (DLTensor). */
+ * A safe-call function is exported as __tvm_ffi_<name>. Arguments are borrowed. *result is zeroed
+ * by the caller, and owned by the caller after the call. The function returns 0, or -1 with the
+ * error raised (dso_raise). Layouts: TVM FFI c_api.h (TVMFFIAny, TVMFFIObject), DLPack dlpack.h
+ * (DLTensor). */
 #ifndef DSO_ABI_H
 #define DSO_ABI_H
 
 #include <stdint.h>
+
+/* The version of this ABI. It grows by one when a layout, a number or the meaning of a declaration
+ * changes, so that code compiled with an older header is no longer compatible. Additions leave it
+ * unchanged. */
+#define DSO_ABI_VERSION 1
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,7 +24,7 @@ extern "C" {
 #define DSO_EXPORT __attribute__((visibility("default")))
 #endif
 
-/* dlpack.h may have been included first; then its own definitions serve. */
+/* If dlpack.h is already included, its definitions are used. */
 #ifndef DLPACK_DLPACK_H_
 typedef struct {
   int32_t device_type;
@@ -42,7 +48,7 @@ typedef struct {
 } DLTensor;
 #endif
 
-/* TVMFFITypeIndex, as far as a safe call meets them. */
+/* TVMFFITypeIndex: the types that a safe call can receive or return. */
 enum {
   DSO_NONE = 0,
   DSO_INT = 1,
@@ -71,8 +77,8 @@ enum {
 /* TVMFFIAny, 16 bytes. */
 typedef struct {
   int32_t type_index;
-  uint32_t small_len;   /* length of a small string; a mark below; else 0 */
-  __extension__ union { /* unnamed: new in C11, and in GCC and Clang always */
+  uint32_t small_len;   /* length of a small string; a mark (below); else 0 */
+  __extension__ union { /* unnamed: standard since C11, always supported by GCC and Clang */
     int64_t v_int64;
     double v_float64;
     void *v_ptr;
@@ -83,8 +89,8 @@ typedef struct {
   };
 } dso_any;
 
-/* Marks in small_len: of a DSO_INT, that it is a uint64 beyond INT64_MAX; of a DSO_DLTENSOR_PTR that
- * is passed to a virtual machine, that its memory may only be read. */
+/* Marks in small_len. DSO_UNSIGNED: the DSO_INT is a uint64 beyond INT64_MAX. DSO_READ_ONLY: the
+ * DSO_DLTENSOR_PTR, passed to a virtual machine, points to read-only memory. */
 enum { DSO_UNSIGNED = 1, DSO_READ_ONLY = 1 };
 
 /* TVMFFIObject, the 24-byte header of every heap object. */
@@ -95,10 +101,11 @@ typedef struct {
   void (*deleter)(void *self, int flags); /* DSO_DELETE_STRONG, DSO_DELETE_WEAK, or both */
 } dso_object;
 
-/* STRONG: the last strong reference went, what the object owns goes. WEAK: its memory goes. */
+/* STRONG: the last strong reference was dropped; free what the object owns. WEAK: the last weak
+ * reference was dropped; free the object's memory. */
 enum { DSO_DELETE_STRONG = 1, DSO_DELETE_WEAK = 2 };
 
-/* Take and drop one strong reference. All strong ones together hold one weak one. */
+/* Take and drop one strong reference. All strong references together hold one weak reference. */
 static inline void dso_object_retain(dso_object *object) {
   __atomic_fetch_add(&object->combined_ref_count, (uint64_t)1, __ATOMIC_RELAXED);
 }
@@ -117,14 +124,15 @@ static inline void dso_object_release(dso_object *object) {
   if (before >> 32 == 1) object->deleter(object, DSO_DELETE_WEAK);
 }
 
-/* The tensor behind a value, or NULL when it is none; it follows the header of a Tensor object. */
+/* The tensor of a value, or NULL if it is not a tensor. In a Tensor object it follows the
+ * header. */
 static inline DLTensor *dso_tensor_of(const dso_any *value) {
   if (value->type_index == DSO_DLTENSOR_PTR) return (DLTensor *)value->v_ptr;
   if (value->type_index != DSO_TENSOR || !value->v_ptr) return 0;
   return (DLTensor *)(void *)((dso_object *)value->v_ptr + 1);
 }
 
-/* TVMFFIByteArray; follows the header of a Str and a Bytes object. */
+/* TVMFFIByteArray. It follows the header of a Str or Bytes object. */
 typedef struct {
   const char *data;
   uint64_t size;
@@ -136,13 +144,13 @@ typedef int (*dso_safe_call)(void *handle, const dso_any *args, int32_t num_args
 typedef struct {
   dso_object object;
   dso_safe_call safe_call;
-  void *cpp_call; /* NULL: made in C */
+  void *cpp_call; /* NULL for functions made in C */
 } dso_function_object;
 
-/* What a declared function returns that may fail: 0, or -1 with the error raised. */
+/* The result type of a declared function that can fail: 0, or -1 with the error raised. */
 typedef int dso_status;
 
-/* Context symbol, filled by whoever loads the library (formats: context symbols). */
+/* A context symbol, which the loader of the library fills (docs/format.md). */
 extern void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind, const char *message);
 
 #ifndef _WIN32
@@ -150,8 +158,8 @@ extern void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message)
     __attribute__((weak));
 #endif
 
-/* Raise an error of a Python kind ("ValueError", ...) and return -1: `return dso_raise(...)`.
- * The loader's pointer comes first, then a TVMFFI provider in the process; with neither the text is lost. */
+/* Raise an error of a Python kind ("ValueError", ...) and return -1: `return dso_raise(...)`. The
+ * loader's function is preferred, then a TVM FFI in the process; without both the text is lost. */
 static inline int dso_raise(const char *kind, const char *message) {
   if (__TVMFFIErrorSetRaisedFromCStr) {
     __TVMFFIErrorSetRaisedFromCStr(kind, message);

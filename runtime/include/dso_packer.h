@@ -6,18 +6,18 @@
  *       return dso_call("scale", NULL, dso_tensor(x), dso_float(2.0), dso_int(n));
  *     }
  *
- * A kernel is called like any function: its arguments, then one integer per launch tag, in the
- * order of its tags (blocks, threads, bytes of dynamic shared memory):
+ * A kernel is called like any function. Its arguments are followed by one integer per launch tag,
+ * in the order of its tags (blocks, threads, bytes of dynamic shared memory):
  *
  *     dso_call("kernel", NULL, dso_tensor(x), dso_int(n), dso_int(blocks), dso_int(threads))
  *
- * A name stands for the first function of that name in the library's imports, depth first in
- * import order, else for the global function. Whoever loaded the library remembers what it found
- * until the tree changes, so that calling by name costs some nanoseconds more than by pointer.
+ * A name refers to the first function of that name in the library's imports, depth first in import
+ * order, else to the global function. The loader caches the function until the tree changes, so a
+ * call by name costs only some nanoseconds more than a call by pointer.
  *
- * All calls return 0, or -1 with the error raised: `if (dso_call(...)) return -1;` passes it on. A
- * function that is declared with result dso_status passes it on to its caller.
- * C99 and C++11, GCC and Clang. The ABI itself is in dso_abi.h. */
+ * All calls return 0, or -1 with the error raised: `if (dso_call(...)) return -1;` passes the error
+ * on. A function that is declared with result dso_status passes it on to its caller. C99 and C++11,
+ * GCC and Clang. The ABI itself is in dso_abi.h. */
 #ifndef DSO_PACKER_H
 #define DSO_PACKER_H
 
@@ -29,8 +29,8 @@
 extern "C" {
 #endif
 
-/* ---- Context symbols: filled by whoever loads the library. Weak, since each file that includes
- * this header defines them, and a library has one of each. ---- */
+/* ---- Context symbols, which the loader of the library fills. They are weak, since each file that
+ * includes this header defines them, and a library has one of each. ---- */
 
 #define DSO_CONTEXT_SYMBOL DSO_EXPORT __attribute__((weak))
 
@@ -40,12 +40,13 @@ DSO_CONTEXT_SYMBOL int (*__TVMFFIEnvModLookupFromImports)(void *context, const c
                                                           dso_object **function);
 
 #ifndef _WIN32
-/* A TVM FFI that is global in the process serves where the loader fills no such variable. */
+/* A TVM FFI with global symbols in the process is used if the loader does not fill such a
+ * variable. */
 extern int TVMFFIEnvModLookupFromImports(void *context, const char *name, dso_object **function)
     __attribute__((weak));
 #endif
 
-/* ---- Values: what is passed; a string, tensor or function must live until the call is over ---- */
+/* ---- Values to pass. A string, tensor or function must live until the call returns. ---- */
 
 static inline dso_any dso_value(int32_t type_index) {
   dso_any value;
@@ -106,7 +107,8 @@ static inline dso_any dso_object_value(dso_object *object) {
   return value;
 }
 
-/* A result belongs to the caller: drop it, if it may be an object (a string, tensor, function). */
+/* Release a result, which the caller owns. Required if it may be an object (a string, tensor or
+ * function). */
 static inline void dso_release(dso_any *value) {
   if (value->type_index >= DSO_OBJECT && value->v_ptr)
     dso_object_release((dso_object *)value->v_ptr);
@@ -115,7 +117,7 @@ static inline void dso_release(dso_any *value) {
 
 /* ---- Calls ---- */
 
-/* Find a function by name. It is borrowed: the library's loader keeps it while the library is open. */
+/* Find a function by name. It is borrowed: the loader keeps it while the library is open. */
 static inline int dso_find(const char *name, dso_object **function) {
   if (__TVMFFIEnvModLookupFromImports)
     return __TVMFFIEnvModLookupFromImports(__tvm_ffi__library_ctx, name, function);
@@ -127,7 +129,7 @@ static inline int dso_find(const char *name, dso_object **function) {
                                    "with runtime.load, not with dlopen");
 }
 
-/* Call a function. *result need not be set before; NULL: it is not wanted. */
+/* Call a function. *result need not be initialised; NULL drops the result. */
 static inline int dso_call_function(dso_object *function, dso_any *result, const dso_any *args,
                                     int32_t num_args) {
   dso_any own = dso_none();
@@ -149,13 +151,13 @@ static inline int dso_call_by_name(const char *name, dso_any *result, const dso_
 
 template <typename... Values>
 inline int dso_call(const char *name, dso_any *result, Values... values) {
-  const dso_any args[] = {values..., dso_none()}; /* an array of none is none */
+  const dso_any args[] = {values..., dso_none()}; /* an array must have an element */
   return dso_call_by_name(name, result, args, (int32_t)sizeof...(values));
 }
 
 #else
 
-/* dso_call(name, result, values...); the last value is no argument: C99 has no empty array. */
+/* dso_call(name, result, values...). The added last value is not passed: C99 has no empty array. */
 #define dso_call(name, ...) DSO_CALL(name, __VA_ARGS__, dso_none())
 #define DSO_CALL(name, result, ...)                              \
   dso_call_by_name(name, result, (const dso_any[]){__VA_ARGS__}, \

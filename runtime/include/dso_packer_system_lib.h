@@ -5,7 +5,7 @@
  *     cc main.c net1.o net2.o -o main        (or net1.a: -Wl,--whole-archive net1.a net2.a
  *                                             -Wl,--no-whole-archive)
  *
- * In exactly one file of the program, say main.c:
+ * In exactly one file of the program, for example main.c:
  *
  *     #define DSO_SYSTEM_LIB_IMPLEMENTATION
  *     #include "dso_packer_system_lib.h"
@@ -14,10 +14,10 @@
  *     if (dso_system_lib_call("net1_", "add", &result, args, 2))
  *       fprintf(stderr, "%s\n", dso_system_lib_error());
  *
- * The objects register what they export before main begins; here is the registry. It needs no
- * Python and no other library. What a model imports, such as kernels, needs a runtime: in a program
- * that embeds Python, runtime.system_lib("net1_") gives the tree, if it is linked with -rdynamic.
- * C99 and C++11, GCC and Clang. */
+ * The objects register their exported symbols before main begins; this header contains the
+ * registry. It needs neither Python nor another library. The imports of a model, such as kernels,
+ * need a runtime: in a program that embeds Python and is linked with -rdynamic,
+ * runtime.system_lib("net1_") returns the tree. C99 and C++11, GCC and Clang. */
 #ifndef DSO_PACKER_SYSTEM_LIB_H
 #define DSO_PACKER_SYSTEM_LIB_H
 
@@ -28,26 +28,26 @@
 extern "C" {
 #endif
 
-/* All symbols of the program, the latest first. */
+/* All registered symbols of the program, the latest first. */
 DSO_EXPORT const dso_system_symbol *dso_system_lib_symbols(void);
 
-/* What the objects call when the program starts; 0, or -1 if the name is taken: then it says so on
- * stderr, and the first one stays. */
+/* The objects call these when the program starts. Returns 0, or -1 if the name is registered with
+ * another address: then it prints a message to stderr, and keeps the first address. */
 DSO_EXPORT int TVMBackendRegisterSystemLibSymbol(const char *name, void *address);
 DSO_EXPORT int TVMFFIEnvModRegisterSystemLibSymbol(const char *name, void *address);
 
-/* The function of a model, or NULL: prefix and name are tried, then the name alone. */
+/* The function of a model, or NULL: first prefix and name are tried, then the name alone. */
 dso_safe_call dso_system_lib_find(const char *prefix, const char *name);
 
-/* Call it: 0, or -1 with dso_system_lib_error() saying why. The result is the caller's
- * (dso_release); NULL: it is not wanted. */
+/* Call a function of a model. Returns 0, or -1 with the reason in dso_system_lib_error(). The
+ * caller owns the result (dso_release); `result` may be NULL. */
 int dso_system_lib_call(const char *prefix, const char *name, dso_any *result, const dso_any *args,
                         int32_t num_args);
 
-/* "ValueError: ..." of the last call in this thread that gave -1. */
+/* "ValueError: ...": the error of the last call in this thread that returned -1. */
 const char *dso_system_lib_error(void);
 
-/* How a function says why it gives -1 (dso_raise calls it). */
+/* Raise an error; dso_raise calls this function. */
 DSO_EXPORT void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message);
 
 #ifdef DSO_SYSTEM_LIB_IMPLEMENTATION
@@ -55,7 +55,7 @@ DSO_EXPORT void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *messa
 #include <stdio.h>
 
 static const dso_system_symbol *dso_system_lib_list;
-static __thread char dso_system_lib_text[2048]; /* what does not fit is cut */
+static __thread char dso_system_lib_text[2048]; /* longer texts are truncated */
 
 const dso_system_symbol *dso_system_lib_symbols(void) {
   return __atomic_load_n(&dso_system_lib_list, __ATOMIC_ACQUIRE);
@@ -81,7 +81,7 @@ void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message) {
 
 const char *dso_system_lib_error(void) { return dso_system_lib_text; }
 
-/* Whether a symbol is the function `name` of the model with this prefix. */
+/* Return 1 if a symbol is the function `name` of the model with this prefix. */
 static int dso_system_lib_is(const char *symbol, const char *prefix, const char *name) {
   static const char start[] = "__tvm_ffi_";
   size_t length = strlen(prefix);
@@ -97,7 +97,7 @@ dso_safe_call dso_system_lib_find(const char *prefix, const char *name) {
   for (int i = 0; i < 2; i++)
     for (const dso_system_symbol *s = dso_system_lib_symbols(); s; s = s->next)
       if (dso_system_lib_is(s->name, prefixes[i], name)) {
-        dso_safe_call function; /* ISO C has no cast from data to function */
+        dso_safe_call function; /* ISO C has no cast from a data pointer to a function pointer */
         memcpy(&function, &s->address, sizeof function);
         return function;
       }

@@ -1,4 +1,4 @@
-/* dso_system_symbol.h: the list of symbols that statically linked models registered. C99, C++11. */
+/* dso_system_symbol.h: the list of symbols that statically linked models register. C99, C++11. */
 #ifndef DSO_SYSTEM_SYMBOL_H
 #define DSO_SYSTEM_SYMBOL_H
 
@@ -9,15 +9,16 @@
 extern "C" {
 #endif
 
-/* One symbol; a list that only grows, at its head. */
+/* One symbol. The list only grows, at its head. */
 typedef struct dso_system_symbol {
   const struct dso_system_symbol *next;
   void *address;
-  const char *name; /* behind the structure */
+  const char *name; /* stored after the structure */
 } dso_system_symbol;
 
-/* Add a symbol: 0, also for one that is there with this address; 1 if it is there with another,
- * which it keeps; -1 without memory. Writers take turns; readers never wait. */
+/* Add a symbol. Returns 0, also if it is in the list with the same address; 1 if it is there with
+ * another address, which is kept; -1 if memory is exhausted. Writers must be serialised; readers
+ * need no lock. */
 static inline int dso_system_symbol_add(const dso_system_symbol **list, const char *name,
                                         void *address) {
   const dso_system_symbol *first = __atomic_load_n(list, __ATOMIC_ACQUIRE);

@@ -59,6 +59,13 @@ def test_header_compiles_without_a_warning(compiler: str, standard: str, tmp_pat
     subprocess.run([*command, f"-I{INCLUDE}", str(source)], check=True)
 
 
+def test_header_names_the_version_of_the_abi(tmp_path: Path) -> None:
+    """Code for several versions can compare it in the preprocessor."""
+    source = tmp_path / "user.c"
+    source.write_text('#include "dso_abi.h"\n#if DSO_ABI_VERSION != 1\n#error version\n#endif\n')
+    subprocess.run(["cc", "-fsyntax-only", f"-I{INCLUDE}", str(source)], check=True)
+
+
 def test_context_symbols_are_those_that_the_core_fills() -> None:
     """One list: in abi.py, in the core's table, and in docs/format.md."""
     table = (NATIVE / "library" / "provided.c").read_text()
