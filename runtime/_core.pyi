@@ -1,49 +1,55 @@
-"""The native core: checked opening of libraries, safe calls, tensors. Types only; see native/."""
+"""The native core: checked opening of libraries, safe calls, tensors.
+
+Types only. The code is in native/python/.
+"""
 
 from typing import Any, final
 
 @final
 class Library:
-    """One open shared object; closed (dlclose) when the last reference goes."""
+    """One open shared object; closed (dlclose) when the last reference is dropped."""
 
     def __new__(cls, path: str | bytes, *, name: str = ..., descriptor: int = -1) -> Library:
-        """Open `path`; `name` stands for it in messages; `descriptor` is closed with the library.
+        """Open `path`; messages show `name` instead, if it is given.
 
-        A descriptor of the file is taken over once the library is open.
+        After a successful open the library owns `descriptor` and closes it when it is closed.
         """
     @property
     def path(self) -> str: ...
     @property
     def descriptor(self) -> int:
-        """The descriptor of a file that was made of bytes, else -1."""
+        """The descriptor of a file that was made from bytes, else -1."""
     @property
     def key(self) -> tuple[int, int, int, int]:
-        """The (device, inode, size, mtime in ns) of the file that is loaded."""
+        """The (device, inode, size, mtime in ns) of the loaded file."""
     @property
     def ctime_ns(self) -> int:
-        """When that file had last changed as it was loaded: content, links or mode."""
+        """The ctime (last change of content, links or mode) that the file had at the load."""
     @property
     def structure(self) -> int | None:
-        """The CRC-32 of the blob's structure, if the library lists one."""
+        """The CRC-32 of the blob's structure, or None if the library lists none."""
     def data(self, symbol: str) -> memoryview | None:
-        """The read-only bytes behind a data symbol that this very object defines; keeps it open."""
-    def symbols(self, prefix: str) -> list[str]:
-        """The names of the functions and data that this very object defines and begin so."""
-    def function(self, name: str, owner: object) -> Function | None:
-        """The function of this name; it keeps `owner` and this library alive.
+        """Return the read-only bytes of a data symbol, or None if this object does not define it.
 
-        That is ``__tvm_ffi_<name>``, a safe call; else ``<name>``, a packed C function, if its
-        facts or `declare_packed` say so, or TVM made the library.
+        The view keeps the library open.
+        """
+    def symbols(self, prefix: str) -> list[str]:
+        """Return the names of the functions and data of this object that begin with `prefix`."""
+    def function(self, name: str, owner: object) -> Function | None:
+        """Return the function of this name, or None; it keeps `owner` and this library alive.
+
+        The symbol is ``__tvm_ffi_<name>``, a safe call. Without it, it is ``<name>``, a packed C
+        function, if its metadata or `declare_packed` declares it or if TVM built the library.
         """
     def has_code(self, name: str) -> bool:
-        """Whether this very object defines a function ``<name>``, of whatever type."""
+        """Return True if this object defines a function ``<name>``, whatever its C type."""
     def declare_packed(self, name: str) -> bool:
-        """Let ``<name>`` be a packed C function; False if there is no such function.
+        """Declare ``<name>`` a packed C function; return False if there is no such function.
 
-        Only for a name that `function` does not find.
+        Call it only for a name that `function` does not find.
         """
     def bind(self, module: object) -> None:
-        """Let the library's code call what this module imports; keeps a weak reference."""
+        """Let the library's code call the module's imports; stores a weak reference to it."""
 
 @final
 class SystemLibrary:
@@ -52,44 +58,49 @@ class SystemLibrary:
     def __new__(cls, symbol_prefix: str) -> SystemLibrary: ...
     @property
     def path(self) -> str:
-        """What messages call it."""
+        """The name that messages show."""
     @property
     def structure(self) -> int | None:
-        """The CRC-32 of the blob's structure, if the models list one.
+        """The CRC-32 of the blob's structure, or None if the models list none.
 
-        All that they list is verified; LibraryLoadError if any of it is lost or changed.
+        Verifies everything that the models list. Raises LibraryLoadError if a listed symbol is
+        missing or its bytes have changed.
         """
     def data(self, symbol: str) -> memoryview | None:
-        """The read-only bytes of a blob, or of text with the NUL that ends it."""
+        """Return the read-only bytes of a blob, or of a text with its final NUL, or None."""
     def symbols(self, start: str) -> list[str]:
-        """The names that begin with `start`, without the library's prefix behind it."""
+        """Return the names that begin with `start` and the library's prefix, without the prefix."""
     def function(self, name: str, owner: object) -> Function | None:
-        """The function ``<prefix><name>``, or else ``<name>``; it keeps `owner` alive."""
+        """Return the function ``<prefix><name>``, else ``<name>``, else None.
+
+        The function keeps `owner` alive.
+        """
     def bind(self, module: object) -> None:
-        """Let the models' code call the imports of this module."""
+        """Let the models' code call the module's imports; stores a weak reference to it."""
 
 @final
 class ElfFile:
-    """A statically checked shared object on disk; nothing of it is loaded."""
+    """A statically checked shared object on disk, which is not loaded."""
 
     def __new__(cls, path: str | bytes, machine: int | None = None) -> ElfFile: ...
     @property
     def machine(self) -> int: ...
     def symbol(self, name: str) -> tuple[int, int] | None:
-        """The (file offset, nbytes) of a symbol that the object defines, or None."""
+        """Return the (file offset, nbytes) of a defined symbol, or None."""
     def data(self, name: str, /) -> tuple[int, int] | None:
-        """As `symbol`, of data that a load can read; else raises as ``Library.data`` does."""
+        """As `symbol`, but raise LibraryLoadError if a load could not read the data."""
     def checksums(self, symbol: str) -> int | None:
-        """Verify what this symbol lists, as a load does with ``__packer_checksums``.
+        """Verify the list at this symbol, as a load does with ``__packer_checksums``.
 
-        Returns the CRC-32 of the blob's structure, or None if there is no list or no blob in it.
+        Returns the CRC-32 of the blob's structure, or None if there is no list or if the list
+        names no blob.
         """
     def undefined(self) -> list[str]:
-        """The names of the dynamic symbols that others are to define."""
+        """Return the names of the undefined dynamic symbols."""
 
 @final
 class Function:
-    """A callable of a library: vectorcall over the safe-call ABI."""
+    """A function of a library: vectorcall over the safe-call ABI."""
 
     def __call__(self, *args: Any) -> Any: ...
     @property
@@ -105,7 +116,7 @@ class Function:
 
 @final
 class DeviceCode:
-    """The code of a device module; built for a device when a kernel is launched there."""
+    """The code of a device module; built for a device at the first launch on it."""
 
     def __new__(cls, type_key: str, fmt: str, data: memoryview) -> DeviceCode: ...
     def function(
@@ -118,31 +129,32 @@ class DeviceCode:
         owner: object,
         /,
     ) -> Function:
-        """The kernel as a Function; DeviceError where its signature cannot be launched."""
+        """Return the kernel as a Function; raise DeviceError if its signature is unsupported."""
 
 def copy_range(source: int, at: int, output: int, to: int, nbytes: int, /) -> int:
     """Copy bytes between two descriptors through memory, without the GIL.
 
-    Returns how many were copied: fewer where the source ends, or one cannot be read or written.
+    Returns the number of copied bytes. It is smaller than `nbytes` if the source ends early or if
+    a read or write fails.
     """
 
 def reserve(output: int, to: int, nbytes: int, /) -> None:
-    """Have the file system find the blocks of what is about to be written (fallocate(2)).
+    """Allocate the file's blocks before they are written (fallocate(2)).
 
-    Where it cannot, nothing happens: the writes will tell.
+    Errors are ignored: the writes that follow report them.
     """
 
 def crc32(data: bytes | bytearray | memoryview, /) -> int:
-    """The CRC-32 of contiguous bytes, as zlib computes it."""
+    """Return the CRC-32 of contiguous bytes, as zlib computes it."""
 
 def has_driver(type_key: str, /) -> bool:
-    """Whether modules of this type key can run on this machine; opens the driver's library."""
+    """Return True if this machine has the driver library for this type key; opens that library."""
 
 set_device: Function
-"""(device_type, device_id): choose this thread's device of a kind; DeviceError if there is none."""
+"""(device_type, device_id): select this thread's device; DeviceError if it is not available."""
 
 class TensorBase:
-    """A dense CPU array over borrowed or own bytes, laid out as a DLTensor."""
+    """A dense array over borrowed or owned memory, laid out as a DLTensor."""
 
     def __new__(
         cls,
@@ -158,12 +170,12 @@ class TensorBase:
     def dtype_code(self) -> tuple[int, int, int]: ...
     @property
     def device(self) -> Device:
-        """The device that has the memory."""
+        """The device that the memory belongs to."""
     @property
     def nbytes(self) -> int: ...
     @property
     def raw(self) -> memoryview:
-        """The bytes as they were given, unaligned and possibly incomplete."""
+        """The bytes of the source, possibly unaligned or incomplete."""
     @property
     def readonly(self) -> bool: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
@@ -175,13 +187,13 @@ class TensorBase:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """Share the memory, which the capsule keeps; BufferError where that cannot be."""
+        """Return a DLPack capsule that keeps the memory, or raise BufferError."""
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def _copy_from(self, other: TensorBase, /) -> None: ...
 
 @final
 class Device:
-    """A device: a kind, by name (``"opencl"``, ``"opencl:1"``) or DLDeviceType, and an index."""
+    """A device: a kind (``"opencl"``, ``"opencl:1"`` or a DLDeviceType) and an index."""
 
     def __new__(cls, kind: str | int | Device, index: int = 0) -> Device: ...
     @property
@@ -192,76 +204,78 @@ class Device:
     def index(self) -> int: ...
     @property
     def exist(self) -> bool:
-        """Whether it is there, with a driver."""
+        """True if the driver is installed and reports this device."""
     @property
     def name(self) -> str:
-        """What its driver calls it; DeviceError where there is none."""
+        """The name that the driver reports; raises DeviceError if the device is unavailable."""
     def sync(self) -> None:
-        """Wait for all work that was launched on it; DeviceError if that went wrong."""
+        """Wait for all work launched on the device; raise DeviceError if any of it failed."""
 
 def empty(
     shape: tuple[int, ...], dtype_code: tuple[int, int, int], device: str | int | Device, /
 ) -> TensorBase:
-    """A Tensor on a device, whose elements are not set."""
+    """Return a new Tensor on a device, with uninitialised elements."""
 
 def from_dlpack(source: object, /) -> TensorBase:
-    """A Tensor over the memory of an array with ``__dlpack__``, or of a capsule."""
+    """Return a Tensor that shares the memory of an array with ``__dlpack__``, or of a capsule."""
 
 @final
 class CallSequence:
-    """Calls bound once, over tensors that are their arguments; without the GIL while it runs."""
+    """A sequence of calls, bound once to tensors; it runs without the GIL."""
 
     def __new__(
         cls, tensors: list[Any], calls: list[tuple[str, Any, tuple[int, ...]]]
     ) -> CallSequence:
-        """Take the tensors of all slots, and of each call name, callable and slots.
+        """Bind `tensors`, one per slot, and `calls`, each a (name, callable, slots).
 
-        None for a callable is a copy from the first slot to the second.
+        If a callable is None, the call copies the first slot's tensor to the second's.
         """
     def run(self, stop: int = ..., /) -> None:
-        """Make the calls in order, or those before `stop`."""
+        """Make all calls in order, or only those before index `stop`."""
     def time(self, rounds: int, /) -> list[float]:
-        """Make all calls so many times; return the mean seconds of each."""
+        """Make all calls `rounds` times; return the mean seconds of each call."""
     def is_fit(self, slot: int, tensor: Any, /) -> bool:
-        """Whether calls may use this tensor, which is of the slot's shape, type and device.
+        """Return True if the calls may use this tensor, of the slot's shape, type and device.
 
-        It has to be compact, writable where a function says that it writes, and aligned to 64
-        bytes where one is not declared to packer, and may count on what TVM promises.
+        The tensor must be compact. It must be writable if a function declares that it writes to
+        the slot. On the CPU it must be aligned to 64 bytes if a function of the slot has no C
+        declaration, because such code may rely on TVM's alignment.
         """
     def bind(self, slot: int, tensor: Any, /) -> None:
-        """Let a slot be this tensor, which is fit for it."""
+        """Bind a slot to this tensor; raise ValueError unless `is_fit` accepts it."""
 
 def call_for_address(function: Any, /, *ints: int) -> int | None:
-    """Call a function of integers that returns an address, or None."""
+    """Call a function with integers; return the address that it returns, or None."""
 
 def memory_at(address: int, nbytes: int, owner: object, /) -> memoryview:
-    """View memory that a library names, which `owner` keeps; -1 bytes end at a NUL, left out.
+    """View the memory at an address that a library returned; `owner` keeps it mapped.
 
-    ValueError: it is NULL, or reaches beyond the segment of the image that it lies in.
+    If `nbytes` is -1, the view ends before the first NUL. Raises ValueError if the address is
+    NULL or if the bytes extend beyond the image's segment that contains the address.
     """
 
 def tensor_view(
     tensor: TensorBase, shape: tuple[int, ...], dtype_code: tuple[int, int, int], /
 ) -> Any:
-    """A Tensor of another one's memory, on any device, in another shape; it keeps the memory."""
+    """Return a Tensor of another shape over the memory of `tensor`, which it keeps."""
 
 def tensor_nbytes(shape: tuple[int, ...], dtype_code: tuple[int, int, int], /) -> int:
-    """The bytes of a compact tensor, with elements of less than a byte packed.
+    """Return the size of a compact tensor in bytes; elements below a byte are packed.
 
-    ValueError: an extent is negative, or the size is beyond the address space.
+    Raises ValueError if an extent is negative or if the size exceeds the address space.
     """
 
 def json_count(text: str, /) -> tuple[int, int, int]:
-    """The depth, an upper bound of the values, and the digits of the longest number of JSON text.
+    """Return JSON text's depth, an upper bound of its values, and the digits of its longest number.
 
-    Found in one pass and constant memory, so that a parser is only given what it can hold.
+    One pass in constant memory. Callers check the counts before they pass the text to a parser.
     """
 
 def tree_changed() -> None:
-    """Let host code look up anew what it calls: some tree or the global functions changed."""
+    """Expire the import caches, after a change of an import tree or of the global functions."""
 
 def weights_data_nbytes(header: Any, /) -> int:
-    """The bytes of data that a safetensors header speaks of; -1: parse it to know."""
+    """Return the size of the data that a safetensors header describes; -1 if a parser must tell."""
 
 @final
 class Bytecode:
@@ -276,7 +290,7 @@ class Bytecode:
     ) -> Bytecode:
         """Verify rows of (name, kind, start, end, num_args, register_file_size, num_params).
 
-        BytecodeError: a row, an offset or a word is wrong.
+        Raises BytecodeError if a row, an offset or a word is invalid.
         """
 
 @final
@@ -290,12 +304,12 @@ class VirtualMachine:
         callees: list[Any],
         devices: list[Any],
     ) -> VirtualMachine:
-        """Bind: a callable for each function of the table, or None for one of the machine's own."""
+        """Bind bytecode; `callees` has None for functions in bytecode and for built-ins."""
     def function(self, name: str, signature: str, owner: object, /) -> Function | None:
-        """A function of the bytecode, which keeps `owner` alive; None where there is none."""
+        """Return a function of the bytecode, which keeps `owner` alive, or None."""
 
 def fail_allocation(n: int, /) -> int:
-    """For tests: let the core's n-th allocation from now on fail; 0: none."""
+    """For tests: make the core's n-th allocation from now on fail; 0 disables this."""
 
 def vm_builtin_names() -> list[str]:
-    """The functions that every virtual machine has."""
+    """Return the names of the built-in functions of every virtual machine."""

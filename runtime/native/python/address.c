@@ -1,3 +1,4 @@
+/* Functions that return a bare address, and views of the memory at it. */
 #include "python/address.h"
 
 #include <string.h>
@@ -35,7 +36,8 @@ PyObject *address_of_call(PyObject *Py_UNUSED(module), PyObject *const *args, Py
   return take_address(callee, &result);
 }
 
-/* What lies in no image (the library allocated it) is as long as the library says. */
+/* The segment of a loaded image bounds the view. If no image contains the address (the library
+ * allocated the memory), `nbytes` is not checked. */
 static PyObject *view_behind(const char *bytes, Py_ssize_t nbytes, PyObject *owner) {
   size_t part = segment_part_from(bytes).nbytes, room = part > 0 ? part : PY_SSIZE_T_MAX;
   if (nbytes < 0) nbytes = (Py_ssize_t)strnlen(bytes, room);

@@ -1,3 +1,4 @@
+/* Bytecode: verified at construction. */
 #include "python/bytecode.h"
 
 #include "python/exception.h"
@@ -44,12 +45,12 @@ static int take_words(PyObject *data, Py_buffer *view, const unsigned char **wor
 
 static const char *const tables[] = {"functions", "offsets", "words"};
 
-/* runtime.error.BytecodeError, which is imported with the first one. */
+/* Raise runtime.error.BytecodeError; the module is imported at the first error. Returns -1. */
 static int raise_fault(const struct vm_fault *fault) {
   PyObject *file = PyImport_ImportModule("runtime.error");
   PyObject *class = file ? PyObject_GetAttrString(file, "BytecodeError") : NULL;
   PyObject *text = class ? PyUnicode_DecodeUTF8(fault->text, (Py_ssize_t)strlen(fault->text),
-                                                "replace") /* a name may be cut in a character */
+                                                "replace") /* the text may end inside a character */
                          : NULL;
   PyObject *args = text ? PyTuple_Pack(1, text) : NULL;
   PyObject *facts = args ? Py_BuildValue("{sssn}", "table", tables[fault->table], "index",

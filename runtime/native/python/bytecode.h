@@ -1,4 +1,4 @@
-/* Bytecode: what a file says, verified; virtual machines are made of it. */
+/* Bytecode: the verified tables of a file, from which virtual machines are made. */
 #ifndef DSO_PACKER_PYTHON_BYTECODE_H
 #define DSO_PACKER_PYTHON_BYTECODE_H
 
@@ -9,7 +9,7 @@
 
 typedef struct {
   PyObject_HEAD
-  PyObject *functions; /* tuple; the names are of its strings */
+  PyObject *functions; /* tuple; code.functions borrows the names of its strings */
   Py_buffer offsets, words;
   struct vm_code code;
 } Bytecode;

@@ -1,3 +1,4 @@
+/* Copy bytes from file to file, for `packer export`. */
 #define _GNU_SOURCE /* fallocate */
 #include "python/copy_range.h"
 
@@ -8,11 +9,11 @@
 #include "python/exception.h"
 #include "abi/heap.h"
 
-/* What fits a core's cache. More at once was slower now and then: the kernel then asks itself for
+/* Fits a core's cache. Larger pieces were sometimes slower, because the kernel then allocates
  * larger pages. */
 enum { PIECE = 64 << 10 };
 
-/* Pieces end on multiples of their size in the output, so that each fills whole pages there. */
+/* Pieces end at multiples of their size in the output, so that each piece fills whole pages. */
 static int64_t copy_through(char *buffer, int source, int64_t at, int output, int64_t to,
                             int64_t nbytes) {
   int64_t done = 0;

@@ -1,16 +1,16 @@
-/* Bytes from file to file, for `packer export`. */
+/* Copy bytes from file to file, for `packer export`. */
 #ifndef DSO_PACKER_PYTHON_COPY_RANGE_H
 #define DSO_PACKER_PYTHON_COPY_RANGE_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* copy_range(source, at, output, to, nbytes): how many bytes were copied through memory, fewer where
- * one of the descriptors cannot be read or written, or the source ends. */
+/* copy_range(source, at, output, to, nbytes): returns the number of copied bytes. It is smaller
+ * than `nbytes` if the source ends early or if a read or write fails. */
 PyObject *core_copy_range(PyObject *core, PyObject *args);
 
-/* reserve(output, to, nbytes): has the file system find the blocks of what is about to be written, all
- * at once; None, also where it cannot. (posix_fallocate would write to each block there.) */
+/* reserve(output, to, nbytes): allocates the blocks of the range at once and ignores errors. (If
+ * the file system has no fallocate, posix_fallocate would write to each block.) */
 PyObject *core_reserve(PyObject *core, PyObject *args);
 
 #endif

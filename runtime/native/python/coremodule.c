@@ -1,3 +1,4 @@
+/* The extension module runtime._core: its types and its functions. */
 #include "python/address.h"
 #include "python/call/call_sequence.h"
 #include "python/copy_range.h"
@@ -62,48 +63,56 @@ static PyObject *core_fail_allocation(PyObject *Py_UNUSED(module), PyObject *num
 
 static PyMethodDef core_methods[] = {
     {"call_for_address", (PyCFunction)(void (*)(void))address_of_call, METH_FASTCALL,
-     "call_for_address($module, function, /, *ints)\n--\n\nThe address that it returns, or None."},
+     "call_for_address($module, function, /, *ints)\n--\n\n"
+     "Call a function with integers; return the address that it returns, or None."},
     {"memory_at", address_view, METH_VARARGS,
-     "memory_at($module, address, nbytes, owner, /)\n--\n\nA read-only view."},
+     "memory_at($module, address, nbytes, owner, /)\n--\n\n"
+     "Return a read-only view of memory that `owner` keeps mapped."},
     {"tensor_view", tensor_view, METH_VARARGS,
-     "tensor_view($module, tensor, shape, dtype_code, /)\n--\n\nIts memory in another shape."},
+     "tensor_view($module, tensor, shape, dtype_code, /)\n--\n\n"
+     "Return a Tensor of another shape over the memory of `tensor`, which it keeps."},
     {"crc32", core_crc32, METH_O,
-     "crc32($module, data, /)\n--\n\nThe CRC-32 of bytes, as zlib computes it."},
+     "crc32($module, data, /)\n--\n\nReturn the CRC-32 of bytes, as zlib computes it."},
     {"json_count", core_json_count, METH_O,
      "json_count($module, text, /)\n--\n\n"
-     "(depth, values, digits of the longest number) of JSON text."},
+     "Return JSON text's depth, an upper bound of its values, and the digits of its longest "
+     "number."},
     {"weights_data_nbytes", core_weights_data_nbytes, METH_O,
      "weights_data_nbytes($module, header, /)\n--\n\n"
-     "The bytes of data that a safetensors header speaks of, or -1."},
+     "Return the size of the data that a safetensors header describes; -1 if a parser must tell."},
     {"copy_range", core_copy_range, METH_VARARGS,
      "copy_range($module, source, at, output, to, nbytes, /)\n--\n\n"
-     "Copy between two descriptors; how many bytes could be copied."},
+     "Copy bytes between two descriptors; return the number of copied bytes."},
     {"reserve", core_reserve, METH_VARARGS,
-     "reserve($module, output, to, nbytes, /)\n--\n\nFind blocks for what will be written."},
+     "reserve($module, output, to, nbytes, /)\n--\n\n"
+     "Allocate the file's blocks before they are written."},
     {"has_driver", has_driver, METH_O,
      "has_driver($module, type_key, /)\n--\n\n"
-     "Whether modules of this type key can run on this machine."},
+     "Return True if this machine has the driver library for this type key."},
     {"tree_changed", core_tree_changed, METH_NOARGS,
-     "tree_changed($module, /)\n--\n\nLet host code look up anew what it calls."},
+     "tree_changed($module, /)\n--\n\n"
+     "Expire the import caches, after a change of an import tree or of the global functions."},
     {"empty", core_empty, METH_VARARGS,
      "empty($module, shape, dtype_code, device, /)\n--\n\n"
-     "A Tensor on a device, whose elements are not set."},
+     "Return a new Tensor on a device, with uninitialised elements."},
     {"tensor_nbytes", core_tensor_nbytes, METH_VARARGS,
-     "tensor_nbytes($module, shape, dtype_code, /)\n--\n\nThe bytes of a compact tensor."},
+     "tensor_nbytes($module, shape, dtype_code, /)\n--\n\n"
+     "Return the size of a compact tensor in bytes."},
     {"from_dlpack", core_from_dlpack, METH_O,
      "from_dlpack($module, source, /)\n--\n\n"
-     "A Tensor over the memory of an array with `__dlpack__`, or of a capsule."},
+     "Return a Tensor that shares the memory of an array with `__dlpack__`, or of a capsule."},
     {"fail_allocation", core_fail_allocation, METH_O,
      "fail_allocation($module, n, /)\n--\n\n"
-     "For tests: let the core's n-th allocation from now on fail, 0: none; how many were still "
-     "missing to the failure before."},
+     "For tests: make the core's n-th allocation from now on fail; 0 disables this. Return how "
+     "many allocations the previous request still had to wait for."},
     {"vm_builtin_names", vm_builtin_names, METH_NOARGS,
-     "vm_builtin_names($module, /)\n--\n\nThe functions that every virtual machine has."},
+     "vm_builtin_names($module, /)\n--\n\n"
+     "Return the names of the built-in functions of every virtual machine."},
     {NULL, NULL, 0, NULL},
 };
 
-/* The types are static, one set for the process. From 3.12 on an interpreter with a GIL of its own
- * is refused by the slot below; those that share the GIL come here. */
+/* The types are static: one set for the process. From 3.12 on, the slot below refuses interpreters
+ * with a separate GIL. This function refuses those that share the GIL. */
 static int refuse_subinterpreter(void) {
   if (PyInterpreterState_Get() == PyInterpreterState_Main()) return 0;
   PyErr_SetString(PyExc_ImportError,

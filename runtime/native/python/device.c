@@ -1,3 +1,4 @@
+/* Device: a kind of device and an index; reading, showing and querying one. */
 #include "python/device.h"
 
 #include <stdlib.h>
@@ -15,9 +16,9 @@ PyObject *device_new(DLDevice device) {
   return (PyObject *)self;
 }
 
-/* ---- Reading one: Device("opencl", 1), Device("opencl:1"), Device(4, 1), Device(device) */
+/* ---- Parsing: Device("opencl", 1), Device("opencl:1"), Device(4, 1), Device(device) */
 
-/* "cpu, cuda, ..." of all kinds, whether we drive them or not. */
+/* "cpu, cuda, ..." of all kinds in DLPack, with or without a driver here. */
 static PyObject *kind_names(void) {
   PyObject *names = PyList_New(0);
   for (int type = 0; names != NULL && type <= DEVICE_LAST_KIND; type++) {
@@ -52,7 +53,7 @@ static int kind_from(const char *name, size_t length) {
   return 0;
 }
 
-/* "opencl" or "opencl:1"; *has_index tells which. */
+/* "opencl" or "opencl:1". Sets *has_index to true for the second form. */
 static int parse_text(PyObject *text, DLDevice *device, int *has_index) {
   Py_ssize_t whole;
   const char *name = PyUnicode_AsUTF8AndSize(text, &whole), *digits;
@@ -106,16 +107,15 @@ static PyObject *device_make(PyTypeObject *Py_UNUSED(type), PyObject *args, PyOb
   return device_new(device);
 }
 
-/* ---- Showing one */
+/* ---- Attributes */
 
-/* "opencl:1"; a type without a name is "device[42]:1". */
+/* "opencl:1"; "device[42]:1" for a type without a name. */
 static PyObject *device_str(Device *self) {
   const char *name = device_kind_name(self->device.device_type);
   if (name != NULL) return PyUnicode_FromFormat("%s:%d", name, self->device.device_id);
   return PyUnicode_FromFormat("device[%d]:%d", self->device.device_type, self->device.device_id);
 }
 
-/* What makes it again. */
 static PyObject *device_repr(Device *self) {
   const char *name = device_kind_name(self->device.device_type);
   if (name != NULL) return PyUnicode_FromFormat("Device('%s', %d)", name, self->device.device_id);
@@ -153,7 +153,7 @@ static PyObject *device_reduce(Device *self, PyObject *Py_UNUSED(none)) {
   return Py_BuildValue("(O(ii))", &Device_Type, self->device.device_type, self->device.device_id);
 }
 
-/* ---- Asking it. A driver may take its time, at its first use above all. */
+/* ---- Queries of the driver, without the GIL: a driver may be slow, above all at its first use. */
 
 static int check(DLDevice device) {
   const struct device_api *api = device_api(device.device_type);
@@ -200,7 +200,7 @@ static PyObject *device_sync(Device *self, PyObject *Py_UNUSED(none)) {
   Py_RETURN_NONE;
 }
 
-/* Host code that found it calls it without any Python. */
+/* Host code that imports this function calls it without entering Python. */
 PyObject *device_set_function_new(void) {
   static struct callee callee;
   callee_call_object(&callee, &device_set_function.object);
@@ -210,24 +210,25 @@ PyObject *device_set_function_new(void) {
 
 static PyMethodDef device_methods[] = {
     {"sync", (PyCFunction)device_sync, METH_NOARGS,
-     "sync($self, /)\n--\n\nWait for all work that was launched on the device."},
+     "sync($self, /)\n--\n\nWait for all work launched on the device."},
     {"__reduce__", (PyCFunction)device_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef device_getset[] = {
-    {"kind", (getter)device_kind, NULL, "The kind of device, as \"opencl\".", NULL},
-    {"device_type", (getter)device_type, NULL, "Its DLDeviceType, as 4.", NULL},
-    {"index", (getter)device_index, NULL, "Which of its kind, from 0.", NULL},
-    {"exist", (getter)device_exist, NULL, "Whether it is there, with a driver.", NULL},
-    {"name", (getter)device_name, NULL, "What its driver calls it.", NULL},
+    {"kind", (getter)device_kind, NULL, "The name of its kind, such as \"opencl\".", NULL},
+    {"device_type", (getter)device_type, NULL, "The DLDeviceType, such as 4.", NULL},
+    {"index", (getter)device_index, NULL, "The index among devices of this kind, from 0.", NULL},
+    {"exist", (getter)device_exist, NULL,
+     "True if the driver is installed and reports this device.", NULL},
+    {"name", (getter)device_name, NULL, "The name that the driver reports.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 PyTypeObject Device_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime.Device",
     .tp_doc = "Device(kind, index=0, /)\n--\n\n"
-              "A device: a kind, by name (\"opencl\", \"opencl:1\") or DLDeviceType, and an index.",
+              "A device: a kind (\"opencl\", \"opencl:1\" or a DLDeviceType) and an index.",
     .tp_basicsize = sizeof(Device),
     .tp_new = device_make,
     .tp_repr = (reprfunc)device_repr,

@@ -1,4 +1,4 @@
-/* Device: a DLDevice as Python has it. */
+/* Device: a DLDevice as a Python object. */
 #ifndef DSO_PACKER_PYTHON_DEVICE_H
 #define DSO_PACKER_PYTHON_DEVICE_H
 
@@ -18,10 +18,10 @@ static inline int device_check(PyObject *object) { return Py_IS_TYPE(object, &De
 
 PyObject *device_new(DLDevice device);
 
-/* A Device, or what makes one, as a DLDevice: 0, or -1 with an exception set. */
+/* Convert a Device, or an argument of Device(), to a DLDevice: 0, or -1 with an exception set. */
 int device_from_object(PyObject *object, DLDevice *device);
 
-/* The Function `__tvm_set_device`; NULL with an exception set. */
+/* Return the Function `__tvm_set_device`; NULL with an exception set. */
 PyObject *device_set_function_new(void);
 
 #endif

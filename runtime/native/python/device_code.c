@@ -1,3 +1,4 @@
+/* DeviceCode: the code of a device module and the kernels in it. */
 #include "python/device_code.h"
 
 #include <string.h>
@@ -11,12 +12,12 @@
 typedef struct {
   PyObject_HEAD
   struct kernel_module *module;
-  Py_buffer data; /* of whoever has the bytes that the module borrows; obj is NULL once it went */
-  PyObject *callees; /* by name (callee_keep) */
+  Py_buffer data;    /* keeps the bytes that `module` borrows; obj is NULL after its release */
+  PyObject *callees; /* name -> capsule of struct callee (callee_keep) */
 } DeviceCode;
 
-/* Hold what the view is of, not the view: the collector clears a view that is garbage even while
- * someone has a buffer of it, and then crashes as that is given back (seen in CPython 3.11). */
+/* Take a buffer of the view's object, not of the view. The collector clears a memoryview that is
+ * garbage even if a buffer of it is exported; releasing that buffer then crashes (CPython 3.11). */
 static int take_data(DeviceCode *self, const struct kernel_driver *driver, const char *fmt,
                      PyObject *view) {
   const Py_buffer *bytes = PyMemoryView_GET_BUFFER(view);
@@ -47,8 +48,8 @@ static PyObject *device_code_new(PyTypeObject *type, PyObject *args, PyObject *k
   return (PyObject *)self;
 }
 
-/* Host code of a library may keep a kernel whose code lies in that very library: so kernels borrow
- * the bytes, and this object's reference to them is the only one, which the collector sees. */
+/* The host code of a library may keep a kernel whose code is in the same library. Kernels therefore
+ * borrow the bytes. This object has the only reference to them, and the collector sees it. */
 static int device_code_traverse(DeviceCode *self, visitproc visit, void *arg) {
   Py_VISIT(self->data.obj);
   return 0;
@@ -56,7 +57,7 @@ static int device_code_traverse(DeviceCode *self, visitproc visit, void *arg) {
 
 static int device_code_clear(DeviceCode *self) {
   if (self->module != NULL) kernel_module_forget(self->module);
-  PyBuffer_Release(&self->data); /* no more than once: it sets obj to NULL */
+  PyBuffer_Release(&self->data); /* sets obj to NULL, so a second call does nothing */
   return 0;
 }
 
@@ -70,7 +71,7 @@ static void device_code_dealloc(DeviceCode *self) {
 
 /* ---- Kernels */
 
-/* What a look-up is given. */
+/* The arguments of `function`. */
 struct request {
   PyObject *name, *arg_types, *tags, *owner;
   const char *code_name, *facts;
@@ -131,7 +132,7 @@ static dso_object *make_kernel(DeviceCode *self, const struct request *request) 
   return kernel != NULL ? kernel : raise_no_memory();
 }
 
-/* The kernel's reference goes to the callee. */
+/* The callee takes over the reference to the kernel. */
 static struct callee *make_callee(const struct request *request, dso_object *kernel) {
   const char *wrong;
   struct callee *callee = callee_new(request->name, (const uint8_t *)request->facts,
@@ -172,13 +173,13 @@ PyObject *has_driver(PyObject *Py_UNUSED(module), PyObject *type_key) {
 static PyMethodDef device_code_methods[] = {
     {"function", (PyCFunction)device_code_function, METH_VARARGS,
      "function($self, name, code_name, arg_types, launch_param_tags, facts, owner, /)\n--\n\n"
-     "The kernel as a Function that keeps `owner` alive."},
+     "Return the kernel as a Function that keeps `owner` alive."},
     {NULL, NULL, 0, NULL},
 };
 
 PyTypeObject DeviceCode_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.DeviceCode",
-    .tp_doc = "The code of a device module; built for a device when a kernel is launched there.",
+    .tp_doc = "The code of a device module; built for a device at the first launch on it.",
     .tp_basicsize = sizeof(DeviceCode),
     .tp_new = device_code_new,
     .tp_dealloc = (destructor)device_code_dealloc,

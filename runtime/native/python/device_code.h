@@ -7,8 +7,8 @@
 
 extern PyTypeObject DeviceCode_Type;
 
-/* _core.has_driver(type_key): whether kernels of these modules can run on this machine. Opens the
- * driver's library, and asks nothing of it. */
+/* _core.has_driver(type_key): returns True if the driver library for these modules is installed.
+ * Opens that library but does not call it. */
 PyObject *has_driver(PyObject *module, PyObject *type_key);
 
 #endif

@@ -1,3 +1,4 @@
+/* ElfFile: the symbols of a shared object on disk. */
 #include "python/elf_file.h"
 
 #include "library/checked_file.h"
@@ -57,7 +58,7 @@ static void elf_file_dealloc(ElfFile *self) {
   Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-/* 1 found, 0 absent, -1 exception set. */
+/* 1 if found, 0 if absent, -1 with an exception set. */
 static int find(const ElfFile *self, PyObject *name, struct elf_symbol *symbol) {
   const char *text = PyUnicode_AsUTF8(name);
   if (text == NULL) return -1;
@@ -82,7 +83,7 @@ static PyObject *elf_file_symbol(ElfFile *self, PyObject *name) {
   return found < 0 ? NULL : place_of(self, name, &symbol);
 }
 
-/* As Library.data, which reads the bytes. */
+/* Accepts the symbols that Library.data can read. */
 static PyObject *elf_file_data(ElfFile *self, PyObject *name) {
   struct elf_symbol symbol;
   int found = find(self, name, &symbol);
@@ -119,14 +120,16 @@ static PyObject *elf_file_machine(ElfFile *self, void *Py_UNUSED(closure)) {
 
 static PyMethodDef elf_file_methods[] = {
     {"symbol", (PyCFunction)elf_file_symbol, METH_O,
-     "symbol($self, name, /)\n--\n\nThe (file offset, nbytes) of a defined symbol, or None."},
+     "symbol($self, name, /)\n--\n\n"
+     "Return the (file offset, nbytes) of a defined symbol, or None."},
     {"data", (PyCFunction)elf_file_data, METH_O,
-     "data($self, symbol, /)\n--\n\nAs symbol, of data that a load can read; or an error."},
+     "data($self, symbol, /)\n--\n\n"
+     "As symbol, but raise LibraryLoadError if a load could not read the data."},
     {"checksums", (PyCFunction)elf_file_checksums, METH_O,
      "checksums($self, symbol, /)\n--\n\n"
-     "Verify what this symbol lists; the CRC-32 of the blob's structure, or None."},
+     "Verify the list at this symbol; return the CRC-32 of the blob's structure, or None."},
     {"undefined", (PyCFunction)elf_file_undefined, METH_NOARGS,
-     "undefined($self, /)\n--\n\nThe names of the symbols that others are to define."},
+     "undefined($self, /)\n--\n\nReturn the names of the undefined dynamic symbols."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -137,7 +140,7 @@ static PyGetSetDef elf_file_getset[] = {
 
 PyTypeObject ElfFile_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.ElfFile",
-    .tp_doc = "A statically checked shared object on disk; nothing of it is loaded.",
+    .tp_doc = "A statically checked shared object on disk, which is not loaded.",
     .tp_basicsize = sizeof(ElfFile),
     .tp_new = elf_file_new,
     .tp_dealloc = (destructor)elf_file_dealloc,

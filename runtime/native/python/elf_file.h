@@ -1,4 +1,4 @@
-/* ElfFile: a statically checked shared object on disk; nothing of it is loaded. */
+/* ElfFile: a statically checked shared object on disk, which is not loaded. */
 #ifndef DSO_PACKER_PYTHON_ELF_FILE_H
 #define DSO_PACKER_PYTHON_ELF_FILE_H
 

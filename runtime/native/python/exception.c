@@ -1,3 +1,17 @@
+/* Exceptions of the core: raising them, and carrying them through C code.
+ *
+ * Lifetime and ownership. The exception that is set belongs to Python's thread state.
+ * exception_take moves that reference to the caller; exception_set takes it back. Code that may run
+ * Python while an exception is set takes it first and sets it again afterwards.
+ *
+ * C code between two Python calls cannot carry an exception. If a callback fails, exception_leave
+ * stores the exception in the dict of Python's thread state, which then owns it. It also copies the
+ * kind and message to the error slot (abi/raised.h), where C code can read or replace them. The
+ * Function call that ends with -1 takes both back in raise_call_error. It raises the stored
+ * exception itself if no error was raised after it; otherwise the stored one becomes the context of
+ * the newer error. Errors raised before the call are ignored: `count` tells them apart. If the call
+ * succeeds although a callback failed, exception_forget drops the stored exception. The strings of
+ * raised_take and the error object of tvm_ffi_take_error are owned here and freed here. */
 #include "python/exception.h"
 
 #include <inttypes.h>
@@ -41,7 +55,7 @@ PyObject *shown_path(PyObject *path) {
 }
 
 static PyObject *make_load_error(PyObject *message, PyObject *path, const char *reason) {
-  PyObject *module = PyImport_ImportModule("runtime.error"); /* the cold path: not at start */
+  PyObject *module = PyImport_ImportModule("runtime.error"); /* imported at the first error */
   PyObject *class = module ? PyObject_GetAttrString(module, "LibraryLoadError") : NULL;
   PyObject *args = class ? Py_BuildValue("(O)", message) : NULL;
   PyObject *facts = args ? Py_BuildValue("{sOss}", "path", path, "reason", reason) : NULL;
@@ -70,7 +84,7 @@ PyObject *raise_load_error(PyObject *path, const char *reason, const char *forma
 
 PyObject *raise_symbol_error(PyObject *path, const char *reason, const char *prefix, PyObject *name,
                              uint64_t address, const char *wrong) {
-  char hex[24]; /* PyUnicode_FromFormat has %llx from 3.12 only */
+  char hex[24]; /* PyUnicode_FromFormat supports %llx only from 3.12 on */
   snprintf(hex, sizeof hex, "0x%" PRIx64, address);
   return raise_load_error(path, reason, "%s%U at %s: %s", prefix, name, hex, wrong);
 }
@@ -128,10 +142,10 @@ static PyObject *builtin_exception(const char *kind) {
   return PyObject_IsSubclass(class, PyExc_Exception) == 1 ? class : NULL;
 }
 
-/* An exception of runtime.error's class `kind`, with the attributes that the text tells; NULL with
- * or without an exception set where there is none. */
+/* Make an exception of the class `kind` in runtime.error, with the attributes parsed from the text.
+ * NULL, with or without an exception set, if there is no such class. */
 static PyObject *make_own_exception(const char *kind, PyObject *text) {
-  PyObject *module = PyImport_ImportModule("runtime.error"); /* the cold path: not at start */
+  PyObject *module = PyImport_ImportModule("runtime.error"); /* imported at the first error */
   PyObject *error = module ? PyObject_CallMethod(module, "from_text", "sO", kind, text) : NULL;
   Py_XDECREF(module);
   if (error != Py_None) return error;
@@ -139,8 +153,9 @@ static PyObject *make_own_exception(const char *kind, PyObject *text) {
   return NULL;
 }
 
-/* Raise `kind` with `message`. Kinds that are neither a builtin exception nor ours, or one that a
- * message alone cannot make (UnicodeDecodeError), become RuntimeError "<kind>: <message>". */
+/* Raise `kind` with `message`. The exception is RuntimeError "<kind>: <message>" if `kind` is
+ * neither a builtin exception nor one of runtime.error, or if the class needs more than a message
+ * (UnicodeDecodeError). */
 static PyObject *raise_kind(const char *kind, const char *message, Py_ssize_t length) {
   PyObject *text = PyUnicode_DecodeUTF8(message, length, "replace");
   if (text == NULL) return NULL;
@@ -175,16 +190,17 @@ static PyObject *raise_tvm_error(const dso_object *error) {
   return raise_kind(name, message->data, (Py_ssize_t)message->size);
 }
 
-/* ---- Exceptions on their way through C code. They are kept in the dict of Python's thread state,
- * which drops them when a thread that C code made ends. */
+/* ---- Exceptions that pass through C code. The dict of Python's thread state owns them. If C code
+ * started the thread, the dict is freed when the thread ends. */
 
 static const char LEFT[] = "runtime._core.left";
 
-/* raised_at() right after the exception was left, so that a later error is told apart; 0 when
- * there is none. */
+/* raised_at() right after the exception was stored, to recognise a later error; 0 if none is
+ * stored. */
 static _Thread_local uint64_t left_at;
 
-/* How many threads have one, so that the calls of others need not ask; of the GIL. */
+/* The number of threads with a stored exception. If it is 0, exception_forget returns at once.
+ * Protected by the GIL. */
 static Py_ssize_t num_left;
 
 static void raise_in_slot(PyObject *exception) {
@@ -208,8 +224,8 @@ void exception_leave(void) {
   Py_DECREF(exception);
 }
 
-/* The exception that was left in this thread since `count`, or NULL; *is_newest says whether no
- * other error was raised after it. */
+/* Take the exception that was stored in this thread since `count`, or NULL. Sets *is_newest to true
+ * if no other error was raised after it. */
 static PyObject *take_left(uint64_t count, int *is_newest) {
   PyObject *dict = left_at > count ? PyThreadState_GetDict() : NULL;
   PyObject *exception = dict ? Py_XNewRef(PyDict_GetItemString(dict, LEFT)) : NULL;
@@ -229,7 +245,8 @@ void exception_forget(void) {
   if (pending != NULL) exception_set(pending);
 }
 
-/* Whether two accounts are of one error: ours is forwarded to a real tvm_ffi as it is raised. */
+/* Return true if the error object has this kind and message. raised_set forwards each error to a
+ * real libtvm_ffi, so both slots may describe the same error. */
 static int says(const dso_object *error, const char *kind, const char *message) {
   const tvm_ffi_error_cell *cell = tvm_ffi_error(error);
   return cell->kind.size == strlen(kind) && cell->message.size == strlen(message) &&
@@ -237,13 +254,13 @@ static int says(const dso_object *error, const char *kind, const char *message) 
          memcmp(cell->message.data, message, strlen(message)) == 0;
 }
 
-/* Raise the error of the slot, as the exception that it was made of if there is one. */
+/* Raise the error of the slot; if the slot was filled from an exception, raise that. */
 static void raise_slot(const char *kind, const char *message, PyObject *original) {
   if (original == NULL) raise_kind(kind, message, (Py_ssize_t)strlen(message));
   else exception_set(Py_NewRef(original));
 }
 
-/* The exception that is set came of another one, which C code turned into it. */
+/* Set `context` as the __context__ of the exception that is set: C code replaced it. */
 static void add_context(PyObject *context) {
   PyObject *exception = exception_take();
   if (exception != context) PyException_SetContext(exception, Py_NewRef(context));
@@ -254,14 +271,14 @@ PyObject *raise_call_error(const struct callee *callee, int status, uint64_t cou
   char *kind;
   const char *message;
   int is_newest;
-  if (PyErr_Occurred()) return NULL; /* a function that keeps the GIL may set it itself */
+  if (PyErr_Occurred()) return NULL; /* a function that keeps the GIL may set an exception */
   PyObject *original = take_left(count, &is_newest);
-  dso_object *error = tvm_ffi_take_error(); /* also when the error is ours: it went to both */
+  dso_object *error = tvm_ffi_take_error(); /* always: our errors are stored in both slots */
   int taken = raised_take(count, &kind, &message);
   int is_ours = error == NULL || (taken != 0 && says(error, kind, message));
   if (!is_ours) raise_tvm_error(error);
   else if (taken > 0) raise_slot(kind, message, is_newest ? original : NULL);
-  else /* nothing was raised, or only before this call: then tvm_ffi's is the copy of that */
+  else /* nothing was raised since `count`; an error of tvm_ffi is the copy of an older one */
     PyErr_Format(PyExc_RuntimeError, "%U: returned %d without raising", callee->name, status);
   if (taken != 0) raised_free(kind);
   if (original != NULL) add_context(original);

@@ -1,4 +1,4 @@
-/* The exceptions that leave the core. */
+/* Exceptions of the core: raising them, and carrying them through C code. */
 #ifndef DSO_PACKER_PYTHON_EXCEPTION_H
 #define DSO_PACKER_PYTHON_EXCEPTION_H
 
@@ -10,12 +10,12 @@
 
 struct call_frame;
 
-/* The exception that is set, taken, or NULL; and setting it again, which takes the reference.
- * (PyErr_Fetch and PyErr_Restore went out with 3.12.) */
+/* Clear the exception that is set and return an owned reference to it, or NULL. exception_set sets
+ * one and takes over the reference. (PyErr_Fetch and PyErr_Restore are deprecated from 3.12 on.) */
 PyObject *exception_take(void);
 void exception_set(PyObject *exception);
 
-/* Raise runtime.error.OutOfMemoryError, or MemoryError if there is none for that, and return NULL. */
+/* Raise runtime.error.OutOfMemoryError and return NULL. Raises MemoryError if it cannot be made. */
 void *raise_no_memory(void);
 
 /* Raise runtime.error.LibraryLoadError "<path>: <text>" and return NULL. */
@@ -31,25 +31,25 @@ PyObject *raise_symbol_error(PyObject *path, const char *reason, const char *pre
 int raise_argument_error(const struct call_frame *frame, Py_ssize_t index, PyObject *exception,
                          const char *format, ...);
 
-/* Raise what a call that returned `status` left behind, and return NULL. `count` is
- * raised_count() from before the call. */
+/* Raise the error of a call that returned `status`, and return NULL. `count` is raised_count() from
+ * before the call. */
 PyObject *raise_call_error(const struct callee *callee, int status, uint64_t count);
 
-/* Raise what our own C code left behind when it returned -1, likewise; `where` is for one that says
- * nothing. */
+/* Raise the error of a function of the core that returned -1, likewise. `where` names it in the
+ * message if it raised nothing. */
 PyObject *raise_native_error(const char *where, uint64_t count);
 
-/* Leave the exception that is set to the call of ours that ends because of it, in this thread: as
- * an error for the C code between, and as itself. */
+/* Store the exception that is set, for the Function call in this thread that will end because of
+ * it. Also writes its kind and message to the error slot, for the C code between. */
 void exception_leave(void);
 
-/* Forget one that was left, and that no call ended of. */
+/* Drop the stored exception, if there is one: no call ended because of it. */
 void exception_forget(void);
 
-/* The `__name__` of a callable, or its type's; NULL with an exception set. */
+/* Return the `__name__` of a callable, or of its type; NULL with an exception set. */
 PyObject *callable_name(PyObject *callable);
 
-/* The path as messages show it: itself, or its repr if it is empty or unprintable. */
+/* Return the path as messages show it: its repr if it is empty or unprintable. */
 PyObject *shown_path(PyObject *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* Python as the host of the core: look-ups, the GIL, signals. */
+/* Python as the host of the core (abi/host.h): import look-up, the GIL, signals. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -13,7 +13,7 @@
 
 /* ---- Signals during long runs of bytecode */
 
-/* The GIL may take another thread 5 ms to give, so a run asks for it at most so often. */
+/* Another thread may take 5 ms to release the GIL, so a run requests it at most once per period. */
 enum { PERIOD_MS = 50 };
 
 static int64_t now_ms(void) {
@@ -22,7 +22,7 @@ static int64_t now_ms(void) {
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* The exception is left to the call that ends by it, as one of a callback is. */
+/* Stores the exception for the call that it ends, as for an exception of a callback. */
 static int check_signals(void) {
   PyGILState_STATE gil = PyGILState_Ensure();
   int status = PyErr_CheckSignals();

@@ -2,7 +2,7 @@
 #ifndef DSO_PACKER_PYTHON_HOST_H
 #define DSO_PACKER_PYTHON_HOST_H
 
-/* Fill in the core's table with functions that use the interpreter. */
+/* Fill the core's table `host` with functions that use the interpreter. */
 void host_fill(void);
 
 #endif

@@ -1,3 +1,4 @@
+/* The import search of a library's code: its modules, and its cache of functions. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -12,9 +13,9 @@
 
 static const char CONTEXT[] = "runtime._core.context";
 
-/* ---- The modules of a context: a list of weak references, first come first asked */
+/* ---- The modules of a context: a list of weak references, searched in the order of binding */
 
-/* A list of those that still are; the others are dropped. */
+/* Return a list of the live modules; removes the references to dead ones. */
 static PyObject *live_modules(const struct context *context) {
   PyObject *references = context->modules, *modules = PyList_New(0);
   for (Py_ssize_t i = 0;
@@ -38,16 +39,16 @@ static int drop(dso_object *function, void *Py_UNUSED(arg)) {
   return 0;
 }
 
-/* Once for all functions, since the barrier interrupts each thread. */
+/* One barrier serves all functions, because it interrupts every thread. */
 void imports_retire(struct context *context) {
   import_cache_retire(&context->import_cache, retire, context);
   in_call_barrier();
   (void)import_cache_visit(&context->import_cache, drop, NULL);
 }
 
-/* A module is gone. After the last one only threads of the library's own can call into the library, so
- * what its code found need not be kept. It must not be: modules from the library's own blob view
- * the library, which would keep itself open. */
+/* Called when a module dies. When the last module dies, the context drops its cached callables:
+ * they reference modules that view the library, and would keep it open. Only threads that the
+ * library started can still call its code. */
 static PyObject *module_gone(PyObject *capsule, PyObject *Py_UNUSED(reference)) {
   struct context *context = context_of(PyCapsule_GetPointer(capsule, CONTEXT));
   PyObject *modules = context ? live_modules(context) : NULL;
@@ -89,7 +90,7 @@ struct visit {
   void *arg;
 };
 
-/* What code has kept is alive anyway: then the context's reference tells nothing. */
+/* An object with further references is alive in any case, so its callable is not visited. */
 static int visit_function(dso_object *function, void *arg) {
   const struct visit *visit = arg;
   uint64_t count = __atomic_load_n(&function->combined_ref_count, __ATOMIC_RELAXED);
@@ -103,8 +104,8 @@ int imports_traverse(const struct context *context, visitproc visit, void *arg) 
 
 /* ---- Look-up */
 
-/* (provider, callable), or NULL with an exception set. The method's name is made once: CPython's
- * cache of attributes keeps each string that it was asked by, until its place is taken. */
+/* Return (provider, callable), or NULL with an exception set. The method's name is made only once:
+ * CPython's attribute cache keeps every name string until another entry replaces it. */
 static PyObject *ask(const struct context *context, const char *name) {
   static PyObject *method;
   if (method == NULL) method = PyUnicode_InternFromString("find_import");
@@ -126,7 +127,7 @@ static dso_object *remember(struct context *context, const char *name, PyObject 
   if (function != NULL) return function;
   function = callback_new(callable, NULL);
   if (function == NULL) return NULL;
-  callback_keep(function, provider); /* so that no other one gets its address */
+  callback_keep(function, provider); /* so that no other provider gets this address */
   if (import_cache_add(&context->import_cache, name, provider, version, function) == 0)
     return function;
   raise_no_memory();
@@ -135,7 +136,7 @@ static dso_object *remember(struct context *context, const char *name, PyObject 
 
 static dso_object *look_up(struct context *context, const char *name) {
   uint64_t version =
-      import_cache_version(); /* read first: what is asked for may change meanwhile */
+      import_cache_version(); /* read first: the trees may change during the search */
   PyObject *answer = ask(context, name);
   if (answer == NULL) return NULL;
   dso_object *function = remember(context, name, answer, version);

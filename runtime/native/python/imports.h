@@ -1,4 +1,4 @@
-/* The modules that a library's code may import functions from. */
+/* The import search of a library's code: its modules, and its cache of functions. */
 #ifndef DSO_PACKER_PYTHON_IMPORTS_H
 #define DSO_PACKER_PYTHON_IMPORTS_H
 
@@ -7,22 +7,23 @@
 
 struct context;
 
-/* Look a function up and remember it; borrowed (a dso_object), or NULL with the error raised. Any
- * thread; takes the GIL. */
+/* Look up a function and cache it. Returns a borrowed dso_object, or NULL with the error raised.
+ * Called by any thread; takes the GIL. */
 void *imports_find(struct context *context, const char *name);
 
-/* The context's code is gone: forget whom to ask. Any thread. */
+/* Free the context's list of modules, after its library was unmapped. Called by any thread. */
 void imports_forget(struct context *context);
 
-/* ---- With the GIL held */
+/* ---- These need the GIL */
 
-/* Ask this module, too, for as long as it is alive; 0, or -1 with an exception set. */
+/* Add a weak reference to a module whose imports are searched; 0, or -1 with an exception set. */
 int imports_bind(struct context *context, PyObject *module);
 
-/* Drop the functions that the context's code found; the code may still call what it remembers. */
+/* Empty the import cache. The library's code may still call the Function objects that it kept: they
+ * then look the function up again. */
 void imports_retire(struct context *context);
 
-/* For the garbage collector: visit the callables that nobody but the context keeps. */
+/* For the garbage collector: visit the callables whose only reference is the context's. */
 int imports_traverse(const struct context *context, visitproc visit, void *arg);
 
 #endif

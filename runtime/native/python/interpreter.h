@@ -1,11 +1,12 @@
-/* Whether Python can still be entered. */
+/* The state of the interpreter: whether it still runs, and who holds the GIL. */
 #ifndef DSO_PACKER_PYTHON_INTERPRETER_H
 #define DSO_PACKER_PYTHON_INTERPRETER_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* While the interpreter ends, asking for the GIL ends the thread or hangs. */
+/* Return true if the GIL can still be taken. While the interpreter finalises, taking the GIL ends
+ * the thread or blocks it for ever. */
 static inline int interpreter_runs(void) {
 #if PY_VERSION_HEX >= 0x030D0000
   return Py_IsInitialized() && !Py_IsFinalizing();
@@ -14,7 +15,8 @@ static inline int interpreter_runs(void) {
 #endif
 }
 
-/* The thread state that has the GIL, or NULL: of this thread, from 3.12 on; before, of any. */
+/* The thread state that holds the GIL, or NULL. Before 3.12 it may belong to another thread; from
+ * 3.12 on it is this thread's. */
 static inline PyThreadState *interpreter_state(void) {
 #if PY_VERSION_HEX >= 0x030D0000
   return PyThreadState_GetUnchecked();

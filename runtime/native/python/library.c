@@ -1,3 +1,4 @@
+/* Library: opening and closing a shared object, and its Python type. */
 #define _GNU_SOURCE /* O_PATH */
 #include "python/library.h"
 
@@ -15,7 +16,7 @@
 #include "python/path.h"
 #include "python/span.h"
 
-/* Open a file whose name dlopen would take for another's: by a descriptor, which has no such name. */
+/* Open a file through /proc/self/fd, because dlopen would expand the tokens in its path. */
 static int open_by_descriptor(Library *self, const char *path, struct load_error *error) {
   char name[32];
   self->descriptor = open(path, O_PATH | O_CLOEXEC);
@@ -63,18 +64,18 @@ static PyObject *library_new(PyTypeObject *type, PyObject *args, PyObject *keywo
   return (PyObject *)self;
 }
 
-/* dlclose runs the library's destructors, which may take their time or call back. */
+/* Without the GIL: dlclose runs the library's destructors, which may be slow or call Python. */
 static void close_library(Library *self) {
   PyObject *pending = exception_take();
   Py_BEGIN_ALLOW_THREADS
   loaded_close(&self->loaded);
-  /* Not before: dlopen compares names first, and another file under this number has the same. */
+  /* Close it last: dlopen compares names first, and a new file may get this descriptor's number. */
   if (self->descriptor >= 0) close(self->descriptor);
   Py_END_ALLOW_THREADS
   if (pending != NULL) exception_set(pending);
 }
 
-/* What its code found among the imports may lead back to it, through Python. */
+/* The import cache may hold Python objects that reference this library. */
 static int library_traverse(Library *self, visitproc visit, void *arg) {
   const struct context *context = self->is_open ? self->loaded.context : NULL;
   return context != NULL && context->num_libraries == 1 ? imports_traverse(context, visit, arg) : 0;
@@ -171,34 +172,37 @@ static PyObject *library_repr(Library *self) {
 
 static PyMethodDef library_methods[] = {
     {"data", (PyCFunction)library_data, METH_O,
-     "data($self, symbol, /)\n--\n\nThe read-only bytes of a data symbol, or None."},
+     "data($self, symbol, /)\n--\n\nReturn the read-only bytes of a data symbol, or None."},
     {"symbols", (PyCFunction)library_symbols, METH_O,
-     "symbols($self, prefix, /)\n--\n\nThe names of defined functions that begin so."},
+     "symbols($self, prefix, /)\n--\n\n"
+     "Return the names of the functions and data of this object that begin with `prefix`."},
     {"function", (PyCFunction)(void (*)(void))library_function, METH_FASTCALL,
-     "function($self, name, owner, /)\n--\n\nThe function, or None."},
+     "function($self, name, owner, /)\n--\n\nReturn the function of this name, or None."},
     {"has_code", (PyCFunction)library_has_code, METH_O,
-     "has_code($self, name, /)\n--\n\nWhether it defines a function, of whatever type."},
+     "has_code($self, name, /)\n--\n\n"
+     "Return True if this object defines a function of this name, whatever its C type."},
     {"declare_packed", (PyCFunction)library_declare_packed, METH_O,
      "declare_packed($self, name, /)\n--\n\n"
-     "Let a function without a declaration be a packed C function; False if there is none."},
+     "Declare a function a packed C function; return False if there is no such function."},
     {"bind", (PyCFunction)library_bind, METH_O,
-     "bind($self, module, /)\n--\n\nLet the library's code call the imports of this module."},
+     "bind($self, module, /)\n--\n\nLet the library's code call the module's imports."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef library_getset[] = {
-    {"path", (getter)library_path, NULL, "The absolute path that was opened, or the name.", NULL},
-    {"descriptor", (getter)library_descriptor, NULL, "Of a file made of bytes, else -1.", NULL},
+    {"path", (getter)library_path, NULL, "The absolute path, or the name given instead.", NULL},
+    {"descriptor", (getter)library_descriptor, NULL,
+     "The descriptor of a file that was made from bytes, else -1.", NULL},
     {"structure", (getter)library_structure, NULL,
-     "The CRC-32 of the blob's structure that the library lists, or None.", NULL},
-    {"key", (getter)library_key, NULL, "(device, inode, size, mtime in ns) of the file.", NULL},
-    {"ctime_ns", (getter)library_ctime, NULL, "When the file had last changed at the load.", NULL},
+     "The CRC-32 of the blob's structure, or None if the library lists none.", NULL},
+    {"key", (getter)library_key, NULL, "The file's (device, inode, size, mtime in ns).", NULL},
+    {"ctime_ns", (getter)library_ctime, NULL, "The ctime of the file at the load.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 PyTypeObject Library_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.Library",
-    .tp_doc = "One open shared object; closed when the last reference goes.",
+    .tp_doc = "One open shared object; closed when the last reference is dropped.",
     .tp_basicsize = sizeof(Library),
     .tp_new = library_new,
     .tp_traverse = (traverseproc)library_traverse,

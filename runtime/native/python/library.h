@@ -15,24 +15,24 @@ typedef struct {
   PyObject *path;    /* str */
   PyObject *callees; /* name -> capsule of struct callee */
   int is_open;
-  int descriptor; /* that it was opened by, instead of a name; -1 without */
+  int descriptor; /* owned: of the open file, or -1 */
   struct loaded loaded;
 } Library;
 
-/* ---- library_function.c. Each int is 1 found, 0 absent, -1 with an exception set. */
+/* ---- library_function.c. Each int is 1 if found, 0 if absent, -1 with an exception set. */
 
-/* The symbol <prefix><name> that this object defines. */
+/* Find the symbol <prefix><name> that this object defines. */
 int library_find(const Library *self, const char *prefix, PyObject *name,
                  struct elf_symbol *symbol);
 
-/* The code at <name> itself, of whatever type. */
+/* Find the code at <name>, whatever its C type. */
 int library_find_code(const Library *self, PyObject *name, const uint8_t **code);
 
-/* A new callee that calls the code as a packed C function; NULL with an exception set. */
+/* Make a callee that calls the code as a packed C function; NULL with an exception set. */
 struct callee *library_make_packed(const Library *self, PyObject *name, const uint8_t *code);
 
-/* The callee of a function, which the library owns; NULL with an exception set, or without if
- * there is no such function. */
+/* Find a function and return its callee, which the library owns. NULL with an exception set, or
+ * without one if there is no such function. */
 struct callee *library_look_up(Library *self, PyObject *name);
 
 #endif

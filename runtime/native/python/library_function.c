@@ -1,4 +1,4 @@
-/* From the name of a function to its callee: what the symbols of a library say. */
+/* From the name of a function to its callee, by the symbols of a library. */
 #include "python/library.h"
 
 #include <string.h>
@@ -12,13 +12,13 @@ int library_find(const Library *self, const char *prefix, PyObject *name,
   Py_ssize_t length;
   const char *text = PyUnicode_AsUTF8AndSize(full, &length);
   int found = 0;
-  if (text == NULL) PyErr_Clear(); /* no symbol is named by lone surrogates */
+  if (text == NULL) PyErr_Clear(); /* no symbol name contains lone surrogates */
   else if (strlen(text) == (size_t)length) found = loaded_symbol(&self->loaded, text, symbol);
   Py_DECREF(full);
   return found;
 }
 
-/* The facts of a function, if the library has them: 1, 0 without, -1 with an exception set. */
+/* Find the metadata of a function: 1 if found, 0 if absent, -1 with an exception set. */
 static int find_facts(const Library *self, PyObject *name, const uint8_t **text, size_t *nbytes) {
   struct elf_symbol symbol;
   int found = library_find(self, "__packer_fn_", name, &symbol);
@@ -39,7 +39,7 @@ static struct callee *make_callee(const Library *self, PyObject *name, const uin
   return callee;
 }
 
-/* The code at the symbol <prefix><name>: 1 found, 0 absent, -1 exception set. */
+/* Find the code at the symbol <prefix><name>: 1 if found, 0 if absent, -1 with an exception set. */
 static int find_code(const Library *self, const char *prefix, PyObject *name,
                      const uint8_t **code) {
   struct elf_symbol symbol;
@@ -51,10 +51,10 @@ static int find_code(const Library *self, const char *prefix, PyObject *name,
   return -1;
 }
 
-/* ---- The three ways to a function; each gives a new callee, or NULL with an exception set, or
- * without when it leads nowhere. */
+/* ---- The three ways to find a function. Each returns a new callee, or NULL. It sets an exception
+ * unless the function is absent. */
 
-/* __tvm_ffi_<name>, with facts or without. */
+/* __tvm_ffi_<name>, with or without metadata. */
 static struct callee *find_safe(const Library *self, PyObject *name) {
   const uint8_t *code, *text = NULL;
   size_t nbytes = 0;
@@ -74,7 +74,7 @@ static int find_packed_code(const Library *self, PyObject *name, const uint8_t *
   return found == 1 ? 0 : -1;
 }
 
-/* <name>, since its facts say that it is a packed C function. */
+/* <name>, if its metadata declares it a packed C function. */
 static struct callee *find_declared(const Library *self, PyObject *name) {
   const uint8_t *code, *text;
   size_t nbytes;
@@ -101,7 +101,7 @@ struct callee *library_make_packed(const Library *self, PyObject *name, const ui
   return callee;
 }
 
-/* <name> without facts: in libraries of TVM, a packed C function. */
+/* <name> without metadata: a packed C function, if TVM built the library. */
 static struct callee *find_plain(const Library *self, PyObject *name) {
   const uint8_t *code;
   if (library_find_code(self, name, &code) <= 0 || !loaded_is_tvm(&self->loaded)) return NULL;

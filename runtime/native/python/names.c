@@ -1,3 +1,4 @@
+/* The names of dynamic symbols, as Python lists. */
 #include "python/names.h"
 
 #include "elf/layout.h"

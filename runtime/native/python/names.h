@@ -1,4 +1,4 @@
-/* Names of dynamic symbols, as Python lists. */
+/* The names of dynamic symbols, as Python lists. */
 #ifndef DSO_PACKER_PYTHON_NAMES_H
 #define DSO_PACKER_PYTHON_NAMES_H
 
@@ -7,8 +7,8 @@
 
 #include "elf/elf.h"
 
-/* The names of the functions and data that an object defines and that begin with `prefix`, in table
- * order; NULL with an exception set. */
+/* List the functions and data that an object defines and whose names begin with `prefix`, in the
+ * order of the symbol table. NULL with an exception set on failure. */
 PyObject *symbol_names(const struct elf_image *image, elf_at at, const void *context,
                        const char *prefix);
 

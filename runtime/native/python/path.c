@@ -1,3 +1,4 @@
+/* Path arguments: from Python to bytes and back. */
 #include "python/path.h"
 
 #include <errno.h>
@@ -14,8 +15,8 @@ static PyObject *refuse(PyObject *path, const char *format, const char *text) {
   return NULL;
 }
 
-/* A bare name means the working directory, never the library search path; the spelling is
- * otherwise kept, so that $ORIGIN is the folder that the caller named. */
+/* A bare name is relative to the working directory; dlopen never searches the library path for it.
+ * The path is not resolved further, so that $ORIGIN is the folder that the caller named. */
 PyObject *path_bytes(PyObject *argument) {
   PyObject *given, *path;
   char cwd[PATH_MAX];

@@ -1,3 +1,4 @@
+/* Span: the buffer exporter for memory that another object owns. */
 #include "python/span.h"
 
 typedef struct {
@@ -8,8 +9,8 @@ typedef struct {
   int readonly;
 } Span;
 
-/* A library's code may remember functions whose modules view the library: the collector has to see
- * the way back. Nobody has a view that is to be cleared. */
+/* A library's code may cache functions whose modules view the library. The collector must see that
+ * cycle. There is no tp_clear: a span in use by a view must keep its owner. */
 static int span_traverse(Span *self, visitproc visit, void *arg) {
   Py_VISIT(self->owner);
   return 0;

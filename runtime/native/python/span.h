@@ -1,4 +1,4 @@
-/* A stretch of memory that keeps its owner alive, seen as a memoryview. */
+/* A memoryview of memory that another Python object owns. */
 #ifndef DSO_PACKER_PYTHON_SPAN_H
 #define DSO_PACKER_PYTHON_SPAN_H
 
@@ -7,7 +7,8 @@
 
 extern PyTypeObject Span_Type;
 
-/* A memoryview of `nbytes` bytes that holds a reference to `owner`. */
+/* Return a memoryview of `nbytes` bytes that holds a reference to `owner`; NULL with an exception
+ * set. */
 PyObject *span_view(PyObject *owner, const void *bytes, Py_ssize_t nbytes, int readonly);
 
 #endif

@@ -1,3 +1,4 @@
+/* SystemLibrary: the registered symbols of statically linked models. */
 #include "python/system_library.h"
 
 #include "library/context.h"
@@ -19,7 +20,8 @@ typedef struct {
   struct context *context;
 } SystemLibrary;
 
-/* The symbol <start><prefix><name>, found with `address` set: 0, or -1 with an exception set. */
+/* Find the symbol <start><prefix><name>: 0, or -1 with an exception set. `address` is NULL if it is
+ * absent. */
 static int find(const char *start, PyObject *prefix, PyObject *name,
                 struct registered_symbol *symbol) {
   PyObject *full = PyUnicode_FromFormat("%s%U%U", start, prefix, name);
@@ -27,7 +29,7 @@ static int find(const char *start, PyObject *prefix, PyObject *name,
   Py_ssize_t length;
   const char *text = PyUnicode_AsUTF8AndSize(full, &length);
   *symbol = (struct registered_symbol){.address = NULL};
-  if (text == NULL) PyErr_Clear(); /* no symbol is named by lone surrogates */
+  if (text == NULL) PyErr_Clear(); /* no symbol name contains lone surrogates */
   else if (strlen(text) == (size_t)length) *symbol = registered_find(text);
   Py_DECREF(full);
   return 0;
@@ -65,7 +67,7 @@ static PyObject *system_library_new(PyTypeObject *type, PyObject *args, PyObject
   return (PyObject *)self;
 }
 
-/* The context stays: the code that has it does. */
+/* The context is never freed, because the code that uses it is never unmapped. */
 static void system_library_dealloc(SystemLibrary *self) {
   Py_XDECREF(self->callees);
   Py_XDECREF(self->prefix);
@@ -73,9 +75,9 @@ static void system_library_dealloc(SystemLibrary *self) {
   Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-/* ---- Data: nobody registers a size, so it is told by the bytes themselves */
+/* ---- Data: symbols are registered without a size, so the bytes themselves must give it */
 
-/* u64 nbytes, then so many (formats: Dialect tvm, Dialect tvm-ffi). */
+/* Return true for a blob: a u64 count, then that many bytes (docs/format.md). */
 static int is_counted(PyObject *name) {
   return PyUnicode_CompareWithASCIIString(name, "__tvm_dev_mblob") == 0 ||
          PyUnicode_CompareWithASCIIString(name, "__tvm_ffi__library_bin") == 0;
@@ -114,7 +116,7 @@ static PyObject *system_library_data(SystemLibrary *self, PyObject *name) {
   return span_view((PyObject *)self, symbol.address, (Py_ssize_t)nbytes, 1);
 }
 
-/* ---- Checksums: the list has names with the prefix */
+/* ---- Checksums: the names in the list include the prefix */
 
 static int find_listed(const void *Py_UNUSED(library), const char *name, int is_code,
                        const uint8_t **bytes, size_t *nbytes) {
@@ -148,14 +150,14 @@ static struct callee *make_callee(const SystemLibrary *self, PyObject *name,
   return callee;
 }
 
-/* Names that begin so are data of the models, and no packed C function. */
+/* Names that begin with "__" are data of the models, not packed C functions. */
 static int is_reserved(PyObject *name) {
   return PyUnicode_GET_LENGTH(name) >= 2 && PyUnicode_READ_CHAR(name, 0) == '_' &&
          PyUnicode_READ_CHAR(name, 1) == '_';
 }
 
-/* With one prefix: a safe-call function, else a packed C function. A new callee, or NULL with an
- * exception set, or without when there is none. */
+/* Find a safe-call function, else a packed C function, under one prefix. Returns a new callee, or
+ * NULL. It sets an exception unless the function is absent. */
 static struct callee *look_up(SystemLibrary *self, PyObject *prefix, PyObject *name) {
   struct registered_symbol safe, packed = {.address = NULL}, facts;
   if (find("__tvm_ffi_", prefix, name, &safe) != 0 ||
@@ -192,7 +194,7 @@ struct listing {
   PyObject *names;
 };
 
-/* Append <start><name> for a symbol <start><prefix><name>. */
+/* Append <start><name> for each symbol <start><prefix><name>. */
 static int list_name(const char *symbol, void *arg) {
   struct listing *listing = arg;
   size_t start = strlen(listing->start), prefix = strlen(listing->prefix);
@@ -224,21 +226,22 @@ static PyObject *system_library_path(SystemLibrary *self, void *Py_UNUSED(closur
 
 static PyMethodDef system_library_methods[] = {
     {"data", (PyCFunction)system_library_data, METH_O,
-     "data($self, symbol, /)\n--\n\nThe read-only bytes of a blob or text, or None."},
+     "data($self, symbol, /)\n--\n\nReturn the read-only bytes of a blob or text, or None."},
     {"symbols", (PyCFunction)system_library_symbols, METH_O,
-     "symbols($self, start, /)\n--\n\nThe names that begin so, without the library's prefix."},
+     "symbols($self, start, /)\n--\n\n"
+     "Return the names that begin with `start` and the library's prefix, without the prefix."},
     {"function", (PyCFunction)(void (*)(void))system_library_function, METH_FASTCALL,
-     "function($self, name, owner, /)\n--\n\nThe function, or None."},
+     "function($self, name, owner, /)\n--\n\nReturn the function of this name, or None."},
     {"bind", (PyCFunction)system_library_bind, METH_O,
-     "bind($self, module, /)\n--\n\nLet the models' code call the imports of this module."},
+     "bind($self, module, /)\n--\n\nLet the models' code call the module's imports."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef system_library_getset[] = {
     {"structure", (getter)system_library_structure, NULL,
-     "The CRC-32 of the blob's structure that the models list, or None; all listed is verified.",
+     "The CRC-32 of the blob's structure, or None; verifies everything that the models list.",
      NULL},
-    {"path", (getter)system_library_path, NULL, "What messages call it.", NULL},
+    {"path", (getter)system_library_path, NULL, "The name that messages show.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -1,4 +1,4 @@
-/* SystemLibrary: the symbols that models with one prefix registered, as a Library has a file's. */
+/* SystemLibrary: the symbols that statically linked models with one prefix registered. */
 #ifndef DSO_PACKER_PYTHON_SYSTEM_LIBRARY_H
 #define DSO_PACKER_PYTHON_SYSTEM_LIBRARY_H
 

@@ -1,3 +1,4 @@
+/* The checksum list of a library, verified for Python. */
 #include "python/verify_checksums.h"
 
 #include "python/exception.h"

@@ -1,3 +1,4 @@
+/* VirtualMachine: binding bytecode, and its functions as Functions. */
 #include "python/virtual_machine.h"
 
 #include "python/call/callback.h"
@@ -44,7 +45,7 @@ static int dtype_constant(PyObject *value, dso_any *made) {
   return PyArg_ParseTuple(value, "bbH", &dtype->code, &dtype->bits, &dtype->lanes) ? 0 : -1;
 }
 
-/* Unlike the argument of a C function it may contain NUL. */
+/* Unlike the argument of a C function, a constant may contain NUL. */
 static int str_constant(PyObject *value, dso_any *made) {
   Py_ssize_t nbytes;
   const char *text = PyUnicode_AsUTF8AndSize(value, &nbytes);
@@ -67,7 +68,7 @@ static int make_constant(PyObject *item, dso_any *made) {
   return 0;
 }
 
-/* How many were made; the exception is set if not all. */
+/* Return the number of constants made. An exception is set if it is not all of them. */
 static Py_ssize_t make_constants(PyObject *list, dso_any *made) {
   Py_ssize_t i = 0;
   for (; i < PyList_GET_SIZE(list); i++) {
@@ -77,7 +78,7 @@ static Py_ssize_t make_constants(PyObject *list, dso_any *made) {
   return i;
 }
 
-/* ---- Callees: a callable, or None for one of the machine's own */
+/* ---- Callees: a callable, or None for functions in bytecode and for built-ins */
 
 static Py_ssize_t make_callees(PyObject *list, dso_object **made) {
   Py_ssize_t i = 0;
@@ -102,7 +103,7 @@ static DLDevice *read_devices(PyObject *list) {
   return devices;
 }
 
-/* What the machine is made of, in C. */
+/* The arguments of the constructor, converted to C. */
 struct parts {
   dso_any *constants;
   dso_object **callees;
@@ -141,7 +142,7 @@ static struct vm *make_machine(const Bytecode *bytecode, const struct parts *par
                                Py_ssize_t num_devices) {
   uint64_t count = raised_count();
   struct vm *vm;
-  Py_BEGIN_ALLOW_THREADS /* constants are copied */
+  Py_BEGIN_ALLOW_THREADS /* vm_new may copy constants to a device */
   vm = vm_new(&bytecode->code, parts->constants, parts->callees, parts->devices,
               (size_t)num_devices);
   Py_END_ALLOW_THREADS
@@ -254,7 +255,7 @@ PyObject *vm_builtin_names(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none
 static PyMethodDef machine_methods[] = {
     {"function", (PyCFunction)machine_function, METH_VARARGS,
      "function($self, name, signature, owner, /)\n--\n\n"
-     "A function of the bytecode, which keeps `owner` alive; None where there is none."},
+     "Return a function of the bytecode, which keeps `owner` alive, or None."},
     {NULL, NULL, 0, NULL},
 };
 

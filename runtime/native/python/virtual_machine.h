@@ -1,4 +1,4 @@
-/* VirtualMachine: bytecode bound to what it calls, whose functions Python calls. */
+/* VirtualMachine: bytecode bound to constants, functions and devices. */
 #ifndef DSO_PACKER_PYTHON_VIRTUAL_MACHINE_H
 #define DSO_PACKER_PYTHON_VIRTUAL_MACHINE_H
 
@@ -7,7 +7,7 @@
 
 extern PyTypeObject VirtualMachine_Type;
 
-/* vm_builtin_names(): those of the machine's own functions. */
+/* _core.vm_builtin_names(): the names of the built-in functions. */
 PyObject *vm_builtin_names(PyObject *module, PyObject *none);
 
 #endif

@@ -1,3 +1,31 @@
+/* The conversion of arguments: from Python objects to safe-call values.
+ *
+ * The order of conversion. The first row that matches decides.
+ *
+ *   exact type              becomes
+ *   int                     DSO_INT; beyond int64 as uint64 bits, if the parameter is declared u64
+ *   float                   DSO_FLOAT
+ *   numpy.ndarray           DSO_DLTENSOR_PTR, read from its struct (ndarray.c)
+ *   bool                    DSO_BOOL
+ *   None                    DSO_NONE
+ *   str                     DSO_RAW_STR, borrowed from the str
+ *   bytes                   DSO_BYTE_ARRAY_PTR, borrowed from the bytes
+ *   Function                DSO_FUNCTION: the object that a library returned, else a new callback
+ *   def, method, builtin    DSO_FUNCTION: a new callback object (callback.c)
+ *
+ *   type or protocol        becomes
+ *   Tensor                  DSO_TENSOR if it has an object, else DSO_DLTENSOR_PTR
+ *   Device                  DSO_DEVICE
+ *   DLPack's exchange API   DSO_DLTENSOR_PTR (exchange.c); if that fails, the later rows are tried
+ *   numpy.ndarray           as above; only the first array, whose type is then recognised
+ *   int, float, str, bytes  as the exact type, for subclasses
+ *   tuple, list             DSO_ARRAY of owned items; TypeError if the parameter is declared
+ *   scalar                  DSO_INT, DSO_FLOAT or DSO_BOOL: __index__ or __float__, and no length
+ *   buffer protocol         DSO_DLTENSOR_PTR (array.c)
+ *   __dlpack__              DSO_DLTENSOR_PTR (array.c)
+ *   Module                  DSO_MODULE: a new callback object
+ *   other callable          DSO_FUNCTION: a new callback object
+ *   anything else           TypeError */
 #include "python/call/convert.h"
 
 #include <string.h>
@@ -40,7 +68,7 @@ static int set_pointer(dso_any *arg, int32_t type_index, void *pointer) {
   return 0;
 }
 
-/* An int beyond int64 goes as uint64 bits, but only where the function declares a uint64. */
+/* An int beyond int64 is passed as uint64 bits if the parameter is declared as uint64. */
 static int set_wide_int(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   const struct param *param = callee_param(frame->callee, index);
   int is_u64 = param != NULL && strcmp(param->code, "u64") == 0;
@@ -58,13 +86,13 @@ static int set_wide_int(struct call_frame *frame, Py_ssize_t index, PyObject *ob
                               is_u64 ? "a uint64" : "an int64", object);
 }
 
-/* An int of one digit, which nearly all are, without a call: 1, 0 for others. */
+/* Read an int of one digit, the common case, without a function call: 1, or 0 for longer ints. */
 static int is_compact_int(PyObject *object, int64_t *value) {
 #if PY_VERSION_HEX >= 0x030C0000
   if (!PyUnstable_Long_IsCompact((PyLongObject *)object)) return 0;
   *value = PyUnstable_Long_CompactValue((PyLongObject *)object);
 #else
-  Py_ssize_t size = Py_SIZE(object); /* its sign is the int's */
+  Py_ssize_t size = Py_SIZE(object); /* negative for a negative int */
   if (size < -1 || size > 1) return 0;
   *value = size == 0 ? 0 : size * (int64_t)((PyLongObject *)object)->ob_digit[0];
 #endif
@@ -84,14 +112,14 @@ static inline int convert_int(struct call_frame *frame, Py_ssize_t index, PyObje
   return convert_long_int(frame, index, object);
 }
 
-/* Of a str of ASCII alone that is its own text, as nearly all are; of others the cached UTF-8. */
+/* Return the UTF-8 text of a str: its own memory if it is ASCII, the common case, else the copy
+ * that the str caches. */
 static const char *text_of(PyObject *object, Py_ssize_t *length) {
   if (!PyUnicode_IS_COMPACT_ASCII(object)) return PyUnicode_AsUTF8AndSize(object, length);
   *length = PyUnicode_GET_LENGTH(object);
   return (const char *)PyUnicode_1BYTE_DATA(object);
 }
 
-/* The pointer is into the str, which lives as long as the argument. */
 static int convert_str(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   Py_ssize_t length;
   const char *text = text_of(object, &length);
@@ -120,7 +148,7 @@ static int convert_tensor(struct call_frame *frame, Py_ssize_t index, PyObject *
   if (((Tensor *)object)->is_readonly && argument_is_written(frame, index))
     return raise_argument_error(frame, index, PyExc_ValueError,
                                 "expected a writable tensor, found a read-only one");
-  dso_object *made = ((Tensor *)object)->object; /* what a library made goes back as it came */
+  dso_object *made = ((Tensor *)object)->object; /* a library's own object is passed on */
   if (made != NULL) return set_pointer(&frame->args[index], DSO_TENSOR, made);
   set_pointer(&frame->args[index], DSO_DLTENSOR_PTR, tensor);
   return ((Tensor *)object)->is_readonly ? frame_mark_readonly(frame, index) : 0;
@@ -138,8 +166,8 @@ static int refuse_type(struct call_frame *frame, Py_ssize_t index, PyObject *obj
                               Py_TYPE(object)->tp_name);
 }
 
-/* NumPy's scalars and arrays both have __index__, __float__ and a buffer; only arrays, and
- * nothing that is a scalar, have a length. */
+/* NumPy's scalars and arrays both have __index__, __float__ and a buffer. Arrays have a length;
+ * scalars do not. */
 static int is_scalar(PyObject *object) {
   const PyTypeObject *type = Py_TYPE(object);
   const PyNumberMethods *number = type->tp_as_number;
@@ -148,8 +176,8 @@ static int is_scalar(PyObject *object) {
   return number != NULL && (number->nb_index != NULL || number->nb_float != NULL) && !has_length;
 }
 
-/* The DLPack code of a scalar: by its buffer (a NumPy complex64 or bool_ has __float__ too), else
- * by its methods. -1: none that we pass. */
+/* Return the DLPack type code of a scalar, or -1 if it is unsupported. The buffer decides, because
+ * NumPy's complex64 and bool_ have __float__ too. Without a buffer the methods decide. */
 static int scalar_code(PyObject *object) {
   Py_buffer view;
   DLDataType dtype;
@@ -159,7 +187,7 @@ static int scalar_code(PyObject *object) {
     PyErr_Clear();
     return -1;
   }
-  int known = view.ndim == 0 && /* a datetime64 shows its bytes, with ndim 1 */
+  int known = view.ndim == 0 && /* a datetime64 exports its bytes, with ndim 1 */
               dtype_from_format(view.format, (size_t)view.itemsize, &dtype) == 0;
   PyBuffer_Release(&view);
   return known ? dtype.code : -1;
@@ -189,7 +217,7 @@ static int convert_scalar(struct call_frame *frame, Py_ssize_t index, PyObject *
   }
 }
 
-/* What another library returned is passed on as it is. */
+/* An object that a library returned is passed on; other callables get a callback object. */
 static int convert_function(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   dso_object *made = function_check(object) ? function_callee(object)->object : NULL;
   if (made != NULL) return set_pointer(&frame->args[index], DSO_FUNCTION, made);
@@ -206,7 +234,8 @@ static int convert_module(struct call_frame *frame, Py_ssize_t index, PyObject *
   return set_pointer(&frame->args[index], DSO_MODULE, module);
 }
 
-/* A Module is callable as its entry is, but it is no function. */
+/* A Module is callable (it calls its entry function), so this test precedes the one for
+ * callables. */
 static int is_module(PyObject *object) {
   PyObject *file = PyDict_GetItemString(PyImport_GetModuleDict(), "runtime.module");
   PyObject *class = file ? PyObject_GetAttrString(file, "Module") : NULL;
@@ -216,9 +245,10 @@ static int is_module(PyObject *object) {
   return status;
 }
 
-/* ---- A tuple or list goes as an array that owns its items: whoever is called may keep it. No C
- * declaration has one. One that is an item of many becomes one array: `*arrays` is a dict of those
- * in others, id -> (sequence, address), or NULL before the first. */
+/* ---- A tuple or list becomes an array object that owns its items, because the called code may
+ * keep it. C declarations cannot declare one. A sequence that occurs several times in others
+ * becomes one array: the dict `*arrays` maps id -> (sequence, address of the array). It is NULL
+ * before the first. */
 
 static dso_object *known_array(PyObject *arrays, PyObject *sequence) {
   PyObject *id = arrays ? PyLong_FromVoidPtr(sequence) : NULL;
@@ -277,7 +307,7 @@ static int convert_sequence(struct call_frame *frame, Py_ssize_t index, PyObject
   return status;
 }
 
-/* What has neither number, text nor buffer. A class may have the methods of its instances. */
+/* A class is not an array, although it has its instances' `__dlpack__`. */
 static int convert_by_method(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   PyObject *method = PyType_Check(object) ? NULL : PyObject_GetAttrString(object, "__dlpack__");
   if (method != NULL) {
@@ -292,7 +322,7 @@ static int convert_by_method(struct call_frame *frame, Py_ssize_t index, PyObjec
   return refuse_type(frame, index, object);
 }
 
-/* 0, -1 with an exception set, or 1: it is none, or `__dlpack__` has to serve. */
+/* 0, -1 with an exception set, or 1 if the object must be converted in another way. */
 static int convert_exchanged(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   const struct exchange *exchange = exchange_of(Py_TYPE(object));
   if (exchange == NULL) exchange = exchange_find(object);
@@ -309,7 +339,7 @@ static int is_plain_callable(const PyTypeObject *type) {
          type == &PyCFunction_Type;
 }
 
-/* Whatever is not exactly one of Python's own types. */
+/* The second table at the top of this file, and callables of exact type. */
 static int convert_other(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   if (is_plain_callable(Py_TYPE(object))) return convert_function(frame, index, object);
   if (tensor_check(object)) return convert_tensor(frame, index, object);

@@ -1,11 +1,11 @@
-/* Arrays as arguments, by the protocols that every exporter has: the buffer protocol and DLPack. */
+/* Arrays as arguments, by the buffer protocol or by a `__dlpack__` method. */
 #include "python/call/convert.h"
 #include "abi/dtype.h"
 #include "python/exception.h"
 #include "abi/strides.h"
 
-/* Buffer strides count bytes, a DLTensor's count elements. ctypes gives a buffer without them; what
- * we pass on always has them. */
+/* Copy shape and strides. Buffer strides count bytes; a DLTensor's count elements. A buffer of
+ * ctypes has no strides; the argument always has them. */
 static int copy_dims(struct call_frame *frame, Py_ssize_t index, struct hold *hold) {
   const Py_buffer *view = &hold->buffer;
   if (hold_dims(frame, index, hold, view->ndim) != 0) return -1;
@@ -71,8 +71,9 @@ PyObject *array_call_dlpack(PyObject *method) {
   return PyObject_CallNoArgs(method);
 }
 
-/* Take over the capsule's tensor as a hold; NULL with an exception set. A consumer renames the
- * capsule, so that its destructor leaves the tensor alone (DLPack, Python specification). */
+/* Move the capsule's tensor into a hold; NULL with an exception set. A consumer renames the
+ * capsule, so that the capsule's destructor does not free the tensor (DLPack, Python
+ * specification). */
 static struct hold *consume_capsule(struct call_frame *frame, Py_ssize_t index, PyObject *capsule) {
   struct hold *hold = NULL;
   if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
@@ -92,7 +93,7 @@ static struct hold *consume_capsule(struct call_frame *frame, Py_ssize_t index, 
   return hold;
 }
 
-/* The tensor of a hold, or NULL with an exception set. */
+/* Check the tensor of a hold and return it, or NULL with an exception set. */
 static const DLTensor *managed_tensor(struct call_frame *frame, Py_ssize_t index,
                                       struct hold *hold) {
   if (hold->kind == HOLD_DLPACK) return &hold->dlpack->tensor;

@@ -1,3 +1,4 @@
+/* The frame of a call: what its arguments hold until the call ends. */
 #include "python/call/callback.h"
 #include "python/call/convert.h"
 #include "python/exception.h"
@@ -21,7 +22,7 @@ static void release(struct hold *hold) {
 }
 
 void frame_release(struct call_frame *frame) {
-  /* A deleter may run Python code, which would clear it. */
+  /* A deleter may run Python code, which would clear the exception. */
   PyObject *pending = PyErr_Occurred() ? exception_take() : NULL;
   while (frame->num_holds > 0) release(&frame->holds[--frame->num_holds]);
   if (pending != NULL) exception_set(pending);

@@ -1,3 +1,4 @@
+/* CallSequence: running and timing its calls, and binding its slots. */
 #include "python/call/call_sequence.h"
 
 #include <time.h>
@@ -9,8 +10,8 @@
 #include "abi/raised.h"
 #include "python/tensor/tensor.h"
 
-/* TVM, kAllocAlignment: its kernels are compiled for memory that is aligned so. Functions that
- * packer wrapped take any array that is aligned to its elements. */
+/* TVM, kAllocAlignment: TVM compiles its kernels for this alignment. Functions that packer wrapped
+ * accept any array that is aligned to its elements. */
 enum { TVM_ALIGNMENT = 64 };
 
 /* ---- Running */
@@ -22,7 +23,7 @@ static int call_one(const struct call *call) {
   return 0;
 }
 
-/* The calls up to `stop`; where one breaks off, its index. */
+/* Make the calls before `stop`; return the index of the call that failed, or `stop`. */
 static Py_ssize_t call_all(const struct call *calls, Py_ssize_t stop) {
   Py_ssize_t i = 0;
   while (i < stop && call_one(&calls[i]) == 0) i++;
@@ -35,7 +36,7 @@ static double seconds_now(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Calls of a device are over when it says so. */
+/* Work on a device may still run after the call returned. */
 static int wait_for(const struct devices *devices) {
   for (int i = 0; i < devices->count; i++) {
     const struct device_api *api = device_api(devices->items[i].device_type);
@@ -44,7 +45,7 @@ static int wait_for(const struct devices *devices) {
   return 0;
 }
 
-/* The same, adding what each call takes to `seconds`. */
+/* As call_all, but add the duration of each call to `seconds`. */
 static Py_ssize_t time_all(const struct call *calls, Py_ssize_t stop, const struct devices *devices,
                            double *seconds) {
   double before = seconds_now();
@@ -57,7 +58,7 @@ static Py_ssize_t time_all(const struct call *calls, Py_ssize_t stop, const stru
   return stop;
 }
 
-/* Memory is the sequence's own: two runs at once would write into each other's. */
+/* The slots' memory belongs to the sequence: two runs at once would overwrite each other's data. */
 static int begin(CallSequence *self) {
   if (!self->is_running) return self->is_running = 1;
   PyErr_SetString(PyExc_RuntimeError,
@@ -137,14 +138,14 @@ static int same_kind(const DLTensor *a, const DLTensor *b) {
   return same;
 }
 
-/* Whether a function of the sequence may be given this memory as it is. */
+/* Return true if the calls may use the tensor's memory without a copy. */
 static int is_fit(const struct slot *slot, const Tensor *object, const DLTensor *tensor) {
   if (!object->is_compact || (object->is_readonly && slot->is_written)) return 0;
   if (!slot->is_tvms || tensor->device.device_type != DLPACK_CPU) return 1;
   return object->nbytes == 0 || (uintptr_t)tensor->data % TVM_ALIGNMENT == 0;
 }
 
-/* The slot and tensor of a method's arguments; NULL with an exception set. */
+/* Parse a method's arguments, a slot and a tensor of its kind; NULL with an exception set. */
 static struct slot *parse_slot(const CallSequence *self, PyObject *const *args, Py_ssize_t count,
                                const DLTensor **tensor) {
   Py_ssize_t index = count == 2 ? PyNumber_AsSsize_t(args[0], PyExc_IndexError) : -1;
@@ -184,7 +185,7 @@ static PyObject *sequence_bind(CallSequence *self, PyObject *const *args, Py_ssi
 
 /* ---- The object */
 
-/* What others have kept is alive anyway: then this reference tells nothing. */
+/* If other code has kept the object, it is alive in any case, and its callable is not visited. */
 static int is_only_ours(const dso_object *callback) {
   uint64_t count = __atomic_load_n(&callback->combined_ref_count, __ATOMIC_RELAXED);
   return (uint32_t)count == 1;
@@ -203,7 +204,7 @@ static int sequence_traverse(CallSequence *self, visitproc visit, void *arg) {
 
 static int sequence_clear(CallSequence *self) {
   Py_ssize_t count = self->num_calls;
-  self->num_calls = self->num_slots = 0; /* it can still be called */
+  self->num_calls = self->num_slots = 0; /* the object may still be used after tp_clear */
   for (Py_ssize_t i = 0; i < count; i++)
     if (self->calls[i].callback != NULL) object_release(self->calls[i].callback);
   Py_CLEAR(self->functions);
@@ -223,19 +224,21 @@ static void sequence_dealloc(CallSequence *self) {
 
 static PyMethodDef sequence_methods[] = {
     {"run", (PyCFunction)(void (*)(void))sequence_run, METH_FASTCALL,
-     "run($self, stop=..., /)\n--\n\nMake the calls in order, or those before `stop`."},
+     "run($self, stop=..., /)\n--\n\nMake all calls in order, or only those before index `stop`."},
     {"time", (PyCFunction)sequence_time, METH_O,
-     "time($self, rounds, /)\n--\n\nThe mean seconds of each call."},
+     "time($self, rounds, /)\n--\n\n"
+     "Make all calls `rounds` times; return the mean seconds of each call."},
     {"is_fit", (PyCFunction)(void (*)(void))sequence_is_fit, METH_FASTCALL,
-     "is_fit($self, slot, tensor, /)\n--\n\nWhether a slot may be this tensor."},
+     "is_fit($self, slot, tensor, /)\n--\n\nReturn True if the calls may use this tensor."},
     {"bind", (PyCFunction)(void (*)(void))sequence_bind, METH_FASTCALL,
-     "bind($self, slot, tensor, /)\n--\n\nLet a slot be this tensor, which is fit for it."},
+     "bind($self, slot, tensor, /)\n--\n\n"
+     "Bind a slot to this tensor; raise ValueError unless `is_fit` accepts it."},
     {NULL, NULL, 0, NULL},
 };
 
 PyTypeObject CallSequence_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.CallSequence",
-    .tp_doc = "Calls bound once, over tensors that are arguments of theirs.",
+    .tp_doc = "A sequence of calls, bound once to tensors; it runs without the GIL.",
     .tp_basicsize = sizeof(CallSequence),
     .tp_new = call_sequence_new,
     .tp_traverse = (traverseproc)sequence_traverse,

@@ -1,4 +1,4 @@
-/* CallSequence: calls bound once, over tensors that lie where they lie; what a graph executor runs. */
+/* CallSequence: calls bound once to tensors. A graph executor runs it. */
 #ifndef DSO_PACKER_PYTHON_CALL_CALL_SEQUENCE_H
 #define DSO_PACKER_PYTHON_CALL_CALL_SEQUENCE_H
 
@@ -12,16 +12,16 @@ extern PyTypeObject CallSequence_Type;
 struct call {
   dso_safe_call address;
   void *handle;
-  dso_object *callback; /* a reference: the object that calls what is no plain Function */
+  dso_object *callback; /* owned: calls a callable that is not a Function of a library; or NULL */
   dso_any *args;        /* each points to a slot's tensor */
   int32_t count;
 };
 
-/* Where the arguments' tensors are: the DLTensor is a copy of the bound object's. */
+/* The arguments point to `tensor`, a copy of the bound object's DLTensor. */
 struct slot {
   DLTensor tensor;
-  int is_written; /* some function says so: "*f32" */
-  int is_tvms;    /* some function is not declared, and may count on TVM's alignment */
+  int is_written; /* a function declares that it writes: "*f32" */
+  int is_tvms;    /* a function has no declaration, so it may rely on TVM's alignment */
 };
 
 enum { MAX_DEVICES = 8 };
@@ -34,13 +34,13 @@ struct devices {
 typedef struct {
   PyObject_HEAD
   PyObject *names;     /* list of str, one per call */
-  PyObject *functions; /* list of the Functions that are called as they are; keeps them */
-  PyObject *tensors;   /* list of what is bound, one per slot */
+  PyObject *functions; /* list: keeps the Functions that are called directly */
+  PyObject *tensors;   /* list: the bound tensors, one per slot */
   struct slot *slots;
   struct call *calls;
-  dso_any *args; /* of all calls, one behind the other */
+  dso_any *args; /* the arguments of all calls, in order */
   Py_ssize_t num_slots, num_calls;
-  struct devices devices; /* beside the CPU, which needs no waiting */
+  struct devices devices; /* of the tensors, without the CPU, which needs no synchronisation */
   int is_running;
 } CallSequence;
 

@@ -1,4 +1,4 @@
-/* A CallSequence is made: each call gets an address, each argument points to its slot. */
+/* The constructor of CallSequence: each call gets an address, each argument points to its slot. */
 #include "python/call/callback.h"
 #include "python/call/call_sequence.h"
 #include "abi/dlpack.h"
@@ -7,13 +7,14 @@
 #include "python/tensor/tensor.h"
 #include "device/tensor_object.h"
 
-/* TVM's __copy, between devices: arguments from, to. */
+/* TVM's __copy between devices; the arguments are source and destination. */
 static int copy(void *handle, const dso_any *args, int32_t count, dso_any *result) {
   (void)handle, (void)count, (void)result;
   return tensor_copy(args[1].v_ptr, args[0].v_ptr);
 }
 
-/* A function of a library is called as it is; all else through an object that calls it. */
+/* A Function of a library is called directly, unless it keeps the GIL. All other callables are
+ * called through a callback object. */
 static int bind_callable(CallSequence *self, struct call *call, PyObject *callable) {
   if (callable == Py_None) {
     call->address = copy;
@@ -48,7 +49,7 @@ static int bind_argument(CallSequence *self, struct call *call, PyObject *callab
   return 0;
 }
 
-/* One (name, callable or None, slots); the arguments go to `args`. */
+/* Add one (name, callable or None, slots); stores its arguments in `args`. */
 static int add_call(CallSequence *self, PyObject *item, dso_any *args) {
   PyObject *name, *callable, *slots;
   if (!PyArg_ParseTuple(item, "UOO!", &name, &callable, &PyTuple_Type, &slots)) return -1;
@@ -65,7 +66,7 @@ static int add_call(CallSequence *self, PyObject *item, dso_any *args) {
   return 0;
 }
 
-/* How many arguments all calls have together; -1 with TypeError. */
+/* Return the total number of arguments of all calls; -1 with TypeError. */
 static Py_ssize_t count_arguments(PyObject *calls) {
   Py_ssize_t count = 0;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(calls); i++) {

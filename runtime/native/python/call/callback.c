@@ -1,3 +1,18 @@
+/* Callback objects: TVM FFI objects that call a Python callable, from creation to deletion.
+ *
+ * Lifetime and ownership. A callback object is counted by its TVM FFI header and owns a reference
+ * to its callable. callback_new returns the first reference, and the call frame holds it until
+ * callback_end_call. The called code may retain the object and call it later, from any thread.
+ * `caller` and `state` are borrowed and valid only until callback_end_call. If no code retained the
+ * object, its memory becomes `spare` and the next callback_new uses it again. Any thread may
+ * release the last reference, so the deleter takes the GIL before it drops Python references. After
+ * the interpreter has ended, they are leaked.
+ *
+ * An object in a context's import cache also owns its provider (`owner`). When the last module of
+ * the context dies, the object is retired: later calls look `name` up again in the context.
+ * callback_drop then drops callable and owner, unless a thread is calling the object. In that case
+ * the last such call queues the drop for the main thread, because the last reference to a library
+ * would unmap the code that the thread returns to. */
 #include "python/call/callback_object.h"
 
 #include <stdlib.h>
@@ -11,7 +26,7 @@
 #include "python/library.h"
 #include "python/call/owned_tensor.h"
 
-/* ---- Values that are owned */
+/* ---- Owned values */
 
 static int own_string(dso_any *result, int is_str, const char *data, size_t nbytes) {
   if (object_make_string(result, is_str, data, nbytes) == 0) return 0;
@@ -19,7 +34,7 @@ static int own_string(dso_any *result, int is_str, const char *data, size_t nbyt
   return -1;
 }
 
-/* An argument is borrowed, a result is owned. */
+/* Make a converted argument, which borrows, own its data. */
 static int own_value(struct call_frame *frame, PyObject *value, dso_any *result) {
   const dso_byte_array *bytes = result->v_ptr;
   switch (result->type_index) {
@@ -54,9 +69,9 @@ int owned_item(PyObject *callable, PyObject *value, PyObject **arrays, dso_any *
   return status;
 }
 
-/* ---- Dropping what an object calls */
+/* ---- Dropping the callable */
 
-/* Its references may run any code when they go. */
+/* Dropping a reference may run any code. */
 static void drop_callable(struct callback *self) {
   PyObject *pending = exception_take();
   Py_CLEAR(self->callable);
@@ -78,7 +93,7 @@ static int drop_now(void *object) {
 void callback_drop_later(struct callback *self) {
   object_retain(&self->function.object);
   if (interpreter_runs() && Py_AddPendingCall(drop_now, self) == 0) return;
-  object_release(&self->function.object); /* the queue is full: the context drops it later */
+  object_release(&self->function.object); /* queue full: the object's deleter drops the callable */
 }
 
 /* ---- The object */
@@ -86,7 +101,7 @@ void callback_drop_later(struct callback *self) {
 static void delete_strong(struct callback *self) {
   free(self->name);
   if ((self->callable == NULL && self->library == NULL) || !interpreter_runs())
-    return; /* its objects end with it */
+    return; /* after the interpreter's end its objects cannot be released */
   PyGILState_STATE gil = PyGILState_Ensure();
   drop_callable(self);
   Py_CLEAR(self->library);
@@ -107,7 +122,8 @@ static void set_callable(struct callback *self, PyObject *callable) {
   self->first = callee->handle;
 }
 
-/* The memory of the last one that nobody kept: nearly every call with a callable makes one. */
+/* The memory of the last object that was not kept, for the next: nearly every call with a callable
+ * makes an object and frees it. */
 static struct callback *spare;
 
 static struct callback *take_spare(void) {
@@ -115,7 +131,7 @@ static struct callback *take_spare(void) {
   if (self == NULL) return object_new(sizeof *self, DSO_FUNCTION, delete_callback);
   spare = NULL;
   object_begin(&self->function.object, DSO_FUNCTION, delete_callback);
-  return self; /* never retired: that happens to what a context keeps */
+  return self; /* it was never retired: only objects of an import cache are */
 }
 
 dso_object *callback_new(PyObject *callable, PyObject *caller) {
@@ -129,7 +145,7 @@ dso_object *callback_new(PyObject *callable, PyObject *caller) {
   return &self->function.object;
 }
 
-/* A Module is called as its entry is; nobody looks for that in an object of this type. */
+/* The object would call the Module's entry function, but code does not call Module objects. */
 dso_object *callback_new_module(PyObject *module) {
   dso_object *object = callback_new(module, NULL);
   if (object != NULL) object->type_index = DSO_MODULE;
@@ -140,7 +156,8 @@ void callback_keep(dso_object *object, PyObject *owner) {
   ((struct callback *)object)->owner = Py_NewRef(owner);
 }
 
-/* The code of the context's own library is there for as long as the context. */
+/* Return a reference to the function's library, or NULL for the context's own library: that stays
+ * open as long as the context. */
 static PyObject *other_library(PyObject *function, const void *context) {
   PyObject *library = function_library(function);
   if (Py_IS_TYPE(library, &Library_Type) && ((Library *)library)->loaded.context == context)
@@ -165,7 +182,8 @@ int callback_traverse(const dso_object *object, visitproc visit, void *arg) {
   return 0;
 }
 
-/* What dropping the callable runs may make one: before, the memory is not spare yet. */
+/* Dropping the callable may run code that makes a callback object, so the memory becomes spare
+ * afterwards. */
 static void make_spare(struct callback *self) {
   Py_DECREF(self->callable);
   Py_XDECREF(self->owner);

@@ -1,4 +1,4 @@
-/* Python callables and Functions, as the Function objects of TVM FFI; Modules, as its Modules. */
+/* Callback objects: TVM FFI objects that call a Python callable. Ownership: see callback.c. */
 #ifndef DSO_PACKER_PYTHON_CALL_CALLBACK_H
 #define DSO_PACKER_PYTHON_CALL_CALLBACK_H
 
@@ -7,38 +7,38 @@
 
 #include "abi/object.h"
 
-/* A new object that calls `callable`, with one reference; NULL with MemoryError. Whoever is called
- * may keep it, and call it from any thread. `caller` is the Function whose argument it is;
- * borrowed until callback_end_call, which drops the reference. */
+/* Make a Function object that calls `callable`, with one reference; NULL with MemoryError. The
+ * called code may keep it and call it from any thread. `caller` is the Function whose argument it
+ * is, or NULL. It is borrowed until callback_end_call, which also releases the object. */
 dso_object *callback_new(PyObject *callable, PyObject *caller);
 void callback_end_call(dso_object *object);
 
-/* The same with a Module, as the Module object of TVM FFI. */
+/* Make a Module object for a Module; likewise. */
 dso_object *callback_new_module(PyObject *module);
 
-/* Let an object that callback_new made keep `owner` alive as well. */
+/* Store a reference to `owner` in an object of callback_new. */
 void callback_keep(dso_object *object, PyObject *owner);
 
-/* Let later calls of the object look `name` up in `context`, each time: code that remembers the object
- * may still call it. A call that is waiting for the GIL does so, too. */
+/* Make every later call of the object look `name` up in `context`, because code that kept the
+ * object may still call it. Calls that are waiting for the GIL do so too. */
 void callback_retire(dso_object *object, void *context, const char *name);
 
-/* Drop a retired object's callable and owner; if a thread is calling it, the last such call has the
- * main thread do it. Called after in_call_barrier. A function of another library keeps that open
- * until the object is freed, so that calls of it need not be noted. */
+/* Drop the callable and owner of a retired object. If a thread is calling it, the last such call
+ * queues this for the main thread. Call in_call_barrier first. A retired function of another
+ * library keeps that library open until the object is freed, so its calls need not be recorded. */
 void callback_drop(dso_object *object);
 
-/* Visit what keeps such an object's callable and owner alive: for the garbage collector. */
+/* For the garbage collector: visit the object's callable and owner. */
 int callback_traverse(const dso_object *object, visitproc visit, void *arg);
 
-/* Convert a Python object to a value that owns what it needs, as the result of `callable`; 0, or -1
- * with an exception set. */
+/* Convert the result of `callable` to a value that owns its data; 0, or -1 with an exception
+ * set. */
 int owned_value(PyObject *callable, PyObject *value, dso_any *result);
 
-/* The same of an item of a sequence; `arrays` is of argument.c. */
+/* The same for an item of a sequence; for `arrays` see argument.c. */
 int owned_item(PyObject *callable, PyObject *value, PyObject **arrays, dso_any *result);
 
-/* The callable or Module behind such an object, borrowed; NULL for others. */
+/* Return the callable or Module of a callback object, borrowed; NULL for other objects. */
 PyObject *callback_callable(const dso_object *object);
 
 #endif

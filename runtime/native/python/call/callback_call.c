@@ -1,4 +1,4 @@
-/* How the objects of callback.h are called: safe calls, from any thread. */
+/* Callback objects: the safe calls behind them, which any thread may make. */
 #include "python/call/callback_object.h"
 #include "python/call/convert.h"
 #include "python/exception.h"
@@ -24,7 +24,7 @@ static int make_arguments(const struct callback *self, const dso_any *args, int3
   return source.argument;
 }
 
-/* A tensor that was passed by pointer is the callable's for the call only. */
+/* End the borrow of each tensor that was passed by pointer, and drop the arguments. */
 static int end_arguments(PyObject *callable, const dso_any *args, PyObject **objects, int made) {
   int status = 0;
   for (int i = 0; i < made; i++) {
@@ -43,7 +43,7 @@ static int end_arguments(PyObject *callable, const dso_any *args, PyObject **obj
 
 static int call_with(const struct callback *self, const dso_any *args, int32_t count,
                      PyObject **objects, dso_any *result) {
-  PyObject *callable = Py_NewRef(self->callable); /* the object may go while it is called */
+  PyObject *callable = Py_NewRef(self->callable); /* the object may be freed during the call */
   PyObject *value = NULL;
   int made = make_arguments(self, args, count, objects);
   if (made == count)
@@ -59,7 +59,7 @@ static int call_with(const struct callback *self, const dso_any *args, int32_t c
 
 static int call_callable(void *handle, const dso_any *args, int32_t count, dso_any *result) {
   const struct callback *self = handle;
-  PyObject *stack[STACK_ARGS + 1]; /* one ahead, which a vectorcall may use */
+  PyObject *stack[STACK_ARGS + 1]; /* the first element is free for the vectorcall */
   if (count < 0) {
     PyErr_Format(PyExc_TypeError, "%R: expected arguments, found %d", self->callable, (int)count);
     return -1;
@@ -75,7 +75,7 @@ static int call_callable(void *handle, const dso_any *args, int32_t count, dso_a
   return status;
 }
 
-/* ---- Being called: safe calls, from any thread */
+/* ---- The GIL */
 
 static int refuse_call(void) {
   raised_set("RuntimeError", "the Python interpreter is shutting down");
@@ -91,8 +91,8 @@ static int is_callers_thread(const struct callback *self) {
   return __atomic_load_n(&self->thread, __ATOMIC_RELAXED) == PyThread_get_thread_ident();
 }
 
-/* In the thread that passed the callable, which nearly all are called in, the thread state is known
- * and need not be looked for. */
+/* Nearly all callbacks are called in the thread that passed the callable. Its thread state is
+ * known, which saves the look-up. */
 static int take_gil(const struct callback *self, struct gil *gil) {
   gil->how = is_callers_thread(self) ? GIL_RESTORED : GIL_ENSURED;
   if (gil->how == GIL_RESTORED && interpreter_state() == self->state) {
@@ -109,7 +109,6 @@ static int is_retired(const struct callback *self) {
   return __atomic_load_n(&self->is_retired, __ATOMIC_ACQUIRE);
 }
 
-/* A retired one. */
 int callback_look_up_and_call(void *handle, const dso_any *args, int32_t count, dso_any *result) {
   const struct callback *self = handle;
   void *function;
@@ -129,7 +128,7 @@ static inline int call_with_gil(dso_safe_call call, void *handle, const dso_any 
   const struct callback *self = handle;
   struct gil gil = {.how = GIL_HAD};
   if (take_gil(self, &gil) != 0) return -1;
-  int was_retired = is_retired(self); /* while we waited for the GIL */
+  int was_retired = is_retired(self); /* possibly during the wait for the GIL */
   int status = was_retired ? -1 : call(handle, args, count, result);
   if (status != 0 && PyErr_Occurred()) exception_leave();
   give_gil_back(&gil);
@@ -140,15 +139,15 @@ static int call_python(void *handle, const dso_any *args, int32_t count, dso_any
   return call_with_gil(call_callable, handle, args, count, result);
 }
 
-/* A Function is called without Python in between, and so without the GIL: then the object may be
- * retired at any time. The code of a library stays mapped for as long as the object may be called. */
+/* ---- A Function is called without the GIL, so the object may be retired at any time. The code of
+ * the Function's library stays mapped as long as the object may be called. */
 int callback_call_symbol(void *handle, const dso_any *args, int32_t count, dso_any *result) {
   const struct callback *self = handle;
   return self->address(self->first, args, count, result);
 }
 
-/* Other Functions may lead to the caller's library, which would keep itself open. So they are dropped
- * once no thread calls them. */
+/* Other Functions may reference the caller's library, which they would keep open. Their calls are
+ * recorded (library/in_call.h), so that a retired one is dropped when no thread calls it. */
 static inline int call_noted(dso_safe_call call, void *handle, const dso_any *args, int32_t count,
                              dso_any *result) {
   struct callback *self = handle;
@@ -170,8 +169,8 @@ static int call_function_with_gil(void *handle, const dso_any *args, int32_t cou
   return call_with_gil(call_function, handle, args, count, result);
 }
 
-/* ---- A declared function that writes to an argument: code that calls it passes what it has, so
- * memory that may only be read is refused here, as it is when Python calls the Function. */
+/* ---- A function that is declared to write to an argument: C code that calls it may pass read-only
+ * memory. That is an error here, as it is if Python calls the Function. */
 
 static inline int32_t find_readonly(const struct callee *callee, const dso_any *args,
                                     int32_t count) {
@@ -207,10 +206,10 @@ static int call_writing_function_with_gil(void *handle, const dso_any *args, int
   return call_with_gil(call_writing_function, handle, args, count, result);
 }
 
-/* ---- Which of these it is */
+/* ---- Selection */
 
-/* How a Function's code is called: with the GIL or without, and only after a look at the arguments if
- * it writes to one. That look needs the Function, so such calls are noted. */
+/* A Function's code is called with or without the GIL. If it writes to an argument, the arguments
+ * are checked first. That check needs the Function, so such calls are recorded. */
 dso_safe_call callback_call_of(PyObject *callable) {
   if (!function_check(callable)) return call_python;
   const struct callee *callee = function_callee(callable);

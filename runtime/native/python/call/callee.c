@@ -1,3 +1,4 @@
+/* Callees: made from a name and metadata, and stored in a dict by name. */
 #include "python/call/callee.h"
 
 #include <string.h>
@@ -68,7 +69,7 @@ struct callee *callee_new(PyObject *name, const uint8_t *fact_text, size_t nbyte
 }
 
 void callee_call_safe(struct callee *callee, const uint8_t *code) {
-  memcpy(&callee->address, &code, sizeof code); /* ISO C has no cast from data to function */
+  memcpy(&callee->address, &code, sizeof code); /* ISO C has no cast from data to code */
 }
 
 void callee_call_packed(struct callee *callee, const uint8_t *code) {

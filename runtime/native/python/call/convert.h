@@ -10,7 +10,8 @@
 
 enum { HOLD_DIMS = 6, MAX_DIMS = 64 };
 
-/* HOLD_ROOM is only room for what the argument points to; the others are to be released. */
+/* HOLD_ROOM only stores memory that the argument points to. The others are released after the
+ * call. */
 enum hold_kind {
   HOLD_ROOM,
   HOLD_BUFFER,
@@ -20,12 +21,12 @@ enum hold_kind {
   HOLD_OBJECT
 };
 
-/* What one argument needs until the call is over. */
+/* Memory and references that one argument needs until the call ends. */
 struct hold {
   enum hold_kind kind;
-  int64_t *more_dims; /* PyMem, or NULL */
+  int64_t *more_dims; /* owned (PyMem): shape and strides beyond HOLD_DIMS, or NULL */
   DLTensor tensor;
-  int64_t dims[2 * HOLD_DIMS]; /* the tensor's shape and strides, unless it has more dimensions */
+  int64_t dims[2 * HOLD_DIMS]; /* the tensor's shape and strides, up to HOLD_DIMS dimensions */
   union {
     dso_byte_array bytes;
     Py_buffer buffer;
@@ -36,19 +37,19 @@ struct hold {
   };
 };
 
-/* The arguments of one call while they are converted. */
+/* The arguments of one call, from their conversion to the end of the call. */
 struct call_frame {
   const struct callee *callee;
-  PyObject *function; /* the Function that is called, or the callback; borrowed */
+  PyObject *function; /* borrowed: the called Function, or the callable whose result is converted */
   dso_any *args;
   struct hold *holds;
   int num_holds;
-  int is_owing;      /* some hold is more than room */
-  int is_result;     /* the one value is no argument, but what a callback gives */
-  PyObject **arrays; /* of an item of a sequence: what the others became (argument.c); or NULL */
+  int is_owing;      /* frame_release must be called */
+  int is_result;     /* the only value is the result of a callback, not an argument */
+  PyObject **arrays; /* the value is an item of a sequence: the arrays made so far; else NULL */
 };
 
-/* A new hold of the frame; it counts from here on and will be released. */
+/* Add a hold to the frame, which frame_release will release. */
 static inline struct hold *frame_hold(struct call_frame *frame, enum hold_kind kind) {
   struct hold *hold = &frame->holds[frame->num_holds++];
   hold->kind = kind;
@@ -57,16 +58,16 @@ static inline struct hold *frame_hold(struct call_frame *frame, enum hold_kind k
   return hold;
 }
 
-/* Let the tensor's shape and strides point to room for `ndim` of each; 0, or -1 with ValueError
- * (ndim beyond 0 .. MAX_DIMS) or MemoryError. Both are copied, since whoever owns them may
- * change them as soon as the GIL is released. */
+/* Point the tensor's shape and strides to memory for `ndim` of each; 0, or -1 with ValueError (ndim
+ * outside 0 .. MAX_DIMS) or MemoryError. Both are copied, because the array's owner may change them
+ * as soon as the GIL is released. */
 int hold_dims(struct call_frame *frame, Py_ssize_t index, struct hold *hold, int ndim);
 
-/* Copy a tensor that someone else describes into the hold, with strides in any case; likewise. */
+/* Copy a tensor into the hold and add strides if it has none; 0, or -1 likewise. */
 int hold_tensor(struct call_frame *frame, Py_ssize_t index, struct hold *hold,
                 const DLTensor *tensor);
 
-/* Set argument `index` to the hold's tensor; always 0. */
+/* Set argument `index` to point to the hold's tensor; always 0. */
 static inline int frame_pass_tensor(struct call_frame *frame, Py_ssize_t index, struct hold *hold) {
   dso_any *arg = &frame->args[index];
   arg->type_index = DSO_DLTENSOR_PTR;
@@ -75,52 +76,53 @@ static inline int frame_pass_tensor(struct call_frame *frame, Py_ssize_t index, 
   return 0;
 }
 
-/* Convert `count` objects to the arguments; 0, or -1 with an exception set. Holds that the frame
- * got stay until frame_release, which the caller owes it either way if is_owing. */
+/* Convert `count` objects to the arguments; 0, or -1 with an exception set. In both cases the
+ * caller must call frame_release after the call if is_owing is set. */
 int convert_arguments(struct call_frame *frame, PyObject *const *objects, Py_ssize_t count);
 void frame_release(struct call_frame *frame);
 
-/* Arrays: argument_buffer for the buffer protocol, argument_dlpack for a `__dlpack__` method;
- * 0, or -1 with an exception set. */
+/* Convert an array, by the buffer protocol or by its `__dlpack__` method; 0, or -1 with an
+ * exception set. */
 int argument_buffer(struct call_frame *frame, Py_ssize_t index, PyObject *object);
 int argument_dlpack(struct call_frame *frame, Py_ssize_t index, PyObject *object, PyObject *method);
 
-/* Call an array's `__dlpack__`, method(max_version=(1, 0)); a producer of DLPack 0.x does not know
- * the keyword. NULL with an exception set. */
+/* Call an array's `__dlpack__`: method(max_version=(1, 0)), or method() if the producer does not
+ * accept the keyword (DLPack 0.x). NULL with an exception set. */
 PyObject *array_call_dlpack(PyObject *method);
 
-/* Refusals that several kinds of array share; always -1. */
+/* Errors that several kinds of array share; always -1. */
 int refuse_readonly(struct call_frame *frame, Py_ssize_t index);
 int refuse_strides(struct call_frame *frame, Py_ssize_t index, Py_ssize_t stride,
                    Py_ssize_t itemsize);
 
-/* Where a value comes from: for messages, and for what has to stay while it is used. Borrowed. */
+/* The origin of a value, for messages and for the references that the Python object must keep. All
+ * borrowed. */
 struct source {
-  PyObject *callable; /* whose result or argument it is */
-  PyObject *function; /* the Function that is being called, or NULL */
+  PyObject *callable; /* the value is its result or its argument */
+  PyObject *function; /* the Function whose call is running, or NULL */
   int32_t argument;
   int is_result;
 };
 
-/* The callable's name; NULL with an exception set. */
+/* Return the callable's name; NULL with an exception set. */
 PyObject *source_name(const struct source *source);
 
-/* The Python object of a value, which is borrowed; NULL with an exception set. */
+/* Convert a borrowed value to a Python object; NULL with an exception set. */
 PyObject *convert_value(const struct source *source, const dso_any *value);
 
 /* A long holds an int64_t, and PyLong_FromLong is faster than PyLong_FromLongLong. */
 _Static_assert(sizeof(long) == sizeof(int64_t), "a 64-bit machine");
 
-/* The same of a Function's result, whose reference is used up. */
+/* Convert the result of a Function and release it; NULL with an exception set. */
 PyObject *convert_result(PyObject *function, const dso_any *result);
 
-/* Whether the function writes through this argument. */
+/* Return true if the function is declared to write through this argument. */
 static inline int argument_is_written(const struct call_frame *frame, Py_ssize_t index) {
   return callee_writes(frame->callee, index);
 }
 
-/* Let a tensor that was passed say that its memory may only be read, to those who ask: a virtual
- * machine, and the object that owned_value makes of it. Always 0. */
+/* Mark a passed tensor as read-only, for the consumers that check it: a virtual machine, and the
+ * object that owned_value makes. Always 0. */
 int frame_mark_readonly(struct call_frame *frame, Py_ssize_t index);
 
 #endif

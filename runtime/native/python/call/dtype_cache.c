@@ -1,10 +1,11 @@
+/* The cache from NumPy's dtype objects to DLDataTypes: how an entry is made. */
 #include "python/call/dtype_cache.h"
 
 #include "abi/dtype.h"
 
 struct cached_dtype dtype_slots[1 << DTYPE_SLOT_BITS];
 
-/* What the buffer protocol says; 0, or -1. *has_buffer: whether it says anything. */
+/* Read the dtype from the array's buffer: 0, or -1. Sets *has_buffer to true if it has one. */
 static int dtype_of_buffer(PyObject *array, DLDataType *dtype, int *has_buffer) {
   Py_buffer view;
   *has_buffer = PyObject_GetBuffer(array, &view, PyBUF_RECORDS_RO) == 0;
@@ -24,11 +25,11 @@ static Py_ssize_t attribute_as_int(PyObject *object, const char *name) {
   return number;
 }
 
-/* ml_dtypes' types (bfloat16, float8_e4m3fn, ...) have no buffer format, but DLPack's names. Types
- * below a byte are padded there and packed in DLPack, so the sizes tell them apart. */
+/* The types of ml_dtypes (bfloat16, float8_e4m3fn, ...) have no buffer format, but their names are
+ * DLPack's. ml_dtypes pads types below a byte and DLPack packs them, so the sizes must agree. */
 static int dtype_of_name(PyObject *descr, DLDataType *dtype) {
   int code, bits, lanes, known = 0;
-  PyObject *names = PyImport_ImportModule("runtime.tensors.dtype"); /* the cold path: not at start */
+  PyObject *names = PyImport_ImportModule("runtime.tensors.dtype"); /* imported at first use */
   PyObject *name = names ? PyObject_GetAttrString(descr, "name") : NULL;
   PyObject *triple = name ? PyObject_CallMethod(names, "string_to_dtype", "O", name) : NULL;
   if (triple != NULL && PyArg_ParseTuple(triple, "iii", &code, &bits, &lanes) && lanes == 1)

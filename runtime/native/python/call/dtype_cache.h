@@ -1,4 +1,4 @@
-/* The DLDataTypes of NumPy's dtype objects, by the object's address. */
+/* The cache from NumPy's dtype objects to DLDataTypes, by the object's address. */
 #ifndef DSO_PACKER_PYTHON_CALL_DTYPE_CACHE_H
 #define DSO_PACKER_PYTHON_CALL_DTYPE_CACHE_H
 
@@ -7,12 +7,12 @@
 
 #include "dso_abi.h"
 
-/* Every dtype here has elements of 1, 2, 4, 8 or 16 bytes. */
+/* Every cached dtype has elements of 1, 2, 4, 8 or 16 bytes. */
 struct cached_dtype {
-  PyObject *descr; /* a reference, so that no other dtype takes its address */
+  PyObject *descr; /* owned, so that no other dtype gets its address */
   DLDataType dtype;
   int shift;            /* log2 of the item size */
-  Py_ssize_t odd_bytes; /* the item size less one: the bits that strides must not have */
+  Py_ssize_t odd_bytes; /* the item size minus 1: bits that are 0 in every valid stride */
 };
 
 enum { DTYPE_SLOT_BITS = 5 };
@@ -23,13 +23,13 @@ static inline struct cached_dtype *dtype_slot(const PyObject *descr) {
   return &dtype_slots[(address ^ address >> DTYPE_SLOT_BITS) & ((1 << DTYPE_SLOT_BITS) - 1)];
 }
 
-/* The entry, or NULL. */
+/* Return the entry of a dtype, or NULL. */
 static inline const struct cached_dtype *dtype_cache_find(const PyObject *descr) {
   const struct cached_dtype *slot = dtype_slot(descr);
   return slot->descr == descr ? slot : NULL;
 }
 
-/* Enter the dtype of `array`; NULL without an exception when it has no DLDataType. */
+/* Add the dtype of `array`; NULL without an exception if it has no DLDataType. */
 const struct cached_dtype *dtype_cache_add(PyObject *descr, PyObject *array);
 
 #endif

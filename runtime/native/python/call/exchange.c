@@ -1,12 +1,13 @@
+/* Tensors as arguments, by DLPack's C exchange API, which PyTorch's tensors offer. */
 #include "python/call/exchange.h"
 
 #include "abi/dtype.h"
 #include "python/exception.h"
 
-/* DLPackExchangeAPI (dlpack.h, from 1.2), as far as we read it. */
+/* The first fields of DLPackExchangeAPI (dlpack.h, from 1.2 on). */
 struct api {
   uint32_t major, minor;
-  const struct api *previous; /* of an older major version, or NULL */
+  const struct api *previous; /* the table of an older major version, or NULL */
   void *allocator, *from_object, *to_object;
   int (*describe)(void *object, DLTensor *tensor); /* or NULL */
 };
@@ -21,7 +22,7 @@ static const struct api *api_of(PyObject *capsule) {
   return api != NULL && api->major == DLPACK_MAJOR && api->describe != NULL ? api : NULL;
 }
 
-/* The attribute counts only on the type itself: a subclass may export differently. */
+/* Only the type's own attribute is used, because a subclass may export differently. */
 const struct exchange *exchange_find(PyObject *object) {
   PyTypeObject *type = Py_TYPE(object);
   PyObject *capsule =
@@ -36,16 +37,16 @@ const struct exchange *exchange_find(PyObject *object) {
   return exchange;
 }
 
-/* Of PyTorch's tensors that are to be negated when read (the imaginary part of a conjugate), none
- * is compact with more than one element. */
+/* PyTorch marks some tensors as negated on read (the imaginary part of a conjugate). A compact
+ * tensor with more than one element is never one of them. */
 static int may_be_negative(const DLTensor *tensor) {
-  uint64_t compact = 1; /* unsigned: a lying shape may wrap, but never overflow */
+  uint64_t compact = 1; /* unsigned: with an invalid shape it wraps, which is defined */
   for (int i = tensor->ndim; i-- > 0; compact *= (uint64_t)tensor->shape[i])
     if ((uint64_t)tensor->strides[i] != compact) return 1;
   return compact <= 1;
 }
 
-/* `__dlpack__` does not see it, and would export the numbers with the wrong sign. */
+/* `__dlpack__` ignores the negative bit and would export the numbers with the wrong sign. */
 static int refuse_negative(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   PyObject *negative = PyObject_CallMethod(object, "is_neg", NULL);
   if (negative == NULL) PyErr_Clear();
@@ -61,7 +62,7 @@ int argument_exchange(struct call_frame *frame, Py_ssize_t index, PyObject *obje
   DLTensor tensor;
   if (requires_grad(&exchange->requires_grad, object) != 0 ||
       exchange->describe(object, &tensor) != 0) {
-    PyErr_Clear(); /* `__dlpack__` says it better */
+    PyErr_Clear(); /* `__dlpack__` raises a clearer error */
     return 1;
   }
   if (tensor.device.device_type != DLPACK_CPU || tensor.dtype.code == DTYPE_COMPLEX) return 1;

@@ -1,4 +1,4 @@
-/* Functions that are no symbols: what calls return, and what callbacks are given. */
+/* Function objects that are not symbols: results of calls and arguments of callbacks. */
 #include "python/call/callback.h"
 #include "python/exception.h"
 #include "python/call/function.h"
@@ -6,7 +6,7 @@
 
 static const char TARGET[] = "runtime._core.foreign";
 
-/* The library goes last: the object's deleter may lie in it. */
+/* The library is released last, because it may contain the object's deleter. */
 static void free_callee(PyObject *capsule) {
   PyObject *library = PyCapsule_GetContext(capsule);
   callee_free(PyCapsule_GetPointer(capsule, TARGET));

@@ -1,3 +1,4 @@
+/* Function: its call (convert, invoke, convert the result) and its attributes. */
 #include "python/call/function.h"
 
 #include <string.h>
@@ -15,7 +16,7 @@ typedef struct {
   PyObject *library, *owner;
 } Function;
 
-/* What most functions give is made here. */
+/* The common results, None and int, are converted inline. */
 static inline PyObject *make_result(PyObject *function, const dso_any *result) {
   if (result->type_index == DSO_NONE) Py_RETURN_NONE;
   if (result->type_index == DSO_INT && result->small_len != DSO_UNSIGNED)
@@ -23,7 +24,7 @@ static inline PyObject *make_result(PyObject *function, const dso_any *result) {
   return convert_result(function, result);
 }
 
-/* The call itself: from here to the result's conversion no Python object is touched. */
+/* Call the code. No Python object is used between SaveThread and RestoreThread. */
 static inline PyObject *invoke(const struct call_frame *frame, int32_t count) {
   const struct callee *callee = frame->callee;
   dso_any result = {.type_index = DSO_NONE};
@@ -93,7 +94,7 @@ const struct callee *function_callee(PyObject *function) { return ((Function *)f
 
 PyObject *function_library(PyObject *function) { return ((Function *)function)->library; }
 
-/* The collector may have taken it. */
+/* The collector may have cleared the owner. */
 PyObject *function_owner(PyObject *function) {
   PyObject *owner = ((Function *)function)->owner;
   return owner ? owner : Py_None;
@@ -105,7 +106,7 @@ static int function_traverse(Function *self, visitproc visit, void *arg) {
   return 0;
 }
 
-/* The library stays: a function that the collector has cleared can still be asked its name. */
+/* The library is kept, because a cleared function's attributes can still be read. */
 static int function_clear(Function *self) {
   Py_CLEAR(self->owner);
   return 0;
@@ -134,8 +135,9 @@ static PyObject *function_signature(Function *self, void *Py_UNUSED(closure)) {
   return or_none(self->callee->signature);
 }
 
-/* What the library's function <kind><name> says (TVM FFI: __tvm_ffi__doc_f, __tvm_ffi__metadata_f);
- * it runs, so that only who asks for it has it run. None where there is no such function. */
+/* Call the library's function <kind><name> (TVM FFI: __tvm_ffi__doc_f, __tvm_ffi__metadata_f) and
+ * return its text, or None if there is no such function. It runs code of the library, so it is
+ * called only if the attribute is read. */
 static PyObject *ask_library(Function *self, const char *kind) {
   if (!Py_IS_TYPE(self->library, &Library_Type)) Py_RETURN_NONE;
   PyObject *teller =
@@ -160,13 +162,13 @@ static PyObject *function_get_owner(Function *self, void *Py_UNUSED(closure)) {
 }
 
 static PyGetSetDef function_getset[] = {
-    {"name", (getter)function_name, NULL, "The name it was looked up by.", NULL},
+    {"name", (getter)function_name, NULL, "The name that it was looked up by.", NULL},
     {"__name__", (getter)function_name, NULL, NULL, NULL},
     {"signature", (getter)function_signature, NULL, "The C declaration, or None.", NULL},
     {"__doc__", (getter)function_doc, NULL, NULL, NULL},
     {"metadata", (getter)function_metadata, NULL,
-     "What the library says of its types (TVM FFI), as JSON text, or None.", NULL},
-    {"owner", (getter)function_get_owner, NULL, "The module that it keeps alive.", NULL},
+     "The library's description of the types (TVM FFI), as JSON text, or None.", NULL},
+    {"owner", (getter)function_get_owner, NULL, "The module that the function keeps alive.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

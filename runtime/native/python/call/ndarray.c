@@ -1,9 +1,10 @@
+/* NumPy arrays as arguments, read from their struct. */
 #include "python/call/ndarray.h"
 
 #include "python/call/dtype_cache.h"
 
-/* PyArrayObject_fields (numpy/ndarraytypes.h), the same in NumPy 1.7 to 2.x. What stands in the
- * dtype's own struct, which did change, is never read. */
+/* PyArrayObject_fields (numpy/ndarraytypes.h), the same in NumPy 1.7 to 2.x. The struct of a dtype
+ * has changed, so it is never read. */
 typedef struct {
   PyObject_HEAD
   char *data;
@@ -15,12 +16,12 @@ typedef struct {
   int flags;
 } ndarray;
 
-/* NPY_ARRAY_WRITEABLE, and NPY_ARRAY_WARN_ON_WRITE: whoever asks to write is to be warned. */
+/* NPY_ARRAY_WRITEABLE and NPY_ARRAY_WARN_ON_WRITE: NumPy warns when write access is requested. */
 static const unsigned WRITEABLE = 0x400, WARN_ON_WRITE = 1u << 31;
 
 PyTypeObject *ndarray_type;
 
-/* dimensions are used as int64_t: Py_ssize_t is that on every machine that we load on. */
+/* Dimensions are copied as int64_t. */
 _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "a 64-bit machine");
 
 static int copy_dims(struct call_frame *frame, Py_ssize_t index, struct hold *hold,
@@ -46,14 +47,14 @@ static int pass(struct call_frame *frame, Py_ssize_t index, const ndarray *array
   return frame_pass_tensor(frame, index, hold);
 }
 
-/* One that is read-only, or that warns when it is asked to be written. */
+/* Pass an array that is read-only or that warns about write access. */
 static int pass_unwritable(struct call_frame *frame, Py_ssize_t index, PyObject *object,
                            const struct cached_dtype *dtype) {
   const ndarray *array = (const ndarray *)object;
   int is_readonly = !((unsigned)array->flags & WRITEABLE);
   if (argument_is_written(frame, index))
     return is_readonly ? refuse_readonly(frame, index)
-                       : argument_buffer(frame, index, object); /* which warns */
+                       : argument_buffer(frame, index, object); /* NumPy warns there */
   if (pass(frame, index, array, dtype) != 0) return -1;
   return is_readonly ? frame_mark_readonly(frame, index) : 0;
 }
@@ -68,8 +69,8 @@ int argument_ndarray(struct call_frame *frame, Py_ssize_t index, PyObject *objec
   return pass(frame, index, array, dtype);
 }
 
-/* ---- Is the struct the one we know? Arrays of several forms are compared with what the buffer
- * protocol says of them, plain fields before pointers are followed. */
+/* ---- Recognising the struct: arrays of several forms are compared with their buffers. Plain
+ * fields are compared before pointers are followed. */
 
 static int same_dims(const Py_ssize_t *dims, const Py_ssize_t *expected, int ndim) {
   if (ndim > 0 && (dims == NULL || (uintptr_t)dims % sizeof *dims != 0)) return 0;
@@ -86,7 +87,7 @@ static int fits(const ndarray *array, const Py_buffer *view, const PyObject *des
          same_dims(array->strides, view->strides, view->ndim);
 }
 
-/* Uses the reference to `probe`, which may be NULL. */
+/* Releases `probe`, which may be NULL. */
 static int probe_fits(PyTypeObject *type, PyObject *probe) {
   Py_buffer view;
   int status = 0;

@@ -1,17 +1,17 @@
-/* NumPy's arrays, read by their struct. */
+/* NumPy arrays as arguments, read from their struct. */
 #ifndef DSO_PACKER_PYTHON_CALL_NDARRAY_H
 #define DSO_PACKER_PYTHON_CALL_NDARRAY_H
 
 #include "python/call/convert.h"
 
-/* numpy.ndarray, or NULL: NumPy is not imported yet, or its struct is not the one we know. */
+/* numpy.ndarray; NULL if NumPy is not imported yet or if its struct is unknown. */
 extern PyTypeObject *ndarray_type;
 
-/* Whether `type` is numpy.ndarray and its struct is the one we know; ndarray_type is set then. It
- * is found out once, at the first array. */
+/* Return true if `type` is numpy.ndarray and its struct is known; then sets ndarray_type. The
+ * struct is tested only once, at the first array. */
 int ndarray_recognise(PyTypeObject *type);
 
-/* Pass an object of exactly ndarray_type; 0, or -1 with an exception set. */
+/* Convert an object of exactly ndarray_type; 0, or -1 with an exception set. */
 int argument_ndarray(struct call_frame *frame, Py_ssize_t index, PyObject *object);
 
 #endif

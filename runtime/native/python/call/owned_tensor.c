@@ -1,3 +1,4 @@
+/* Arrays as Tensor objects that own their memory. */
 #include "python/call/owned_tensor.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "device/tensor_object.h"
 #include "vm/object.h"
 
-/* What keeps the memory of an array. */
+/* References that keep the memory of an array. */
 struct keeper {
   PyObject *array;
   struct hold holds[1];
@@ -18,7 +19,7 @@ struct keeper {
 
 static void drop_keeper(void *managed) {
   struct keeper *self = managed;
-  if (interpreter_runs()) { /* else the interpreter's objects end with it */
+  if (interpreter_runs()) { /* after the interpreter's end its objects cannot be released */
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *pending = exception_take();
     struct call_frame frame = {.holds = self->holds, .num_holds = self->num_holds};
@@ -30,7 +31,7 @@ static void drop_keeper(void *managed) {
   free(self);
 }
 
-/* The frame's hold is the keeper's from here on. */
+/* Move the frame's hold to a new keeper. */
 static struct keeper *keep(struct call_frame *frame, PyObject *array) {
   struct keeper *self = heap_new(sizeof *self);
   if (self == NULL) return raise_no_memory();
@@ -43,7 +44,7 @@ static struct keeper *keep(struct call_frame *frame, PyObject *array) {
 
 int own_tensor(struct call_frame *frame, PyObject *array, dso_any *value) {
   unsigned flags = tensor_value_is_readonly(value) ? TENSOR_READ_ONLY : 0;
-  DLTensor tensor = *dso_tensor_of(value); /* its shape is in the hold, or the array's */
+  DLTensor tensor = *dso_tensor_of(value); /* its shape belongs to the hold or to the array */
   struct keeper *keeper = keep(frame, array);
   if (keeper == NULL) return -1;
   uint64_t count = raised_count();

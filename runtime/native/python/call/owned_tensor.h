@@ -1,11 +1,11 @@
-/* Arrays that callbacks return, as Tensor objects of TVM FFI. */
+/* Arrays as Tensor objects that own their memory. */
 #ifndef DSO_PACKER_PYTHON_CALL_OWNED_TENSOR_H
 #define DSO_PACKER_PYTHON_CALL_OWNED_TENSOR_H
 
 #include "python/call/convert.h"
 
-/* Turn a frame's only value, the tensor of the array `array`, into an object that owns what it
- * needs, the frame's hold among it: 0, or -1 with MemoryError. Any thread may release it. */
+/* Replace a frame's only value, the tensor of `array`, by a Tensor object that owns the array and
+ * the frame's hold: 0, or -1 with MemoryError. Any thread may release the object. */
 int own_tensor(struct call_frame *frame, PyObject *array, dso_any *value);
 
 #endif

@@ -1,22 +1,22 @@
-/* PyTorch's tensors, where DLPack does not tell enough of them. */
+/* The requires_grad flag of PyTorch's tensors, which DLPack does not describe. */
 #ifndef DSO_PACKER_PYTHON_CALL_TORCH_H
 #define DSO_PACKER_PYTHON_CALL_TORCH_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* How to learn whether a tensor requires gradients: from its TensorImpl, or by the attribute. */
+/* How to read the flag of one type: from the TensorImpl, or by the attribute. */
 struct requires_grad {
   _Bool (*of_impl)(const void *impl); /* or NULL */
-  size_t impl_offset;                 /* of the pointer to it in the Python object */
-  getter get;                         /* or NULL: this type knows no gradients */
+  size_t impl_offset;                 /* where the Python object stores the pointer to it */
+  getter get;                         /* NULL: the type has no such attribute */
   void *closure;
 };
 
-/* Find it out for the type of `object`; 0, or -1 without an exception when it cannot be. */
+/* Fill *found for the type of `object`; 0, or -1 without an exception if it cannot be read. */
 int requires_grad_find(PyObject *object, struct requires_grad *found);
 
-/* 1, 0, or -1 with an exception set. */
+/* Return the flag: 1, 0, or -1 with an exception set. */
 static inline int requires_grad(const struct requires_grad *how, PyObject *object) {
   if (how->of_impl != NULL) {
     const char *place = (const char *)object + how->impl_offset;

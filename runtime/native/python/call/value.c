@@ -1,4 +1,4 @@
-/* Safe-call values as Python objects: results of calls, and arguments of callbacks. */
+/* Safe-call values as Python objects: results of calls and arguments of callbacks. */
 #include "python/call/convert.h"
 
 #include <string.h>
@@ -54,10 +54,9 @@ static PyObject *integer(const dso_any *value) {
   return PyLong_FromLong(value->v_int64);
 }
 
-/* "float32", as runtime.dtype names it. */
+/* Return the name of a dtype in runtime.dtype, such as "float32". */
 static PyObject *dtype_name(DLDataType dtype) {
-  PyObject *names =
-      PyImport_ImportModule("runtime.tensors.dtype"); /* the cold path: not at start */
+  PyObject *names = PyImport_ImportModule("runtime.tensors.dtype"); /* imported at first use */
   if (names == NULL) return NULL;
   PyObject *name =
       PyObject_CallMethod(names, "dtype_to_string", "((iii))", dtype.code, dtype.bits, dtype.lanes);
@@ -70,19 +69,19 @@ static PyObject *unsupported(const struct source *source, const dso_any *value) 
                 (int)value->type_index);
 }
 
-/* A tensor by pointer belongs to someone who lends it for a call: no result can be one. */
+/* A tensor by pointer is borrowed for the duration of a call, so it cannot be a result. */
 static PyObject *lent_tensor(const struct source *source, const dso_any *value) {
   if (source->is_result) return unsupported(source, value);
   if (value->v_ptr == NULL) return refuse(source, PyExc_ValueError, "is a tensor that is NULL");
   return tensor_lend(value->v_ptr, value->small_len == DSO_READ_ONLY);
 }
 
-/* ---- Arrays become tuples. They may be as deep as a program makes them, and one may be an item of
- * many: it becomes one tuple, so that the work is linear in the arrays there are. */
+/* ---- Arrays become tuples. Arrays may be nested to any depth. An array that is an item of several
+ * others becomes one tuple, so the work is linear in the number of arrays. */
 
 struct tuples {
   const struct source *source;
-  PyObject *made; /* dict: the address of an array in another -> its tuple; NULL before the first */
+  PyObject *made; /* dict: address of a nested array -> its tuple; NULL before the first */
 };
 
 static PyObject *make_tuple(struct tuples *tuples, const dso_array_object *array);
@@ -102,7 +101,7 @@ static PyObject *tuple_of(struct tuples *tuples, const dso_array_object *array) 
 
 static PyObject *item_value(struct tuples *tuples, const dso_any *value) {
   if (value->type_index == DSO_ARRAY && value->v_ptr != NULL) return tuple_of(tuples, value->v_ptr);
-  if (value->type_index == DSO_DLTENSOR_PTR) /* what is lent cannot be in what is kept */
+  if (value->type_index == DSO_DLTENSOR_PTR) /* an array owns its items, so none is borrowed */
     return unsupported(tuples->source, value);
   return convert_value(tuples->source, value);
 }

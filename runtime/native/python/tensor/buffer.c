@@ -1,4 +1,4 @@
-/* TensorBase in the buffer protocol (PEP 3118). */
+/* TensorBase: the buffer protocol (PEP 3118). */
 #include "python/tensor/tensor.h"
 
 #include "abi/dlpack.h"
@@ -8,7 +8,7 @@ static int refuse(const char *message) {
   return -1;
 }
 
-/* A C-contiguous array also is a Fortran one if at most one extent differs from 1. */
+/* A C-contiguous array is also Fortran contiguous if at most one extent differs from 1. */
 static int is_fortran(const Tensor *self) {
   int64_t compact = 1;
   if (self->nbytes == 0) return 1;
@@ -21,7 +21,7 @@ static int is_fortran(const Tensor *self) {
 
 static int has(int flags, int request) { return (flags & request) == request; }
 
-/* Why the tensor cannot be viewed as asked, or NULL. */
+/* Return why the tensor cannot satisfy a request, or NULL if it can. */
 static const char *trouble(const Tensor *self, int flags) {
   int device = self->tensor.device.device_type;
   if (device != DLPACK_CPU && device != DLPACK_CUDA_HOST)

@@ -1,4 +1,4 @@
-/* TensorBase as a DLPack producer: `__dlpack__` and `__dlpack_device__`. */
+/* TensorBase: the DLPack producer, `__dlpack__` and `__dlpack_device__`. */
 #include "python/tensor/tensor.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "abi/raised.h"
 #include "python/tensor/make.h"
 
-/* The consumer may drop it in any thread. */
+/* The consumer may call the deleter in any thread. */
 static void end_export(Tensor *owner) {
   if (!Py_IsInitialized()) return;
   PyGILState_STATE gil = PyGILState_Ensure();
@@ -29,7 +29,8 @@ static void delete_unversioned(DLManagedTensor *self) {
   free(self);
 }
 
-/* A consumer renames the capsule as it takes the tensor over; else it goes with the capsule. */
+/* A consumer renames the capsule when it takes the tensor over. Otherwise the capsule's destructor
+ * frees the tensor. */
 static void drop_versioned(PyObject *capsule) {
   if (PyCapsule_IsValid(capsule, "dltensor_versioned"))
     delete_versioned(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
@@ -40,7 +41,7 @@ static void drop_unversioned(PyObject *capsule) {
     delete_unversioned(PyCapsule_GetPointer(capsule, "dltensor"));
 }
 
-/* The capsule of a new managed tensor, which counts as an export from here on. */
+/* Make the capsule of a new managed tensor and count it as an export. */
 static PyObject *export(Tensor *self, void *managed, const char *name, PyCapsule_Destructor drop) {
   PyObject *capsule = PyCapsule_New(managed, name, drop);
   if (capsule == NULL) {
@@ -82,7 +83,8 @@ static PyObject *refuse(const char *message) {
   return NULL;
 }
 
-/* Where the consumer wants it: `dl_device`, a pair or None; 0, or -1 with an exception set. */
+/* Parse `dl_device`, the device that the consumer requests: a pair, or None for the tensor's own
+ * device. 0, or -1 with an exception set. */
 static int parse_goal(const Tensor *self, PyObject *device, DLDevice *goal) {
   *goal = self->tensor.device;
   if (device == Py_None || PyArg_Parse(device, "(ii)", &goal->device_type, &goal->device_id))
@@ -90,9 +92,9 @@ static int parse_goal(const Tensor *self, PyObject *device, DLDevice *goal) {
   return -1;
 }
 
-/* The consumer's work on `stream` comes after ours on the device: after all that was launched, as
- * there is no stream of ours that it could wait for. -1 asks for nothing (DLPack, Python
- * specification). Where there is no driver nothing was launched. */
+/* The consumer's work on `stream` must run after our work on the device. We have no stream that it
+ * could wait for, so wait for everything that was launched. The stream -1 requests no wait (DLPack,
+ * Python specification). Without a driver nothing was launched. */
 static int wait_for_work(DLDevice device, PyObject *stream) {
   int status = 0;
   uint64_t count = raised_count();
@@ -118,7 +120,7 @@ static PyObject *export_copy(Tensor *self, DLDevice goal, int major) {
   return capsule;
 }
 
-/* Python specification of DLPack. */
+/* DLPack, Python specification. */
 static PyObject *tensor_dlpack(Tensor *self, PyObject *args, PyObject *keywords) {
   static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
   PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
@@ -144,9 +146,9 @@ static PyObject *tensor_dlpack_device(Tensor *self, PyObject *Py_UNUSED(none)) {
 
 PyMethodDef tensor_methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
-     "A DLPack capsule that views the memory and keeps it."},
+     "Return a DLPack capsule that keeps the memory, or raise BufferError."},
     {"__dlpack_device__", (PyCFunction)tensor_dlpack_device, METH_NOARGS,
-     "DLPack's (device_type, device_id)."},
+     "Return DLPack's (device_type, device_id)."},
     {"_copy_from", (PyCFunction)tensor_copy_from, METH_O,
      "Copy the elements of another tensor of this shape and data type."},
     {NULL, NULL, 0, NULL},

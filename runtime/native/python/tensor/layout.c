@@ -1,4 +1,4 @@
-/* The layout of a TensorBase: shape, strides and size, each product checked. */
+/* TensorBase: shape, strides and size, with a check of every product. */
 #include "python/exception.h"
 #include "python/tensor/tensor.h"
 
@@ -58,7 +58,8 @@ static int refuse_shape(const Tensor *self) {
   return -1;
 }
 
-/* Compact strides and the size. Strides in bytes mean nothing where elements share bytes. */
+/* Compute compact strides and the size. Strides in bytes are meaningless for elements below a
+ * byte. */
 static int measure(Tensor *self) {
   size_t nbytes, itemsize = tensor_itemsize(self);
   if (dtype_nbytes(self->tensor.dtype, self->tensor.ndim, self->tensor.shape, &nbytes) != 0)
@@ -85,7 +86,8 @@ static int make_shape_tuple(Tensor *self) {
   return self->shape != NULL ? 0 : -1;
 }
 
-/* The compact strides are there; take the given ones where they mean something. */
+/* Replace the compact strides by the given ones. A stride of an extent of 1 does not matter for
+ * is_compact. */
 static int copy_strides(Tensor *self, const int64_t *strides) {
   Py_ssize_t itemsize = (Py_ssize_t)tensor_itemsize(self);
   for (int i = 0; i < self->tensor.ndim; i++) {
@@ -100,7 +102,7 @@ static int copy_strides(Tensor *self, const int64_t *strides) {
   return 0;
 }
 
-/* Elsewhere than on the CPU `data` may be a handle, which has no bytes to count. */
+/* On a device `data` may be a handle, to which no offset can be added. */
 static void set_data(Tensor *self, const DLTensor *tensor) {
   int type = tensor->device.device_type;
   self->tensor.data = tensor->data;

@@ -1,3 +1,4 @@
+/* Tensors: new ones, copies, and imports by DLPack. */
 #include "python/tensor/make.h"
 
 #include "python/call/convert.h"
@@ -6,7 +7,7 @@
 #include "abi/raised.h"
 #include "device/tensor_object.h"
 
-/* The Tensor of an object, whose reference is used up; NULL with an exception set. */
+/* Make the Tensor of an object and release the object; NULL with an exception set. */
 static PyObject *wrap(dso_object *object) {
   PyObject *tensor = tensor_from_object(object, NULL);
   object_release(object);
@@ -22,7 +23,7 @@ static PyObject *make(DLDevice device, DLDataType dtype, int ndim, const int64_t
   return object != NULL ? wrap(object) : raise_native_error("empty", count);
 }
 
-/* ---- Layouts from Python: for their checks of shape and data type; never a Python object */
+/* ---- Layouts: `layout` is not a Python object, only the operand of the checks in layout.c */
 
 static int lay_out(Tensor *layout, PyObject *shape, PyObject *dtype) {
   int code, bits, lanes;
@@ -91,8 +92,8 @@ PyObject *tensor_copy_to(Tensor *self, DLDevice device) {
   return made;
 }
 
-/* ---- DLPack's consumer. A capsule that was taken is renamed, so that its destructor leaves the
- * tensor alone (DLPack, Python specification). */
+/* ---- The DLPack consumer: it renames the capsule, so that the capsule's destructor does not free
+ * the tensor (DLPack, Python specification). */
 
 static void drop_unversioned(void *managed) {
   DLManagedTensor *self = managed;

@@ -1,4 +1,4 @@
-/* Tensors from Python: new ones, those of others by DLPack, and copies. */
+/* Tensors: new ones, copies, and imports by DLPack. */
 #ifndef DSO_PACKER_PYTHON_TENSOR_MAKE_H
 #define DSO_PACKER_PYTHON_TENSOR_MAKE_H
 
@@ -12,7 +12,7 @@ PyObject *core_from_dlpack(PyObject *module, PyObject *source);
 /* TensorBase._copy_from(other) */
 PyObject *tensor_copy_from(Tensor *self, PyObject *other);
 
-/* A copy on a device, a Tensor; NULL with an exception set. */
+/* Copy to a device; returns a Tensor, or NULL with an exception set. */
 PyObject *tensor_copy_to(Tensor *self, DLDevice device);
 
 #endif

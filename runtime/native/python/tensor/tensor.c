@@ -1,3 +1,4 @@
+/* TensorBase: construction, deletion and attributes. */
 #include "python/tensor/tensor.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 
 enum { COPY_ALIGNMENT = 64 };
 
-/* The largest power of two that divides the element, up to 16: what vector code asks for. */
+/* Return the largest power of two up to 16 that divides the item size. Vector code needs it. */
 static size_t alignment_of(const Tensor *self) {
   size_t itemsize = tensor_itemsize(self), power = itemsize & (0 - itemsize);
   return power < 16 ? power : 16;
@@ -23,7 +24,7 @@ static int is_aligned(const Tensor *self) {
   return self->nbytes == 0 || (uintptr_t)self->tensor.data % alignment_of(self) == 0;
 }
 
-/* ---- Over bytes: the constructor */
+/* ---- The constructor: tensors over a Python buffer */
 
 static int check_size(Tensor *self) {
   Py_ssize_t found = self->source.len;
@@ -65,11 +66,11 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywor
   return NULL;
 }
 
-/* ---- Over memory of libraries */
+/* ---- Tensors over memory of a library */
 
-/* A runtime.Tensor laid out as `tensor`; its class is imported with the first one. */
+/* Make a runtime.Tensor with the layout of `tensor`. The class is imported at the first one. */
 static Tensor *make_alike(const DLTensor *tensor) {
-  PyObject *file = PyImport_ImportModule("runtime.tensors.tensor"); /* not at start */
+  PyObject *file = PyImport_ImportModule("runtime.tensors.tensor");
   PyObject *class = file ? PyObject_GetAttrString(file, "Tensor") : NULL;
   Py_XDECREF(file);
   if (class == NULL) return NULL;
@@ -102,17 +103,17 @@ int tensor_end_loan(PyObject *object) {
   return self->exports == 0 ? 0 : -1;
 }
 
-/* The library last: the object's deleter may lie in it. */
+/* The library is released last, because it may contain the object's deleter. */
 static void release_object(Tensor *self) {
-  PyObject *pending = exception_take(); /* a deleter may run Python code, which would clear it */
+  PyObject *pending = exception_take(); /* a deleter may run Python, which would clear it */
   object_release(self->object);
   Py_XDECREF(self->library);
   if (pending != NULL) exception_set(pending);
 }
 
-/* The type itself takes no part in garbage collection (a subclass with attributes does): were the
- * collector to see the reference to a memoryview, it would clear the view while we export it, and
- * CPython's memory_dealloc then crashes. */
+/* The type does not support garbage collection (a subclass with attributes does). If the collector
+ * saw the reference to a memoryview, it would clear the view while this tensor holds a buffer of
+ * it. CPython's memory_dealloc would then crash. */
 static void tensor_dealloc(Tensor *self) {
   if (self->weakrefs != NULL) PyObject_ClearWeakRefs((PyObject *)self);
   PyBuffer_Release(&self->source);
@@ -123,7 +124,7 @@ static void tensor_dealloc(Tensor *self) {
   Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-/* ---- Using it */
+/* ---- Access */
 
 static int make_aligned_copy(Tensor *self) {
   size_t nbytes = (size_t)self->nbytes;
@@ -172,7 +173,8 @@ static PyObject *tensor_device(Tensor *self, void *Py_UNUSED(closure)) {
   return device_new(self->tensor.device);
 }
 
-/* Of a source as it was given; else the memory itself, where that is one piece that can be read. */
+/* Return the source's bytes. Without a source return the memory itself, if the CPU can read it and
+ * it is contiguous. */
 static PyObject *tensor_raw(Tensor *self, void *Py_UNUSED(closure)) {
   int device = self->tensor.device.device_type;
   if (self->source.obj != NULL)
@@ -193,17 +195,17 @@ static PyObject *tensor_readonly(Tensor *self, void *Py_UNUSED(closure)) {
 static PyGetSetDef tensor_getset[] = {
     {"shape", (getter)tensor_shape, NULL, "The extents.", NULL},
     {"dtype_code", (getter)tensor_dtype_code, NULL, "DLPack's (code, bits, lanes).", NULL},
-    {"device", (getter)tensor_device, NULL, "The Device that has the memory.", NULL},
-    {"nbytes", (getter)tensor_nbytes, NULL, "The size that shape and dtype ask for.", NULL},
-    {"raw", (getter)tensor_raw, NULL,
-     "The bytes as they were given, unaligned and possibly incomplete.", NULL},
-    {"readonly", (getter)tensor_readonly, NULL, "Whether the bytes may only be read.", NULL},
+    {"device", (getter)tensor_device, NULL, "The Device that the memory belongs to.", NULL},
+    {"nbytes", (getter)tensor_nbytes, NULL, "The size in bytes, by shape and dtype.", NULL},
+    {"raw", (getter)tensor_raw, NULL, "The bytes of the source, possibly unaligned or incomplete.",
+     NULL},
+    {"readonly", (getter)tensor_readonly, NULL, "True if the memory must not be written.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 PyTypeObject TensorBase_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.TensorBase",
-    .tp_doc = "A dense array over borrowed or own memory, laid out as a DLTensor.",
+    .tp_doc = "A dense array over borrowed or owned memory, laid out as a DLTensor.",
     .tp_basicsize = sizeof(Tensor),
     .tp_weaklistoffset = offsetof(Tensor, weakrefs),
     .tp_new = tensor_new,

@@ -1,4 +1,4 @@
-/* TensorBase: a dense array over borrowed or own memory, laid out as a DLTensor. */
+/* TensorBase: a dense array over borrowed or owned memory, laid out as a DLTensor. */
 #ifndef DSO_PACKER_PYTHON_TENSOR_TENSOR_H
 #define DSO_PACKER_PYTHON_TENSOR_TENSOR_H
 
@@ -9,19 +9,19 @@
 
 extern PyTypeObject TensorBase_Type;
 
-/* The memory is that of one of: a Python buffer (source), an object of TVM FFI (object), or
- * someone who lends it for a call (neither). Only the first may be incomplete or unaligned. */
+/* The memory belongs to a Python buffer (source), to a TVM FFI object (object), or it is borrowed
+ * for a call (neither is set). Only the first may be incomplete or unaligned. */
 typedef struct {
   PyObject_HEAD
   Py_buffer source;
-  dso_object *object; /* a reference, or NULL */
-  PyObject *library;  /* keeps the code of the object's deleter, or NULL */
-  DLTensor tensor;    /* strides are always there; byte_offset is 0 in memory of the CPU */
+  dso_object *object; /* owned, or NULL */
+  PyObject *library;  /* owned: contains the object's deleter; or NULL */
+  DLTensor tensor;    /* strides are never NULL; byte_offset is 0 in CPU memory */
   PyObject *shape;
-  Py_ssize_t nbytes;        /* what shape and dtype ask for */
-  Py_ssize_t *byte_strides; /* behind the tensor's shape and strides, in one block with them */
-  void *copy;               /* the aligned bytes of a source, once they were needed */
-  Py_ssize_t exports;       /* views that others hold: buffers and DLPack tensors */
+  Py_ssize_t nbytes;        /* by shape and dtype */
+  Py_ssize_t *byte_strides; /* in the same block as the tensor's shape and strides, after them */
+  void *copy;               /* owned: an aligned copy of the source, made when needed; or NULL */
+  Py_ssize_t exports;       /* the number of exported buffers and DLPack tensors */
   int is_readonly, is_compact;
   enum { TENSOR_COMPLETE, TENSOR_INCOMPLETE, TENSOR_ENDED } state;
   PyObject *weakrefs;
@@ -35,29 +35,30 @@ static inline size_t tensor_itemsize(const Tensor *self) {
   return dtype_itemsize(self->tensor.dtype);
 }
 
-/* The DLTensor, aligned and complete, owned by the object; NULL with ValueError or MemoryError. */
+/* Return the object's DLTensor, aligned and complete; NULL with ValueError or MemoryError. */
 DLTensor *tensor_use(PyObject *object);
 
-/* A runtime.Tensor over a Tensor object, which it retains; `library` (or NULL) is kept until after
- * the object was released. */
+/* Make a runtime.Tensor over a Tensor object, which it retains. `library` (or NULL) is kept until
+ * the object has been released. */
 PyObject *tensor_from_object(dso_object *object, PyObject *library);
 
-/* A runtime.Tensor over someone's tensor, until tensor_end_loan: it cannot be used from then on.
- * That returns -1 without an exception when others still have views of it. */
+/* Make a runtime.Tensor that borrows a tensor until tensor_end_loan; after that it cannot be used.
+ * tensor_end_loan returns -1 without an exception if views of the tensor still exist. */
 PyObject *tensor_lend(const DLTensor *tensor, int is_readonly);
 int tensor_end_loan(PyObject *object);
 
-/* ---- The layout (tensor_layout.c); 0, or -1 with an exception set */
+/* ---- The layout (layout.c); 0, or -1 with an exception set */
 
 /* Fill the data type. */
 int tensor_parse_dtype(Tensor *self, int code, int bits, int lanes);
 
 /* Fill shape and strides from the tuple self->shape, compact. */
 int tensor_lay_out(Tensor *self);
-/* Fill everything from a tensor, strides as they are. */
+
+/* Fill everything from a tensor, including its strides. */
 int tensor_copy_layout(Tensor *self, const DLTensor *tensor);
 
-/* ---- Views (tensor_buffer.c, tensor_dlpack.c) */
+/* ---- Views (buffer.c, dlpack.c) */
 
 extern PyBufferProcs tensor_buffer;
 extern PyMethodDef tensor_methods[];

@@ -1,3 +1,4 @@
+/* A Tensor over another Tensor's memory, in another shape. */
 #include "python/tensor/view.h"
 
 #include "python/exception.h"
@@ -6,9 +7,9 @@
 #include "python/tensor/tensor.h"
 #include "device/tensor_object.h"
 
-/* From any thread: whoever drops the last reference runs it. */
+/* Any thread may drop the last reference. */
 static void drop_owner(void *owner) {
-  if (!interpreter_runs()) return; /* the interpreter's objects end with it */
+  if (!interpreter_runs()) return; /* after the interpreter's end its objects cannot be released */
   PyGILState_STATE gil = PyGILState_Ensure();
   Py_DECREF((PyObject *)owner);
   PyGILState_Release(gil);
@@ -32,7 +33,7 @@ static PyObject *make_view(PyObject *owner, const DLTensor *memory, const Tensor
 PyObject *tensor_view(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *owner, *shape, *view = NULL;
   int code, bits, lanes;
-  Tensor layout = {0}; /* for its checks of shape and data type; never a Python object */
+  Tensor layout = {0}; /* not a Python object, only the operand of the checks in layout.c */
   if (!PyArg_ParseTuple(args, "O!O!(iii):tensor_view", &TensorBase_Type, &owner, &PyTuple_Type,
                         &shape, &code, &bits, &lanes))
     return NULL;
