@@ -62,7 +62,7 @@ static int make_constant(PyObject *item, dso_any *made) {
   if (type_index == DSO_SHAPE) return shape_constant(value, made);
   if (type_index == DSO_DATA_TYPE) return dtype_constant(value, made);
   if (type_index == DSO_STR) return str_constant(value, made);
-  if (owned_value(item, value, made) != 0) return -1;
+  if (convert_owned(item, value, NULL, made) != 0) return -1;
   if (type_index == DSO_TENSOR && made->type_index == DSO_TENSOR)
     tensor_object_mark(made->v_ptr, TENSOR_READ_ONLY);
   return 0;

@@ -19,7 +19,7 @@
  *   DLPack's exchange API   DSO_DLTENSOR_PTR (exchange.c); if that fails, the later rows are tried
  *   numpy.ndarray           as above; only the first array, whose type is then recognised
  *   int, float, str, bytes  as the exact type, for subclasses
- *   tuple, list             DSO_ARRAY of owned items; TypeError if the parameter is declared
+ *   tuple, list             DSO_ARRAY of owned items (sequence.c); TypeError if declared
  *   scalar                  DSO_INT, DSO_FLOAT or DSO_BOOL: __index__ or __float__, and no length
  *   buffer protocol         DSO_DLTENSOR_PTR (array.c)
  *   __dlpack__              DSO_DLTENSOR_PTR (array.c)
@@ -34,11 +34,8 @@
 #include "python/device.h"
 #include "abi/dtype.h"
 #include "python/exception.h"
-#include "python/call/exchange.h"
 #include "python/call/function.h"
-#include "python/call/ndarray.h"
 #include "python/tensor/tensor.h"
-#include "vm/object.h"
 
 static int set_int(dso_any *arg, int64_t value) {
   arg->type_index = DSO_INT;
@@ -58,13 +55,6 @@ static int set_bool(dso_any *arg, int value) {
   arg->type_index = DSO_BOOL;
   arg->small_len = 0;
   arg->v_int64 = value;
-  return 0;
-}
-
-static int set_pointer(dso_any *arg, int32_t type_index, void *pointer) {
-  arg->type_index = type_index;
-  arg->small_len = 0;
-  arg->v_ptr = pointer;
   return 0;
 }
 
@@ -129,14 +119,14 @@ static int convert_str(struct call_frame *frame, Py_ssize_t index, PyObject *obj
   if (strlen(text) != (size_t)length)
     return raise_argument_error(frame, index, PyExc_ValueError,
                                 "expected a str without NUL, found %R", object);
-  return set_pointer(&frame->args[index], DSO_RAW_STR, (void *)(uintptr_t)text);
+  return frame_pass(frame, index, DSO_RAW_STR, (void *)(uintptr_t)text);
 }
 
 static int convert_bytes(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
-  struct hold *hold = frame_hold(frame, HOLD_ROOM);
+  struct hold *hold = frame_hold(frame, HOLD_MEMORY);
   hold->bytes.data = PyBytes_AS_STRING(object);
   hold->bytes.size = (uint64_t)PyBytes_GET_SIZE(object);
-  return set_pointer(&frame->args[index], DSO_BYTE_ARRAY_PTR, &hold->bytes);
+  return frame_pass(frame, index, DSO_BYTE_ARRAY_PTR, &hold->bytes);
 }
 
 static int convert_tensor(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
@@ -145,12 +135,12 @@ static int convert_tensor(struct call_frame *frame, Py_ssize_t index, PyObject *
   if (tensor == NULL)
     return raise_argument_error(frame, index, PyExc_ValueError,
                                 "expected a complete tensor, found an incomplete one");
-  if (((Tensor *)object)->is_readonly && argument_is_written(frame, index))
+  if (((Tensor *)object)->is_readonly && callee_writes(frame->callee, index))
     return raise_argument_error(frame, index, PyExc_ValueError,
                                 "expected a writable tensor, found a read-only one");
   dso_object *made = ((Tensor *)object)->object; /* a library's own object is passed on */
-  if (made != NULL) return set_pointer(&frame->args[index], DSO_TENSOR, made);
-  set_pointer(&frame->args[index], DSO_DLTENSOR_PTR, tensor);
+  if (made != NULL) return frame_pass(frame, index, DSO_TENSOR, made);
+  frame_pass(frame, index, DSO_DLTENSOR_PTR, tensor);
   return ((Tensor *)object)->is_readonly ? frame_mark_readonly(frame, index) : 0;
 }
 
@@ -220,18 +210,18 @@ static int convert_scalar(struct call_frame *frame, Py_ssize_t index, PyObject *
 /* An object that a library returned is passed on; other callables get a callback object. */
 static int convert_function(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   dso_object *made = function_check(object) ? function_callee(object)->object : NULL;
-  if (made != NULL) return set_pointer(&frame->args[index], DSO_FUNCTION, made);
+  if (made != NULL) return frame_pass(frame, index, DSO_FUNCTION, made);
   dso_object *function = callback_new(object, frame->is_result ? NULL : frame->function);
   if (function == NULL) return -1;
   frame_hold(frame, HOLD_FUNCTION)->function = function;
-  return set_pointer(&frame->args[index], DSO_FUNCTION, function);
+  return frame_pass(frame, index, DSO_FUNCTION, function);
 }
 
 static int convert_module(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   dso_object *module = callback_new_module(object);
   if (module == NULL) return -1;
   frame_hold(frame, HOLD_FUNCTION)->function = module;
-  return set_pointer(&frame->args[index], DSO_MODULE, module);
+  return frame_pass(frame, index, DSO_MODULE, module);
 }
 
 /* A Module is callable (it calls its entry function), so this test precedes the one for
@@ -242,68 +232,6 @@ static int is_module(PyObject *object) {
   int status = class != NULL && PyObject_IsInstance(object, class) == 1;
   PyErr_Clear();
   Py_XDECREF(class);
-  return status;
-}
-
-/* ---- A tuple or list becomes an array object that owns its items, because the called code may
- * keep it. C declarations cannot declare one. A sequence that occurs several times in others
- * becomes one array: the dict `*arrays` maps id -> (sequence, address of the array). It is NULL
- * before the first. */
-
-static dso_object *known_array(PyObject *arrays, PyObject *sequence) {
-  PyObject *id = arrays ? PyLong_FromVoidPtr(sequence) : NULL;
-  PyObject *known = id ? PyDict_GetItemWithError(arrays, id) : NULL;
-  Py_XDECREF(id);
-  return known != NULL ? PyLong_AsVoidPtr(PyTuple_GET_ITEM(known, 1)) : NULL;
-}
-
-static int remember_array(PyObject **arrays, PyObject *sequence, const dso_array_object *array) {
-  if (*arrays == NULL) *arrays = PyDict_New();
-  PyObject *id = *arrays ? PyLong_FromVoidPtr(sequence) : NULL;
-  PyObject *known =
-      id ? Py_BuildValue("(ON)", sequence, PyLong_FromVoidPtr((void *)(uintptr_t)array)) : NULL;
-  int status = known ? PyDict_SetItem(*arrays, id, known) : -1;
-  Py_XDECREF(id);
-  Py_XDECREF(known);
-  return status;
-}
-
-static int fill_array(dso_array_object *array, struct call_frame *frame, Py_ssize_t index,
-                      PyObject *sequence, PyObject **arrays) {
-  for (Py_ssize_t i = 0; i < array->size && i < PySequence_Fast_GET_SIZE(sequence); i++)
-    if (owned_item(sequence, PySequence_Fast_GET_ITEM(sequence, i), arrays, &array->items[i]) != 0)
-      return raise_argument_error(frame, index, PyExc_TypeError,
-                                  "item %zd of a %s cannot be passed", i,
-                                  Py_TYPE(sequence)->tp_name);
-  return 0;
-}
-
-static int make_array(struct call_frame *frame, Py_ssize_t index, PyObject *object,
-                      PyObject **arrays) {
-  dso_array_object *array = array_object_new(PySequence_Fast_GET_SIZE(object));
-  if (array == NULL) {
-    raise_no_memory();
-    return -1;
-  }
-  frame_hold(frame, HOLD_OBJECT)->object = &array->object;
-  set_pointer(&frame->args[index], DSO_ARRAY, array);
-  if (Py_EnterRecursiveCall(" while a tuple is converted") != 0) return -1;
-  int status = fill_array(array, frame, index, object, arrays);
-  Py_LeaveRecursiveCall();
-  if (status == 0 && frame->arrays != NULL) status = remember_array(arrays, object, array);
-  return status;
-}
-
-static int convert_sequence(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
-  PyObject *arrays = NULL;
-  if (callee_param(frame->callee, index) != NULL) return refuse_type(frame, index, object);
-  if (frame->arrays != NULL) {
-    dso_object *known = known_array(*frame->arrays, object);
-    if (known != NULL) return set_pointer(&frame->args[index], DSO_ARRAY, known);
-    return PyErr_Occurred() ? -1 : make_array(frame, index, object, frame->arrays);
-  }
-  int status = make_array(frame, index, object, &arrays);
-  Py_XDECREF(arrays);
   return status;
 }
 
@@ -322,18 +250,6 @@ static int convert_by_method(struct call_frame *frame, Py_ssize_t index, PyObjec
   return refuse_type(frame, index, object);
 }
 
-/* 0, -1 with an exception set, or 1 if the object must be converted in another way. */
-static int convert_exchanged(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
-  const struct exchange *exchange = exchange_of(Py_TYPE(object));
-  if (exchange == NULL) exchange = exchange_find(object);
-  return exchange != NULL ? argument_exchange(frame, index, object, exchange) : 1;
-}
-
-static int convert_array(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
-  if (PyObject_CheckBuffer(object)) return argument_buffer(frame, index, object);
-  return convert_by_method(frame, index, object);
-}
-
 static int is_plain_callable(const PyTypeObject *type) {
   return type == &Function_Type || type == &PyFunction_Type || type == &PyMethod_Type ||
          type == &PyCFunction_Type;
@@ -344,16 +260,19 @@ static int convert_other(struct call_frame *frame, Py_ssize_t index, PyObject *o
   if (is_plain_callable(Py_TYPE(object))) return convert_function(frame, index, object);
   if (tensor_check(object)) return convert_tensor(frame, index, object);
   if (device_check(object)) return convert_device(frame, index, object);
-  int status = convert_exchanged(frame, index, object);
+  int status = argument_exchange(frame, index, object);
   if (status != 1) return status;
   if (ndarray_recognise(Py_TYPE(object))) return argument_ndarray(frame, index, object);
   if (PyLong_Check(object)) return convert_int(frame, index, object);
   if (PyFloat_Check(object)) return convert_float(frame, index, object);
   if (PyUnicode_Check(object)) return convert_str(frame, index, object);
   if (PyBytes_Check(object)) return convert_bytes(frame, index, object);
-  if (PyTuple_Check(object) || PyList_Check(object)) return convert_sequence(frame, index, object);
+  if (PyTuple_Check(object) || PyList_Check(object))
+    return callee_param(frame->callee, index) == NULL ? argument_sequence(frame, index, object)
+                                                      : refuse_type(frame, index, object);
   if (is_scalar(object)) return convert_scalar(frame, index, object);
-  return convert_array(frame, index, object);
+  if (PyObject_CheckBuffer(object)) return argument_buffer(frame, index, object);
+  return convert_by_method(frame, index, object);
 }
 
 static inline int convert(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
@@ -362,7 +281,7 @@ static inline int convert(struct call_frame *frame, Py_ssize_t index, PyObject *
   if (type == &PyFloat_Type) return set_float(&frame->args[index], PyFloat_AS_DOUBLE(object));
   if (type == ndarray_type) return argument_ndarray(frame, index, object);
   if (type == &PyBool_Type) return set_bool(&frame->args[index], object == Py_True);
-  if (object == Py_None) return set_pointer(&frame->args[index], DSO_NONE, NULL);
+  if (object == Py_None) return frame_pass(frame, index, DSO_NONE, NULL);
   if (type == &PyUnicode_Type) return convert_str(frame, index, object);
   if (type == &PyBytes_Type) return convert_bytes(frame, index, object);
   return convert_other(frame, index, object);

@@ -24,7 +24,7 @@ static int copy_dims(struct call_frame *frame, Py_ssize_t index, struct hold *ho
 
 static int get_buffer(struct call_frame *frame, Py_ssize_t index, PyObject *object,
                       Py_buffer *view) {
-  int written = argument_is_written(frame, index);
+  int written = callee_writes(frame->callee, index);
   if (PyObject_GetBuffer(object, view, written ? PyBUF_RECORDS : PyBUF_RECORDS_RO) == 0) return 0;
   if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError) &&
       !PyErr_ExceptionMatches(PyExc_TypeError))
@@ -56,7 +56,7 @@ int argument_buffer(struct call_frame *frame, Py_ssize_t index, PyObject *object
   tensor->device.device_id = 0;
   tensor->byte_offset = 0;
   if (copy_dims(frame, index, hold) != 0) return -1;
-  frame_pass_tensor(frame, index, hold);
+  frame_pass(frame, index, DSO_DLTENSOR_PTR, &hold->tensor);
   return view.readonly ? frame_mark_readonly(frame, index) : 0;
 }
 
@@ -103,7 +103,7 @@ static const DLTensor *managed_tensor(struct call_frame *frame, Py_ssize_t index
                          DLPACK_MAJOR, managed->major, managed->minor);
     return NULL;
   }
-  if ((managed->flags & DLPACK_READ_ONLY) && argument_is_written(frame, index)) {
+  if ((managed->flags & DLPACK_READ_ONLY) && callee_writes(frame->callee, index)) {
     refuse_readonly(frame, index);
     return NULL;
   }
@@ -119,7 +119,7 @@ static int pass_capsule(struct call_frame *frame, Py_ssize_t index, PyObject *ca
   const DLTensor *tensor = hold ? managed_tensor(frame, index, hold) : NULL;
   if (tensor == NULL) return -1;
   if (hold_tensor(frame, index, hold, tensor) != 0) return -1;
-  frame_pass_tensor(frame, index, hold);
+  frame_pass(frame, index, DSO_DLTENSOR_PTR, &hold->tensor);
   int is_readonly = hold->kind == HOLD_DLPACK_VERSIONED &&
                     (hold->dlpack_versioned->flags & DLPACK_READ_ONLY) != 0;
   return is_readonly ? frame_mark_readonly(frame, index) : 0;
@@ -137,19 +137,4 @@ int argument_dlpack(struct call_frame *frame, Py_ssize_t index, PyObject *object
   int status = pass_capsule(frame, index, capsule);
   Py_DECREF(capsule);
   return status;
-}
-
-int hold_tensor(struct call_frame *frame, Py_ssize_t index, struct hold *hold,
-                const DLTensor *tensor) {
-  if (hold_dims(frame, index, hold, tensor->ndim) != 0) return -1;
-  DLTensor *copy = &hold->tensor;
-  for (int i = 0; i < tensor->ndim; i++) copy->shape[i] = tensor->shape[i];
-  if (tensor->strides == NULL) strides_set(copy);
-  else
-    for (int i = 0; i < tensor->ndim; i++) copy->strides[i] = tensor->strides[i];
-  copy->data = tensor->data;
-  copy->device = tensor->device;
-  copy->dtype = tensor->dtype;
-  copy->byte_offset = tensor->byte_offset;
-  return 0;
 }

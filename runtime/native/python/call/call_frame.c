@@ -1,49 +1,34 @@
 /* The frame of a call: what its arguments hold until the call ends. */
+#include "python/call/call_frame.h"
+
+#include "abi/strides.h"
 #include "python/call/callback.h"
-#include "python/call/convert.h"
 #include "python/exception.h"
 #include "vm/vm.h"
 
-static void release(struct hold *hold) {
-  PyMem_Free(hold->more_dims);
-  switch (hold->kind) {
-    case HOLD_ROOM: break;
-    case HOLD_BUFFER: PyBuffer_Release(&hold->buffer); break;
-    case HOLD_DLPACK:
-      if (hold->dlpack->deleter != NULL) hold->dlpack->deleter(hold->dlpack);
-      break;
-    case HOLD_DLPACK_VERSIONED:
-      if (hold->dlpack_versioned->deleter != NULL)
-        hold->dlpack_versioned->deleter(hold->dlpack_versioned);
-      break;
-    case HOLD_FUNCTION: callback_end_call(hold->function); break;
-    case HOLD_OBJECT: object_release(hold->object); break;
-  }
-}
-
-void frame_release(struct call_frame *frame) {
-  /* A deleter may run Python code, which would clear the exception. */
-  PyObject *pending = PyErr_Occurred() ? exception_take() : NULL;
-  while (frame->num_holds > 0) release(&frame->holds[--frame->num_holds]);
-  if (pending != NULL) exception_set(pending);
-}
-
-int hold_dims(struct call_frame *frame, Py_ssize_t index, struct hold *hold, int ndim) {
-  int64_t *dims = hold->dims;
+int hold_more_dims(struct call_frame *frame, Py_ssize_t index, struct hold *hold, int ndim) {
   if (ndim < 0 || ndim > MAX_DIMS)
     return raise_argument_error(frame, index, PyExc_ValueError,
                                 "expected at most %d dimensions, found %d", MAX_DIMS, ndim);
-  if (ndim > HOLD_DIMS) {
-    frame->is_owing = 1;
-    dims = hold->more_dims = PyMem_New(int64_t, 2 * (size_t)ndim);
-    if (dims == NULL) {
-      raise_no_memory();
-      return -1;
-    }
-  }
-  hold->tensor.ndim = ndim;
-  hold->tensor.shape = dims;
-  hold->tensor.strides = dims + ndim;
+  frame->needs_release = 1;
+  hold->more_dims = PyMem_New(int64_t, 2 * (size_t)ndim);
+  if (hold->more_dims != NULL) return hold_set_dims(hold, hold->more_dims, ndim);
+  raise_no_memory();
+  return -1;
+}
+
+int hold_tensor(struct call_frame *frame, Py_ssize_t index, struct hold *hold,
+                const DLTensor *tensor) {
+  if (hold_dims(frame, index, hold, tensor->ndim) != 0) return -1;
+  DLTensor *copy = &hold->tensor;
+  for (int i = 0; i < tensor->ndim; i++) copy->shape[i] = tensor->shape[i];
+  if (tensor->strides == NULL) strides_set(copy);
+  else
+    for (int i = 0; i < tensor->ndim; i++) copy->strides[i] = tensor->strides[i];
+  copy->data = tensor->data;
+  copy->device = tensor->device;
+  copy->dtype = tensor->dtype;
+  copy->byte_offset = tensor->byte_offset;
   return 0;
 }
 
@@ -66,4 +51,30 @@ int refuse_strides(struct call_frame *frame, Py_ssize_t index, Py_ssize_t stride
                               "expected strides of whole elements, found %zd bytes between "
                               "elements of %zd",
                               stride, itemsize);
+}
+
+/* ---- The end of the call */
+
+static void release(struct hold *hold) {
+  PyMem_Free(hold->more_dims);
+  switch (hold->kind) {
+    case HOLD_MEMORY: break;
+    case HOLD_BUFFER: PyBuffer_Release(&hold->buffer); break;
+    case HOLD_DLPACK:
+      if (hold->dlpack->deleter != NULL) hold->dlpack->deleter(hold->dlpack);
+      break;
+    case HOLD_DLPACK_VERSIONED:
+      if (hold->dlpack_versioned->deleter != NULL)
+        hold->dlpack_versioned->deleter(hold->dlpack_versioned);
+      break;
+    case HOLD_FUNCTION: callback_end_call(hold->function); break;
+    case HOLD_OBJECT: object_release(hold->object); break;
+  }
+}
+
+void frame_release(struct call_frame *frame) {
+  /* A deleter may run Python code, which would clear the exception. */
+  PyObject *pending = PyErr_Occurred() ? exception_take() : NULL;
+  while (frame->num_holds > 0) release(&frame->holds[--frame->num_holds]);
+  if (pending != NULL) exception_set(pending);
 }

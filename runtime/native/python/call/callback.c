@@ -17,57 +17,12 @@
 
 #include <stdlib.h>
 
-#include "python/call/convert.h"
 #include "python/exception.h"
 #include "python/call/function.h"
 #include "abi/heap.h"
 #include "library/in_call.h"
 #include "python/interpreter.h"
 #include "python/library.h"
-#include "python/call/owned_tensor.h"
-
-/* ---- Owned values */
-
-static int own_string(dso_any *result, int is_str, const char *data, size_t nbytes) {
-  if (object_make_string(result, is_str, data, nbytes) == 0) return 0;
-  raise_no_memory();
-  return -1;
-}
-
-/* Make a converted argument, which borrows, own its data. */
-static int own_value(struct call_frame *frame, PyObject *value, dso_any *result) {
-  const dso_byte_array *bytes = result->v_ptr;
-  switch (result->type_index) {
-    case DSO_RAW_STR: return own_string(result, 1, result->v_c_str, strlen(result->v_c_str));
-    case DSO_BYTE_ARRAY_PTR: return own_string(result, 0, bytes->data, (size_t)bytes->size);
-    case DSO_ARRAY:
-    case DSO_FUNCTION:
-    case DSO_MODULE: object_retain(result->v_ptr); return 0;
-    case DSO_DLTENSOR_PTR:
-    case DSO_TENSOR: return own_tensor(frame, value, result);
-    default: return 0;
-  }
-}
-
-int owned_value(PyObject *callable, PyObject *value, dso_any *result) {
-  return owned_item(callable, value, NULL, result);
-}
-
-int owned_item(PyObject *callable, PyObject *value, PyObject **arrays, dso_any *result) {
-  static const struct callee no_callee;
-  struct hold hold;
-  struct call_frame frame = {.callee = &no_callee,
-                             .function = callable,
-                             .args = result,
-                             .holds = &hold,
-                             .is_result = 1,
-                             .arrays = arrays};
-  int status = convert_arguments(&frame, &value, 1);
-  if (status == 0) status = own_value(&frame, value, result);
-  if (status != 0) *result = (dso_any){.type_index = DSO_NONE};
-  if (frame.is_owing) frame_release(&frame);
-  return status;
-}
 
 /* ---- Dropping the callable */
 

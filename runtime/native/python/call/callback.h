@@ -31,13 +31,6 @@ void callback_drop(dso_object *object);
 /* For the garbage collector: visit the object's callable and owner. */
 int callback_traverse(const dso_object *object, visitproc visit, void *arg);
 
-/* Convert the result of `callable` to a value that owns its data; 0, or -1 with an exception
- * set. */
-int owned_value(PyObject *callable, PyObject *value, dso_any *result);
-
-/* The same for an item of a sequence; for `arrays` see argument.c. */
-int owned_item(PyObject *callable, PyObject *value, PyObject **arrays, dso_any *result);
-
 /* Return the callable or Module of a callback object, borrowed; NULL for other objects. */
 PyObject *callback_callable(const dso_object *object);
 

@@ -1,99 +1,62 @@
-/* Python objects to safe-call arguments, and safe-call values to Python objects. */
+/* The conversion of a call: Python objects to safe-call values, and values to Python objects.
+ *
+ * The steps of one call, in order:
+ *
+ *   1. function.c    puts a frame on the stack (call_frame.h) and calls convert_arguments.
+ *   2. argument.c    chooses the conversion of each object, by the table at its top. It converts
+ *                    numbers, text, tensors, devices and callables itself.
+ *   3. ndarray.c     converts NumPy arrays,
+ *      exchange.c    other arrays with DLPack's C exchange API,
+ *      array.c       other arrays, by the buffer protocol or `__dlpack__`,
+ *      sequence.c    tuples and lists.
+ *   4. function.c    calls the code without the GIL.
+ *   5. value.c       converts the result.
+ *   6. call_frame.c  releases what the arguments hold.
+ *
+ * For a callback, callback_call.c converts the arguments by value.c and the
+ * result by owned_value.c. */
 #ifndef DSO_PACKER_PYTHON_CALL_CONVERT_H
 #define DSO_PACKER_PYTHON_CALL_CONVERT_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "python/call/call_frame.h"
 
-#include "abi/dlpack.h"
-#include "python/call/callee.h"
+/* ---- Arguments: each function returns 0, or -1 with an exception set */
 
-enum { HOLD_DIMS = 6, MAX_DIMS = 64 };
-
-/* HOLD_ROOM only stores memory that the argument points to. The others are released after the
- * call. */
-enum hold_kind {
-  HOLD_ROOM,
-  HOLD_BUFFER,
-  HOLD_DLPACK,
-  HOLD_DLPACK_VERSIONED,
-  HOLD_FUNCTION,
-  HOLD_OBJECT
-};
-
-/* Memory and references that one argument needs until the call ends. */
-struct hold {
-  enum hold_kind kind;
-  int64_t *more_dims; /* owned (PyMem): shape and strides beyond HOLD_DIMS, or NULL */
-  DLTensor tensor;
-  int64_t dims[2 * HOLD_DIMS]; /* the tensor's shape and strides, up to HOLD_DIMS dimensions */
-  union {
-    dso_byte_array bytes;
-    Py_buffer buffer;
-    DLManagedTensor *dlpack;
-    DLManagedTensorVersioned *dlpack_versioned;
-    dso_object *function;
-    dso_object *object;
-  };
-};
-
-/* The arguments of one call, from their conversion to the end of the call. */
-struct call_frame {
-  const struct callee *callee;
-  PyObject *function; /* borrowed: the called Function, or the callable whose result is converted */
-  dso_any *args;
-  struct hold *holds;
-  int num_holds;
-  int is_owing;      /* frame_release must be called */
-  int is_result;     /* the only value is the result of a callback, not an argument */
-  PyObject **arrays; /* the value is an item of a sequence: the arrays made so far; else NULL */
-};
-
-/* Add a hold to the frame, which frame_release will release. */
-static inline struct hold *frame_hold(struct call_frame *frame, enum hold_kind kind) {
-  struct hold *hold = &frame->holds[frame->num_holds++];
-  hold->kind = kind;
-  hold->more_dims = NULL;
-  frame->is_owing |= kind != HOLD_ROOM;
-  return hold;
-}
-
-/* Point the tensor's shape and strides to memory for `ndim` of each; 0, or -1 with ValueError (ndim
- * outside 0 .. MAX_DIMS) or MemoryError. Both are copied, because the array's owner may change them
- * as soon as the GIL is released. */
-int hold_dims(struct call_frame *frame, Py_ssize_t index, struct hold *hold, int ndim);
-
-/* Copy a tensor into the hold and add strides if it has none; 0, or -1 likewise. */
-int hold_tensor(struct call_frame *frame, Py_ssize_t index, struct hold *hold,
-                const DLTensor *tensor);
-
-/* Set argument `index` to point to the hold's tensor; always 0. */
-static inline int frame_pass_tensor(struct call_frame *frame, Py_ssize_t index, struct hold *hold) {
-  dso_any *arg = &frame->args[index];
-  arg->type_index = DSO_DLTENSOR_PTR;
-  arg->small_len = 0;
-  arg->v_ptr = &hold->tensor;
-  return 0;
-}
-
-/* Convert `count` objects to the arguments; 0, or -1 with an exception set. In both cases the
- * caller must call frame_release after the call if is_owing is set. */
+/* Convert `count` objects to the arguments of a frame. On success and on failure the caller must
+ * call frame_release after the call if needs_release is set. */
 int convert_arguments(struct call_frame *frame, PyObject *const *objects, Py_ssize_t count);
-void frame_release(struct call_frame *frame);
 
-/* Convert an array, by the buffer protocol or by its `__dlpack__` method; 0, or -1 with an
- * exception set. */
+/* numpy.ndarray; NULL if NumPy is not imported yet or if its struct is unknown. */
+extern PyTypeObject *ndarray_type;
+
+/* Return true if `type` is numpy.ndarray and its struct is known; then sets ndarray_type. The
+ * struct is tested only once, at the first array. */
+int ndarray_recognise(PyTypeObject *type);
+
+/* Convert an object of exactly ndarray_type. */
+int argument_ndarray(struct call_frame *frame, Py_ssize_t index, PyObject *object);
+
+/* Convert an object by DLPack's C exchange API. Returns 1 if that is not possible. */
+int argument_exchange(struct call_frame *frame, Py_ssize_t index, PyObject *object);
+
+/* Convert an array by the buffer protocol, or by its `__dlpack__` method. */
 int argument_buffer(struct call_frame *frame, Py_ssize_t index, PyObject *object);
 int argument_dlpack(struct call_frame *frame, Py_ssize_t index, PyObject *object, PyObject *method);
+
+/* Convert a tuple or list. */
+int argument_sequence(struct call_frame *frame, Py_ssize_t index, PyObject *object);
 
 /* Call an array's `__dlpack__`: method(max_version=(1, 0)), or method() if the producer does not
  * accept the keyword (DLPack 0.x). NULL with an exception set. */
 PyObject *array_call_dlpack(PyObject *method);
 
-/* Errors that several kinds of array share; always -1. */
-int refuse_readonly(struct call_frame *frame, Py_ssize_t index);
-int refuse_strides(struct call_frame *frame, Py_ssize_t index, Py_ssize_t stride,
-                   Py_ssize_t itemsize);
+/* ---- Owned values */
+
+/* Convert a result of `callable` to a value that owns its data; 0, or -1 with an exception set. For
+ * an item of a sequence, `arrays` is that of sequence.c; else it is NULL. */
+int convert_owned(PyObject *callable, PyObject *object, PyObject **arrays, dso_any *value);
+
+/* ---- Values to Python objects */
 
 /* The origin of a value, for messages and for the references that the Python object must keep. All
  * borrowed. */
@@ -104,9 +67,6 @@ struct source {
   int is_result;
 };
 
-/* Return the callable's name; NULL with an exception set. */
-PyObject *source_name(const struct source *source);
-
 /* Convert a borrowed value to a Python object; NULL with an exception set. */
 PyObject *convert_value(const struct source *source, const dso_any *value);
 
@@ -115,14 +75,5 @@ _Static_assert(sizeof(long) == sizeof(int64_t), "a 64-bit machine");
 
 /* Convert the result of a Function and release it; NULL with an exception set. */
 PyObject *convert_result(PyObject *function, const dso_any *result);
-
-/* Return true if the function is declared to write through this argument. */
-static inline int argument_is_written(const struct call_frame *frame, Py_ssize_t index) {
-  return callee_writes(frame->callee, index);
-}
-
-/* Mark a passed tensor as read-only, for the consumers that check it: a virtual machine, and the
- * object that owned_value makes. Always 0. */
-int frame_mark_readonly(struct call_frame *frame, Py_ssize_t index);
 
 #endif

@@ -1,7 +1,7 @@
 /* Tensors as arguments, by DLPack's C exchange API, which PyTorch's tensors offer. */
-#include "python/call/exchange.h"
-
 #include "abi/dtype.h"
+#include "python/call/convert.h"
+#include "python/call/torch.h"
 #include "python/exception.h"
 
 /* The first fields of DLPackExchangeAPI (dlpack.h, from 1.2 on). */
@@ -12,8 +12,15 @@ struct api {
   int (*describe)(void *object, DLTensor *tensor); /* or NULL */
 };
 
-struct exchange exchanges[MAX_EXCHANGES];
-int num_exchanges;
+struct exchange {
+  PyTypeObject *type; /* owned, never released */
+  int (*describe)(void *object, DLTensor *tensor);
+  struct requires_grad requires_grad;
+};
+
+enum { MAX_EXCHANGES = 16 };
+static struct exchange exchanges[MAX_EXCHANGES];
+static int num_exchanges;
 
 static const struct api *api_of(PyObject *capsule) {
   const struct api *api = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
@@ -22,8 +29,9 @@ static const struct api *api_of(PyObject *capsule) {
   return api != NULL && api->major == DLPACK_MAJOR && api->describe != NULL ? api : NULL;
 }
 
-/* Only the type's own attribute is used, because a subclass may export differently. */
-const struct exchange *exchange_find(PyObject *object) {
+/* Find and cache the API of the object's type; NULL without an exception if it has none. Only the
+ * type's own attribute is used, because a subclass may export differently. */
+static const struct exchange *add_exchange(PyObject *object) {
   PyTypeObject *type = Py_TYPE(object);
   PyObject *capsule =
       type->tp_dict ? PyDict_GetItemString(type->tp_dict, "__dlpack_c_exchange_api__") : NULL;
@@ -35,6 +43,12 @@ const struct exchange *exchange_find(PyObject *object) {
   exchange->describe = api->describe;
   num_exchanges++;
   return exchange;
+}
+
+static const struct exchange *exchange_of(PyObject *object) {
+  for (int i = 0; i < num_exchanges; i++)
+    if (exchanges[i].type == Py_TYPE(object)) return &exchanges[i];
+  return add_exchange(object);
 }
 
 /* PyTorch marks some tensors as negated on read (the imaginary part of a conjugate). A compact
@@ -57,19 +71,20 @@ static int refuse_negative(struct call_frame *frame, Py_ssize_t index, PyObject 
                               "bit set; pass its resolve_neg()");
 }
 
-int argument_exchange(struct call_frame *frame, Py_ssize_t index, PyObject *object,
-                      const struct exchange *exchange) {
+int argument_exchange(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   DLTensor tensor;
+  const struct exchange *exchange = exchange_of(object);
+  if (exchange == NULL) return 1;
   if (requires_grad(&exchange->requires_grad, object) != 0 ||
       exchange->describe(object, &tensor) != 0) {
     PyErr_Clear(); /* `__dlpack__` raises a clearer error */
     return 1;
   }
   if (tensor.device.device_type != DLPACK_CPU || tensor.dtype.code == DTYPE_COMPLEX) return 1;
-  struct hold *hold = frame_hold(frame, HOLD_ROOM);
+  struct hold *hold = frame_hold(frame, HOLD_MEMORY);
   if (hold_tensor(frame, index, hold, &tensor) != 0) return -1;
   if (exchange->requires_grad.get != NULL && may_be_negative(&hold->tensor) &&
       refuse_negative(frame, index, object) != 0)
     return -1;
-  return frame_pass_tensor(frame, index, hold);
+  return frame_pass(frame, index, DSO_DLTENSOR_PTR, &hold->tensor);
 }

@@ -14,7 +14,7 @@ static void free_callee(PyObject *capsule) {
 }
 
 static PyObject *make_name(const struct source *source) {
-  PyObject *origin = source_name(source);
+  PyObject *origin = callable_name(source->callable);
   PyObject *name = NULL;
   if (origin != NULL && source->is_result) name = PyUnicode_FromFormat("%U()", origin);
   else if (origin != NULL)

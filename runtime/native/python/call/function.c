@@ -41,7 +41,7 @@ static inline PyObject *convert_and_invoke(struct call_frame *frame, PyObject *c
   PyObject *value = NULL;
   if (count == 0 || convert_arguments(frame, objects, count) == 0)
     value = invoke(frame, (int32_t)count);
-  if (frame->is_owing) frame_release(frame);
+  if (frame->needs_release) frame_release(frame);
   return value;
 }
 

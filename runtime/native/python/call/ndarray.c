@@ -1,5 +1,5 @@
 /* NumPy arrays as arguments, read from their struct. */
-#include "python/call/ndarray.h"
+#include "python/call/convert.h"
 
 #include "python/call/dtype_cache.h"
 
@@ -38,13 +38,13 @@ static int copy_dims(struct call_frame *frame, Py_ssize_t index, struct hold *ho
 
 static int pass(struct call_frame *frame, Py_ssize_t index, const ndarray *array,
                 const struct cached_dtype *dtype) {
-  struct hold *hold = frame_hold(frame, HOLD_ROOM);
+  struct hold *hold = frame_hold(frame, HOLD_MEMORY);
   if (copy_dims(frame, index, hold, array, dtype) != 0) return -1;
   hold->tensor.data = array->data;
   hold->tensor.device = (DLDevice){.device_type = DLPACK_CPU, .device_id = 0};
   hold->tensor.dtype = dtype->dtype;
   hold->tensor.byte_offset = 0;
-  return frame_pass_tensor(frame, index, hold);
+  return frame_pass(frame, index, DSO_DLTENSOR_PTR, &hold->tensor);
 }
 
 /* Pass an array that is read-only or that warns about write access. */
@@ -52,7 +52,7 @@ static int pass_unwritable(struct call_frame *frame, Py_ssize_t index, PyObject 
                            const struct cached_dtype *dtype) {
   const ndarray *array = (const ndarray *)object;
   int is_readonly = !((unsigned)array->flags & WRITEABLE);
-  if (argument_is_written(frame, index))
+  if (callee_writes(frame->callee, index))
     return is_readonly ? refuse_readonly(frame, index)
                        : argument_buffer(frame, index, object); /* NumPy warns there */
   if (pass(frame, index, array, dtype) != 0) return -1;

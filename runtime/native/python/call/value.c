@@ -11,14 +11,12 @@
 #include "python/tensor/tensor.h"
 #include "vm/object.h"
 
-PyObject *source_name(const struct source *source) { return callable_name(source->callable); }
-
 static PyObject *refuse(const struct source *source, PyObject *class, const char *format, ...) {
   va_list values;
   va_start(values, format);
   PyObject *text = PyUnicode_FromFormatV(format, values);
   va_end(values);
-  PyObject *name = text ? source_name(source) : NULL;
+  PyObject *name = text ? callable_name(source->callable) : NULL;
   if (name != NULL && source->is_result) PyErr_Format(class, "%U: result %U", name, text);
   else if (name != NULL)
     PyErr_Format(class, "%U: argument %d %U", name, source->argument + 1, text);
