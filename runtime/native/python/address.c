@@ -38,7 +38,7 @@ PyObject *address_of_call(PyObject *Py_UNUSED(module), PyObject *const *args, Py
 
 /* The segment of a loaded image bounds the view. If no image contains the address (the library
  * allocated the memory), `nbytes` is not checked. */
-static PyObject *view_behind(const char *bytes, Py_ssize_t nbytes, PyObject *owner) {
+static PyObject *view_at(const char *bytes, Py_ssize_t nbytes, PyObject *owner) {
   size_t part = segment_part_from(bytes).nbytes, room = part > 0 ? part : PY_SSIZE_T_MAX;
   if (nbytes < 0) nbytes = (Py_ssize_t)strnlen(bytes, room);
   if ((size_t)nbytes <= room) return span_view(owner, bytes, nbytes, 1);
@@ -55,7 +55,7 @@ PyObject *address_view(PyObject *Py_UNUSED(module), PyObject *args) {
     return NULL;
   const char *bytes = PyLong_AsVoidPtr(address);
   if (bytes == NULL && PyErr_Occurred()) return NULL;
-  if (bytes != NULL) return view_behind(bytes, nbytes, owner);
+  if (bytes != NULL) return view_at(bytes, nbytes, owner);
   if (nbytes <= 0) return span_view(owner, "", 0, 1);
   return PyErr_Format(PyExc_ValueError, "%zd bytes at NULL", nbytes);
 }

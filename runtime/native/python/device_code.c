@@ -13,7 +13,7 @@ typedef struct {
   PyObject_HEAD
   struct kernel_module *module;
   Py_buffer data;    /* keeps the bytes that `module` borrows; obj is NULL after its release */
-  PyObject *callees; /* name -> capsule of struct callee (callee_keep) */
+  PyObject *callees; /* name -> capsule of struct callee (callee_add) */
 } DeviceCode;
 
 /* Take a buffer of the view's object, not of the view. The collector clears a memoryview that is
@@ -147,10 +147,10 @@ static struct callee *make_callee(const struct request *request, dso_object *ker
 }
 
 static struct callee *look_up(DeviceCode *self, const struct request *request) {
-  struct callee *callee = callee_kept(self->callees, request->name);
+  struct callee *callee = callee_find(self->callees, request->name);
   if (callee != NULL || PyErr_Occurred()) return callee;
   dso_object *kernel = make_kernel(self, request);
-  return kernel ? callee_keep(self->callees, request->name, make_callee(request, kernel)) : NULL;
+  return kernel ? callee_add(self->callees, request->name, make_callee(request, kernel)) : NULL;
 }
 
 static PyObject *device_code_function(DeviceCode *self, PyObject *args) {

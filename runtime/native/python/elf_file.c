@@ -65,7 +65,7 @@ static int find(const ElfFile *self, PyObject *name, struct elf_symbol *symbol) 
   return elf_lookup(&self->file.image, elf_at_file, self->file.bytes, text, symbol);
 }
 
-static PyObject *place_of(const ElfFile *self, PyObject *name, const struct elf_symbol *symbol) {
+static PyObject *range_of(const ElfFile *self, PyObject *name, const struct elf_symbol *symbol) {
   const struct elf_segment *segment =
       elf_segment_of(&self->file.image, symbol->value, symbol->size);
   if (segment == NULL)
@@ -80,7 +80,7 @@ static PyObject *elf_file_symbol(ElfFile *self, PyObject *name) {
   struct elf_symbol symbol;
   int found = find(self, name, &symbol);
   if (found == 0) Py_RETURN_NONE;
-  return found < 0 ? NULL : place_of(self, name, &symbol);
+  return found < 0 ? NULL : range_of(self, name, &symbol);
 }
 
 /* Accepts the symbols that Library.data can read. */
@@ -91,7 +91,7 @@ static PyObject *elf_file_data(ElfFile *self, PyObject *name) {
   if (found < 0) return NULL;
   const char *wrong = elf_not_data(&self->file.image, &symbol);
   if (wrong != NULL) return raise_symbol_error(self->path, "blob", "", name, symbol.value, wrong);
-  return place_of(self, name, &symbol);
+  return range_of(self, name, &symbol);
 }
 
 static PyObject *elf_file_checksums(ElfFile *self, PyObject *name) {

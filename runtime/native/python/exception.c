@@ -4,13 +4,13 @@
  * exception_take moves that reference to the caller; exception_set takes it back. Code that may run
  * Python while an exception is set takes it first and sets it again afterwards.
  *
- * C code between two Python calls cannot carry an exception. If a callback fails, exception_leave
+ * C code between two Python calls cannot carry an exception. If a callback fails, exception_store
  * stores the exception in the dict of Python's thread state, which then owns it. It also copies the
  * kind and message to the error slot (abi/raised.h), where C code can read or replace them. The
  * Function call that ends with -1 takes both back in raise_call_error. It raises the stored
  * exception itself if no error was raised after it; otherwise the stored one becomes the context of
  * the newer error. Errors raised before the call are ignored: `count` tells them apart. If the call
- * succeeds although a callback failed, exception_forget drops the stored exception. The strings of
+ * succeeds although a callback failed, exception_discard drops the stored exception. The strings of
  * raised_take and the error object of tvm_ffi_take_error are owned here and freed here. */
 #include "python/exception.h"
 
@@ -193,15 +193,15 @@ static PyObject *raise_tvm_error(const dso_object *error) {
 /* ---- Exceptions that pass through C code. The dict of Python's thread state owns them. If C code
  * started the thread, the dict is freed when the thread ends. */
 
-static const char LEFT[] = "runtime._core.left";
+static const char STORED[] = "runtime._core.stored_exception";
 
 /* raised_at() right after the exception was stored, to recognise a later error; 0 if none is
  * stored. */
-static _Thread_local uint64_t left_at;
+static _Thread_local uint64_t stored_at;
 
-/* The number of threads with a stored exception. If it is 0, exception_forget returns at once.
+/* The number of threads with a stored exception. If it is 0, exception_discard returns at once.
  * Protected by the GIL. */
-static Py_ssize_t num_left;
+static Py_ssize_t num_stored;
 
 static void raise_in_slot(PyObject *exception) {
   PyObject *text = PyObject_Str(exception);
@@ -212,42 +212,42 @@ static void raise_in_slot(PyObject *exception) {
   Py_XDECREF(text);
 }
 
-void exception_leave(void) {
+void exception_store(void) {
   PyObject *exception = exception_take();
   PyObject *dict = PyThreadState_GetDict();
   raise_in_slot(exception);
-  num_left -= left_at != 0;
-  left_at = 0;
-  if (dict != NULL && PyDict_SetItemString(dict, LEFT, exception) == 0) left_at = raised_at();
-  num_left += left_at != 0;
+  num_stored -= stored_at != 0;
+  stored_at = 0;
+  if (dict != NULL && PyDict_SetItemString(dict, STORED, exception) == 0) stored_at = raised_at();
+  num_stored += stored_at != 0;
   PyErr_Clear();
   Py_DECREF(exception);
 }
 
 /* Take the exception that was stored in this thread since `count`, or NULL. Sets *is_newest to true
  * if no other error was raised after it. */
-static PyObject *take_left(uint64_t count, int *is_newest) {
-  PyObject *dict = left_at > count ? PyThreadState_GetDict() : NULL;
-  PyObject *exception = dict ? Py_XNewRef(PyDict_GetItemString(dict, LEFT)) : NULL;
-  *is_newest = left_at == raised_at();
-  exception_forget();
+static PyObject *take_stored(uint64_t count, int *is_newest) {
+  PyObject *dict = stored_at > count ? PyThreadState_GetDict() : NULL;
+  PyObject *exception = dict ? Py_XNewRef(PyDict_GetItemString(dict, STORED)) : NULL;
+  *is_newest = stored_at == raised_at();
+  exception_discard();
   return exception;
 }
 
-void exception_forget(void) {
-  if (num_left == 0 || left_at == 0) return;
+void exception_discard(void) {
+  if (num_stored == 0 || stored_at == 0) return;
   PyObject *dict = PyThreadState_GetDict();
-  left_at = 0;
-  num_left--;
-  if (dict == NULL || PyDict_GetItemString(dict, LEFT) == NULL) return;
+  stored_at = 0;
+  num_stored--;
+  if (dict == NULL || PyDict_GetItemString(dict, STORED) == NULL) return;
   PyObject *pending = exception_take();
-  if (PyDict_DelItemString(dict, LEFT) != 0) PyErr_Clear();
+  if (PyDict_DelItemString(dict, STORED) != 0) PyErr_Clear();
   if (pending != NULL) exception_set(pending);
 }
 
 /* Return true if the error object has this kind and message. raised_set forwards each error to a
  * real libtvm_ffi, so both slots may describe the same error. */
-static int says(const dso_object *error, const char *kind, const char *message) {
+static int error_matches(const dso_object *error, const char *kind, const char *message) {
   const tvm_ffi_error_cell *cell = tvm_ffi_error(error);
   return cell->kind.size == strlen(kind) && cell->message.size == strlen(message) &&
          memcmp(cell->kind.data, kind, strlen(kind)) == 0 &&
@@ -272,10 +272,10 @@ PyObject *raise_call_error(const struct callee *callee, int status, uint64_t cou
   const char *message;
   int is_newest;
   if (PyErr_Occurred()) return NULL; /* a function that keeps the GIL may set an exception */
-  PyObject *original = take_left(count, &is_newest);
+  PyObject *original = take_stored(count, &is_newest);
   dso_object *error = tvm_ffi_take_error(); /* always: our errors are stored in both slots */
   int taken = raised_take(count, &kind, &message);
-  int is_ours = error == NULL || (taken != 0 && says(error, kind, message));
+  int is_ours = error == NULL || (taken != 0 && error_matches(error, kind, message));
   if (!is_ours) raise_tvm_error(error);
   else if (taken > 0) raise_slot(kind, message, is_newest ? original : NULL);
   else /* nothing was raised since `count`; an error of tvm_ffi is the copy of an older one */

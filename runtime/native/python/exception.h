@@ -41,10 +41,10 @@ PyObject *raise_native_error(const char *where, uint64_t count);
 
 /* Store the exception that is set, for the Function call in this thread that will end because of
  * it. Also writes its kind and message to the error slot, for the C code between. */
-void exception_leave(void);
+void exception_store(void);
 
 /* Drop the stored exception, if there is one: no call ended because of it. */
-void exception_forget(void);
+void exception_discard(void);
 
 /* Return the `__name__` of a callable, or of its type; NULL with an exception set. */
 PyObject *callable_name(PyObject *callable);

@@ -26,7 +26,7 @@ static int64_t now_ms(void) {
 static int check_signals(void) {
   PyGILState_STATE gil = PyGILState_Ensure();
   int status = PyErr_CheckSignals();
-  if (status != 0) exception_leave();
+  if (status != 0) exception_store();
   PyGILState_Release(gil);
   return status;
 }

@@ -106,7 +106,7 @@ int imports_traverse(const struct context *context, visitproc visit, void *arg) 
 
 /* Return (provider, callable), or NULL with an exception set. The method's name is made only once:
  * CPython's attribute cache keeps every name string until another entry replaces it. */
-static PyObject *ask(const struct context *context, const char *name) {
+static PyObject *search_modules(const struct context *context, const char *name) {
   static PyObject *method;
   if (method == NULL) method = PyUnicode_InternFromString("find_import");
   PyObject *modules = method ? live_modules(context) : NULL;
@@ -120,8 +120,8 @@ static PyObject *ask(const struct context *context, const char *name) {
   return answer;
 }
 
-static dso_object *remember(struct context *context, const char *name, PyObject *answer,
-                            uint64_t version) {
+static dso_object *cache_function(struct context *context, const char *name, PyObject *answer,
+                                  uint64_t version) {
   PyObject *provider = PyTuple_GET_ITEM(answer, 0), *callable = PyTuple_GET_ITEM(answer, 1);
   dso_object *function = import_cache_renew(&context->import_cache, name, provider, version);
   if (function != NULL) return function;
@@ -137,9 +137,9 @@ static dso_object *remember(struct context *context, const char *name, PyObject 
 static dso_object *look_up(struct context *context, const char *name) {
   uint64_t version =
       import_cache_version(); /* read first: the trees may change during the search */
-  PyObject *answer = ask(context, name);
+  PyObject *answer = search_modules(context, name);
   if (answer == NULL) return NULL;
-  dso_object *function = remember(context, name, answer, version);
+  dso_object *function = cache_function(context, name, answer, version);
   Py_DECREF(answer);
   return function;
 }
@@ -151,7 +151,7 @@ void *imports_find(struct context *context, const char *name) {
   }
   PyGILState_STATE gil = PyGILState_Ensure();
   dso_object *function = look_up(context, name);
-  if (function == NULL) exception_leave();
+  if (function == NULL) exception_store();
   PyGILState_Release(gil);
   return function;
 }

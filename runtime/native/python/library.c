@@ -111,7 +111,7 @@ static PyObject *library_data(Library *self, PyObject *name) {
 static PyObject *library_function(Library *self, PyObject *const *args, Py_ssize_t count) {
   if (count != 2 || !PyUnicode_Check(args[0]))
     return PyErr_Format(PyExc_TypeError, "function: expected a name and an owner");
-  struct callee *callee = callee_kept(self->callees, args[0]);
+  struct callee *callee = callee_find(self->callees, args[0]);
   if (callee == NULL && !PyErr_Occurred()) callee = library_look_up(self, args[0]);
   if (callee != NULL) return function_new(callee, (PyObject *)self, args[1]);
   return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
@@ -127,7 +127,7 @@ static PyObject *library_declare_packed(Library *self, PyObject *name) {
   const uint8_t *code;
   int found = PyUnicode_Check(name) ? library_find_code(self, name, &code) : 0;
   struct callee *callee = found > 0 ? library_make_packed(self, name, code) : NULL;
-  if (callee_keep(self->callees, name, callee) == NULL && PyErr_Occurred()) return NULL;
+  if (callee_add(self->callees, name, callee) == NULL && PyErr_Occurred()) return NULL;
   return PyBool_FromLong(found);
 }
 

@@ -116,5 +116,5 @@ struct callee *library_look_up(Library *self, PyObject *name) {
     callee = ways[i](self, name);
     if (PyErr_Occurred()) return NULL;
   }
-  return callee_keep(self->callees, name, callee);
+  return callee_add(self->callees, name, callee);
 }

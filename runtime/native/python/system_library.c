@@ -177,11 +177,11 @@ static PyObject *system_library_function(SystemLibrary *self, PyObject *const *a
                                          Py_ssize_t count) {
   if (count != 2 || !PyUnicode_Check(args[0]))
     return PyErr_Format(PyExc_TypeError, "function: expected a name and an owner");
-  struct callee *callee = callee_kept(self->callees, args[0]);
+  struct callee *callee = callee_find(self->callees, args[0]);
   PyObject *nothing = PyUnicode_FromString("");
   PyObject *const prefixes[] = {self->prefix, nothing};
   for (size_t i = 0; i < 2 && callee == NULL && !PyErr_Occurred(); i++)
-    callee = callee_keep(self->callees, args[0], look_up(self, prefixes[i], args[0]));
+    callee = callee_add(self->callees, args[0], look_up(self, prefixes[i], args[0]));
   Py_XDECREF(nothing);
   if (PyErr_Occurred()) return NULL;
   return callee != NULL ? function_new(callee, (PyObject *)self, args[1]) : Py_NewRef(Py_None);

@@ -89,7 +89,7 @@ static PyObject *sequence_run(CallSequence *self, PyObject *const *args, Py_ssiz
   Py_END_ALLOW_THREADS
   self->is_running = 0;
   if (done < stop) return raise_from(self, done, raised);
-  exception_forget();
+  exception_discard();
   Py_RETURN_NONE;
 }
 
@@ -122,7 +122,7 @@ static PyObject *sequence_time(CallSequence *self, PyObject *argument) {
   PyObject *means = NULL;
   if (done < self->num_calls) raise_from(self, done, raised);
   else means = make_floats(seconds, self->num_calls, rounds);
-  exception_forget();
+  exception_discard();
   PyMem_Free(seconds);
   return means;
 }
@@ -139,9 +139,9 @@ static int same_kind(const DLTensor *a, const DLTensor *b) {
 }
 
 /* Return true if the calls may use the tensor's memory without a copy. */
-static int is_fit(const struct slot *slot, const Tensor *object, const DLTensor *tensor) {
+static int is_compatible(const struct slot *slot, const Tensor *object, const DLTensor *tensor) {
   if (!object->is_compact || (object->is_readonly && slot->is_written)) return 0;
-  if (!slot->is_tvms || tensor->device.device_type != DLPACK_CPU) return 1;
+  if (!slot->needs_alignment || tensor->device.device_type != DLPACK_CPU) return 1;
   return object->nbytes == 0 || (uintptr_t)tensor->data % TVM_ALIGNMENT == 0;
 }
 
@@ -167,14 +167,14 @@ static PyObject *sequence_is_fit(CallSequence *self, PyObject *const *args, Py_s
   const DLTensor *tensor;
   const struct slot *slot = parse_slot(self, args, count, &tensor);
   if (slot == NULL) return NULL;
-  return PyBool_FromLong(is_fit(slot, (const Tensor *)args[1], tensor));
+  return PyBool_FromLong(is_compatible(slot, (const Tensor *)args[1], tensor));
 }
 
 static PyObject *sequence_bind(CallSequence *self, PyObject *const *args, Py_ssize_t count) {
   const DLTensor *tensor;
   struct slot *slot = parse_slot(self, args, count, &tensor);
   if (slot == NULL) return NULL;
-  if (!is_fit(slot, (const Tensor *)args[1], tensor))
+  if (!is_compatible(slot, (const Tensor *)args[1], tensor))
     return PyErr_Format(PyExc_ValueError, "bind: expected memory that is_fit accepts");
   if (!begin(self)) return NULL;
   self->is_running = 0;
@@ -186,7 +186,7 @@ static PyObject *sequence_bind(CallSequence *self, PyObject *const *args, Py_ssi
 /* ---- The object */
 
 /* If other code has kept the object, it is alive in any case, and its callable is not visited. */
-static int is_only_ours(const dso_object *callback) {
+static int is_sole_reference(const dso_object *callback) {
   uint64_t count = __atomic_load_n(&callback->combined_ref_count, __ATOMIC_RELAXED);
   return (uint32_t)count == 1;
 }
@@ -194,7 +194,8 @@ static int is_only_ours(const dso_object *callback) {
 static int sequence_traverse(CallSequence *self, visitproc visit, void *arg) {
   for (Py_ssize_t i = 0; i < self->num_calls; i++) {
     const dso_object *callback = self->calls[i].callback;
-    int status = callback && is_only_ours(callback) ? callback_traverse(callback, visit, arg) : 0;
+    int status =
+        callback && is_sole_reference(callback) ? callback_traverse(callback, visit, arg) : 0;
     if (status != 0) return status;
   }
   Py_VISIT(self->functions);

@@ -20,8 +20,8 @@ struct call {
 /* The arguments point to `tensor`, a copy of the bound object's DLTensor. */
 struct slot {
   DLTensor tensor;
-  int is_written; /* a function declares that it writes: "*f32" */
-  int is_tvms;    /* a function has no declaration, so it may rely on TVM's alignment */
+  int is_written;      /* a function declares that it writes: "*f32" */
+  int needs_alignment; /* a function has no declaration, so it may rely on TVM's alignment */
 };
 
 enum { MAX_DEVICES = 8 };

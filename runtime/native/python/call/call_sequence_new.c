@@ -43,7 +43,7 @@ static int bind_argument(CallSequence *self, struct call *call, PyObject *callab
     return -1;
   }
   self->slots[slot].is_written |= param != NULL && param->code[0] == '*';
-  self->slots[slot].is_tvms |= param == NULL && function_check(callable);
+  self->slots[slot].needs_alignment |= param == NULL && function_check(callable);
   call->args[call->count++] =
       (dso_any){.type_index = DSO_DLTENSOR_PTR, .v_ptr = &self->slots[slot].tensor};
   return 0;

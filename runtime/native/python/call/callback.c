@@ -150,7 +150,7 @@ void callback_end_call(dso_object *object) {
   struct callback *self = (struct callback *)object;
   self->caller = NULL;
   __atomic_store_n(&self->thread, 0, __ATOMIC_RELAXED);
-  exception_forget();
+  exception_discard();
   if (object_is_sole(object)) make_spare(self);
   else object_release(object);
 }

@@ -28,8 +28,8 @@ static int make_arguments(const struct callback *self, const dso_any *args, int3
 static int end_arguments(PyObject *callable, const dso_any *args, PyObject **objects, int made) {
   int status = 0;
   for (int i = 0; i < made; i++) {
-    int is_loan = args[i].type_index == DSO_DLTENSOR_PTR && tensor_check(objects[i]);
-    if (is_loan && tensor_end_loan(objects[i]) != 0 && !PyErr_Occurred()) {
+    int is_borrowed = args[i].type_index == DSO_DLTENSOR_PTR && tensor_check(objects[i]);
+    if (is_borrowed && tensor_end_borrow(objects[i]) != 0 && !PyErr_Occurred()) {
       status = -1;
       PyErr_Format(PyExc_BufferError,
                    "%R: argument %d: a view of it outlives the call, and would show memory that "
@@ -130,7 +130,7 @@ static inline int call_with_gil(dso_safe_call call, void *handle, const dso_any 
   if (take_gil(self, &gil) != 0) return -1;
   int was_retired = is_retired(self); /* possibly during the wait for the GIL */
   int status = was_retired ? -1 : call(handle, args, count, result);
-  if (status != 0 && PyErr_Occurred()) exception_leave();
+  if (status != 0 && PyErr_Occurred()) exception_store();
   give_gil_back(&gil);
   return was_retired ? callback_look_up_and_call(handle, args, count, result) : status;
 }
@@ -148,8 +148,8 @@ int callback_call_symbol(void *handle, const dso_any *args, int32_t count, dso_a
 
 /* Other Functions may reference the caller's library, which they would keep open. Their calls are
  * recorded (library/in_call.h), so that a retired one is dropped when no thread calls it. */
-static inline int call_noted(dso_safe_call call, void *handle, const dso_any *args, int32_t count,
-                             dso_any *result) {
+static inline int call_recorded(dso_safe_call call, void *handle, const dso_any *args,
+                                int32_t count, dso_any *result) {
   struct callback *self = handle;
   struct in_call *here = in_call_enter(self);
   if (here == NULL) return raised_format("OutOfMemoryError", "no memory for a call");
@@ -161,7 +161,7 @@ static inline int call_noted(dso_safe_call call, void *handle, const dso_any *ar
 }
 
 static int call_function(void *handle, const dso_any *args, int32_t count, dso_any *result) {
-  return call_noted(callback_call_symbol, handle, args, count, result);
+  return call_recorded(callback_call_symbol, handle, args, count, result);
 }
 
 static int call_function_with_gil(void *handle, const dso_any *args, int32_t count,
@@ -198,7 +198,7 @@ static int invoke_writing(void *handle, const dso_any *args, int32_t count, dso_
 
 static int call_writing_function(void *handle, const dso_any *args, int32_t count,
                                  dso_any *result) {
-  return call_noted(invoke_writing, handle, args, count, result);
+  return call_recorded(invoke_writing, handle, args, count, result);
 }
 
 static int call_writing_function_with_gil(void *handle, const dso_any *args, int32_t count,

@@ -88,7 +88,7 @@ static const char CAPSULE[] = "runtime._core.callee";
 
 static void free_in(PyObject *capsule) { callee_free(PyCapsule_GetPointer(capsule, CAPSULE)); }
 
-struct callee *callee_keep(PyObject *callees, PyObject *name, struct callee *callee) {
+struct callee *callee_add(PyObject *callees, PyObject *name, struct callee *callee) {
   PyObject *capsule = callee ? PyCapsule_New(callee, CAPSULE, free_in) : NULL;
   if (capsule == NULL) {
     if (callee != NULL) callee_free(callee);
@@ -99,7 +99,7 @@ struct callee *callee_keep(PyObject *callees, PyObject *name, struct callee *cal
   return status == 0 ? callee : NULL;
 }
 
-struct callee *callee_kept(PyObject *callees, PyObject *name) {
+struct callee *callee_find(PyObject *callees, PyObject *name) {
   PyObject *capsule = PyDict_GetItemWithError(callees, name);
   return capsule != NULL ? PyCapsule_GetPointer(capsule, CAPSULE) : NULL;
 }

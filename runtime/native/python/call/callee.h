@@ -33,11 +33,11 @@ void callee_call_packed(struct callee *callee, const uint8_t *code);
 void callee_call_object(struct callee *callee, dso_object *object);
 void callee_free(struct callee *callee);
 
-/* A dict of callees by name owns them. callee_keep adds one and returns it; if `callee` is NULL, or
- * on an error, it returns NULL. callee_kept finds one. Either NULL may come with an exception
+/* A dict of callees by name owns them. callee_add adds one and returns it; if `callee` is NULL, or
+ * on an error, it returns NULL. callee_find finds one. Either NULL may come with an exception
  * set. */
-struct callee *callee_keep(PyObject *callees, PyObject *name, struct callee *callee);
-struct callee *callee_kept(PyObject *callees, PyObject *name);
+struct callee *callee_add(PyObject *callees, PyObject *name, struct callee *callee);
+struct callee *callee_find(PyObject *callees, PyObject *name);
 
 /* Return the declared parameter at `index`, or NULL. */
 static inline const struct param *callee_param(const struct callee *callee, Py_ssize_t index) {

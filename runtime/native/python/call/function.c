@@ -140,12 +140,12 @@ static PyObject *function_signature(Function *self, void *Py_UNUSED(closure)) {
  * called only if the attribute is read. */
 static PyObject *ask_library(Function *self, const char *kind) {
   if (!Py_IS_TYPE(self->library, &Library_Type)) Py_RETURN_NONE;
-  PyObject *teller =
+  PyObject *function =
       PyObject_CallMethod(self->library, "function", "NO",
                           PyUnicode_FromFormat("%s%U", kind, self->callee->name), Py_None);
-  if (teller == NULL || teller == Py_None) return teller;
-  PyObject *text = PyObject_CallNoArgs(teller);
-  Py_DECREF(teller);
+  if (function == NULL || function == Py_None) return function;
+  PyObject *text = PyObject_CallNoArgs(function);
+  Py_DECREF(function);
   return text;
 }
 

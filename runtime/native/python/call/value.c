@@ -68,10 +68,10 @@ static PyObject *unsupported(const struct source *source, const dso_any *value) 
 }
 
 /* A tensor by pointer is borrowed for the duration of a call, so it cannot be a result. */
-static PyObject *lent_tensor(const struct source *source, const dso_any *value) {
+static PyObject *borrowed_tensor(const struct source *source, const dso_any *value) {
   if (source->is_result) return unsupported(source, value);
   if (value->v_ptr == NULL) return refuse(source, PyExc_ValueError, "is a tensor that is NULL");
-  return tensor_lend(value->v_ptr, value->small_len == DSO_READ_ONLY);
+  return tensor_borrow(value->v_ptr, value->small_len == DSO_READ_ONLY);
 }
 
 /* ---- Arrays become tuples. Arrays may be nested to any depth. An array that is an item of several
@@ -160,7 +160,7 @@ PyObject *convert_value(const struct source *source, const dso_any *value) {
     case DSO_FLOAT: return PyFloat_FromDouble(value->v_float64);
     case DSO_DATA_TYPE: return dtype_name(value->v_dtype);
     case DSO_DEVICE: return device_new(value->v_device);
-    case DSO_DLTENSOR_PTR: return lent_tensor(source, value);
+    case DSO_DLTENSOR_PTR: return borrowed_tensor(source, value);
     case DSO_SMALL_STR:
     case DSO_SMALL_BYTES: return small_string(source, value);
     case DSO_RAW_STR:

@@ -22,7 +22,7 @@ static int is_fortran(const Tensor *self) {
 static int has(int flags, int request) { return (flags & request) == request; }
 
 /* Return why the tensor cannot satisfy a request, or NULL if it can. */
-static const char *trouble(const Tensor *self, int flags) {
+static const char *find_obstacle(const Tensor *self, int flags) {
   int device = self->tensor.device.device_type;
   if (device != DLPACK_CPU && device != DLPACK_CUDA_HOST)
     return "the tensor lies in a device's memory";
@@ -37,7 +37,7 @@ static const char *trouble(const Tensor *self, int flags) {
 }
 
 static int get_buffer(Tensor *self, Py_buffer *view, int flags) {
-  const char *wrong = trouble(self, flags);
+  const char *wrong = find_obstacle(self, flags);
   view->obj = NULL;
   if (wrong != NULL) return refuse(wrong);
   if (tensor_use((PyObject *)self) == NULL) return -1;

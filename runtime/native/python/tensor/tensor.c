@@ -91,15 +91,15 @@ PyObject *tensor_from_object(dso_object *object, PyObject *library) {
   return (PyObject *)self;
 }
 
-PyObject *tensor_lend(const DLTensor *tensor, int is_readonly) {
+PyObject *tensor_borrow(const DLTensor *tensor, int is_readonly) {
   Tensor *self = make_alike(tensor);
   if (self != NULL) self->is_readonly = is_readonly;
   return (PyObject *)self;
 }
 
-int tensor_end_loan(PyObject *object) {
+int tensor_end_borrow(PyObject *object) {
   Tensor *self = (Tensor *)object;
-  self->state = TENSOR_ENDED;
+  self->state = TENSOR_EXPIRED;
   return self->exports == 0 ? 0 : -1;
 }
 
@@ -139,7 +139,7 @@ static int make_aligned_copy(Tensor *self) {
 }
 
 static DLTensor *refuse_use(const Tensor *self) {
-  if (self->state == TENSOR_ENDED)
+  if (self->state == TENSOR_EXPIRED)
     PyErr_SetString(PyExc_ValueError,
                     "the tensor was lent for a call that is over; copy what is to stay");
   else

@@ -23,7 +23,7 @@ typedef struct {
   void *copy;               /* owned: an aligned copy of the source, made when needed; or NULL */
   Py_ssize_t exports;       /* the number of exported buffers and DLPack tensors */
   int is_readonly, is_compact;
-  enum { TENSOR_COMPLETE, TENSOR_INCOMPLETE, TENSOR_ENDED } state;
+  enum { TENSOR_COMPLETE, TENSOR_INCOMPLETE, TENSOR_EXPIRED } state;
   PyObject *weakrefs;
 } Tensor;
 
@@ -42,10 +42,10 @@ DLTensor *tensor_use(PyObject *object);
  * the object has been released. */
 PyObject *tensor_from_object(dso_object *object, PyObject *library);
 
-/* Make a runtime.Tensor that borrows a tensor until tensor_end_loan; after that it cannot be used.
- * tensor_end_loan returns -1 without an exception if views of the tensor still exist. */
-PyObject *tensor_lend(const DLTensor *tensor, int is_readonly);
-int tensor_end_loan(PyObject *object);
+/* Make a runtime.Tensor that borrows a tensor until tensor_end_borrow; after that it cannot be
+ * used. tensor_end_borrow returns -1 without an exception if views of the tensor still exist. */
+PyObject *tensor_borrow(const DLTensor *tensor, int is_readonly);
+int tensor_end_borrow(PyObject *object);
 
 /* ---- The layout (layout.c); 0, or -1 with an exception set */
 
