@@ -1,5 +1,5 @@
-# make demo | resnet18 | test | test-tvm | check | format | bench | sanitize | fuzz | stress | clean.
-# Everything lives in .venv and .venv-tvm; nothing needs root.
+# make demo | resnet18 | test | test-tvm | check | format | docs | bench | sanitize | fuzz | stress |
+# clean. Everything is installed into .venv and .venv-tvm; nothing needs root.
 PYTHON ?= python3
 VENV := .venv
 VENV_TVM := .venv-tvm
@@ -9,7 +9,7 @@ C_WARNINGS := -std=c11 -O2 -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werro
 
 C_FILES = $(shell find runtime templates -name '*.[ch]')
 
-.PHONY: demo resnet18 test test-tvm check format bench sanitize fuzz stress clean
+.PHONY: demo resnet18 test test-tvm check format docs bench sanitize fuzz stress clean
 
 # pip 25.1 knows dependency groups; older ones are replaced in the venv first.
 $(BIN)/python:
@@ -58,6 +58,10 @@ check: $(VENV)/check.group $(VENV)/test.group
 format: $(VENV)/check.group
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(C_FILES)
+
+# The reference pages, docs/reference/*.md, generated from the code; tests/test_docs.py compares.
+docs: $(VENV)/installed
+	$(BIN)/python docs/generate.py
 
 # The native core under ASan, UBSan, LeakSanitizer, valgrind and TSan: minutes, so apart from test.
 sanitize: $(VENV)/test.group

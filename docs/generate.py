@@ -1,0 +1,32 @@
+"""Write the reference pages docs/reference/*.md from the code: ``make docs``.
+
+python docs/generate.py            writes each page
+python docs/generate.py --check    compares, and fails if a page is out of date
+"""
+
+import sys
+from pathlib import Path
+
+import api_reference
+import packer_toml_reference
+
+FOLDER = Path(__file__).parent / "reference"
+PAGES = {
+    FOLDER / "api.md": api_reference.page,
+    FOLDER / "packer-toml.md": packer_toml_reference.page,
+}
+
+
+def main() -> None:
+    """Write or compare all pages."""
+    check = sys.argv[1:] == ["--check"]
+    for path, page in PAGES.items():
+        text = page()
+        if not check:
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            sys.exit(f"docs/reference/{path.name}: out of date; run `make docs` and commit it")
+
+
+if __name__ == "__main__":
+    main()

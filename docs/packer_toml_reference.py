@@ -1,0 +1,136 @@
+"""docs/reference/packer-toml.md: each key of packer.toml, from the table of kinds."""
+
+from typing import get_args
+
+from packer.dialect import Dialect
+from packer.embed import Embed
+from packer.project import _LIBRARY_KEYS
+from packer.project.kinds import KINDS
+
+# key -> (type, meaning)
+LIBRARY = {
+    "output": ("path", "The library to write. `packer export OUTPUT` overrides it."),
+    "root": (
+        "string",
+        "The root of the tree. Default: the one module that no other imports.",
+    ),
+    "format": ("choice", "The dialect of the blob, [format.md](../format.md#dialect-tvm-ffi)."),
+    "embed": ("choice", "How the blob gets into the library, [outputs.md](../outputs.md)."),
+    "target": ("string", "The machine to compile for, [cross.md](../cross.md). Default: this one."),
+    "entry": ("string", "The function that calling the loaded module runs."),
+    "options": ("array of strings", "Further options for the linker driver."),
+    "addons": ("array of paths", "Further objects and archives to link."),
+    "system_lib": ("boolean", "Register the modules at start-up, for static linking."),
+    "c_symbol_prefix": ("string", "A prefix for every symbol; needs `system_lib`."),
+}
+CHOICES = {"format": get_args(Dialect), "embed": get_args(Embed)}
+
+EVERY_KIND = {
+    "kind": ("string", "The type of the module: one of the kinds below. Required."),
+    "imports": ("array of strings", "The modules that it imports, by their names in this file."),
+}
+
+KIND_TEXTS = {
+    "c": "C source, compiled and merged into the library.",
+    "cc": "C++ source, likewise.",
+    "cu": "CUDA C++ source, compiled by nvcc, likewise.",
+    "llvm": "LLVM IR, `.ll` or `.bc`, compiled and merged into the library.",
+    "static_library": "Compiled code, `.o` or `.a`, linked into the library.",
+    "const_loader": "Constants for host code.",
+    "safetensors": "Weights, stored byte for byte; `model.weights[name]` reads them.",
+    "graph": "A graph of operators that host code computes, [graph.md](../graph.md).",
+    "python": "A module that a Python function makes.",
+    "cuda": "CUDA kernels: PTX, cubin or fatbin, [devices.md](../devices.md#cuda).",
+    "opencl": "OpenCL kernels: source, binary or SPIR-V, [devices.md](../devices.md#opencl).",
+}
+OTHER_DEVICE = "Kernels that this runtime stores and does not launch."
+
+HOST_FUNCTIONS = (
+    "table",
+    "Name = C function type without the name, or "
+    '`{ declaration = "...", doc = "...", gil = "keep" }`; [functions.md](../functions.md).',
+)
+KERNELS = (
+    "table of tables",
+    "For each kernel `arg_types` and `launch_param_tags`, [devices.md](../devices.md#a-kernel).",
+)
+KEYS = {
+    "sources": ("array of paths", "The files; at least one."),
+    "options": ("array of strings", "Further options for the compiler."),
+    "target": ("string", "The LLVM target triple. Default: the one that the IR names."),
+    "constants": ("table", "Name = path of a `.npy` file."),
+    "by_symbol": (
+        "table",
+        "Function = array of constants: `__init_<function>` gets them at its first look-up.",
+    ),
+    "graph": ("path", "The graph as JSON. Required."),
+    "params": ("path", "A params dict file or a safetensors file with the parameters."),
+    "name": ("string", 'The name of the function that makes an executor. Default: `"default"`.'),
+    "factory": ("string", '`"FILE.py:FUNCTION"`; called without arguments. Required.'),
+    "fmt": ("string", "The format of the code. Default: the suffix of the source."),
+}
+
+HEAD = """\
+# Reference of packer.toml
+
+<!-- Generated from packer/project/ by `make docs`; edit docs/packer_toml_reference.py. -->
+
+`packer export` reads `packer.toml` in the current folder, or the file that `--project` names.
+`packer init` writes a commented one. Paths are relative to the folder of the file. An unknown table
+or key is an error. Keys are optional unless this page says "required".
+
+## [library]
+"""
+MODULES = """
+## [module.NAME]
+
+One table for each module. Names are free; they are used in `imports` and `root`, and are not stored
+in the library. Every module must be reachable from the root. Every kind takes:
+"""
+
+
+def page() -> str:
+    """Return the whole page."""
+    _compare("[library]", LIBRARY, _LIBRARY_KEYS)
+    used = {key for kind in KINDS.values() for key in kind.keys}
+    _compare("[module.NAME]", {**KEYS, "functions": HOST_FUNCTIONS}, used)
+    parts = [HEAD, _rows(LIBRARY), MODULES, _rows(EVERY_KIND)]
+    sections: dict[str, list[str]] = {}
+    for name, kind in KINDS.items():
+        sections.setdefault(_rows(_described(name, kind.keys)), []).append(name)
+    for rows, names in sections.items():
+        title = ", ".join(f'"{name}"' for name in names)
+        texts = [f"- `{name}`: {KIND_TEXTS[name]}\n" for name in names if name in KIND_TEXTS]
+        if others := ", ".join(f"`{name}`" for name in names if name not in KIND_TEXTS):
+            texts.append(f"- {others}: {OTHER_DEVICE}\n")
+        parts.append(f"\n### kind = {title}\n\n{''.join(texts)}{rows}")
+    return "".join(parts)
+
+
+def _described(kind: str, keys: tuple[str, ...]) -> dict[str, tuple[str, str]]:
+    """The rows of one kind; two keys mean something else in device code."""
+    rows = {key: HOST_FUNCTIONS if key == "functions" else KEYS[key] for key in keys}
+    if "fmt" in keys:
+        rows["functions"] = KERNELS
+        rows["sources"] = ("array of one path", "The file.")
+    if kind == "cuda":
+        several = "One file, or several cubins and PTX files, which become one fatbin."
+        rows["sources"] = ("array of paths", several)
+    return rows
+
+
+def _compare(table: str, described: object, known: object) -> None:
+    """Fail if a key is not described here, or is not one of the program's."""
+    if difference := set(described) ^ set(known):
+        names = ", ".join(sorted(difference))
+        raise SystemExit(f"docs/packer_toml_reference.py: {table}: add or remove {names}")
+
+
+def _rows(keys: dict[str, tuple[str, str]]) -> str:
+    lines = ["\n| key | type | meaning |\n|---|---|---|\n"]
+    for key, (kind, text) in keys.items():
+        if key in CHOICES:
+            names = [f'`"{name}"`' for name in CHOICES[key]]
+            kind, text = "one of " + ", ".join(names), f"{text} Default: {names[0]}."
+        lines.append(f"| `{key}` | {kind} | {text} |\n")
+    return "".join(lines)
