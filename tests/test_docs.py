@@ -1,0 +1,115 @@
+"""The documents are complete, current and linked, and their code runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import packer
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+README = ROOT / "README.md"
+PAGES = sorted(
+    page
+    for pattern in ("*.md", "benchmarks/*.md", "docs/**/*.md", "examples/**/*.md")
+    for page in ROOT.glob(pattern)
+)
+CODE = re.compile(r"^```.*?^```|^    .*?$|`[^`]*`", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#:]*)#?([^)]*)\)")  # to a file of this repository
+TIME = re.compile(r"\b\d[\d,.]* (?:ns|us|ms|MiB/s)\b")
+# Times that the code sets, not measurements.
+TIMES_SET = {"0.2 ms", "50 ms"}
+
+
+def run(command: list[str | Path], folder: Path) -> str:
+    """Run a program as a user does, beside the packages that are tested; return what it prints."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(packer.__file__).parents[1])}
+    environment.pop("PYTHONSAFEPATH", None)
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    done = subprocess.run(
+        [*map(str, command)], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def code_blocks(page: Path, language: str) -> list[str]:
+    """The blocks of code in one language on a page."""
+    parts = page.read_text().split(f"```{language}\n")[1:]
+    return [part.split("```")[0] for part in parts]
+
+
+def links(page: Path) -> list[tuple[str, str]]:
+    """The (path, anchor) of each relative link on a page; either may be empty."""
+    return LINK.findall(CODE.sub("", page.read_text()))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that a page's headings make."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_reference_pages_are_current(tmp_path: Path) -> None:
+    """docs/reference/ is what `make docs` writes of the code."""
+    run([sys.executable, DOCS / "generate.py", "--check"], tmp_path)
+
+
+def test_every_page_is_reachable_from_the_index() -> None:
+    """docs/README.md links to every page of docs/, directly or by another page."""
+    reached, pending = set(), [DOCS / "README.md"]
+    while pending:
+        page = pending.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        for target, _ in links(page):
+            linked = (page.parent / target).resolve()
+            if linked.suffix == ".md" and linked.is_relative_to(DOCS):
+                pending.append(linked)
+    assert set(DOCS.glob("**/*.md")) - reached == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link names a file, and a heading of it."""
+    for target, anchor in links(page):
+        linked = page.parent / target if target else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), f"{target}#{anchor}"
+
+
+def test_measured_times_are_in_one_document() -> None:
+    """A time that was measured is quoted by docs/benchmarks.md alone."""
+    for page in PAGES:
+        if page not in (DOCS / "benchmarks.md", DOCS / "design.md"):
+            found = set(TIME.findall(page.read_text())) - TIMES_SET
+            assert found == set(), f"{page.relative_to(ROOT)}: link to docs/benchmarks.md instead"
+
+
+def test_readme_is_short() -> None:
+    """README fits on two screens."""
+    assert len(README.read_text().splitlines()) <= 130
+
+
+def test_readme_commands_run(tmp_path: Path) -> None:
+    """README's C file and its shell commands work in this order."""
+    (tmp_path / "add.c").write_text(code_blocks(README, "c")[0])
+    output = run(["sh", "-e", "-c", code_blocks(README, "sh")[0]], tmp_path)
+    assert "42\n" in output
+    assert "add.so: " in output
+
+
+@pytest.mark.parametrize("page", ["functions.md", "weights.md"])
+def test_python_of_a_page_runs(page: str, tmp_path: Path) -> None:
+    """The Python code on a page runs from its top to its end."""
+    script = tmp_path / "page.py"
+    script.write_text("".join(code_blocks(DOCS / page, "python")))
+    run([sys.executable, "-W", "error", script], tmp_path)
