@@ -156,7 +156,7 @@ def test_same_input_gives_the_same_bytes(tmp_path) -> None:
 
 
 def test_unknown_type_is_carried_through_the_manifest_and_explains_itself(tmp_path) -> None:
-    """Rows A10: known where it was made, carried where it is not, written again unchanged."""
+    """Known where it was made, carried where it is not, written again unchanged."""
     path = tmp_path / "lib.so"
     make = (
         "import packer, runtime, sys, json\n"

@@ -35,7 +35,7 @@ def test_declared_function_that_nobody_defines_is_found_out(tmp_path) -> None:
 
 
 def test_function_declared_twice_is_refused_before_linking(tmp_path) -> None:
-    """Row B11: two host modules cannot both have it."""
+    """Two host modules cannot both have it."""
     root = host()
     root.import_module(host())
     with pytest.raises(packer.ExportError, match="add: declared by .* expected once"):
@@ -74,7 +74,7 @@ def test_module_that_cannot_be_exported_is_named_before_any_work(tmp_path) -> No
 
 
 def test_output_that_is_an_input_is_refused(tmp_path) -> None:
-    """Row E8: the source is not replaced by the library."""
+    """The source is not replaced by the library."""
     source = tmp_path / "add.c"
     source.write_text(ADD)
     with pytest.raises(packer.ExportError, match=r"add\.c: is an input too"):

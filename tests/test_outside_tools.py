@@ -83,7 +83,7 @@ def test_library_works_after(command, library) -> None:
 
 
 def test_kill_at_any_time_leaves_the_old_file_or_the_new(tmp_path) -> None:
-    """Row G1: SIGKILL at 100 times spread evenly over a measured export; both outcomes happen."""
+    """SIGKILL at 100 times spread evenly over a measured export; both outcomes happen."""
     path = tmp_path / "lib.so"
     (tmp_path / "add.c").write_text(ADD)
     old = _sha256(packer.export_library(host(), path))
@@ -138,7 +138,7 @@ def _seconds_to_ready_and_end(export: list[str]) -> float:
 
 
 def test_readers_in_a_loop_see_whole_files_while_two_exporters_replace_them(tmp_path) -> None:
-    """Row G6: each load sees a whole library, or says that it was replaced within dlopen itself."""
+    """Each load sees a whole library, or says that it was replaced within dlopen itself."""
     path = packer.export_library(host(), tmp_path / "lib.so")
     (tmp_path / "add.c").write_text(ADD)
     export = [
@@ -163,7 +163,7 @@ def test_readers_in_a_loop_see_whole_files_while_two_exporters_replace_them(tmp_
 
 
 def test_load_in_64_threads_parses_once_per_file(tmp_path) -> None:
-    """Row G10: threads that load one file get one Module; two files do not block each other."""
+    """Threads that load one file get one Module; two files do not block each other."""
     from concurrent.futures import ThreadPoolExecutor
 
     paths = [packer.export_library(host(), tmp_path / f"{name}.so") for name in "ab"]
@@ -174,7 +174,7 @@ def test_load_in_64_threads_parses_once_per_file(tmp_path) -> None:
 
 
 def test_load_call_and_drop_in_threads(tmp_path) -> None:
-    """Row G11: loading, calling and dropping at once neither crashes nor fails."""
+    """Loading, calling and dropping at once neither crashes nor fails."""
     from concurrent.futures import ThreadPoolExecutor
 
     path = packer.export_library(host(), tmp_path / "lib.so")
@@ -187,7 +187,7 @@ def test_load_call_and_drop_in_threads(tmp_path) -> None:
 
 
 def test_fork_after_load_calls_in_both(tmp_path) -> None:
-    """Row G9: parent and child go on, and the child can load."""
+    """Parent and child go on, and the child can load."""
     root = host()
     path = packer.export_library(root, tmp_path / "lib.so")
     other = packer.export_library(root, tmp_path / "other.so")
@@ -204,7 +204,7 @@ def test_fork_after_load_calls_in_both(tmp_path) -> None:
 
 
 def test_interpreter_exit_with_everything_alive_is_clean(tmp_path) -> None:
-    """Row G13: functions, views and modules in globals, cycles and atexit do not crash the end."""
+    """Functions, views and modules in globals, cycles and atexit do not crash the end."""
     root = host()
     root.import_module(device())
     path = packer.export_library(root, tmp_path / "lib.so")
@@ -219,7 +219,7 @@ def test_interpreter_exit_with_everything_alive_is_clean(tmp_path) -> None:
 
 
 def test_small_thread_stack_and_recursion_limit_suffice(tmp_path) -> None:
-    """Row G19: nothing recurses with the input; 64 KiB of stack load and call."""
+    """Nothing recurses with the input; 64 KiB of stack load and call."""
     path = packer.export_library(host(), tmp_path / "lib.so")
     code = (
         "import sys, threading, runtime\n"
@@ -235,7 +235,7 @@ def test_small_thread_stack_and_recursion_limit_suffice(tmp_path) -> None:
 
 
 def test_modes_follow_the_umask(tmp_path) -> None:
-    """Row E18: 0777 less the umask, and the same bytes."""
+    """0777 less the umask, and the same bytes."""
     files = []
     for mask in (0o077, 0o000):
         previous = os.umask(mask)

@@ -16,7 +16,7 @@ from .support.system_models import PRINTED, beside_python, linked, model, tree
 @pytest.mark.parametrize("embed", ["c", "llvm"])
 @pytest.mark.parametrize("suffix", ["o", "a", "tar", "so"])
 def test_same_model_is_the_same_bytes(embed, suffix, tmp_path) -> None:
-    """Row E18: in another folder, at another time."""
+    """In another folder, at another time."""
     made = []
     for name in ("one", "another"):
         (tmp_path / name).mkdir()

@@ -180,7 +180,7 @@ def test_nothing_registered_says_what_to_do(tmp_path) -> None:
     ids=["huge", "wraps", "malformed"],
 )
 def test_registered_blob_that_lies_is_refused(data, match, tmp_path) -> None:
-    """Rows A4 and A7: what was registered has no size but what it says."""
+    """What was registered has no size but what it says."""
     source = (
         f"{REGISTER}{data}\n__attribute__((constructor)) static void add(void) {{\n"
         '  TVMBackendRegisterSystemLibSymbol("bad_" "__tvm_dev_mblob", (void *)bad);\n}\n'

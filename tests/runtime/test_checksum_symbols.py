@@ -84,7 +84,7 @@ def test_wrong_list_is_refused(listed, match, compile_library) -> None:
 
 
 def test_newer_list_says_what_reads_it(compile_library) -> None:
-    """Row A21."""
+    """Newer list says what reads it."""
     path = library(compile_library, "packer-checksums 2\nsize 4 some_data\n")
     text = "first line 'packer-checksums 2', expected 'packer-checksums 1'; load it with the "
     with pytest.raises(runtime.LibraryLoadError, match=f"{text}dso-packer that wrote it, or a new"):

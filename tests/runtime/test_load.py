@@ -28,7 +28,7 @@ def data_symbol(name: str, data: bytes, qualifier: str = "const") -> str:
 
 
 def test_plain_library_is_one_module_without_imports(compile_library) -> None:
-    """Row A1: no blob symbol, no tree."""
+    """No blob symbol, no tree."""
     module = runtime.load(compile_library("int x;"))
     assert (module.type_key, module.imported_modules) == ("library", [])
     assert module.function_names() == []
@@ -53,7 +53,7 @@ def test_root_without_imports_is_the_library(compile_library) -> None:
 
 @pytest.mark.parametrize("size", [1, 7])
 def test_blob_symbol_too_short_for_its_header_is_refused(size, compile_library) -> None:
-    """Row A2: fewer than 8 bytes."""
+    """Fewer than 8 bytes."""
     with pytest.raises(
         runtime.BlobFormatError, match=f"a symbol of {size} bytes, expected at least"
     ):
@@ -70,7 +70,7 @@ def test_blob_symbol_too_short_for_its_header_is_refused(size, compile_library) 
     ids=["writable", "bss", "function"],
 )
 def test_blob_symbol_that_is_no_constant_data_is_refused(source, message, compile_library) -> None:
-    """Row A16: the bytes must lie in a read-only, file-backed part of this file."""
+    """The bytes must lie in a read-only, file-backed part of this file."""
     with pytest.raises(runtime.LibraryLoadError, match=message) as info:
         runtime.load(compile_library(source))
     assert info.value.reason == "blob"
@@ -78,7 +78,7 @@ def test_blob_symbol_that_is_no_constant_data_is_refused(source, message, compil
 
 
 def test_both_blob_symbols_are_refused(compile_library) -> None:
-    """Row A17: a library is of one dialect."""
+    """A library is of one dialect."""
     source = data_symbol("__tvm_dev_mblob", EMPTY) + data_symbol("__tvm_ffi__library_bin", EMPTY)
     with pytest.raises(
         runtime.LibraryLoadError, match="both __tvm_dev_mblob and __tvm_ffi__library_bin"
@@ -87,7 +87,7 @@ def test_both_blob_symbols_are_refused(compile_library) -> None:
 
 
 def test_blob_of_a_dependency_is_not_taken(compile_library) -> None:
-    """Row C15: the symbol must be defined by this very file."""
+    """The symbol must be defined by this very file."""
     inner = compile_library(data_symbol("__tvm_dev_mblob", EMPTY + b"!"))
     outer = compile_library(
         "int x;", str(inner), "-Wl,--no-as-needed", f"-Wl,-rpath,{inner.parent}"
@@ -106,7 +106,7 @@ def test_refused_library_is_closed_again(compile_library) -> None:
 
 
 def test_bare_name_means_the_current_directory(compile_library, tmp_path, monkeypatch) -> None:
-    """Row E5: never the library search path; path objects and bytes are paths too."""
+    """Never the library search path; path objects and bytes are paths too."""
     path = compile_library("int y;")
     monkeypatch.chdir(path.parent)
     assert runtime.load(path.name) is runtime.load(path) is runtime.load(os.fsencode(path))
@@ -117,7 +117,7 @@ def test_bare_name_means_the_current_directory(compile_library, tmp_path, monkey
 
 @pytest.mark.parametrize("name", ["", ".", "..", "/", "no/such/file", "/dev/zero", "/dev/null"])
 def test_path_that_is_no_file_is_a_clear_error(name, tmp_path, monkeypatch) -> None:
-    """Rows E6 and E7: nothing blocks, nothing is read."""
+    """Nothing blocks, nothing is read."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(runtime.LibraryLoadError) as info:
         runtime.load(name)
@@ -128,7 +128,7 @@ def test_path_that_is_no_file_is_a_clear_error(name, tmp_path, monkeypatch) -> N
     "name", ["sp ace.so", "new\nline.so", 'qu"o$(te).so', "üñí 文.so", b"\xff\xfe.so", "-x", "@x"]
 )
 def test_strange_file_names_work(name, compile_library, tmp_path) -> None:
-    """Rows E1, E2, E4: a name is a name."""
+    """A name is a name."""
     source = compile_library("int z;").read_bytes()
     path = os.path.join(os.fsencode(tmp_path), os.fsencode(name))
     Path(os.fsdecode(path)).write_bytes(source)
@@ -137,7 +137,7 @@ def test_strange_file_names_work(name, compile_library, tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["$LIB", "${ORIGIN}", "a$PLATFORM.b", "${LIB}/$ORIGIN"])
 def test_name_that_dlopen_would_expand_means_this_file(name, compile_library, tmp_path) -> None:
-    """Row E1: and its neighbour, under the same name, is another."""
+    """And its neighbour, under the same name, is another."""
     paths = [tmp_path / name / "lib.so", tmp_path / f"{name}.so", tmp_path / f"{name}2.so"]
     for number, path in enumerate(paths):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -147,7 +147,7 @@ def test_name_that_dlopen_would_expand_means_this_file(name, compile_library, tm
 
 
 def test_link_to_a_loaded_file_gives_the_same_module(compile_library, tmp_path) -> None:
-    """Row G15: the file counts, not its name."""
+    """The file counts, not its name."""
     path = compile_library("int link;")
     os.symlink(path, tmp_path / "soft.so")
     os.link(path, tmp_path / "hard.so")
@@ -156,7 +156,7 @@ def test_link_to_a_loaded_file_gives_the_same_module(compile_library, tmp_path) 
 
 
 def test_stripped_library_loads(pack_blob) -> None:
-    """Row C20: the dynamic section is enough."""
+    """The dynamic section is enough."""
     path = pack_blob(bytes(8))
     subprocess.run(["strip", "--strip-section-headers", path], check=False, capture_output=True)
     subprocess.run(["strip", path], check=True)

@@ -115,7 +115,7 @@ def test_bytes_of_equal_size_are_told_apart(data) -> None:
 
 
 def test_memory_is_sealed(data) -> None:
-    """What was checked cannot be changed before or while it runs. Row G16."""
+    """What was checked cannot be changed before or while it runs."""
     module = runtime.load_from_bytes(data)
     descriptor = module._library.descriptor
     seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
@@ -152,7 +152,7 @@ def test_damaged_bytes_are_refused_before_they_run(damage, reason, data) -> None
 
 
 def test_library_that_cannot_be_bound_is_refused(compile_library) -> None:
-    """Row C19: the undefined symbol is named."""
+    """The undefined symbol is named."""
     data = compile_library("long no_such(void); long f(void) { return no_such(); }").read_bytes()
     with pytest.raises(runtime.LibraryLoadError, match="undefined symbol: no_such") as info:
         runtime.load_from_bytes(data)
@@ -169,7 +169,7 @@ def test_what_is_no_contiguous_buffer_is_a_type_error(data) -> None:
 
 
 def test_descriptor_is_kept_as_long_as_the_library(data) -> None:
-    """Row G12: a function, and a view of the blob, keep it; the last one closes it."""
+    """A function, and a view of the blob, keep it; the last one closes it."""
     gc.collect()
     before = descriptors()
     module = runtime.load_from_bytes(data)
@@ -196,7 +196,7 @@ print(json.dumps([numbers[0] == module._library.descriptor, *answers, module["an
 
 
 def test_number_that_is_used_again_gives_the_new_library(tmp_path) -> None:
-    """Row G14: one that is never unloaded keeps the name; dlopen compares names first."""
+    """One that is never unloaded keeps the name; dlopen compares names first."""
     library_bytes(tmp_path, 1, options=("-Wl,-z,nodelete",))
     library_bytes(tmp_path, 2)
     paths = [str(tmp_path / name) for name in ("1.so", "2.so")]
@@ -215,7 +215,7 @@ def test_rounds_leave_nothing_behind(tmp_path) -> None:
 
 
 def test_many_threads_get_one_module(tmp_path) -> None:
-    """Row G10: loads take turns, for equal bytes and for different ones."""
+    """Loads take turns, for equal bytes and for different ones."""
     files = [library_bytes(tmp_path, number) for number in (1, 2)] * 16
     with ThreadPoolExecutor(16) as pool:
         modules = list(pool.map(runtime.load_from_bytes, files))
@@ -249,7 +249,7 @@ else:
 
 
 def test_library_works_on_both_sides_of_a_fork(tmp_path) -> None:
-    """Row G9: the child calls it, finds it again, and loads another."""
+    """The child calls it, finds it again, and loads another."""
     for number in (1, 2):
         library_bytes(tmp_path, number)
     assert run_python(FORK, str(tmp_path / "1.so"), str(tmp_path / "2.so")) == [3, 1]
@@ -331,7 +331,7 @@ except runtime.LibraryLoadError as error:
 
 
 def test_no_room_for_the_bytes_is_said(data, tmp_path, monkeypatch) -> None:
-    """Row G3: neither in memory nor on disk; nothing is left there."""
+    """Neither in memory nor on disk; nothing is left there."""
     (tmp_path / "lib.so").write_bytes(data)
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))

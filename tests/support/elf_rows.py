@@ -257,7 +257,7 @@ def code_in_data(*names: str) -> Poke:
 
 
 ROWS: dict[str, tuple[Poke, str, str]] = {
-    # C3, C4, C5: the ELF header
+    # The ELF header
     "class 32": (ident(4, 1), "machine", "expected x86-64 .64-bit .* found x86-64 .*32-bit"),
     "data big": (ident(5, 2), "machine", "expected x86-64 .* big-endian"),
     "data 9": (ident(5, 9), "machine", "unknown byte order"),
@@ -283,7 +283,7 @@ ROWS: dict[str, tuple[Poke, str, str]] = {
     "shentsize 1": (header("e_shentsize", 1), "malformed", "e_shentsize, expected 64, found 1"),
     "shentsize": (header("e_shentsize", 65535), "malformed", "e_shentsize, .* found 65535"),
     "shstrndx": (header("e_shstrndx", 0xFE00), "malformed", "e_shstrndx, expected below"),
-    # C6, C7: segments
+    # Segments
     "offset": (load(RX, "p_offset", 1 << 40), "truncated", "file bytes, expected inside the file"),
     "filesz": (load(RW, "p_filesz", 1 << 63), "truncated", "file bytes, expected inside the file"),
     "memsz": (load(RX, "p_memsz", 1), "malformed", "p_memsz, expected at least p_filesz"),
@@ -318,7 +318,7 @@ ROWS: dict[str, tuple[Poke, str, str]] = {
     "dynamic offset": (move_dynamic, "malformed", "PT_DYNAMIC, expected .* same file offset"),
     "dynamic beyond": (program("DYNAMIC", "p_offset", 1 << 40), "truncated", "expected inside the"),
     "dynamic read-only": (load(RW, "p_flags", R), "malformed", "writable PT_DYNAMIC"),
-    # C8, C9, C15, C16: the dynamic section
+    # The dynamic section
     "no DT_NULL": (lose_last_null, "malformed", "DT_NULL, expected as the last of 1 entries"),
     "STRTAB twice": (retag("SYMTAB", 5), "malformed", "DT_STRTAB, expected 1, found another"),
     "no STRTAB": (retag("STRTAB", 0x6000), "malformed", "DT_STRTAB, expected 1, found none"),
@@ -359,7 +359,7 @@ ROWS: dict[str, tuple[Poke, str, str]] = {
     "DEPAUDIT": (retag("INIT", 0x6FFFFEFB), "policy", "DT_DEPAUDIT at entry"),
     "FILTER": (retag("INIT", 0x7FFFFFFF), "policy", "DT_FILTER at entry"),
     "AUXILIARY": (retag("INIT", 0x7FFFFFFD), "policy", "DT_AUXILIARY at entry"),
-    # C9: the GNU hash table
+    # The GNU hash table
     "buckets 0": (gnu_hash("num_buckets", 0), "malformed", "DT_GNU_HASH: header, expected buckets"),
     "buckets": (gnu_hash("num_buckets", 1 << 31), "malformed", "DT_GNU_HASH: table, expected"),
     "bloom": (gnu_hash("bloom_size", 3), "malformed", "DT_GNU_HASH: header, .* power of two"),
@@ -373,7 +373,7 @@ ROWS: dict[str, tuple[Poke, str, str]] = {
     "filter": (empty_filter, "malformed", "DT_GNU_HASH: symbol .*, expected the hash of its name"),
     "bucket 0": (lose_bucket, "malformed", "DT_GNU_HASH: symbols on chains, expected"),
     "chain": (no_chain_end, "malformed", "DT_GNU_HASH: chain of symbol 2147483647"),
-    # C10: relocations
+    # Relocations
     "target": (rela(GLOB_DAT, "r_offset", 1 << 40), "malformed", "DT_RELA: target of relocation"),
     "target wraps": (rela(GLOB_DAT, "r_offset", (1 << 64) - 4), "malformed", "target of reloc"),
     "target code": (rela(GLOB_DAT, "r_offset", 0x1000), "malformed", "target of relocation"),
@@ -405,7 +405,7 @@ ROWS: dict[str, tuple[Poke, str, str]] = {
     "constructor lost": (
         poke(init_array_entry, "r_offset", 0x4010), "malformed", "DT_INIT_ARRAY: relocated entries",
     ),
-    # C11, C13: strings and symbols
+    # Strings and symbols
     "no NUL": (end_strings_without_nul, "malformed", "expected a NUL as its last byte"),
     "st_name": (symbol("add", "st_name", 1 << 30), "malformed", "st_name of symbol"),
     "st_shndx": (symbol("data", "st_shndx", 0xFE00), "malformed", "st_shndx of symbol"),
@@ -429,7 +429,7 @@ ROWS: dict[str, tuple[Poke, str, str]] = {
     "VERSYM alone": (retag("VERNEED", 0x6000), "malformed", "DT_VERSYM: version of .* at most 0"),
     "VERSYM": (tag("VERSYM", 1 << 40), "malformed", "DT_VERSYM: table, expected inside"),
     "version index": (poke(version_index, "word", 99), "malformed", "DT_VERSYM: version of symbol"),
-    # C14: what an inspector sees
+    # What an inspector sees
     "dynsym offset": (section("DYNSYM", "sh_offset", 0x40), "malformed", "section .*: address"),
     "dynsym size": (section("DYNSYM", "sh_size", 24), "malformed", "differs from DT_SYMTAB"),
     "dynsym entries": (section("DYNSYM", "sh_entsize", 8), "malformed", "sh_entsize and sh_link"),

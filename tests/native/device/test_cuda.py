@@ -73,7 +73,7 @@ def test_ptx_runs() -> None:
 
 @pytest.mark.parametrize("extents", [(0, 8), (1, 0)])
 def test_extent_of_zero_launches_nothing(extents: tuple[int, int]) -> None:
-    """Row D11: an extent of 0 runs no thread."""
+    """An extent of 0 runs no thread."""
     x = runtime.tensor(np.ones(8, np.float32), DEVICE)
     DeviceModule("cuda", compile_ptx(), "ptx", [SCALE])["scale"](x, 7.0, 8, *extents)
     assert (x.numpy() == 1).all()
@@ -109,14 +109,14 @@ def test_dynamic_shared_memory(nbytes: int) -> None:
 
 
 def test_build_log_is_in_the_error() -> None:
-    """Row D12: PTX that the driver cannot compile."""
+    """PTX that the driver cannot compile."""
     text = compile_ptx().replace("mad.lo.s32", "mad.no.s32")
     with pytest.raises(DeviceError, match=r"refuses code for ptx sm_80; its log:\nptxas.*line"):
         DeviceModule("cuda", text, "ptx", [SCALE])["scale"](None, 1.0, 0, 1, 1)
 
 
 def test_signature_that_lies_is_refused() -> None:
-    """Row D11: from CUDA 12.4 on the driver tells what the code takes."""
+    """From CUDA 12.4 on the driver tells what the code takes."""
     if [int(part) for part in FOUND["version"].split(".")] < [12, 4]:
         pytest.skip(f"a driver of CUDA {FOUND['version']} does not tell")
     short = FunctionInfo("scale", ("handle", "float32"), TAGS)
@@ -160,7 +160,7 @@ def test_threads_launch() -> None:
 
 
 def test_stray_address_is_told() -> None:
-    """Row G18: a lost context is told, and the process goes on; in one of its own."""
+    """A lost context is told, and the process goes on; in one of its own."""
     code = """
 import json, pathlib, sys
 import runtime

@@ -76,7 +76,7 @@ def test_ptx_of_a_fatbin_is_loaded(launch: Fake, tmp_path: Path) -> None:
 def test_code_for_other_devices_is_refused(
     launch: Fake, name: str, capability: str, inside: str
 ) -> None:
-    """Row D12: the error names device and driver, and for what the code was built."""
+    """The error names device and driver, and for what the code was built."""
     (printed,), log = launch(DATA / name, devices=capability)
     head = f"cuda:0|None|cuda:0: 'FAKE 0' (sm_{capability}, driver of CUDA 12.4) takes none of this"
     assert printed.startswith(head)
@@ -86,7 +86,7 @@ def test_code_for_other_devices_is_refused(
 
 @pytest.mark.parametrize("name", ["scale.sm_80.cubin", "scale.sm_80.cuda12.cubin", "scale.fatbin"])
 def test_cut_code_never_reaches_a_driver(launch: Fake, tmp_path: Path, name: str) -> None:
-    """Row D12: the driver is given no length, so that what is cut short is refused before."""
+    """The driver is given no length, so that what is cut short is refused before."""
     data = (DATA / name).read_bytes()
     cut = tmp_path / name
     for nbytes in (3, 15, 60, 700, len(data) - 100, len(data) - 1):
@@ -117,12 +117,12 @@ print(0 < refused < 400)
 
 @pytest.mark.parametrize("name", ["scale.sm_80.cubin", "scale.fatbin", "scale.ptx"])
 def test_damaged_code_is_refused_or_loaded(fake_driver: Path, name: str) -> None:
-    """Row D12: nothing is read beyond the bytes (`make sanitize` looks at that), or else raised."""
+    """Nothing is read beyond the bytes (`make sanitize` looks at that), or else raised."""
     assert run_with_fake(fake_driver, DAMAGE, DATA / name, devices="80", params="")[0] == ["True"]
 
 
 def test_cut_ptx_is_the_drivers_to_refuse(launch: Fake, tmp_path: Path) -> None:
-    """Row D12: PTX is a text; what it says is told by the driver's log, which is in the error."""
+    """PTX is a text; what it says is told by the driver's log, which is in the error."""
     cut = tmp_path / "cut.ptx"
     cut.write_bytes(PTX.read_bytes()[:300])
     (head, *log, end), _ = launch(cut, fail="cuModuleLoadDataEx 218")
@@ -145,7 +145,7 @@ def test_cut_ptx_is_the_drivers_to_refuse(launch: Fake, tmp_path: Path) -> None:
 def test_code_of_another_kind_is_refused(
     launch: Fake, tmp_path: Path, data: bytes, what: str
 ) -> None:
-    """Row D14: bytes that are none of CUDA's formats are told by what they are."""
+    """Bytes that are none of CUDA's formats are told by what they are."""
     path = tmp_path / "code"
     path.write_bytes(data)
     (printed,), log = launch(path)

@@ -11,13 +11,13 @@ from ...support.cuda_launch import LAUNCH, PARAMS, PTX, TAGS, Fake
 
 
 def test_no_device_is_told(launch: Fake) -> None:
-    """Row G18: a driver without a device."""
+    """A driver without a device."""
     (printed,), _ = launch(PTX, devices="")
     assert "|cuda:0: no CUDA device is here, though its driver is; CUDA_VISIBLE_DEVICES" in printed
 
 
 def test_wrong_index_is_told(fake_driver: Path) -> None:
-    """Row G18: an index beyond the devices lists those that are there."""
+    """An index beyond the devices lists those that are there."""
     code = LAUNCH.replace('Device("cuda", 0)', 'Device("cuda", 2)')
     (printed,), _ = run_with_fake(fake_driver, code, PTX, TAGS, 1, 1, devices="80 90")
     assert "cuda:2: no such device, found 2 here: cuda:0 'FAKE 0', cuda:1 'FAKE 1'" in printed
@@ -41,7 +41,7 @@ def test_wrong_index_is_told(fake_driver: Path) -> None:
     ],
 )
 def test_codes_of_the_driver_are_told(launch: Fake, fail: str, message: str) -> None:
-    """Row G18: every code becomes a DeviceError with its name, its meaning, and what would help."""
+    """Every code becomes a DeviceError with its name, its meaning, and what would help."""
     printed, _ = launch(PTX, fail=fail)
     assert message in "\n".join(printed)
 
@@ -53,7 +53,7 @@ def test_memory_that_outlives_the_driver_is_let_go(launch: Fake) -> None:
 
 
 def test_process_forked_after_use_is_told(fake_driver: Path) -> None:
-    """Row G9: a process that was forked from one that used CUDA is told to be spawned."""
+    """A process that was forked from one that used CUDA is told to be spawned."""
     code = LAUNCH + (
         "import os\n"
         "sys.stdout.flush()\n"
@@ -71,7 +71,7 @@ def test_process_forked_after_use_is_told(fake_driver: Path) -> None:
 
 
 def test_driver_that_is_too_old_is_told(tmp_path: Path) -> None:
-    """Row G18: a driver library without a function that is needed is refused by that name."""
+    """A driver library without a function that is needed is refused by that name."""
     from ...support.compile import compile_c
 
     compile_c("int cuInit(unsigned flags) { return 0; }", tmp_path / "libcuda.so.1")
@@ -80,7 +80,7 @@ def test_driver_that_is_too_old_is_told(tmp_path: Path) -> None:
 
 
 def test_missing_driver_is_told(tmp_path: Path) -> None:
-    """Row G18: what is no library is no driver; the error says what to install."""
+    """What is no library is no driver; the error says what to install."""
     (tmp_path / "libcuda.so.1").write_text("not a library")
     code = LAUNCH + "print(module.property_mask)\n"
     printed, _ = run_with_fake(tmp_path, code, PTX, TAGS, 1, 1)

@@ -29,7 +29,7 @@ def test_launch_passes_extents_and_arguments(launch: Fake) -> None:
 
 @pytest.mark.parametrize("extents", [(0, 4), (2, 0), (0, 0)])
 def test_extent_of_zero_launches_nothing(launch: Fake, extents: tuple[int, int]) -> None:
-    """Row D11: an extent of 0 is nothing to launch; the driver is not asked."""
+    """An extent of 0 is nothing to launch; the driver is not asked."""
     printed, log = launch(PTX, TAGS, *extents)
     assert printed == ["launched"]
     assert any(line.startswith("load") for line in log)
@@ -59,7 +59,7 @@ def test_large_shared_memory_is_opted_in(launch: Fake) -> None:
 def test_extents_beyond_the_device_are_refused(
     launch: Fake, tags: str, extents: tuple[int, ...], message: str
 ) -> None:
-    """Row D11: a grid or a block that the device cannot run is refused with the limit."""
+    """A grid or a block that the device cannot run is refused with the limit."""
     (printed,), log = launch(PTX, tags, *extents)
     assert "cuda:0: kernel 'scale': " in printed
     assert message in printed
@@ -75,7 +75,7 @@ def test_extents_beyond_the_device_are_refused(
     ],
 )
 def test_signature_that_lies_is_refused(launch: Fake, params: str, message: str) -> None:
-    """Row D11: where the driver tells what the code takes, the signature is compared with it."""
+    """Where the driver tells what the code takes, the signature is compared with it."""
     (printed,), _ = launch(PTX, params=params)
     assert message in printed
 
@@ -141,7 +141,7 @@ def test_context_of_others_is_left_as_it_was(fake_driver: Path) -> None:
 
 
 def test_threads_load_once(fake_driver: Path) -> None:
-    """Row G10: threads that launch at once share what the first of them loads."""
+    """Threads that launch at once share what the first of them loads."""
     code = LAUNCH.replace(
         'print("launched")',
         "import threading\n"

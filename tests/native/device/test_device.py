@@ -62,7 +62,7 @@ def test_device_is_copied_and_pickled(device: Device) -> None:
              "cpu:9999999999", "żółw", "cpu\0"],
 )  # fmt: skip
 def test_other_text_is_refused(text: str) -> None:
-    """Row G18: the message says which kinds there are."""
+    """The message says which kinds there are."""
     with pytest.raises(ValueError, match=r"expected a kind and an index, as 'opencl:0'.*\bcuda\b"):
         Device(text)
 
@@ -96,7 +96,7 @@ def test_cpu_is_there() -> None:
     ],
 )
 def test_missing_device(device: Device, message: str) -> None:
-    """Row G18: it does not exist; whatever needs it raises DeviceError, and names it."""
+    """It does not exist; whatever needs it raises DeviceError, and names it."""
     assert not device.exist
     set_device = runtime.get_global_func("__tvm_set_device")
     uses: list[Callable[[], object]] = [
@@ -112,7 +112,7 @@ def test_missing_device(device: Device, message: str) -> None:
 
 
 def test_device_error_names_the_device() -> None:
-    """Row G18: the attribute is for programs."""
+    """The attribute is for programs."""
     with pytest.raises(runtime.DeviceError) as caught:
         Device("cpu:1").sync()
     assert (caught.value.device, caught.value.code) == ("cpu:1", None)

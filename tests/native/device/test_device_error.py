@@ -28,7 +28,7 @@ SOURCE = "probe.c"
 def test_device_error_has_its_attributes(
     probe: Probe, text: str, device: str | None, code: int | None
 ) -> None:
-    """Row G18: device and code are read back from the text."""
+    """Device and code are read back from the text."""
     with pytest.raises(runtime.DeviceError) as caught:
         probe("fail")("DeviceError", text)
     error = caught.value

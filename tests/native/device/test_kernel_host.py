@@ -72,14 +72,14 @@ def test_kernel_is_an_argument(library, x) -> None:
 
 
 def test_host_code_launches_no_blocks(library, x) -> None:
-    """Row D11: an extent of 0 that host code passes launches nothing."""
+    """An extent of 0 that host code passes launches nothing."""
     library["apply"](library["scale"], x, 6.0, 200, 0, 64)
     library["apply"](library["scale"], x, 6.0, 200, 4, 0)
     assert (x.numpy() == 1).all()
 
 
 def test_host_code_launches_over_an_empty_tensor(library) -> None:
-    """Row D11: host code that computes its blocks from the number of elements may find none."""
+    """Host code that computes its blocks from the number of elements may find none."""
     empty = runtime.empty((0,), "float32", DEVICE)
     library["host"](empty, 4.0)
     assert empty.numpy().tolist() == []
@@ -87,7 +87,7 @@ def test_host_code_launches_over_an_empty_tensor(library) -> None:
 
 @pytest.mark.parametrize(("blocks", "expected"), [(0, 1.0), (1, 3.0)])
 def test_machine_launches_no_blocks(x, blocks: int, expected: float) -> None:
-    """Row D11: bytecode that launches a kernel with an extent of 0 leaves the tensor as it was."""
+    """Bytecode that launches a kernel with an extent of 0 leaves the tensor as it was."""
     launch = call(1, 1, reg(0), const(0), imm(200), imm(blocks), imm(200))
     main = Code("main", ["x"], [launch, ret(0)], 2)
     executable = load(Reader(Program([main, packed("scale")], [(FLOAT, 3.0)]).payload()))

@@ -73,21 +73,21 @@ def test_name_alone_is_no_kernel(functions) -> None:
 
 
 def test_unknown_launch_tag_is_refused_at_lookup() -> None:
-    """Row D11: a tag that means nothing here is named, with its kernel."""
+    """A tag that means nothing here is named, with its kernel."""
     info = FunctionInfo("scale", ("handle",), ("blockIdx.x", "clusterIdx.w"))
     with pytest.raises(DeviceError, match=r"scale: launch tag 'clusterIdx\.w' is unknown"):
         module(info)["scale"]
 
 
 def test_repeated_launch_tag_is_refused_at_lookup() -> None:
-    """Row D11: each extent is given once."""
+    """Each extent is given once."""
     with pytest.raises(DeviceError, match=r"launch tag 'threadIdx\.y' is there twice"):
         module(FunctionInfo("f", (), ("threadIdx.y", "threadIdx.y")))["f"]
 
 
 @pytest.mark.parametrize("text", ["bfloat16", "float32x5", "complex64", "int4", "custom[99]32"])
 def test_type_no_kernel_takes_is_refused_at_lookup(text: str) -> None:
-    """Row D11: an argument type that no kernel has is refused with its number."""
+    """An argument type that no kernel has is refused with its number."""
     with pytest.raises(DeviceError, match="f: argument 2 has type code .* which no kernel takes"):
         module(FunctionInfo("f", ("int32", text), ()))["f"]
 
@@ -101,7 +101,7 @@ def test_name_no_driver_can_take_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize(("text", "value", "error", "message"), REFUSED)
 def test_scalar_is_checked(text: str, value: object, error: type[Exception], message: str) -> None:
-    """Row D11: an argument that its type does not hold is refused before any driver is asked."""
+    """An argument that its type does not hold is refused before any driver is asked."""
     function = module(FunctionInfo("f", (text,), TAGS))["f"]
     with pytest.raises(error, match=f"^f: argument 1.*{message}"):
         function(value, 1, 1)
@@ -109,7 +109,7 @@ def test_scalar_is_checked(text: str, value: object, error: type[Exception], mes
 
 @pytest.mark.parametrize("count", [0, 4, 6])
 def test_argument_count_is_checked(count: int) -> None:
-    """Row D11: too few and too many arguments are refused, telling both kinds apart."""
+    """Too few and too many arguments are refused, telling both kinds apart."""
     text = rf"expected 5 arguments \(3 of the kernel and 2 to launch it\), found {count}"
     with pytest.raises(TypeError, match=text):
         module(SCALE)["scale"](*[1] * count)
@@ -125,7 +125,7 @@ def test_argument_count_is_checked(count: int) -> None:
     ],
 )
 def test_extent_is_checked(extent: object, error: type[Exception], message: str) -> None:
-    """Row D11: extents from 2^31 on, and what is no integer, are refused."""
+    """Extents from 2^31 on, and what is no integer, are refused."""
     with pytest.raises(error, match=f"^scale: argument 5: {message}"):
         module(SCALE)["scale"](None, 1.0, 1, 1, extent)
 

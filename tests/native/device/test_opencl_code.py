@@ -47,7 +47,7 @@ def test_build_log_is_in_the_error() -> None:
     ],
 )
 def test_code_of_another_kind_is_refused(code: bytes, fmt: str, message: str) -> None:
-    """Rows D12 and D14: code that is not what its format says is refused by kind."""
+    """Code that is not what its format says is refused by kind."""
     kernel = DeviceModule("opencl", code, fmt, [FunctionInfo("f")])["f"]
     with pytest.raises(DeviceError, match=message):
         kernel()
@@ -55,7 +55,7 @@ def test_code_of_another_kind_is_refused(code: bytes, fmt: str, message: str) ->
 
 @pytest.mark.parametrize("cut", [4, 1, 100])
 def test_spirv_that_is_cut_short_is_refused(cut: int) -> None:
-    """Row D12: SPIR-V that lacks its end never reaches a driver, which might end the process."""
+    """SPIR-V that lacks its end never reaches a driver, which might end the process."""
     code = compile_spirv(FILL)[:-cut]
     info = FunctionInfo("fill", ("handle", "int32"), TAGS)
     with pytest.raises(DeviceError, match="that is none, or is cut short"):
@@ -63,7 +63,7 @@ def test_spirv_that_is_cut_short_is_refused(cut: int) -> None:
 
 
 def test_spirv_runs_or_is_refused_by_name() -> None:
-    """Row D12: a device takes SPIR-V, or is named with what it takes, as Debian's PoCL is."""
+    """A device takes SPIR-V, or is named with what it takes, as Debian's PoCL is."""
     info = FunctionInfo("fill", ("handle", "int32"), TAGS)
     kernel = DeviceModule("opencl", compile_spirv(FILL), "spirv", [info])["fill"]
     x = on_device(np.zeros(64, np.int32))

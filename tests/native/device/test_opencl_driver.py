@@ -36,7 +36,7 @@ def launch(**environment: Any) -> list[str]:
 
 
 def test_library_that_does_not_open(tmp_path: Path) -> None:
-    """Row G18: what is no library is no driver; the module is carried, the rest works."""
+    """What is no library is no driver; the module is carried, the rest works."""
     (tmp_path / "libOpenCL.so.1").write_text("not a library")
     mask, error, rest = launch(LD_LIBRARY_PATH=tmp_path)
     assert (mask, rest) == ("1", "2")
@@ -46,7 +46,7 @@ def test_library_that_does_not_open(tmp_path: Path) -> None:
 
 
 def test_library_that_is_too_old(tmp_path: Path) -> None:
-    """Row G18: a driver library without a function that is needed is refused by that name."""
+    """A driver library without a function that is needed is refused by that name."""
     compile_c("int clGetPlatformIDs(void) { return 0; }", tmp_path / "libOpenCL.so.1")
     mask, error, rest = launch(LD_LIBRARY_PATH=tmp_path)
     assert (mask, rest) == ("1", "2")
@@ -54,7 +54,7 @@ def test_library_that_is_too_old(tmp_path: Path) -> None:
 
 
 def test_library_without_a_platform(tmp_path: Path) -> None:
-    """Row G18: a driver library that knows no platform, hence no device, says what to install."""
+    """A driver library that knows no platform, hence no device, says what to install."""
     mask, error, rest = launch(OCL_ICD_VENDORS=tmp_path)
     assert (mask, rest) == ("3", "2")
     assert error.startswith("opencl:0: no OpenCL device is here, found 0 platforms; install one")

@@ -75,7 +75,7 @@ def test_vector_arrives(lanes: int) -> None:
     "array", [np.zeros(3, np.int32), np.zeros(4, np.float32), np.zeros(8, np.int32)[::2]]
 )
 def test_vector_of_another_form_is_refused(array: np.ndarray[Any, Any]) -> None:
-    """Row D11: a vector has its lanes, its type, and no gaps."""
+    """A vector has its lanes, its type, and no gaps."""
     info = FunctionInfo("f", ("int32x4",), ())
     with pytest.raises(ValueError, match="expected int32x4 as a compact array of 4 elements"):
         kernels("", info)["f"](array)
@@ -101,7 +101,7 @@ def test_extents_are_those_of_the_tags() -> None:
 
 @pytest.mark.parametrize("zero", range(6))
 def test_extent_of_zero_launches_nothing(zero: int) -> None:
-    """Row D11: an extent of 0, of the grid or of a block, runs no thread."""
+    """An extent of 0, of the grid or of a block, runs no thread."""
     x = on_device(np.ones(2, np.float32))
     scale = kernels(SCALE_SOURCE, FunctionInfo("scale", SCALE.arg_types, GRID))["scale"]
     scale(x, 3.0, 2, *(int(axis != zero) for axis in range(6)))
@@ -111,7 +111,7 @@ def test_extent_of_zero_launches_nothing(zero: int) -> None:
 
 
 def test_empty_tensor_is_not_written_beyond() -> None:
-    """Row D11: a launch over the 0 elements of a tensor leaves all memory as it was."""
+    """A launch over the 0 elements of a tensor leaves all memory as it was."""
     source = "__kernel void f(__global int *x, int n) { x[get_global_id(0)] = n; }"
     kernel = kernels(source, FunctionInfo("f", ("handle", "int32"), TAGS))["f"]
     whole = on_device(np.zeros(8, np.int32))
@@ -133,7 +133,7 @@ def test_empty_tensor_is_not_written_beyond() -> None:
 def test_empty_launch_is_checked_too(
     args: tuple[Any, ...], error: type[Exception], message: str
 ) -> None:
-    """Row D11: arguments of a launch of 0 blocks are refused as those of any other."""
+    """Arguments of a launch of 0 blocks are refused as those of any other."""
     with pytest.raises(error, match=message):
         kernels(SCALE_SOURCE, SCALE)["scale"](*args)
 
@@ -170,7 +170,7 @@ def test_dynamic_shared_memory_is_the_last_argument() -> None:
 
 
 def test_dynamic_shared_memory_without_room_is_refused() -> None:
-    """Row D11: a kernel that has no __local pointer takes none; no bytes are fine."""
+    """A kernel that has no __local pointer takes none; no bytes are fine."""
     info = FunctionInfo("f", (), (SHARED,))
     kernel = kernels("__kernel void f() {}", info)["f"]
     kernel(0)
@@ -179,7 +179,7 @@ def test_dynamic_shared_memory_without_room_is_refused() -> None:
 
 
 def test_block_beyond_the_device_is_refused() -> None:
-    """Row D11: a block that the device cannot run is refused with the device's limit and name."""
+    """A block that the device cannot run is refused with the device's limit and name."""
     x = on_device(np.ones(1, np.float32))
     kernel = kernels(SCALE_SOURCE, SCALE)["scale"]
     with pytest.raises(DeviceError, match="kernel 'scale': expected a threadIdx.x of at most") as e:
@@ -204,7 +204,7 @@ def test_block_beyond_the_device_is_refused() -> None:
     ],
 )
 def test_signature_that_lies_is_refused(arg_types: tuple[str, ...], message: str) -> None:
-    """Row D11: a signature that the code does not have is refused before the launch."""
+    """A signature that the code does not have is refused before the launch."""
     kernel = kernels(SCALE_SOURCE, FunctionInfo("scale", arg_types, ()))["scale"]
     values = {"handle": None, "float32x4": np.zeros(4, np.float32)}
     with pytest.raises(DeviceError, match=message):
@@ -212,7 +212,7 @@ def test_signature_that_lies_is_refused(arg_types: tuple[str, ...], message: str
 
 
 def test_local_argument_before_the_last_is_refused() -> None:
-    """Row D11: a __local pointer that no launch tag fills is refused."""
+    """A __local pointer that no launch tag fills is refused."""
     source = "__kernel void f(__local int *room, int n) {}"
     kernel = kernels(source, FunctionInfo("f", ("handle", "int32"), ()))["f"]
     with pytest.raises(DeviceError, match="argument 1 is __local memory in its code"):

@@ -56,7 +56,7 @@ def test_work_is_done_in_order() -> None:
 
 
 def test_fork_after_use_is_refused_in_the_child() -> None:
-    """Row G9: a child of a process that used OpenCL gets an error and no hang."""
+    """A child of a process that used OpenCL gets an error and no hang."""
     code = """
 import json, os, runtime
 source = "__kernel void f(int n) {}"
@@ -88,7 +88,7 @@ print(os.read(reader, 10000).decode())
 
 
 def test_child_may_use_what_its_parent_did_not() -> None:
-    """Row G9: a process that was forked before OpenCL was used has it for itself."""
+    """A process that was forked before OpenCL was used has it for itself."""
     code = """
 import os, runtime
 module = runtime.DeviceModule("opencl", "__kernel void f() {}", "cl", [runtime.FunctionInfo("f")])
@@ -104,13 +104,13 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def test_device_that_is_not_there() -> None:
-    """Row G18: a wrong index is refused, telling which devices there are."""
+    """A wrong index is refused, telling which devices there are."""
     with pytest.raises(DeviceError, match=r"opencl:99: no such device, found \d+ here: opencl:0 '"):
         runtime.empty((1,), "float32", Device("opencl", 99))
 
 
 def test_memory_beyond_the_device() -> None:
-    """Row G18: an allocation that the device refuses names size, device and code."""
+    """An allocation that the device refuses names size, device and code."""
     with pytest.raises(
         DeviceError, match=f"no buffer of {2**50} bytes on '.*CL_INVALID_BUFFER"
     ) as e:

@@ -140,7 +140,7 @@ def test_copies_go_between_devices(said: dict[str, Any]) -> None:
 
 
 def test_spirv_runs_where_the_device_takes_it(said: dict[str, Any]) -> None:
-    """Row D12: SPIR-V of llvmlite runs on one device, and the other one is named as taking none."""
+    """SPIR-V of llvmlite runs on one device, and the other one is named as taking none."""
     assert said["spirv_on_the_first"] == [7, 7, 7, 0]
     assert said["spirv_on_the_second"].startswith(
         f"DeviceError: opencl:1: '{said['names'][1]}' takes no SPIR-V"

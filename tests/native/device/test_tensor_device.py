@@ -107,7 +107,7 @@ def test_dlpack(stream: int | None) -> None:
 
 
 def test_more_than_it_has_is_refused() -> None:
-    """Row G18: DeviceError with the driver's code, and the device works on."""
+    """DeviceError with the driver's code, and the device works on."""
     with pytest.raises(DeviceError, match="^opencl:0: ") as caught:
         empty(1 << 50, "int8", DEVICE)
     assert (caught.value.device, caught.value.code) == ("opencl:0", -61)
@@ -115,7 +115,7 @@ def test_more_than_it_has_is_refused() -> None:
 
 
 def test_index_beyond_those_there_is_refused() -> None:
-    """Row G18: the message lists them."""
+    """The message lists them."""
     assert not Device("opencl", 99).exist
     with pytest.raises(
         DeviceError, match=r"^opencl:99: no such device, found .*opencl:0"

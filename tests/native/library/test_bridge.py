@@ -71,7 +71,7 @@ def test_bridge_does_not_stay(undefined) -> None:
 
 
 def test_function_that_nobody_has_is_named(compile_library) -> None:
-    """Row C19: what the core does not provide stays undefined."""
+    """What the core does not provide stays undefined."""
     path = compile_library(SOURCE.read_text(), "-DMORE")
     with pytest.raises(runtime.LibraryLoadError, match="undefined symbol: TVMFFINobody") as caught:
         runtime.load(path)
@@ -96,14 +96,14 @@ def test_replaced_file_gives_new_code(compile_library, tmp_path) -> None:
     "name", ["with space.so", "ż'ółw\"\n.so", "$(echo).so", "-Wl,x.so", "$LIB.so"]
 )
 def test_any_file_name(undefined, tmp_path, name) -> None:
-    """Row E1: the path goes into a dynamic section as it is."""
+    """The path goes into a dynamic section as it is."""
     path = tmp_path / name
     path.write_bytes(undefined.read_bytes())
     assert load_beside(path)["version"]() == 1
 
 
 def test_bridges_in_threads(undefined, tmp_path) -> None:
-    """Row G10: same file and different ones, at once."""
+    """Same file and different ones, at once."""
     paths = [tmp_path / f"{i}.so" for i in range(4)]
     for path in paths:
         path.write_bytes(undefined.read_bytes())

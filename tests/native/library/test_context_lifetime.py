@@ -19,7 +19,7 @@ from ...support.process import run_python
 
 
 def test_library_is_closed_with_its_last_reference(host_path) -> None:
-    """Row G12: what host code found keeps the import alive, and nothing keeps the library."""
+    """What host code found keeps the import alive, and nothing keeps the library."""
     host = runtime.load(host_path)
     module = importing(host, f=lambda: 1)
     host["call"]("f")
@@ -31,7 +31,7 @@ def test_library_is_closed_with_its_last_reference(host_path) -> None:
 
 
 def test_function_keeps_library_and_imports(host_path) -> None:
-    """Row G12: a function that outlives the module calls on."""
+    """A function that outlives the module calls on."""
     call = _call_of(host_path)
     gc.collect()
     assert call("f") == 1
@@ -123,7 +123,7 @@ def test_two_libraries_over_one_image_share_a_context(host_path) -> None:
 
 
 def test_library_that_is_never_unmapped_keeps_what_it_found(compile_library) -> None:
-    """Row G14: opened anew, the image is the old one; what it remembers is looked up anew."""
+    """Opened anew, the image is the old one; what it remembers is looked up anew."""
     path = compile_library(HOST.read_text(), "-Wl,-z,nodelete")
     host = runtime.load(path)
     importing(host, f=lambda: "remembered", g=lambda: "old")
@@ -164,7 +164,7 @@ print(json.dumps(host["finish"]()))
 def test_call_that_waits_for_the_gil_while_its_module_goes(
     provider, compile_library, host_path
 ) -> None:
-    """Row G14: what it was to call is gone when it gets there; it is looked up anew."""
+    """What it was to call is gone when it gets there; it is looked up anew."""
     path = compile_library(HOST.read_text(), "-Wl,-z,nodelete")
     others = [str(host_path)] if provider == "library" else []
     assert run_python(RETIRED, str(path), *others, timeout=30) == 42

@@ -15,7 +15,7 @@ from ...support.process import run_python
 
 
 def test_threads_look_up_at_once(host) -> None:
-    """Row G11: one name from many threads, while imports change elsewhere and here."""
+    """One name from many threads, while imports change elsewhere and here."""
     importing(host, **{f"f{i}": (lambda i=i: i) for i in range(40)})
     failures: list[BaseException] = []
 
@@ -37,7 +37,7 @@ def test_threads_look_up_at_once(host) -> None:
 
 
 def test_load_call_unload_in_threads(host_path) -> None:
-    """Row G11: libraries come and go while others call; a context is never mistaken."""
+    """Libraries come and go while others call; a context is never mistaken."""
     failures: list[BaseException] = []
 
     def work(number: int) -> None:
@@ -58,7 +58,7 @@ def test_load_call_unload_in_threads(host_path) -> None:
 
 
 def test_look_up_works_on_both_sides_of_a_fork(host) -> None:
-    """Row G9: names found before and after, in parent and child."""
+    """Names found before and after, in parent and child."""
     importing(host, f=lambda: 1, g=lambda: 2)
     assert host["call"]("f") == 1
     child = os.fork()
@@ -106,7 +106,7 @@ int open_in_a_thread(const char *name) {
 
 
 def test_error_in_a_child_forked_beside_another_dlopen(host_path: Path, tmp_path: Path) -> None:
-    """Row G9: what somebody else's thread (PoCL's, say) has half loaded does not end the child.
+    """What somebody else's thread (PoCL's, say) has half loaded does not end the child.
 
     That dlopen is held up, deterministically, by a needed library which is a pipe without a writer.
     """
@@ -146,6 +146,6 @@ print(json.dumps(call("f1")))
 
 
 def test_process_ends_while_threads_look_up(host_path) -> None:
-    """Row G13: daemon threads are in look-ups when the interpreter goes, and so is a __del__."""
+    """Daemon threads are in look-ups when the interpreter goes, and so is a __del__."""
     for _ in range(3):
         assert run_python(EXIT, str(host_path)) == 1

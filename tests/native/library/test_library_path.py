@@ -69,7 +69,7 @@ def test_origin_is_the_folder_of_the_library(
 def test_bare_name_is_a_file_here(
     library_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """E5: the working directory counts, the library search path never."""
+    """The working directory counts, the library search path never."""
     monkeypatch.chdir(tmp_path)
     assert answer(Library("lib.so")) == 1
     assert Library("lib.so").path == str(library_file)
@@ -84,7 +84,7 @@ def test_bare_name_is_a_file_here(
     "name", [b"with space.so", "ümläut 🐢.so".encode(), b"\xff\xfe.so", b"-rf.so", b"$(x)'\".so"]
 )
 def test_any_file_name_works(library_file: Path, tmp_path: Path, name: bytes) -> None:
-    """E1, E2, E4: names are bytes, and go both ways."""
+    """Names are bytes, and go both ways."""
     path = os.path.join(os.fsencode(tmp_path), name)
     os.rename(library_file, path)
     assert answer(Library(path)) == answer(Library(os.fsdecode(path))) == 1
@@ -92,20 +92,20 @@ def test_any_file_name_works(library_file: Path, tmp_path: Path, name: bytes) ->
 
 
 def test_unprintable_path_is_quoted() -> None:
-    """E1: no control character reaches a terminal through a message."""
+    """No control character reaches a terminal through a message."""
     with pytest.raises(LibraryLoadError, match=r"^'/no\\nsuch\\x1b\\udcff': cannot open") as caught:
         Library(b"/no\nsuch\x1b\xff")
     assert caught.value.path == "/no\nsuch\x1b\udcff"
 
 
 def test_nul_in_a_path_is_a_value_error() -> None:
-    """E3."""
+    """Nul in a path is a value error."""
     with pytest.raises(ValueError, match="embedded null"):
         Library("a\0b")
 
 
 def test_empty_path_is_refused() -> None:
-    """E6."""
+    """Empty path is refused."""
     with pytest.raises(LibraryLoadError, match=r"^'': expected a path, found an empty one$"):
         Library("")
 

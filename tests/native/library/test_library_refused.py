@@ -29,14 +29,14 @@ from ...support.plain_library import CompileLibrary
 )
 @pytest.mark.parametrize("opener", [Library, ElfFile])
 def test_not_a_regular_file(opener: type, path: str, kind: str) -> None:
-    """E6, E7: what stands there is named."""
+    """What stands there is named."""
     with pytest.raises(LibraryLoadError, match=f": not a regular file, found {kind}$") as caught:
         opener(path)
     assert caught.value.reason == "not-a-file"
 
 
 def test_fifo_and_socket_do_not_block(tmp_path: Path) -> None:
-    """E7: a FIFO that nobody writes, a socket that nobody serves."""
+    """A FIFO that nobody writes, a socket that nobody serves."""
     os.mkfifo(tmp_path / "fifo")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "socket"))
@@ -57,7 +57,7 @@ def test_fifo_and_socket_do_not_block(tmp_path: Path) -> None:
     ],
 )
 def test_file_that_cannot_be_opened(library_file: Path, name: str, expected: str) -> None:
-    """E6, E12: the system's own words, and the path."""
+    """The system's own words, and the path."""
     (library_file.parent / "loop").symlink_to("loop")
     path = f"{library_file.parent}/{name}"
     with pytest.raises(LibraryLoadError) as caught:
@@ -67,7 +67,7 @@ def test_file_that_cannot_be_opened(library_file: Path, name: str, expected: str
 
 
 def test_unreadable_file_is_refused(library_file: Path) -> None:
-    """E11: said by the system; root is asked as somebody else, since it may read anything."""
+    """Said by the system; root is asked as somebody else, since it may read anything."""
     library_file.chmod(0)
     code = f"""
 import os
@@ -94,13 +94,13 @@ def test_content_is_checked_before_dlopen(tmp_path: Path, content: bytes) -> Non
 
 
 def test_proc_self_mem_is_refused() -> None:
-    """E7: a regular file of size 0 by its status."""
+    """A regular file of size 0 by its status."""
     with pytest.raises(LibraryLoadError):
         Library("/proc/self/mem")
 
 
 def test_undefined_symbol_is_named(compile_library: CompileLibrary) -> None:
-    """C19: all symbols are bound at once, and the missing one is named."""
+    """All symbols are bound at once, and the missing one is named."""
     path = compile_library("int nowhere(void); int f(void) { return nowhere(); }")
     with pytest.raises(LibraryLoadError, match=f"^{path}: undefined symbol: nowhere$") as caught:
         Library(str(path))
@@ -108,7 +108,7 @@ def test_undefined_symbol_is_named(compile_library: CompileLibrary) -> None:
 
 
 def test_missing_dependency_is_named(compile_library: CompileLibrary, tmp_path: Path) -> None:
-    """C15: the library that cannot be found is named."""
+    """The library that cannot be found is named."""
     gone = compile_library("int gone(void) { return 1; }", "-Wl,-soname,libgone.so")
     path = compile_library("int gone(void); int f(void) { return gone(); }", str(gone))
     with pytest.raises(LibraryLoadError, match=f"^{path}: libgone.so: cannot open") as caught:

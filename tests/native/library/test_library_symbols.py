@@ -16,7 +16,7 @@ from ...support.plain_library import ADD, SYMBOLS, CompileLibrary, answer
 def test_symbols_of_a_dependency_are_not_the_librarys(
     compile_library: CompileLibrary, tmp_path: Path
 ) -> None:
-    """C15: blob and functions are looked up in this very object, where dlsym would go on."""
+    """Blob and functions are looked up in this very object, where dlsym would go on."""
     inner = compile_library(ADD, "-DANSWER=1", "-Wl,-soname,libinner.so")
     shutil.copy(inner, tmp_path / "libinner.so")
     link = (str(tmp_path / "libinner.so"), "-Wl,--no-as-needed", f"-Wl,-rpath,{tmp_path}")
@@ -41,7 +41,7 @@ def test_symbols_of_a_dependency_are_not_the_librarys(
 def test_symbol_that_is_no_constant_data(
     compile_library: CompileLibrary, symbol: str, expected: str
 ) -> None:
-    """A16: a blob lies in the file-backed, read-only part, or is refused by name."""
+    """A blob lies in the file-backed, read-only part, or is refused by name."""
     library = Library(str(compile_library(SYMBOLS)))
     with pytest.raises(LibraryLoadError, match=f": {symbol} at 0x[0-9a-f]+: {expected}") as caught:
         library.data(symbol)

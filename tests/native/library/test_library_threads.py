@@ -15,7 +15,7 @@ from ...support.plain_library import ADD, CompileLibrary, answer
 
 
 def test_many_threads_open_and_close(compile_library: CompileLibrary, library_file: Path) -> None:
-    """G10, G11: the same and different files, opened, called and dropped at once."""
+    """The same and different files, opened, called and dropped at once."""
     paths = [library_file, *(compile_library(ADD, f"-DANSWER={n}") for n in (2, 3, 4))]
     found: list[bool] = []
 
@@ -33,7 +33,7 @@ def test_many_threads_open_and_close(compile_library: CompileLibrary, library_fi
 
 
 def test_small_stack_and_signals(library_file: Path) -> None:
-    """G19, G20: neither a small thread stack nor a shower of signals disturbs a load."""
+    """Neither a small thread stack nor a shower of signals disturbs a load."""
     found: list[int] = []
 
     def run() -> None:
@@ -55,7 +55,7 @@ def test_small_stack_and_signals(library_file: Path) -> None:
 
 
 def test_forked_child_calls_and_loads(library_file: Path) -> None:
-    """G9: what was loaded before a fork works after it in both processes."""
+    """What was loaded before a fork works after it in both processes."""
     library = Library(str(library_file))
     child = os.fork()
     if child == 0:

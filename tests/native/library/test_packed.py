@@ -106,7 +106,7 @@ def test_unknown_type_code_of_a_result_is_refused(library, code) -> None:
 
 
 def test_packed_function_keeps_its_library(compile_library, tmp_path) -> None:
-    """Row G12: as every function does, also on its way through C code."""
+    """As every function does, also on its way through C code."""
     path = tmp_path / "own.so"
     path.write_bytes(compile_library(SOURCE.read_text()).read_bytes())
     sum_of = runtime.load(path)["sum"]

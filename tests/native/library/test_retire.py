@@ -1,4 +1,4 @@
-"""Imports that go while a library that stays mapped still calls them (row G14)."""
+"""Imports that go while a library that stays mapped still calls them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_import_stays_while_a_thread_calls_it(kind, is_kept, compile_library) ->
 
 
 def test_caller_that_is_closed_closes_what_it_called(compile_library, tmp_path: Path) -> None:
-    """Row G12: only a caller that stays mapped keeps the other library."""
+    """Only a caller that stays mapped keeps the other library."""
     paths = [tmp_path / name for name in ("host.so", "other.so")]
     for path in paths:
         path.write_bytes(compile_library(HOST.read_text(), "-pthread").read_bytes())

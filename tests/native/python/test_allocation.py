@@ -1,4 +1,4 @@
-"""Row G17: whichever allocation fails, the outcome is an error of ours or the right result."""
+"""Whichever allocation fails, the outcome is an error of ours or the right result."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_module_comes_back_as_itself(probe: Probe) -> None:
 
 
 def test_module_is_kept_as_long_as_code_keeps_it(probe: Probe) -> None:
-    """Row G12: a reference that C code takes counts, and no more than that."""
+    """A reference that C code takes counts, and no more than that."""
     module = Note()
     gone = weakref.ref(module)
     probe("keep")(module)

@@ -49,7 +49,7 @@ print(json.dumps(sorted(codes)))
 
 
 def test_fork_in_a_thread_while_others_load(probe_file: Path, functions_file: Path) -> None:
-    """G9: the child calls what was loaded and loads: no lock is shut, no loader half done."""
+    """The child calls what was loaded and loads: no lock is shut, no loader half done."""
     assert run_python(FORKS, str(probe_file), str(functions_file)) == [43]
 
 
@@ -109,7 +109,7 @@ print(json.dumps(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
 
 
 def test_loads_and_drops_of_one_module_in_threads(probe_file: Path) -> None:
-    """G11: a module that one thread drops while another loads it is whole for both."""
+    """A module that one thread drops while another loads it is whole for both."""
     found: set[int] = set()
 
     def run() -> None:

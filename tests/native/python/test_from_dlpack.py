@@ -127,7 +127,7 @@ def test_producer_is_told_when_the_last_view_goes() -> None:
 def test_capsule_that_lies_is_refused(
     changes: dict[str, int], error: type[Exception], message: str
 ) -> None:
-    """Rows D1 to D3: and the producer gets its tensor back."""
+    """And the producer gets its tensor back."""
     source = np.zeros((2, 3))
     before = sys.getrefcount(source)
     with pytest.raises(error, match=message):
@@ -168,7 +168,7 @@ def test_packed_elements_with_strides_are_not_copied() -> None:
 
 @pytest.mark.parametrize("extent", [-1, 1 << 62])
 def test_shape_that_lies_is_refused(extent: int) -> None:
-    """Row D2: each product is checked."""
+    """Each product is checked."""
     source = np.zeros((2, 3))
     capsule = source.__dlpack__(max_version=(1, 0))
     managed = Versioned.from_address(pointer(capsule, b"dltensor_versioned"))

@@ -95,14 +95,14 @@ LOSES = {"kept callback", "kept function", "daemon thread calls back"}
 def test_exit_is_quiet(
     order: str, probe_file: Path, functions_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """G13: whatever is held where, called or waited for, the process ends with 0 and no word."""
+    """Whatever is held where, called or waited for, the process ends with 0 and no word."""
     if order in LOSES:
         monkeypatch.setenv("LSAN_OPTIONS", "detect_leaks=0")  # for make sanitize
     assert run_python(PREAMBLE + EXITS[order], str(probe_file), str(functions_file)) == 42
 
 
 def test_destructor_at_exit_may_raise(compile_library: Callable[..., Path]) -> None:
-    """G13: a library that is never closed runs its destructor after the interpreter has gone."""
+    """A library that is never closed runs its destructor after the interpreter has gone."""
     path = compile_library("""
 #include "dso_packer.h"
 void (*__TVMFFIErrorSetRaisedFromCStr)(const char *, const char *);

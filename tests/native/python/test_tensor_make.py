@@ -66,7 +66,7 @@ def test_data_type_as_one_writes_it(dtype: Any, name: str) -> None:
 def test_empty_that_cannot_be(
     arguments: tuple[Any, ...], error: type[Exception], message: str
 ) -> None:
-    """Row G18: refused before memory is asked for, or by the device."""
+    """Refused before memory is asked for, or by the device."""
     with pytest.raises(error, match=message):
         empty(*arguments)
 

@@ -108,13 +108,13 @@ def test_workspace(host: runtime.Module) -> None:
 def test_workspace_that_cannot_be(
     host: runtime.Module, device: tuple[int, int], nbytes: int, message: str
 ) -> None:
-    """Row G18: DeviceError, with the device."""
+    """DeviceError, with the device."""
     with pytest.raises(runtime.DeviceError, match=message):
         host["workspace"](*device, nbytes)
 
 
 def test_set_device_from_host_code(host: runtime.Module) -> None:
-    """Row G18: a missing device raises there, before anything is launched."""
+    """A missing device raises there, before anything is launched."""
     host["set_device"](1, 0)
     with pytest.raises(runtime.DeviceError, match="^cpu:3: there is one") as caught:
         host["set_device"](1, 3)
@@ -124,7 +124,7 @@ def test_set_device_from_host_code(host: runtime.Module) -> None:
 
 
 def test_fork_after_calls(host: runtime.Module) -> None:
-    """Row G9: parallel functions run in the child, and in the parent as before."""
+    """Parallel functions run in the child, and in the parent as before."""
     x = np.arange(1000, dtype="f4")
     y = np.empty_like(x)
 
@@ -155,6 +155,6 @@ print(json.dumps(0), flush=True)
 
 
 def test_end_while_tasks_call_python(compile_library) -> None:
-    """Row G13: the interpreter ends while workers are in callbacks."""
+    """The interpreter ends while workers are in callbacks."""
     for _ in range(3):
         assert run_python(END, str(compile_library(SOURCE.read_text()))) == 0

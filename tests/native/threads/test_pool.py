@@ -234,7 +234,7 @@ print(sorted(int(mask, 16) != 0 for mask in masks))
 
 
 def test_no_more_threads_from_the_system(pool_library: Path) -> None:
-    """Row G17: launches then run on fewer threads, or on none but their own."""
+    """Launches then run on fewer threads, or on none but their own."""
     code = """
 import resource
 resource.setrlimit(resource.RLIMIT_AS, (1 << 20, resource.RLIM_INFINITY))
@@ -253,7 +253,7 @@ def child(work):
 
 
 def test_fork(pool_library: Path) -> None:
-    """Row G9: a child makes its own threads, again and again; the parent keeps its own."""
+    """A child makes its own threads, again and again; the parent keeps its own."""
     code = f"""{FORK}
 def work(): return pool.launch_counts(0) == 3 and tasks() == 3
 assert work()
@@ -263,7 +263,7 @@ print([child(lambda: work() and child(work) == 0 and work()) for _ in range(5)],
 
 
 def test_fork_while_another_thread_launches(pool_library: Path) -> None:
-    """Row G9: whatever the pool is in the middle of."""
+    """Whatever the pool is in the middle of."""
     code = f"""{FORK}
 over = False
 def launch():
@@ -279,7 +279,7 @@ for thread in threads: thread.join()
 
 @pytest.mark.parametrize("forking", [0, 1])
 def test_fork_inside_a_task(pool_library: Path, forking: int) -> None:
-    """Row G9: the child of the launcher is told what it lacks; that of a worker can go on too."""
+    """The child of the launcher is told what it lacks; that of a worker can go on too."""
     code = f"""
 import signal
 signal.alarm(30)
@@ -304,12 +304,12 @@ print(status, os.waitstatus_to_exitcode(os.waitpid(pids[0], 0)[1]))
     "end", ["", "sys.exit(0)", "os._exit(0)", "import _ctypes; _ctypes.dlclose(pool._handle)"]
 )
 def test_end_of_the_process(pool_library: Path, end: str) -> None:
-    """Row G13: with workers asleep or spinning, the library closed or not, nothing hangs."""
+    """With workers asleep or spinning, the library closed or not, nothing hangs."""
     assert run(pool_library, f"pool.launch_counts(0)\n{end}", TVM_NUM_THREADS="4") == ""
 
 
 def test_end_while_a_daemon_thread_launches(pool_library: Path) -> None:
-    """Row G13: the interpreter ends in the middle of launches."""
+    """The interpreter ends in the middle of launches."""
     code = """
 def launch():
     while True: pool.launch_counts(0)

@@ -69,7 +69,7 @@ def test_growing_workspace_leaves_nothing_behind(core: ctypes.CDLL) -> None:
 
 @pytest.mark.parametrize("nbytes", [(1 << 64) - 1, 1 << 63, (1 << 63) - 1, 1 << 60])
 def test_size_that_cannot_be_is_refused(core: ctypes.CDLL, nbytes: int) -> None:
-    """Row G18: NULL, and the error says how much was asked for."""
+    """NULL, and the error says how much was asked for."""
     assert core.alloc(*CPU, nbytes) is None
     error = core.take_error()
     assert error.startswith(b"DeviceError: cpu:0: no memory for ")
@@ -85,7 +85,7 @@ def test_size_that_cannot_be_is_refused(core: ctypes.CDLL, nbytes: int) -> None:
     ],
 )
 def test_missing_device_is_refused(core: ctypes.CDLL, device: tuple[int, int], text: bytes) -> None:
-    """Row G18: NULL, and the error names the device."""
+    """NULL, and the error names the device."""
     assert core.alloc(*device, 64) is None
     assert core.take_error().startswith(text)
 

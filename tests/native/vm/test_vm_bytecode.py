@@ -182,7 +182,7 @@ BYTECODE_ROWS = {
 
 @pytest.mark.parametrize("name", BYTECODE_ROWS)
 def test_malformed_bytecode_is_refused_at_load(name: str) -> None:
-    """Row D10: bad opcodes, jumps, registers, indices and counts, each by its own guard."""
+    """Bad opcodes, jumps, registers, indices and counts, each by its own guard."""
     poke, message = BYTECODE_ROWS[name]
     program = make_program()
     poke(program)
@@ -192,14 +192,14 @@ def test_malformed_bytecode_is_refused_at_load(name: str) -> None:
 
 
 def test_a_function_does_not_end_in_a_call() -> None:
-    """Row D10: control does not run out of a function."""
+    """Control does not run out of a function."""
     program = Program([Code("f", [], [call(0, 1)], 1), packed("vm.builtin.null_value")])
     with pytest.raises(BlobFormatError, match="last opcode, expected 2 .ret. or 3 .goto., found 1"):
         read(program)
 
 
 def test_a_fault_is_told_by_its_place_in_the_file() -> None:
-    """Row D10: the offset is that of the very word, or of the function's entry."""
+    """The offset is that of the very word, or of the function's entry."""
     program = make_program()
     program.words[13] = 9
     payload = program.payload()
@@ -231,7 +231,7 @@ TABLE_ROWS = {
 
 @pytest.mark.parametrize("name", TABLE_ROWS)
 def test_malformed_tables_are_refused_at_load(name: str) -> None:
-    """Rows A21 and D14: the tables around the bytecode are checked as well."""
+    """The tables around the bytecode are checked as well."""
     poke, message = TABLE_ROWS[name]
     program = make_program()
     poke(program)
@@ -260,7 +260,7 @@ def test_a_fault_is_told_to_programs() -> None:
 
 
 def test_a_payload_cut_anywhere_is_refused() -> None:
-    """Row A18: every prefix of a payload is an error of ours."""
+    """Every prefix of a payload is an error of ours."""
     payload = make_program().payload()
     for size in range(len(payload)):
         with pytest.raises(BlobFormatError):
@@ -268,7 +268,7 @@ def test_a_payload_cut_anywhere_is_refused() -> None:
 
 
 def test_a_payload_with_any_bit_flipped_is_refused_or_loads() -> None:
-    """Row D10: no bit of a payload makes the loader fail in another way."""
+    """No bit of a payload makes the loader fail in another way."""
     payload = bytearray(make_program().payload())
     accepted = 0
     for index in range(0, 8 * len(payload), 3):

@@ -57,7 +57,7 @@ def test_a_tensor_outlives_its_machine() -> None:
     [(64, 0, [17]), (64, 4, [16]), (64, -4, [4]), (64, 65, [0]), (0, 0, [1]), (64, 0, [2**62, 4])],
 )
 def test_a_tensor_lies_in_its_storage(nbytes: int, offset: int, shape: list[int]) -> None:
-    """Row D10: a tensor beyond its storage is refused, however the sizes multiply."""
+    """A tensor beyond its storage is refused, however the sizes multiply."""
     with pytest.raises(
         ValueError, match="alloc_tensor: a tensor at offset .* that does not lie in"
     ):
@@ -125,7 +125,7 @@ def test_arrays_can_be_reset_in_place() -> None:
 
 @pytest.mark.parametrize("index", [-1, 2])
 def test_items_of_tuples_are_in_range(index: int) -> None:
-    """Row D10: an index beyond a tuple is an error."""
+    """An index beyond a tuple is an error."""
     get = builtin("tuple_getitem", 2, reg(0), reg(1))
     assert get(("a", "b"), 1) == "b"
     with pytest.raises(IndexError, match=f"tuple_getitem: index {index}, expected less than 2"):
@@ -174,7 +174,7 @@ def counted(first: list[int], step: list[int], name: str, constants: Any) -> Cal
     ids=["views", "closures"],
 )
 def test_what_holds_another_ends_without_recursion(first, step, name, constants) -> None:
-    """Row G19: views of views, and closures in closures, are as deep as a program makes them."""
+    """Views of views, and closures in closures, are as deep as a program makes them."""
     main, results = counted(first, step, name, constants), []
     before = threading.stack_size(128 * 1024)
     thread = threading.Thread(target=lambda: results.append(main(20_000)))

@@ -139,7 +139,7 @@ def a_routine(numbers: random.Random, routine: int) -> Code:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_random_code_is_refused_or_runs(seed: int) -> None:
-    """Row D10: whatever verified code does with values of the wrong kind is an exception."""
+    """Whatever verified code does with values of the wrong kind is an exception."""
     numbers = random.Random(seed)
     outcomes = {"refused": 0, "raised": 0, "ran": 0}
     for _ in range(PROGRAMS):

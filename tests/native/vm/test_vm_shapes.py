@@ -73,14 +73,14 @@ def test_extents_are_matched_and_made(wrap: Callable[[Any], Any]) -> None:
 def test_slots_and_codes_are_in_range(
     numbers: list[int], heap: bool, error: type[Exception], message: str
 ) -> None:
-    """Row D10: neither a slot nor a code leads out of the heap."""
+    """Neither a slot nor a code leads out of the heap."""
     with pytest.raises(error, match=message):
         shape_function(*pairs(*numbers), heap=heap)((5,))
 
 
 @pytest.mark.parametrize("count", [-1, 0, 2, 1 << 40])
 def test_counts_of_pairs_are_checked(count: int) -> None:
-    """Row D10: the count that an instruction speaks of is that of its arguments."""
+    """The count that an instruction speaks of is that of its arguments."""
     match = builtin("match_shape", 1, reg(0), VOID, imm(count), imm(2), imm(0), VOID)
     with pytest.raises(ValueError, match=f"match_shape: {count} pairs of code and operand"):
         match((5,))
@@ -101,7 +101,7 @@ def test_numbers_are_matched_and_made() -> None:
 
 @pytest.mark.parametrize("wrong", [np.zeros(2, "int64"), runtime.empty((2,), "int64"), 3])
 def test_only_what_alloc_shape_heap_made_is_a_heap(wrong: object) -> None:
-    """Row D10: another tensor may be memory that is not to be written."""
+    """Another tensor may be memory that is not to be written."""
     text = "argument 2, expected a shape heap that alloc_shape_heap made, found"
     with pytest.raises(TypeError, match=f"match_shape: {text}"):
         builtin("match_shape", 1, const(0), reg(0), imm(0), VOID, constants=[(SHAPE, [])])(wrong)
@@ -122,7 +122,7 @@ def test_a_view_of_a_heap_is_none() -> None:
 
 @pytest.mark.parametrize("count", [-1, (1 << 20) + 1, 1 << 54])
 def test_a_heap_has_a_limit(count: int) -> None:
-    """Row D10: a number in the code is no reason to allocate."""
+    """A number in the code is no reason to allocate."""
     alloc = builtin("alloc_shape_heap", 0, CONTEXT, imm(count))
     with pytest.raises(ValueError, match=f"alloc_shape_heap: {count} slots, expected 0 to 1048576"):
         alloc()

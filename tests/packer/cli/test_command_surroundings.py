@@ -15,7 +15,7 @@ from ...support.command_line import ADD, CODE, COMMAND, TWO, Packer, digest, don
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_do_no_harm(packer: Packer, tmp_path: Path, closed: str) -> None:
-    """E16: nothing that is printed ends up in a file that was opened instead."""
+    """Nothing that is printed ends up in a file that was opened instead."""
     command = ["sh", "-c", f'exec "$@" {closed}', "sh", *COMMAND]
     arguments = ["export", "model.so", "add.c", "--function", ADD, "-v"]
     assert subprocess.run([*command, *arguments], cwd=tmp_path, check=False).returncode == 0
@@ -25,7 +25,7 @@ def test_closed_streams_do_no_harm(packer: Packer, tmp_path: Path, closed: str) 
 
 
 def test_reader_that_goes_away_is_no_error(packer: Packer, tmp_path: Path) -> None:
-    """E16: EPIPE ends it as SIGPIPE would, without a word."""
+    """EPIPE ends it as SIGPIPE would, without a word."""
     done(packer("export", "model.so", "add.c", "--function", ADD))
     reader, writer = os.pipe()
     os.close(reader)
@@ -44,7 +44,7 @@ def test_reader_that_goes_away_is_no_error(packer: Packer, tmp_path: Path) -> No
 
 
 def test_full_disk_under_stdout_is_reported(packer: Packer, tmp_path: Path) -> None:
-    """E16: what could not be said is an error."""
+    """What could not be said is an error."""
     done(packer("export", "model.so", "add.c", "--function", ADD))
     with open("/dev/full", "w") as full:
         command = [*COMMAND, "load", "model.so"]
@@ -61,7 +61,7 @@ def test_full_disk_under_stdout_is_reported(packer: Packer, tmp_path: Path) -> N
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
 def test_signal_leaves_the_old_file(tmp_path: Path, packer: Packer, number: int, code: int) -> None:
-    """E17: the compiler ends too, nothing is left, the exit code says which signal."""
+    """The compiler ends too, nothing is left, the exit code says which signal."""
     (tmp_path / "model.so").write_text("old")
     started, survived = tmp_path / "started", tmp_path / "survived"
     environment = script_compiler(tmp_path, f"echo > {started}; sleep 3; echo > {survived}")
@@ -81,7 +81,7 @@ def test_signal_leaves_the_old_file(tmp_path: Path, packer: Packer, number: int,
 
 
 def test_signal_in_a_factory_is_not_its_error(tmp_path: Path, packer: Packer) -> None:
-    """E17: user code that catches nothing does not turn SIGTERM into a message."""
+    """User code that catches nothing does not turn SIGTERM into a message."""
     (tmp_path / "build.py").write_text(
         "import os, signal, time\ndef make():\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n    time.sleep(60)\n"
@@ -92,7 +92,7 @@ def test_signal_in_a_factory_is_not_its_error(tmp_path: Path, packer: Packer) ->
 
 
 def test_surroundings_do_not_change_the_bytes(packer: Packer, tmp_path: Path) -> None:
-    """E18: locale, time zone and umask; the mode is what the umask leaves."""
+    """Locale, time zone and umask; the mode is what the umask leaves."""
     (tmp_path / "packer.toml").write_text(
         f"[module.m]\nkind = 'c'\nsources = ['add.c']\nimports = ['k']\nfunctions.add = '{TWO}'\n"
         "[module.k]\nkind = 'opencl'\nsources = ['k.cl']\n"

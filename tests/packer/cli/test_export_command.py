@@ -132,7 +132,7 @@ def test_declared_function_that_is_not_there_is_named(packer: Packer, linker: st
 
 
 def test_source_that_changes_meanwhile_is_noticed(packer: Packer, tmp_path: Path) -> None:
-    """E14: the compile runs on, but the output stays."""
+    """The compile runs on, but the output stays."""
     (tmp_path / "model.so").write_text("old")
     environment = script_compiler(tmp_path, f"echo >> {tmp_path}/add.c")
     run = packer("export", "model.so", "add.c", "--function", ADD, env=environment)

@@ -32,7 +32,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_name_is_only_a_name(packer: Packer, tmp_path: Path, name: str) -> None:
-    """E1, E2, E4, E12, E20: as output, as source and as library; printed so that nothing acts."""
+    """As output, as source and as library; printed so that nothing acts."""
     source, output = f"{name}.c", f"{name}.so"
     (tmp_path / "add.c").rename(tmp_path / source)
     line = done(packer("export", "--function", ADD, "--", output, source))
@@ -43,7 +43,7 @@ def test_hostile_name_is_only_a_name(packer: Packer, tmp_path: Path, name: str) 
 
 
 def test_hostile_folder_is_only_a_folder(packer: Packer, tmp_path: Path) -> None:
-    """E1, for all that lies below it: the project, its sources, the workspace."""
+    """For all that lies below it: the project, its sources, the workspace."""
     for name in HOSTILE.values():
         folder = tmp_path / name
         done(packer("init", "--", name))
@@ -53,7 +53,7 @@ def test_hostile_folder_is_only_a_folder(packer: Packer, tmp_path: Path) -> None
 
 
 def test_hostile_text_in_errors_is_escaped(packer: Packer, tmp_path: Path) -> None:
-    """E20: no control character of a name, key or option reaches the terminal."""
+    """No control character of a name, key or option reaches the terminal."""
     evil = "\x1b]0;title\x07"
     (tmp_path / "evil.toml").write_text(
         f'[module.m]\n"{evil.encode("unicode_escape").decode()}" = 1'.replace(
@@ -80,7 +80,7 @@ def test_hostile_text_in_errors_is_escaped(packer: Packer, tmp_path: Path) -> No
 
 
 def test_encoding_that_lacks_a_character_escapes_it(packer: Packer) -> None:
-    """E18: an ASCII terminal gets ASCII."""
+    """An ASCII terminal gets ASCII."""
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     line = done(packer("export", "é.so", "add.c", "--function", ADD, env=environment))
     assert line.startswith("\\xe9.so: ")
@@ -88,7 +88,7 @@ def test_encoding_that_lacks_a_character_escapes_it(packer: Packer) -> None:
 
 
 def test_json_is_valid_for_hostile_names(packer: Packer, tmp_path: Path) -> None:
-    """E20: whatever a path or a kernel is called."""
+    """Whatever a path or a kernel is called."""
     (tmp_path / "k.cl").write_text("")
     (tmp_path / "packer.toml").write_text(
         f"[module.m]\nkind = 'c'\nsources = ['add.c']\nimports = ['k']\nfunctions.add = '{TWO}'\n"

@@ -44,13 +44,13 @@ def poked(path: Path, **fields: tuple[int, bytes]) -> Path:
 
 
 def test_machine_of_an_object_is_compared(x86) -> None:
-    """Row F6: found and expected, and for which target."""
+    """Found and expected, and for which target."""
     refused(x86, f"x86.o: {X86_64}, expected {RISCV64} for the target {RISCV!r}")
     check_objects([x86], find_target("x86_64-linux-musl"))
 
 
 def test_class_and_byte_order_are_compared(x86) -> None:
-    """Row F6: x32 has x86-64's machine number; aarch64_be has aarch64's."""
+    """X32 has x86-64's machine number; aarch64_be has aarch64's."""
     other = poked(x86, ELFCLASS32=(4, b"\x01"))
     refused(
         other, "x86_64 \\(32-bit little-endian\\), expected x86_64 \\(64-bit", "x86_64-linux-gnu"
@@ -63,7 +63,7 @@ def test_class_and_byte_order_are_compared(x86) -> None:
     ("flags", "found"), [(1, "soft-float"), (3, "single-float"), (13, "double-float, 16 registers")]
 )
 def test_floating_point_abi_is_compared(flags, found, x86) -> None:
-    """Row F6: e_flags of RISC-V; compressed instructions are no matter of the ABI."""
+    """E_flags of RISC-V; compressed instructions are no matter of the ABI."""
     fields = {"e_machine": (18, b"\xf3\0"), "e_flags": (48, bytes([flags, 0, 0, 0]))}
     refused(poked(x86, **fields), f"riscv \\(64-bit little-endian, {found}\\), expected {RISCV64}")
     for good in (4, 5):
@@ -80,7 +80,7 @@ ARCHIVES = {
 
 @pytest.mark.parametrize("options", ARCHIVES.values(), ids=ARCHIVES.keys())
 def test_members_of_archives_are_compared(options, x86, tmp_path) -> None:
-    """Row F6: each, whatever the archive's kind; the message names archive and member."""
+    """Each, whatever the archive's kind; the message names archive and member."""
     own = poked(x86, e_machine=(18, b"\xf3\0"), e_flags=(48, b"\x05\0\0\0"))
     long = own.rename(tmp_path / "a name that is longer than sixteen.o")
     archive = tmp_path / "lib.a"
@@ -134,7 +134,7 @@ def test_what_says_no_machine_is_passed_over(tmp_path) -> None:
 
 
 def test_bitcode_of_another_triple_is_refused(tmp_path) -> None:
-    """Row F6: for link-time optimisation; and where it has none, it is for any."""
+    """For link-time optimisation; and where it has none, it is for any."""
     from llvmlite import binding
 
     for triple in ("x86_64-pc-linux-gnu", ""):
@@ -169,7 +169,7 @@ def host(**options) -> packer.CSourceModule:
 
 
 def test_addon_for_another_machine_is_refused(x86, cross_gcc, tmp_path) -> None:
-    """Row F6: objects, archives and shared libraries alike."""
+    """Objects, archives and shared libraries alike."""
     shared = compile_c(FUNCTION, tmp_path / "x86.so")
     archive = tmp_path / "x86.a"
     subprocess.run(["ar", "rcs", archive, x86], check=True)
@@ -179,7 +179,7 @@ def test_addon_for_another_machine_is_refused(x86, cross_gcc, tmp_path) -> None:
 
 
 def test_static_library_for_another_machine_is_refused(x86, tmp_path) -> None:
-    """Row F6: the user's own file is named, not the copy."""
+    """The user's own file is named, not the copy."""
     root = packer.StaticLibraryModule(x86, {"f": "long(long a)"})
     with pytest.raises(packer.ExportError, match=f"^{x86}: {X86_64}, expected {RISCV64}"):
         export(root, tmp_path)
@@ -195,7 +195,7 @@ def test_static_library_may_be_a_thin_archive(x86, tmp_path) -> None:
 
 @pytest.mark.parametrize("as_bitcode", [False, True], ids=["text", "bitcode"])
 def test_ir_of_another_triple_is_refused(as_bitcode, tmp_path) -> None:
-    """Row F6: its own triple is believed; IR without one is for any target."""
+    """Its own triple is believed; IR without one is for any target."""
     from llvmlite import binding
 
     text = "define i64 @f(i64 %a) {\n  ret i64 %a\n}\n"
@@ -208,7 +208,7 @@ def test_ir_of_another_triple_is_refused(as_bitcode, tmp_path) -> None:
 
 
 def test_compiler_option_for_another_float_abi_is_found_out(cross_gcc, tmp_path) -> None:
-    """Row F6: what was compiled is looked at too, since options can change its ABI."""
+    """What was compiled is looked at too, since options can change its ABI."""
     root = host(options=["-mabi=lp64", "-march=rv64imac"])
     found = "lib0.o: riscv \\(64-bit little-endian, soft-float\\)"
     with pytest.raises(packer.ExportError, match=f"{found}, expected {RISCV64}"):

@@ -148,7 +148,7 @@ def shorten(path: Path) -> None:
 @pytest.mark.parametrize("change", [append, overwrite, shorten])
 @pytest.mark.parametrize("to", [0, 64])
 def test_source_that_changes_meanwhile_is_an_export_error(change, to, copy, source) -> None:
-    """Row E14: it is noticed, and nothing that is half old, half new is taken for the file."""
+    """It is noticed, and nothing that is half old, half new is taken for the file."""
     os.utime(source, (0, 0))
     with pytest.raises(packer.ExportError, match="source: .*it changed while it was read") as info:
         copy(to, FileRange(str(source), 0, NBYTES), report=lambda done, total: change(source))

@@ -75,7 +75,7 @@ def test_export_reports_bytes_where_they_are_asked_for(tmp_path) -> None:
 
 
 def test_file_size_limit_is_an_export_error_and_the_old_file_stays(tmp_path) -> None:
-    """Row G3: EFBIG while the bytes are placed."""
+    """EFBIG while the bytes are placed."""
     source = tmp_path / "weights"
     source.write_bytes(os.urandom(1 << 20))
     path = packer.export_library(host(), tmp_path / "lib.so")

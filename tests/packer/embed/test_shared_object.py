@@ -106,7 +106,7 @@ def test_it_can_be_linked_against(whole, tmp_path, compile_object) -> None:
 
 
 def test_modes_follow_the_umask_as_after_a_link(whole) -> None:
-    """Row E18: 0777 less the umask."""
+    """0777 less the umask."""
     mask = os.umask(0)
     os.umask(mask)
     assert whole.stat().st_mode & 0o777 == 0o777 & ~mask

@@ -15,7 +15,7 @@ from ...support.replaced_file import NEW, build_shim, names, python, run_python,
 
 
 def test_file_size_limit(old):
-    """EFBIG, met while writing intermediate files, is an ExportError (G3)."""
+    """EFBIG, met while writing intermediate files, is an ExportError."""
     code = (
         "resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))\n"
         "try:\n"
@@ -31,7 +31,7 @@ def test_file_size_limit(old):
 
 @pytest.mark.parametrize("name", ["EIO", "ENOSPC", "EDQUOT"])
 def test_disk_that_breaks_in_the_flush(old, tmp_path_factory, name):
-    """A write that comes out as bad in fsync leaves the old file (G3)."""
+    """A write that comes out as bad in fsync leaves the old file."""
     with untouched(old):
         completed = commit_with_fsync(old, tmp_path_factory, f"return errno = {name}, -1;")
     reason = os.strerror(getattr(errno, name))
@@ -71,7 +71,7 @@ def commit_with_fsync(old, tmp_path_factory, body):
 
 
 def test_full_disk(tmp_path):
-    """ENOSPC on a file system of 64 KiB is an ExportError, and the old file stays (G3)."""
+    """ENOSPC on a file system of 64 KiB is an ExportError, and the old file stays."""
     mount = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=64k,nr_inodes=8 none "$0"']
     mount[-1] += ' && exec "$@"'
     if subprocess.run([*mount, tmp_path, "true"], capture_output=True).returncode != 0:
@@ -140,7 +140,7 @@ def test_target_that_became_a_folder(tmp_path):
 
 
 def test_temporary_folder_of_the_system_does_not_matter(old):
-    """A TMPDIR that is missing or full has no say: all lies beside the target (G4)."""
+    """A TMPDIR that is missing or full has no say: all lies beside the target."""
     code = f"with replacing({str(old)!r}) as w:\n    w.output.write_bytes(b'new'); w.commit()\n"
     completed = run_python(code, env={**os.environ, "TMPDIR": "/no/such/folder"})
     assert completed.returncode == 0, completed.stderr

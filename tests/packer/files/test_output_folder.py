@@ -10,7 +10,7 @@ from ...support.replaced_file import NEW, OLD, as_ordinary_user, export, names, 
 
 
 def test_missing_folder(tmp_path):
-    """A folder that is not there is named, not made (E13)."""
+    """A folder that is not there is named, not made."""
     with pytest.raises(ExportError, match=r"model\.so: there is no folder \S+/no$"):
         export(tmp_path / "no" / "model.so")
     assert names(tmp_path) == []
@@ -23,7 +23,7 @@ def test_file_in_place_of_the_folder(old):
 
 
 def test_write_protected_file(shared_folder):
-    """A file of mode 0444 is refused before any work, though a rename would succeed (E11)."""
+    """A file of mode 0444 is refused before any work, though a rename would succeed."""
     old = shared_folder / "model.so"
 
     def refused():
@@ -36,7 +36,7 @@ def test_write_protected_file(shared_folder):
 
 
 def test_unreadable_file_is_replaced(shared_folder):
-    """What the old file held is nobody's business: mode 0200 will do (E11)."""
+    """What the old file held is nobody's business: mode 0200 will do."""
     old = shared_folder / "model.so"
 
     def replaced():
@@ -50,7 +50,7 @@ def test_unreadable_file_is_replaced(shared_folder):
 
 @pytest.mark.parametrize("folder_mode", [0o555, 0o666])
 def test_write_protected_folder(shared_folder, folder_mode):
-    """A folder that cannot be written or entered is refused before any work (E11)."""
+    """A folder that cannot be written or entered is refused before any work."""
     (shared_folder / "model.so").write_bytes(OLD)
     (shared_folder / "model.so").chmod(0o666)
     shared_folder.chmod(folder_mode)
@@ -79,6 +79,6 @@ def test_folder_that_cannot_be_listed(shared_folder):
 
 
 def test_folder_that_only_claims_to_be_writable():
-    """Root may write anywhere, says access(); /proc says no when it is tried (E11)."""
+    """Root may write anywhere, says access(); /proc says no when it is tried."""
     with pytest.raises(ExportError, match=r"/proc/model\.so: cannot write"):
         export("/proc/model.so")

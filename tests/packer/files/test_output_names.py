@@ -24,7 +24,7 @@ from ...support.replaced_file import NEW, as_ordinary_user, export, mode, names,
     ids=ascii,
 )  # fmt: skip
 def test_any_name_works(tmp_path, monkeypatch, name):
-    """Spaces, quotes, dashes, non-UTF-8 bytes, 255 bytes: a name is a name (E1, E2, E4, E12)."""
+    """Spaces, quotes, dashes, non-UTF-8 bytes, 255 bytes: a name is a name."""
     monkeypatch.chdir(tmp_path)
     export(name)
     assert os.listdir(b".") == [os.fsencode(name)]
@@ -34,7 +34,7 @@ def test_any_name_works(tmp_path, monkeypatch, name):
 
 @pytest.mark.parametrize("name", ["a\0b", "\0", "a\ud800"])
 def test_name_that_no_file_can_have(tmp_path, name):
-    """NUL and lone surrogates are a ValueError that is ours (E3)."""
+    """NUL and lone surrogates are a ValueError that is ours."""
     with pytest.raises(ExportError, match="no file can have this name") as caught:
         export(f"{tmp_path}/{name}")
     assert isinstance(caught.value, ValueError)
@@ -43,7 +43,7 @@ def test_name_that_no_file_can_have(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["", ".", "..", "/", "folder/", "new/", "folder/.", "folder/.."])
 def test_name_of_no_file(tmp_path, monkeypatch, name):
-    """Empty paths, dots and trailing slashes name no file (E6)."""
+    """Empty paths, dots and trailing slashes name no file."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     with pytest.raises(ExportError, match=r"^\S+: not the name of a file to write$") as caught:
@@ -54,7 +54,7 @@ def test_name_of_no_file(tmp_path, monkeypatch, name):
 
 @pytest.mark.parametrize("name", ["n" * 256, "ü" * 128])
 def test_name_too_long(tmp_path, name):
-    """256 bytes are refused with the system's words (E12)."""
+    """256 bytes are refused with the system's words."""
     with pytest.raises(ExportError, match="cannot write: File name too long"):
         export(tmp_path / name)
     assert names(tmp_path) == []
@@ -78,7 +78,7 @@ def test_hostile_names_are_quoted_in_messages(tmp_path):
 
 
 def test_folder(tmp_path):
-    """A folder is not replaced (E7)."""
+    """A folder is not replaced."""
     (tmp_path / "model.so").mkdir()
     with pytest.raises(ExportError, match=r"model\.so: is a folder, expected a file"):
         export(tmp_path / "model.so")
@@ -87,7 +87,7 @@ def test_folder(tmp_path):
 
 @pytest.mark.parametrize("path", ["/dev/null", "/dev/full", "/dev/zero"])
 def test_device(path):
-    """A device is refused as such (E7); tried by somebody who could do it no harm."""
+    """A device is refused as such; tried by somebody who could do it no harm."""
 
     def refused():
         with pytest.raises(ExportError, match=f"^{path}: is a device, pipe or socket"):
@@ -97,7 +97,7 @@ def test_device(path):
 
 
 def test_pipe_and_socket(tmp_path):
-    """A FIFO or a socket is refused, and not waited for (E7)."""
+    """A FIFO or a socket is refused, and not waited for."""
     os.mkfifo(tmp_path / "pipe")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "socket"))
@@ -108,7 +108,7 @@ def test_pipe_and_socket(tmp_path):
 
 
 def test_link_end_is_replaced(tmp_path, old):
-    """Of a symbolic link, or a chain of them, what it points to is replaced (E9)."""
+    """Of a symbolic link, or a chain of them, what it points to is replaced."""
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "a.so").symlink_to("b.so")
     (tmp_path / "links" / "b.so").symlink_to("../model.so")
@@ -119,7 +119,7 @@ def test_link_end_is_replaced(tmp_path, old):
 
 
 def test_dangling_link(tmp_path):
-    """A link to what is not there yet makes it, if its folder is there (E9)."""
+    """A link to what is not there yet makes it, if its folder is there."""
     (tmp_path / "a.so").symlink_to("model.so")
     (tmp_path / "b.so").symlink_to("no/model.so")
     export(tmp_path / "a.so")
@@ -130,7 +130,7 @@ def test_dangling_link(tmp_path):
 
 
 def test_link_loop(tmp_path):
-    """A link that leads to itself is refused (E9)."""
+    """A link that leads to itself is refused."""
     (tmp_path / "a.so").symlink_to("b.so")
     (tmp_path / "b.so").symlink_to("a.so")
     with pytest.raises(ExportError, match="cannot write: Too many levels of symbolic links"):

@@ -10,7 +10,7 @@ from ...support.replaced_file import export, names, python
 
 
 def test_sixteen_exporters_race(tmp_path):
-    """Each succeeds, the file is always one of theirs, and nothing stays behind (G5, G6)."""
+    """Each succeeds, the file is always one of theirs, and nothing stays behind."""
     target = tmp_path / "model.so"
     code = (
         "for count in range(25):\n"

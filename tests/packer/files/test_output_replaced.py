@@ -20,7 +20,7 @@ def test_new_file(tmp_path):
 
 
 def test_old_file_is_replaced_by_a_new_inode(old):
-    """Who has the old file open keeps it (E15)."""
+    """Who has the old file open keeps it."""
     with old.open("rb") as reader:
         export(old)
         assert reader.read() == OLD
@@ -55,7 +55,7 @@ def test_exception_removes_the_workspace(old):
 
 
 def test_kept_workspace(tmp_path):
-    """With workspace_dir the intermediate files stay; the output never lies there (F10)."""
+    """With workspace_dir the intermediate files stay; the output never lies there."""
     kept = tmp_path / "kept"
     kept.mkdir()
     directories = []
@@ -85,7 +85,7 @@ def test_missing_workspace_dir(old):
 
 @pytest.mark.parametrize("umask", [0o077, 0o000, 0o022, 0o027])
 def test_mode_follows_the_umask(old, umask):
-    """The file gets the mode that a linker gives, whatever the old one had (E18)."""
+    """The file gets the mode that a linker gives, whatever the old one had."""
     old.chmod(0o640)
     before = os.umask(umask)
     try:
@@ -96,7 +96,7 @@ def test_mode_follows_the_umask(old, umask):
 
 
 def test_relative_name_means_the_current_folder(tmp_path, monkeypatch):
-    """A bare name lies where we are when the block begins (E5)."""
+    """A bare name lies where we are when the block begins."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     with replacing("model.so") as workspace:
@@ -107,7 +107,7 @@ def test_relative_name_means_the_current_folder(tmp_path, monkeypatch):
 
 
 def test_other_name_keeps_the_old_bytes(tmp_path, old):
-    """Of a file with two names only the one named changes (E10)."""
+    """Of a file with two names only the one named changes."""
     os.link(old, tmp_path / "other.so")
     export(old)
     assert ((tmp_path / "other.so").read_bytes(), old.read_bytes()) == (OLD, NEW)

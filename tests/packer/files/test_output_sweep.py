@@ -26,7 +26,7 @@ from ...support.replaced_file import (
 
 
 def test_killed_export_is_swept_by_the_next(old):
-    """A kill -9 leaves the old file; the next export takes away what was left (G1)."""
+    """A kill -9 leaves the old file; the next export takes away what was left."""
     code = (
         f"with replacing({str(old)!r}) as workspace:\n"
         "    (workspace.directory / 'sub').mkdir()\n"
@@ -37,7 +37,7 @@ def test_killed_export_is_swept_by_the_next(old):
     process = subprocess.Popen(python(code), stdout=subprocess.PIPE, text=True)
     stale = process.stdout.readline().strip()
     export(old)
-    assert names(old.parent) == sorted([stale, "model.so"])  # it lives: left alone (G7)
+    assert names(old.parent) == sorted([stale, "model.so"])  # it lives: left alone
     process.kill()
     process.communicate()
     assert (old.parent / stale / "sub" / "lib0.o").exists()

@@ -62,7 +62,7 @@ def test_executable_stack_is_shown_and_is_a_problem(compile_library) -> None:
 
 
 def test_linkage_agrees_with_readelf(compile_library, packed_library) -> None:
-    """Row C16: needed libraries, soname, RPATH and RUNPATH are listed; they load."""
+    """Needed libraries, soname, RPATH and RUNPATH are listed; they load."""
     old = compile_library(
         "int f;", "-Wl,-rpath,$ORIGIN/a:/b", "-Wl,--disable-new-dtags", "-Wl,-soname,libf.so"
     )
@@ -77,7 +77,7 @@ def test_linkage_agrees_with_readelf(compile_library, packed_library) -> None:
 
 
 def test_audit_and_filter_are_listed_and_are_problems(compile_library) -> None:
-    """Row C16: a load refuses both."""
+    """A load refuses both."""
     audit = inspect_library(compile_library("int f;", "-Wl,--audit=/x/audit.so"))
     assert audit.linkage.audit == ("/x/audit.so",)
     assert "audit: /x/audit.so" in render(audit)

@@ -94,7 +94,7 @@ def test_tree_of_a_system_library_is_shown(tmp_path) -> None:
 
 
 def test_blob_of_another_object_is_not_shown(compile_library, packed_library, tmp_path) -> None:
-    """Row C15: an undefined blob symbol, that a needed library defines, is not this file's."""
+    """An undefined blob symbol, that a needed library defines, is not this file's."""
     path = compile_library(
         "extern const char __tvm_dev_mblob[]; const char *f(void) { return __tvm_dev_mblob; }",
         str(packed_library),
@@ -103,7 +103,7 @@ def test_blob_of_another_object_is_not_shown(compile_library, packed_library, tm
 
 
 def test_same_name_in_two_modules_is_reported(packed_library, tmp_path) -> None:
-    """Row B11: the report says which of them a look-up finds."""
+    """The report says which of them a look-up finds."""
     root = packer.CSourceModule("int k(void) { return 1; }", functions={"k": "int(void)"})
     kernel = runtime.FunctionInfo("k", [], [])
     root.import_module(runtime.DeviceModule("cuda", "//", "ptx", [kernel]))
@@ -116,7 +116,7 @@ def test_same_name_in_two_modules_is_reported(packed_library, tmp_path) -> None:
 
 
 def test_type_without_loader_is_carried_with_a_manifest_alone(compile_library, tmp_path) -> None:
-    """Row A10: with lengths it is a module; without it is what is wrong with the blob."""
+    """With lengths it is a module; without it is what is wrong with the blob."""
     blob = u64(1) + entry("strange", b"123")
     bare = inspect_library(with_blob(compile_library, tmp_path, blob))
     assert "module type 'strange' has no loader here" in bare.blob.error
@@ -136,7 +136,7 @@ def test_type_without_loader_is_carried_with_a_manifest_alone(compile_library, t
 
 
 def test_deep_and_wide_trees_stay_on_one_screen(tmp_path) -> None:
-    """Rows B7, B8: 3,000 modules in a row, and diamonds with 2^50 paths."""
+    """3,000 modules in a row, and diamonds with 2^50 paths."""
     chain = [runtime.DeviceModule("cuda", "//", "ptx", []) for _ in range(3000)]
     for parent, child in zip(chain, chain[1:], strict=False):
         parent.set_imports([child])

@@ -77,7 +77,7 @@ def test_malformed_blob_is_a_problem_that_hides_nothing_else(
     ],
 )
 def test_blob_symbol_that_a_load_refuses_is_a_problem(source, match, compile_library) -> None:
-    """Rows A2 to A5, A16, A17: as the loader says."""
+    """As the loader says."""
     path = compile_library(source)
     with pytest.raises(PackerError):
         runtime.load(path)
@@ -130,7 +130,7 @@ def test_malformed_manifest_and_entry_name_are_problems(compile_library, tmp_pat
 
 
 def test_compressed_section_is_never_decompressed(compile_library, tmp_path) -> None:
-    """Row C12: not on its word; the dynamic symbols are still shown."""
+    """Not on its word; the dynamic symbols are still shown."""
     elf = Elf(compile_library("int f(void) { return 1; }").read_bytes())
     start, count = (elf.peek(elf.header, name) for name in ("e_shoff", "e_shnum"))
     headers = [Record("section", start + 64 * i) for i in range(count)]
@@ -144,7 +144,7 @@ def test_compressed_section_is_never_decompressed(compile_library, tmp_path) -> 
 
 
 def test_blob_that_a_look_up_by_hash_would_not_find_is_a_problem(compile_library, tmp_path) -> None:
-    """Row C14: two symbols of the name; the report shows one, the loader takes the other."""
+    """Two symbols of the name; the report shows one, the loader takes the other."""
     decoy = "const char decoy_dev_mblob[16] = {8};"
     elf = Elf(compile_library(f"{DATA} __tvm_dev_mblob[16] = {{8}}; {decoy}").read_bytes())
     name = elf.peek(elf.symbol("__tvm_dev_mblob"), "st_name")

@@ -43,7 +43,7 @@ def as_tar(data: bytes) -> bytes:
     ],
 )
 def test_other_formats_are_refused_by_name(data, match, tmp_path) -> None:
-    """Rows C1, C23."""
+    """Other formats are refused by name."""
     path = tmp_path / "file"
     path.write_bytes(data)
     with pytest.raises(LibraryLoadError, match=match) as caught:
@@ -58,7 +58,7 @@ def test_other_formats_are_refused_by_name(data, match, tmp_path) -> None:
 def test_other_kinds_of_elf_are_refused_by_name(
     field, value, match, packed_library, tmp_path
 ) -> None:
-    """Row C23, on any machine."""
+    """On any machine."""
     for machine in (62, 183):
         elf = Elf(packed_library.read_bytes())
         elf.poke(elf.header, field, value).poke(elf.header, "e_machine", machine)
@@ -69,7 +69,7 @@ def test_other_kinds_of_elf_are_refused_by_name(
 
 @pytest.mark.parametrize(("at", "value"), [(4, 1), (5, 2)], ids=["32-bit", "big-endian"])
 def test_other_classes_and_byte_orders_are_refused(at, value, packed_library, tmp_path) -> None:
-    """Rows C3, C23: nothing of ours is 32-bit or big-endian."""
+    """Nothing of ours is 32-bit or big-endian."""
     data = bytearray(packed_library.read_bytes())
     data[at] = value
     (tmp_path / "file").write_bytes(data)
@@ -78,7 +78,7 @@ def test_other_classes_and_byte_orders_are_refused(at, value, packed_library, tm
 
 
 def test_what_is_no_regular_file_is_refused_without_blocking(tmp_path) -> None:
-    """Row E7, and a file that is not there."""
+    """And a file that is not there."""
     os.mkfifo(tmp_path / "fifo")
     for path in (tmp_path, tmp_path / "fifo", "/dev/zero", tmp_path / "none", ""):
         with pytest.raises(LibraryLoadError):
@@ -96,7 +96,7 @@ def attempt(path: Path) -> tuple[LibraryReport | None, PackerError | None]:
 
 
 def test_file_cut_anywhere_is_refused_or_a_problem(packed_library, tmp_path) -> None:
-    """Row C2: in steps of 64 bytes; nothing but our error leaves."""
+    """In steps of 64 bytes; nothing but our error leaves."""
     data, path = packed_library.read_bytes(), tmp_path / "cut.so"
     shown = 0
     for nbytes in range(0, len(data), 64):
@@ -122,7 +122,7 @@ def test_file_cut_anywhere_is_refused_or_a_problem(packed_library, tmp_path) -> 
     ],
 )
 def test_lying_program_headers_are_refused(field, value, packed_library, tmp_path) -> None:
-    """Rows C4, C5: without them nothing can be shown."""
+    """Without them nothing can be shown."""
     elf = Elf(packed_library.read_bytes())
     elf.poke(elf.header, field, value)
     (tmp_path / "lies.so").write_bytes(elf.data)
@@ -140,7 +140,7 @@ def test_lying_program_headers_are_refused(field, value, packed_library, tmp_pat
     ],
 )
 def test_lying_section_headers_are_a_problem(field, value, packed_library, tmp_path) -> None:
-    """Rows C4, C5: a load does not need them, so the tree is shown."""
+    """A load does not need them, so the tree is shown."""
     elf = Elf(packed_library.read_bytes())
     elf.poke(elf.header, field, value)
     (tmp_path / "lies.so").write_bytes(elf.data)
@@ -177,7 +177,7 @@ def test_damaged_files_give_our_errors_only(packed_library, tmp_path_factory, da
 
 
 def test_terminal_escapes_are_shown_and_not_obeyed(compile_library, tmp_path) -> None:
-    """Row E20: in symbols, sonames, docs and kernels' names; the JSON is valid."""
+    """In symbols, sonames, docs and kernels' names; the JSON is valid."""
     facts = "packer-function 1\\ntype int(int \\033[2Jx)\\ndoc \\302\\233 \\342\\200\\256 red\\n"
     source = (
         SAFE_CALL.format("f")
@@ -199,7 +199,7 @@ def test_terminal_escapes_are_shown_and_not_obeyed(compile_library, tmp_path) ->
 
 
 def test_path_of_any_bytes_works(packed_library, tmp_path) -> None:
-    """Rows E1, E2: it is shown as text that UTF-8 can hold."""
+    """It is shown as text that UTF-8 can hold."""
     path = os.fsencode(tmp_path) + b"/\xff $(x)\n\xe2\x80\xae.so"
     Path(os.fsdecode(path)).write_bytes(packed_library.read_bytes())
     for given_path in (path, os.fsdecode(path)):

@@ -21,7 +21,7 @@ __attribute__((constructor)) static void leave_mark(void) {
 
 
 def test_constructor_is_listed_and_leaves_no_mark(compile_library, tmp_path, monkeypatch) -> None:
-    """Rows C17, C18: a load would run it; an inspection does not, and keeps no map of the file."""
+    """A load would run it; an inspection does not, and keeps no map of the file."""
     path, mark = compile_library(MARK), tmp_path / "mark"
     monkeypatch.setenv("MARK", str(mark))
     report = inspect_library(path)

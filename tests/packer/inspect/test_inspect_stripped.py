@@ -15,7 +15,7 @@ from ...support.inspected import SAFE_CALL, entry, tool, u64, with_blob
 
 
 def test_plain_library_has_no_blob(compile_library) -> None:
-    """Row A1: one module, the library itself, and nothing else to say about a tree."""
+    """One module, the library itself, and nothing else to say about a tree."""
     report = inspect_library(compile_library("int f(void) { return 1; }"))
     assert (report.dialect, report.blob, report.functions) == (None, None, ())
     assert [m.type_key for m in report.modules] == ["library"]
@@ -51,7 +51,7 @@ def test_stripped_library_says_what_cannot_be_seen(packed_library, tmp_path) -> 
 def test_library_without_section_headers_is_read_through_its_segments(
     packed_library, tmp_path
 ) -> None:
-    """Row C20: dynamic symbols with their versions, tree and functions are as before."""
+    """Dynamic symbols with their versions, tree and functions are as before."""
     elf = Elf(packed_library.read_bytes())
     for field in ("e_shoff", "e_shnum", "e_shstrndx"):
         elf.poke(elf.header, field, 0)

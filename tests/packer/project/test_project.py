@@ -126,7 +126,7 @@ def test_a_graph_with_its_parameters(folder: Path) -> None:
 
 
 def test_a_graph_that_is_none(folder: Path) -> None:
-    """Row D9: it is checked when the project is read; the message names table and node."""
+    """It is checked when the project is read; the message names table and node."""
     table = '[module.model]\nkind = "graph"\ngraph = "graph.json"\n'
     assert "[module.model] graph: missing" in refusal(folder, table.replace("graph = ", "name = "))
     fields = graphs.sum_graph()
@@ -140,7 +140,7 @@ def test_a_graph_that_is_none(folder: Path) -> None:
 
 
 def test_parameters_that_are_no_inputs_of_the_graph(folder: Path) -> None:
-    """Row D15: extra names are listed."""
+    """Extra names are listed."""
     (folder / "graph.json").write_text(json.dumps(graphs.sum_graph()))
     (folder / "p.params").write_bytes(runtime.save_param_dict({"u": b"1", "v": b"2"}))
     table = '[module.model]\nkind = "graph"\ngraph = "graph.json"\nparams = "p.params"\n'

@@ -132,7 +132,7 @@ def test_interrupt_ends_a_hanging_compiler_and_its_children(tmp_path, add_c, num
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
 def test_killed_exporter_takes_its_compilers_along(tmp_path, add_c, number):
-    """Row F4: nothing can be caught then, and yet no process of the group is left."""
+    """Nothing can be caught then, and yet no process of the group is left."""
     script = 'sleep 1000 & echo $$ $! $PPID > "$0.tmp"; mv "$0.tmp" "$0.pids"; wait\n'
     compiler = program(tmp_path / "cc", script)
     code = (

@@ -241,7 +241,7 @@ def nothing_here(monkeypatch) -> None:
     ],
 )
 def test_missing_toolchain_names_the_package(target, language, advice, nothing_here) -> None:
-    """Row F1: what was looked for, and what to install."""
+    """What was looked for, and what to install."""
     with pytest.raises(packer.ToolchainError, match=f"for target {target!r}: .*{advice}"):
         find_cross_compiler(find_target(target), language)
 
@@ -279,7 +279,7 @@ def test_clang_without_a_c_library_is_not_taken(tmp_path, nothing_here, monkeypa
 def test_compiler_that_cc_names_for_another_target_is_an_error(
     tmp_path, nothing_here, monkeypatch
 ) -> None:
-    """Row F1: it is never passed over for another; the message names both."""
+    """It is never passed over for another; the message names both."""
     cc = program(tmp_path / "bin" / "my-cc", "x86_64-linux-gnu")
     monkeypatch.setenv("CC", cc)
     text = f"CC names {cc}, which compiles for 'x86_64-linux-gnu', expected 'riscv64-linux-gnu'"

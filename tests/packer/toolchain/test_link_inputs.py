@@ -28,7 +28,7 @@ from ...support.unlinked_tree import CALL, tree
     ids=["empty", "script", "folder", "pipe", "missing", "device"],
 )
 def test_input_that_is_none_of_the_three_is_refused(make, match, tmp_path) -> None:
-    """Rows C1 and E7: named, without blocking."""
+    """Named, without blocking."""
     make(tmp_path / "input.o")
     with pytest.raises(packer.ExportError, match=match):
         packer.link_library([tmp_path / "input.o"], tmp_path / "model.so")
@@ -43,7 +43,7 @@ def test_library_is_no_input(tmp_path) -> None:
 
 
 def test_object_for_another_machine_is_refused(tmp_path) -> None:
-    """Row C3: both machines are named."""
+    """Both machines are named."""
     made = packer.export_library(tree(), tmp_path / "model.o")
     data = bytearray(made.read_bytes())
     data[18:20] = (183).to_bytes(2, "little")
@@ -67,7 +67,7 @@ def test_tar_for_another_machine_is_linked_for_it(tmp_path) -> None:
 
 
 def test_output_that_is_an_input_is_refused(tmp_path) -> None:
-    """Row E8."""
+    """Output that is an input is refused."""
     made = packer.export_library(tree(), tmp_path / "model.o")
     before = made.read_bytes()
     with pytest.raises(packer.ExportError, match="is an input too"):

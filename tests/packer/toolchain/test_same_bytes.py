@@ -156,7 +156,7 @@ def check_same(libraries: list[bytes], tmp_path: Path) -> bytes:
 
 @pytest.mark.parametrize("embed", ["segment", "llvm", "c"])
 def test_every_embedder(embed, tmp_path) -> None:
-    """Row E18: with debug information, __FILE__ in source and header, and dates."""
+    """With debug information, __FILE__ in source and header, and dates."""
     library = check_same(export_twice(tmp_path, "--embed", embed), tmp_path)
     assert b"./parts/where.h" in library
     assert b"Jan  1 1970 00:00:00" in library

@@ -106,7 +106,7 @@ def test_sparse_member_is_refused(tmp_path) -> None:
 
 
 def test_tar_cut_anywhere_is_refused(tmp_path) -> None:
-    """Row C2: our error, and no library."""
+    """Our error, and no library."""
     made = packer.export_library(tree(), tmp_path / "model.tar")
     data = made.read_bytes()
     used = len(data.rstrip(b"\0"))
@@ -134,7 +134,7 @@ def test_damaged_object_is_refused_before_the_linker_runs(tmp_path) -> None:
 
 
 def test_names_within_names_are_refused(tmp_path) -> None:
-    """Row A14, of an object: a small file does not become gigabytes of names."""
+    """Of an object: a small file does not become gigabytes of names."""
     count, name = 20_000, b"f" * 100_000
     symbols = b"".join(struct.pack("<IBBHQQ", 1 + i, 0x12, 0, 1, 0, 0) for i in range(count))
     strings = b"\0" + name + b"\0"
@@ -152,14 +152,14 @@ def test_names_within_names_are_refused(tmp_path) -> None:
 
 @pytest.mark.parametrize("make", [packer.tar, packer.create_archive, packer.create_object])
 def test_missing_folder_is_refused(make, tmp_path, compile_object) -> None:
-    """Row E13: the makers on their own say so, too."""
+    """The makers on their own say so, too."""
     with pytest.raises(packer.ExportError, match="cannot write: No such file"):
         make(tmp_path / "missing" / "model.x", compile_object("int f(void) { return 1; }"))
 
 
 @pytest.mark.parametrize("name", ["a\0b.so", "", ".", "x" * 300])
 def test_output_that_no_file_can_have_is_refused(name, tmp_path) -> None:
-    """Rows E3, E6 and E12."""
+    """Output that no file can have is refused."""
     made = packer.export_library(tree(), tmp_path / "model.o")
     with pytest.raises(packer.ExportError, match=r"no file can|not the name|too long"):
         packer.link_library([made], name)

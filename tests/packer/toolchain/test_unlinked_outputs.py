@@ -34,7 +34,7 @@ def test_each_output_is_linked_later_and_is_the_same_tree(suffix, tmp_path) -> N
 @pytest.mark.parametrize("suffix", UNLINKED)
 @pytest.mark.parametrize("embed", ["c", "llvm"])
 def test_outputs_are_the_same_bytes_in_another_folder(suffix, embed, tmp_path, monkeypatch) -> None:
-    """Row E18: at another time, in another place, under another umask; no name of a user."""
+    """At another time, in another place, under another umask; no name of a user."""
     paths = []
     for name, umask in (("one", 0o077), ("two", 0o022)):
         (tmp_path / name).mkdir()
@@ -145,7 +145,7 @@ def test_fcompile_that_makes_something_else_is_refused(tmp_path) -> None:
 
 
 def test_compiler_that_makes_no_object_is_found_out(tmp_path) -> None:
-    """Rows F3 and F6: what was made is read back, of every kind."""
+    """What was made is read back, of every kind."""
 
     def lying(output, objects, options=None):
         Path(output).write_bytes(b"not an object")
@@ -157,7 +157,7 @@ def test_compiler_that_makes_no_object_is_found_out(tmp_path) -> None:
 
 
 def test_object_without_the_blob_is_found_out(tmp_path) -> None:
-    """Rows F6 and F9: a symbol is missing, or holds other bytes."""
+    """A symbol is missing, or holds other bytes."""
 
     def without(output, objects, options=None):
         packer.create_object(output, [o for o in objects if "devc" not in o], options)
@@ -174,7 +174,7 @@ def test_object_without_the_blob_is_found_out(tmp_path) -> None:
 
 @pytest.mark.parametrize("suffix", UNLINKED)
 def test_load_says_how_to_link(suffix, tmp_path) -> None:
-    """Row C23: the message is the command."""
+    """The message is the command."""
     path = packer.export_library(tree(), tmp_path / f"model.{suffix}")
     with pytest.raises(runtime.LibraryLoadError, match=f"packer link model.{suffix} -o model.so"):
         runtime.load(path)

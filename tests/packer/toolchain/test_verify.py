@@ -63,19 +63,19 @@ def lying(change):
     ids=["empty", "truncated", "text", "other machine"],
 )
 def test_output_that_is_no_library_for_the_target_is_refused(change, match, old) -> None:
-    """Rows F3 and F6: exit status 0 proves nothing."""
+    """Exit status 0 proves nothing."""
     refused(old, match, fcompile=lying(change))
 
 
 def test_missing_output_is_refused(old) -> None:
-    """Row F3: a linker that makes nothing."""
+    """A linker that makes nothing."""
     refused(
         old, "output is wrong: .*No such file", fcompile=lambda output, files, options=None: None
     )
 
 
 def test_stale_output_is_refused(old, tmp_path_factory) -> None:
-    """Row F9: the library of another tree, as a cache might return it."""
+    """The library of another tree, as a cache might return it."""
     stale = tmp_path_factory.mktemp("stale") / "stale.so"
     root = tree()
     root.import_module(runtime.MetadataModule())
@@ -88,14 +88,14 @@ def test_stale_output_is_refused(old, tmp_path_factory) -> None:
 
 
 def test_blob_with_another_byte_is_refused(old) -> None:
-    """Row F9: every byte of the blob is compared."""
+    """Every byte of the blob is compared."""
     change = lying(lambda data: data.replace(b"payloadpayload", b"payloadPayload", 1))
     refused(old, "__tvm_dev_mblob holds other bytes in the result", fcompile=change)
 
 
 @pytest.mark.parametrize("name", ["__tvm_dev_mblob", "__tvm_ffi_add", "__packer_fn_add"])
 def test_symbol_that_a_version_script_hides_is_missed(name, old, tmp_path_factory) -> None:
-    """Row F6: an option can drop what a load needs."""
+    """An option can drop what a load needs."""
     script = tmp_path_factory.mktemp("script") / "hide.map"
     script.write_text(f"{{ local: {name}; }};")
     options = [f"-Wl,--version-script={script}"]
@@ -103,7 +103,7 @@ def test_symbol_that_a_version_script_hides_is_missed(name, old, tmp_path_factor
 
 
 def test_blob_symbol_without_file_bytes_is_refused(old, tmp_path_factory) -> None:
-    """Row F6: a symbol in .bss."""
+    """A symbol in .bss."""
     source = tmp_path_factory.mktemp("bss") / "bss.c"
     source.write_text("char __tvm_dev_mblob[64];")
     refused(
@@ -116,7 +116,7 @@ def test_blob_symbol_without_file_bytes_is_refused(old, tmp_path_factory) -> Non
 
 
 def test_two_exports_share_a_workspace_dir(tmp_path) -> None:
-    """Row F10: each has a folder of its own in it, which is kept."""
+    """Each has a folder of its own in it, which is kept."""
     work = tmp_path / "work"
     work.mkdir()
     for name in ("a.so", "b.so"):

@@ -259,7 +259,7 @@ def test_code_that_does_not_tell_says_what_is_needed(name, tmp_path) -> None:
     ids=range(11),
 )
 def test_malformed_meta_is_refused(text, tmp_path) -> None:
-    """Row D8: our error, which names the file."""
+    """Our error, which names the file."""
     (tmp_path / "k.ptx").write_text(PTX)
     (tmp_path / "k.tvm_meta.json").write_text(text)
     with pytest.raises(runtime.BlobFormatError, match=r"k.tvm_meta.json: .*expected func_info"):
@@ -313,7 +313,7 @@ def test_safetensors_are_a_module_with_weights(tmp_path) -> None:
     ids=["missing", "folder", "pipe", "device"],
 )
 def test_what_is_no_file_is_refused(make, name, tmp_path) -> None:
-    """Row E7: named, without blocking."""
+    """Named, without blocking."""
     make(tmp_path / name)
     with pytest.raises(runtime.LibraryLoadError, match=name):
         runtime.load(tmp_path / name)
@@ -322,7 +322,7 @@ def test_what_is_no_file_is_refused(make, name, tmp_path) -> None:
 @pytest.mark.parametrize("name", ["model.params", "model.safetensors"])
 @pytest.mark.parametrize("data", [b"", b"\xff" * 40], ids=["empty", "other"])
 def test_weights_that_are_none_are_refused(name, data, tmp_path: Path) -> None:
-    """Rows D1 and D6: malformed, and named."""
+    """Malformed, and named."""
     (tmp_path / name).write_bytes(data)
     with pytest.raises(runtime.BlobFormatError, match=name):
         runtime.load(tmp_path / name)

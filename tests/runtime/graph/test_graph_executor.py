@@ -150,7 +150,7 @@ def test_unknown_inputs(create) -> None:
 
 
 def test_running_without_an_input(create) -> None:
-    """Row D15: inputs that nobody set are listed, before anything runs."""
+    """Inputs that nobody set are listed, before anything runs."""
     executor = create(sum_graph())
     executor.set_input("x", X)
     with pytest.raises(runtime.PackerError, match="never set: 'w'"):

@@ -1,4 +1,4 @@
-"""Graph JSON: one field of a good graph poked per row, and the one refusal it gets (D8, D9)."""
+"""Graph JSON: one field of a good graph poked per row, and the one refusal it gets."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ POKES = {
 
 @pytest.mark.parametrize("name", POKES)
 def test_a_malformed_graph(name) -> None:
-    """Row D9: refused when the graph is parsed, with the node's name."""
+    """Refused when the graph is parsed, with the node's name."""
     poke, expected = POKES[name]
     fields = sum_graph()
     poke(fields)
@@ -168,7 +168,7 @@ OWN = {
 
 @pytest.mark.parametrize("name", OWN)
 def test_what_the_executor_does_itself(name) -> None:
-    """Row D9: sizes and memory of reshapes and copies, which no function checks at a call."""
+    """Sizes and memory of reshapes and copies, which no function checks at a call."""
     function, shape, storage_id, expected = OWN[name]
     fields = graph([null("x"), op("y", function, [0])], [1], [[2, 3], shape], [0, storage_id])
     with pytest.raises(runtime.BlobFormatError, match=re.escape(f"node 'y': {expected}")):
@@ -193,14 +193,14 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_hostile_json(name) -> None:
-    """Row D8: bounds are looked at before anything is built."""
+    """Bounds are looked at before anything is built."""
     text, expected = TEXTS[name]
     with pytest.raises(runtime.BlobFormatError, match=re.escape(expected)):
         parse_graph(text)
 
 
 def test_too_much_json() -> None:
-    """Row D8: at most 100 MB."""
+    """At most 100 MB."""
     with pytest.raises(runtime.BlobFormatError, match="100000001 bytes, expected at most"):
         parse_graph(" " * 100_000_001)
 
@@ -240,7 +240,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 @settings(max_examples=500, deadline=None)
 @given(st.lists(st.tuples(st.randoms(), st.sampled_from(VALUES)), min_size=1, max_size=3))
 def test_any_field_may_be_anything(pokes) -> None:
-    """Row D9: refused by our error, or a graph that can be laid out."""
+    """Refused by our error, or a graph that can be laid out."""
     fields = sum_graph()
     for random, value in pokes:
         put(copy.deepcopy(value), *random.choice(list(places(fields))))(fields)

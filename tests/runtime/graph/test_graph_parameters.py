@@ -58,7 +58,7 @@ def test_shared_parameters(create) -> None:
 
 
 def test_parameters_that_the_graph_does_not_have(create) -> None:
-    """Row D15: extra names are listed, and nothing is set."""
+    """Extra names are listed, and nothing is set."""
     executor = create(sum_graph())
     with pytest.raises(runtime.BlobFormatError, match="params: 'u', 'v' are no inputs"):
         executor.set_params({"w": runtime.tensor(W), "u": W, "v": W})
@@ -68,14 +68,14 @@ def test_parameters_that_the_graph_does_not_have(create) -> None:
 
 
 def test_a_factory_whose_parameters_do_not_fit() -> None:
-    """Row D15: shape, data type and name are compared with the graph when the executor is made."""
+    """Shape, data type and name are compared with the graph when the executor is made."""
     made = factory(sum_graph(), {"w": np.zeros(3, "float32")}, host())
     with pytest.raises(runtime.BlobFormatError, match=r"'w': expected float32\[2, 3\]"):
         made["default"]()
 
 
 def test_not_a_number_is_a_parameter(create) -> None:
-    """Row D7: NaN and infinity are weights like others."""
+    """NaN and infinity are weights like others."""
     executor = create(sum_graph())
     weights = np.full((2, 3), np.nan, "float32")
     weights[0] = np.inf

@@ -114,7 +114,7 @@ def _above(*imports: runtime.Module) -> runtime.ConstLoaderModule:
 
 
 def test_a_chain_of_const_loaders_is_looked_through_without_recursion() -> None:
-    """Row B7: a look-up goes through const loaders of any depth."""
+    """A look-up goes through const loaders of any depth."""
     root = _above()
     for _ in range(20_000):
         root = _above(root)
@@ -122,7 +122,7 @@ def test_a_chain_of_const_loaders_is_looked_through_without_recursion() -> None:
 
 
 def test_diamonds_of_const_loaders_are_looked_through_once() -> None:
-    """Row B8: 2^40 paths, and each module is asked once."""
+    """2^40 paths, and each module is asked once."""
     root = _above()
     for _ in range(40):
         root = _above(_above(root), _above(root))

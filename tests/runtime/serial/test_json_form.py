@@ -60,7 +60,7 @@ def graph(**fields: Any) -> str:
     ],
 )
 def test_damaged_json_is_refused(text, message) -> None:
-    """Row D8: not JSON, not a graph, not a module, not base64, not a blob: our error for each."""
+    """Not JSON, not a graph, not a module, not base64, not a blob: our error for each."""
     with pytest.raises(runtime.BlobFormatError, match=message):
         runtime.load_json(text)
 
