@@ -1,5 +1,5 @@
-/* apply of kernels.c for a Function object: declarations of C have no such type. GIL is what the
- * function says: release or keep. */
+/* apply of kernels.c for a Function object: C declarations have no such type. GIL is release or
+ * keep. */
 #include "dso_packer.h"
 
 typedef struct {

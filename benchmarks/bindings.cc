@@ -1,5 +1,5 @@
-// The functions of kernels.c, bound by pybind11 or, with -DNANOBIND, by nanobind: as their own
-// documentation shows it, arrays checked and not converted; the GIL released or, with -DGIL_KEPT,
+// The functions of kernels.c, bound by pybind11 or, with -DNANOBIND, by nanobind, as in their
+// documentation. Arrays are checked and not converted. The GIL is released or, with -DGIL_KEPT,
 // kept.
 #include <cstdint>
 
@@ -37,7 +37,7 @@ static int64_t integer_of(const py::object &value) { return value.cast<int64_t>(
 #endif
 
 #ifdef GIL_KEPT
-struct Release {}; // as the name of a guard that does nothing
+struct Release {}; // the name of a guard that does nothing
 struct Acquire {};
 template <typename... Options> static void define(py::module_ &module, Options... options) {
   module.def(options...);

@@ -1,4 +1,4 @@
-"""Call: nanoseconds from Python into a C function that does next to nothing, and back."""
+"""Call: nanoseconds of a call from Python to a nearly empty C function."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from peers import PLAIN, Call
 from table import Table
 
 ROUNDS = 15
-# One sample is as many calls as fill this time: long beside the clock, short beside a time slice.
+# One sample is as many calls as fill this time: long against the clock, short against a time slice.
 SAMPLE_SECONDS = 0.008
 
 ARGUMENTS: dict[str, object] = {
@@ -50,7 +50,7 @@ AIMS = {
     "pair": "aim: runtime at most 100 ns; 80 with the GIL kept",
     "torch": "aim: runtime at most 170 ns",
 }
-# What a call into C costs at least: functions of the interpreter itself.
+# The least cost of a call into C: functions of the interpreter itself.
 BUILTINS: dict[str, Any] = {
     "noop": gc.isenabled,
     "add": operator.add,
@@ -59,14 +59,14 @@ BUILTINS: dict[str, Any] = {
     "first": operator.truth,
     "thread": operator.add,
 }
-# Which package has no call of this kind: pybind11 takes no tensors.
+# Packages without a call of this kind: pybind11 takes no tensors.
 ABSENT = {("torch", "pybind11")}
 
 Peer = tuple[str, Callable[[str], Call], str | None]
 
 
 def tables(folder: Path, _launch: Launcher) -> list[Table]:
-    """Measure every function through every peer, in this process."""
+    """Measure every function with every peer, in this process."""
     release = {
         "all": build_library(folder / "call.so"),
         "apply": peers.build_apply(folder / "apply.so", "release"),
@@ -100,7 +100,7 @@ def tables(folder: Path, _launch: Launcher) -> list[Table]:
 
 
 def _compiled_by_tvm(folder: Path) -> dict[str, list[Peer]]:
-    """The rows of functions that TVM compiled: one library, through TVM and through the runtime."""
+    """The rows of functions that TVM compiled: one library, loaded by TVM and by the runtime."""
     library = folder / "call_tvm.so"
     if is_installed("tvm"):
         build_with_tvm(library)
@@ -117,7 +117,7 @@ def _compiled_by_tvm(folder: Path) -> dict[str, list[Peer]]:
 
 
 def _is_able(name: str, peer: Peer) -> bool:
-    """Whether the peer has such a call."""
+    """Return True if the peer has such a call."""
     _, call, package = peer
     return (name, package) not in ABSENT and (name in BUILTINS or call is not _builtin)
 
@@ -161,7 +161,7 @@ def _in_thread(timer: Timer, number: int) -> float:
 
 
 def _lazily(call: Callable[[str], Call], name: str, run: Runner) -> Callable[[], Sample]:
-    """Prepare the call when it is first measured: a peer that is not installed never is."""
+    """Prepare the call at its first measurement, so that a peer may be missing."""
     prepared: list[Callable[[], Sample]] = []
 
     def measure() -> Sample:
@@ -174,7 +174,7 @@ def _lazily(call: Callable[[str], Call], name: str, run: Runner) -> Callable[[],
 
 
 def _tensors(name: str) -> dict[str, object]:
-    """The arguments that PyTorch makes, where they are asked for."""
+    """The arguments that PyTorch makes, if the call uses them."""
     if name != "torch":
         return {}
     import torch  # type: ignore[import-not-found,unused-ignore]
@@ -183,7 +183,7 @@ def _tensors(name: str) -> dict[str, object]:
 
 
 def _timed(expression: str, names: dict[str, Any], run: Runner) -> Callable[[], Sample]:
-    """Time an expression whose names are local variables, as in a function that calls."""
+    """Time an expression whose names are local variables, as in a calling function."""
     setup = "\n".join(f"{name} = names[{name!r}]" for name in names) or "pass"
     timer = Timer(expression, setup, globals={"names": names})
     number = 1000

@@ -22,7 +22,7 @@ TVM = "import sys, tvm; tvm.runtime.load_module(sys.argv[1])['add'](40, 2)"
 
 
 def tables(folder: Path, launch: Launcher) -> list[Table]:
-    """Measure whole processes; every one of them is started with -I."""
+    """Measure whole processes, each started with -I."""
     plain = build_library(folder / "cold.so")
     tree = build_library(folder / "cold_tree.so", payload=write_payload(folder, MIB))
     compiled = folder / "cold_tvm.so"

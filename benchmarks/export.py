@@ -1,4 +1,4 @@
-"""Export: from a small source to a library on the disk; whole processes. Sizes: weights.py."""
+"""Export: a small source to a library on the disk; whole processes. Large ones: weights.py."""
 
 from __future__ import annotations
 

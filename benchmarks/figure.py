@@ -20,7 +20,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-# Colour in light -> in dark, by what it paints; the bars of ours stand out.
+# Colour in the light scheme -> in the dark one, by its use; our bars have a strong colour.
 PAGE, INK, QUIET = "#ffffff", "#1b1e24", "#565d6a"
 OURS, OURS_KEPT, THEIRS, THEIRS_KEPT = "#c2410c", "#eeb08c", "#8a92a0", "#d3d6dc"
 DARK = {
@@ -32,7 +32,7 @@ DARK = {
     THEIRS: "#77808f",
     THEIRS_KEPT: "#3d424c",
 }
-# Curves: by how a row's name begins. Ways of one tool have its colour, and dashes of their own.
+# Curves, by the beginning of a row's name. Variants of one tool have one colour and other dashes.
 CURVES = {
     "packer": OURS,
     "runtime": OURS,
@@ -47,7 +47,7 @@ WAYS = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
 STYLE = {
     "svg.hashsalt": "dso-packer",
     "svg.fonttype": "none",
-    "font.family": "DejaVu Sans",  # matplotlib brings it along; what a reader has is no wider
+    "font.family": "DejaVu Sans",  # part of matplotlib; a reader's font is not wider
     "font.size": 9,
     "axes.titlesize": 9.5,
     "axes.titlelocation": "left",
@@ -74,7 +74,9 @@ def main() -> None:
     """Draw each figure whose subject was measured."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("samples", nargs="+", type=Path, metavar="SAMPLES.json")
-    parser.add_argument("--folder", type=Path, default=Path("docs/images"), help="where they go")
+    parser.add_argument(
+        "--folder", type=Path, default=Path("docs/images"), help="the folder for the figures"
+    )
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     tables = [
@@ -91,7 +93,7 @@ def main() -> None:
 
 
 def picture(draw: Callable[[Sequence[Table]], Figure], tables: Sequence[Table]) -> str:
-    """A figure as SVG that has no date, and whose colours a dark scheme replaces."""
+    """A figure as SVG without a date, whose colours a dark scheme replaces."""
     text = StringIO()
     with mpl.rc_context(STYLE):
         draw(tables).savefig(text, format="svg", metadata={"Date": None, "Creator": None})
@@ -107,7 +109,7 @@ def picture(draw: Callable[[Sequence[Table]], Figure], tables: Sequence[Table]) 
 
 
 def draw_calls(tables: Sequence[Table]) -> Figure:
-    """One panel per kind of call, each from 0 on a scale of its own."""
+    """One panel per kind of call, each with a separate scale from 0."""
     rows = (len(tables) + 1) // 2
     figure = Figure(figsize=(9.6, 1.75 * rows + 0.4), layout="constrained")
     axes = figure.subplots(rows, 2, squeeze=False).flat
@@ -122,7 +124,7 @@ def draw_calls(tables: Sequence[Table]) -> Figure:
 
 
 def draw_bars(axes: Axes, table: Table) -> None:
-    """A group of bars per row; the same row with the GIL kept stands beneath it."""
+    """A group of bars per row; the same row with the GIL kept is below it."""
     times = medians(table)
     names = [name for name in times if not name.endswith(KEPT)]
     scale = UNITS[table["unit"]]
@@ -147,7 +149,7 @@ def draw_bars(axes: Axes, table: Table) -> None:
 
 
 def draw_cold_start(tables: Sequence[Table]) -> Figure:
-    """The tables below each other."""
+    """The tables, one below the other."""
     figure = Figure(figsize=(9.6, 2.6 * len(tables)), layout="constrained")
     for panel, table in zip(
         figure.subplots(len(tables), 1, squeeze=False).flat, tables, strict=True
@@ -208,7 +210,7 @@ def draw_curves(
 
 
 def medians(table: Table, quantity: str = "seconds") -> dict[str, float]:
-    """A quantity of each row that was measured, by its name; seconds, or bytes."""
+    """A quantity of each measured row, by the row's name; seconds, or bytes."""
     return {
         row["name"].removesuffix(" (reference)"): median(
             sample[quantity] for sample in row["samples"]
@@ -219,11 +221,11 @@ def medians(table: Table, quantity: str = "seconds") -> dict[str, float]:
 
 
 def is_ours(name: str) -> bool:
-    """Whether a row is of this project."""
+    """Return True if a row is of this project."""
     return name.startswith(("runtime", "packer", "module.weights"))
 
 
-# Subject -> the figure's name, and who draws it.
+# Subject -> the figure's name, and the function that draws it.
 FIGURES = {
     "call": ("calls", draw_calls),
     "cold_start": ("cold-start", draw_cold_start),

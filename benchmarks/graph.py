@@ -1,4 +1,4 @@
-"""Graph: what an executor adds to each operator, over a graph of 1,000 that do next to nothing."""
+"""Graph: the cost that an executor adds to each operator, with 1,000 nearly empty operators."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tables(folder: Path, _launch: Launcher) -> list[Table]:
     pair = library["pair"]
 
     def from_python() -> None:
-        """Call each operator as the core cannot: one by one."""
+        """Call each operator from Python, one by one."""
         for _ in range(OPERATORS):
             pair(array, array)
 
@@ -45,7 +45,7 @@ def tables(folder: Path, _launch: Launcher) -> list[Table]:
 
 
 def chain() -> str:
-    """The graph: each operator reads what the one before wrote; two memories take turns."""
+    """The graph: each operator reads the output of the one before; two storages alternate."""
     attrs = {"func_name": "pair", "num_inputs": "1", "num_outputs": "1", "flatten_data": "0"}
     nodes: list[dict[str, Any]] = [{"op": "null", "name": "x", "inputs": []}]
     for i in range(OPERATORS):

@@ -1,4 +1,4 @@
-"""Kernel: launches of a small OpenCL kernel, from Python and from host code, beside plain C."""
+"""Kernel: launches of a small OpenCL kernel from Python, from host code and from plain C."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import packer
 import runtime
 
 ROUNDS = 25
-# One sample is as many launches, and the wait for the last.
+# One sample is this number of launches, and the wait for the last.
 LAUNCHES = 500
 SOURCE = """
 __kernel void scale(__global float *x, float by, int n) {
@@ -48,7 +48,7 @@ def tables(folder: Path, _launch: Launcher) -> list[Table]:
     }
     if is_installed("pyopencl"):
         works["pyopencl"] = _pyopencl()
-    # A CPU device works on the same cores: the thread's own time is the launch's alone.
+    # A CPU device works on the same cores: only the thread's own time is the time of the launch.
     clocks = {"time until all are done": perf_counter, "time of the launching thread": thread_time}
     return [
         Table(

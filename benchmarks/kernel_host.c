@@ -1,4 +1,4 @@
-/* Host code that launches the kernel of an imported module, as often as it is told. */
+/* Host code that launches the kernel of an imported module several times. */
 #include "dso_packer.h"
 
 DSO_EXPORT int __tvm_ffi_host(void *self, const dso_any *args, int32_t num_args, dso_any *result) {

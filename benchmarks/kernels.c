@@ -1,4 +1,4 @@
-/* What is called: as little work as there can be, so that the call itself is what is measured. */
+/* The called functions: as little work as possible, so that the benchmark measures calls. */
 #include <stdint.h>
 
 void noop(void) {}

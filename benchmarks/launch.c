@@ -1,11 +1,11 @@
 /* launch PROGRAM ARGUMENT...: run a program, and print as the last line
  *     <nanoseconds> <peak KiB> <exit status>
  *
- * The peak is that of the whole process tree: the resident memory of all its processes together,
- * looked at every few milliseconds, or the largest process's own peak where that is more.
+ * The peak is that of the whole process tree: the sum of the resident memory of all processes,
+ * sampled every few milliseconds, or the own peak of the largest process if that is more.
  *
- * A program of its own, because a child begins its life with the peak memory of whoever started
- * it (getrusage(2), ru_maxrss, outlives execve): a Python process would count its own here. */
+ * This is a separate program, because a child begins with the peak memory of its parent
+ * (getrusage(2): ru_maxrss survives execve). A child of Python would count Python's memory. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ enum { LOOK_EVERY = 4000000 /* ns */ };
 
 static long resident(int process);
 
-/* The resident KiB of what one thread of a process started. */
+/* The resident KiB of all processes that one thread of a process started. */
 static long started_by(int process, const char *thread) {
   char path[64];
   long total = 0;
@@ -42,7 +42,7 @@ static long started_by(int process, const char *thread) {
   return total;
 }
 
-/* The resident KiB of a process and of all that it started; 0 for what has ended. */
+/* The resident KiB of a process and of all its descendants; 0 for those that have ended. */
 static long resident(int process) {
   char path[64];
   long pages = 0, total = 0;
@@ -68,7 +68,7 @@ int main(int argc, char **argv) {
     fputs("usage: launch PROGRAM ARGUMENT...\n", stderr);
     return 2;
   }
-  /* Blocked here, so that sigtimedwait gets it; the child has it as it was. */
+  /* Blocked here, so that sigtimedwait gets it; the child gets the previous mask. */
   sigset_t child_ends, before;
   sigemptyset(&child_ends);
   sigaddset(&child_ends, SIGCHLD);
@@ -96,7 +96,7 @@ int main(int argc, char **argv) {
     perror("wait4");
     return 2;
   }
-  /* ru_maxrss: of the child, or of the largest process it waited for. */
+  /* ru_maxrss: of the child, or of the largest process that it waited for. */
   if (usage.ru_maxrss > peak) peak = usage.ru_maxrss;
   printf("%lld %ld %d\n", took, peak, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
   return 0;

@@ -13,7 +13,7 @@ import runtime
 
 MIB = 1 << 20
 KERNELS = Path(__file__).with_name("kernels.c")
-# For packer and, as they stand here, for cffi.
+# For packer, and unchanged for cffi.
 DECLARATIONS = {
     "noop": "void(void)",
     "add": "int64_t(int64_t a, int64_t b)",
@@ -27,7 +27,7 @@ DECLARATIONS = {
 def build_library(
     path: Path, *, payload: Path | None = None, gil: Literal["release", "keep"] = "release"
 ) -> Path:
-    """Export the functions, and a payload for a device if there is one."""
+    """Export the functions, and a device payload if one is given."""
     functions = {
         name: packer.FunctionDeclaration(declaration, gil=gil)
         for name, declaration in DECLARATIONS.items()
@@ -39,14 +39,14 @@ def build_library(
 
 
 def build_with_tvm(path: Path) -> Path:
-    """Have TVM compile and export `add` and `pair`, in a process of its own."""
+    """Compile and export `add` and `pair` with TVM, in a separate process."""
     script = Path(__file__).with_name("tvm_library.py")
     subprocess.run([sys.executable, script, path], check=True)
     return path
 
 
 def write_payload(folder: Path, nbytes: int) -> Path:
-    """Write bytes that no compiler or file system can make smaller; the same in every run."""
+    """Write bytes that cannot be compressed; the same in every run."""
     path = folder / f"payload_{nbytes}.bin"
     if not path.exists():
         path.write_bytes(random.Random(nbytes).randbytes(nbytes))

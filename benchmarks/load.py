@@ -1,4 +1,4 @@
-"""Load: from a file to its modules, in a process that has all imports behind it."""
+"""Load: from a file to its modules, in a process whose imports are done."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ ROUNDS = 15
 # Title, and the payload's size.
 SIZES = {"no blob": 0, "a blob of 1 MiB": MIB, "a blob of 64 MiB": 64 * MIB}
 
-# A fresh process each time: what was loaded once is never quite unloaded. It loads the libraries
-# argv[1:-1] first, so that neither imports nor first uses are counted, and then argv[-1].
+# A fresh process each time, because a library that was loaded once leaves traces. It loads the
+# libraries argv[1:-1] first, so that neither imports nor first uses are counted, and then argv[-1].
 LOAD = """
 import sys
 from time import perf_counter_ns
@@ -38,7 +38,7 @@ TVM = "tvm.runtime import load_module as load"
 
 
 def tables(folder: Path, launch: Launcher) -> list[Table]:
-    """Measure the first load of a file that its process has not seen."""
+    """Measure the first load of a file in its process."""
     warm = [
         build_library(folder / "warm.so"),
         build_library(folder / "warm_tree.so", payload=write_payload(folder, MIB)),
@@ -58,7 +58,7 @@ def _table(title: str, nbytes: int, warm: list[Path], folder: Path, launch: Laun
     library = build_library(folder / f"load_{nbytes}.so", payload=payload)
 
     def load_copy(loader: str) -> Sample:
-        """Load a copy that nobody else loads."""
+        """Load a separate copy."""
         path = folder / f"load_{nbytes}_{loader.split()[0]}.so"
         if not path.exists():
             copyfile(library, path)

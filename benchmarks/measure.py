@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-# What one measurement gives: "seconds", and "peak" or "growth" of memory and the "file"
-# that was made, in bytes.
+# One measurement: "seconds"; and in bytes "peak" or "growth" of memory, and the size of the output,
+# "file".
 Sample = dict[str, float]
 Command = list[str | Path]
 
@@ -21,11 +21,11 @@ class Case:
     Attributes
     ----------
     name : str
-        What is measured, as the table shows it.
+        The name in the table.
     measure : callable
         Takes one sample.
     package : str, optional
-        The package that it needs; where that is not installed, the table says so.
+        The package that it needs; if it is not installed, the table says so.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured: one sample per round, or none and the reason."""
+    """The samples, one per round; or none, and the reason."""
 
     name: str
     samples: tuple[Sample, ...]
@@ -43,10 +43,10 @@ class Row:
 
 
 def interleave(cases: Sequence[Case], rounds: int) -> list[Row]:
-    """Take one sample of every case in each round, so that all see the same machine.
+    """Take one sample of every case in each round, so that all are measured under the same load.
 
-    The order turns round by round: who comes first gains nothing. A round ahead warms the caches
-    and is not counted.
+    The order is rotated in each round, so that the position has no effect. A first round warms the
+    caches and is not counted.
     """
     present = [case for case in cases if is_installed(case.package)]
     for case in present:
@@ -59,7 +59,7 @@ def interleave(cases: Sequence[Case], rounds: int) -> list[Row]:
 
 
 def is_installed(package: str | None) -> bool:
-    """Whether a package that a case needs can be imported; it is not imported."""
+    """Return True if the package that a case needs is installed; it is not imported."""
     return package is None or find_spec(package) is not None
 
 
@@ -74,7 +74,7 @@ class Ended:
     peak : int
         The peak memory, in bytes, of it and all processes that it started.
     output : str
-        What it printed.
+        Its standard output.
     """
 
     seconds: float
@@ -82,17 +82,17 @@ class Ended:
     output: str
 
     def sample(self) -> Sample:
-        """The process as a sample."""
+        """Return the process as a sample."""
         return {"seconds": self.seconds, "peak": self.peak}
 
 
 class Launcher:
-    """Runs programs and measures them; launch.c says why it is a program of its own.
+    """Runs programs and measures them, with the program launch.c.
 
     Parameters
     ----------
     folder : Path
-        Where it is compiled to.
+        The folder for the compiled launch.c.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -106,7 +106,7 @@ class Launcher:
         Raises
         ------
         RuntimeError
-            It did not exit with 0: what it would have measured is worth nothing.
+            If it did not exit with 0; the measurement is invalid then.
         """
         completed = subprocess.run(
             [self._program, *command], capture_output=True, text=True, check=False

@@ -1,5 +1,5 @@
-/* The launch of a kernel through plain OpenCL calls: what benchmarks/kernel.py compares with. The
- * device is the one that the runtime calls opencl:0. Own declarations (CL/cl.h, OpenCL 1.2). */
+/* The launch of a kernel through plain OpenCL calls: the reference of benchmarks/kernel.py. The
+ * device is opencl:0 of the runtime. The declarations follow CL/cl.h of OpenCL 1.2. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,7 +49,7 @@ int open_kernel(const char *source, const char *name, size_t nbytes) {
   return code;
 }
 
-/* Launch kernel(buffer, by, n) so many times, one block of 64, and wait for all of it. */
+/* Launch kernel(buffer, by, n) several times, one block of 64, and wait for all launches. */
 int launch(int count, float by, int32_t n) {
   const size_t block = 64;
   for (int i = 0; i < count; i++) {

@@ -1,4 +1,4 @@
-"""Peers: how each of them calls the functions of kernels.c."""
+"""Peers: how each package calls the functions of kernels.c."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from library import DECLARATIONS, KERNELS
 import runtime
 
 Command = list[str | Path]
-# A call: the expression that is timed, and what it uses beside the arguments of benchmarks/call.py:
-# the function f, and often a converter c. What a peer wants converted is converted in every call,
-# from the same arguments.
+# A call: the timed expression, and the names that it uses besides the arguments of
+# benchmarks/call.py: the function f, and often a converter c. If a peer needs converted arguments,
+# every call converts them, from the same arguments.
 Call = tuple[str, dict[str, Any]]
 
-# How the call is written where all arguments go as they are; benchmarks/call.py says what they are.
+# The expression for peers that convert nothing; benchmarks/call.py has the arguments.
 PLAIN = {
     "noop": "f()",
     "add": "f(a, b)",
@@ -35,7 +35,7 @@ PLAIN = {
     "apply": "f(g, a)",
     "thread": "f(a, b)",
 }
-# Which function a call is of, where it is not called like it.
+# The function of a call, if it has another name.
 FUNCTIONS = {"torch": "pair", "thread": "add"}
 APPLY = "int64_t(int64_t (*function)(int64_t), int64_t value)"
 
@@ -93,7 +93,7 @@ def with_bindings(folder: Path, package: str, gil: str, name: str) -> Call:
 
 
 def with_tvm_ffi(libraries: dict[str, Path], release_gil: bool, name: str) -> Call:
-    """Call the very library that the runtime calls."""
+    """Call the same library as the runtime."""
     import tvm_ffi
 
     symbol = FUNCTIONS.get(name, name)
@@ -103,13 +103,13 @@ def with_tvm_ffi(libraries: dict[str, Path], release_gil: bool, name: str) -> Ca
 
 
 def with_runtime(libraries: dict[str, Path], name: str) -> Call:
-    """Call as a user does."""
+    """Call like a user."""
     symbol = FUNCTIONS.get(name, name)
     return PLAIN[name], {"f": runtime.load(libraries.get(symbol, libraries["all"]))[symbol]}
 
 
 def with_tvm_code(library: Path, loader: str, own_tensors: bool, name: str) -> Call:
-    """Call what TVM compiled, through TVM or the runtime: NumPy's arrays or its own tensors."""
+    """Call TVM's code, with TVM or the runtime, with NumPy's arrays or the loader's own tensors."""
     load: Callable[[str], Any] = runtime.load
     tensor: Callable[[Any], Any] = runtime.tensor
     if loader == "tvm":
@@ -126,7 +126,7 @@ def _pair_of(tensor: Callable[[Any], Any]) -> dict[str, Any]:
 
 
 def build_apply(output: Path, gil: str) -> Path:
-    """Compile apply.c, whose function is a safe call already."""
+    """Compile apply.c, whose function already is a safe call."""
     include = f"-I{Path(runtime.__file__).parent / 'include'}"
     source = Path(__file__).with_name("apply.c")
     _run(["gcc", "-O2", "-shared", "-fPIC", include, f'-DGIL="{gil}"', "-o", output, source])
@@ -189,7 +189,7 @@ def _pybind11_options() -> Command:
 
 
 def _nanobind_options() -> Command:
-    """The library of nanobind is compiled along."""
+    """Compile the library of nanobind too."""
     import nanobind
 
     package = Path(nanobind.__file__).parent

@@ -1,5 +1,5 @@
-/* Parallel launches, timed: through the pool that the loader of this library provides, or through
- * any launch function of TVM's signature. */
+/* Timed parallel launches, with the pool that the loader of this library provides, or with another
+ * launch function of TVM's signature. */
 #define _GNU_SOURCE
 #include <time.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ static int wait_for_all(int task_id, group *env, void *data) {
   return (*(barrier *)data)(task_id, env);
 }
 
-/* A share of the work: all threads together have twice WORK_NS. */
+/* One thread's share of the work: all threads together have twice WORK_NS. */
 static int work(int task_id, group *env, void *data) {
   int64_t end = now_ns() + 2 * WORK_NS / env->num_task;
   (void)task_id, (void)data;
@@ -46,7 +46,7 @@ static int work(int task_id, group *env, void *data) {
 static const task tasks[] = {do_nothing, wait_for_all, work};
 
 /* The nanoseconds that `rounds` launches of a task on all threads take, with a pause of `pause`
- * microseconds ahead of each. launch_at and barrier_at are addresses, or 0 for the loader's own. */
+ * microseconds before each. launch_at and barrier_at are addresses, or 0 for the loader's own. */
 int64_t measure(int64_t kind, int64_t rounds, int64_t pause, int64_t launch_at, int64_t barrier_at) {
   launch run = launch_at ? (launch)(intptr_t)launch_at : __TVMBackendParallelLaunch;
   barrier wait = barrier_at ? (barrier)(intptr_t)barrier_at : __TVMBackendParallelBarrier;

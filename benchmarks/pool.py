@@ -1,6 +1,6 @@
-"""Parallel launches on two threads, beside TVM's own thread pool.
+"""Parallel launches on two threads, with our thread pool and with TVM's.
 
-A pause ahead of each sample lets the workers of the one before go to sleep: TVM's spin for
+A pause before each sample lets the workers of the previous one go to sleep: TVM's workers spin for
 milliseconds.
 """
 
@@ -34,7 +34,7 @@ KINDS = (
 
 def tables(folder: Path, launch: Launcher) -> list[Table]:
     """Measure launches; the first row of each table is ours."""
-    del launch  # no process is what is measured
+    del launch  # the benchmark measures no process
     os.environ["TVM_NUM_THREADS"] = str(THREADS)
     source = packer.CSourceModule(
         Path(__file__).with_name("pool.c"), functions={"measure": MEASURE}

@@ -1,4 +1,4 @@
-"""ResNet-18 on one thread: a picture, and a fresh process up to its first result."""
+"""ResNet-18 on one thread: a picture, and a fresh process until its first result."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "resnet18"
 PICTURE_ROUNDS, PROCESS_ROUNDS = 25, 9
 SHAPE = (1, 3, 224, 224)
 
-# What a fresh process does; argv is the model and the picture's floats. Torch gets its weights as
-# an .npz, since eager PyTorch is what its users have.
+# Programs of fresh processes; argv is the model and the picture's floats. PyTorch runs eagerly, as
+# its users do, with weights from an .npz.
 RUNTIME = """
 import sys, runtime
 executor = runtime.load(sys.argv[1])["default"]()
@@ -48,7 +48,7 @@ Network(dict(numpy.load(sys.argv[1])))(picture)
 
 
 def tables(folder: Path, launch: Launcher) -> list[Table]:
-    """Measure the example's library beside the same network elsewhere."""
+    """Measure the example's library, and the same network in other runtimes."""
     sys.path.insert(0, str(EXAMPLE))
     import network
     from onnx_model import onnx_model
@@ -124,7 +124,7 @@ def _torch(arrays: Any, picture: np.ndarray) -> Call:
 
 
 def _timed(prepare: Callable[[], Call]) -> Callable[[], Sample]:
-    """Time a call that is prepared when it is first measured: what is not installed never is."""
+    """Time a call that is prepared at its first measurement, so that a package may be missing."""
     prepared: list[Call] = []
 
     def measure() -> Sample:

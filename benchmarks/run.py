@@ -1,4 +1,4 @@
-"""Measure dso-packer beside its peers, and print the tables.
+"""Measure dso-packer and its peers, and print the tables.
 
 python benchmarks/run.py [--only NAME]... [--json FILE]
 """
@@ -27,7 +27,7 @@ import vm
 import weights
 from measure import Launcher
 
-# Each has tables(folder, launch); a further subject is a file and a row here.
+# Each has tables(folder, launch). To add a subject, add a file and a row here.
 SUBJECTS = {
     "cold_start": cold_start.tables,
     "load": load.tables,
@@ -47,12 +47,12 @@ PACKAGES = (
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Run the requested subjects."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", choices=SUBJECTS, metavar="NAME",
-                        help=f"one subject, as often as needed: {', '.join(SUBJECTS)}")  # fmt: skip
-    parser.add_argument("--large", action="store_true", help="4 GiB of weights, too")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples, too")
+                        help=f"measure only this; repeatable: {', '.join(SUBJECTS)}")  # fmt: skip
+    parser.add_argument("--large", action="store_true", help="also measure 4 GiB of weights")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples to this file")
     arguments = parser.parse_args()
 
     facts, tables = describe_machine(), []
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def describe_machine() -> dict[str, str]:
-    """Say what the figures were measured on, a line each."""
+    """Describe the machine, one line for each fact."""
     gcc = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True).stdout
     processor = f"{_processor()}, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.2f}"
     return {

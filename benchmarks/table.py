@@ -15,20 +15,20 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Table:
-    """Rows that were measured together.
+    """Rows that were measured in the same rounds.
 
     Attributes
     ----------
     title : str
-        What was measured.
+        The subject of the table.
     rows : list of Row
-        The first is what the others are compared with.
+        The first is the reference.
     unit : str
         ``"ms"``, ``"us"`` or ``"ns"``.
     memory : str
-        The quantities that are shown in MiB, of ``"peak growth file"``.
+        The columns in MiB, a subset of ``"peak growth file"``.
     notes : tuple of str
-        Printed below, a line each.
+        Printed after the rows, one line each.
     """
 
     title: str
@@ -65,7 +65,7 @@ class Table:
         return _aligned([*cells, *(f"{size / _MIB:.2f}" for size in sizes)])
 
     def _compared(self, row: Row) -> list[str]:
-        """How much longer, and how many times as long, as the reference in the same round."""
+        """The difference to, and the ratio with, the reference in the same round."""
         if row is self.rows[0]:
             return ["-", "1.00"]
         over = self._paired(row, lambda ours, reference: ours - reference)
@@ -82,7 +82,7 @@ class Table:
 
 
 def _spread(values: list[float]) -> float:
-    """Half of what the middle half of the samples spans."""
+    """Half of the range of the middle half of the samples."""
     low, _, high = quantiles(values, n=4)
     return (high - low) / 2
 

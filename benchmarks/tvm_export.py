@@ -1,9 +1,9 @@
-"""Export weights with real TVM, and print the seconds that export_library alone took.
+"""Export weights with real TVM, and print the seconds of export_library alone.
 
 python benchmarks/tvm_export.py WEIGHTS LIBRARY llvm|c
 
-A file of its own, since TVMScript reads its own source. The weights are the array of a
-const_loader, as TVM packs constants; the process's peak holds them before the export begins, too.
+A separate file, because TVMScript reads its own source. The weights are the array of a
+const_loader, as TVM packs constants. The peak memory includes them before the export begins.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def const_loader(data: bytes) -> tvm_ffi.Module:
 
 
 def pack_to_c(module: tvm_ffi.Module, system_lib: bool, prefix: str, workspace: str) -> str:
-    """What TVM does where it has no LLVM."""
+    """Pack as TVM does without LLVM."""
     path = os.path.join(workspace, "devc.c")
     Path(path).write_text(_ffi_api.ModulePackImportsToC(module, system_lib, prefix))
     return path
 
 
 def main() -> None:
-    """Export, flush, and say how long it took."""
+    """Export, flush, and print the time."""
     weights, output, way = sys.argv[1:]
     library = tvm.compile(Host, target="llvm").mod
     library.import_module(const_loader(Path(weights).read_bytes()))

@@ -1,8 +1,8 @@
-"""Make a library with real TVM: two functions that do next to nothing, as those of kernels.c.
+"""Make a library with real TVM: two nearly empty functions, like those of kernels.c.
 
 python benchmarks/tvm_library.py LIBRARY
 
-A file of its own, since TVMScript reads its own source.
+A separate file, because TVMScript reads its own source.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""vm: what one instruction of relax's virtual machine costs, here and with TVM, same library."""
+"""vm: the cost of one instruction of relax bytecode, here and in TVM, with the same library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import runtime
 
 ROUNDS = 21
 CALLS = 100
-WARM = 20  # calls ahead, as in vm_peer.py
+WARM = 20  # calls before the measurement, as in vm_peer.py
 TVM_PYTHON = Path(__file__).parents[1] / ".venv-tvm/bin/python"
 TITLES = {
     "static": "vm: operators on 4 floats, memory planned, per instruction",
@@ -38,7 +38,7 @@ def tables(folder: Path, _launch: Launcher) -> list[Table]:
 
 
 class Peer:
-    """A process with real TVM: it makes the models, and times its own machine."""
+    """A process with real TVM, which makes the models and times TVM's machine."""
 
     def __init__(self, python: str, folder: Path) -> None:
         script = Path(__file__).with_name("vm_peer.py")
@@ -54,7 +54,7 @@ class Peer:
         return self._process.stdout.readline()
 
     def seconds(self, name: str, calls: int) -> float:
-        """How long so many calls take there."""
+        """Return the seconds of this number of calls there."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{name} {calls}\n")
         self._process.stdin.flush()

@@ -18,11 +18,11 @@ import tvm
 from tvm import relax, tirx
 
 OPERATORS = 300
-WARM = 20  # calls ahead: this process has slept
+WARM = 20  # calls before the measurement: this process has slept
 
 
 def chain(extent: Any) -> tvm.IRModule:
-    """Operators one behind the other, each on a vector of a few floats."""
+    """A chain of operators, each on a vector of a few floats."""
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType((extent,), "float32"))
     with builder.function("main", [x]):
@@ -37,7 +37,7 @@ def chain(extent: Any) -> tvm.IRModule:
 
 
 def make(folder: Path) -> dict[str, Any]:
-    """Compile, export and load the models; the functions by name."""
+    """Compile, export and load the models; return the functions by name."""
     functions = {}
     for name, extent in {"static": 4, "dynamic": tirx.Var("n", "int64")}.items():
         executable = tvm.compile(chain(extent), target="llvm")

@@ -1,4 +1,4 @@
-"""Weights: from a file of weights to a library and back, beside every other way to do that."""
+"""Weights: a file of weights to a library and back, here and by every other way."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ LARGE_SIZES = {4 * GIB: 2}
 PAIRS = 5
 LOADS = 7
 NUM_TENSORS = 16
-# Seconds between two samples of 1 GiB and more: the disk discards what was removed, and the kernel
-# of a virtual machine tells its host, 2 seconds later, of the memory that is free.
+# Seconds between two samples of 1 GiB and more: the disk discards removed files, and the kernel of
+# a virtual machine reports free memory to its host 2 seconds later.
 REST = 4
 PIECE = 64 << 10
-# What a compiler still takes as the text of an array.
+# The most bytes that a compiler accepts as the text of an array.
 TEXT_LIMIT = MIB
-# An array of 1 GiB is the most that 32-bit offsets leave room for.
+# The most bytes of one array that 32-bit offsets allow.
 LINKER_LIMIT = GIB
 
-# sh arguments: weights, library. All end on the disk, as an export does.
+# sh arguments: weights, library. All flush their output to the disk, as an export does.
 COPY = 'cp "$1" "$2" && sync "$2"'
 UNFLUSHED_COPY = 'cp "$1" "$2"'
 INCBIN = (
@@ -44,7 +44,7 @@ BINARY = 'ld -r -b binary -z noexecstack -o "$2.o" "$1" && gcc -shared -o "$2" "
 TVM_EXPORT = Path(__file__).with_name("tvm_export.py")
 TEXT = 'xxd -i -n w "$1" > "$2.c" && gcc -shared -o "$2" "$2.c" && sync "$2"'
 
-# What keeps fsync(2) from doing anything, for the pairs without.
+# An export whose fsync(2) does nothing, for the pairs without a flush.
 UNFLUSHED = "import os; os.fsync = lambda descriptor: None; import packer.cli; packer.cli.main()"
 
 # argv: library or weights, data's start in that or "". Every byte is read once, by NumPy.
@@ -67,10 +67,10 @@ print(read())
 
 
 def tables(folder: Path, launch: Launcher, *, large: bool = False) -> Iterator[Table]:
-    """Measure export and load of each size, and the pairs that the promise is about."""
+    """Measure export and load of each size, and the pairs with `cp`."""
     for nbytes, rounds in {**SIZES, **(LARGE_SIZES if large else {})}.items():
         weights = write_weights(folder, nbytes)
-        if nbytes == GIB:  # before those that leave gigabytes to be settled
+        if nbytes == GIB:  # before the rows that leave gigabytes to write
             yield _pairs(weights, folder, launch, flushed=False)
             yield _pairs(weights, folder, launch, flushed=True)
         yield _export(weights, rounds, folder, launch)
@@ -82,7 +82,7 @@ def tables(folder: Path, launch: Launcher, *, large: bool = False) -> Iterator[T
 
 
 def write_weights(folder: Path, nbytes: int) -> Path:
-    """Write a safetensors file with so many random bytes in a few tensors."""
+    """Write a safetensors file with this number of random bytes in a few tensors."""
     path = folder / f"weights_{nbytes // MIB}.safetensors"
     share = nbytes // NUM_TENSORS
     header = {
@@ -232,11 +232,11 @@ def _packer(library: Path, weights: Path, *options: str | Path) -> Command:
 
 
 def _settled(weights: Path, measure: Callable[[], Sample], output: Path) -> Sample:
-    """Measure on a machine at rest, and remove what was made.
+    """Measure on an idle machine, and remove the output.
 
-    The disk has nothing else to do. The page cache has the weights, and the memory for as many
-    pages again was in use just before: a virtual machine has to get what it returned to its host
-    back page by page, which may take many times as long as the copy.
+    The disk is idle, and the page cache contains the weights. The memory for the same number of
+    pages was in use just before: a virtual machine gets memory that it returned to its host only
+    page by page, which may take many times as long as the copy.
     """
     os.sync()
     time.sleep(REST * min(1, weights.stat().st_size / GIB))

@@ -1,4 +1,4 @@
-"""Draw storage.svg: a tree, the arrays that it is stored in, and the blob, of a golden file.
+"""Draw storage.svg: the tree, the arrays and the blob of a golden file.
 
 Run it from anywhere: ``python docs/make_figures.py``. The same blob gives the same picture.
 """
@@ -51,7 +51,7 @@ def box(x: float, y: float, width: float, height: float, kind: str = "") -> str:
 
 
 def depths(children: list[tuple[int, ...]]) -> list[int]:
-    """How far each module is from the root, on the longest way; a parent has a lower index."""
+    """The length of the longest path from the root to each module; parents have lower indices."""
     found = [0] * len(children)
     for index, row in enumerate(children):
         for child in row:
@@ -60,12 +60,12 @@ def depths(children: list[tuple[int, ...]]) -> list[int]:
 
 
 def _width(name: str) -> int:
-    """The pixels of a box with a name in it."""
+    """The width in pixels of a box with a name."""
     return 8 * len(name) + 16
 
 
 def draw_tree(blob: Blob, left: float, top: float, width: float) -> list[str]:
-    """Draw the modules, the root above."""
+    """Draw the modules, with the root at the top."""
     children, names = blob.children(), [entry.key for entry in blob.nodes]
     rows: dict[int, list[int]] = {}
     for index, depth in enumerate(depths(children)):
@@ -123,10 +123,10 @@ def _example(pointers: tuple[int, ...], indices: tuple[int, ...]) -> str:
 
 
 def draw_blob(blob: Blob, nbytes: int, left: float, top: float, width: float) -> list[str]:
-    """Draw the bytes behind the symbol; widths follow sizes."""
+    """Draw the bytes of the symbol; the widths show the sizes."""
     parts = [text(left, top - 30, "__tvm_dev_mblob", "mono title")]
     parts.append(
-        text(left + 134, top - 30, f"{nbytes + 8} bytes; offsets count from behind nbytes", "quiet")
+        text(left + 134, top - 30, f"{nbytes + 8} bytes; offsets count from after nbytes", "quiet")
     )
     fields = [("nbytes", 8, "", ""), ("count", 8, "", "0x0")]
     for entry in blob.entries:
@@ -162,7 +162,7 @@ def storage_figure() -> str:
 
 
 def picture(title: str, height: int, parts: list[str]) -> str:
-    """Put the parts of a figure together; `title` says in words what it shows."""
+    """Join the parts of a figure; `title` describes it for screen readers."""
     head = '<path d="M0,0 L9,4.5 L0,9 z" class="head"/>'
     marker = '<marker id="head" markerWidth="9" markerHeight="9" refX="9" refY="4.5" '
     return "\n".join(

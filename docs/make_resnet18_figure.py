@@ -1,4 +1,4 @@
-"""Draw resnet18.svg: the tree of examples/resnet18, its blob, and how its memory is used.
+"""Draw resnet18.svg: the tree of examples/resnet18, its blob, and the use of its memory.
 
 Run it from anywhere: ``python docs/make_resnet18_figure.py``.
 """
@@ -20,13 +20,13 @@ LEFT, LANE, STEP = 118, 34, 33
 
 
 def draw_storage(graph: dict[str, Any], top: float) -> list[str]:
-    """Draw a lane per storage; a result takes its storage from its call to its last reader."""
+    """Draw a lane per storage; a result occupies it from its call to its last reader."""
     nodes, storage = graph["nodes"], graph["attrs"]["storage_id"][1]
     nbytes = [4 * prod(shape) for shape in graph["attrs"]["shape"][1]]
     calls = [i for i, node in enumerate(nodes) if node["op"] == "tvm_op"]
     lanes = sorted({storage[i] for i in calls})
     column = {node: x for x, node in enumerate(calls)}
-    parts = [text(24, top - 18, "memory: when each result takes which storage", "title")]
+    parts = [text(24, top - 18, "memory: the storage of each result, over time", "title")]
     for y, lane in enumerate(lanes):
         size = max(nbytes[i] for i in calls if storage[i] == lane)
         parts.append(text(24, top + LANE * y + 19, f"{size / 1e6:.2f} MB", "mono"))
@@ -45,9 +45,9 @@ def resnet18_figure() -> str:
     root = read_project(PROJECT).root
     data = runtime.serialize_module_to_bytes(root)
     notes = (
-        "GraphExecutorFactory: which kernel runs when, on what",
+        "GraphExecutorFactory: the calls of the kernels",
         "_lib: the library itself, with the kernels as machine code",
-        "safetensors: the packed weights, read where they lie",
+        "safetensors: the packed weights, read in place",
     )
     parts = [
         *draw_tree(parse(data), 24, 52, 400),

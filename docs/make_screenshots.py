@@ -23,7 +23,7 @@ LIBRARY = "out/photo.so"
 COLUMNS = 104
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
-# The colours that packer writes (ECMA-48, SGR), as a dark terminal shows them.
+# The colours that packer writes (ECMA-48, SGR), in a dark terminal.
 COLOURS = {
     "1": "font-weight: 700; color: #fff",
     "2": "color: #999",
@@ -39,7 +39,7 @@ TERMINAL = (
 
 
 def terminal_page() -> str:
-    """What a terminal shows, as a page."""
+    """Return the output of a terminal as a page."""
     import pty
 
     command = [sys.executable, "-m", "packer", "inspect", LIBRARY]
@@ -55,7 +55,7 @@ def terminal_page() -> str:
 
 
 def read(descriptor: int) -> bytes:
-    """The next bytes of a pseudo-terminal; none when the other side is closed."""
+    """Return the next bytes of a pseudo-terminal; none if the other side is closed."""
     try:
         return os.read(descriptor, 1 << 16)
     except OSError:
@@ -63,13 +63,13 @@ def read(descriptor: int) -> bytes:
 
 
 def span(match: re.Match[str]) -> str:
-    """An escape sequence as markup."""
+    """Return an escape sequence as markup."""
     codes = [code for code in match[1].split(";") if code in COLOURS]
     return f"<span style='{'; '.join(COLOURS[code] for code in codes)}'>" if codes else "</span>"
 
 
 def photograph(browser: Any, path: Path, name: str, height: int, scheme: str, width: int) -> None:
-    """Save what the window shows of a page."""
+    """Save the visible part of a page."""
     size = {"width": width, "height": height}
     page = browser.new_page(viewport=size, color_scheme=scheme)
     page.goto(path.as_uri())

@@ -1,8 +1,8 @@
 """Load a packed library without dso-packer: ``python loader.py model.so [function int...]``.
 
 Symbol __tvm_dev_mblob: u64 nbytes, u64 count, then count entries of a key (u64 length, text) and a
-payload. Type keys do not tell how long theirs is: __packer_manifest does, JSON beside the blob. Key
-``_lib`` stands for the library itself; key ``_import_tree`` holds two vectors (u64 count, u64...).
+payload. The JSON of symbol __packer_manifest has the lengths of payloads. Key ``_lib`` means the
+library itself; key ``_import_tree`` contains two vectors (u64 count, u64...).
 """
 
 import ctypes
@@ -15,7 +15,7 @@ from elftools.elf.elffile import ELFFile
 
 
 def symbol(path, name):
-    """Return the bytes behind a symbol: the file knows how many they are, dlopen where they are."""
+    """Return a symbol's bytes: their number is read from the file, their address from dlopen."""
     with ELFFile.load_from_path(path) as elf:
         found = elf.get_section_by_name(".dynsym").get_symbol_by_name(name)
     array = ctypes.c_ubyte * (found[0]["st_size"] if found else 0)
@@ -23,19 +23,19 @@ def symbol(path, name):
 
 
 def process_module_blob(blob, ends):
-    """Return (type_key, children) of each module; `ends` has the end of each entry by its start."""
+    """Return (type_key, children) of each module; `ends` maps the start of an entry to its end."""
     stream, keys = io.BytesIO(blob), []
 
     def u64():
         return int.from_bytes(stream.read(8), "little")
 
     assert u64() == len(blob) - 8
-    for start in (stream.tell() - 8 for _ in range(u64())):  # offsets begin behind nbytes
+    for start in (stream.tell() - 8 for _ in range(u64())):  # offsets count from after nbytes
         keys.append(stream.read(u64()).decode())
         if keys[-1] == "_import_tree":
             row_ptr, indices = ([u64() for _ in range(u64())] for _ in range(2))
         stream.seek(8 + ends[start])
-    keys.remove("_import_tree")  # it is no module; the others are, 0 the root
+    keys.remove("_import_tree")  # all other entries are modules; 0 is the root
     return [(key, indices[row_ptr[i] : row_ptr[i + 1]]) for i, key in enumerate(keys)]
 
 

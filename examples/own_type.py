@@ -1,4 +1,4 @@
-"""A module type of your own, in a dozen lines, in one library with host code.
+"""A custom module type, in a dozen lines, in one library with host code.
 
 python own_type.py             exports a library, then runs this file again in a fresh process
 python own_type.py LIBRARY     loads the library and uses it
@@ -30,16 +30,16 @@ class Labels(runtime.Module):
     def __init__(self, names):
         self.names = names
 
-    def find_function(self, name):  # what module["label"] finds
+    def find_function(self, name):  # for module["label"]
         return self.names.__getitem__ if name == "label" else None
 
-    def save_to_binary(self, writer):  # what an export writes
+    def save_to_binary(self, writer):  # for an export
         writer.write_vector(self.names, writer.write_string)
 
 
 @runtime.register_loader("example.labels")
 def load_labels(reader):
-    """Read what `Labels.save_to_binary` wrote."""
+    """Read the payload that `Labels.save_to_binary` wrote."""
     return Labels(reader.read_vector(reader.read_string))
 
 

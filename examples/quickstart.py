@@ -1,4 +1,4 @@
-"""C code, LLVM IR and an OpenCL kernel become one library, and are there again after a load."""
+"""C code, LLVM IR and an OpenCL kernel become one library, and a load returns all of them."""
 
 import packer
 import runtime

@@ -1,4 +1,4 @@
-"""What packer.toml asks Python for: code built with llvmlite, and the filter bank's numbers."""
+"""The modules that packer.toml makes by Python: code of llvmlite; and the filter bank's numbers."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import packer
 def gamma():
     """Build ``gamma(pixels, n, exponent)``: each value is clamped to 0..1 and raised to a power.
 
-    The name is libm's too; in the library its own function wins.
+    libm has a function of this name too; calls in the library use the library's own.
     """
     f32, i64, pointer = ir.FloatType(), ir.IntType(64), ir.PointerType()
     module = ir.Module("gamma")
@@ -43,7 +43,7 @@ def gamma():
 def filters(size=7, sigma=1.3):
     """Compute the bank: the slope of a Gaussian in four directions, (4, size, size) float32.
 
-    It is scaled so that a step of a third of the way from black to white gives 1.
+    The scale is such that a step of a third of the range from black to white gives 1.
     """
     y, x = np.mgrid[:size, :size] - size // 2
     hill = np.exp(-(x**2 + y**2) / (2 * sigma**2))

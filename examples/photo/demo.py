@@ -1,6 +1,6 @@
 """Pack photo.so, send a real photograph through it in a fresh process, and check the result.
 
-`make demo` runs it; what it writes lies in out/, beside it.
+`make demo` runs it; the results are written to out/ in this folder.
 """
 
 import os
@@ -20,23 +20,21 @@ OUT = HERE / "out"
 LIBRARY, PHOTO, RESULT, PICTURE = (
     OUT / name for name in ("photo.so", "photo.npy", "result.npz", "picture.png")
 )
-EXPONENT = 0.7  # as run.py has it
-TOLERANCE = 1e-4  # float32 there, float64 here
+EXPONENT = 0.7  # the same as in run.py
+TOLERANCE = 1e-4  # the library computes in float32, NumPy here in float64
 
 
 def main():
-    """Pack, load and run elsewhere, check, draw, inspect."""
+    """Pack, load and run in another process, check, draw, inspect."""
     OUT.mkdir(exist_ok=True)
 
-    print(
-        "1. Pack C, LLVM, constants, an OpenCL kernel and a module type of our own into one file:"
-    )
+    print("1. Pack C, LLVM, constants, an OpenCL kernel and a custom module type into one file:")
     packer("export", LIBRARY)
 
     photo = imread(cbook.get_sample_data("grace_hopper.jpg", asfileobj=False))
     np.save(PHOTO, photo)
     height, width, _ = photo.shape
-    print("\n2. Load it in a fresh process without packer; let it find the edges of a photograph")
+    print("\n2. Load it in a fresh process without packer, and find the edges of a photograph")
     print(f"   (matplotlib's grace_hopper.jpg, {width} x {height}):")
     run(["python", "run.py"], [sys.executable, "run.py"], LIBRARY, PHOTO, RESULT)
 
@@ -48,17 +46,17 @@ def main():
     draw(photo, result)
     print(f"   {os.path.relpath(PICTURE)}")
 
-    print("\n5. See what is inside, without running any of it:")
+    print("\n5. Inspect the file, without executing any of it:")
     packer("inspect", LIBRARY)
 
 
 def packer(command, library):
-    """Run the packer command of this very environment."""
+    """Run the packer command of this environment."""
     run(["packer", command], [sys.executable, "-m", "packer", command], library)
 
 
 def run(shown, command, *paths):
-    """Run a command in this folder; print it, and what it prints."""
+    """Run a command in this folder; print the command and its output."""
     names = [str(path.relative_to(HERE)) for path in paths]
     print("   $", *shown, *names, flush=True)
     done = subprocess.run(
@@ -68,7 +66,7 @@ def run(shown, command, *paths):
 
 
 def compare(photo, result):
-    """Print how far the library's images are from NumPy's, and stop if they are too far."""
+    """Print the difference to NumPy's images, and stop if it is too large."""
     filters = np.load(HERE / "filters.npy")
     gray, edges = reference.develop(photo, filters, result["colours"], EXPONENT)
     for name, image in {"gray": gray, "edges": edges, "edges_on_device": edges}.items():
@@ -81,7 +79,7 @@ def compare(photo, result):
 
 
 def draw(photo, result):
-    """Write photograph, grey image and edges as one picture; the palette names its colours."""
+    """Write photograph, grey image and edges as one picture, with the palette's names."""
     figure = Figure(figsize=(12, 5.4), facecolor="black", layout="constrained")
     images = {"photograph": photo, "gray": result["gray"], "edges by direction": result["edges"]}
     for axes, (title, image) in zip(figure.subplots(1, 3), images.items(), strict=True):

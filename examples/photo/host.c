@@ -1,13 +1,13 @@
 /* Host code of the photo example: grey values, a filter bank, and colours for its responses.
  *
- * Plain C. What may be called, and with which checks, is declared in packer.toml. */
+ * Plain C. packer.toml declares the functions that can be called, and so their checks. */
 #include <math.h>
 #include <stdint.h>
 
 #include "dso_packer.h"
 
-/* The filter bank, (filters, size, size) float32. It lies in the library's blob, not in this
- * code: const_loader hands it over when `convolve` is looked up for the first time. */
+/* The filter bank, (filters, size, size) float32. It is stored in the library's blob, not in this
+ * code: const_loader passes it when `convolve` is looked up for the first time. */
 static const float *bank;
 static int64_t filters, size;
 
@@ -25,7 +25,7 @@ void gray(const uint8_t *rgb, float *out, int64_t pixels) {
     out[i] = (0.2126f * rgb[0] + 0.7152f * rgb[1] + 0.0722f * rgb[2]) / 255;
 }
 
-/* One response image per filter; beyond the border the nearest pixel counts. */
+/* One response image per filter; beyond the border the nearest pixel is used. */
 void convolve(const float *image, float *responses, int64_t height, int64_t width) {
   for (int64_t f = 0; f < filters; ++f)
     for (int64_t y = 0; y < height; ++y)
@@ -39,8 +39,8 @@ void convolve(const float *image, float *responses, int64_t height, int64_t widt
       }
 }
 
-/* The same on a device: the kernel lies in a module that this library imports. Behind its arguments
- * stand the blocks along x, y and z, and the threads of a block. */
+/* The same on a device: the kernel is in a module that this library imports. After its arguments
+ * the call has the blocks along x, y and z, and the threads of a block. */
 dso_status convolve_on_device(DLTensor *image, DLTensor *weights, DLTensor *responses) {
   const int64_t *shape = responses->shape; /* filters, height, width */
   return dso_call("convolve_cl", NULL, dso_tensor(image), dso_tensor(weights),
@@ -49,8 +49,8 @@ dso_status convolve_on_device(DLTensor *image, DLTensor *weights, DLTensor *resp
                   dso_int(shape[0]), dso_int(64));
 }
 
-/* Each pixel shines as bright as its edge is strong, in the colour of the filter it fits best:
- * a filter's share of the energy, squared, is its share of the light. */
+/* The brightness of a pixel is the strength of its edge. Each filter adds its colour, weighted with
+ * the square of its share of the energy, so that the best fitting filter dominates. */
 void paint(const float *responses, const float *colours, float *rgb, int64_t pixels) {
   for (int64_t i = 0; i < pixels; ++i, rgb += 3) {
     float energy = 0;

@@ -1,7 +1,7 @@
 /* The filter bank for a device: one work item per pixel and filter.
  *
- * The driver compiles it when host.c first launches it on a device; a machine without OpenCL loads
- * the library all the same. */
+ * The driver compiles it when host.c first launches it on a device. A machine without OpenCL loads
+ * the library too. */
 __kernel void convolve_cl(__global const float *image, __global const float *bank,
                           __global float *responses, int height, int width, int size) {
   const int x = get_global_id(0), y = get_global_id(1), f = get_global_id(2);

@@ -1,4 +1,4 @@
-"""photo.palette: a module type of our own. It names the filters, and gives each a colour.
+"""photo.palette: a custom module type. It names the filters, and gives each a colour.
 
 Payload: vector<string> names, then for each name the colour as u64 0xRRGGBB.
 """
@@ -39,13 +39,13 @@ class Palette(runtime.Module):
 
 @runtime.register_loader(TYPE_KEY)
 def load(reader):
-    """Read what `Palette.save_to_binary` wrote."""
+    """Read the payload that `Palette.save_to_binary` wrote."""
     names = reader.read_vector(reader.read_string, 8)
     return Palette({name: reader.read_u64() for name in names})
 
 
 def directions():
-    """Make the palette of this library: one colour for each direction an edge may have."""
+    """Make the palette of this library: one colour for each direction of an edge."""
     return Palette(
         {"upright": 0xFF3030, "rising": 0xFFC000, "level": 0x00D0A0, "falling": 0x5070FF}
     )

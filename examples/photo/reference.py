@@ -1,4 +1,4 @@
-"""The same picture by NumPy alone, in float64: what photo.so is checked against."""
+"""The same computation with NumPy, in float64: the reference for photo.so."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def develop(photo, filters, colours, exponent):
     colours : numpy.ndarray
         (n, 3).
     exponent : float
-        Of the tone curve.
+        The exponent of the tone curve.
     """
     height, width, _ = photo.shape
     gray = photo @ np.array([0.2126, 0.7152, 0.0722]) / 255

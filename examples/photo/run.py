@@ -1,4 +1,4 @@
-"""Send a photograph through photo.so: needs runtime and numpy, but no packer and no compiler.
+"""Process a photograph with photo.so: needs runtime and numpy, but no packer and no compiler.
 
 python run.py LIBRARY PHOTO.npy RESULT.npz
 """
@@ -22,12 +22,12 @@ def develop(model, photo, exponent, device=None):
     photo : numpy.ndarray
         (height, width, 3) uint8.
     exponent : float
-        Of the tone curve: below 1 it lifts what is dark.
+        The exponent of the tone curve: below 1 it brightens dark pixels.
     device : runtime.Device, optional
-        Where to convolve; on the CPU, by C, without one.
+        The device that convolves; without one the CPU does, in C.
     """
     height, width, _ = photo.shape
-    colours = model["colours"]()  # our own module type, Python
+    colours = model["colours"]()  # the custom module type, Python
     gray = np.empty((height, width), np.float32)
     responses = np.empty((len(colours), height, width), np.float32)
     edges = np.empty((height, width, 3), np.float32)
@@ -43,7 +43,7 @@ def develop(model, photo, exponent, device=None):
 
 
 def convolve_on(device, model, gray, shape):
-    """Return the responses as a kernel on a device computes them."""
+    """Return the responses that a kernel on a device computes."""
     filters = model["get_const_var_ndarray"]()["filters"]  # const_loader
     image, weights = runtime.tensor(gray, device), runtime.tensor(filters, device)
     responses = runtime.empty(shape, "float32", device)
@@ -52,7 +52,7 @@ def convolve_on(device, model, gray, shape):
 
 
 def tree(module):
-    """Return the type keys of a module and what it imports."""
+    """Return the type keys of a module and of its imports."""
     imports = ", ".join(map(tree, module.imported_modules))
     return f"{module.type_key} > {imports}" if imports else module.type_key
 

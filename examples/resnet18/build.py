@@ -1,4 +1,4 @@
-"""What packer.toml asks Python for: the graph, and the weights that it names."""
+"""The modules that packer.toml makes by Python: the graph, and the weights that it names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import runtime
 
 
 def graph() -> runtime.Module:
-    """Make the root: the graph of kernels, without parameters of its own."""
+    """Make the root: the graph of kernels, without parameters."""
     graph_json, _ = lower(network.parameters())
     return runtime.GraphExecutorFactory(graph_json, {})
 
@@ -23,13 +23,13 @@ def opencl_graph() -> runtime.Module:
 
 
 def weights() -> runtime.Module:
-    """Make the module that carries the packed weights."""
+    """Make the module with the packed weights."""
     _, arrays = lower(network.parameters())
     return runtime.SafetensorsModule(safetensors(arrays))
 
 
 def safetensors(arrays: network.Arrays) -> bytes:
-    """Write a safetensors file that keeps the order: all but the last fill whole cache lines."""
+    """Write a safetensors file in this order: all arrays but the last fill whole cache lines."""
     header, offset = {}, 0
     for name, array in arrays.items():
         end = offset + array.nbytes

@@ -1,6 +1,6 @@
 """Pack ResNet-18 into one library, run it in a fresh process, and compare with ONNX Runtime.
 
-`make resnet18` runs it; what it writes lies in out/, beside it.
+`make resnet18` runs it; the results are written to out/ in this folder.
 """
 
 import os
@@ -32,11 +32,11 @@ TOLERANCE = 1e-4
 
 
 def main():
-    """Pack, load and run elsewhere, compare, time, inspect."""
+    """Pack, load and run in another process, compare, time, inspect."""
     OUT.mkdir(exist_ok=True)
     parameters = network.parameters()
-    print(f"ResNet-18, {network.count(parameters):,} parameters. They are drawn, not learned: what")
-    print("it says about a picture means nothing; that ONNX Runtime says the same is the point.")
+    print(f"ResNet-18, {network.count(parameters):,} random parameters: the class of a picture has")
+    print("no meaning; the demo shows that ONNX Runtime computes the same scores.")
 
     print("\n1. Pack graph, C kernels and weights into one file:")
     run(["packer", "export"], [sys.executable, *EXPORT], LIBRARY)
@@ -56,17 +56,17 @@ def main():
     compare_inputs(session, executor)
     compare_times(session, executor, photo)
 
-    print("\n4. The same tree with OpenCL kernels, which the driver compiles where they run:")
+    print("\n4. The same tree with OpenCL kernels, which the driver compiles at the first launch:")
     project = ["--project", "opencl.toml"]
     run(["packer", "export", *project], [sys.executable, *EXPORT, *project], OPENCL)
     compare_opencl(session, photo)
 
-    print("\n5. See what is inside, without running any of it:")
+    print("\n5. Inspect the file, without executing any of it:")
     run(["packer", "inspect"], [sys.executable, "-m", "packer", "inspect"], LIBRARY)
 
 
 def run(shown, command, *paths):
-    """Run a command in this folder; print it, and what it prints."""
+    """Run a command in this folder; print the command and its output."""
     names = [str(path.relative_to(HERE)) for path in paths]
     print("   $", *shown, *names, flush=True)
     done = subprocess.run(
@@ -85,7 +85,7 @@ def photograph():
 
 
 def normalized(rgb):
-    """Return what the kernel `normalize` makes of it, (1, 3, 224, 224) float32."""
+    """Return the result of the kernel `normalize`, (1, 3, 224, 224) float32."""
     mean, deviation = np.float32([0.485, 0.456, 0.406]), np.float32([0.229, 0.224, 0.225])
     pixels = (rgb / np.float32(255) - mean) / deviation
     return np.ascontiguousarray(pixels.transpose(2, 0, 1)[None])
@@ -106,7 +106,7 @@ def scores_of(session, data):
 
 
 def compare_photograph(session, photo):
-    """Print the classes that both find, and stop if they differ."""
+    """Print the best classes of both, and stop if they differ."""
     ours, theirs = np.fromfile(SCORES, np.float32), scores_of(session, photo)
     print("   class   deploy.so   ONNX Runtime")
     for i in top(theirs):
@@ -115,7 +115,7 @@ def compare_photograph(session, photo):
 
 
 def compare_inputs(session, executor):
-    """Print the greatest difference on inputs that are all noise."""
+    """Print the greatest difference on random inputs."""
     random = np.random.default_rng(16)
     worst = 0.0
     for _ in range(INPUTS):
@@ -137,7 +137,7 @@ def check(ours, theirs):
 
 
 def compare_times(session, executor, photo):
-    """Print how long a picture takes, measured in turns."""
+    """Print the time of a picture, measured alternately."""
     executor.set_input("data", photo)
     times = {executor.run: [], lambda: scores_of(session, photo): []}
     for _ in range(ROUNDS):
@@ -150,10 +150,10 @@ def compare_times(session, executor, photo):
 
 
 def compare_opencl(session, photo):
-    """Print what the first OpenCL device makes of the photograph, if there is one."""
+    """Print the difference on the first OpenCL device, if there is one."""
     device = runtime.Device("opencl", 0)
     if not device.exist:
-        print("   no OpenCL device is here to run it")
+        print("   not run: this machine has no OpenCL device")
         return
     executor = runtime.load(OPENCL)["default"](device)
     executor.run(data=photo)

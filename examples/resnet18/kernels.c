@@ -1,9 +1,9 @@
-/* The operators of ResNet-18 for one thread, each fused with what follows it.
+/* The operators of ResNet-18 for one thread, each fused with the operations that follow it.
  *
  * Layouts, all row-major float32:
- *   picture      [1][3][H][W]               as ONNX has it
+ *   picture      [1][3][H][W]               the same as in ONNX
  *   framed       [3][H + 6][W + 6][1]       the picture with the zeros that a 7 x 7 window reads
- *   activation   [C/16][H + 2][W + 2][16]   16 channels side by side, framed for 3 x 3 windows
+ *   activation   [C/16][H + 2][W + 2][16]   16 adjacent channels, framed for 3 x 3 windows
  *   weight       [O/32][C/B][K][K][B][32]   in the order in which a tile reads them; B as the input
  * Heights are 2 at least, widths a multiple of 7 (tile.h), channels of 32. */
 #include <stdint.h>
@@ -13,7 +13,7 @@
 
 enum { CHANNELS = 16, OUTPUTS = 32, FRAME = 1, PICTURE_FRAME = 3 };
 
-/* A convolution as its tiles see it; distances in floats. */
+/* The view of a convolution that its tiles use; distances in floats. */
 struct conv {
   const float *data, *weight, *bias, *residual; /* no residual: NULL */
   float *out;
@@ -68,7 +68,7 @@ static int is_supported(int set) {
   return set == SETS - 1;
 }
 
-static _Atomic int chosen = -1; /* at the first use, the first that runs here */
+static _Atomic int chosen = -1; /* at the first use: the first that this processor supports */
 
 static int current(void) {
   if (chosen < 0) {
@@ -81,7 +81,7 @@ static int current(void) {
 
 const char *instruction_set(void) { return sets[current()].name; }
 
-/* For tests and comparisons. Whether there is one of this name that runs here. */
+/* For tests and comparisons. Return true if the processor supports the set of this name. */
 _Bool use_instruction_set(const char *name) {
   for (int set = 0; set < SETS; set++)
     if (strcmp(name, sets[set].name) == 0 && is_supported(set)) {
@@ -95,7 +95,7 @@ static float *floats(const DLTensor *tensor) {
   return (float *)((char *)tensor->data + tensor->byte_offset);
 }
 
-/* Storage is shared between operators, so the frame holds what others left there. */
+/* Operators share storages, so the frame contains values of other operators. */
 static void clear_frame(const DLTensor *tensor) {
   const int64_t *shape = tensor->shape, row = shape[2] * CHANNELS, plane = shape[1] * row;
   for (int64_t block = 0; block < shape[0]; block++) {
@@ -135,7 +135,7 @@ static void convolve(const DLTensor *data, const DLTensor *weight, const DLTenso
       .relu = relu,
   };
   conv.stride = (from[1] - 2 * frame) / conv.height;
-  /* A window smaller than the frame allows begins further in. */
+  /* A window that is smaller than the frame allows begins nearer to the centre. */
   conv.data = floats(data) + (frame - kernel / 2) * (conv.row + conv.block);
   sets[current()].conv(&conv);
   clear_frame(out);
@@ -154,8 +154,8 @@ void conv_add_relu(DLTensor *data, DLTensor *weight, DLTensor *bias, DLTensor *r
   convolve(data, weight, bias, residual, out, 1);
 }
 
-/* From bytes to what ImageNet's networks see: each colour by itself, less its mean, over its
- * standard deviation. */
+/* From bytes to the input of ImageNet's networks: from each colour its mean is subtracted, and the
+ * result is divided by its standard deviation. */
 void normalize(const uint8_t *rgb, float *picture, int64_t pixels) {
   static const float mean[] = {0.485f, 0.456f, 0.406f}, deviation[] = {0.229f, 0.224f, 0.225f};
   for (int colour = 0; colour < 3; colour++)
@@ -179,7 +179,7 @@ static void take_greater(float *restrict most, const float *restrict values) {
   for (int i = 0; i < CHANNELS; i++) most[i] = values[i] > most[i] ? values[i] : most[i];
 }
 
-/* 3 x 3, stride 2. What came through ReLU is not below the frame's zeros. */
+/* 3 x 3, stride 2. Results of ReLU are not below the frame's zeros. */
 void max_pool(DLTensor *data, DLTensor *out) {
   const int64_t *from = data->shape, *to = out->shape, row = from[2] * CHANNELS;
   for (int64_t block = 0; block < to[0]; block++)
@@ -207,7 +207,7 @@ void average_pool(DLTensor *data, DLTensor *out) {
   }
 }
 
-/* weight is [inputs][outputs], so that the sums of all outputs grow side by side. */
+/* weight is [inputs][outputs], so that one loop adds to the sums of all outputs. */
 void dense(DLTensor *data, DLTensor *weight, DLTensor *bias, DLTensor *out) {
   const int64_t inputs = weight->shape[0], outputs = weight->shape[1];
   const float *value = floats(data), *row = floats(weight);

@@ -1,18 +1,18 @@
 /* The operators of ResNet-18 for OpenCL; layouts as in kernels.c, pixels of 16 channels as float16.
  *
  * A work-item of `conv` computes 7 pixels in a row, of 16 output channels: a weight vector is read
- * once for 7 pixels. What writes an activation writes its frame of zeros, too. */
+ * once for 7 pixels. Kernels that write an activation also write its frame of zeros. */
 
 #define COLUMNS 7
 #define FRAME 1
 #define PICTURE_FRAME 3
 
-/* Whether a pixel is of the frame, of an image with these sides. */
+/* Return true if a pixel belongs to the frame of an image with these sides. */
 int is_frame(int x, int y, int width, int height) {
   return x < FRAME || y < FRAME || x >= width - FRAME || y >= height - FRAME;
 }
 
-/* Groups: output channels / 16, width / 7, height. `first` is where the first window begins. */
+/* Groups: output channels / 16, width / 7, height. `first` is the offset of the first window. */
 __kernel void conv_cl(__global const float *restrict data, __global const float16 *restrict weight,
                       __global const float16 *restrict bias,
                       __global const float16 *restrict residual, __global float16 *restrict out,
@@ -41,7 +41,7 @@ __kernel void conv_cl(__global const float *restrict data, __global const float1
   }
 }
 
-/* Groups: width, height and blocks of the framed image; writes zeros where the frame is. */
+/* Groups: width, height and blocks of the framed image; writes zeros into the frame. */
 __kernel void clear_frame_cl(__global float16 *out) {
   const int x = get_group_id(0), y = get_group_id(1);
   const int width = get_num_groups(0), height = get_num_groups(1);
@@ -64,7 +64,7 @@ __kernel void max_pool_cl(__global const float16 *data, __global float16 *out, i
                           int from_height) {
   const int x = get_group_id(0), y = get_group_id(1), block = get_group_id(2);
   const int width = get_num_groups(0), height = get_num_groups(1);
-  float16 most = 0.0f; /* what came through ReLU is not less */
+  float16 most = 0.0f; /* results of ReLU are not less */
   if (!is_frame(x, y, width, height))
     for (int i = 0; i < 9; i++) {
       const int from_x = 2 * (x - FRAME) + i % 3, from_y = 2 * (y - FRAME) + i / 3;

@@ -1,6 +1,6 @@
-/* Host code of the OpenCL kernels: the operators that the graph calls, each a launch or two.
+/* Host code of the OpenCL kernels: the operators that the graph calls, each one or two launches.
  *
- * The shapes of the arguments say how large a launch is: the last integers are its groups. */
+ * The shapes of the arguments give the extents of a launch: the last integers are its groups. */
 #include "dso_packer.h"
 
 enum { COLUMNS = 7, FRAME = 1, PICTURE_FRAME = 3 };

@@ -1,7 +1,7 @@
-"""Lowering: from layers to a graph of kernels, packed weights, and memory that is used again.
+"""Lowering: from layers to a graph of kernels, packed weights, and a plan that reuses memory.
 
-The graph is TVM's graph JSON. Its nodes are the functions of kernels.c, which says what the
-layouts are; batch normalisation, sum and ReLU are fused into the convolution before them.
+The graph is TVM's graph JSON. Its nodes call the functions of kernels.c, which describes the
+layouts. Batch normalisation, sum and ReLU are fused into the preceding convolution.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from math import prod
 import numpy as np
 from network import CLASSES, EPSILON, POOL, SIDE, STEM, Arrays, Conv, blocks
 
-BLOCK = 16  # channels side by side in an activation
-OUTPUTS = 32  # output channels side by side in a weight
+BLOCK = 16  # adjacent channels in an activation
+OUTPUTS = 32  # adjacent output channels in a weight
 FRAME, PICTURE_FRAME = 1, 3  # pixels of zeros on each side
 CPU, OPENCL = 1, 4  # DLDeviceType
 
@@ -27,7 +27,7 @@ class Node:
 
     name: str
     shape: Shape
-    function: str = ""  # none: an input or a weight
+    function: str = ""  # empty for an input or a weight
     inputs: list[str] = field(default_factory=list)
 
 
@@ -67,7 +67,7 @@ def _weights(parameters: Arrays) -> Arrays:
 
 
 def _nodes() -> list[Node]:
-    """All calls, in the order in which they run."""
+    """All calls, in order of execution."""
     side = SIDE + 2 * PICTURE_FRAME
     nodes = [
         Node("data", (1, 3, SIDE, SIDE)),
@@ -99,7 +99,7 @@ def _activation(channels: int, side: int) -> Shape:
 
 
 def graph_json(calls: list[Node], weights: Arrays, device_type: int) -> str:
-    """Write calls, with the weights in front of them, as TVM's graph JSON."""
+    """Write the weights and then the calls as TVM's graph JSON."""
     nodes = [Node(name, array.shape) for name, array in weights.items()] + calls
     index = {node.name: i for i, node in enumerate(nodes)}
     graph = {
@@ -131,9 +131,9 @@ def _node_json(node: Node, index: dict[str, int]) -> dict[str, object]:
 
 
 def plan_storage(nodes: list[Node]) -> list[int]:
-    """Give each node a storage: one that nobody reads any more, the best fit, else a new one.
+    """Give each node a storage: the best fit of those that are no longer read, else a new one.
 
-    What is given from outside keeps its own.
+    Inputs and weights have separate storages.
     """
     last_use = {name: i for i, node in enumerate(nodes) for name in node.inputs}
     sizes: list[int] = []

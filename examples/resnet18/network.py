@@ -1,8 +1,8 @@
 """ResNet-18 as data: its layers, its parameters, and the same network as ONNX.
 
 He et al., Deep Residual Learning for Image Recognition, 2015: table 1, column 18-layer, with the
-shortcuts of option B. The parameters are drawn, not learned: what it says about a picture means
-nothing, but that two programs agree on it does.
+shortcuts of option B. The parameters are random numbers, not learned: the class of a picture has no
+meaning; the example shows that two programs compute the same scores.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-PARAMETERS = 11_689_512  # what every ResNet-18 with 1,000 classes has
+PARAMETERS = 11_689_512  # of every ResNet-18 with 1,000 classes
 CLASSES = 1000
 SIDE = 224  # of the picture, in pixels
 EPSILON = 1e-5  # of every batch normalisation
@@ -21,12 +21,12 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Conv:
-    """A convolution and its batch normalisation, then what is fused to them.
+    """A convolution and its batch normalisation, and the operations that are fused to them.
 
     Attributes
     ----------
     name : str
-        What its parameters and its result are called.
+        The name of its parameters and of its result.
     source : str
         The name of its input.
     channels : tuple of int
@@ -34,9 +34,9 @@ class Conv:
     kernel, stride : int
         The same in both directions; the padding is half the kernel.
     residual : str
-        The name of what is added to it, or "".
+        The name of the result that is added, or "".
     relu : bool
-        Whether what is below zero becomes zero in the end.
+        Whether a ReLU follows.
     """
 
     name: str
@@ -58,7 +58,7 @@ POOL = "pool"  # 3 x 3, stride 2, padding 1; what the blocks begin with
 
 
 def blocks() -> list[Conv]:
-    """The convolutions behind the pool, in the order in which they can run."""
+    """The convolutions after the pool, in order of execution."""
     convs, source, inputs = [], POOL, 64
     for stage, outputs in enumerate((64, 128, 256, 512)):
         for block in range(2):
@@ -76,10 +76,10 @@ def blocks() -> list[Conv]:
 
 
 def parameters(seed: int = 18) -> Arrays:
-    """Draw all parameters, and what batch normalisation would have seen in training.
+    """Draw all parameters, and the statistics of batch normalisation.
 
-    They are scaled so that activations neither grow nor fade: He's normal distribution for
-    convolutions, and a second convolution of each block that adds less than its shortcut brings.
+    The scale keeps the size of activations: He's normal distribution for convolutions, and a second
+    convolution of each block that adds less than its shortcut.
     """
     random = np.random.default_rng(seed)
     arrays: Arrays = {}
@@ -99,6 +99,6 @@ def parameters(seed: int = 18) -> Arrays:
 
 
 def count(arrays: Arrays) -> int:
-    """How many parameters can be learned: not what batch normalisation measures."""
+    """The number of parameters that can be learned, without the statistics of normalisations."""
     measured = (".mean", ".variance")
     return sum(array.size for name, array in arrays.items() if not name.endswith(measured))

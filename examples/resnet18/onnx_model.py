@@ -1,4 +1,4 @@
-"""The network as ONNX: what ONNX Runtime runs beside ours."""
+"""The network as ONNX, for ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def onnx_model(arrays: Arrays) -> bytes:
 
 
 def conv_nodes(conv: Conv) -> list[onnx.NodeProto]:
-    """Convolution, batch normalisation, and the sum and ReLU behind them."""
+    """Convolution, batch normalisation, and the sum and ReLU after them."""
     sides = {"strides": [conv.stride] * 2, "pads": [conv.padding] * 4}
     batch_norm = [f"{conv.name}.{what}" for what in ("gamma", "beta", "mean", "variance")]
     steps: list[tuple[str, list[str], dict[str, object]]] = [

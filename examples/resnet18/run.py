@@ -14,7 +14,7 @@ SIDE = 224
 
 
 def top(scores, n=5):
-    """Return the classes with the greatest scores, the best first."""
+    """Return the classes with the highest scores, the best first."""
     return sorted(range(len(scores)), key=lambda i: -scores[i])[:n]
 
 
@@ -29,7 +29,7 @@ def classify(model, rgb):
 
 
 def peak_memory():
-    """Return the most memory that this process has had, in MiB."""
+    """Return the peak memory of this process, in MiB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 

@@ -2,21 +2,21 @@
  *   ISA      a suffix for its names        LANES     floats in a vector
  *   TARGET   the function attribute        VECTORS   vectors of output channels in a tile
  *
- * It is a matrix product that is never laid out: weights are packed already, and a pixel's inputs
- * lie where they are. A tile is ROWS x COLUMNS pixels of VECTORS x LANES output channels, and its
- * sums stay in registers while all inputs pass: a weight vector is read once for 14 pixels, a
- * pixel once for VECTORS vectors. 14 sums per vector hide the latency of their additions. */
+ * It computes a matrix product without making the matrix: weights are packed already, and a pixel's
+ * inputs are read in place. A tile is ROWS x COLUMNS pixels of VECTORS x LANES output channels. Its
+ * sums stay in registers during the loop over all inputs: a weight vector is read once for 14
+ * pixels, a pixel once for VECTORS vectors. 14 sums per vector hide the latency of additions. */
 enum { NAME(WIDTH) = LANES * VECTORS };
 #define ROWS 2
 #define COLUMNS 7
 #define UNROLL _Pragma("GCC unroll 8")
 
-/* Loads and stores need not be aligned: the example's are, a caller's may not be. */
+/* Loads and stores may be unaligned: a caller's arrays may be, unlike those of the example. */
 typedef float NAME(vector) __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t NAME(mask) __attribute__((vector_size(4 * LANES)));
 #define VECTOR NAME(vector)
 
-/* The sums are finished where they go: `at` is the first pixel's first channel in `out`. */
+/* Add the residual, apply ReLU and store: `at` is the first pixel's first channel in `out`. */
 TARGET static inline void NAME(store)(const struct conv *conv, VECTOR sum, int64_t at) {
   if (conv->residual) sum += *(const VECTOR *)(conv->residual + at);
   const NAME(mask) positive = sum > (VECTOR){0};
@@ -24,7 +24,7 @@ TARGET static inline void NAME(store)(const struct conv *conv, VECTOR sum, int64
   *(VECTOR *)(conv->out + at) = sum;
 }
 
-/* One tile. `step` from pixel to pixel is a constant wherever this is inlined. */
+/* One tile. `step` from pixel to pixel is a constant in every inlined call. */
 TARGET static inline __attribute__((always_inline)) void NAME(tile)(
     const struct conv *conv, const float *data, const float *weight, const float *bias, int64_t at,
     const int64_t step) {
@@ -56,8 +56,8 @@ TARGET static inline __attribute__((always_inline)) void NAME(tile)(
       }
 }
 
-/* All of it: the weights of a few output channels stay in the cache while the pixels pass. An odd
- * last row is computed together with the one above it, once more. */
+/* The whole convolution: the weights of a few output channels stay in the cache during the loop
+ * over the pixels. An odd last row is computed again together with the row above it. */
 TARGET static void NAME(conv)(const struct conv *conv) {
   const int64_t taps = conv->inputs * conv->block * conv->kernel * conv->kernel;
   const int64_t step = conv->stride * conv->block;
@@ -76,7 +76,7 @@ TARGET static void NAME(conv)(const struct conv *conv) {
         else if (step == 2 * CHANNELS)
           NAME(tile)(conv, data, weight, bias, at, 2 * CHANNELS);
         else
-          NAME(tile)(conv, data, weight, bias, at, 2); /* of the picture */
+          NAME(tile)(conv, data, weight, bias, at, 2); /* the picture's stride */
       }
 }
 

@@ -1,4 +1,4 @@
-"""The network in PyTorch, eager, as its layers say."""
+"""The network in PyTorch, eager."""
 
 from __future__ import annotations
 
