@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Let golden files and malformed ones come from other folders of the same form."""
     parser.addoption("--golden-dir", type=Path, default=GOLDEN, help="golden files")
     parser.addoption("--malformed-dir", type=Path, help="malformed blobs, with an index.json")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Count the skipped tests by reason: how much of the suite this machine did not run."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"skipped {count:4}: {reason}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 import packer
 
+from .support import needs
 from .support.compile import INCLUDE
 from .support.paths import DOCS
 from .support.process import run_python
@@ -115,9 +115,7 @@ def test_registered_twice_is_told_and_the_first_stays(tmp_path) -> None:
 @pytest.fixture(params=["aarch64", "riscv64"])
 def machine(request) -> str:
     """Another machine, for which there are a compiler and an emulator."""
-    for program in (f"{request.param}-linux-gnu-gcc", f"qemu-{request.param}"):
-        if not shutil.which(program):
-            pytest.skip(f"{program} is not installed")
+    needs.program(f"{request.param}-linux-gnu-gcc", f"qemu-{request.param}")
     return request.param
 
 

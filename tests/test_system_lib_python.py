@@ -12,6 +12,7 @@ import packer
 import runtime
 from runtime.abi import CONTEXT_SYMBOLS
 
+from .support import needs
 from .support.compile import INCLUDE, compile_c
 from .support.process import run_python
 from .support.system_models import REGISTER, beside_python, model, tree
@@ -216,7 +217,7 @@ def test_program_that_embeds_python_shows_its_models(tmp_path) -> None:
         check=False,
     )
     if done.returncode:
-        pytest.skip(f"there is no libpython to link with: {done.stderr[-200:]}")
+        needs.system("a libpython to link with", done.stderr[-200:])
     code = (
         f"import sys; sys.path[:0] = {[p for p in sys.path if p]!r}\n"
         "import runtime\n"

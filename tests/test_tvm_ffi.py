@@ -7,6 +7,7 @@ import pytest
 import packer
 import runtime
 
+from .support import needs
 from .support.process import run_python
 
 SOURCE = """
@@ -82,7 +83,7 @@ def test_importing_tvm_ffi_between_load_and_call_changes_nothing(library) -> Non
 
 def test_torch_tensors_reach_our_functions_through_tvm_ffi(library) -> None:
     """Another library's tensors, as they are."""
-    pytest.importorskip("torch")
+    needs.module("torch", "torch")
     code = """
 import json, sys, torch, tvm_ffi
 x, y = torch.arange(4, dtype=torch.float32), torch.zeros(4)

@@ -11,12 +11,13 @@ import packer
 import runtime
 from runtime._core import ElfFile
 
+from ..support import needs
 from ..support.paths import DATA
 from ..support.process import run_python
 
 LIBRARIES = DATA / "libraries_with_checksums"
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="they are for x86-64")
+needs.hardware(platform.machine() == "x86_64", "x86-64, for which these libraries were made")
 
 
 def shape(module: runtime.Module) -> tuple[str, list[object]]:

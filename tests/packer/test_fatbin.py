@@ -13,7 +13,8 @@ from packer.elf.architecture import architectures_of
 from packer.project import read_project
 from runtime import DeviceModule, ExportError
 
-from ..support.cuda import DATA, compile_ptx, find_tool
+from ..support import needs
+from ..support.cuda import DATA, compile_ptx
 
 NAMES = ("scale.sm_80.cubin", "scale.sm_80.cuda12.cubin", "scale.sm_100.cubin", "scale.ptx")
 
@@ -34,9 +35,7 @@ def test_fatbin_holds_its_images() -> None:
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90a", "sm_100f"])
 def test_cuobjdump_lists_and_extracts(tmp_path: Path, architecture: str) -> None:
     """NVIDIA's cuobjdump finds every image, and takes them out as they went in."""
-    tool = find_tool("cuobjdump")
-    if tool is None:
-        pytest.skip("no cuobjdump: make .venv/cuda.group, or pip install --group cuda")
+    tool = needs.cuda_tool("cuobjdump")
     ptx = compile_ptx(architecture=architecture)
     (tmp_path / "all.fatbin").write_bytes(packer.create_fatbin([*images()[:3], ptx]))
     command = [tool, "-xelf", "all", "-xptx", "all", "all.fatbin"]

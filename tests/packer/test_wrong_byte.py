@@ -125,7 +125,7 @@ def structure(path: Path, place: int, nbytes: int) -> Iterator[int]:
     return (offset for offset in range(place, place + nbytes) if offset not in payloads)
 
 
-@pytest.mark.skipif(not IS_X86_64, reason="they are for x86-64")
+@pytest.mark.skipif(not IS_X86_64, reason="only on hardware with x86-64")
 def test_no_byte_is_lost_in_silence(golden, tmp_path) -> None:
     """Every byte of names, hash table, facts, manifest, checksums and tree, in two ways."""
     for kind, offsets in places(golden).items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import gc
 import os
-import shutil
 import subprocess
 import sys
 import tracemalloc
@@ -18,6 +17,7 @@ import pytest
 import packer
 import runtime
 
+from ..support import needs
 from ..support.process import run_python
 
 ANSWER = "long answer(void) {{ return {}; }}"
@@ -298,22 +298,11 @@ def test_without_memory_files_a_private_one_may_be_used(data, tmp_path, monkeypa
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
-def _can_unshare() -> bool:
-    command = shutil.which("unshare")
-    return (
-        command is not None
-        and not subprocess.run(
-            [command, "-rm", "true"], capture_output=True, check=False
-        ).returncode
-    )
-
-
-@pytest.mark.skipif(not _can_unshare(), reason="mount namespaces are not to be had")
 def test_without_proc_a_private_file_may_be_used(data, tmp_path) -> None:
     """A memory file has no name to open it by."""
     (tmp_path / "lib.so").write_bytes(data)
     script = f'mount -t tmpfs none /proc && exec "{sys.executable}" -c "$0" "$1"'
-    command = ["unshare", "-rm", "sh", "-c", script, LOAD, str(tmp_path / "lib.so")]
+    command = [*needs.unshare("-rm"), "sh", "-c", script, LOAD, str(tmp_path / "lib.so")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert f'[42, "<{len(data)} bytes>", 0,' in done.stdout

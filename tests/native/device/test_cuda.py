@@ -14,13 +14,12 @@ import runtime
 from packer.inspect.device_query import query_devices
 from runtime import Device, DeviceError, DeviceModule, FunctionInfo
 
-from ...support.cuda import DATA, compile_ptx, find_tool
+from ...support import needs
+from ...support.cuda import DATA, compile_ptx
 from ...support.process import run_python
 
 FOUND = query_devices("cuda")
-pytestmark = pytest.mark.skipif(
-    not FOUND.get("devices"), reason=f"no CUDA device: {FOUND.get('error', 'none is listed')}"
-)
+needs.hardware(bool(FOUND.get("devices")), "a CUDA device")
 DEVICE = Device("cuda", 0)
 TAGS = ("blockIdx.x", "threadIdx.x")
 SHARED = "tir.use_dyn_shared_memory"
@@ -81,9 +80,7 @@ def test_extent_of_zero_launches_nothing(extents: tuple[int, int]) -> None:
 
 def test_cubin_and_fatbin_run(tmp_path: Path) -> None:
     """A cubin of the very device, alone and in a fatbin with others."""
-    ptxas, fatbinary = find_tool("ptxas"), find_tool("fatbinary")
-    if ptxas is None or fatbinary is None:
-        pytest.skip("no ptxas or no fatbinary: pip install --group cuda")
+    ptxas, fatbinary = needs.cuda_tool("ptxas"), needs.cuda_tool("fatbinary")
     own = tmp_path / "own.cubin"
     command = [ptxas, f"-arch=sm_{architecture()}", str(DATA / "scale.ptx"), "-o", str(own)]
     subprocess.run(command, check=True)
@@ -118,7 +115,7 @@ def test_build_log_is_in_the_error() -> None:
 def test_signature_that_lies_is_refused() -> None:
     """From CUDA 12.4 on the driver tells what the code takes."""
     if [int(part) for part in FOUND["version"].split(".")] < [12, 4]:
-        pytest.skip(f"a driver of CUDA {FOUND['version']} does not tell")
+        needs.system("kernel parameters", f"a driver of CUDA {FOUND['version']} does not tell")
     short = FunctionInfo("scale", ("handle", "float32"), TAGS)
     with pytest.raises(DeviceError, match="its code takes 3 arguments, its signature says 2"):
         DeviceModule("cuda", compile_ptx(), "ptx", [short])["scale"](None, 1.0, 1, 1)

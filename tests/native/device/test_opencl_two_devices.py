@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from ...support import needs
 from ...support.spirv import FILL, compile_spirv
 
 # Says what came of each step, as JSON; a step that raised says its error.
@@ -93,7 +94,7 @@ def intel_folder() -> Path:
     try:
         found = files("intel-opencl-rt") or []
     except PackageNotFoundError:
-        pytest.skip("intel-opencl-rt is not installed: pip install --group opencl")
+        needs.package("intel-opencl-rt", "opencl")
     return next(Path(f.locate()).resolve().parent for f in found if f.name == "libOpenCL.so.1")
 
 

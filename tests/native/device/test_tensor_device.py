@@ -13,6 +13,8 @@ import pytest
 import runtime
 from runtime import Device, DeviceError, empty, from_dlpack, tensor
 
+from ...support import needs
+
 DEVICE = Device("opencl", 0)
 CPU = (1, 0)
 NUMBERS = np.arange(12, dtype="f4").reshape(3, 4)
@@ -72,7 +74,7 @@ def test_strides_on_the_cpu(view: Any) -> None:
 
 def test_pytorch_both_ways() -> None:
     """Its tensors go there, and come back by way of NumPy or DLPack."""
-    torch = pytest.importorskip("torch")
+    torch = needs.module("torch", "torch")
     source = torch.arange(6.0).reshape(2, 3)
     there = tensor(source.T, DEVICE)
     assert there.numpy().tolist() == source.T.tolist()

@@ -219,7 +219,7 @@ def test_declared_function_is_an_import_of_host_code(compile_library, tmp_path) 
 # ---- Libraries of 0.1.0
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="they were made for x86-64")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="only on hardware with x86-64")
 class TestLibraries010:
     """What dso-packer 0.1.0 exported loads and runs."""
 

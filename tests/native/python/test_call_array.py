@@ -17,6 +17,7 @@ import pytest
 
 from runtime._core import Function, Library
 
+from ...support import needs
 from ...support.paths import C_SOURCES
 
 Probe = Callable[[str], Function]
@@ -305,7 +306,7 @@ def test_exchange_api_of_another_version(probe: Probe, make: Any, described: int
 @pytest.fixture(scope="module")
 def torch() -> Any:
     """The torch package."""
-    return pytest.importorskip("torch")
+    return needs.module("torch", "torch")
 
 
 def test_torch_tensor(probe: Probe, torch: Any) -> None:

@@ -14,6 +14,8 @@ import pytest
 import runtime
 from runtime._core import Function
 
+from ...support import needs
+
 Probe = Callable[[str], Function]
 SOURCE = "functions.c"
 TENSOR, MODULE = 70, 73  # TVMFFITypeIndex
@@ -97,7 +99,7 @@ def test_callback_returns_an_array(probe: Probe, make: Callable[[], Any]) -> Non
 
 def test_buffers_and_torch_tensors_are_arrays_too(probe: Probe) -> None:
     """Whatever can be an array argument can be a result."""
-    torch = pytest.importorskip("torch")
+    torch = needs.module("torch", "torch")
     result = np.asarray(probe("apply")(lambda: torch.arange(4)))
     np.testing.assert_array_equal(result, np.arange(4))
     assert bytes(memoryview(probe("apply")(lambda: bytearray(b"abc")))) == b"abc"

@@ -15,6 +15,7 @@ import pytest
 import runtime
 from runtime._core import Function, Library
 
+from ...support import needs
 from ...support.paths import C_SOURCES
 
 Probe = Callable[[str], Function]
@@ -171,7 +172,7 @@ def test_numpy_takes_it_without_a_copy() -> None:
 
 def test_pytorch_takes_it_without_a_copy() -> None:
     """Also where the buffer protocol has no format."""
-    torch = pytest.importorskip("torch")
+    torch = needs.module("torch", "torch")
     tensor = runtime.Tensor(bytearray(b"\x80\x3f" * 4), (4,), "bfloat16")
     view = torch.from_dlpack(tensor)
     assert (view.dtype, view.tolist()) == (torch.bfloat16, [1.0] * 4)

@@ -13,6 +13,7 @@ import pytest
 import runtime
 from runtime import Device, empty, from_dlpack, tensor
 
+from ...support import needs
 from ...support.strided_arrays import FORMS, strided
 
 CUDA, VULKAN = 2, 7
@@ -231,7 +232,7 @@ def test_error_of_the_producer_is_its_own() -> None:
 
 def test_pytorch() -> None:
     """A view of its memory; what DLPack cannot tell of a tensor is refused."""
-    torch = pytest.importorskip("torch")
+    torch = needs.module("torch", "torch")
     source = torch.arange(6.0).reshape(2, 3).T
     made = tensor(source)
     assert (made.shape, made.dtype) == ((3, 2), "float32")

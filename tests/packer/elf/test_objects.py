@@ -11,9 +11,8 @@ import packer
 from packer.elf.object_check import check_objects
 from packer.target import find_target
 
+from ...support import needs
 from ...support.compile import compile_c
-from ...support.segments import need
-from ..toolchain.test_cross import PACKAGES
 
 FUNCTION = "long f(long a) { return a + 1; }\n"
 RISCV = "riscv64-linux-gnu"
@@ -153,7 +152,7 @@ def test_bitcode_of_another_triple_is_refused(tmp_path) -> None:
 @pytest.fixture
 def cross_gcc() -> None:
     """A cross compiler."""
-    need("riscv64-linux-gnu-gcc", PACKAGES["riscv64-linux-gnu-gcc"])
+    needs.program("riscv64-linux-gnu-gcc")
 
 
 def export(root: packer.CSourceModule, tmp_path: Path, **options) -> Path:

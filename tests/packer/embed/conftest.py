@@ -8,13 +8,14 @@ import pytest
 
 import packer
 
-from ...support.segments import LINKERS, host, keeping_linked, need
+from ...support import needs
+from ...support.segments import host, keeping_linked
 
 
-@pytest.fixture(scope="module", params=LINKERS)
+@pytest.fixture(scope="module", params=needs.LINKERS)
 def linked(request, tmp_path_factory) -> tuple[Path, Path]:
     """A library by each linker: as it is shipped, and as it was linked."""
-    need(f"ld.{request.param}", LINKERS[request.param])
+    needs.linker(request.param)
     folder = tmp_path_factory.mktemp(request.param)
     path, before = folder / "lib.so", folder / "before.so"
     options = [f"-fuse-ld={request.param}", "-Wl,--build-id"]

@@ -9,8 +9,9 @@ import pytest
 
 import packer
 
+from ...support import needs
 from ...support.elf_poke import Elf
-from ...support.segments import DATA, complaints, host, need, works
+from ...support.segments import DATA, complaints, host, works
 
 
 def test_blob_lies_in_a_read_only_segment_of_its_own(linked) -> None:
@@ -42,7 +43,7 @@ def test_debuggers_still_find_the_build_id(linked) -> None:
 
 def test_lint_finds_nothing_that_the_linkers_own_output_lacks(linked) -> None:
     """Outside tools read it without a word."""
-    need("eu-elflint", "elfutils")
+    needs.program("eu-elflint")
     path, before = linked
     assert complaints(path) <= complaints(before) | {"No errors"}
     for command in (["readelf", "-aW"], ["objdump", "-x"], ["nm"], ["nm", "-D"]):

@@ -9,7 +9,8 @@ import pytest
 
 import packer
 
-from ...support.segments import DATA, LINKERS, carried, host, need, rewrite
+from ...support import needs
+from ...support.segments import DATA, carried, host, rewrite
 
 LARGE_PAGE = 64 * 1024
 AARCH64 = "aarch64-linux-gnu-gcc"
@@ -51,14 +52,13 @@ def run_on_aarch64(path: Path, folder: Path, page: int | None = None) -> tuple[b
 @pytest.fixture
 def aarch64() -> None:
     """A cross compiler and an emulator."""
-    need(AARCH64, "gcc-aarch64-linux-gnu libc6-dev-arm64-cross")
-    need("qemu-aarch64", "qemu-user")
+    needs.program(AARCH64, "qemu-aarch64")
 
 
 def export_for_aarch64(linker: str, folder: Path) -> Path:
     """Export by a cross compiler with this linker."""
-    own = f"aarch64-linux-gnu-ld.{linker}"
-    need(own if LINKERS[linker] == "binutils" else f"ld.{linker}", LINKERS[linker])
+    if linker in ("lld", "mold"):  # binutils' own come with the compiler
+        needs.linker(linker)
     (folder / "bin").mkdir()  # where the cross compiler finds linkers for all machines
     for program in ("ld.lld", "ld.mold"):
         (folder / "bin" / program).symlink_to(f"/usr/bin/{program}")
@@ -68,7 +68,7 @@ def export_for_aarch64(linker: str, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("page", [None, LARGE_PAGE], ids=["4 KiB pages", "64 KiB pages"])
-@pytest.mark.parametrize("linker", LINKERS)
+@pytest.mark.parametrize("linker", needs.LINKERS)
 def test_aarch64_library_shows_its_blob(linker, page, aarch64, tmp_path) -> None:
     """Made by a cross compiler, opened by the C library of the target."""
     path = export_for_aarch64(linker, tmp_path)
@@ -78,7 +78,7 @@ def test_aarch64_library_shows_its_blob(linker, page, aarch64, tmp_path) -> None
     assert len(blob) == 8 + int.from_bytes(blob[:8], "little")
 
 
-@pytest.mark.parametrize("linker", LINKERS)
+@pytest.mark.parametrize("linker", needs.LINKERS)
 def test_aarch64_library_works_after_tools(linker, aarch64, tmp_path) -> None:
     """Rewritten three times, and opened where pages have 64 KiB."""
     path = export_for_aarch64(linker, tmp_path)

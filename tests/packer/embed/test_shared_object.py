@@ -13,8 +13,9 @@ import pytest
 import packer
 import runtime
 
+from ...support import needs
 from ...support.elf_poke import Elf
-from ...support.segments import DATA, REWRITERS, carried, complaints, need, rewrite
+from ...support.segments import DATA, REWRITERS, carried, complaints, rewrite
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def test_linker_runs_where_something_is_for_it(given, tmp_path, compile_object) 
 
 def test_tools_have_nothing_to_complain_about(whole) -> None:
     """readelf, objdump, nm and eu-elflint."""
-    need("eu-elflint", "elfutils")
+    needs.program("eu-elflint")
     assert complaints(whole) == {"No errors"}
     for command in (["readelf", "-aW"], ["objdump", "-x"], ["nm", "-D"]):
         run = subprocess.run([*command, whole], capture_output=True, text=True, check=True)

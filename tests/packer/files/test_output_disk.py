@@ -11,6 +11,7 @@ import pytest
 from packer.files.output import replacing
 from runtime.error import ExportError
 
+from ...support import needs
 from ...support.replaced_file import NEW, build_shim, names, python, run_python, untouched
 
 
@@ -72,10 +73,10 @@ def commit_with_fsync(old, tmp_path_factory, body):
 
 def test_full_disk(tmp_path):
     """ENOSPC on a file system of 64 KiB is an ExportError, and the old file stays."""
-    mount = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=64k,nr_inodes=8 none "$0"']
+    mount = [*needs.unshare("-rm"), "sh", "-c", 'mount -t tmpfs -o size=64k,nr_inodes=8 none "$0"']
     mount[-1] += ' && exec "$@"'
     if subprocess.run([*mount, tmp_path, "true"], capture_output=True).returncode != 0:
-        pytest.skip("this system lets nobody mount a tmpfs of their own")
+        needs.system("mounts in a user namespace", "mount(2) of a tmpfs is refused")
     old = tmp_path / "model.so"
     code = (
         f"old = pathlib.Path({str(old)!r}); old.write_bytes(b'old')\n"

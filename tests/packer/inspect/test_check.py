@@ -17,6 +17,7 @@ from packer.inspect.check import check_library
 from packer.inspect.findings import Finding, has_failed
 from runtime.error import LibraryLoadError
 
+from ...support import needs
 from ...support.cuda_libraries import PTX, cubin
 from ...support.elf_poke import Elf
 from ...support.paths import FOUND
@@ -252,9 +253,9 @@ def test_kernels_that_the_runtime_cannot_launch_are_named(tmp_path) -> None:
     assert not has_failed(findings.values())
 
 
-@pytest.mark.skipif(find_system_library("libOpenCL.so.1") is None, reason="no OpenCL loader")
 def test_opencl_kernels_need_a_device(tmp_path) -> None:
     """A loader without a driver behind it is no device."""
+    needs.opencl_device()
     root = runtime.DeviceModule("opencl", "__kernel void k() {}", "cl", [])
     path = packer.export_library(root, tmp_path / "kernels.so")
     findings = by_name(path, query=answering("Some GPU"))

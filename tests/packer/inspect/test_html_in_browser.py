@@ -12,10 +12,8 @@ import runtime
 from packer.inspect import inspect_library
 from packer.inspect.page import write_report
 
-from ...support.browser import CHROMIUM, opened, running_browser
+from ...support.browser import opened, running_browser
 from ...support.html_page import kernels
-
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +30,6 @@ def page(browser, page_path):
         yield page
 
 
-@needs_browser
 def test_page_shows_what_the_report_says(page, hostile_library) -> None:
     """Name, size, functions, tensors and libraries stand on the page; nothing went wrong."""
     assert page.locator("h1").inner_text() == "model.so"
@@ -48,7 +45,6 @@ def test_page_shows_what_the_report_says(page, hostile_library) -> None:
     assert titles == page.locator("h2").all_inner_texts()
 
 
-@needs_browser
 def test_problems_stand_first(browser, hostile_library, tmp_path) -> None:
     """A library that would be refused still has its page, which says so before all else."""
     data = bytearray(hostile_library.read_bytes())
@@ -63,7 +59,6 @@ def test_problems_stand_first(browser, hostile_library, tmp_path) -> None:
         assert page.locator("main section").first.get_attribute("id") == "findings"
 
 
-@needs_browser
 def test_kernels_are_shown_with_what_they_take(page) -> None:
     """A function of a module has its signature, as far as the module says."""
     page.fill("#functions-query", "onerror")
@@ -71,7 +66,6 @@ def test_kernels_are_shown_with_what_they_take(page) -> None:
     assert text.endswith("(handle) [blockIdx.x]")
 
 
-@needs_browser
 def test_search_filters_functions(page) -> None:
     """Words are looked for in names, signatures and docs; the count is told."""
     total = page.locator("#functions-list code").count()
@@ -82,7 +76,6 @@ def test_search_filters_functions(page) -> None:
     assert page.locator("#functions-list code").all_inner_texts() == ["long add(long a, long b)"]
 
 
-@needs_browser
 def test_click_on_a_block_shows_its_bytes(page, hostile_library) -> None:
     """The hex view of an entry is the file's bytes at the entry's offset."""
     page.click(".block[aria-label^='cuda, blob entry']")
@@ -95,7 +88,6 @@ def test_click_on_a_block_shows_its_bytes(page, hostile_library) -> None:
     assert "cuda, blob entry" in page.locator("#chosen").inner_text()
 
 
-@needs_browser
 def test_click_in_the_tree_shows_row_and_entry(page) -> None:
     """A node leads to its row pointers, its child indices and its entry on the map."""
     page.click("#tree .node:has-text('GraphExecutorFactory')")
@@ -108,7 +100,6 @@ def test_click_in_the_tree_shows_row_and_entry(page) -> None:
     assert page.locator("[aria-selected='true'] > .node").first.inner_text().startswith("Graph")
 
 
-@needs_browser
 def test_map_works_by_keyboard(page) -> None:
     """Arrows move along a bar, into a block and out; one block of a bar is in the tab order."""
     assert page.locator(".bar").last.locator("[tabindex='0']").count() == 1
@@ -127,7 +118,6 @@ def test_map_works_by_keyboard(page) -> None:
     assert page.locator(".bar").first.locator(".block").last.get_attribute("aria-pressed") == "true"
 
 
-@needs_browser
 def test_tree_works_by_keyboard(page) -> None:
     """The keys of ARIA's tree pattern: up, down, open, close, choose."""
     page.locator("#tree > li").focus()
@@ -148,7 +138,6 @@ def test_tree_works_by_keyboard(page) -> None:
     assert page.locator("#details h3").inner_text() == "GraphExecutorFactory"
 
 
-@needs_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_theme_follows_the_system_until_it_is_toggled(browser, page_path, scheme) -> None:
     """The page is dark where the system is; the button turns it round, and says so."""
@@ -165,7 +154,6 @@ def test_theme_follows_the_system_until_it_is_toggled(browser, page_path, scheme
     assert dark != light
 
 
-@needs_browser
 def test_ten_thousand_tensors_stay_smooth(page) -> None:
     """Only rows in sight exist, at whatever place; sorting and filtering work on all of them."""
     rows = page.locator("#weights-table .window [role='row']")
@@ -198,7 +186,6 @@ def test_ten_thousand_tensors_stay_smooth(page) -> None:
     assert 0 < frames < 60
 
 
-@needs_browser
 def test_hostile_names_are_text(page) -> None:
     """Markup, escapes and bidi marks in names are read on the page, and do nothing there."""
     text = page.locator("#functions").inner_text()
@@ -221,7 +208,6 @@ INTRUDER = """(address) => {
 }"""
 
 
-@needs_browser
 def test_policy_stops_what_should_never_be_there(browser, page_path) -> None:
     """Were markup to get in all the same, its script would not run and no request leave."""
     page = browser.new_page()
@@ -236,7 +222,6 @@ def test_policy_stops_what_should_never_be_there(browser, page_path) -> None:
     page.close()
 
 
-@needs_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 600])
 def test_page_is_accessible(browser, page_path, scheme, width) -> None:
@@ -250,7 +235,6 @@ def test_page_is_accessible(browser, page_path, scheme, width) -> None:
         assert result.violations_count == 0, result.generate_report()
 
 
-@needs_browser
 @pytest.mark.parametrize("width", [320, 600, 1280])
 def test_page_fits_its_window(browser, page_path, width) -> None:
     """No reader has to scroll sideways (WCAG 1.4.10)."""
@@ -258,7 +242,6 @@ def test_page_fits_its_window(browser, page_path, width) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@needs_browser
 def test_page_prints(browser, page_path) -> None:
     """On paper there are no controls, and the weights are a list of the largest."""
     with opened(browser, page_path) as page:
@@ -270,7 +253,6 @@ def test_page_prints(browser, page_path) -> None:
         assert page.pdf().startswith(b"%PDF")
 
 
-@needs_browser
 def test_wide_tree_opens_part_by_part(browser, tmp_path) -> None:
     """A module with 700 imports shows some of them, and the rest when asked."""
     root = runtime.MetadataModule()

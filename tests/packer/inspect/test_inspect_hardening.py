@@ -9,6 +9,7 @@ import pytest
 
 from packer.inspect import inspect_library, render
 
+from ...support import needs
 from ...support.inspected import tool
 
 
@@ -38,6 +39,7 @@ def test_relro(options, relro, compile_library) -> None:
 )
 def test_branch_protection_agrees_with_readelf(command, option, marks, tmp_path) -> None:
     """CET and BTI: what the linker marked the whole file with."""
+    needs.program(command)
     path = tmp_path / "marked.so"
     source = tmp_path / "marked.c"
     source.write_text("int f(void) { return 1; }")

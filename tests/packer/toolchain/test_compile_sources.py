@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from packer.toolchain.compiler import Compilation, compile_sources
 from packer.toolchain.create import create_shared
 from runtime.error import ToolchainError
 
+from ...support import needs
 from ...support.compilers import compile_c, compile_source, output_of, write
 
 pytestmark = pytest.mark.usefixtures("no_compiler_variables")
@@ -95,9 +95,10 @@ def test_first_bad_source_is_the_one_named(tmp_path):
         compile_sources(jobs, cwd=tmp_path)
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="the CUDA toolkit is not installed")
-def test_cuda_source_links_with_nvcc(tmp_path):
+def test_cuda_source_links_with_nvcc(tmp_path, monkeypatch):
     """A .cu source is compiled and linked by nvcc, which brings the CUDA runtime."""
+    nvcc = Path(needs.cuda_tool("nvcc"))
+    monkeypatch.setenv("PATH", f"{nvcc.parent}:{os.environ['PATH']}")
     source = write(
         tmp_path / "k.cu",
         "__global__ void k(float *p) { *p = 1; }\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,9 +15,9 @@ import runtime
 from packer.target import find_target
 from packer.toolchain.cross import find_cross_compiler
 
+from ...support import needs
 from ...support.compile import INCLUDE
 from ...support.paths import C_SOURCES
-from ...support.segments import need
 
 HOST = C_SOURCES / "open_library.c"
 DATA = bytes(range(256)) * 20
@@ -53,23 +52,6 @@ WAYS = [
     *(Way("aarch64-linux-gnu", tool, _QEMU_ARM, _ARM) for tool in ("gcc", "clang", "zig")),
     *(Way("riscv64-linux-gnu", tool, _QEMU_RISCV, _RISCV) for tool in ("gcc", "clang", "zig")),
 ]
-PACKAGES = {
-    "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
-    "riscv64-linux-gnu-gcc": "gcc-riscv64-linux-gnu",
-    "qemu-aarch64": "qemu-user",
-    "qemu-riscv64": "qemu-user",
-    "musl-gcc": "musl-tools",
-    "gcc": "gcc",
-    "clang": "clang",
-    "ld.lld": "lld",
-}
-
-
-def zig() -> str:
-    """The zig of PyPI, as CC takes it; a test without it is skipped."""
-    if find_spec("ziglang") is None:
-        pytest.skip("there is no zig here: pip install --group zig")
-    return f"'{sys.executable}' -m ziglang"
 
 
 @pytest.fixture(params=WAYS, ids=lambda way: f"{way.target}, {way.toolchain}")
@@ -79,13 +61,13 @@ def way(request, monkeypatch) -> Way:
     programs = [found.host[0], *found.runner[:1]]
     programs += ["clang", "ld.lld"] if found.toolchain == "clang" else []
     for program in programs:
-        need(program, PACKAGES[program])
+        needs.program(program)
     for variable in ("CC", "CXX"):
         monkeypatch.delenv(variable, raising=False)
     if found.toolchain == "clang":
         monkeypatch.setenv("CC", "clang")
     if found.toolchain == "zig":
-        monkeypatch.setenv("CC", f"{zig()} cc")
+        monkeypatch.setenv("CC", f"{needs.zig()} cc")
     return found
 
 
@@ -136,7 +118,7 @@ def test_c_program_of_the_target_calls_and_reads_the_blob(way, project) -> None:
 def riscv() -> Way:
     """A cross GCC and an emulator."""
     for program in ("riscv64-linux-gnu-gcc", "qemu-riscv64"):
-        need(program, PACKAGES[program])
+        needs.program(program)
     return Way("riscv64-linux-gnu", "gcc", _QEMU_RISCV, _RISCV)
 
 
@@ -154,7 +136,7 @@ def test_other_embedders_cross_too(embed, nbytes, project, riscv) -> None:
 
 def test_library_for_an_older_glibc_needs_no_newer_symbol(project) -> None:
     """Zig's -target x86_64-linux-gnu.2.17; the library loads here."""
-    zig()
+    needs.zig()
     library = export(project, "--target", "x86_64-linux-gnu.2.17")
     listed = subprocess.run(["readelf", "-VW", library], capture_output=True, text=True, check=True)
     versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([\d.]+)", listed.stdout)}
@@ -165,7 +147,7 @@ def test_library_for_an_older_glibc_needs_no_newer_symbol(project) -> None:
 
 def test_project_file_says_the_target(project) -> None:
     """``target`` in [library]; --target on the command line wins."""
-    need("aarch64-linux-gnu-gcc", PACKAGES["aarch64-linux-gnu-gcc"])
+    needs.program("aarch64-linux-gnu-gcc")
     text = (project / "packer.toml").read_text()
     (project / "packer.toml").write_text(
         text.replace("[library]\n", '[library]\ntarget = "aarch64-linux-gnu"\n')
@@ -324,7 +306,7 @@ def test_fcompile_for_another_target_is_an_error(tmp_path) -> None:
 
 def test_cxx_code_brings_its_library(tmp_path) -> None:
     """C++ in a static library, linked by the cross driver for C++, or by zig with libc++."""
-    need("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu")
+    needs.program("aarch64-linux-gnu-g++")
     source = "#include <string>\nextern \"C\" int f(int n) { return std::string(n, 'a').size(); }\n"
     root = packer.CSourceModule(source, fmt="cc", functions={"f": "int(int n)"})
     path = packer.export_library(root, tmp_path / "lib.so", target="aarch64-linux-gnu")
@@ -371,8 +353,8 @@ PROTECTED = [
 def test_marks_of_the_inputs_are_kept(target, option, linker, marks, embed, tmp_path) -> None:
     """What packer adds bears them, so a library has them if the user's own code has."""
     if target.startswith("aarch64"):
-        need("aarch64-linux-gnu-gcc", PACKAGES["aarch64-linux-gnu-gcc"])
-    need(f"ld.{linker}", linker)
+        needs.program("aarch64-linux-gnu-gcc")
+    needs.linker(linker)
     # The C library's start files have no marks in every distribution.
     options = ["-nostartfiles", f"-fuse-ld={linker}"]
     for own, expected in ((option, marks), ("-O1", "")):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 
@@ -11,6 +10,7 @@ import pytest
 
 import packer
 
+from ...support import needs
 from ...support.process import run_python
 from ...support.unlinked_tree import CALL, tree
 
@@ -55,8 +55,7 @@ def test_object_for_another_machine_is_refused(tmp_path) -> None:
 
 def test_tar_for_another_machine_is_linked_for_it(tmp_path) -> None:
     """``packer link --target``; without it both machines are named."""
-    if not shutil.which("aarch64-linux-gnu-gcc"):
-        pytest.skip("aarch64-linux-gnu-gcc is not installed")
+    needs.program("aarch64-linux-gnu-gcc")
     target = "aarch64-linux-gnu"
     made = packer.export_library(tree(), tmp_path / "model.tar", target=target)
     with pytest.raises(packer.ExportError, match=r"\(lib0.o\): an object for aarch64 .*x86_64"):

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from ...support.segments import need
-from .test_cross import zig
+from ...support import needs
 
 # Each asks for something of its surroundings: folders, the time, names drawn by chance.
 SOURCES = {
@@ -162,13 +161,10 @@ def test_every_embedder(embed, tmp_path) -> None:
     assert b"Jan  1 1970 00:00:00" in library
 
 
-LINKERS = {"gold": "binutils", "lld": "lld", "mold": "mold"}
-
-
-@pytest.mark.parametrize("linker", LINKERS)
+@pytest.mark.parametrize("linker", ["gold", "lld", "mold"])
 def test_every_linker(linker, tmp_path) -> None:
     """GNU ld is above."""
-    need(f"ld.{linker}", LINKERS[linker])
+    needs.linker(linker)
     check_same(export_twice(tmp_path, options=[f"-fuse-ld={linker}"]), tmp_path)
 
 
@@ -180,9 +176,7 @@ def test_link_time_optimisation(tmp_path) -> None:
 @pytest.mark.parametrize("target", ["x86_64-linux-gnu", "riscv64-linux-gnu"])
 def test_clang(target, tmp_path) -> None:
     """For this machine, and for another with lld."""
-    need("clang", "clang")
-    need("ld.lld", "lld")
-    need(f"{target}-gcc", f"gcc-{target}")  # brings the C library
+    needs.program("clang", "ld.lld", f"{target}-gcc")  # the last brings the C library
     libraries = export_twice(
         tmp_path, "--target", target, with_cxx=False, variables={"CC": "clang", "CXX": "clang++"}
     )
@@ -193,7 +187,11 @@ def test_clang(target, tmp_path) -> None:
 def test_zig(target, tmp_path) -> None:
     """Whatever processor it runs on."""
     libraries = export_twice(
-        tmp_path, "--target", target, with_cxx=False, variables={"CC": f"{zig()} cc", "CXX": ""}
+        tmp_path,
+        "--target",
+        target,
+        with_cxx=False,
+        variables={"CC": f"{needs.zig()} cc", "CXX": ""},
     )
     check_same(libraries, tmp_path)
 
@@ -223,7 +221,7 @@ def test_library_without_host_code(tmp_path) -> None:
 def test_the_date_is_the_one_that_is_asked_for(tmp_path) -> None:
     """SOURCE_DATE_EPOCH, in the compilers that know it and in those that do not."""
     for compiler in ("gcc", "clang"):
-        need(compiler, compiler)
+        needs.program(compiler)
         folder = tmp_path / compiler
         folder.mkdir()
         variables = {"SOURCE_DATE_EPOCH": "1700000000", "CC": compiler, "CXX": ""}

@@ -1,0 +1,129 @@
+"""Tools that some tests need beside Python, a C compiler and make.
+
+A test that needs such a tool calls a function of this module first. Where the tool is missing, the
+test is skipped with a reason that says how to get it. Where the environment variable CI is set it
+fails instead, so that CI cannot leave it out. What depends on the hardware or on the kernel of the
+machine (`hardware`, `system`) is skipped there too.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+# The Debian package of each program that is not named like its package.
+PACKAGES = {
+    "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
+    "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
+    "riscv64-linux-gnu-gcc": "gcc-riscv64-linux-gnu",
+    "riscv64-linux-gnu-g++": "g++-riscv64-linux-gnu",
+    "eu-elflint": "elfutils",
+    "eu-strip": "elfutils",
+    "ld.gold": "binutils",
+    "ld.lld": "lld",
+    "llvm-objcopy": "llvm",
+    "llvm-strip": "llvm",
+    "musl-gcc": "musl-tools",
+    "qemu-aarch64": "qemu-user",
+    "qemu-riscv64": "qemu-user",
+    "unshare": "util-linux",
+}
+LINKERS = {"bfd": "ld.bfd", "gold": "ld.gold", "lld": "ld.lld", "mold": "mold"}
+
+
+def _missing(what: str, remedy: str) -> NoReturn:
+    reason = f"needs {what}: {remedy}"
+    if os.environ.get("CI"):
+        pytest.fail(f"{reason} (nothing is skipped where CI is set)")
+    pytest.skip(reason, allow_module_level=True)
+
+
+def program(*names: str) -> str:
+    """Return the path of the first program; the test needs all of them."""
+    for name in names:
+        if shutil.which(name) is None:
+            _missing(name, f"apt-get install {PACKAGES.get(name, name)}")
+    return str(shutil.which(names[0]))
+
+
+def linker(name: str) -> str:
+    """Return the path of the linker that `-fuse-ld=name` takes."""
+    return program(LINKERS[name])
+
+
+def module(name: str, group: str) -> Any:
+    """Import a module that a dependency group of pyproject.toml installs."""
+    if importlib.util.find_spec(name) is None:
+        _missing(name, f"make .venv/{group}.group")
+    return importlib.import_module(name)
+
+
+def package(name: str, group: str) -> NoReturn:
+    """Skip or fail a test for a distribution that a dependency group installs."""
+    _missing(name, f"make .venv/{group}.group")
+
+
+def zig() -> str:
+    """Return the command of PyPI's zig, as the variable CC takes it."""
+    if importlib.util.find_spec("ziglang") is None:
+        _missing("zig", "make .venv/zig.group")
+    return f"'{sys.executable}' -m ziglang"
+
+
+def cuda_tool(name: str) -> str:
+    """Return the path of NVIDIA's tool: of its wheels, or on PATH."""
+    for folder in sys.path:
+        for path in Path(folder or ".").glob(f"nvidia/*/bin/{name}"):
+            return str(path)
+    return shutil.which(name) or _missing(name, "make .venv/cuda.group")
+
+
+def browser() -> str:
+    """Return the path of Debian's Chromium."""
+    return shutil.which("chromium-browser") or program("chromium")
+
+
+@functools.cache
+def _num_opencl_devices() -> int:
+    from packer.inspect.device_query import query_devices
+
+    return len(query_devices("opencl").get("devices") or ())  # type: ignore[arg-type]
+
+
+def opencl_device() -> None:
+    """Require an OpenCL device; PoCL is one on every CPU."""
+    if _num_opencl_devices() == 0:
+        _missing("an OpenCL device", "apt-get install ocl-icd-libopencl1 pocl-opencl-icd")
+
+
+@functools.cache
+def _can_unshare(*options: str) -> bool:
+    command = ["unshare", *options, "true"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def unshare(*options: str) -> list[str]:
+    """Return the command that runs a program in namespaces of its own."""
+    program("unshare")
+    if not _can_unshare(*options):
+        system("user namespaces", "the kernel or its policy refuses unshare(1)")
+    return ["unshare", *options]
+
+
+def hardware(is_there: bool, what: str) -> None:
+    """Skip a test for a machine that this one is not, in CI too."""
+    if not is_there:
+        pytest.skip(f"only on hardware with {what}", allow_module_level=True)
+
+
+def system(what: str, why: str) -> NoReturn:
+    """Skip a test for what this machine's system does not grant, in CI too."""
+    pytest.skip(f"only where the system grants {what}: {why}")
