@@ -145,7 +145,7 @@ dso_object *kernel_new(struct kernel_module *module, const struct kernel_signatu
 struct kernel_binding *kernel_bind(struct kernel *kernel, int device_id);
 
 /* The binding of a device in a list, or NULL. */
-struct kernel_binding *kernel_binding_find(struct kernel_binding *first, int device_id);
+struct kernel_binding *kernel_binding_find(struct kernel_binding *binding, int device_id);
 
 /* Raise a DeviceError "<device>: kernel '<name>': <text>". Returns -1. */
 int kernel_device_error(const struct kernel *kernel, int device_id, const char *format, ...)

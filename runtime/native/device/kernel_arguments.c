@@ -221,12 +221,12 @@ static int check_count(const struct kernel_signature *signature, int32_t count) 
                       expected, signature->num_parameters, signature->num_launch, (int)count);
 }
 
-int kernel_pack(const struct kernel_signature *signature, const dso_any *args, int32_t count,
+int kernel_pack(const struct kernel_signature *signature, const dso_any *args, int32_t num_args,
                 char *packed, struct kernel_launch *launch) {
   struct packer packer = {.signature = signature, .launch = launch};
   *launch = (struct kernel_launch){.device_id = -1, .extents = {1, 1, 1, 1, 1, 1}};
-  if (check_count(signature, count) != 0) return -1;
-  for (; packer.index < count; packer.index++) {
+  if (check_count(signature, num_args) != 0) return -1;
+  for (; packer.index < num_args; packer.index++) {
     const dso_any *value = &args[packer.index];
     int launch_index = packer.index - signature->num_parameters;
     int status = launch_index < 0 ? pack_argument(&packer, value, packed)

@@ -57,7 +57,7 @@ static size_t nbytes_of(DLDataType type) {
   static const unsigned lanes[] = {1, 2, 3, 4, 8, 16};
   if (is_handle(type)) return type.bits == 64 && type.lanes == 1 ? sizeof(struct kernel_handle) : 0;
   if (!is_scalar(type) || !is_one_of(type.lanes, lanes, 6)) return 0;
-  return (type.lanes == 3 ? 4u : type.lanes) * (type.bits / 8u);
+  return (size_t)(type.lanes == 3 ? 4 : type.lanes) * (type.bits / 8u);
 }
 
 static int set_parameters(struct kernel_signature *signature, const DLDataType *types, int count) {

@@ -84,16 +84,18 @@ int elf_table_at(struct elf_reader *reader, uint64_t tag, uint64_t nbytes,
                  struct elf_table *table) {
   table->name = elf_tag_name(tag);
   table->nbytes = nbytes;
-  if (!elf_tag(reader, tag, &table->vaddr))
-    return elf_refuse(reader, ELF_MALFORMED, "dynamic section: %s, expected 1, found none",
-                      table->name);
+  if (!elf_tag(reader, tag, &table->vaddr)) {
+    elf_refuse(reader, ELF_MALFORMED, "dynamic section: %s, expected 1, found none", table->name);
+    return -1; /* tells the static analysis that table->bytes is set otherwise */
+  }
   table->bytes = elf_bytes(reader, table->vaddr, nbytes);
   /* struct elf_image uses address 0 for "absent"; the ELF header is stored there */
   if (table->bytes != NULL && (table->vaddr != 0 || nbytes == 0)) return 0;
-  return elf_refuse(reader, ELF_MALFORMED,
-                    "%s: table, expected inside the file bytes of one readable PT_LOAD, found "
-                    "0x%" PRIx64 " bytes at address 0x%" PRIx64,
-                    table->name, nbytes, table->vaddr);
+  elf_refuse(reader, ELF_MALFORMED,
+             "%s: table, expected inside the file bytes of one readable PT_LOAD, found "
+             "0x%" PRIx64 " bytes at address 0x%" PRIx64,
+             table->name, nbytes, table->vaddr);
+  return -1;
 }
 
 static struct elf_dynamic_entry entry_at(const struct elf_reader *reader, uint64_t index) {

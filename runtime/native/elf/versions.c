@@ -14,12 +14,14 @@ struct versions {
 
 static int copy_record(struct versions *at, uint64_t vaddr, void *record, uint64_t nbytes) {
   const uint8_t *bytes = elf_bytes(at->reader, vaddr, nbytes);
-  if (bytes == NULL || at->steps-- == 0)
-    return elf_refuse(at->reader, ELF_MALFORMED,
-                      "%s: version record, expected inside the file bytes of one PT_LOAD, each "
-                      "once, "
-                      "found one at 0x%" PRIx64,
-                      at->table, vaddr);
+  if (bytes == NULL || at->steps-- == 0) {
+    elf_refuse(at->reader, ELF_MALFORMED,
+               "%s: version record, expected inside the file bytes of one PT_LOAD, each "
+               "once, "
+               "found one at 0x%" PRIx64,
+               at->table, vaddr);
+    return -1; /* tells the static analysis that *record is set otherwise */
+  }
   memcpy(record, bytes, nbytes);
   return 0;
 }

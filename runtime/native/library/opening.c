@@ -22,7 +22,7 @@ static char *fresh_spelling(const char *path) {
   uint64_t count = counter++;
   const char *name = strrchr(path, '/') + 1;
   size_t dir_length = (size_t)(name - path);
-  char *spelling = heap_new(strlen(path) + 2 * 64 + 1);
+  char *spelling = heap_new(strlen(path) + sizeof count * 8 * 2 + 1);
   if (spelling == NULL) return NULL;
   memcpy(spelling, path, dir_length);
   char *end = spelling + dir_length;
@@ -30,7 +30,7 @@ static char *fresh_spelling(const char *path) {
     if (count & 1) *end++ = '.';
     *end++ = '/';
   }
-  strcpy(end, name);
+  memcpy(end, name, strlen(name) + 1);
   return spelling;
 }
 

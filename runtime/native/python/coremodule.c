@@ -154,4 +154,5 @@ static struct PyModuleDef core_module = {
     .m_slots = core_slots,
 };
 
+/* NOLINTNEXTLINE(misc-use-internal-linkage) CPython looks it up by name */
 PyMODINIT_FUNC PyInit__core(void) { return PyModuleDef_Init(&core_module); }

@@ -66,7 +66,7 @@ static int parse_text(PyObject *text, DLDevice *device, int *has_index) {
   digits = name + length + 1;
   size_t count = strspn(digits, "0123456789");
   if (count == 0 || count > 9 || digits[count] != '\0') return refuse_kind(text);
-  device->device_id = atoi(digits);
+  device->device_id = (int)strtol(digits, NULL, 10);
   return 0;
 }
 

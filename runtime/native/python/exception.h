@@ -13,7 +13,7 @@ struct call_frame;
 /* Clear the exception that is set and return an owned reference to it, or NULL. exception_set sets
  * one and takes over the reference. (PyErr_Fetch and PyErr_Restore are deprecated from 3.12 on.) */
 PyObject *exception_take(void);
-void exception_set(PyObject *exception);
+void exception_set(PyObject *value);
 
 /* Raise runtime.error.OutOfMemoryError and return NULL. Raises MemoryError if it cannot be made. */
 void *raise_no_memory(void);

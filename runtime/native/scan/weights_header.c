@@ -24,8 +24,11 @@ static bool take(struct scan *scan, uint8_t byte) {
 /* Take the rest of a string after its opening quote; escapes stay as written. */
 static bool take_string(struct scan *scan, const uint8_t **start, uint64_t *length) {
   *start = scan->at;
-  for (; scan->at < scan->end && *scan->at != '"'; scan->at++)
-    if (*scan->at == '\\' && ++scan->at == scan->end) return false;
+  for (; scan->at < scan->end && *scan->at != '"'; scan->at++) {
+    if (*scan->at != '\\') continue;
+    scan->at++;
+    if (scan->at == scan->end) return false;
+  }
   *length = (uint64_t)(scan->at - *start);
   return take(scan, '"');
 }

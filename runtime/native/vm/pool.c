@@ -39,7 +39,7 @@ struct vm_pool {
 
 static size_t class_of(size_t nbytes, size_t *capacity) {
   size_t units = nbytes <= VM_ALIGNMENT ? 1 : (nbytes - 1) / VM_ALIGNMENT + 1, shift = 0;
-  while ((units - 1) >> shift >= 2 * STEPS) shift++;
+  while ((units - 1) >> shift >= (size_t)2 * STEPS) shift++;
   size_t steps = ((units - 1) >> shift) + 1;
   *capacity = (steps << shift) * VM_ALIGNMENT;
   return shift * STEPS + steps - 1;

@@ -121,6 +121,7 @@ static int execute(struct vm_run *run, dso_any *result) {
   dso_any *registers = run->values, *args, value;
   int condition;
   for (;;) {
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) VM_RETURN ends the first frame */
     switch (at->operation) {
       case VM_RUN_FUNCTION:
         args = gather(vm, routine, at, registers);

@@ -88,9 +88,9 @@ enum { IMMEDIATE = 0, SLOT = 1 };
  * without the last `num_trailing` arguments. */
 static int count_pairs(const char *name, const dso_any *args, int32_t num_args, int number,
                        int num_trailing, int64_t *count) {
+  *count = (num_args - number - 1 - num_trailing) / 2;
   if (args[number].type_index != DSO_INT)
     return vm_refuse_argument(name, number, "int", &args[number]);
-  *count = (num_args - number - 1 - num_trailing) / 2;
   if (args[number].v_int64 == *count && number + 1 + 2 * *count + num_trailing == num_args)
     return 0;
   return raised_format("ValueError",
@@ -143,7 +143,7 @@ static int extents_of(const dso_any *value, struct vm_dims *dims) {
 VM_BUILTIN(vm_match_shape) {
   const dso_any *context = &args[num_args - 1];
   char text[VM_CONTEXT_SIZE];
-  struct vm_dims dims;
+  struct vm_dims dims = {.ndim = 0};
   struct heap heap;
   int64_t count;
   (void)run, (void)result;

@@ -9,6 +9,6 @@
  * held and the device's context current. NULL with a DeviceError raised that contains the driver's
  * log. */
 CUmodule cuda_program(struct kernel_module *module, const struct cuda_device *device);
-void cuda_program_unload(struct kernel_binding *program);
+void cuda_program_unload(struct kernel_binding *binding);
 
 #endif

@@ -8,6 +8,6 @@
 /* The module's code, built at the first use and owned by the module. Called with the module's lock
  * held. NULL with a DeviceError raised that contains the build log. */
 cl_program opencl_program(struct kernel_module *module, const struct opencl_device *device);
-void opencl_program_unload(struct kernel_binding *program);
+void opencl_program_unload(struct kernel_binding *binding);
 
 #endif

@@ -123,7 +123,7 @@ int ndarray_recognise(PyTypeObject *type) {
   PyObject *numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
   PyObject *class = numpy ? PyObject_GetAttrString(numpy, "ndarray") : NULL;
   if (class == NULL) PyErr_Clear();
-  if (class == (PyObject *)type) {
+  if (class != NULL && class == (PyObject *)type) {
     is_settled = 1;
     if (struct_is_known(type)) ndarray_type = (PyTypeObject *)Py_NewRef(class);
   }
