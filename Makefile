@@ -7,6 +7,11 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
 C_WARNINGS := -std=c11 -O2 -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
 
+# A third of the nodes that the analyzer visits by default, in half the time.
+TIDY_FLAGS = -std=c11 -Iruntime/native -Iruntime/include \
+	-isystem $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') \
+	-Xclang -analyzer-config -Xclang max-nodes=75000
+
 C_FILES = $(shell find runtime templates -name '*.[ch]')
 
 .PHONY: demo resnet18 test test-tvm check format docs bench sanitize fuzz stress clean
@@ -53,6 +58,7 @@ check: $(VENV)/check.group $(VENV)/test.group
 	$(BIN)/clang-format --dry-run --Werror $(C_FILES)
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/native -Iruntime/include -I$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') $(shell find runtime/native -name '*.c')
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -x c templates/glue.h
+	find runtime/native -name '*.c' | xargs -I{} -P $$(nproc) $(BIN)/clang-tidy --quiet {} -- $(TIDY_FLAGS)
 
 # The layout of all code, applied.
 format: $(VENV)/check.group
