@@ -19,7 +19,8 @@ static int copy_incompatible(const struct vm *vm, const dso_any *value, dso_tens
   const DLTensor *tensor = dso_tensor_of(value);
   size_t nbytes;
   *copy = NULL;
-  if (tensor == NULL) return raised_format("ValueError", "a tensor that is NULL, expected one");
+  if (tensor == NULL)
+    return raised_format("ValueError", "the tensor pointer is NULL, expected a tensor");
   if (vm_nbytes("a tensor", tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0) return -1;
   if (vm_tensor_is_compatible(tensor)) return 0;
   *copy = vm_tensor_copy_value(vm_host_pool(vm), value);
@@ -30,9 +31,11 @@ static int admit(struct admission *admission, const dso_any *value, dso_any *adm
 
 static int count_items(struct admission *admission, const dso_array_object *array) {
   if (admission->depth == MOST_NESTED)
-    return raised_format("ValueError", "tuples in tuples, expected at most %d", MOST_NESTED);
+    return raised_format("ValueError", "tuples are nested too deeply, expected at most %d levels",
+                         MOST_NESTED);
   if (array->size > MOST_ITEMS - admission->num_items)
-    return raised_format("ValueError", "items of tuples, expected at most %d together", MOST_ITEMS);
+    return raised_format("ValueError", "too many items in tuples, expected at most %d in total",
+                         MOST_ITEMS);
   admission->num_items += array->size;
   return 0;
 }
@@ -90,7 +93,7 @@ static int admit(struct admission *admission, const dso_any *value, dso_any *adm
       return 0;
     case DSO_ARRAY: return admit_array(admission, value, admitted);
     case DSO_RVALUE_REF:
-      return raised_format("TypeError", "an argument that is to be moved, expected one to be read");
+      return raised_format("TypeError", "argument is an rvalue reference, expected a value");
     case DSO_RAW_STR:
       if (value->v_c_str == NULL) break;
       return admit_text(1, value->v_c_str, strlen(value->v_c_str), admitted);

@@ -132,8 +132,8 @@ static int bind_function_argument(struct binder *binder, struct vm_routine *rout
   }
   if (vm->callees[index] == NULL)
     return raised_format("TypeError",
-                         "%.80s: passes '%.80s' on, expected a function that is not "
-                         "the machine's own",
+                         "%.80s: passes the built-in function '%.80s' as an argument, expected "
+                         "another function",
                          routine->name, vm->routines[index].name);
   *operand = operand_of_value(vm, any_of_object(vm->callees[index]));
   return 0;
@@ -241,7 +241,9 @@ static int bind_callees(struct binder *binder, dso_object *const *callees) {
   for (size_t i = 0; i < code->num_functions; i++) {
     if (code->functions[i].kind != VM_PACKED) continue;
     if (callees[i] == NULL && vm_find_builtin(code->functions[i].name) == NULL)
-      return raised_format("FunctionNotFoundError", "no function '%.80s', which the bytecode calls",
+      return raised_format("FunctionNotFoundError",
+                           "no function '%.80s', which the bytecode calls; register it with "
+                           "runtime.register_func",
                            code->functions[i].name);
     binder->vm->callees[i] = callees[i];
     if (callees[i] != NULL) object_retain(callees[i]);
@@ -251,8 +253,10 @@ static int bind_callees(struct binder *binder, dso_object *const *callees) {
 
 static int bind_code(struct binder *binder, const dso_any *constants, dso_object *const *callees) {
   const struct vm_code *code = binder->code;
-  if (code->num_words + code->num_constants + code->num_functions > MOST_WORDS)
-    return raised_format("ValueError", "%zu words of code, expected fewer", code->num_words);
+  size_t size = code->num_words + code->num_constants + code->num_functions;
+  if (size > MOST_WORDS)
+    return raised_format("ValueError", "%zu words, constants and functions, expected at most %d",
+                         size, MOST_WORDS);
   if (allocate(binder) != 0 || copy_names(binder) != 0) return -1;
   binder->vm->num_functions = code->num_functions;
   if (bind_callees(binder, callees) != 0 || bind_values(binder, constants) != 0) return -1;

@@ -127,7 +127,8 @@ static VM_BUILTIN(call_tir_dyn) {
 static VM_BUILTIN(invoke_closure) {
   (void)run, (void)args, (void)num_args, (void)result;
   return raised_format("RuntimeError",
-                       "vm.builtin.invoke_closure: called from outside the machine");
+                       "vm.builtin.invoke_closure: called from outside the virtual machine, "
+                       "expected a call from bytecode");
 }
 
 /* ---- The table */

@@ -41,7 +41,8 @@ static int call_closure(void *handle, const dso_any *args, int32_t num_args, dso
   const struct vm_closure *self = handle;
   dso_any room[ROOM], *all = room;
   if (num_args < 0)
-    return raised_format("TypeError", "a closure: expected arguments, found %d", (int)num_args);
+    return raised_format("TypeError", "closure: expected at least 0 arguments, found %d",
+                         (int)num_args);
   if (self->num_saved == 0) return call(self, args, num_args, result);
   size_t count = (size_t)num_args + (size_t)self->num_saved;
   if (count > ROOM && (all = heap_new(count * sizeof *all)) == NULL)

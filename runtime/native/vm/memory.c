@@ -20,8 +20,8 @@ VM_BUILTIN(vm_alloc_storage) {
   int64_t index = args[2].v_int64 == -1 ? (int64_t)vm->num_pools - 1 : args[2].v_int64;
   if (index < 0 || (uint64_t)index >= vm->num_pools)
     return raised_format("DeviceError",
-                         "the code asks for device %" PRId64 " of the machine, "
-                         "expected less than %zu; give the machine more devices",
+                         "the code uses device %" PRId64 " of the machine, expected less than "
+                         "%zu; pass more devices to VirtualMachine",
                          index, vm->num_pools);
   if (vm_nbytes("vm.builtin.alloc_storage: a storage", args[3].v_dtype, dims.ndim, dims.dims,
                 &nbytes) != 0)
@@ -50,8 +50,8 @@ static dso_tensor_object *place(struct vm_storage *storage, int64_t offset, DLDa
 
 static int refuse_piece(const struct vm_storage *storage, int64_t offset) {
   return raised_format("ValueError",
-                       "vm.builtin.alloc_tensor: a tensor at offset %" PRId64
-                       " that does not lie in its storage of %zu bytes",
+                       "vm.builtin.alloc_tensor: the tensor at offset %" PRId64
+                       " is not within its storage of %zu bytes",
                        offset, storage->nbytes);
 }
 
@@ -118,7 +118,8 @@ VM_BUILTIN(vm_reshape) {
       dtype_nbytes(tensor->dtype, dims.ndim, dims.dims, &wanted) != 0 || wanted != nbytes ||
       !vm_tensor_is_compatible(tensor))
     return raised_format("ValueError",
-                         "vm.builtin.reshape: a shape with other elements than its tensor");
+                         "vm.builtin.reshape: expected a contiguous tensor, and a shape with the "
+                         "same number of elements");
   if (args[0].type_index == DSO_TENSOR) return reshape_object(args[0].v_ptr, tensor, &dims, result);
   return reshape_borrowed(run, &args[0], &dims, result);
 }
@@ -129,8 +130,8 @@ static struct vm_pool *pool_of(const struct vm *vm, int64_t device_type, int64_t
     if (device.device_type == device_type && device.device_id == device_id) return vm->pools[i];
   }
   raised_format("DeviceError",
-                "the code asks for device type %" PRId64 ", id %" PRId64
-                ", which the machine was not given",
+                "the code uses device type %" PRId64 ", id %" PRId64
+                ", which is not a device of the machine",
                 device_type, device_id);
   return NULL;
 }

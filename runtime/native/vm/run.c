@@ -31,8 +31,7 @@ static inline int step(struct vm_run *run) { return --run->steps > 0 ? 0 : poll(
 /* The result of a function must be an owned value. */
 static int refuse_result(const dso_any *value) {
   return raised_format("TypeError",
-                       "a function returned a value of type index %d, which is "
-                       "somebody else's, expected one of its own",
+                       "function returned a borrowed value (type index %d), expected an owned one",
                        (int)value->type_index);
 }
 
@@ -105,8 +104,7 @@ static int call_foreign_closure(const struct vm_instruction *at, const dso_any *
 static inline int is_zero(const struct vm_routine *routine, const dso_any *value) {
   if (value->type_index == DSO_BOOL || value->type_index == DSO_INT) return value->v_int64 == 0;
   return raised_format("TypeError",
-                       "%.80s: condition, expected an int or bool, found a value of "
-                       "type index %d",
+                       "%.80s: condition, expected an int or bool, found a value of type index %d",
                        routine->name, (int)value->type_index);
 }
 
@@ -215,7 +213,8 @@ static int start(struct vm_run *run, const struct vm_routine *routine, const dso
                          (int)routine->num_args, (int)num_args);
   if (num_runs == MOST_RUNS)
     return raised_format("RecursionError",
-                         "%.80s: calls of the machine by what it calls, expected at most %d",
+                         "%.80s: callees re-enter the virtual machine too deeply, expected at "
+                         "most %d runs",
                          routine->name, MOST_RUNS);
   if (push(run, routine, NULL, -1) != 0 || admit_all(run, args, num_args) != 0 ||
       execute(run, result) != 0)

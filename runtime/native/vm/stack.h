@@ -48,12 +48,12 @@ static inline int push(struct vm_run *run, const struct vm_routine *routine,
                        const struct vm_instruction *next, int32_t dst) {
   size_t count = (size_t)routine->num_registers + (size_t)routine->most_args;
   if (run->num_frames == MOST_FRAMES)
-    return raised_format("RecursionError", "%.80s: calls in calls, expected at most %d",
-                         routine->name, MOST_FRAMES);
+    return raised_format("RecursionError",
+                         "%.80s: calls are nested too deeply, expected at most %d", routine->name,
+                         MOST_FRAMES);
   if (run->num_values + count > MOST_VALUES && run->num_frames > 0)
     return raised_format("RecursionError",
-                         "%.80s: calls in calls, expected at most %d registers "
-                         "of theirs",
+                         "%.80s: nested calls use too many registers, expected at most %d",
                          routine->name, MOST_VALUES);
   if (run->num_values + count > run->values_capacity || run->num_frames == run->frames_capacity)
     if (vm_stack_reserve(run, count) != 0) return -1;

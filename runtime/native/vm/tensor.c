@@ -10,8 +10,7 @@ int vm_nbytes(const char *what, DLDataType dtype, int64_t ndim, const int64_t *d
               size_t *nbytes) {
   if (dtype_nbytes(dtype, ndim, dims, nbytes) == 0) return 0;
   return raised_format("ValueError",
-                       "%s of a data type without bits, or with extents that are "
-                       "negative or too large",
+                       "%s has a data type of 0 bits, or extents that are negative or too large",
                        what);
 }
 

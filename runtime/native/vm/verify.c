@@ -67,8 +67,8 @@ static int verify_offsets(const struct vm_code *code, struct vm_fault *fault) {
     int64_t offset = vm_word(code->offsets, i);
     if (offset < 0 || (uint64_t)offset != at)
       return refuse(fault, VM_OFFSETS, i,
-                    "instruction %zu begins at word %" PRId64 ", expected %zu, where the one "
-                    "before ends",
+                    "instruction %zu begins at word %" PRId64 ", expected %zu, the end of the "
+                    "previous one",
                     i, offset, at);
     if (at >= code->num_words)
       return refuse(fault, VM_OFFSETS, i,
@@ -83,7 +83,7 @@ static int verify_offsets(const struct vm_code *code, struct vm_fault *fault) {
     at += length;
   }
   if (at == code->num_words) return 0;
-  return refuse(fault, VM_WORDS, at, "%zu words behind the last instruction, expected none",
+  return refuse(fault, VM_WORDS, at, "%zu words after the last instruction, expected none",
                 code->num_words - at);
 }
 
@@ -111,7 +111,7 @@ static int64_t most_registers(const struct vm_code *code, const struct vm_functi
 static int verify_sizes(const struct vm_code *code, size_t index, struct vm_fault *fault) {
   const struct vm_function *function = &code->functions[index];
   char expected[64];
-  snprintf(expected, sizeof expected, "%" PRId64 ", as many as names", function->num_params);
+  snprintf(expected, sizeof expected, "%" PRId64 ", one per parameter name", function->num_params);
   if (function->num_args != function->num_params)
     return refuse_function(fault, index, function, "number of arguments", expected,
                            function->num_args);
@@ -144,8 +144,7 @@ static int claim(const struct vm_code *code, size_t index, unsigned char *claime
   const struct vm_function *function = &code->functions[index];
   for (int64_t i = function->start; i < function->end; i++) {
     if (claimed[i])
-      return refuse_function(fault, index, function, "instructions", "none of another function's",
-                             i);
+      return refuse_function(fault, index, function, "instructions", "none of another function", i);
     claimed[i] = 1;
   }
   return 0;
@@ -164,7 +163,8 @@ static int claim_all(const struct vm_code *code, unsigned char *claimed, struct 
   }
   for (size_t i = 0; i < code->num_instructions; i++)
     if (!claimed[i])
-      return refuse(fault, VM_OFFSETS, i, "instruction %zu is of no function, expected one", i);
+      return refuse(fault, VM_OFFSETS, i, "instruction %zu belongs to no function, expected one",
+                    i);
   return 0;
 }
 
@@ -242,9 +242,10 @@ static int verify_jump(const struct scope *scope, size_t at) {
   int64_t offset = vm_word(scope->code->words, scope->word + at);
   int64_t here = (int64_t)scope->instruction;
   if (offset >= function->start - here && offset < function->end - here && offset != 0) return 0;
-  char expected[80];
-  snprintf(expected, sizeof expected, "an offset to another of %" PRId64 " to %" PRId64,
-           function->start, function->end - 1);
+  char expected[96];
+  snprintf(expected, sizeof expected,
+           "an offset to another instruction from %" PRId64 " to %" PRId64, function->start,
+           function->end - 1);
   return refuse_word(scope, at, "jump", expected, offset);
 }
 

@@ -51,7 +51,7 @@ def test_a_count_below_0_is_refused(probe: Probe, count: int, num_saved: int) ->
     sub = Code("sub", ["a"] * max(num_saved - 1, 0), [ret(0)], max(num_saved, 1))
     program = Program([Code("main", ["x"], code, 1), packed("vm.builtin.make_closure"), sub])
     closure = load(Reader(program.payload()))["main"](1.5)
-    with pytest.raises(TypeError, match=f"a closure: expected arguments, found {count}"):
+    with pytest.raises(TypeError, match=f"closure: expected at least 0 arguments, found {count}"):
         probe("call_with_count")(closure, count)
 
 

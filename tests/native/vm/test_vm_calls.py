@@ -104,7 +104,7 @@ def test_recursion_has_a_limit() -> None:
     thread.start()
     thread.join()
     threading.stack_size(before)
-    assert errors == ["f: calls in calls, expected at most 10000"]
+    assert errors == ["f: calls are nested too deeply, expected at most 10000"]
     assert main(3) == "done"
 
 
@@ -112,14 +112,16 @@ def test_registers_of_recursion_have_a_limit() -> None:
     """Large functions reach it before the limit of calls."""
     code = [*[call(1, 0)] * 10_000, call(VOID, 1, reg(0)), ret(0)]
     main = make(Program([packed("vm.builtin.null_value"), Code("f", ["n"], code, 40_000)]))["f"]
-    with pytest.raises(RecursionError, match="f: calls in calls, expected at most 8388608 regis"):
+    with pytest.raises(
+        RecursionError, match="f: nested calls use too many registers, expected at most 8388608"
+    ):
         main(0)
 
 
 def test_a_machine_that_is_called_by_what_it_calls_has_a_limit() -> None:
     """Python code between runs uses the C stack."""
     main = one_call("again", 1, reg(0), again=lambda n: main(n + 1))
-    with pytest.raises(RecursionError, match="calls of the machine by what it calls"):
+    with pytest.raises(RecursionError, match="callees re-enter the virtual machine too deeply"):
         main(0)
     assert one_call("once", 1, reg(0), once=lambda n: n + 1)(1) == 2
 
@@ -170,5 +172,7 @@ def test_the_machines_own_functions_are_no_values() -> None:
     program = Program(
         [Code("main", [], [call(0, 1, func(1)), ret(0)], 1), packed("vm.builtin.copy")]
     )
-    with pytest.raises(TypeError, match="main: passes 'vm.builtin.copy' on, expected a function"):
+    with pytest.raises(
+        TypeError, match="main: passes the built-in function 'vm.builtin.copy' as an"
+    ):
         make(program).find_function("main")

@@ -111,5 +111,5 @@ def test_sub_byte_tensors_of_no_bytes(tmp_path: Path) -> None:
         if count == 0:
             assert main(None).nbytes == 0
         else:
-            with pytest.raises(ValueError, match="does not lie in its storage of 0 bytes"):
+            with pytest.raises(ValueError, match="is not within its storage of 0 bytes"):
                 main(None)

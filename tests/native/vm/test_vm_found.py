@@ -97,7 +97,7 @@ def test_shared_tuples_that_have_to_be_copied_are_bounded() -> None:
     for _ in range(40):
         value = (value, value)
     main = load(Reader(Program([Code("main", ["x"], [ret(0)], 1)]).payload()))["main"]
-    with pytest.raises(ValueError, match="items of tuples, expected at most 1048576 together"):
+    with pytest.raises(ValueError, match="items in tuples, expected at most 1048576 in total"):
         main(value)
 
 

@@ -58,9 +58,7 @@ def test_a_tensor_outlives_its_machine() -> None:
 )
 def test_a_tensor_lies_in_its_storage(nbytes: int, offset: int, shape: list[int]) -> None:
     """A tensor beyond its storage is refused, however the sizes multiply."""
-    with pytest.raises(
-        ValueError, match="alloc_tensor: a tensor at offset .* that does not lie in"
-    ):
+    with pytest.raises(ValueError, match="alloc_tensor: the tensor at offset .* is not within"):
         allocating(nbytes, offset, shape)()
 
 
@@ -74,9 +72,7 @@ def test_a_storage_on_no_device_is_refused() -> None:
     """The code's index of a device is checked."""
     alloc = builtin("alloc_storage", 1, CONTEXT, const(0), reg(0), const(1), const(2),
                     constants=[(SHAPE, [4]), (DATA_TYPE, UINT8), (STR, "global")])  # fmt: skip
-    with pytest.raises(
-        runtime.DeviceError, match="asks for device 1 of the machine, expected less"
-    ):
+    with pytest.raises(runtime.DeviceError, match="uses device 1 of the machine, expected less"):
         alloc(1)
 
 
@@ -92,7 +88,7 @@ def test_reshape_is_a_view() -> None:
     result = reshape(array, (3, 2))
     array[:] = 0
     assert result.numpy().tolist() == [[0, 1], [2, 3], [4, 5]]
-    with pytest.raises(ValueError, match="a shape with other elements than its tensor"):
+    with pytest.raises(ValueError, match="expected a contiguous tensor, and a shape with"):
         reshape(array, (4, 2))
 
 
@@ -111,7 +107,7 @@ def test_to_device_knows_the_machines_devices() -> None:
     """A tensor stays where it is, or goes where the machine has memory."""
     to_device = builtin("to_device", 2, reg(0), reg(1), imm(0))
     assert to_device(np.ones(2, "float32"), 1).numpy().tolist() == [1, 1]
-    with pytest.raises(runtime.DeviceError, match="device type 4, id 0, which the machine was not"):
+    with pytest.raises(runtime.DeviceError, match="device type 4, id 0, which is not a device"):
         to_device(np.ones(2, "float32"), 4)
 
 

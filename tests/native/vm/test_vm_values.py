@@ -111,7 +111,7 @@ def test_tuples_in_tuples_have_a_limit(depth: int) -> None:
     if depth == 64:
         assert identity()(nested) == nested
     else:
-        with pytest.raises(ValueError, match="tuples in tuples, expected at most 64"):
+        with pytest.raises(ValueError, match="tuples are nested too deeply, expected at most 64"):
             identity()(nested)
 
 
