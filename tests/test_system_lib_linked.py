@@ -107,8 +107,8 @@ def test_registered_twice_is_told_and_the_first_stays(tmp_path) -> None:
     done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == PRINTED
     assert done.stderr == (
-        "dso-packer: 'other' is registered twice, expected once: give each model a prefix of its "
-        "own (packer export --c-symbol-prefix)\n"
+        "dso-packer: 'other' is registered twice, expected once: give each model a different "
+        "prefix (packer export --c-symbol-prefix)\n"
     )
 
 

@@ -65,8 +65,8 @@ int TVMBackendRegisterSystemLibSymbol(const char *name, void *address) {
   int status = dso_system_symbol_add(&dso_system_lib_list, name, address);
   if (status > 0)
     fprintf(stderr,
-            "dso-packer: '%s' is registered twice, expected once: give each model a prefix of its "
-            "own (packer export --c-symbol-prefix)\n",
+            "dso-packer: '%s' is registered twice, expected once: give each model a different "
+            "prefix (packer export --c-symbol-prefix)\n",
             name);
   return status ? -1 : 0;
 }
@@ -111,8 +111,8 @@ int dso_system_lib_call(const char *prefix, const char *name, dso_any *result, c
   int status = -1;
   if (!function)
     snprintf(dso_system_lib_text, sizeof dso_system_lib_text,
-             "FunctionNotFoundError: no function '%s%s' and no '%s' is linked into this program "
-             "(of an archive, link all: -Wl,--whole-archive)",
+             "FunctionNotFoundError: no function '%s%s' and no '%s' is linked into this program; "
+             "link all members of an archive (-Wl,--whole-archive)",
              prefix, name, name);
   else status = function(NULL, args, num_args, &own);
   if (result) *result = own;

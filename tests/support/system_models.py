@@ -36,8 +36,8 @@ int main(void) {
 PRINTED = [
     "42",
     "82",
-    "FunctionNotFoundError: no function 'net3_add' and no 'add' is linked into this program (of an "
-    "archive, link all: -Wl,--whole-archive)",
+    "FunctionNotFoundError: no function 'net3_add' and no 'add' is linked into this program; link "
+    "all members of an archive (-Wl,--whole-archive)",
     "TypeError: add: argument 1 'a' (long): expected an int, found str; declared as "
     "long add(long a, long b)",
 ]
