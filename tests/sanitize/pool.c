@@ -52,7 +52,7 @@ static void use_workspaces(void) {
   memset(large, 1, 100000);
   memset(small, 2, 10);
   if (workspace_free(CPU, 0, small) != 0 || workspace_free(CPU, 0, large) != 0) give_up("free");
-  expect_error(workspace_free(CPU, 0, large), "is no workspace");
+  expect_error(workspace_free(CPU, 0, large), "is not a workspace");
 }
 
 static void *work(void *first) {
@@ -61,7 +61,7 @@ static void *work(void *first) {
     launch(count, i % 7);
     launch(step, 3);
     launch(nest, 2);
-    expect_error(pool_launch(miss, NULL, 3), "without coming here");
+    expect_error(pool_launch(miss, NULL, 3), "without reaching the barrier");
     expect_error(pool_launch(fail, &failing, 3), "of one task");
     use_workspaces();
   }

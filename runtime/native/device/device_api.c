@@ -56,12 +56,11 @@ const struct device_api *device_api(int device_type) {
   list_driven(known, sizeof known);
   if (name != NULL)
     snprintf(message, sizeof message,
-             "%s: found a kind of device that this runtime has no driver binding for, expected one "
-             "of %s; keep the data on one of those",
+             "%s: unsupported kind of device, expected one of %s; keep the data on one of these",
              name, known);
   else
     snprintf(message, sizeof message,
-             "device type %d: found no kind of device (DLDeviceType), expected one of %s",
+             "device type %d: unknown kind of device (DLDeviceType), expected one of %s",
              device_type, known);
   raised_set("DeviceError", message);
   return NULL;
@@ -80,7 +79,7 @@ int device_error(DLDevice device, int code, const char *format, ...) {
   if (text != NULL && code != 0)
     message = heap_format("%s:%d: %s (code %d)", name, device.device_id, text, code);
   else if (text != NULL) message = heap_format("%s:%d: %s", name, device.device_id, text);
-  raised_set("DeviceError", message != NULL ? message : "no memory to say what went wrong");
+  raised_set("DeviceError", message != NULL ? message : "no memory for the error message");
   free(message);
   free(text);
   return -1;

@@ -24,7 +24,7 @@ static const char *open_locked(struct driver_library *library) {
   void *handle = dlopen(library->file, RTLD_NOW | RTLD_LOCAL);
   if (handle == NULL) {
     const char *why = dlerror();
-    snprintf(text, sizeof text, "no %s is here: %s", library->kind, why ? why : library->file);
+    snprintf(text, sizeof text, "no %s found: %s", library->kind, why ? why : library->file);
     return text;
   }
   const char *missing = find_all(handle, library);
@@ -32,8 +32,8 @@ static const char *open_locked(struct driver_library *library) {
     atomic_store_explicit(&library->is_open, 1, memory_order_release);
     return NULL;
   }
-  snprintf(text, sizeof text, "%s is too old, expected %s or newer: it has no %s", library->file,
-           library->oldest, missing);
+  snprintf(text, sizeof text, "%s is too old, expected %s or newer: it does not define %s",
+           library->file, library->oldest, missing);
   dlclose(handle);
   return text;
 }

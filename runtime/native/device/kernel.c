@@ -75,7 +75,7 @@ static struct kernel_binding *bind_first(struct kernel *kernel, int device_id) {
   if (binding != NULL) return binding; /* another thread bound it first */
   if (kernel->module->data == NULL) {
     kernel_error(&kernel->signature, "DeviceError",
-                 "not built for %s:%d, and its module is gone, which has the code",
+                 "not yet built for %s:%d, and the module that holds its code has been freed",
                  kernel->module->driver->type_key, device_id);
     return NULL;
   }

@@ -68,8 +68,9 @@ static int note_device(struct packer *packer, int device_id) {
   struct kernel_launch *launch = packer->launch;
   const char *kind = device_kind_name(packer->signature->device_type);
   if (launch->device_id >= 0 && launch->device_id != device_id)
-    return REFUSE(packer, "ValueError", "is on %s:%d, but argument %d is on %s:%d; copy it there",
-                  kind, device_id, packer->device_source + 1, kind, launch->device_id);
+    return REFUSE(packer, "ValueError",
+                  "expected a tensor on %s:%d, like argument %d, found one on %s:%d; copy it there",
+                  kind, launch->device_id, packer->device_source + 1, kind, device_id);
   launch->device_id = device_id;
   packer->device_source = packer->index;
   return 0;
@@ -81,11 +82,11 @@ static int pack_tensor(struct packer *packer, const DLTensor *tensor,
   const char *kind = device_kind_name(type), *found = device_kind_name(tensor->device.device_type);
   if (tensor->device.device_type != type)
     return REFUSE(packer, "ValueError",
-                  "expected a tensor on %s, found one on %s:%d; copy it there, as runtime.tensor("
-                  "array, runtime.Device(\"%s\", 0)) does",
+                  "expected a tensor on %s, found one on %s:%d; copy it there with "
+                  "runtime.tensor(array, runtime.Device(\"%s\", 0))",
                   kind, found ? found : "an unknown device", tensor->device.device_id, kind);
   if (!tensor_is_compact(tensor))
-    return REFUSE(packer, "ValueError", "expected a compact tensor, found strides%s", "");
+    return REFUSE(packer, "ValueError", "expected a contiguous tensor, found strides%s", "");
   handle->data = tensor->data;
   handle->byte_offset = tensor->byte_offset;
   return note_device(packer, tensor->device.device_id);
@@ -176,13 +177,13 @@ static int pack_vector(struct packer *packer, DLDataType type, const dso_any *va
   if (tensor == NULL || tensor->device.device_type != 1)
     return REFUSE(packer, "TypeError",
                   "expected %s as an array of %d elements on the CPU, found %s", name_of(type).text,
-                  type.lanes, tensor ? "one elsewhere" : value_name(value));
+                  type.lanes, tensor ? "one on another device" : value_name(value));
   for (int i = 0; i < tensor->ndim; i++) count *= tensor->shape[i];
   if (tensor->dtype.code != type.code || tensor->dtype.bits != type.bits ||
       count * tensor->dtype.lanes != type.lanes || !tensor_is_compact(tensor))
     return REFUSE(packer, "ValueError",
-                  "expected %s as a compact array of %d elements, found %lld "
-                  "of type code %d with %d bits",
+                  "expected %s as a contiguous array of %d elements, found %lld of type code %d "
+                  "with %d bits",
                   name_of(type).text, type.lanes, (long long)count, tensor->dtype.code,
                   tensor->dtype.bits);
   memcpy(place, (const char *)tensor->data + tensor->byte_offset, dtype_itemsize(type));
@@ -203,10 +204,10 @@ static int pack_argument(struct packer *packer, const dso_any *value, char *pack
 static int read_launch(struct packer *packer, enum launch_slot slot, const dso_any *value) {
   struct kernel_launch *launch = packer->launch;
   if (value->type_index != DSO_INT)
-    return REFUSE(packer, "TypeError", "expected an int to launch with, found %s",
+    return REFUSE(packer, "TypeError", "expected an int for the launch, found %s",
                   value_name(value));
   if (value->small_len == DSO_UNSIGNED || value->v_int64 < 0 || value->v_int64 > MAX_EXTENT)
-    return REFUSE(packer, "ValueError", "expected 0 to %d to launch with, found %lld", MAX_EXTENT,
+    return REFUSE(packer, "ValueError", "expected 0 to %d for the launch, found %lld", MAX_EXTENT,
                   (long long)value->v_int64);
   if (slot == SHARED_NBYTES) launch->shared_nbytes = (uint64_t)value->v_int64;
   else launch->extents[slot] = (uint64_t)value->v_int64;
@@ -217,7 +218,7 @@ static int check_count(const struct kernel_signature *signature, int32_t count) 
   int expected = signature->num_parameters + signature->num_launch;
   if (count == expected) return 0;
   return kernel_error(signature, "TypeError",
-                      "expected %d arguments (%d of the kernel and %d to launch it), found %d",
+                      "expected %d arguments (%d of the kernel and %d for the launch), found %d",
                       expected, signature->num_parameters, signature->num_launch, (int)count);
 }
 

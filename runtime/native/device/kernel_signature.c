@@ -67,8 +67,8 @@ static int set_parameters(struct kernel_signature *signature, const DLDataType *
     parameter->nbytes = nbytes_of(types[i]);
     if (parameter->nbytes == 0)
       return kernel_error(signature, "DeviceError",
-                          "argument %d has type code %d, %d bits, %d lanes, which no kernel takes; "
-                          "expected a handle, or an integer, float or bool, of up to 16 lanes",
+                          "argument %d: unsupported type code %d, %d bits, %d lanes; expected a "
+                          "handle, or an integer, float or bool, of up to 16 lanes",
                           i + 1, types[i].code, types[i].bits, types[i].lanes);
     parameter->offset = signature->packed_nbytes;
     signature->packed_nbytes += (parameter->nbytes + 7) & ~(size_t)7;
@@ -111,7 +111,8 @@ static int set_launch(struct kernel_signature *signature, const char *const *tag
                           "threadIdx.x to threadIdx.z or tir.use_dyn_shared_memory",
                           tags[i]);
     if (has_slot(signature, slot))
-      return kernel_error(signature, "DeviceError", "launch tag '%s' is there twice", tags[i]);
+      return kernel_error(signature, "DeviceError", "launch tag '%s' occurs twice, expected once",
+                          tags[i]);
     add_slot(signature, slot);
   }
   return 0;

@@ -125,7 +125,7 @@ static int is_alike(const DLTensor *to, const DLTensor *from) {
 int tensor_copy(const DLTensor *to, const DLTensor *from) {
   size_t nbytes;
   if (!is_alike(to, from) || dtype_nbytes(to->dtype, to->ndim, to->shape, &nbytes) != 0)
-    return refuse("ValueError", "copy: expected tensors of one shape and data type");
+    return refuse("ValueError", "copy: expected tensors of the same shape and data type");
   if (nbytes == 0) return 0;
   int is_plain_to = tensor_is_compact(to), is_plain_from = tensor_is_compact(from);
   if ((!is_plain_to && !is_on_cpu(to->device)) || (!is_plain_from && !is_on_cpu(from->device)))

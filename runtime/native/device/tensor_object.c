@@ -77,7 +77,8 @@ static int allocate(struct allocated_tensor *own) {
   DLTensor *tensor = &own->start.tensor;
   size_t nbytes;
   if (dtype_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0)
-    return refuse("ValueError", "tensor: a shape with a negative extent, or beyond memory");
+    return refuse("ValueError", "tensor: the shape has a negative extent, or a size beyond the "
+                                "address space");
   const struct device_api *api = device_api(tensor->device.device_type);
   if (api == NULL ||
       api->alloc(tensor->device.device_id, nbytes, TENSOR_ALIGNMENT, &tensor->data) != 0)
@@ -123,17 +124,17 @@ dso_tensor_object *tensor_object_view(DLDataType dtype, int ndim, const int64_t 
 
 static const char *defect_of(const DLTensor *tensor) {
   size_t nbytes;
-  if (tensor->dtype.bits == 0 || tensor->dtype.lanes == 0) return "a data type of no bits";
+  if (tensor->dtype.bits == 0 || tensor->dtype.lanes == 0) return "a data type of 0 bits";
   if (tensor->ndim > 0 && tensor->shape == NULL) return "no shape";
   if (dtype_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) != 0)
-    return "a negative extent, or a size beyond memory";
+    return "a negative extent, or a size beyond the address space";
   return nbytes > 0 && tensor->data == NULL ? "no data" : NULL;
 }
 
 dso_object *tensor_object_adopt(const DLTensor *tensor, void *managed, void (*deleter)(void *)) {
   char text[96];
   int is_countable = tensor->ndim >= 0 && tensor->ndim <= TENSOR_MAX_DIMS;
-  const char *wrong = is_countable ? defect_of(tensor) : "dimensions that are not 0 to 64";
+  const char *wrong = is_countable ? defect_of(tensor) : "a number of dimensions beyond 0 to 64";
   if (wrong != NULL) {
     snprintf(text, sizeof text, "DLPack: found a tensor with %s", wrong);
     refuse("ValueError", text);

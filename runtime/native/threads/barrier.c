@@ -28,15 +28,15 @@ static int refuse(struct fork_join *group) {
   char text[192];
   snprintf(text, sizeof text,
            "barrier: %d tasks on %d threads cannot all wait at once, expected at most as many "
-           "tasks as threads; launch 0 for as many, or set TVM_NUM_THREADS",
+           "tasks as threads; launch 0 tasks for one per thread, or set TVM_NUM_THREADS",
            group->env.num_task, group->num_threads);
   return fail(group, text);
 }
 
 static int give_up(struct fork_join *group, int task_id) {
   char text[96];
-  snprintf(text, sizeof text, "barrier: task %d waits for one that ended without coming here",
-           task_id);
+  snprintf(text, sizeof text,
+           "barrier: task %d waits for a task that ended without reaching the barrier", task_id);
   return fail(group, text);
 }
 

@@ -138,7 +138,7 @@ static void give_back(struct fork_join *group, struct worker *workers) {
   else if (group->busy != 0)
     fork_join_fail(group,
                    fork_join_error("RuntimeError", "parallel launch: a task forked the process, "
-                                                   "whose child has none of the other tasks"));
+                                                   "and the child does not run the other tasks"));
 }
 
 static int end(struct fork_join *group) {

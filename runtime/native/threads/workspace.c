@@ -144,7 +144,7 @@ int workspace_free(int device_type, int device_id, void *data) {
   while (link != NULL && *link != NULL && (*link)->data != data) link = &(*link)->next;
   if (link == NULL || *link == NULL)
     return device_error(device, 0,
-                        "%p is no workspace that this thread holds; give each back once, in the "
+                        "%p is not a workspace of this thread; free each workspace once, in the "
                         "thread that allocated it",
                         data);
   push_block(&pool->idle, unlink_block(link));

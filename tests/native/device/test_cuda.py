@@ -108,7 +108,7 @@ def test_dynamic_shared_memory(nbytes: int) -> None:
 def test_build_log_is_in_the_error() -> None:
     """PTX that the driver cannot compile."""
     text = compile_ptx().replace("mad.lo.s32", "mad.no.s32")
-    with pytest.raises(DeviceError, match=r"refuses code for ptx sm_80; its log:\nptxas.*line"):
+    with pytest.raises(DeviceError, match=r"rejected code for ptx sm_80; its log:\nptxas.*line"):
         DeviceModule("cuda", text, "ptx", [SCALE])["scale"](None, 1.0, 0, 1, 1)
 
 
@@ -117,7 +117,7 @@ def test_signature_that_lies_is_refused() -> None:
     if [int(part) for part in FOUND["version"].split(".")] < [12, 4]:
         needs.system("kernel parameters", f"a driver of CUDA {FOUND['version']} does not tell")
     short = FunctionInfo("scale", ("handle", "float32"), TAGS)
-    with pytest.raises(DeviceError, match="its code takes 3 arguments, its signature says 2"):
+    with pytest.raises(DeviceError, match="3 arguments in the code, 2 in the signature"):
         DeviceModule("cuda", compile_ptx(), "ptx", [short])["scale"](None, 1.0, 1, 1)
 
 
@@ -171,4 +171,4 @@ except runtime.DeviceError as error:
 """
     number, text = run_python(code, str(DATA / "scale.ptx"))
     assert number == 700
-    assert "what was on the device is lost" in text
+    assert "the data on the device is lost" in text

@@ -78,7 +78,7 @@ def test_code_for_other_devices_is_refused(
 ) -> None:
     """The error names device and driver, and for what the code was built."""
     (printed,), log = launch(DATA / name, devices=capability)
-    head = f"cuda:0|None|cuda:0: 'FAKE 0' (sm_{capability}, driver of CUDA 12.4) takes none of this"
+    head = f"cuda:0|None|cuda:0: 'FAKE 0' (sm_{capability}, driver of CUDA 12.4): the device cannot"
     assert printed.startswith(head)
     assert f"built for {inside}" in printed
     assert not any("load" in line for line in log)
@@ -92,7 +92,7 @@ def test_cut_code_never_reaches_a_driver(launch: Fake, tmp_path: Path, name: str
     for nbytes in (3, 15, 60, 700, len(data) - 100, len(data) - 1):
         cut.write_bytes(data[:nbytes])
         (printed,), log = launch(cut)
-        assert f"is given code of format 'cubin' of {nbytes} bytes that it cannot be: " in printed
+        assert f"invalid code of format 'cubin' and {nbytes} bytes: " in printed
         assert not any("load" in line for line in log)
 
 
@@ -126,7 +126,7 @@ def test_cut_ptx_is_the_drivers_to_refuse(launch: Fake, tmp_path: Path) -> None:
     cut = tmp_path / "cut.ptx"
     cut.write_bytes(PTX.read_bytes()[:300])
     (head, *log, end), _ = launch(cut, fail="cuModuleLoadDataEx 218")
-    assert "cuda:0: 'FAKE 0' (sm_80, driver of CUDA 12.4) refuses code for ptx sm_80" in head
+    assert "cuda:0: 'FAKE 0' (sm_80, driver of CUDA 12.4) rejected code for ptx sm_80" in head
     assert log == ["FAKE log: line 7"]
     assert end == ": CUDA_ERROR_INVALID_PTX, FAKE (code 218)"
 
@@ -134,12 +134,18 @@ def test_cut_ptx_is_the_drivers_to_refuse(launch: Fake, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (b"", "neither PTX, which has a line like '.target sm_80', nor a cubin, nor a fatbin"),
-        (b"extern void scale();", "neither PTX"),
-        (b"\x7fELF" + bytes(14) + b"\x3e" + bytes(60), "ELF for machine 62, expected 190, CUDA's"),
-        (b"\x50\xed\x55\xba\x01\x00\x10\x00" + bytes(8), "fatbin: it has neither PTX nor a cubin"),
+        (b"", "expected PTX with a line like '.target sm_80', a cubin or a fatbin"),
+        (b"extern void scale();", "expected PTX"),
+        (
+            b"\x7fELF" + bytes(14) + b"\x3e" + bytes(60),
+            "ELF file for machine 62, expected 190 (CUDA)",
+        ),
+        (
+            b"\x50\xed\x55\xba\x01\x00\x10\x00" + bytes(8),
+            "fatbin: contains neither PTX nor a cubin",
+        ),
         (b"\x50\xed\x55\xba\x07\x00\x10\x00" + bytes(8), "fatbin: version 7"),
-        (b"\x50\xed\x55\xba\x01\x00\x10\x00\x40" + bytes(71), "the entry at 0x10 reaches beyond"),
+        (b"\x50\xed\x55\xba\x01\x00\x10\x00\x40" + bytes(71), "the entry at 0x10 extends beyond"),
     ],
 )
 def test_code_of_another_kind_is_refused(

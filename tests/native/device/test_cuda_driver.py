@@ -13,14 +13,17 @@ from ...support.cuda_launch import LAUNCH, PARAMS, PTX, TAGS, Fake
 def test_no_device_is_told(launch: Fake) -> None:
     """A driver without a device."""
     (printed,), _ = launch(PTX, devices="")
-    assert "|cuda:0: no CUDA device is here, though its driver is; CUDA_VISIBLE_DEVICES" in printed
+    assert (
+        "|cuda:0: no CUDA device found, but the driver is installed; check CUDA_VISIBLE_DEVICES"
+        in printed
+    )
 
 
 def test_wrong_index_is_told(fake_driver: Path) -> None:
     """An index beyond the devices lists those that are there."""
     code = LAUNCH.replace('Device("cuda", 0)', 'Device("cuda", 2)')
     (printed,), _ = run_with_fake(fake_driver, code, PTX, TAGS, 1, 1, devices="80 90")
-    assert "cuda:2: no such device, found 2 here: cuda:0 'FAKE 0', cuda:1 'FAKE 1'" in printed
+    assert "cuda:2: no such device, found 2: cuda:0 'FAKE 0', cuda:1 'FAKE 1'" in printed
 
 
 @pytest.mark.parametrize(
@@ -30,9 +33,9 @@ def test_wrong_index_is_told(fake_driver: Path) -> None:
         ("cuDevicePrimaryCtxRetain 2", "the primary context of 'FAKE 0': CUDA_ERROR_OUT_OF_MEMORY"),
         (
             "cuMemAlloc_v2 2",
-            "32 bytes on 'FAKE 0': CUDA_ERROR_OUT_OF_MEMORY, FAKE; free others, or",
+            "32 bytes on 'FAKE 0': CUDA_ERROR_OUT_OF_MEMORY, FAKE; free other memory, or",
         ),
-        ("cuMemcpyHtoD_v2 700", "copying 32 bytes: CUDA_ERROR_ILLEGAL_ADDRESS, FAKE; what was on"),
+        ("cuMemcpyHtoD_v2 700", "copying 32 bytes: CUDA_ERROR_ILLEGAL_ADDRESS, FAKE; the data on"),
         ("cuModuleLoadDataEx 222", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION, FAKE; update the driver"),
         (
             "cuLaunchKernel 700",
@@ -76,7 +79,10 @@ def test_driver_that_is_too_old_is_told(tmp_path: Path) -> None:
 
     compile_c("int cuInit(unsigned flags) { return 0; }", tmp_path / "libcuda.so.1")
     (printed,), _ = run_with_fake(tmp_path, LAUNCH, PTX, TAGS, 1, 1)
-    assert "libcuda.so.1 is too old, expected that of CUDA 11 or newer: it has no cuDri" in printed
+    assert (
+        "libcuda.so.1 is too old, expected the driver of CUDA 11 or newer: it does not define cuDri"
+        in printed
+    )
 
 
 def test_missing_driver_is_told(tmp_path: Path) -> None:
@@ -84,6 +90,6 @@ def test_missing_driver_is_told(tmp_path: Path) -> None:
     (tmp_path / "libcuda.so.1").write_text("not a library")
     code = LAUNCH + "print(module.property_mask)\n"
     printed, _ = run_with_fake(tmp_path, code, PTX, TAGS, 1, 1)
-    assert "cuda:0: no CUDA driver is here: " in printed[0]
+    assert "cuda:0: no CUDA driver found: " in printed[0]
     assert "install NVIDIA's driver" in printed[0]
     assert printed[1] == "1"

@@ -69,9 +69,9 @@ def test_extents_beyond_the_device_are_refused(
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ("8 4", "its code takes 2 arguments, its signature says 3"),
-        ("8 4 4 4", "its code takes 4 arguments, its signature says 3"),
-        ("8 8 4", "argument 2 has 8 bytes in its code, its signature says 4"),
+        ("8 4", "2 arguments in the code, 3 in the signature"),
+        ("8 4 4 4", "4 arguments in the code, 3 in the signature"),
+        ("8 8 4", "argument 2: 8 bytes in the code, 4 in the signature"),
     ],
 )
 def test_signature_that_lies_is_refused(launch: Fake, params: str, message: str) -> None:
@@ -86,7 +86,7 @@ def test_unknown_kernel_is_refused(fake_driver: Path) -> None:
         '["scale"]', '["sale"]'
     )
     (printed,), _ = run_with_fake(fake_driver, code, PTX, TAGS, 1, 1, devices="80", params=PARAMS)
-    assert "kernel 'sale': the code has none of this name, it has: scale" in printed
+    assert "kernel 'sale': the code does not contain this kernel; it contains: scale" in printed
 
 
 COPIES = """

@@ -40,7 +40,7 @@ def test_library_that_does_not_open(tmp_path: Path) -> None:
     (tmp_path / "libOpenCL.so.1").write_text("not a library")
     mask, error, rest = launch(LD_LIBRARY_PATH=tmp_path)
     assert (mask, rest) == ("1", "2")
-    assert error.startswith("opencl:0: no OpenCL is here: ")
+    assert error.startswith("opencl:0: no OpenCL found: ")
     assert NO_DRIVER in error
     assert error.endswith("|opencl:0|None")
 
@@ -50,14 +50,14 @@ def test_library_that_is_too_old(tmp_path: Path) -> None:
     compile_c("int clGetPlatformIDs(void) { return 0; }", tmp_path / "libOpenCL.so.1")
     mask, error, rest = launch(LD_LIBRARY_PATH=tmp_path)
     assert (mask, rest) == ("1", "2")
-    assert "is too old, expected OpenCL 1.2 or newer: it has no clGetDeviceIDs" in error
+    assert "is too old, expected OpenCL 1.2 or newer: it does not define clGetDeviceIDs" in error
 
 
 def test_library_without_a_platform(tmp_path: Path) -> None:
     """A driver library that knows no platform, hence no device, says what to install."""
     mask, error, rest = launch(OCL_ICD_VENDORS=tmp_path)
     assert (mask, rest) == ("3", "2")
-    assert error.startswith("opencl:0: no OpenCL device is here, found 0 platforms; install one")
+    assert error.startswith("opencl:0: no OpenCL device found on 0 platforms; install one")
     assert error.endswith("|opencl:0|-1001")
 
 

@@ -77,7 +77,7 @@ def test_vector_arrives(lanes: int) -> None:
 def test_vector_of_another_form_is_refused(array: np.ndarray[Any, Any]) -> None:
     """A vector has its lanes, its type, and no gaps."""
     info = FunctionInfo("f", ("int32x4",), ())
-    with pytest.raises(ValueError, match="expected int32x4 as a compact array of 4 elements"):
+    with pytest.raises(ValueError, match="expected int32x4 as a contiguous array of 4 elements"):
         kernels("", info)["f"](array)
 
 
@@ -125,7 +125,7 @@ def test_empty_tensor_is_not_written_beyond() -> None:
     [
         ((None, 1.0, 1, 0), TypeError, "expected 5 arguments"),
         ((None, 1.0, "1", 0, 1), TypeError, "argument 3: expected int32, found a str"),
-        ((None, 1.0, 1, 0, -1), ValueError, "argument 5: expected 0 to 2147483647 to launch with"),
+        ((None, 1.0, 1, 0, -1), ValueError, "argument 5: expected 0 to 2147483647 for the launch"),
         ((None, 1.0, 1, 0, 2**31 - 1), DeviceError, "expected a threadIdx.x of at most"),
         ((np.ones(1, np.float32), 1.0, 1, 0, 1), ValueError, "expected a tensor on opencl"),
     ],
@@ -194,13 +194,13 @@ def test_block_beyond_the_device_is_refused() -> None:
 @pytest.mark.parametrize(
     ("arg_types", "message"),
     [
-        (("handle", "float32"), "its code takes 3 arguments, its signature says 2"),
-        (("handle", "float32", "int32", "int32"), "takes 3 arguments, its signature says 4"),
-        (("handle", "int32", "int32"), "argument 2 is 'float' in its code"),
-        (("handle", "float64", "int32"), "argument 2 is 'float' in its code"),
-        (("handle", "float32x4", "int32"), "argument 2 is 'float' in its code"),
-        (("int64", "float32", "int32"), r"argument 1 is 'float\*' in its code"),
-        (("handle", "handle", "int32"), "argument 2 is 'float' in its code"),
+        (("handle", "float32"), "3 arguments in the code, 2 in the signature"),
+        (("handle", "float32", "int32", "int32"), "3 arguments in the code, 4 in the signature"),
+        (("handle", "int32", "int32"), "argument 2: 'float' in the code"),
+        (("handle", "float64", "int32"), "argument 2: 'float' in the code"),
+        (("handle", "float32x4", "int32"), "argument 2: 'float' in the code"),
+        (("int64", "float32", "int32"), r"argument 1: 'float\*' in the code"),
+        (("handle", "handle", "int32"), "argument 2: 'float' in the code"),
     ],
 )
 def test_signature_that_lies_is_refused(arg_types: tuple[str, ...], message: str) -> None:
@@ -215,5 +215,5 @@ def test_local_argument_before_the_last_is_refused() -> None:
     """A __local pointer that no launch tag fills is refused."""
     source = "__kernel void f(__local int *room, int n) {}"
     kernel = kernels(source, FunctionInfo("f", ("handle", "int32"), ()))["f"]
-    with pytest.raises(DeviceError, match="argument 1 is __local memory in its code"):
+    with pytest.raises(DeviceError, match="argument 1: __local memory in the code"):
         kernel(None, 1)

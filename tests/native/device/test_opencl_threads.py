@@ -105,14 +105,12 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 def test_device_that_is_not_there() -> None:
     """A wrong index is refused, telling which devices there are."""
-    with pytest.raises(DeviceError, match=r"opencl:99: no such device, found \d+ here: opencl:0 '"):
+    with pytest.raises(DeviceError, match=r"opencl:99: no such device, found \d+: opencl:0 '"):
         runtime.empty((1,), "float32", Device("opencl", 99))
 
 
 def test_memory_beyond_the_device() -> None:
     """An allocation that the device refuses names size, device and code."""
-    with pytest.raises(
-        DeviceError, match=f"no buffer of {2**50} bytes on '.*CL_INVALID_BUFFER"
-    ) as e:
+    with pytest.raises(DeviceError, match=f"allocating {2**50} bytes on '.*CL_INVALID_BUFFER") as e:
         runtime.empty((2**50,), "int8", DEVICE)
     assert (e.value.device, e.value.code) == ("opencl:0", -61)

@@ -118,11 +118,11 @@ def test_producer_is_told_when_the_last_view_goes() -> None:
     ("changes", "error", "message"),
     [
         ({"major": 2}, BufferError, r"expected DLPack version 1, found 2\.\d"),
-        ({"ndim": -1}, ValueError, "found a tensor with dimensions that are not 0 to 64"),
-        ({"ndim": 65}, ValueError, "found a tensor with dimensions that are not 0 to 64"),
+        ({"ndim": -1}, ValueError, "found a tensor with a number of dimensions beyond 0 to 64"),
+        ({"ndim": 65}, ValueError, "found a tensor with a number of dimensions beyond 0 to 64"),
         ({"data": 0}, ValueError, "found a tensor with no data"),
         ({"shape": 0}, ValueError, "found a tensor with no shape"),
-        ({"dtype": 2}, ValueError, "found a tensor with a data type of no bits"),
+        ({"dtype": 2}, ValueError, "found a tensor with a data type of 0 bits"),
     ],
 )
 def test_capsule_that_lies_is_refused(
@@ -174,7 +174,7 @@ def test_shape_that_lies_is_refused(extent: int) -> None:
     capsule = source.__dlpack__(max_version=(1, 0))
     managed = Versioned.from_address(pointer(capsule, b"dltensor_versioned"))
     ctypes.c_int64.from_address(managed.shape).value = extent
-    with pytest.raises(ValueError, match="a negative extent, or a size beyond memory"):
+    with pytest.raises(ValueError, match="a negative extent, or a size beyond the address space"):
         from_dlpack(capsule)
     ctypes.c_int64.from_address(managed.shape).value = 2
 
@@ -206,7 +206,7 @@ def test_device_tensor_of_others_is_carried() -> None:
         lambda: made.__dlpack__(dl_device=(1, 0)),
     ]  # fmt: skip
     for copy in copies:
-        with pytest.raises(runtime.DeviceError, match="^vulkan: found a kind of device that"):
+        with pytest.raises(runtime.DeviceError, match="^vulkan: unsupported kind of device"):
             copy()
     with pytest.raises(ValueError, match="NumPy needs a copy of it"):
         np.asarray(made, copy=False)

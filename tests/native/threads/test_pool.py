@@ -89,7 +89,7 @@ def test_barrier_of_more_tasks_than_threads_is_refused(pool: ctypes.CDLL) -> Non
     assert pool.launch(pool.step, ctypes.byref(Counts()), 4) == -1
     assert pool.take_error() == (
         b"RuntimeError: barrier: 4 tasks on 3 threads cannot all wait at once, expected at most as "
-        b"many tasks as threads; launch 0 for as many, or set TVM_NUM_THREADS"
+        b"many tasks as threads; launch 0 tasks for one per thread, or set TVM_NUM_THREADS"
     )
 
 
@@ -98,7 +98,9 @@ def test_missed_barrier_is_an_error(pool: ctypes.CDLL, task: str) -> None:
     """Who waits for a task that is over is told, and so is the launch."""
     for _ in range(20):
         assert pool.launch(getattr(pool, task), None, 3) == -1
-        assert pool.take_error().endswith(b"waits for one that ended without coming here")
+        assert pool.take_error().endswith(
+            b"waits for a task that ended without reaching the barrier"
+        )
     launch(pool, "step", 3)
 
 

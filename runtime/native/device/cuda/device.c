@@ -46,16 +46,16 @@ static int refuse_index(const struct cuda_driver *driver, int index, int count) 
   CUdevice id;
   if (count == 0)
     return device_error((DLDevice){CUDA_DEVICE_TYPE, index}, 0,
-                        "no CUDA device is here, though its driver is; CUDA_VISIBLE_DEVICES may "
-                        "hide some, and nvidia-smi lists them");
+                        "no CUDA device found, but the driver is installed; check "
+                        "CUDA_VISIBLE_DEVICES, and compare with nvidia-smi");
   for (int i = 0; i < count && i < 4; i++) {
     if (driver->cuDeviceGet(&id, i) != 0 || driver->cuDeviceGetName(name, sizeof name, id) != 0)
       continue;
     length += snprintf(names + length, sizeof names - (size_t)length, "%scuda:%d '%s'",
                        length ? ", " : "", i, name);
   }
-  return device_error((DLDevice){CUDA_DEVICE_TYPE, index}, 0, "no such device, found %d here: %s",
-                      count, names);
+  return device_error((DLDevice){CUDA_DEVICE_TYPE, index}, 0, "no such device, found %d: %s", count,
+                      names);
 }
 
 static CUresult read_attributes(struct cuda_device *device) {
@@ -91,9 +91,10 @@ static int open_device(struct cuda_device *device, const struct cuda_driver *dri
     code = driver->cuDeviceGetName(device->name, (int)sizeof device->name - 1, device->id);
   if (code == 0) code = driver->cuDriverGetVersion(&device->driver_version);
   if (code == 0) code = read_attributes(device);
-  if (code != 0) return cuda_error(index, code, "asking what the device is");
+  if (code != 0) return cuda_error(index, code, "querying the device");
   code = driver->cuDevicePrimaryCtxRetain(&device->context, device->id);
-  if (code != 0) return cuda_error(index, code, "the primary context of '%s'", device->name);
+  if (code != 0)
+    return cuda_error(index, code, "retaining the primary context of '%s'", device->name);
   atomic_store_explicit(&is_ready[index], 1, memory_order_release);
   return 0;
 }
@@ -114,7 +115,7 @@ const struct cuda_device *cuda_device(int index) {
   if (cuda_is_after_fork()) {
     device_error((DLDevice){CUDA_DEVICE_TYPE, index}, 0,
                  "CUDA does not work after a fork of a process that used it; start workers with "
-                 "multiprocessing's spawn, or use CUDA in the child alone");
+                 "multiprocessing's spawn, or use CUDA only in the child");
     return NULL;
   }
   if (index >= 0 && index < MAX_DEVICES &&

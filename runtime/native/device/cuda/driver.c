@@ -10,8 +10,8 @@
 #include "device/driver_library.h"
 
 const char cuda_remedy[] =
-    "install NVIDIA's driver, which has it (in a container: start it with the GPU, as "
-    "--gpus all does); no toolkit is needed";
+    "install NVIDIA's driver, which contains it (in a container: start the container with --gpus "
+    "all); the toolkit is not required";
 
 static struct cuda_driver driver;
 
@@ -27,7 +27,7 @@ static const struct driver_function functions[] = {
 static struct driver_library library = {
     .file = "libcuda.so.1",
     .kind = "CUDA driver",
-    .oldest = "that of CUDA 11",
+    .oldest = "the driver of CUDA 11",
     .functions = functions,
     .num_functions = sizeof functions / sizeof *functions,
     .table = &driver,
@@ -49,9 +49,9 @@ static int is_lost(CUresult code) {
 
 static const char *remedy_of(CUresult code) {
   if (is_lost(code))
-    return "; what was on the device is lost, and this process cannot use it any more";
+    return "; the data on the device is lost; restart the process to use the device again";
   switch (code) {
-    case CUDA_ERROR_OUT_OF_MEMORY: return "; free others, or work in parts";
+    case CUDA_ERROR_OUT_OF_MEMORY: return "; free other memory, or process smaller parts";
     case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
       return "; update the driver, or compile for an older PTX (its .version), or to a cubin";
     default: return "";
@@ -75,7 +75,7 @@ int cuda_error(int device_id, CUresult code, const char *format, ...) {
   va_end(values);
   name_code(code, &name, &meaning);
   device_error((DLDevice){CUDA_DEVICE_TYPE, device_id}, code, "%s: %s%s%s%s",
-               text ? text : "no memory to say what went wrong", name ? name : "an unknown code",
+               text ? text : "no memory for the error message", name ? name : "an unknown code",
                meaning ? ", " : "", meaning ? meaning : "", remedy_of(code));
   free(text);
   return -1;

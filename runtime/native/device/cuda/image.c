@@ -44,11 +44,11 @@ static int check_segments(const unsigned char *data, size_t nbytes, const struct
   struct elf_program_header segment;
   if ((header->e_phnum > 0 && header->e_phentsize != sizeof segment) ||
       !is_within(header->e_phoff, header->e_phnum * sizeof segment, nbytes))
-    return refuse(images, "cubin: its segments' table reaches beyond its %zu bytes", nbytes);
+    return refuse(images, "cubin: the program header table extends beyond its %zu bytes", nbytes);
   for (unsigned i = 0; i < header->e_phnum; i++) {
     memcpy(&segment, data + header->e_phoff + i * sizeof segment, sizeof segment);
     if (!is_within(segment.p_offset, segment.p_filesz, nbytes))
-      return refuse(images, "cubin: segment %u at 0x%llx reaches beyond its %zu bytes", i,
+      return refuse(images, "cubin: segment %u at 0x%llx extends beyond its %zu bytes", i,
                     (unsigned long long)segment.p_offset, nbytes);
   }
   return 0;
@@ -59,11 +59,11 @@ static int check_sections(const unsigned char *data, size_t nbytes, const struct
   struct elf_section_header section;
   if ((header->e_shnum > 0 && header->e_shentsize != sizeof section) ||
       !is_within(header->e_shoff, header->e_shnum * sizeof section, nbytes))
-    return refuse(images, "cubin: its sections' table reaches beyond its %zu bytes", nbytes);
+    return refuse(images, "cubin: the section header table extends beyond its %zu bytes", nbytes);
   for (unsigned i = 0; i < header->e_shnum; i++) {
     memcpy(&section, data + header->e_shoff + i * sizeof section, sizeof section);
     if (section.sh_type != SHT_NOBITS && !is_within(section.sh_offset, section.sh_size, nbytes))
-      return refuse(images, "cubin: section %u at 0x%llx reaches beyond its %zu bytes", i,
+      return refuse(images, "cubin: section %u at 0x%llx extends beyond its %zu bytes", i,
                     (unsigned long long)section.sh_offset, nbytes);
   }
   return 0;
@@ -71,10 +71,11 @@ static int check_sections(const unsigned char *data, size_t nbytes, const struct
 
 static int read_cubin(const unsigned char *data, size_t nbytes, struct cuda_images *images) {
   struct elf_header header;
-  if (nbytes < sizeof header) return refuse(images, "cubin: ends in its header, at 0x%zx", nbytes);
+  if (nbytes < sizeof header)
+    return refuse(images, "cubin: truncated in its header, at 0x%zx", nbytes);
   memcpy(&header, data, sizeof header);
   if (header.e_machine != EM_CUDA)
-    return refuse(images, "ELF for machine %u, expected %d, CUDA's", header.e_machine, EM_CUDA);
+    return refuse(images, "ELF file for machine %u, expected %d (CUDA)", header.e_machine, EM_CUDA);
   if (check_segments(data, nbytes, &header, images) != 0 ||
       check_sections(data, nbytes, &header, images) != 0)
     return -1;
@@ -126,8 +127,7 @@ static int find_target(const unsigned char *data, size_t nbytes, struct cuda_ima
 static int read_ptx(const unsigned char *data, size_t nbytes, struct cuda_images *images) {
   struct cuda_image image = {.kind = CUDA_PTX, .data = data, .nbytes = nbytes};
   if (find_target(data, nbytes, &image)) return add(images, &image);
-  return refuse(images, "neither PTX, which has a line like '.target sm_80', nor a cubin, nor a "
-                        "fatbin");
+  return refuse(images, "expected PTX with a line like '.target sm_80', a cubin or a fatbin");
 }
 
 /* ---- Fatbins, as written by CUDA's fatbinary: a header, then entries with a header each. */
@@ -180,24 +180,25 @@ static int read_entry(const unsigned char *data, const struct fatbin_entry *entr
 static int read_fatbin(const unsigned char *data, size_t nbytes, struct cuda_images *images) {
   struct fatbin_header header;
   struct fatbin_entry entry;
-  if (nbytes < sizeof header) return refuse(images, "fatbin: ends in its header, at 0x%zx", nbytes);
+  if (nbytes < sizeof header)
+    return refuse(images, "fatbin: truncated in its header, at 0x%zx", nbytes);
   memcpy(&header, data, sizeof header);
   if (header.version != FATBIN_VERSION || header.header_nbytes < sizeof header ||
       !is_within(header.header_nbytes, header.nbytes, nbytes))
     return refuse(images,
-                  "fatbin: version %u with 0x%llx bytes behind its header, expected version "
-                  "%d and no more than 0x%zx bytes",
+                  "fatbin: version %u with 0x%llx bytes after its header, expected version %d and "
+                  "at most 0x%zx bytes",
                   header.version, (unsigned long long)header.nbytes, FATBIN_VERSION, nbytes);
   size_t at = header.header_nbytes, end = at + (size_t)header.nbytes;
   while (at < end) {
     if (end - at >= sizeof entry) memcpy(&entry, data + at, sizeof entry);
     if (end - at < sizeof entry || entry.header_nbytes < sizeof entry ||
         !is_within(entry.header_nbytes, entry.nbytes, end - at))
-      return refuse(images, "fatbin: the entry at 0x%zx reaches beyond the end at 0x%zx", at, end);
+      return refuse(images, "fatbin: the entry at 0x%zx extends beyond the end at 0x%zx", at, end);
     if (read_entry(data + at + entry.header_nbytes, &entry, images) != 0) return -1;
     at += entry.header_nbytes + (size_t)entry.nbytes;
   }
-  return images->count > 0 ? 0 : refuse(images, "fatbin: it has neither PTX nor a cubin");
+  return images->count > 0 ? 0 : refuse(images, "fatbin: contains neither PTX nor a cubin");
 }
 
 int cuda_images_read(const unsigned char *data, size_t nbytes, struct cuda_images *images) {

@@ -30,8 +30,9 @@ static int raise_unknown(const struct kernel *kernel, const struct cuda_device *
                          CUmodule module, CUresult code) {
   char names[512] = "";
   list_kernels(device->driver, module, names, sizeof names);
-  return cuda_error(device->index, code, "kernel '%.200s': the code has none of this name%s%s",
-                    kernel->signature.code_name, *names ? ", it has: " : "", names);
+  return cuda_error(device->index, code,
+                    "kernel '%.200s': the code does not contain this kernel%s%s",
+                    kernel->signature.code_name, *names ? "; it contains: " : "", names);
 }
 
 static int find(const struct kernel *kernel, struct cuda_kernel *bound) {
@@ -63,12 +64,12 @@ static int check_parameters(const struct kernel *kernel, const struct cuda_kerne
     size_t own = expected_nbytes(&kernel->signature.parameters[count]);
     if (own != nbytes)
       return kernel_device_error(kernel, bound->device->index,
-                                 "argument %d has %zu bytes in its code, its signature says %zu",
+                                 "argument %d: %zu bytes in the code, %zu in the signature",
                                  count + 1, nbytes, own);
   }
   if (count == expected) return 0;
   return kernel_device_error(kernel, bound->device->index,
-                             "its code takes %d arguments, its signature says %d", count, expected);
+                             "%d arguments in the code, %d in the signature", count, expected);
 }
 
 /* ---- Limits */
@@ -93,7 +94,7 @@ static int create(const struct kernel *kernel, struct cuda_kernel *bound) {
   if (find(kernel, bound) != 0 || check_parameters(kernel, bound) != 0) return -1;
   CUresult code = set_limits(kernel, bound);
   if (code == 0) return 0;
-  return cuda_error(bound->device->index, code, "kernel '%.200s': its limits",
+  return cuda_error(bound->device->index, code, "kernel '%.200s': setting its limits",
                     kernel->signature.name);
 }
 
@@ -111,8 +112,9 @@ static struct kernel_binding *bind(struct kernel *kernel, int device_id) {
   }
   bound->device = device;
   CUresult code = cuda_enter(&scope, device);
-  int status = code == 0 ? create(kernel, bound)
-                         : cuda_error(device_id, code, "the context of '%s'", device->name);
+  int status = code == 0
+                   ? create(kernel, bound)
+                   : cuda_error(device_id, code, "entering the context of '%s'", device->name);
   cuda_leave(&scope);
   if (status == 0) return &bound->binding;
   free(bound);

@@ -38,7 +38,9 @@ static int alloc(int device_id, size_t nbytes, size_t alignment, void **data) {
   if (code == 0) code = device->driver->cuMemAlloc_v2(&address, nbytes ? nbytes : 1);
   cuda_leave(&scope);
   *data = (void *)(uintptr_t)address;
-  return code == 0 ? 0 : cuda_error(device_id, code, "%zu bytes on '%s'", nbytes, device->name);
+  return code == 0
+             ? 0
+             : cuda_error(device_id, code, "allocating %zu bytes on '%s'", nbytes, device->name);
 }
 
 /* The driver waits for work that uses the memory (cuMemFree). At exit the driver may have ended

@@ -19,7 +19,7 @@ struct program {
 
 static void *fail(const struct cuda_device *device, const char *text) {
   device_error((DLDevice){CUDA_DEVICE_TYPE, device->index}, 0,
-               "'%s' (sm_%d, driver of CUDA %d.%d) %s", device->name, device->capability,
+               "'%s' (sm_%d, driver of CUDA %d.%d): %s", device->name, device->capability,
                device->driver_version / 1000, device->driver_version % 1000 / 10, text);
   return NULL;
 }
@@ -38,15 +38,15 @@ static CUmodule load_with_log(const struct cuda_device *device, const void *data
   if (code == 0) return loaded;
   for (size_t end = strlen(log); end > 0 && log[end - 1] == '\n';) log[--end] = '\0';
   cuda_error(device->index, code,
-             "'%s' (sm_%d, driver of CUDA %d.%d) refuses code for %s; its log:\n%s\n", device->name,
-             device->capability, device->driver_version / 1000, device->driver_version % 1000 / 10,
-             inside, *log ? log : "(none)");
+             "'%s' (sm_%d, driver of CUDA %d.%d) rejected code for %s; its log:\n%s\n",
+             device->name, device->capability, device->driver_version / 1000,
+             device->driver_version % 1000 / 10, inside, *log ? log : "(none)");
   return NULL;
 }
 
 static CUmodule load(const struct cuda_device *device, const void *data, const char *inside) {
   char *log = heap_new_zeroed(1, LOG_NBYTES);
-  if (log == NULL) return fail(device, "has no memory for its log");
+  if (log == NULL) return fail(device, "no memory for its log");
   CUmodule loaded = load_with_log(device, data, inside, log);
   free(log);
   return loaded;
@@ -56,7 +56,7 @@ static CUmodule load(const struct cuda_device *device, const void *data, const c
 static CUmodule load_copy(const struct cuda_device *device, const void *data, size_t nbytes,
                           const char *inside) {
   char *copy = heap_new(nbytes + 1);
-  if (copy == NULL) return fail(device, "has no memory for code");
+  if (copy == NULL) return fail(device, "no memory for code");
   memcpy(copy, data, nbytes);
   copy[nbytes] = '\0';
   CUmodule loaded = load(device, copy, inside);
@@ -78,8 +78,8 @@ static CUmodule refuse_images(const struct cuda_device *device, const char *insi
   char text[SHOWN + 256];
   int capability = device->capability, oldest = capability / 10 * 10;
   snprintf(text, sizeof text,
-           "takes none of this code, built for %s; expected a cubin for sm_%d to sm_%d, or PTX for "
-           "sm_%d or less",
+           "the device cannot run code that was built for %s; expected a cubin for sm_%d to "
+           "sm_%d, or PTX for sm_%d or less",
            inside, oldest, capability, capability);
   return fail(device, text);
 }
@@ -88,10 +88,9 @@ static CUmodule refuse_bytes(const struct cuda_device *device, const struct kern
                              const struct cuda_images *images) {
   char text[SHOWN];
   const char *hint = strcmp(module->fmt, "cu") == 0 || strcmp(module->fmt, "cuda") == 0
-                         ? "; source is not compiled here, pack it as ptx, cubin or fatbin"
+                         ? "; the runtime does not compile source: pack it as ptx, cubin or fatbin"
                          : "";
-  snprintf(text, sizeof text,
-           "is given code of format '%.40s' of %zu bytes that it cannot be: %s%s", module->fmt,
+  snprintf(text, sizeof text, "invalid code of format '%.40s' and %zu bytes: %s%s", module->fmt,
            module->nbytes, images->wrong, hint);
   return fail(device, text);
 }
@@ -130,7 +129,7 @@ CUmodule cuda_program(struct kernel_module *module, const struct cuda_device *de
   struct cuda_images *images = heap_new(sizeof *images);
   CUmodule handle = NULL;
   if (program != NULL && images != NULL) handle = load_best(device, module, images);
-  else fail(device, "has no memory for a program");
+  else fail(device, "no memory for a program");
   free(images);
   if (handle == NULL) {
     free(program);

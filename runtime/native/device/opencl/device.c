@@ -65,14 +65,13 @@ static int list_devices(const struct opencl_driver *driver, int index) {
   int count = 0;
   cl_int code = driver->clGetPlatformIDs(MAX_PLATFORMS, platforms, &num_platforms);
   if (code != 0 && code != CL_PLATFORM_NOT_FOUND_KHR)
-    return opencl_error(index, code, "asking for OpenCL platforms");
+    return opencl_error(index, code, "listing OpenCL platforms");
   for (size_t type = 0; type < sizeof types / sizeof *types; type++)
     for (cl_uint i = 0; i < num_platforms && i < MAX_PLATFORMS; i++)
       count = list_platform(driver, platforms[i], types[type], count);
   if (count == 0)
     return device_error((DLDevice){OPENCL_DEVICE_TYPE, index}, code,
-                        "no OpenCL device is here, found %u platforms; %s", num_platforms,
-                        opencl_remedy);
+                        "no OpenCL device found on %u platforms; %s", num_platforms, opencl_remedy);
   if (!watches_forks) watches_forks = pthread_atfork(NULL, NULL, note_fork) == 0;
   atomic_store_explicit(&num_devices, count, memory_order_release);
   return 0;
@@ -94,11 +93,11 @@ static int open_device(struct opencl_device *device) {
   cl_int code = 0;
   device->context = driver->clCreateContext(NULL, 1, &device->id, NULL, NULL, &code);
   if (device->context == NULL || code != 0)
-    return opencl_error(device->index, code, "a context on '%s'", device->name);
+    return opencl_error(device->index, code, "creating a context on '%s'", device->name);
   device->queue = driver->clCreateCommandQueue(device->context, device->id, 0, &code);
   if (device->queue == NULL || code != 0) {
     driver->clReleaseContext(device->context);
-    return opencl_error(device->index, code, "a queue on '%s'", device->name);
+    return opencl_error(device->index, code, "creating a queue on '%s'", device->name);
   }
   atomic_store_explicit(&is_ready[device->index], 1, memory_order_release);
   return 0;
@@ -110,7 +109,7 @@ static int refuse_index(int index) {
   for (int i = 0; i < count && i < 4; i++)
     length += snprintf(text + length, sizeof text - (size_t)length, "%sopencl:%d '%s'",
                        i ? ", " : "", i, devices[i].name);
-  return device_error((DLDevice){OPENCL_DEVICE_TYPE, index}, 0, "no such device, found %d here: %s",
+  return device_error((DLDevice){OPENCL_DEVICE_TYPE, index}, 0, "no such device, found %d: %s",
                       count, text);
 }
 
@@ -123,7 +122,7 @@ static int ensure_open(int index) {
 const struct opencl_device *opencl_device(int index) {
   if (opencl_is_after_fork()) {
     fail(index, "OpenCL does not work after a fork of a process that used it; start workers with "
-                "multiprocessing's spawn, or use OpenCL in the child alone");
+                "multiprocessing's spawn, or use OpenCL only in the child");
     return NULL;
   }
   if (index >= 0 && index < MAX_DEVICES &&

@@ -10,9 +10,9 @@
 #include "device/driver_library.h"
 
 const char opencl_remedy[] =
-    "install one (Debian: ocl-icd-libopencl1 and the device's driver, as pocl-opencl-icd for the "
-    "CPU; without root: pip install intel-opencl-rt, and let LD_LIBRARY_PATH and OCL_ICD_FILENAMES "
-    "name it, see docs/devices.md)";
+    "install one (Debian: ocl-icd-libopencl1 and the device's driver, for example pocl-opencl-icd "
+    "for the CPU; without root: pip install intel-opencl-rt, and set LD_LIBRARY_PATH and "
+    "OCL_ICD_FILENAMES, see docs/devices.md)";
 
 static struct opencl_driver driver;
 
@@ -126,7 +126,7 @@ int opencl_error(int device_id, cl_int code, const char *format, ...) {
   if (vasprintf(&text, format, values) < 0) text = NULL;
   va_end(values);
   device_error((DLDevice){OPENCL_DEVICE_TYPE, device_id}, code, "%s: %s",
-               text ? text : "no memory to say what went wrong", opencl_code_name(code));
+               text ? text : "no memory for the error message", opencl_code_name(code));
   free(text);
   return -1;
 }

@@ -15,7 +15,7 @@ static int raise_unknown(const struct kernel *kernel, const struct opencl_device
                                        NULL) != 0)
     snprintf(names, sizeof names, "too many to list");
   return opencl_error(device->index, code,
-                      "kernel '%.200s': the code has none of this name, it has: %s",
+                      "kernel '%.200s': the code does not contain this kernel; it contains: %s",
                       kernel->signature.code_name, *names ? names : "none");
 }
 
@@ -32,7 +32,7 @@ static int create(const struct kernel *kernel, struct opencl_kernel *bound) {
   code = driver->clGetKernelWorkGroupInfo(bound->handle, device->id, CL_KERNEL_WORK_GROUP_SIZE,
                                           sizeof bound->max_group, &bound->max_group, NULL);
   if (code != 0)
-    return opencl_error(device->index, code, "kernel '%.200s': its largest work-group",
+    return opencl_error(device->index, code, "kernel '%.200s': querying its largest work-group",
                         kernel->signature.name);
   return opencl_check_parameters(kernel, bound);
 }

@@ -18,14 +18,15 @@ static int check_buffer(const struct kernel *kernel, int index, const struct ker
   struct opencl_buffer buffer;
   if (!opencl_find_buffer(handle->data, &buffer))
     return kernel_error(signature, "ValueError",
-                        "argument %d: expected memory that runtime.Device(\"opencl\", ...) "
-                        "allocated, found %p, which is none of it, or was freed",
+                        "argument %d: expected memory allocated on runtime.Device(\"opencl\", "
+                        "...), found %p, which was freed or allocated elsewhere",
                         index + 1, handle->data);
   if (launch->device_id < 0) launch->device_id = buffer.device_id;
   if (buffer.device_id != launch->device_id)
     return kernel_error(signature, "ValueError",
-                        "argument %d is on opencl:%d, but others are on opencl:%d; copy it there",
-                        index + 1, buffer.device_id, launch->device_id);
+                        "argument %d: expected a tensor on opencl:%d, like the other arguments, "
+                        "found one on opencl:%d; copy it there",
+                        index + 1, launch->device_id, buffer.device_id);
   if (handle->byte_offset == 0 || handle->byte_offset < buffer.nbytes) return 0;
   return kernel_error(signature, "ValueError",
                       "argument %d: its byte_offset 0x%llx is beyond its buffer of %zu bytes",
@@ -69,14 +70,13 @@ static int check_local(const struct kernel *kernel, const struct opencl_kernel *
   if (launch->shared_nbytes > device->local_nbytes)
     return kernel_device_error(
         kernel, device->index,
-        "expected at most %llu bytes of dynamic shared memory on '%s', found "
-        "%llu",
+        "expected at most %llu bytes of dynamic shared memory on '%s', found %llu",
         (unsigned long long)device->local_nbytes, device->name,
         (unsigned long long)launch->shared_nbytes);
   if (launch->shared_nbytes == 0 || bound->has_local) return 0;
   return kernel_device_error(kernel, device->index,
                              "launched with dynamic shared memory, expected a __local pointer as "
-                             "the last argument in its code, to take it");
+                             "the last argument in the code");
 }
 
 /* ---- Views: an OpenCL argument has no offset, so a view is passed as a sub-buffer */
@@ -92,13 +92,14 @@ static int open_view(const struct kernel *kernel, int index, const struct opencl
                         index + 1, device->alignment, device->name,
                         (unsigned long long)handle->byte_offset);
   if (!opencl_find_buffer(handle->data, &buffer) || handle->byte_offset >= buffer.nbytes)
-    return kernel_error(&kernel->signature, "ValueError", "argument %d was freed meanwhile",
+    return kernel_error(&kernel->signature, "ValueError", "argument %d: freed during the call",
                         index + 1);
   const cl_buffer_region region = {handle->byte_offset, buffer.nbytes - handle->byte_offset};
   cl_mem view = device->driver->clCreateSubBuffer(buffer.memory, 0, CL_BUFFER_CREATE_TYPE_REGION,
                                                   &region, &code);
   if (view == NULL || code != 0)
-    return opencl_error(device->index, code, "kernel '%.200s': a view for argument %d",
+    return opencl_error(device->index, code,
+                        "kernel '%.200s': creating a sub-buffer for argument %d",
                         kernel->signature.name, index + 1);
   handle->data = view;
   return 0;
@@ -146,8 +147,8 @@ static int set_arguments(const struct kernel *kernel, const struct opencl_kernel
   if (code == 0 && bound->has_local)
     code = device->driver->clSetKernelArg(bound->handle, (cl_uint)count, local_nbytes, NULL);
   if (code == 0) return 0;
-  return opencl_error(device->index, code, "kernel '%.200s': argument %d", kernel->signature.name,
-                      index + 1);
+  return opencl_error(device->index, code, "kernel '%.200s': setting argument %d",
+                      kernel->signature.name, index + 1);
 }
 
 static int enqueue(const struct kernel *kernel, const struct opencl_kernel *bound,
@@ -165,8 +166,7 @@ static int enqueue(const struct kernel *kernel, const struct opencl_kernel *boun
   if (code == 0) return 0;
   return opencl_error(
       device->index, code,
-      "kernel '%.200s': launching %zu x %zu x %zu work-items in groups of %zu x %zu "
-      "x %zu",
+      "kernel '%.200s': launching %zu x %zu x %zu work-items in groups of %zu x %zu x %zu",
       kernel->signature.name, total[0], total[1], total[2], block[0], block[1], block[2]);
 }
 

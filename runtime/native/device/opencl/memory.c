@@ -37,12 +37,12 @@ static int alloc(int device_id, size_t nbytes, size_t alignment, void **data) {
                                                  NULL, &code);
   if (buffer.memory == NULL || code != 0)
     return opencl_error(device_id, code,
-                        "no buffer of %zu bytes on '%s'; free others, or work in "
-                        "parts",
+                        "allocating %zu bytes on '%s' (free other memory, or process smaller "
+                        "parts)",
                         nbytes, device->name);
   if (opencl_buffers_add(&buffer) != 0) {
     device->driver->clReleaseMemObject(buffer.memory);
-    return fail(device_id, "no memory to note a buffer");
+    return fail(device_id, "no memory to register a buffer");
   }
   *data = buffer.memory;
   return 0;
@@ -52,8 +52,8 @@ static int alloc(int device_id, size_t nbytes, size_t alignment, void **data) {
 static int release(int device_id, void *data) {
   if (data == NULL || opencl_is_after_fork()) return 0;
   if (!opencl_buffers_remove(data, device_id))
-    return fail(device_id, "expected memory of this device to free, found something else, or what "
-                           "was freed before");
+    return fail(device_id, "expected memory of this device to free, found memory that was freed "
+                           "or allocated elsewhere");
   const struct opencl_device *device = opencl_device(device_id);
   if (device == NULL) return -1;
   cl_int code = device->driver->clReleaseMemObject(data);
@@ -67,11 +67,11 @@ static const struct opencl_device *device_of(const struct device_memory *place, 
   struct opencl_buffer buffer;
   if (device == NULL) return NULL;
   if (!opencl_find_buffer(place->data, &buffer) || buffer.device_id != device->index)
-    fail(device->index, "expected memory of this device to copy, found something else, or what was "
-                        "freed before");
+    fail(device->index, "expected memory of this device to copy, found memory that was freed or "
+                        "allocated elsewhere");
   else if (place->offset > buffer.nbytes || nbytes > buffer.nbytes - place->offset)
-    device_error(place->device, 0, "%zu bytes at offset 0x%zx reach beyond a buffer of %zu", nbytes,
-                 place->offset, buffer.nbytes);
+    device_error(place->device, 0, "%zu bytes at offset 0x%zx extend beyond a buffer of %zu bytes",
+                 nbytes, place->offset, buffer.nbytes);
   else return device;
   return NULL;
 }
@@ -115,7 +115,7 @@ static int copy_between(const struct device_memory *to, const struct device_memo
   struct device_memory source = *from, target = *to;
   int status = 0;
   void *part = heap_new(nbytes < PART ? nbytes : PART);
-  if (part == NULL) return fail(from->device.device_id, "no memory to copy through");
+  if (part == NULL) return fail(from->device.device_id, "no memory for the copy");
   for (size_t done = 0, step; done < nbytes && status == 0; done += step) {
     step = nbytes - done < PART ? nbytes - done : PART;
     source.offset = from->offset + done;

@@ -53,14 +53,14 @@ static int check_parameter(const struct kernel *kernel, const struct opencl_kern
     return 0;
   if (space == CL_KERNEL_ARG_ADDRESS_LOCAL)
     return kernel_device_error(kernel, bound->device->index,
-                               "argument %d is __local memory in its code, which only the last one "
-                               "can be, for dynamic shared memory",
+                               "argument %d: __local memory in the code, expected only for the "
+                               "last argument (dynamic shared memory)",
                                index + 1);
   int is_value = space == CL_KERNEL_ARG_ADDRESS_PRIVATE && strstr(name, "image") == NULL;
   if (is_value != is_handle(type) && (!is_value || fits(name, type))) return 0;
   return kernel_device_error(kernel, bound->device->index,
-                             "argument %d is '%s' in its code, its signature says type code %d, %d "
-                             "bits, %d lanes",
+                             "argument %d: '%s' in the code, type code %d, %d bits, %d lanes in "
+                             "the signature",
                              index + 1, name, type.code, type.bits, type.lanes);
 }
 
@@ -71,13 +71,12 @@ int opencl_check_parameters(const struct kernel *kernel, struct opencl_kernel *b
   cl_int code = bound->device->driver->clGetKernelInfo(bound->handle, CL_KERNEL_NUM_ARGS,
                                                        sizeof count, &count, NULL);
   if (code != 0)
-    return opencl_error(bound->device->index, code, "kernel '%.200s': its number of arguments",
-                        signature->name);
+    return opencl_error(bound->device->index, code,
+                        "kernel '%.200s': querying its number of arguments", signature->name);
   bound->has_local = signature->uses_shared && count == (cl_uint)expected + 1;
   if (!bound->has_local && count != (cl_uint)expected)
     return kernel_device_error(kernel, bound->device->index,
-                               "its code takes %u arguments, its signature says %d", count,
-                               expected);
+                               "%u arguments in the code, %d in the signature", count, expected);
   for (int i = 0; i < expected; i++)
     if (check_parameter(kernel, bound, i) != 0) return -1;
   return 0;

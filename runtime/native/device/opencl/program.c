@@ -16,7 +16,7 @@ struct program {
 };
 
 static void *fail(const struct opencl_device *device, const char *text) {
-  device_error((DLDevice){OPENCL_DEVICE_TYPE, device->index}, 0, "'%s' %s", device->name, text);
+  device_error((DLDevice){OPENCL_DEVICE_TYPE, device->index}, 0, "'%s': %s", device->name, text);
   return NULL;
 }
 
@@ -67,11 +67,11 @@ static int takes_spirv(const struct opencl_device *device) {
 static cl_program from_spirv(const struct kernel_module *module, const struct opencl_device *device,
                              cl_int *code) {
   if (!is_spirv(module))
-    return fail(device, "is given code of format spirv that is none, or is cut short; expected "
-                        "0x07230203, then instructions up to an OpFunctionEnd");
+    return fail(device, "invalid or truncated code of format spirv, expected 0x07230203, then "
+                        "instructions up to an OpFunctionEnd");
   if (!takes_spirv(device))
-    return fail(device, "takes no SPIR-V (CL_DEVICE_IL_VERSION names none); expected OpenCL C "
-                        "source (cl) or a binary of its own (clbin)");
+    return fail(device, "SPIR-V is unsupported (CL_DEVICE_IL_VERSION does not list it), expected "
+                        "OpenCL C source (cl) or a binary for this device (clbin)");
   return device->driver->clCreateProgramWithIL(device->context, module->data, module->nbytes, code);
 }
 
@@ -105,7 +105,7 @@ static int raise_log(const struct opencl_device *device, const char *format, cl_
     driver->clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, nbytes, log, NULL);
   for (size_t end = log ? strlen(log) : 0; end > 0 && log[end - 1] == '\n';) log[--end] = '\0';
   device_error((DLDevice){OPENCL_DEVICE_TYPE, device->index}, code,
-               "'%s' does not build code of format %s: %s; its log:\n%.*s\n", device->name, format,
+               "'%s' cannot build code of format %s: %s; its log:\n%.*s\n", device->name, format,
                opencl_code_name(code), SHOWN_LOG, log && *log ? log : "(none)");
   free(log);
   return -1;
@@ -116,13 +116,13 @@ static int build(struct program *program, const struct format *format,
   const struct opencl_device *device = program->device;
   cl_int code = 0;
   if (module->nbytes == 0) {
-    fail(device, "is given no code: it is empty");
+    fail(device, "the code is empty");
     return -1;
   }
   program->handle = format->create(module, device, &code);
   if (program->handle == NULL && code == 0) return -1; /* with the error raised */
   if (program->handle == NULL || code != 0)
-    return opencl_error(device->index, code, "'%s' refuses code of format %s", device->name,
+    return opencl_error(device->index, code, "'%s' rejected code of format %s", device->name,
                         format->name);
   code =
       device->driver->clBuildProgram(program->handle, 1, &device->id, format->options, NULL, NULL);
@@ -140,13 +140,13 @@ static struct program *new_program(const struct kernel_module *module,
                                    const struct opencl_device *device) {
   const struct format *format = find_format(module->fmt);
   struct program *program = heap_new_zeroed(1, sizeof *program);
-  if (program == NULL) return fail(device, "has no memory for a program");
+  if (program == NULL) return fail(device, "no memory for a program");
   program->device = device;
   program->binding.device_id = device->index;
   if (format == NULL)
     device_error((DLDevice){OPENCL_DEVICE_TYPE, device->index}, 0,
-                 "'%s' takes no code of format '%.40s', expected cl (OpenCL C source), clbin or "
-                 "xclbin (a binary of its own), or spirv",
+                 "'%s': unsupported code format '%.40s', expected cl (OpenCL C source), clbin or "
+                 "xclbin (a binary for this device), or spirv",
                  device->name, module->fmt);
   else if (build(program, format, module) == 0) return program;
   opencl_program_unload(&program->binding);
