@@ -34,7 +34,7 @@ static const struct {
 };
 
 enum { NUM_KINDS = sizeof kinds / sizeof *kinds };
-_Static_assert(NUM_KINDS == DEVICE_LAST_KIND + 1, "device_api.h knows the last");
+_Static_assert(NUM_KINDS == DEVICE_LAST_KIND + 1, "DEVICE_LAST_KIND is the last row");
 
 const char *device_kind_name(int device_type) {
   return device_type > 0 && device_type < NUM_KINDS ? kinds[device_type].name : NULL;
