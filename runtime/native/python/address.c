@@ -43,9 +43,8 @@ static PyObject *view_at(const char *bytes, Py_ssize_t nbytes, PyObject *owner) 
   if (nbytes < 0) nbytes = (Py_ssize_t)strnlen(bytes, room);
   if ((size_t)nbytes <= room) return span_view(owner, bytes, nbytes, 1);
   return PyErr_Format(PyExc_ValueError,
-                      "%zd bytes at %p, expected at most %zu, where its segment "
-                      "ends",
-                      nbytes, bytes, room);
+                      "%zd bytes at %p, expected at most %zu, where its segment ends", nbytes,
+                      bytes, room);
 }
 
 PyObject *address_view(PyObject *Py_UNUSED(module), PyObject *args) {

@@ -35,7 +35,8 @@ static int read_functions(Bytecode *self) {
 static int take_words(PyObject *data, Py_buffer *view, const unsigned char **words, size_t *count) {
   if (PyObject_GetBuffer(data, view, PyBUF_SIMPLE) != 0) return -1;
   if (view->len % 8 != 0) {
-    PyErr_SetString(PyExc_ValueError, "expected words of 8 bytes");
+    PyErr_Format(PyExc_ValueError, "Bytecode: a table, expected words of 8 bytes, found %zd bytes",
+                 view->len);
     return -1;
   }
   *words = view->buf;

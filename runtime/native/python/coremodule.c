@@ -116,8 +116,8 @@ static PyMethodDef core_methods[] = {
 static int refuse_subinterpreter(void) {
   if (PyInterpreterState_Get() == PyInterpreterState_Main()) return 0;
   PyErr_SetString(PyExc_ImportError,
-                  "runtime._core: found a subinterpreter, expected the main one; load libraries "
-                  "there, or in a process of their own");
+                  "runtime._core: expected the main interpreter, found a subinterpreter; load "
+                  "libraries in the main interpreter or in a separate process");
   return -1;
 }
 

@@ -38,8 +38,7 @@ static int refuse_kind(PyObject *text) {
   PyObject *names = kind_names();
   if (names != NULL)
     PyErr_Format(PyExc_ValueError,
-                 "device %R: expected a kind and an index, as 'opencl:0', the "
-                 "kind being one of %U",
+                 "device %R: expected a kind and an index such as 'opencl:0'; the kinds are %U",
                  text, names);
   Py_XDECREF(names);
   return -1;
@@ -102,7 +101,8 @@ static PyObject *device_make(PyTypeObject *Py_UNUSED(type), PyObject *args, PyOb
       parse_kind(kind, &device, &has_index) != 0)
     return NULL;
   if (index != NULL && has_index)
-    return PyErr_Format(PyExc_TypeError, "device %R has an index, found %R as well", kind, index);
+    return PyErr_Format(PyExc_TypeError, "device %R, expected one index, found %R as well", kind,
+                        index);
   if (index != NULL && !PyArg_Parse(index, "i", &device.device_id)) return NULL;
   return device_new(device);
 }

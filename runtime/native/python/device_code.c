@@ -39,10 +39,12 @@ static PyObject *device_code_new(PyTypeObject *type, PyObject *args, PyObject *k
     return NULL;
   if (!PyBuffer_IsContiguous(PyMemoryView_GET_BUFFER(data), 'C') ||
       PyMemoryView_GET_BUFFER(data)->obj == NULL)
-    return PyErr_Format(PyExc_ValueError, "expected a contiguous view of an object's bytes");
+    return PyErr_Format(PyExc_ValueError,
+                        "DeviceCode: data, expected a contiguous view of an object");
   const struct kernel_driver *driver = kernel_driver(type_key);
   if (driver == NULL)
-    return PyErr_Format(PyExc_ValueError, "type key '%s' has no driver binding", type_key);
+    return PyErr_Format(PyExc_ValueError,
+                        "DeviceCode: type key '%s', expected one with a driver binding", type_key);
   DeviceCode *self = (DeviceCode *)type->tp_alloc(type, 0);
   if (self != NULL && take_data(self, driver, fmt, data) != 0) Py_CLEAR(self);
   return (PyObject *)self;
@@ -138,7 +140,7 @@ static struct callee *make_callee(const struct request *request, dso_object *ker
   struct callee *callee = callee_new(request->name, (const uint8_t *)request->facts,
                                      (size_t)request->facts_length + 1, &wrong);
   if (callee == NULL) {
-    if (wrong != NULL) PyErr_Format(PyExc_ValueError, "%U: facts: %s", request->name, wrong);
+    if (wrong != NULL) PyErr_Format(PyExc_ValueError, "%U: metadata: %s", request->name, wrong);
     object_release(kernel);
     return NULL;
   }

@@ -176,7 +176,7 @@ static PyObject *raise_kind(const char *kind, const char *message, Py_ssize_t le
 }
 
 void *raise_no_memory(void) {
-  static const char message[] = "no memory for what the native core was asked to do";
+  static const char message[] = "not enough memory for an operation of the native core";
   return raise_kind("OutOfMemoryError", message, sizeof message - 1);
 }
 

@@ -110,7 +110,7 @@ static PyObject *library_data(Library *self, PyObject *name) {
 
 static PyObject *library_function(Library *self, PyObject *const *args, Py_ssize_t count) {
   if (count != 2 || !PyUnicode_Check(args[0]))
-    return PyErr_Format(PyExc_TypeError, "function: expected a name and an owner");
+    return PyErr_Format(PyExc_TypeError, "function: arguments, expected a name and an owner");
   struct callee *callee = callee_find(self->callees, args[0]);
   if (callee == NULL && !PyErr_Occurred()) callee = library_look_up(self, args[0]);
   if (callee != NULL) return function_new(callee, (PyObject *)self, args[1]);

@@ -69,7 +69,7 @@ static int find_packed_code(const Library *self, PyObject *name, const uint8_t *
   int found = find_code(self, "", name, code);
   if (found == 0)
     raise_load_error(self->path, "malformed",
-                     "__packer_fn_%U: speaks of a packed C function, found no symbol %R", name,
+                     "__packer_fn_%U: declares a packed C function, found no symbol %R", name,
                      name);
   return found == 1 ? 0 : -1;
 }

@@ -87,7 +87,7 @@ static const char *size_of_counted(const struct registered_symbol *symbol, size_
   uint64_t count;
   if (symbol->nbytes < sizeof count) return "ends within its header";
   memcpy(&count, symbol->address, sizeof count);
-  if (count > symbol->nbytes - sizeof count) return "says that it is longer than its segment";
+  if (count > symbol->nbytes - sizeof count) return "is longer than its segment";
   *nbytes = sizeof count + (size_t)count;
   return NULL;
 }
@@ -95,7 +95,7 @@ static const char *size_of_counted(const struct registered_symbol *symbol, size_
 static const char *size_of_text(const struct registered_symbol *symbol, size_t *nbytes) {
   size_t most = symbol->nbytes < MAX_TEXT ? symbol->nbytes : MAX_TEXT;
   const uint8_t *end = memchr(symbol->address, 0, most);
-  if (end == NULL) return "has no NUL at its end";
+  if (end == NULL) return "has no final NUL";
   *nbytes = (size_t)(end - symbol->address) + 1;
   return NULL;
 }
@@ -176,7 +176,7 @@ static struct callee *look_up(SystemLibrary *self, PyObject *prefix, PyObject *n
 static PyObject *system_library_function(SystemLibrary *self, PyObject *const *args,
                                          Py_ssize_t count) {
   if (count != 2 || !PyUnicode_Check(args[0]))
-    return PyErr_Format(PyExc_TypeError, "function: expected a name and an owner");
+    return PyErr_Format(PyExc_TypeError, "function: arguments, expected a name and an owner");
   struct callee *callee = callee_find(self->callees, args[0]);
   PyObject *nothing = PyUnicode_FromString("");
   PyObject *const prefixes[] = {self->prefix, nothing};

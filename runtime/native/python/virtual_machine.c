@@ -23,7 +23,8 @@ typedef struct {
 static int shape_constant(PyObject *value, dso_any *made) {
   int64_t dims[MAX_DIMS];
   if (!PyTuple_Check(value) || PyTuple_GET_SIZE(value) > MAX_DIMS) {
-    PyErr_SetString(PyExc_TypeError, "constants: a shape, expected a tuple");
+    PyErr_Format(PyExc_TypeError, "constants: shape, expected a tuple of at most %d extents",
+                 MAX_DIMS);
     return -1;
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++) {
@@ -158,8 +159,10 @@ static int check_counts(const Bytecode *bytecode, PyObject *constants, PyObject 
   if ((size_t)PyList_GET_SIZE(constants) == bytecode->code.num_constants &&
       (size_t)PyList_GET_SIZE(callees) == bytecode->code.num_functions)
     return 0;
-  PyErr_Format(PyExc_ValueError, "expected %zu constants and %zu callees",
-               bytecode->code.num_constants, bytecode->code.num_functions);
+  PyErr_Format(PyExc_ValueError,
+               "VirtualMachine: expected %zu constants and %zu callees, found %zd and %zd",
+               bytecode->code.num_constants, bytecode->code.num_functions,
+               PyList_GET_SIZE(constants), PyList_GET_SIZE(callees));
   return -1;
 }
 

@@ -62,8 +62,10 @@ def test_device_is_copied_and_pickled(device: Device) -> None:
              "cpu:9999999999", "żółw", "cpu\0"],
 )  # fmt: skip
 def test_other_text_is_refused(text: str) -> None:
-    """The message says which kinds there are."""
-    with pytest.raises(ValueError, match=r"expected a kind and an index, as 'opencl:0'.*\bcuda\b"):
+    """Row G18: the message says which kinds there are."""
+    with pytest.raises(
+        ValueError, match=r"expected a kind and an index such as 'opencl:0'.*\bcuda\b"
+    ):
         Device(text)
 
 

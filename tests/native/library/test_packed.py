@@ -320,7 +320,7 @@ def facts(text: str) -> str:
 def test_facts_of_a_packed_function_need_its_symbol(compile_library) -> None:
     """A library that says what it does not have is malformed."""
     module = runtime.load(compile_library(facts("abi packed_c\\n")))
-    with pytest.raises(runtime.LibraryLoadError, match="__packer_fn_f: speaks of a packed C"):
+    with pytest.raises(runtime.LibraryLoadError, match="__packer_fn_f: declares a packed C"):
         module.get_function("f")
 
 

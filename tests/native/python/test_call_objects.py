@@ -62,7 +62,7 @@ def test_module_is_kept_as_long_as_code_keeps_it(probe: Probe) -> None:
 
 def test_module_of_someone_else_is_refused(probe: Probe) -> None:
     """A Module object that we did not make is none that we can use."""
-    with pytest.raises(TypeError, match="argument 1 of type index 73 is not supported"):
+    with pytest.raises(TypeError, match="argument 1: type index 73 is not supported"):
         probe("call_with")(lambda module: module, MODULE)
 
 
@@ -159,7 +159,7 @@ def test_lent_tensor_is_no_result(probe: Probe) -> None:
     """What was lent for the call is over when it returns."""
     with pytest.raises(ValueError, match="^<lambda>: result: expected") as caught:
         probe("lend")(lambda tensor: tensor)
-    assert "lent for a call that is over" in str(caught.value.__cause__)
+    assert "borrowed for a call that has ended" in str(caught.value.__cause__)
 
 
 def test_array_that_cannot_be_passed_is_no_result(probe: Probe) -> None:

@@ -184,7 +184,7 @@ def test_read_only_tensor_says_so() -> None:
     """DLPack 1.x has a flag for it; what cannot carry the flag gets nothing."""
     tensor = runtime.Tensor(bytes(24), (2, 3), "float32")
     with pytest.raises(
-        BufferError, match="^a read-only tensor, which DLPack before 1.0 cannot say"
+        BufferError, match="^a read-only tensor, which DLPack before 1.0 cannot express"
     ):
         tensor.__dlpack__()
     assert "dltensor_versioned" in repr(tensor.__dlpack__(max_version=(1, 0)))
@@ -211,7 +211,7 @@ def test_requests_that_cannot_be_met() -> None:
     """No other device than the CPU, no copy that is forbidden, no data that is not there."""
     tensor = _tensor()
     assert tensor.__dlpack__(dl_device=(CPU, 0), copy=False, stream=None) is not None
-    with pytest.raises(BufferError, match="^the tensor lies on another device"):
+    with pytest.raises(BufferError, match="^the tensor is on another device"):
         tensor.__dlpack__(dl_device=(CUDA, 0))
     with pytest.raises(TypeError):
         tensor.__dlpack__(dl_device=3)  # type: ignore[arg-type]

@@ -45,7 +45,9 @@ def test_class_is_a_callable_not_an_array(probe: Probe) -> None:
 @pytest.mark.parametrize("num_saved", [0, 1, 17])
 def test_a_count_below_0_is_refused(probe: Probe, count: int, num_saved: int) -> None:
     """Native code that calls a callable, or a closure of bytecode, with no count of arguments."""
-    with pytest.raises(TypeError, match=rf"echo.*: expected arguments, found {count}"):
+    with pytest.raises(
+        TypeError, match=rf"echo.*: number of arguments, expected at least 0, found {count}"
+    ):
         probe("call_with_count")(echo, count)
     code = [call(0, 1, func(2), *([reg(0)] * num_saved)), ret(0)]
     sub = Code("sub", ["a"] * max(num_saved - 1, 0), [ret(0)], max(num_saved, 1))
@@ -96,7 +98,7 @@ def test_argument_of_every_kind(probe: Probe, type_index: int, value: object) ->
 @pytest.mark.parametrize("type_index", [OPAQUE, ARRAY])
 def test_argument_without_python_form_is_refused(probe: Probe, type_index: int) -> None:
     """The message names the callable, the argument and the type index."""
-    expected = r"^echo: argument 1 (of type index 4 is not supported|is an object that is NULL)$"
+    expected = r"^echo: argument 1: (type index 4 is not supported|expected an object, found NULL)$"
     with pytest.raises((TypeError, ValueError), match=expected):
         probe("call_with")(echo, type_index)
 

@@ -51,11 +51,13 @@ def test_lent_tensor_ends_with_the_call(probe: Probe) -> None:
     probe("lend")(kept.append, CPU)
     (tensor,) = kept
     for use in (tensor.numpy, tensor.__dlpack__, lambda: tensor.raw, lambda: memoryview(tensor)):
-        with pytest.raises(ValueError, match="^the tensor was lent for a call that is over; copy"):
+        with pytest.raises(
+            ValueError, match="^the tensor was borrowed for a call that has ended; copy"
+        ):
             use()
     with pytest.raises(ValueError, match="expected a complete tensor") as caught:
         probe("type_index")(tensor)
-    assert "lent for a call that is over" in str(caught.value.__cause__)
+    assert "borrowed for a call that has ended" in str(caught.value.__cause__)
 
 
 @pytest.mark.parametrize("view", [np.asarray, np.from_dlpack, memoryview])
@@ -73,7 +75,9 @@ def test_lent_device_tensor_is_not_read(probe: Probe) -> None:
     def look(tensor: runtime.Tensor) -> None:
         assert (tensor.device, tensor.__dlpack_device__()) == (runtime.Device("cuda"), (CUDA, 0))
         assert repr(tensor) == "<Tensor float32[2, 3] on cuda:0>"
-        with pytest.raises(BufferError, match="^the tensor lies in a device's memory$"):
+        with pytest.raises(
+            BufferError, match="^the tensor is in a device's memory; copy it to the CPU$"
+        ):
             memoryview(tensor)
 
     probe("lend")(look, CUDA)

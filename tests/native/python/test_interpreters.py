@@ -36,8 +36,8 @@ import runtime
 print(runtime.load({library!r}).type_key)
 """
 OURS = (
-    "runtime._core: found a subinterpreter, expected the main one; load libraries there, or in a "
-    "process of their own"
+    "runtime._core: expected the main interpreter, found a subinterpreter; load libraries in the "
+    "main interpreter or in a separate process"
 )
 # From 3.12 on CPython itself refuses an interpreter that has a GIL of its own.
 CPYTHONS = "module runtime._core does not support loading in subinterpreters"

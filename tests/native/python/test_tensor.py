@@ -133,7 +133,7 @@ def test_incomplete_tensor_has_only_raw() -> None:
     """An array cut short by its writer can be looked at, not used."""
     tensor = TensorBase(b"1234", (2,), F32, incomplete=True)
     assert (tensor.nbytes, bytes(tensor.raw)) == (8, b"1234")
-    with pytest.raises(ValueError, match=r"^incomplete: shape \(2,\) asks for 8 bytes, found 4"):
+    with pytest.raises(ValueError, match=r"^incomplete: shape \(2,\), expected 8 bytes, found 4"):
         memoryview(tensor)
     with pytest.raises(ValueError, match="expected other than 8 bytes, found 8"):
         TensorBase(bytes(8), (2,), F32, incomplete=True)

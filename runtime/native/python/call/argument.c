@@ -115,7 +115,7 @@ static int convert_str(struct call_frame *frame, Py_ssize_t index, PyObject *obj
   const char *text = text_of(object, &length);
   if (text == NULL)
     return raise_argument_error(frame, index, PyExc_ValueError,
-                                "expected a str that UTF-8 can hold, found %A", object);
+                                "expected a str that UTF-8 can encode, found %A", object);
   if (strlen(text) != (size_t)length)
     return raise_argument_error(frame, index, PyExc_ValueError,
                                 "expected a str without NUL, found %R", object);

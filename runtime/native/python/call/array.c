@@ -36,7 +36,7 @@ static int get_buffer(struct call_frame *frame, Py_ssize_t index, PyObject *obje
   exception_set(cause);
   if (readable) return refuse_readonly(frame, index);
   return raise_argument_error(frame, index, PyExc_TypeError,
-                              "expected an array with strides and a dtype, found %s that has none",
+                              "expected an array with strides and a dtype, found %s without them",
                               Py_TYPE(object)->tp_name);
 }
 
@@ -88,7 +88,8 @@ static struct hold *consume_capsule(struct call_frame *frame, Py_ssize_t index, 
     hold->dlpack = managed;
   } else {
     raise_argument_error(frame, index, PyExc_TypeError,
-                         "__dlpack__ gave no unused 'dltensor' capsule, found %R", capsule);
+                         "expected an unused 'dltensor' capsule from __dlpack__, found %R",
+                         capsule);
   }
   return hold;
 }

@@ -62,8 +62,8 @@ static Py_ssize_t time_all(const struct call *calls, Py_ssize_t stop, const stru
 static int begin(CallSequence *self) {
   if (!self->is_running) return self->is_running = 1;
   PyErr_SetString(PyExc_RuntimeError,
-                  "the executor is running, in another thread or further up in this one; make one "
-                  "executor for each thread");
+                  "the executor is running, in another thread or in a caller of this call; create "
+                  "one executor per thread");
   return 0;
 }
 
@@ -106,7 +106,8 @@ static PyObject *make_floats(const double *seconds, Py_ssize_t count, Py_ssize_t
 static PyObject *sequence_time(CallSequence *self, PyObject *argument) {
   Py_ssize_t rounds = PyNumber_AsSsize_t(argument, PyExc_OverflowError), done = self->num_calls;
   if (rounds == -1 && PyErr_Occurred()) return NULL;
-  if (rounds < 1) return PyErr_Format(PyExc_ValueError, "expected at least one round");
+  if (rounds < 1)
+    return PyErr_Format(PyExc_ValueError, "time: expected at least 1 round, found %zd", rounds);
   double *seconds = PyMem_Calloc((size_t)self->num_calls + 1, sizeof *seconds);
   if (seconds == NULL) return raise_no_memory();
   if (!begin(self)) {
@@ -158,7 +159,7 @@ static struct slot *parse_slot(const CallSequence *self, PyObject *const *args, 
   *tensor = tensor_use(args[1]);
   if (*tensor == NULL) return NULL;
   if (same_kind(&slot->tensor, *tensor)) return slot;
-  PyErr_Format(PyExc_ValueError, "slot %zd, expected a tensor of its shape, type and device",
+  PyErr_Format(PyExc_ValueError, "slot %zd, expected a tensor of the slot's shape, type and device",
                index);
   return NULL;
 }
@@ -175,7 +176,7 @@ static PyObject *sequence_bind(CallSequence *self, PyObject *const *args, Py_ssi
   struct slot *slot = parse_slot(self, args, count, &tensor);
   if (slot == NULL) return NULL;
   if (!is_compatible(slot, (const Tensor *)args[1], tensor))
-    return PyErr_Format(PyExc_ValueError, "bind: expected memory that is_fit accepts");
+    return PyErr_Format(PyExc_ValueError, "bind: expected a tensor that is_fit accepts");
   if (!begin(self)) return NULL;
   self->is_running = 0;
   slot->tensor = *tensor;

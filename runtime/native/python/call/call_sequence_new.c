@@ -107,7 +107,7 @@ static int add_device(struct devices *devices, DLDevice device) {
     devices->items[devices->count++] = device;
     return 0;
   }
-  PyErr_Format(PyExc_ValueError, "expected at most %d devices", MAX_DEVICES);
+  PyErr_Format(PyExc_ValueError, "CallSequence: expected at most %d devices", MAX_DEVICES);
   return -1;
 }
 

@@ -32,8 +32,8 @@ static int end_arguments(PyObject *callable, const dso_any *args, PyObject **obj
     if (is_borrowed && tensor_end_borrow(objects[i]) != 0 && !PyErr_Occurred()) {
       status = -1;
       PyErr_Format(PyExc_BufferError,
-                   "%R: argument %d: a view of it outlives the call, and would show memory that "
-                   "is gone; copy it",
+                   "%R: argument %d: a view of it outlives the call, after which its memory is "
+                   "invalid; copy the tensor",
                    callable, i + 1);
     }
     Py_DECREF(objects[i]);
@@ -61,7 +61,8 @@ static int call_callable(void *handle, const dso_any *args, int32_t count, dso_a
   const struct callback *self = handle;
   PyObject *stack[STACK_ARGS + 1]; /* the first element is free for the vectorcall */
   if (count < 0) {
-    PyErr_Format(PyExc_TypeError, "%R: expected arguments, found %d", self->callable, (int)count);
+    PyErr_Format(PyExc_TypeError, "%R: number of arguments, expected at least 0, found %d",
+                 self->callable, (int)count);
     return -1;
   }
   if (count <= STACK_ARGS) return call_with(self, args, count, stack + 1, result);

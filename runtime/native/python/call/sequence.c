@@ -45,7 +45,7 @@ static int make_array(struct call_frame *frame, Py_ssize_t index, PyObject *obje
   }
   frame_hold(frame, HOLD_OBJECT)->object = &array->object;
   frame_pass(frame, index, DSO_ARRAY, array);
-  if (Py_EnterRecursiveCall(" while a tuple is converted") != 0) return -1;
+  if (Py_EnterRecursiveCall(" while converting a tuple") != 0) return -1;
   int status = fill_array(array, frame, index, object, arrays);
   Py_LeaveRecursiveCall();
   if (status == 0 && frame->arrays != NULL) status = add_array(arrays, object, array);

@@ -17,9 +17,9 @@ static PyObject *refuse(const struct source *source, PyObject *class, const char
   PyObject *text = PyUnicode_FromFormatV(format, values);
   va_end(values);
   PyObject *name = text ? callable_name(source->callable) : NULL;
-  if (name != NULL && source->is_result) PyErr_Format(class, "%U: result %U", name, text);
+  if (name != NULL && source->is_result) PyErr_Format(class, "%U: result: %U", name, text);
   else if (name != NULL)
-    PyErr_Format(class, "%U: argument %d %U", name, source->argument + 1, text);
+    PyErr_Format(class, "%U: argument %d: %U", name, source->argument + 1, text);
   Py_XDECREF(text);
   Py_XDECREF(name);
   return NULL;
@@ -29,19 +29,21 @@ static PyObject *decode(const struct source *source, const char *text, size_t le
   PyObject *string = PyUnicode_DecodeUTF8(text, (Py_ssize_t)length, NULL);
   if (string != NULL || !PyErr_ExceptionMatches(PyExc_UnicodeDecodeError)) return string;
   PyErr_Clear();
-  return refuse(source, PyExc_ValueError, "is a str of %zu bytes that is not UTF-8", length);
+  return refuse(source, PyExc_ValueError, "a str of %zu bytes, expected UTF-8", length);
 }
 
 static PyObject *small_string(const struct source *source, const dso_any *value) {
   if (value->small_len >= sizeof value->v_bytes)
-    return refuse(source, PyExc_ValueError, "is a small string of more than 7 bytes");
+    return refuse(source, PyExc_ValueError, "a small string, expected at most 7 bytes, found %u",
+                  (unsigned)value->small_len);
   if (value->type_index == DSO_SMALL_STR) return decode(source, value->v_bytes, value->small_len);
   return PyBytes_FromStringAndSize(value->v_bytes, (Py_ssize_t)value->small_len);
 }
 
 static PyObject *byte_array(const struct source *source, const dso_byte_array *array, int is_str) {
   if (array->size > PY_SSIZE_T_MAX)
-    return refuse(source, PyExc_ValueError, "is a string of impossible size");
+    return refuse(source, PyExc_ValueError, "a string, expected at most %zd bytes, found %zu",
+                  PY_SSIZE_T_MAX, (size_t)array->size);
   if (is_str) return decode(source, array->data, (size_t)array->size);
   return PyBytes_FromStringAndSize(array->data, (Py_ssize_t)array->size);
 }
@@ -63,14 +65,14 @@ static PyObject *dtype_name(DLDataType dtype) {
 }
 
 static PyObject *unsupported(const struct source *source, const dso_any *value) {
-  return refuse(source, PyExc_TypeError, "of type index %d is not supported",
-                (int)value->type_index);
+  return refuse(source, PyExc_TypeError, "type index %d is not supported", (int)value->type_index);
 }
 
 /* A tensor by pointer is borrowed for the duration of a call, so it cannot be a result. */
 static PyObject *borrowed_tensor(const struct source *source, const dso_any *value) {
   if (source->is_result) return unsupported(source, value);
-  if (value->v_ptr == NULL) return refuse(source, PyExc_ValueError, "is a tensor that is NULL");
+  if (value->v_ptr == NULL)
+    return refuse(source, PyExc_ValueError, "expected a tensor, found NULL");
   return tensor_borrow(value->v_ptr, value->small_len == DSO_READ_ONLY);
 }
 
@@ -136,7 +138,7 @@ static PyObject *shape_value(const dso_shape_object *shape) {
 static PyObject *object_value(const struct source *source, const dso_any *value) {
   dso_object *object = value->v_ptr;
   PyObject *library = source->function ? function_library(source->function) : NULL;
-  if (object == NULL) return refuse(source, PyExc_ValueError, "is an object that is NULL");
+  if (object == NULL) return refuse(source, PyExc_ValueError, "expected an object, found NULL");
   switch (value->type_index) {
     case DSO_STR:
     case DSO_BYTES:

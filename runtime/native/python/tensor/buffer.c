@@ -25,7 +25,7 @@ static int has(int flags, int request) { return (flags & request) == request; }
 static const char *find_obstacle(const Tensor *self, int flags) {
   int device = self->tensor.device.device_type;
   if (device != DLPACK_CPU && device != DLPACK_CUDA_HOST)
-    return "the tensor lies in a device's memory";
+    return "the tensor is in a device's memory; copy it to the CPU";
   if (dtype_format(self->tensor.dtype) == NULL) return "this dtype has no buffer format; use .raw";
   if (has(flags, PyBUF_WRITABLE) && self->is_readonly) return "the tensor is read-only";
   if (has(flags, PyBUF_F_CONTIGUOUS) && !is_fortran(self))

@@ -68,7 +68,8 @@ static PyObject *export_versioned(Tensor *self, uint64_t flags) {
 static PyObject *export_unversioned(Tensor *self) {
   if (self->is_readonly) {
     PyErr_SetString(PyExc_BufferError,
-                    "a read-only tensor, which DLPack before 1.0 cannot say; pass max_version");
+                    "a read-only tensor, which DLPack before 1.0 cannot express; pass "
+                    "max_version");
     return NULL;
   }
   DLManagedTensor *managed = heap_new(sizeof *managed);
@@ -134,7 +135,7 @@ static PyObject *tensor_dlpack(Tensor *self, PyObject *args, PyObject *keywords)
   int is_elsewhere = goal.device_type != self->tensor.device.device_type ||
                      goal.device_id != self->tensor.device.device_id;
   if (is_elsewhere && (copy == Py_False || goal.device_type != DLPACK_CPU))
-    return refuse("the tensor lies on another device, and is not copied there");
+    return refuse("the tensor is on another device; only a copy to the CPU is supported");
   if (is_elsewhere || copy == Py_True) return export_copy(self, goal, major);
   if (wait_for_work(goal, stream) != 0) return NULL;
   return export_as(self, major, 0);

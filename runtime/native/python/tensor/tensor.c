@@ -141,10 +141,10 @@ static int make_aligned_copy(Tensor *self) {
 static DLTensor *refuse_use(const Tensor *self) {
   if (self->state == TENSOR_EXPIRED)
     PyErr_SetString(PyExc_ValueError,
-                    "the tensor was lent for a call that is over; copy what is to stay");
+                    "the tensor was borrowed for a call that has ended; copy it during the call");
   else
     PyErr_Format(PyExc_ValueError,
-                 "incomplete: shape %R asks for %zd bytes, found %zd; only .raw can be read",
+                 "incomplete: shape %R, expected %zd bytes, found %zd; read .raw instead",
                  self->shape, self->nbytes, self->source.len);
   return NULL;
 }
@@ -183,8 +183,9 @@ static PyObject *tensor_raw(Tensor *self, void *Py_UNUSED(closure)) {
   if (self->is_compact && self->object != NULL &&
       (device == DLPACK_CPU || device == DLPACK_CUDA_HOST))
     return span_view((PyObject *)self, self->tensor.data, self->nbytes, self->is_readonly);
-  PyErr_SetString(PyExc_BufferError,
-                  "raw, expected a contiguous tensor in the memory of the CPU, and no lent one");
+  PyErr_SetString(
+      PyExc_BufferError,
+      "raw, expected a contiguous tensor in the memory of the CPU that is not borrowed");
   return NULL;
 }
 
