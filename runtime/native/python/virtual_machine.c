@@ -21,10 +21,10 @@ typedef struct {
 /* ---- Constants: (type index, value) */
 
 static int shape_constant(PyObject *value, dso_any *made) {
-  int64_t dims[MAX_DIMS];
-  if (!PyTuple_Check(value) || PyTuple_GET_SIZE(value) > MAX_DIMS) {
+  int64_t dims[TENSOR_MAX_DIMS];
+  if (!PyTuple_Check(value) || PyTuple_GET_SIZE(value) > TENSOR_MAX_DIMS) {
     PyErr_Format(PyExc_TypeError, "constants: shape, expected a tuple of at most %d extents",
-                 MAX_DIMS);
+                 TENSOR_MAX_DIMS);
     return -1;
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++) {

@@ -1,4 +1,4 @@
-/* The frame of a call: what its arguments hold until the call ends. */
+/* The frame of a call: filling and releasing the holds of its arguments. */
 #include "python/call/call_frame.h"
 
 #include "abi/strides.h"
@@ -7,9 +7,9 @@
 #include "vm/vm.h"
 
 int hold_more_dims(struct call_frame *frame, Py_ssize_t index, struct hold *hold, int ndim) {
-  if (ndim < 0 || ndim > MAX_DIMS)
+  if (ndim < 0 || ndim > TENSOR_MAX_DIMS)
     return raise_argument_error(frame, index, PyExc_ValueError,
-                                "expected at most %d dimensions, found %d", MAX_DIMS, ndim);
+                                "expected at most %d dimensions, found %d", TENSOR_MAX_DIMS, ndim);
   frame->needs_release = 1;
   hold->more_dims = PyMem_New(int64_t, 2 * (size_t)ndim);
   if (hold->more_dims != NULL) return hold_set_dims(hold, hold->more_dims, ndim);

@@ -1,4 +1,4 @@
-/* The frame of a call: its arguments, and what they hold until the call ends. */
+/* The frame of a call: its arguments, and the memory and references that they hold. */
 #ifndef DSO_PACKER_PYTHON_CALL_CALL_FRAME_H
 #define DSO_PACKER_PYTHON_CALL_CALL_FRAME_H
 
@@ -6,9 +6,10 @@
 #include <Python.h>
 
 #include "abi/dlpack.h"
+#include "device/tensor_object.h"
 #include "python/call/callee.h"
 
-enum { HOLD_DIMS = 6, MAX_DIMS = 64 };
+enum { HOLD_DIMS = 6 };
 
 /* HOLD_MEMORY only stores memory that the argument points to. The others own something that is
  * released after the call. */
@@ -69,8 +70,8 @@ static inline int hold_set_dims(struct hold *hold, int64_t *dims, int ndim) {
 int hold_more_dims(struct call_frame *frame, Py_ssize_t index, struct hold *hold, int ndim);
 
 /* Point the tensor's shape and strides to memory for `ndim` of each; 0, or -1 with ValueError (ndim
- * outside 0 .. MAX_DIMS) or MemoryError. Both are copied, because the array's owner may change them
- * as soon as the GIL is released. */
+ * outside 0 .. TENSOR_MAX_DIMS) or MemoryError. Both are copied, because the array's owner may
+ * change them as soon as the GIL is released. */
 static inline int hold_dims(struct call_frame *frame, Py_ssize_t index, struct hold *hold,
                             int ndim) {
   if (ndim < 0 || ndim > HOLD_DIMS) return hold_more_dims(frame, index, hold, ndim);

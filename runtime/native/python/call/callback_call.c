@@ -1,4 +1,4 @@
-/* Callback objects: the safe calls behind them, which any thread may make. */
+/* Callback objects: their safe calls, which any thread may make. */
 #include "python/call/callback_object.h"
 #include "python/call/convert.h"
 #include "python/exception.h"

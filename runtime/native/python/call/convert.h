@@ -9,12 +9,12 @@
  *      exchange.c    other arrays with DLPack's C exchange API,
  *      array.c       other arrays, by the buffer protocol or `__dlpack__`,
  *      sequence.c    tuples and lists.
- *   4. function.c    calls the code without the GIL.
+ *   4. function.c    calls the code, without the GIL unless the function is declared to keep it.
  *   5. value.c       converts the result.
- *   6. call_frame.c  releases what the arguments hold.
+ *   6. call_frame.c  releases the holds of the arguments.
  *
- * For a callback, callback_call.c converts the arguments by value.c and the
- * result by owned_value.c. */
+ * For a callback, callback_call.c converts the arguments by value.c and the result by
+ * owned_value.c. */
 #ifndef DSO_PACKER_PYTHON_CALL_CONVERT_H
 #define DSO_PACKER_PYTHON_CALL_CONVERT_H
 

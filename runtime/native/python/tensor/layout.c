@@ -4,8 +4,7 @@
 
 #include "abi/dlpack.h"
 #include "abi/strides.h"
-
-enum { MAX_DIMS = 64 };
+#include "device/tensor_object.h"
 
 int tensor_parse_dtype(Tensor *self, int code, int bits, int lanes) {
   if (code < 0 || code > 255 || bits < 1 || bits > 255 || lanes < 1 || lanes > 65535) {
@@ -21,9 +20,9 @@ int tensor_parse_dtype(Tensor *self, int code, int bits, int lanes) {
 
 /* One block for shape, strides in elements and strides in bytes. */
 static int make_dims(Tensor *self, Py_ssize_t ndim) {
-  if (ndim < 0 || ndim > MAX_DIMS) {
-    PyErr_Format(PyExc_ValueError, "shape, expected at most %d dimensions, found %zd", MAX_DIMS,
-                 ndim);
+  if (ndim < 0 || ndim > TENSOR_MAX_DIMS) {
+    PyErr_Format(PyExc_ValueError, "shape, expected at most %d dimensions, found %zd",
+                 TENSOR_MAX_DIMS, ndim);
     return -1;
   }
   self->tensor.ndim = (int32_t)ndim;
