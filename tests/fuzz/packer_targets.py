@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import packer
 import runtime
-from packer.link_library import _embedded, _exported
+from packer.deferred_link import _embedded, _exported
 from packer.project import read_project
 from packer.project.arrays import read_array
 from packer.toolchain.unlinked import Unlinked
