@@ -47,8 +47,8 @@ def write_report(
 
     Examples
     --------
-    >>> from packer.report import write_report
-    >>> write_report("model.so", "model.html").problems  # doctest: +SKIP
+    >>> import packer
+    >>> packer.write_report("model.so", "model.html").problems  # doctest: +SKIP
     ()
     """
     report = library if isinstance(library, LibraryReport) else inspect_library(library)
