@@ -12,8 +12,9 @@ from runtime.error import ExportError
 from runtime.stream import FileRange
 
 from .files.arguments import list_of
-from .files.output import is_same_file, replacing, shown_path
+from .files.output import is_same_file, replacing
 from .files.progress import silent
+from .files.text import shown_path
 from .link import target_of, whole
 from .toolchain.cross_toolchain import target_compiler
 from .toolchain.formats import format_of

@@ -16,8 +16,9 @@ import runtime
 from runtime.error import PackerError, ToolchainError
 
 from ..files.output import terminate_as_exception
+from ..files.text import printable
 from .parser import CommandParser
-from .terminal import flush, open_missing_streams, printable, write_error
+from .terminal import flush, open_missing_streams, write_error
 
 COMMANDS = {
     "export": "make one shared library of a module tree",

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> None:
     PackerError
         The library carries nothing, or a file cannot be written.
     """
-    from ..files.output import shown_path
+    from ..files.text import shown_path
     from ..inspect.extract import extract_library
 
     for path in extract_library(arguments.library, arguments.output, force=arguments.force):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from runtime.error import ExportError
 
-from ..files.output import shown_path
+from ..files.text import shown_path
 from .parser import CommandParser
 from .terminal import write
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from ..deferred_link import link_library
-from ..files.output import shown_path
+from ..files.text import shown_path
 from .parser import CommandParser
 from .terminal import showing_steps, size_text, write
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.error import PackerError
 
-from ..files.output import shown_path
+from ..files.text import shown_path
 from .parser import CommandParser
 from .terminal import write
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import NoReturn
 
-from .terminal import printable
+from ..files.text import printable
 
 
 class CommandParser(argparse.ArgumentParser):

@@ -12,19 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.error import PackerError
 
+from ..files.text import printable
+
 if TYPE_CHECKING:
     from ..inspect.drawing import Line
 
 # A copy shows its bytes when it has taken so long, and then so often.
 _BYTES_AFTER_S, _BYTES_EVERY_S = 1.0, 0.1
 _ERASE_LINE = "\r\x1b[K"  # ECMA-48, EL: erase to the end of the line
-
-
-def printable(text: str) -> str:
-    """Escape whatever a terminal would act on, or could not show; tabs and line ends stay."""
-    if text.replace("\t", "").replace("\n", "").isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in "\t\n" else ascii(c)[1:-1] for c in text)
 
 
 def write(text: str) -> None:

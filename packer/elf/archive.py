@@ -19,7 +19,7 @@ from typing import IO, NamedTuple
 
 from runtime.error import ExportError
 
-from ..files.output import shown_path
+from ..files.text import shown_path
 
 MAGIC = b"!<arch>\n"
 THIN_MAGIC = b"!<thin>\n"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from runtime.error import ExportError
 
-from ..files.output import shown_path
+from ..files.text import shown_path
 from ..target import machine_word
 from .archive import MAGIC, THIN_MAGIC, read_archive, thin_members
 

@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 
 from runtime.error import ExportError
 
-from ..files.output import shown_path
+from ..files.text import shown_path
 from .records import (
     ET_DYN,
     ET_REL,

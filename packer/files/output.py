@@ -16,6 +16,7 @@ from typing import NoReturn
 from runtime.error import ExportError, PackerError
 
 from .private_directory import private_directory, sweep
+from .text import shown_path
 
 # What a write runs into: whoever wrote, the disk under the output is to blame. EIO may come of a
 # read, too; who reads an input says so itself.
@@ -148,12 +149,6 @@ def is_same_file(path: str | os.PathLike[str], other: str | os.PathLike[str]) ->
         return os.path.samefile(path, other)
     except (OSError, ValueError):
         return False
-
-
-def shown_path(path: str | os.PathLike[str]) -> str:
-    """Spell a path for a message: by repr where it would spoil the line."""
-    text = os.fspath(path)
-    return text if text.isprintable() and text else repr(text)
 
 
 @contextlib.contextmanager

@@ -1,22 +1,36 @@
-"""Text that is shown, not obeyed."""
+"""Text for people: nothing in it acts on a terminal or a browser, and nothing is invisible."""
 
 from __future__ import annotations
+
+import os
 
 _MAX_LENGTH = 4_096
 
 
-def visible(text: str) -> str:
-    r"""Escape what a reader could not see, or a browser would act on; line ends and tabs stay.
+def printable(text: str, keep: str = "\t\n") -> str:
+    r"""Escape control and formatting characters, surrogates and unusual white space.
 
-    That is control and formatting characters (bidi marks among them), surrogates, unassigned
-    and private characters, and white space other than the plain one. A text that nobody would
-    read to its end is cut, and says so.
+    Parameters
+    ----------
+    keep : str
+        Characters that stay; by default tabs and line ends.
 
-    >>> visible("a\u202eb")
-    'a\\u202eb'
+    >>> printable("a\u202eb\n")
+    'a\\u202eb\n'
     """
-    if len(text) > _MAX_LENGTH:
-        text = f"{text[:_MAX_LENGTH]}... ({len(text):,} characters)"
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in "\t\n" else ascii(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() or c in keep else ascii(c)[1:-1] for c in text)
+
+
+def visible(text: str) -> str:
+    """Return `printable` text of at most 4,096 characters, with a note if it was cut."""
+    if len(text) > _MAX_LENGTH:
+        text = f"{text[:_MAX_LENGTH]}... ({len(text):,} characters)"
+    return printable(text)
+
+
+def shown_path(path: str | os.PathLike[str]) -> str:
+    """Return a path for a message: as it is, or its repr if it is empty or not printable."""
+    text = os.fspath(path)
+    return text if text.isprintable() and text else repr(text)

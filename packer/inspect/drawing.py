@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 from unicodedata import combining, east_asian_width
 
+from ..files.text import printable
+
 Role = Literal["", "title", "name", "dim", "good", "warn", "bad"]
 Span = tuple[str, Role]
 
@@ -61,13 +63,6 @@ def draw(lines: Iterable[Line], *, colour: bool = False, width: int | None = Non
     return "".join(f"{_paint(spans, colour)}\n" for rows in drawn for spans in rows)
 
 
-def printable(text: str) -> str:
-    """Write what would act on a terminal, instead of showing, as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def table(
     rows: Iterable[Sequence[Span]], *, right: Iterable[int] = (), indent: int = 2
 ) -> list[Line]:
@@ -80,7 +75,7 @@ def table(
     right : iterable of int
         The columns that are aligned to the right: numbers.
     """
-    cells = [[(printable(text), role) for text, role in row] for row in rows]
+    cells = [[(printable(text, keep=""), role) for text, role in row] for row in rows]
     widths = [
         max(map(_columns, (text for text, _ in column))) for column in zip(*cells, strict=True)
     ]
@@ -110,7 +105,7 @@ def _paint(spans: Sequence[Span], colour: bool) -> str:
 
 def _fit(one: Line, width: int | None) -> Iterator[Sequence[Span]]:
     """The rows that a line takes."""
-    spans = [(printable(text), role) for text, role in one.spans]
+    spans = [(printable(text, keep=""), role) for text, role in one.spans]
     limit = max(width, _MIN_WIDTH) if width is not None else None
     if limit is None or sum(_columns(text) for text, _ in spans) <= limit:
         yield spans

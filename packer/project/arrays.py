@@ -7,7 +7,7 @@ from typing import Any
 
 from runtime.error import ExportError
 
-from ..files.output import shown_path
+from ..files.text import shown_path
 from .inputs import check_regular_file
 
 

@@ -14,7 +14,7 @@ from types import ModuleType
 from runtime.error import ExportError, PackerError, near_names
 from runtime.module import Module
 
-from ..files.output import shown_path
+from ..files.text import shown_path
 
 # A file's name here; no import statement can name it, so it stands for no other module.
 _NAME = "packer factory"

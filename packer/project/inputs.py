@@ -8,7 +8,7 @@ from pathlib import Path
 
 from runtime.error import ExportError
 
-from ..files.output import shown_path
+from ..files.text import shown_path
 
 _State = tuple[int, int, int, int]
 

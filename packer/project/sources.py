@@ -17,7 +17,7 @@ from runtime.module import Module
 
 from ..declare.declaration import FunctionDeclaration
 from ..declare.redeclaration import redeclarations
-from ..files.output import shown_path
+from ..files.text import shown_path
 from ..modules.c_source import CSourceModule
 from ..toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from runtime.error import ExportError, near_names
 
-from ..files.output import shown_path
+from ..files.text import shown_path
 from .inputs import Inputs
 
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from runtime.error import ToolchainError
 
-from ..files.output import shown_path
+from ..files.text import shown_path
 from .process import Completed, run, run_all
 from .reproducible import compile_options
 

@@ -11,8 +11,8 @@ from typing import Any, Protocol, cast
 from runtime.error import ExportError
 
 from ..files.arguments import PathLike, list_of, one_or_more
-from ..files.output import shown_path
 from ..files.private_directory import private_directory
+from ..files.text import shown_path
 from .compiler import (
     LANGUAGE_OF_SUFFIX,
     Compilation,

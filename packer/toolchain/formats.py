@@ -20,7 +20,7 @@ from runtime.error import ExportError, ToolchainError
 from ..elf.archive import write_archive
 from ..elf.object_file import ObjectFile
 from ..files.arguments import list_of, one_or_more
-from ..files.output import shown_path
+from ..files.text import shown_path
 from .compiler import LANGUAGE_OF_SUFFIX
 from .create import as_fcompile, create_object, create_shared, making
 from .verify import check_linked

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from runtime.error import ExportError
 
-from ..files.output import shown_path
+from ..files.text import shown_path
 from .reproducible import source_date_epoch
 
 RECORD = "packer.json"

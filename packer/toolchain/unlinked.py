@@ -10,7 +10,7 @@ from runtime.error import ExportError
 
 from ..elf import archive
 from ..elf.object_file import ObjectFile
-from ..files.output import shown_path
+from ..files.text import shown_path
 from ..target import MACHINES, find_target
 from . import tarball
 

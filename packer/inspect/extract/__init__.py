@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from runtime.error import ExportError, PackerError
 from runtime.module import Module, preorder
 
+from ...files.text import shown_path
 from .. import open_library
-from ..drawing import printable
 from ..tree import payload_of
 from .names import Names
 from .parts import Part, part_of
@@ -142,7 +142,7 @@ def _factories(expressions: Mapping[str, str]) -> str:
 def _project(
     report: LibraryReport, parts: Mapping[str, Part], imports: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    yield f"# Extracted from {printable(report.path)}; `packer export model.so` packs it again."
+    yield f"# Extracted from {shown_path(report.path)}; `packer export model.so` packs it again."
     if len(parts) < len(imports):
         yield "# Host code cannot come back as source: host.c stands in its place, empty."
     yield "\n[library]"
@@ -193,7 +193,7 @@ def _make_folder(folder: Path) -> None:
 def _refuse_existing(paths: Mapping[Path, object]) -> None:
     for path in paths:
         if os.path.lexists(path):
-            text = f"{printable(str(path))}: is there already; --force (force=True) replaces it"
+            text = f"{shown_path(path)}: is there already; --force (force=True) replaces it"
             raise ExportError(text, path=str(path))
 
 
@@ -210,4 +210,4 @@ def _write(path: Path, chunks: Sequence[bytes | memoryview]) -> None:
 
 def _cannot(what: str, path: Path, error: Exception) -> ExportError:
     reason = getattr(error, "strerror", None) or error
-    return ExportError(f"{printable(str(path))}: cannot {what}: {reason}", path=str(path))
+    return ExportError(f"{shown_path(path)}: cannot {what}: {reason}", path=str(path))

@@ -9,7 +9,8 @@ from contextlib import suppress
 from runtime.error import ExportError, LibraryLoadError
 
 from ...elf.image import Image
-from ...files.output import replacing, shown_path
+from ...files.output import replacing
+from ...files.text import shown_path
 from .. import LibraryReport, inspect_library
 from .content import describe
 from .layout import lay_out
