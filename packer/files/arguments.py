@@ -1,4 +1,4 @@
-"""Lists that callers give: one word or path where a list stands would be taken letter by letter."""
+"""Check arguments that are lists: iterating over one str would yield its letters."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def list_of(given: Iterable[Item] | None, name: str) -> list[Item]:
     Parameters
     ----------
     given : iterable, optional
-        As the caller gave it.
+        The argument.
     name : str
-        What it is called there.
+        The name of the parameter.
 
     Raises
     ------
     ExportError
-        It is one word or path, or nothing that can be listed.
+        If it is one word or path, or not iterable.
     """
     if given is None:
         return []

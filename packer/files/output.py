@@ -16,58 +16,58 @@ from typing import NoReturn
 from runtime.error import ExportError, PackerError
 
 from .private_directory import private_directory, sweep
-from .text import shown_path
+from .text import path_error, shown_path
 
-# What a write runs into: whoever wrote, the disk under the output is to blame. EIO may come of a
-# read, too; who reads an input says so itself.
+# Errors of the output's disk, whichever call returned them. A read can fail with EIO too; the
+# readers of inputs report that themselves.
 _CANNOT_WRITE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 class Workspace:
-    """Where one output is built.
+    """The private folders in which one output is built.
 
     Attributes
     ----------
     directory : Path
-        For intermediate files; private, mode 0700.
+        The folder for intermediate files; mode 0700.
     output : Path
-        Where the new file is to be made, on the target's own file system.
+        The new file, on the file system of the file that it replaces.
     ahead : Path
-        For what is copied on that file system before there is an output.
-    target : Path
-        What `commit` replaces; links are resolved.
+        A file on that file system for bytes that are copied before `output` exists.
+    final : Path
+        The file that `commit` replaces; links are resolved.
     """
 
-    def __init__(self, path: str, target: Path, private: Path, directory: Path) -> None:
+    def __init__(self, path: str, final: Path, private: Path, directory: Path) -> None:
         self._path = path
-        self.target = target
+        self.final = final
         self.directory = directory
         self.output = private / "library.so"
         self.ahead = private / "library.ahead"
 
     def writing(self) -> contextlib.AbstractContextManager[None]:
-        """Have whatever the system says in a block that only writes `output` be an ExportError."""
-        return _reporting(self._path)
+        """Raise an ExportError for any OSError in a block that only writes `output`."""
+        return reporting(self._path)
 
     def commit(self, *, is_program: bool = True) -> None:
-        """Put the finished output in the target's place, on disk and under its name at once.
+        """Flush the finished output, and rename it to `final`.
 
         Parameters
         ----------
         is_program : bool
-            Whether the file may be executed, as far as the umask lets it: a library may.
+            Whether the file gets the execute permissions that the umask allows; libraries do.
 
         Raises
         ------
         ExportError
-            The file cannot be flushed or renamed: the target is as it was. Or it was renamed,
-            but the disk broke under the folder's own flush: the target is the new file, as yet.
+            If the file cannot be flushed or renamed; the old file is unchanged. Or if the folder
+            cannot be flushed after the rename; the new file may not survive a power failure.
         """
-        with _reporting(self._path):
+        with reporting(self._path):
             mode = _mode_of_new_file(self.output.parent, 0o777 if is_program else 0o666)
             _flush_file(self.output, mode)
-            os.replace(self.output, self.target)  # from here on the target is the new file
-            _flush_folder(self.target.parent)
+            os.replace(self.output, self.final)  # from here on the path names the new file
+            _flush_folder(self.final.parent)
 
 
 @contextlib.contextmanager
@@ -79,50 +79,50 @@ def replacing(
     Parameters
     ----------
     path : path
-        The file to make or to replace. Of a symbolic link, what it points to is replaced; of a
-        file with several names, the others keep the old bytes.
+        The file to make or to replace. If it is a symbolic link, the file that it points to is
+        replaced. Other hard links to the file keep the old bytes.
     workspace_dir : path, optional
-        Keep the intermediate files: in a new folder ``packer-XXXX`` inside this one.
+        Keep the intermediate files, in a new folder ``packer-XXXX`` inside this one.
 
     Yields
     ------
     Workspace
-        Make its `output`, then call `commit`; without that the target stays as it is.
+        Make its `output`, then call `commit`; otherwise the old file stays.
 
     Raises
     ------
     ExportError
-        Before any work: `path` cannot be written. Later: the disk is full or breaks.
+        Before any work if `path` cannot be written; later if the disk is full or fails.
 
     Notes
     -----
-    Whatever ends the block, the private folder beside the target goes. What a killed process
-    left behind goes with the next call for the same folder.
+    The private folder beside `path` is removed however the block ends. The folder of a killed
+    process is removed by the next call for the same parent folder.
     """
     shown = os.fsdecode(path)
     with contextlib.ExitStack() as stack:
-        with _reporting(shown):
-            target = _check_target(shown)
-            sweep(target.parent)
-            # Again at the end: a killed export's compiler may outlive it by a moment, and write.
-            stack.callback(sweep, target.parent)
-            private = stack.enter_context(private_directory(target.parent))
-        stack.enter_context(_reporting(shown, _CANNOT_WRITE))
+        with reporting(shown):
+            final = _check_path(shown)
+            sweep(final.parent)
+            # Again at the end: the compiler of a killed export may still write for a moment.
+            stack.callback(sweep, final.parent)
+            private = stack.enter_context(private_directory(final.parent))
+        stack.enter_context(reporting(shown, codes=_CANNOT_WRITE))
         directory = private if workspace_dir is None else _kept_directory(workspace_dir)
-        yield Workspace(shown, target, private, directory)
+        yield Workspace(shown, final, private, directory)
 
 
 @contextlib.contextmanager
 def terminate_as_exception() -> Iterator[None]:
     """Let SIGTERM and SIGHUP raise SystemExit(128 + number), so that the block cleans up.
 
-    Only where they have their default effect and in the main thread; restored afterwards. Once
-    one has arrived both are ignored, so that the cleaning itself is not broken off.
+    Only in the main thread, and only signals with the default handler, which is restored
+    afterwards. After the first signal both are ignored, so that the cleanup is not interrupted.
 
     Raises
     ------
     SystemExit
-        One of the signals arrived.
+        If one of the signals arrives.
     """
     numbers: list[int] = []
     if threading.current_thread() is threading.main_thread():
@@ -144,7 +144,7 @@ def terminate_as_exception() -> Iterator[None]:
 
 
 def is_same_file(path: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Whether two paths lead to one file; not where one of them leads to none."""
+    """Return True if both paths name the same existing file."""
     try:
         return os.path.samefile(path, other)
     except (OSError, ValueError):
@@ -152,39 +152,50 @@ def is_same_file(path: str | os.PathLike[str], other: str | os.PathLike[str]) ->
 
 
 @contextlib.contextmanager
-def _reporting(path: str, codes: Container[int | None] | None = None) -> Iterator[None]:
-    """Turn an OSError (with one of these codes) into an ExportError about the output."""
+def reporting(
+    path: str | os.PathLike[str],
+    what: str = "write",
+    *,
+    codes: Container[int | None] | None = None,
+) -> Iterator[None]:
+    """Turn an OSError or ValueError of a block (with one of these codes) into an ExportError.
+
+    Parameters
+    ----------
+    path : path
+        The file that the block writes.
+    what : str
+        What the error says cannot be done.
+    """
     try:
         yield
-    except PackerError:  # some of ours are OSErrors
+    except PackerError:  # some of ours are OSErrors or ValueErrors
         raise
-    except OSError as error:
-        if codes is not None and error.errno not in codes:
+    except (OSError, ValueError) as error:
+        if codes is not None and getattr(error, "errno", None) not in codes:
             raise
-        reason = error.strerror or error
-        raise ExportError(f"{shown_path(path)}: cannot write: {reason}", path=path) from error
+        reason = getattr(error, "strerror", None) or error
+        raise path_error(path, f"cannot {what}: {reason}") from error
 
 
-def _check_target(path: str) -> Path:
-    """Find what is to be replaced, and refuse what cannot be before any work is done."""
+def _check_path(path: str) -> Path:
+    """Resolve the path of an output, and refuse one that cannot be written."""
     if not _is_path(path):
         raise ExportError(f"{path!r}: no file can have this name", path=path)
     if os.path.basename(path) in ("", ".", ".."):
-        raise ExportError(f"{shown_path(path)}: not the name of a file to write", path=path)
-    with contextlib.suppress(FileNotFoundError):  # new, or a link whose end does not exist yet
+        raise path_error(path, "not the name of a file to write")
+    with contextlib.suppress(FileNotFoundError):  # a new file, or a link to one
         _check_existing(path, os.stat(path).st_mode)
-    target = Path(os.path.realpath(path))
-    if not target.parent.is_dir():
-        folder = shown_path(target.parent)
-        raise ExportError(f"{shown_path(path)}: there is no folder {folder}", path=path)
-    if not _is_writable(target.parent):
-        folder = shown_path(target.parent)
-        raise ExportError(f"{shown_path(path)}: cannot write in folder {folder}", path=path)
-    return target
+    final = Path(os.path.realpath(path))
+    if not final.parent.is_dir():
+        raise path_error(path, f"there is no folder {shown_path(final.parent)}")
+    if not _is_writable(final.parent):
+        raise path_error(path, f"cannot write in folder {shown_path(final.parent)}")
+    return final
 
 
 def _is_path(path: str) -> bool:
-    """Whether the system can be asked for the path at all: no NUL, no lone surrogate."""
+    """Return True if the system accepts the path: no NUL, no lone surrogate."""
     try:
         return b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
@@ -192,13 +203,11 @@ def _is_path(path: str) -> bool:
 
 
 def _check_existing(path: str, mode: int) -> None:
-    if stat.S_ISDIR(mode):
-        raise ExportError(f"{shown_path(path)}: is a folder, expected a file", path=path)
     if not stat.S_ISREG(mode):
-        kind = "device, pipe or socket"
-        raise ExportError(f"{shown_path(path)}: is a {kind}, expected a file", path=path)
+        what = "folder" if stat.S_ISDIR(mode) else "device, pipe or socket"
+        raise path_error(path, f"is a {what}, expected a file")
     if not _is_writable(path):
-        raise ExportError(f"{shown_path(path)}: is write-protected", path=path)
+        raise path_error(path, "is write-protected")
 
 
 def _is_writable(path: str | Path) -> bool:
@@ -206,10 +215,10 @@ def _is_writable(path: str | Path) -> bool:
 
 
 def _mode_of_new_file(directory: Path, mode: int) -> int:
-    """The mode that a new file has: a linker's output has 0777 less the umask.
+    """Return the mode that the kernel gives a new file.
 
-    The kernel is left to say it. Reading the umask by os.umask would set it for a moment, for
-    every thread; and where a default ACL stands in for the umask this is right too.
+    os.umask cannot read the umask without setting it for every thread, and a default ACL of the
+    folder replaces the umask.
     """
     probe = os.open(directory / ".mode", os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
     try:
@@ -228,8 +237,8 @@ def _flush_file(path: Path, mode: int) -> None:
 
 
 def _flush_folder(path: Path) -> None:
-    """Flush a new name to disk, unless this may not be asked of the folder or file system."""
-    with contextlib.suppress(PermissionError):  # mode 0300: to be written, not to be read
+    """Flush a new name to disk, if the folder may be read and its file system supports that."""
+    with contextlib.suppress(PermissionError):  # mode 0300: writable, not readable
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)
@@ -241,7 +250,7 @@ def _flush_folder(path: Path) -> None:
 
 
 def _kept_directory(workspace_dir: str | os.PathLike[str]) -> Path:
-    with _reporting(os.fspath(workspace_dir)):
-        import tempfile  # not at start-up: it is rarely needed
+    with reporting(workspace_dir):
+        import tempfile  # not at start-up: rarely needed
 
         return Path(tempfile.mkdtemp(prefix="packer-", dir=workspace_dir)).absolute()

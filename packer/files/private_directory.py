@@ -1,16 +1,16 @@
-"""Private folders beside an output, which go away however their process ends.
+"""Private folders beside an output, removed even if their process is killed.
 
-A living process holds a lock (flock) on the file ``.lock`` in its folder; the kernel lets go of
-it however the process ends, so a folder whose lock can be had is nobody's. Names, times and
-process ids prove nothing and are not asked.
+A living process holds a lock (flock) on the file ``.lock`` in its folder. The kernel releases the
+lock when the process ends, so a folder whose lock is free has no owner. Names, times and process
+ids are no proof, and are not read.
 
-A sweeper may come between mkdir and flock. So a claim counts only if, with the lock held, the
-lock file is still found at its path: a sweeper unlinks it only with that very lock held, so
-from then on it cannot. Otherwise the claim begins anew under another name.
+A sweeper may run between mkdir and flock. So a claim counts only if the lock file still exists at
+its path while the lock is held: a sweeper unlinks it only while holding that lock. Otherwise the
+claim starts again under another name.
 
-The lock file is the last to go, so a folder without one is empty and no more than rmdir is
-tried on it: a folder of somebody else that happens to have such a name is never emptied. If
-an orphaned compiler writes into the folder meanwhile, the lock file comes back for next time.
+The lock file is removed last, so a folder without one is empty. The sweeper only tries rmdir on
+it: another program's folder that has such a name is never emptied. If an orphaned compiler writes
+into the folder meanwhile, the lock file is created again for the next sweep.
 """
 
 from __future__ import annotations
@@ -23,29 +23,24 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-# Unpredictable, and short, so that it fits where the target's own name fits.
+# Unpredictable, and short: it fits wherever the output's name fits.
 _NAME = re.compile(r"\.packer-[0-9a-f]{16}")
 _LOCK_NAME = ".lock"
 
 
 @contextlib.contextmanager
 def private_directory(parent: Path) -> Iterator[Path]:
-    """Have a private folder, mode 0700 and locked, for the length of a block.
+    """Make a private folder, mode 0700 and locked, and remove it at the end of the block.
 
     Parameters
     ----------
     parent : Path
-        Where to make it, under a name ``.packer-<16 hex digits>``.
-
-    Yields
-    ------
-    Path
-        The folder; it goes with all that is in it when the block ends in any way.
+        The folder to make it in, under a name ``.packer-<16 hex digits>``.
 
     Raises
     ------
     OSError
-        It cannot be made.
+        If it cannot be made.
     """
     directory, lock = parent, None
     try:
@@ -54,28 +49,22 @@ def private_directory(parent: Path) -> Iterator[Path]:
             lock = _claim(directory)
         yield directory
     finally:
-        if directory != parent:  # a name was chosen, so the folder may be there
+        if directory != parent:  # a name was chosen, so the folder may exist
             _remove(directory)
         if lock is not None:
             os.close(lock)
 
 
 def sweep(parent: Path) -> None:
-    """Remove the private folders that dead processes left in a folder.
-
-    Raises
-    ------
-    OSError
-        Never: what cannot be read or removed stays.
-    """
-    with contextlib.suppress(OSError), os.scandir(parent) as entries:
-        for entry in entries:
-            if _NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
-                _remove_stale(parent / entry.name)
+    """Remove the private folders of dead processes; one that cannot be removed stays."""
+    with contextlib.suppress(OSError), os.scandir(parent) as items:
+        for item in items:
+            if _NAME.fullmatch(item.name) and item.is_dir(follow_symlinks=False):
+                _remove_stale(parent / item.name)
 
 
 def _claim(directory: Path) -> int | None:
-    """Make a folder and lock it; None if a sweeper was quicker."""
+    """Make a folder and lock it; return None if a sweeper removed it first."""
     os.mkdir(directory, 0o700)
     try:
         lock = os.open(directory / _LOCK_NAME, os.O_CREAT | os.O_RDWR, 0o600)
@@ -88,7 +77,7 @@ def _claim(directory: Path) -> int | None:
 
 
 def _has_lock(lock: int) -> bool | None:
-    """Try to take a lock; None on a file system that has none, where nobody ever sweeps."""
+    """Try to take a lock; return None if the file system has none, so no sweeper either."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -107,7 +96,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 def _remove_stale(directory: Path) -> None:
     with contextlib.suppress(OSError):
-        if directory.lstat().st_uid != os.geteuid():  # root too leaves what others own
+        if directory.lstat().st_uid != os.geteuid():  # even root leaves the folders of other users
             return
         try:
             lock = os.open(directory / _LOCK_NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -122,12 +111,12 @@ def _remove_stale(directory: Path) -> None:
 
 
 def _remove(directory: Path) -> None:
-    """Remove a folder whose lock is held, the lock file last; what cannot go stays."""
+    """Remove a folder whose lock is held, the lock file last."""
     lock = directory / _LOCK_NAME
     with contextlib.suppress(OSError):
         for name in os.listdir(directory):
             if name != _LOCK_NAME:
-                _remove_entry(directory / name)
+                _remove_tree(directory / name)
         lock.unlink(missing_ok=True)
         try:
             os.rmdir(directory)
@@ -135,7 +124,7 @@ def _remove(directory: Path) -> None:
             lock.touch(mode=0o600)
 
 
-def _remove_entry(path: Path) -> None:
+def _remove_tree(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

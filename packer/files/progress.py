@@ -1,4 +1,4 @@
-"""Progress: how an export tells what it is doing."""
+"""Progress: the callback that reports the steps of an export."""
 
 from __future__ import annotations
 
@@ -10,13 +10,9 @@ Progress = Callable[[str], None]
 
 
 def silent(_step: str) -> None:
-    """The progress where nobody asked for any."""
+    """Report nothing."""
 
 
 def bytes_of(progress: Progress) -> Callable[[int, int], None]:
-    """What to tell of the bytes; nothing, where nobody asked for it."""
-    return getattr(progress, "bytes", _ignore)
-
-
-def _ignore(_done: int, _total: int) -> None:
-    pass
+    """Return the method `bytes` of a progress, or a function that does nothing."""
+    return getattr(progress, "bytes", lambda _done, _total: None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from runtime.error import ExportError
+
 _MAX_LENGTH = 4_096
 
 
@@ -34,3 +36,8 @@ def shown_path(path: str | os.PathLike[str]) -> str:
     """Return a path for a message: as it is, or its repr if it is empty or not printable."""
     text = os.fspath(path)
     return text if text.isprintable() and text else repr(text)
+
+
+def path_error(path: str | os.PathLike[str], text: str) -> ExportError:
+    """Make an error about a file: its path, and what is wrong."""
+    return ExportError(f"{shown_path(path)}: {text}", path=os.fspath(path))

@@ -60,7 +60,7 @@ def write_report(
     with replacing(output) as workspace:
         workspace.output.write_text(page, encoding="ascii")
         workspace.commit()
-        workspace.target.chmod(workspace.target.stat().st_mode & 0o666)  # a page is no program
+        workspace.final.chmod(workspace.final.stat().st_mode & 0o666)  # a page is no program
     return report
 
 
