@@ -4,7 +4,7 @@ from typing import get_args
 
 from packer.dialect import Dialect
 from packer.embed import Embed
-from packer.project import _LIBRARY_KEYS
+from packer.project import LIBRARY_KEYS
 from packer.project.kinds import KINDS
 
 # key -> (type, meaning)
@@ -91,7 +91,7 @@ in the library. Every module must be reachable from the root. Every kind takes:
 
 def page() -> str:
     """Return the whole page."""
-    _compare("[library]", LIBRARY, _LIBRARY_KEYS)
+    _compare("[library]", LIBRARY, LIBRARY_KEYS)
     used = {key for kind in KINDS.values() for key in kind.keys}
     _compare("[module.NAME]", {**KEYS, "functions": HOST_FUNCTIONS}, used)
     parts = [HEAD, _rows(LIBRARY), MODULES, _rows(EVERY_KIND)]

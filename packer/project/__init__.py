@@ -1,8 +1,8 @@
-"""packer.toml: a module tree, and the library that it becomes.
+"""packer.toml: a tree of modules, and how to export it.
 
     [library]                  output, root, format, embed, target, entry, options, addons,
-                               system_lib, c_symbol_prefix; all may be left out
-    [module.NAME]              kind, imports, and what the kind takes:
+                               system_lib, c_symbol_prefix; all are optional
+    [module.NAME]              kind, imports, and the keys of the kind:
         c cc cu                sources, functions, options
         llvm                   sources, functions, target
         static_library         sources, functions
@@ -10,7 +10,7 @@
         safetensors            sources
         graph                  graph, params, name
         python                 factory
-        cuda opencl hip ...    fmt, sources, functions; several cubins and PTX: a fatbin
+        cuda opencl hip ...    fmt, sources, functions; several cubins or PTX: a fatbin
 
 Paths are relative to the file's folder. `packer init` writes a file with every key explained.
 """
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from runtime.error import near_names
 from runtime.module import Module, preorder
@@ -36,23 +36,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 PROJECT_FILE = "packer.toml"
-_LIBRARY_KEYS = (
-    *("output", "root", "format", "embed", "target", "entry", "options", "addons"),
-    *("system_lib", "c_symbol_prefix"),
-)
 
 
 class Project(NamedTuple):
-    """A tree, and how it is to be exported.
+    """A tree of modules, and the options of its export.
 
     Attributes
     ----------
     root : Module
-        The tree.
+        The root of the tree.
     inputs : Inputs
-        Every file that it was made of.
+        Every file that was read.
     output : str or None
-        Where the library goes.
+        The library to write.
     format, embed, target, entry, options, addons, system_lib, c_symbol_prefix
         As `packer.export_library` takes them.
     """
@@ -70,11 +66,14 @@ class Project(NamedTuple):
     c_symbol_prefix: str = ""
 
     def counts(self) -> tuple[int, int]:
-        """How many functions of host code, and how many modules, the library will have."""
+        """Return the numbers of host functions and of modules that the library will have."""
         modules = list(preorder(self.root))
         hosts = [module for module in modules if module.is_dso_exportable]
         functions = sum(len(module.function_names()) for module in hosts)
         return functions, len(modules) - len(hosts) + bool(hosts)
+
+
+LIBRARY_KEYS = tuple(field for field in Project._fields if field != "inputs")
 
 
 def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
@@ -88,44 +87,29 @@ def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
     Returns
     -------
     Project
-        Ready to be exported.
+        The tree and the options of its export.
 
     Raises
     ------
     ExportError
-        The file, or a file that it names, is not what it should be; says file, table and key.
+        If the file or a file that it names is invalid; names file, table and key.
     ToolchainError
-        A kind of module needs a package that is not installed.
+        If a module needs a package that is not installed.
     """
     file = Table.of_file(path)
     file.only(("library", "module"))
     library = file.table("library")
-    library.only(_LIBRARY_KEYS)
+    library.only(LIBRARY_KEYS)
     tables = _module_tables(file)
     imports = {name: _imports(table, tables) for name, table in tables.items()}
     order = _order(file, imports)
     root = _root(file, library, imports)
-    addons = library.files("addons")
-    embed = library.choice("embed", get_args(Embed)) or "auto"
-    dialect = library.choice("format", get_args(Dialect)) or "tvm"
-    output = library.text("output")
-    # From here on the tree is known to be one; now each module is made, its imports before it.
+    options = _options(library)
+    # From here on the tables are known to form one tree. Each module is made after its imports.
     modules: dict[str, Module] = {}
     for name in order:
         modules[name] = make_module(tables[name], [modules[other] for other in imports[name]])
-    return Project(
-        root=modules[root],
-        inputs=file.inputs,
-        output=None if output is None else library.path_of(output),
-        format=cast(Dialect, dialect),
-        embed=cast(Embed, embed),
-        target=library.text("target"),
-        entry=library.text("entry"),
-        options=library.texts("options"),
-        addons=addons,
-        system_lib=library.flag("system_lib"),
-        c_symbol_prefix=library.text("c_symbol_prefix") or "",
-    )
+    return Project(modules[root], file.inputs, **options)
 
 
 def project_of_sources(
@@ -133,28 +117,44 @@ def project_of_sources(
     functions: Functions,
     weights: Iterable[str | os.PathLike[str]] = (),
 ) -> Project:
-    """Make the project of the simple case: files of host code, and the functions they define.
+    """Make a project of files alone: host code with its functions, and weights.
 
     Parameters
     ----------
     paths : iterable of path
-        The host code.
+        Host code.
     functions : mapping
-        What it exports.
+        The functions to export, each with its declaration.
     weights : iterable of path
         Safetensors files, which the host code imports in this order. Without host code the first
-        one is the root, and imports the others. One file at least, of either kind.
+        one is the root and imports the others. At least one file of either kind is required.
 
     Raises
     ------
     ExportError
-        A file is not what it should be.
+        If a file is invalid.
     """
     inputs = Inputs()
     sources = [source_of(inputs.add(path)) for path in paths]
     modules = [host_module(sources, functions)] if sources else []
     modules += weight_modules([inputs.add(path) for path in weights])
     return Project(root=importing(modules), inputs=inputs)
+
+
+def _options(library: Table) -> dict[str, Any]:
+    """Read the options of the export."""
+    output = library.text("output")
+    return {
+        "output": None if output is None else library.path_of(output),
+        "format": library.choice("format", get_args(Dialect)) or "tvm",
+        "embed": library.choice("embed", get_args(Embed)) or "auto",
+        "target": library.text("target"),
+        "entry": library.text("entry"),
+        "options": library.texts("options"),
+        "addons": library.files("addons"),
+        "system_lib": library.flag("system_lib"),
+        "c_symbol_prefix": library.text("c_symbol_prefix") or "",
+    }
 
 
 def _module_tables(file: Table) -> dict[str, Table]:
@@ -180,24 +180,24 @@ def _imports(table: Table, tables: dict[str, Table]) -> tuple[str, ...]:
 
 
 def _order(file: Table, imports: dict[str, tuple[str, ...]]) -> list[str]:
-    """All modules, each behind its imports."""
+    """Return the names of all modules, each after its imports."""
     from graphlib import CycleError, TopologicalSorter
 
     try:
         return list(TopologicalSorter(imports).static_order())
     except CycleError as error:
         names = " -> ".join(reversed(error.args[1]))
-        raise file.error(f"imports go in a circle: {names}") from None
+        raise file.error(f"circular imports: {names}") from None
 
 
 def _root(file: Table, library: Table, imports: dict[str, tuple[str, ...]]) -> str:
-    """The module that the tree begins with; whatever it does not reach would be dropped."""
+    """Return the name of the root, and refuse modules that it does not reach."""
     imported = {name for names in imports.values() for name in names}
     tops = [name for name in imports if name not in imported]
     root = library.text("root")
     if root is None:
         if len(tops) > 1:
-            text = f"nobody imports {', '.join(map(repr, tops))}, so which is the root? name it"
+            text = f"no module imports {', '.join(map(repr, tops))}; name one of them as the root"
             raise library.error(text, "root")
         return tops[0]
     if root not in imports:
@@ -205,8 +205,8 @@ def _root(file: Table, library: Table, imports: dict[str, tuple[str, ...]]) -> s
         raise library.error(text, "root")
     reached = set(_reached(root, imports))
     if lost := [repr(name) for name in imports if name not in reached]:
-        text = f"the root {root!r} does not reach {', '.join(lost)}: import or remove what is left"
-        raise file.error(text)
+        names = ", ".join(lost)
+        raise file.error(f"the root {root!r} does not reach {names}; import or remove them")
     return root
 
 

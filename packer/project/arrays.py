@@ -1,13 +1,11 @@
-"""Arrays from ..npy files; numpy is imported only when there is one."""
+"""Read .npy files; numpy is imported only for that."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-from runtime.error import ExportError
-
-from ..files.text import shown_path
+from ..files.text import path_error
 from .inputs import check_regular_file
 
 
@@ -22,23 +20,21 @@ def read_array(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     numpy.ndarray
-        Row-major, in this machine's byte order; a copy in memory.
+        A copy in memory: row-major, in the byte order of this machine.
 
     Raises
     ------
     ExportError
-        numpy is not installed, or the file holds no plain array.
+        If numpy is not installed, or the file does not contain a plain array.
     """
     check_regular_file(path)
     try:
         import numpy
     except ImportError as error:
-        text = f"{shown_path(path)}: reading it needs numpy: pip install numpy"
-        raise ExportError(text, path=os.fspath(path)) from error
+        raise path_error(path, "reading it needs numpy: pip install numpy") from error
     try:
         with open(path, "rb") as file:
             array = numpy.lib.format.read_array(file, allow_pickle=False)
-    except Exception as error:  # numpy's parser lets those of tokenize through, and others
-        text = f"{shown_path(path)}: cannot be read as a .npy array: {error}"
-        raise ExportError(text, path=os.fspath(path)) from error
+    except Exception as error:  # numpy's parser raises those of tokenize too, and others
+        raise path_error(path, f"cannot be read as a .npy array: {error}") from error
     return numpy.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")

@@ -1,4 +1,4 @@
-"""Modules that a user's Python file makes: ``build.py:make``."""
+"""``kind = "python"``: a module that a user's Python file makes, ``build.py:make``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runtime.module import Module
 
 from ..files.text import shown_path
 
-# A file's name here; no import statement can name it, so it stands for no other module.
+# The name in sys.modules; no import statement can name it, so no module is shadowed.
 _NAME = "packer factory"
 _TERMINATED = (128 + signal.SIGTERM, 128 + signal.SIGHUP)
 
@@ -27,22 +27,22 @@ def call_factory(path: Path, name: str) -> Module:
     Parameters
     ----------
     path : Path
-        The file. Files beside it can be imported while it runs; afterwards neither they nor it
-        are left in `sys.modules` or `sys.path`, and no bytecode is written.
+        The file. It can import the files beside it. `sys.modules` and `sys.path` are restored
+        afterwards, and no bytecode is written.
     name : str
         A function that takes no arguments.
 
     Returns
     -------
     Module
-        What it returns.
+        The module that it returns.
 
     Raises
     ------
     ExportError
-        The file or the function raises (says the line), or no Module is returned.
+        If the file or the function raises (names the line), or does not return a Module.
     """
-    origin = str(path.absolute())  # as its code objects name it
+    origin = str(path.absolute())  # the name in its code objects
     with _isolated(path.absolute().parent), _reporting(path, origin):
         spec = importlib.util.spec_from_file_location(_NAME, origin)
         assert spec is not None and spec.loader is not None  # the suffix is .py
@@ -65,7 +65,7 @@ def _function(namespace: ModuleType, name: str) -> Callable[[], object]:
 
 @contextlib.contextmanager
 def _isolated(folder: Path) -> Iterator[None]:
-    """Let the file import what lies beside it, and leave the interpreter as it was."""
+    """Let the file import the files beside it, and restore the interpreter's state afterwards."""
     known, search, bytecode = set(sys.modules), list(sys.path), sys.dont_write_bytecode
     sys.path.insert(0, str(folder))
     sys.dont_write_bytecode = True
@@ -81,12 +81,12 @@ def _isolated(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _reporting(path: Path, origin: str) -> Iterator[None]:
-    """Turn whatever the user's code raises into an ExportError with its line."""
+    """Turn any exception of the user's code into an ExportError with its line."""
     try:
         yield
     except (Exception, SystemExit) as error:
         if isinstance(error, SystemExit) and error.code in _TERMINATED:
-            raise  # not the file's: a signal ends this process
+            raise  # a signal ends this process, not the file
         line = _line_of(origin, error)
         place = shown_path(path) if line is None else f"{shown_path(path)}:{line}"
         what = str(error) if isinstance(error, PackerError) else f"{type(error).__name__}: {error}"
@@ -94,7 +94,7 @@ def _reporting(path: Path, origin: str) -> Iterator[None]:
 
 
 def _line_of(origin: str, error: BaseException) -> int | None:
-    """The innermost line of the file that led to the error; None if it was not running."""
+    """Return the innermost line of the file in the traceback, if it has one."""
     if isinstance(error, SyntaxError) and error.filename == origin:
         return error.lineno
     frames = walk_tb(error.__traceback__)

@@ -1,4 +1,4 @@
-"""``kind = "graph"``: a graph of operators, and the parameters that it takes."""
+"""``kind = "graph"``: a graph of operators with its parameters."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from runtime.modules.graph_executor import GraphExecutorFactory
 from runtime.modules.safetensors import SafetensorsModule
 from runtime.tensors.params import load_param_dict_from_file
 
+from .inputs import read_text
 from .table import Table
 
 
@@ -15,16 +16,15 @@ def graph_module(table: Table) -> GraphExecutorFactory:
     Parameters
     ----------
     table : Table
-        graph: a file of graph JSON. params, optional: a params dict file, whose arrays go into the
-        factory, or a safetensors file, which it imports. name: the model's, "default" by default.
+        graph: a file of graph JSON. params, optional: a params dict file, whose arrays the factory
+        stores, or a safetensors file, which it imports. name: of the model; default "default".
 
     Raises
     ------
     ExportError
-        A file is missing, the graph is malformed, or the parameters are not its inputs.
+        If a file is missing, the graph is malformed, or a parameter is not an input of it.
     """
-    graph = table.file("graph", table.needed_text("graph"))
-    text = _decoded(table, table.read_bytes(graph))
+    text = read_text(table.file("graph", table.needed_text("graph")), "JSON")
     path, name = table.text("params"), table.text("name") or "default"
     params = table.file("params", path) if path is not None else None
     if params is not None and params.suffix == ".safetensors":
@@ -35,10 +35,3 @@ def graph_module(table: Table) -> GraphExecutorFactory:
         factory = GraphExecutorFactory(text, arrays, name)
     factory.check()
     return factory
-
-
-def _decoded(table: Table, data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise table.error(f"byte {error.start:#x}: not UTF-8, expected JSON", "graph") from None

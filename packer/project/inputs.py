@@ -1,4 +1,4 @@
-"""The files that an export reads: regular ones, and the same at its end as at its start."""
+"""The input files of an export: regular files that do not change until its end."""
 
 from __future__ import annotations
 
@@ -8,74 +8,86 @@ from pathlib import Path
 
 from runtime.error import ExportError
 
-from ..files.text import shown_path
+from ..files.text import path_error
 
 _State = tuple[int, int, int, int]
 
 
 class Inputs:
-    """The input files of one export, each with the state in which it was first seen."""
+    """The input files of one export, each with its state when it was added."""
 
     def __init__(self) -> None:
         self._states: dict[Path, _State] = {}
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """All files, in the order in which they were added."""
+        """All files, in the order of their addition."""
         return tuple(self._states)
 
     def add(self, path: str | os.PathLike[str]) -> Path:
-        """Take a file among the inputs, before it is read.
+        """Add a file before it is read.
 
         Raises
         ------
         ExportError
-            It is no regular file, or cannot be read; it is never opened to find out, since a
-            pipe would block.
+            If it is not a regular file or not readable. It is not opened: a pipe would block.
         """
         found = Path(path)
         state = check_regular_file(path)
         if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
-            raise ExportError(f"{shown_path(path)}: cannot be read", path=os.fspath(path))
+            raise path_error(path, "cannot be read")
         self._states.setdefault(found, _state(state))
         return found
 
     def check_unchanged(self) -> None:
-        """Go on only if every file still is what it was when it was added.
+        """Compare each file with its state when it was added.
 
         Raises
         ------
         ExportError
-            One was changed, replaced or removed meanwhile.
+            If one was changed, replaced or removed.
         """
         for path, before in self._states.items():
             if _state(check_regular_file(path)) != before:
-                text = f"{shown_path(path)}: was changed while it was exported; export again"
-                raise ExportError(text, path=str(path))
+                raise path_error(path, "was changed while it was exported; export again")
 
 
 def check_regular_file(path: str | os.PathLike[str]) -> os.stat_result:
-    """Return what the system knows of a file that can be read to its end.
+    """Return the stat result of a regular file.
 
     Raises
     ------
     ExportError
-        There is none, or it is a folder, pipe, socket or device.
+        If it does not exist, or is a folder, pipe, socket or device.
     """
-    name = shown_path(path)
     try:
         found = os.stat(path)
-    except ValueError as error:  # a NUL, or what the file system's encoding lacks
+    except ValueError as error:  # a NUL, or a character that the file system cannot encode
         text = f"{os.fspath(path)!r}: no file can have this name"
         raise ExportError(text, path=os.fspath(path)) from error
     except OSError as error:
-        text = f"{name}: cannot be read: {error.strerror}"
-        raise ExportError(text, path=os.fspath(path)) from error
+        raise path_error(path, f"cannot be read: {error.strerror}") from error
     if not stat.S_ISREG(found.st_mode):
-        kind = "folder" if stat.S_ISDIR(found.st_mode) else "device, pipe or socket"
-        text = f"{name}: is a {kind}, expected a regular file"
-        raise ExportError(text, path=os.fspath(path))
+        what = "folder" if stat.S_ISDIR(found.st_mode) else "device, pipe or socket"
+        raise path_error(path, f"is a {what}, expected a regular file")
     return found
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a file that was added; an error is an ExportError."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise path_error(path, f"cannot be read: {error.strerror}") from error
+
+
+def read_text(path: Path, expected: str) -> str:
+    """Read a file as UTF-8, as `read_bytes` does."""
+    try:
+        return read_bytes(path).decode()
+    except UnicodeDecodeError as error:
+        text = f"byte {error.start:#x}: not UTF-8, expected {expected}"
+        raise path_error(path, text) from error
 
 
 def _state(found: os.stat_result) -> _State:

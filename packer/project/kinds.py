@@ -1,4 +1,4 @@
-"""Kinds of modules in packer.toml: the keys that each takes, and what makes the module."""
+"""The kinds of modules in packer.toml: the keys of each, and the function that makes it."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from runtime.module import Module
 from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
 
 from ..declare.declaration import FunctionDeclaration
+from .inputs import read_bytes
 from .sources import COMPILED, Functions, Source, host_module, importing
 from .table import Table
 
 
 class Kind(NamedTuple):
-    """One kind: the keys beside ``kind`` and ``imports``, and what makes the module of a table."""
+    """One kind: its keys beside ``kind`` and ``imports``, and the function for a table of it."""
 
     keys: tuple[str, ...]
     make: Callable[[Table], Module]
 
 
 def make_module(table: Table, imports: Sequence[Module]) -> Module:
-    """Make the module that a table describes, and have it import others.
+    """Make the module that a table describes, and add its imports.
 
     Raises
     ------
     ExportError
-        The table, or a file that it names, is not what its kind needs; says file, table and key.
+        If the table or a file that it names is invalid; names file, table and key.
     """
     kind = KINDS[table.needed_text("kind")]
     try:
@@ -41,7 +42,7 @@ def make_module(table: Table, imports: Sequence[Module]) -> Module:
 
 
 def weight_modules(paths: Iterable[Path]) -> list[Module]:
-    """Make a module of each safetensors file."""
+    """Make one module for each safetensors file."""
     from runtime.modules.safetensors import SafetensorsModule
 
     return [SafetensorsModule(path) for path in paths]
@@ -81,15 +82,15 @@ def _device(table: Table) -> Module:
     if len(paths) > 1:
         raise table.error(f"expected one file, found {len(paths)}", "sources")
     fmt = table.text("fmt") or paths[0].suffix.removeprefix(".")
-    return DeviceModule(kind, table.read_bytes(paths[0]), fmt, infos)
+    return DeviceModule(kind, read_bytes(paths[0]), fmt, infos)
 
 
 def _fatbin(table: Table, paths: Sequence[Path]) -> bytes:
-    """The same kernels for different devices, of which each takes what fits best."""
+    """Join images of the same kernels for different devices."""
     from ..fatbin import create_fatbin
 
     try:
-        return create_fatbin(table.read_bytes(path) for path in paths)
+        return create_fatbin(read_bytes(path) for path in paths)
     except ExportError as error:
         raise table.error(error.message, "sources") from error
 

@@ -1,9 +1,9 @@
-"""Files of host code: which module type each becomes, and whose function is whose.
+"""Files of host code: the type of module for each, and the functions that each declares.
 
-Several files make several modules, the first of which imports the others; an export merges them.
-A declaration names no file, so it belongs to the LLVM file that defines the function; else to the
-first C, C++ or CUDA file, and then every such file is compiled with the declaration behind it:
-wherever the function is, a wrong declaration is a compile error.
+Several files make several modules; the first imports the others, and an export merges them. A
+declaration names no file. It belongs to the LLVM file that defines the function, otherwise to the
+first C, C++ or CUDA file. The code of every such file is compiled with all declarations after it,
+so a wrong declaration is a compile error, whichever file defines the function.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from runtime.error import ExportError
 from runtime.module import Module
 
 from ..declare.declaration import FunctionDeclaration
 from ..declare.redeclaration import redeclarations
-from ..files.text import shown_path
+from ..files.text import path_error, shown_path
 from ..modules.c_source import CSourceModule
 from ..toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
+from .inputs import read_bytes, read_text
 
 if TYPE_CHECKING:
     from ..declare.declaration import Declaration
@@ -30,7 +30,7 @@ Functions = Mapping[str, str | FunctionDeclaration]
 
 COMPILED = SOURCE_LANGUAGES
 HOST_KINDS = (*COMPILED, "llvm", "static_library")
-# Who gets a declaration that no LLVM file claims: rather a file whose compiler checks it.
+# Which file gets a declaration that no LLVM file defines: first one whose compiler checks it.
 _RANK: dict[str, int] = {**dict.fromkeys(COMPILED, 0), "static_library": 1, "llvm": 2}
 _KIND_OF_SUFFIX = {
     **LANGUAGE_OF_SUFFIX,
@@ -47,17 +47,17 @@ class Source(NamedTuple):
 
 
 def kind_of(path: Path) -> str | None:
-    """The kind of host code that a file's suffix says; None if it says none."""
+    """Return the kind of host code of a file's suffix; None if the suffix is unknown."""
     return _KIND_OF_SUFFIX.get(path.suffix)
 
 
 def source_of(path: Path) -> Source:
-    """View a file as what its suffix says.
+    """Return a file with the kind of its suffix.
 
     Raises
     ------
     ExportError
-        The suffix is none of host code.
+        If the suffix is not one of host code.
     """
     kind = kind_of(path)
     if kind is None:
@@ -65,10 +65,9 @@ def source_of(path: Path) -> Source:
         elsewhere = (
             f"weights are given by --weights {shown_path(path)}"
             if path.suffix == ".safetensors"
-            else "other modules go into packer.toml"
+            else "declare other modules in packer.toml"
         )
-        text = f"{shown_path(path)}: suffix {path.suffix!r}, expected one of {known}; {elsewhere}"
-        raise ExportError(text, path=str(path))
+        raise path_error(path, f"suffix {path.suffix!r}, expected one of {known}; {elsewhere}")
     return Source(path, kind)
 
 
@@ -79,23 +78,23 @@ def host_module(
     options: Sequence[str] = (),
     target: str | None = None,
 ) -> Module:
-    """Make modules of files, the first of which imports the others.
+    """Make one module for each file; the first imports the others.
 
     Parameters
     ----------
     sources : sequence of Source
-        One at least.
+        At least one file.
     functions : mapping
-        The functions to export, each with its declaration, wherever they are defined.
+        The functions to export, each with its declaration; any of the files may define them.
     options : sequence of str
-        For the compiler of C, C++ and CUDA.
+        Options for the compiler of C, C++ and CUDA.
     target : str, optional
         The target triple of LLVM files.
 
     Raises
     ------
     ExportError
-        A file or a declaration cannot be exported.
+        If a file or a declaration cannot be exported.
     """
     shares = _shares(sources, functions)
     modules = [
@@ -110,7 +109,7 @@ def host_module(
 
 
 def importing(modules: Sequence[Module]) -> Module:
-    """Return the first module, which from now on imports the others."""
+    """Add all other modules to the imports of the first one, and return that."""
     root, *others = modules
     for other in others:
         root.import_module(other)
@@ -123,13 +122,13 @@ class SourceFileModule(CSourceModule):
     Attributes
     ----------
     redeclared : tuple of Declaration
-        What the other files export: checked here too, should it be defined here.
+        The declarations of the other files, which this file may define.
     """
 
     redeclared: tuple[Declaration, ...] = ()
 
     def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:
-        """Write the source with all declarations behind it."""
+        """Write the source, followed by all declarations."""
         file = super().write_code(stem, object_format, target)
         if self.redeclared:
             with file.path.open("a", encoding="utf-8") as output:
@@ -165,7 +164,7 @@ def _shares(sources: Sequence[Source], functions: Functions) -> list[Functions]:
 
 
 def _defined(source: Source) -> set[str]:
-    """The functions that an LLVM file defines; what other files define only a compiler knows."""
+    """Return the functions that an LLVM file defines; for other files only a compiler knows."""
     if source.kind != "llvm":
         return set()
     from llvmlite import binding
@@ -177,11 +176,4 @@ def _defined(source: Source) -> set[str]:
 
 
 def _read_ir(path: Path) -> str | bytes:
-    try:
-        data = path.read_bytes()
-        return data if path.suffix == ".bc" else data.decode()
-    except OSError as error:
-        reason = f"cannot be read: {error.strerror}"
-    except UnicodeDecodeError as error:
-        reason = f"byte {error.start:#x}: not UTF-8, expected LLVM IR as text"
-    raise ExportError(f"{shown_path(path)}: {reason}", module="llvm", path=str(path))
+    return read_bytes(path) if path.suffix == ".bc" else read_text(path, "LLVM IR as text")

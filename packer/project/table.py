@@ -1,16 +1,18 @@
-"""A table of a TOML file that knows its place, so that every mistake names file, table and key."""
+"""A table of a TOML file, whose errors name file, table and key."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from runtime.error import ExportError, near_names
 
-from ..files.text import shown_path
-from .inputs import Inputs
+from ..files.text import path_error, shown_path
+from .inputs import Inputs, read_text
+
+Value = TypeVar("Value", str, bool, list[Any], dict[str, Any])
 
 
 class Table:
@@ -19,13 +21,13 @@ class Table:
     Parameters
     ----------
     inputs : Inputs
-        Where the files that the table names are added.
+        The files that the tables name are added to it.
     path : path
         The TOML file; paths in it are relative to its folder.
     name : str
-        The table's name as the file writes it, ``"module.host"``; empty for the whole file.
+        The name of the table, such as ``"module.host"``; empty for the whole file.
     values : mapping
-        What the parser made of it.
+        The parsed table.
     """
 
     def __init__(
@@ -43,142 +45,131 @@ class Table:
         Raises
         ------
         ExportError
-            It cannot be read, or is no TOML; says the line.
+            If it cannot be read or is not TOML; names the line.
         """
         inputs = Inputs()
         return cls(inputs, path, "", _parse(inputs.add(path)))
 
     @property
     def inputs(self) -> Inputs:
-        """The files that were named so far, this one first."""
+        """The files that were named until now, this one first."""
         return self._inputs
 
     def error(self, text: str, key: str = "") -> ExportError:
-        """Make the error that says where in the file something is wrong."""
+        """Make an error that names the file, this table and the key."""
         place = [shown_path(self._path)]
         if where := " ".join(filter(None, (self._name and f"[{self._name}]", key and _bare(key)))):
             place.append(where)
         return ExportError(f"{': '.join(place)}: {text}", path=self._path)
 
     def placed(self, error: Exception) -> ExportError:
-        """Put this table's place before the text of an error that does not say any yet."""
+        """Add the place of this table to an error that does not name a place in the file."""
         if isinstance(error, ExportError) and error.path == self._path:
             return error
         return self.error(str(error))
 
     def only(self, known: Collection[str]) -> None:
-        """Refuse every key that is not known.
+        """Refuse unknown keys.
 
         Raises
         ------
         ExportError
-            There is one; near names are listed.
+            If there is one; lists near names.
         """
         for key in self._values:
             if key not in known:
                 raise self.error(f"unknown key{near_names(key, list(known))}", key)
 
     def text(self, key: str) -> str | None:
-        """Return a string, or None where there is none."""
-        value = self._values.get(key)
-        if value is None or isinstance(value, str):
-            return value
-        raise self.error(f"expected a string, found {_shown(value)}", key)
+        """Return a string; None if the key is missing."""
+        return self._value(key, str, "a string")
 
     def needed_text(self, key: str) -> str:
-        """Return a string that must be there."""
+        """Return a string that is required."""
         text = self.text(key)
         if text is None:
             raise self.error("missing, expected a string", key)
         return text
 
     def flag(self, key: str) -> bool:
-        """Return true or false; false where there is none."""
-        value = self._values.get(key, False)
-        if isinstance(value, bool):
-            return value
-        raise self.error(f"expected true or false, found {_shown(value)}", key)
+        """Return a boolean; false if the key is missing."""
+        return self._value(key, bool, "true or false") or False
 
-    def choice(self, key: str, choices: Iterable[str]) -> str | None:
-        """Return a string that must be one of `choices`, or None where there is none."""
-        text, known = self.text(key), list(choices)
-        if text is None or text in known:
+    def choice(self, key: str, choices: Collection[str]) -> Any:
+        """Return a string, one of `choices`; None if the key is missing."""
+        text = self.text(key)
+        if text is None or text in choices:
             return text
-        raise self.error(f"expected one of {', '.join(map(repr, known))}, found {text!r}", key)
+        raise self.error(f"expected one of {', '.join(map(repr, choices))}, found {text!r}", key)
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Return an array of strings; empty where there is none."""
-        values = self._values.get(key, [])
-        if isinstance(values, list) and all(isinstance(value, str) for value in values):
+        """Return an array of strings; empty if the key is missing."""
+        values = self._value(key, list, expected := "an array of strings") or []
+        if all(isinstance(value, str) for value in values):
             return tuple(values)
-        raise self.error(f"expected an array of strings, found {_shown(values)}", key)
+        raise self.error(f"expected {expected}, found {_shown(values)}", key)
 
     def path_of(self, text: str) -> str:
-        """Resolve a path of this file; as text, so that a slash at its end is not lost."""
+        """Resolve a path relative to the file; as text, which keeps a slash at its end."""
         return os.path.join(os.path.dirname(self._path), text)
 
     def files(self, key: str) -> tuple[Path, ...]:
-        """Return the files that an array names, each taken among the inputs."""
+        """Return the files that an array names, and add them to the inputs."""
         return tuple(self.file(key, text) for text in self.texts(key))
 
     def needed_files(self, key: str) -> tuple[Path, ...]:
-        """Return files as `files` does, one at least."""
+        """Return files as `files` does; at least one is required."""
         files = self.files(key)
         if not files:
             raise self.error("missing, expected an array of paths, one at least", key)
         return files
 
     def file(self, key: str, text: str) -> Path:
-        """Return a file that a key names, taken among the inputs."""
+        """Return a file that a key names, and add it to the inputs."""
         try:
             return self._inputs.add(self.path_of(text))
         except ExportError as error:
             raise self.error(error.message, key) from error
 
     def table(self, key: str) -> Table:
-        """Return a table below this one; empty where there is none."""
-        values = self._values.get(key, {})
-        if not isinstance(values, dict):
-            raise self.error(f"expected a table, found {_shown(values)}", key)
+        """Return a table of this one; empty if the key is missing."""
+        values = self._value(key, dict, "a table") or {}
         name = f"{self._name}.{_bare(key)}" if self._name else _bare(key)
         return Table(self._inputs, self._path, name, values)
 
     def is_table(self, key: str) -> bool:
-        """Whether a table stands behind a key."""
+        """Return True if the value of a key is a table."""
         return isinstance(self._values.get(key), dict)
-
-    def read_bytes(self, path: Path) -> bytes:
-        """Read a file that the table names."""
-        try:
-            return path.read_bytes()
-        except OSError as error:
-            raise self.error(f"{shown_path(path)}: cannot be read: {error.strerror}") from error
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
+
+    def _value(self, key: str, type_: type[Value], expected: str) -> Value | None:
+        """Return a value of one type; None if the key is missing."""
+        value = self._values.get(key)
+        if value is None or isinstance(value, type_):
+            return value
+        raise self.error(f"expected {expected}, found {_shown(value)}", key)
 
 
 def _parse(path: Path) -> dict[str, Any]:
     import tomllib
 
+    text = read_text(path, "a TOML file").removeprefix("\ufeff")
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-    except OSError as error:
-        reason = f"cannot be read: {error.strerror}"
-    except UnicodeDecodeError as error:
-        reason = f"byte {error.start:#x}: not UTF-8, expected a TOML file"
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         what, _, place = str(error).removesuffix(")").rpartition(" (at ")
         reason = f"{place}: {what[:1].lower()}{what[1:]}"
-    except ValueError as error:  # a number of more digits than Python reads, a date of year 0
+    except ValueError as error:  # a number with more digits than Python reads, a date of year 0
         reason = str(error)[:1].lower() + str(error)[1:]
     except RecursionError:
         reason = "arrays or tables are nested too deep"
-    raise ExportError(f"{shown_path(path)}: {reason}", path=str(path))
+    raise path_error(path, reason)
 
 
 def _bare(key: str) -> str:
-    """Spell a key as TOML does: bare where it can be."""
+    """Write a key bare if TOML allows that."""
     plain = key.isascii() and key.replace("-", "_").replace("_", "a").isalnum()
     return key if plain else repr(key)
 

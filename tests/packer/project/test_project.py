@@ -136,7 +136,8 @@ def test_a_graph_that_is_none(folder: Path) -> None:
         "[module.model]: GraphExecutorFactory 'default': node 2 'first': input 0: node, expected"
     )
     (folder / "graph.json").write_bytes(b"\xff")
-    assert refusal(folder, table) == "[module.model] graph: byte 0x0: not UTF-8, expected JSON"
+    place = f"[module.model]: {folder / 'graph.json'}"
+    assert refusal(folder, table) == f"{place}: byte 0x0: not UTF-8, expected JSON"
 
 
 def test_parameters_that_are_no_inputs_of_the_graph(folder: Path) -> None:

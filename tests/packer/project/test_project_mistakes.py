@@ -61,15 +61,15 @@ MISTAKES = {
     ),
     "cycle": (
         HOST.replace("kind", 'imports = ["kernels"]\nkind') + KERNELS + 'imports = ["host"]\n',
-        "imports go in a circle: ",
+        "circular imports: ",
     ),
     "own import": (
         HOST.replace("kind", 'imports = ["host"]\nkind'),
-        "imports go in a circle: host -> host",
+        "circular imports: host -> host",
     ),
     "several roots": (
         HOST + KERNELS,
-        "[library] root: nobody imports 'host', 'kernels', so which is the root? name it",
+        "[library] root: no module imports 'host', 'kernels'; name one of them as the root",
     ),
     "unknown root": (
         f"[library]\nroot = 'hots'\n{HOST}",
@@ -140,7 +140,7 @@ def test_cycle_is_spelt_in_import_order(folder: Path) -> None:
         f"[module.{a}]\nkind = 'opencl'\nsources = ['k.cl']\nimports = ['{b}']\n"
         for a, b in zip(names, (*names[1:], names[0]), strict=True)
     )
-    circle = refusal(folder, text).removeprefix("imports go in a circle: ")
+    circle = refusal(folder, text).removeprefix("circular imports: ")
     assert circle in ("a -> b -> c -> a", "b -> c -> a -> b", "c -> a -> b -> c")
 
 
