@@ -150,6 +150,12 @@ def crc32(data: bytes | bytearray | memoryview, /) -> int:
 def has_driver(type_key: str, /) -> bool:
     """Return True if this machine has the driver library for this type key; opens that library."""
 
+def cuda_images(data: bytes | memoryview, /) -> list[tuple[str, int, str]]:
+    """Return (kind, capability, suffix) of each image in PTX, a cubin or a fatbin.
+
+    Raises ValueError if the bytes are none of these, or damaged.
+    """
+
 set_device: Function
 """(device_type, device_id): select this thread's device; DeviceError if it is not available."""
 

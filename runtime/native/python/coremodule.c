@@ -89,6 +89,9 @@ static PyMethodDef core_methods[] = {
     {"has_driver", has_driver, METH_O,
      "has_driver($module, type_key, /)\n--\n\n"
      "Return True if this machine has the driver library for this type key."},
+    {"cuda_images", core_cuda_images, METH_O,
+     "cuda_images($module, data, /)\n--\n\n"
+     "(kind, capability, suffix) of each image in PTX, a cubin or a fatbin."},
     {"tree_changed", core_tree_changed, METH_NOARGS,
      "tree_changed($module, /)\n--\n\n"
      "Expire the import caches, after a change of an import tree or of the global functions."},

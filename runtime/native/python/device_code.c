@@ -6,6 +6,7 @@
 #include "python/exception.h"
 #include "python/call/function.h"
 #include "abi/heap.h"
+#include "device/cuda/image.h"
 #include "device/kernel.h"
 #include "abi/raised.h"
 
@@ -170,6 +171,25 @@ PyObject *has_driver(PyObject *Py_UNUSED(module), PyObject *type_key) {
   const struct kernel_driver *driver = key ? kernel_driver(key) : NULL;
   if (key == NULL) return NULL;
   return PyBool_FromLong(driver != NULL && driver->is_there());
+}
+
+PyObject *core_cuda_images(PyObject *Py_UNUSED(module), PyObject *data) {
+  static const char *const kinds[] = {[CUDA_PTX] = "ptx", [CUDA_CUBIN] = "cubin"};
+  struct cuda_images images;
+  Py_buffer bytes;
+  if (PyObject_GetBuffer(data, &bytes, PyBUF_SIMPLE) != 0) return NULL;
+  int status = cuda_images_read(bytes.buf, (size_t)bytes.len, &images);
+  PyBuffer_Release(&bytes);
+  if (status != 0) return PyErr_Format(PyExc_ValueError, "%s", images.wrong);
+  PyObject *list = PyList_New(images.count);
+  for (int i = 0; list != NULL && i < images.count; i++) {
+    const struct cuda_image *image = &images.images[i];
+    PyObject *item = Py_BuildValue("sis#", kinds[image->kind], image->capability, &image->suffix,
+                                   (Py_ssize_t)(image->suffix != '\0'));
+    if (item != NULL) PyList_SET_ITEM(list, i, item);
+    else Py_CLEAR(list);
+  }
+  return list;
 }
 
 static PyMethodDef device_code_methods[] = {

@@ -11,4 +11,7 @@ extern PyTypeObject DeviceCode_Type;
  * Opens that library but does not call it. */
 PyObject *has_driver(PyObject *module, PyObject *type_key);
 
+/* _core.cuda_images(data): (kind, capability, suffix) of each image; ValueError if it is none. */
+PyObject *core_cuda_images(PyObject *module, PyObject *data);
+
 #endif

@@ -10,8 +10,11 @@ from ...support.cuda_libraries import PTX, cubin
 
 
 def fatbin(*entries: tuple[int, int]) -> bytes:
-    """A list of (kind, capability)."""
-    body = b"".join(struct.pack("<HHIQ12xI32x", k, 257, 64, 8, c) + bytes(8) for k, c in entries)
+    """PTX (1) and cubins (2), each of a capability."""
+    body = b""
+    for kind, capability in entries:
+        image = cubin(capability) if kind == 2 else PTX.replace(b"80", b"%d" % capability)
+        body += struct.pack("<HHIQ12xI32x", kind, 257, 64, len(image), capability) + image
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
 
 
