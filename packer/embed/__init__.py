@@ -1,7 +1,7 @@
-"""Embedders: ways to put the same bytes behind the same symbol. A loader cannot tell which ran.
+"""Embedders: ways to store the same bytes at the same symbol. A loader sees no difference.
 
-An embedder is two acts: from the chunks of each symbol it makes one input for the linker, and it
-may have something to do once that has run.
+An embedder has two steps: before the link it writes one input for the linker, and after the link
+it may write the bytes into the library.
 """
 
 from __future__ import annotations
@@ -39,18 +39,19 @@ class Embedder(NamedTuple):
     Attributes
     ----------
     name : str
-        What `export_library` calls it.
+        The name that `export_library` accepts.
     prepare : callable
-        ``(symbols, folder, target, system_lib)`` gives the linker's input, in that private
-        folder; for a system library it registers the symbols at start-up.
+        ``(symbols, folder, triple, system_lib)`` writes the linker's input to a private folder and
+        returns its path; for a system library it registers the symbols at start-up.
     place : callable or None
-        ``(library, symbols, report, ahead)`` puts the bytes into what the linker made. None: they
-        went through the linker, which may have done anything to them.
+        ``(library, symbols, report, ahead)`` writes the bytes into the linked library. None: the
+        linker's input contains them.
     copy_ahead : callable
-        ``(path, symbols)`` gives a context in which a copy of them to `path` may be under way,
+        ``(path, symbols)`` returns a context that may copy the bytes to `path` during the link,
         for `place`.
     write_library : callable or None
-        ``(library, symbols, target, report)`` makes the whole library where nothing is linked.
+        ``(library, symbols, triple, report)`` writes the whole library if there is nothing to
+        link.
     """
 
     name: str
@@ -83,20 +84,20 @@ def find_embedders(name: str, *, can_place: bool = True) -> list[Embedder]:
     Parameters
     ----------
     name : str
-        As `export_library` takes it.
+        The embedder's name, or ``"auto"``.
     can_place : bool
-        Whether the output is a library, in which bytes can be placed once it is linked; not a
-        system library, whose code refers to them.
+        True if the output is a library into which bytes can be written after the link. False for
+        a system library, whose code refers to the bytes.
 
     Raises
     ------
     ValueError
-        There is none of this name.
+        If no embedder has this name.
     ExportError
-        It places bytes, which cannot be.
+        If this embedder writes after the link, and `can_place` is false.
     """
     if name not in get_args(Embed):
-        raise ValueError(f"embed {name!r} is not known; known: {', '.join(get_args(Embed))}")
+        raise ValueError(f"unknown embed {name!r}; known: {', '.join(get_args(Embed))}")
     if name != "auto" and EMBEDDERS[name].place and not can_place:
         text = f"embed {name!r} works on a linked library that registers nothing"
         text += ", expected 'auto', 'llvm' or 'c' for an object, archive, tar or system library"

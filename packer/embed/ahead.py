@@ -1,8 +1,8 @@
-"""Copy a large blob while compiler and linker still run: two cores, and the disk, at work at once.
+"""Copy a large blob while compiler and linker run, to use two cores and the disk in parallel.
 
-Where the bytes will lie in the file is not known before the link. So a large blob always lies at
-LEAD, if what is linked fits in front of that, and can be written there beforehand; what is
-linked then goes in front. What is left in between is a hole.
+The linked size is not known before the link. So a large blob is always stored at offset LEAD, if
+the linked part is smaller than that. The blob is written there beforehand, the linked part is
+written to the start of the file later, and a hole remains in between.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from .copy import Report
 
 LEAD = 1 << 20
-# Below this a copy takes less time than a hole of LEAD bytes is worth.
+# A smaller blob is copied so fast that it is not worth a hole of LEAD bytes.
 LARGE = 64 << 20
 _REPORT_SECONDS = 0.1
 
 
 class Ahead:
-    """Chunks on their way into a file of their own, from LEAD on.
+    """A thread that copies chunks to a new file, from offset LEAD on.
 
     Attributes
     ----------
     path : Path
-        The file; `finish` before it is used.
+        The file; call `finish` before using it.
     """
 
     def __init__(self, path: Path, chunks: Sequence[Chunk]) -> None:
@@ -49,12 +49,12 @@ class Ahead:
         self._thread.start()
 
     def finish(self, front: bytes, report: Report) -> None:
-        """Wait until all bytes are there, tell meanwhile how many are, and put others in front.
+        """Wait until all bytes are copied, report progress, then write `front` to the start.
 
         Raises
         ------
         ExportError, OSError
-            As `copy.write_chunks` does.
+            Under the conditions of `copy.write_chunks`.
         """
         while self._thread.is_alive():
             self._thread.join(_REPORT_SECONDS)
@@ -63,12 +63,12 @@ class Ahead:
         self._write(0, [front], _ignore)
 
     def check(self) -> None:
-        """Raise what has stopped the copy so far, if anything has."""
+        """Raise the error that stopped the copy, if any."""
         if self._error is not None:
             raise self._error
 
     def stop(self) -> None:
-        """End the copy where it is; the file is gone, unless it was renamed."""
+        """Stop the copy and remove the file, unless it was renamed."""
         self._stopped = True
         self._thread.join()
         self.path.unlink(missing_ok=True)
@@ -84,7 +84,7 @@ class Ahead:
     def _write(self, offset: int, chunks: Sequence[Chunk], report: Report) -> None:
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            os.ftruncate(descriptor, LEAD + self._done[1])  # where sources have holes are zeros
+            os.ftruncate(descriptor, LEAD + self._done[1])  # holes of the sources stay holes
             write_chunks(descriptor, offset, chunks, report)
         finally:
             os.close(descriptor)
@@ -100,29 +100,29 @@ def _ignore(_done: int, _total: int) -> None:
 
 
 class _StoppedError(Exception):
-    """Nobody wants the bytes any more."""
+    """`Ahead.stop` was called."""
 
 
 @contextlib.contextmanager
 def copying_ahead(path: Path, chunks: Sequence[Chunk]) -> Iterator[Ahead | None]:
-    """Copy chunks, if they are large, for the length of a block.
+    """Copy chunks, if they are large, while a block runs.
 
     Parameters
     ----------
     path : Path
-        A file to make, on the output's file system.
+        A new file, on the output's file system.
     chunks : sequence of chunks
-        All that goes into the segment.
+        The contents of the segment.
 
     Yields
     ------
     Ahead or None
-        None where they are not large.
+        None if the chunks are not large.
 
     Raises
     ------
     OSError
-        The linker broke off, and the copy before it: both for want of space.
+        If the copy failed before the linker did: both lack disk space.
     """
     if nbytes_of(chunks) < LARGE:
         yield None

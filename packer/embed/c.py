@@ -1,6 +1,6 @@
 """Embedder ``c``: the bytes as a C array, in the text that TVM writes (dev.cc).
 
-Any C or C++ compiler takes it, for any object format; compilers give up on large arrays.
+Any C or C++ compiler accepts it, for any object format, unless the array is large.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from runtime.stream import Chunk
 
-# As a C array 16 MB take g++ half a minute and 2 GB.
+# For a C array of 16 MB g++ needs half a minute and 2 GB.
 MAX_NBYTES = 16 << 20
 _BYTES_PER_LINE = 20
 _HEX = [f"0x{byte:x}" for byte in range(256)]
@@ -49,7 +49,7 @@ def array_text(symbol: str, chunks: Sequence[Chunk], *, system_lib: bool = False
     chunks : sequence of chunks
         Its bytes.
     system_lib : bool
-        Whether the text registers the array at start-up, for static linking.
+        True to register the array at start-up, for static linking.
     """
     yield _HEAD
     yield f"TVM_EXPORT extern const unsigned char {symbol}[];\n"
@@ -79,22 +79,22 @@ def _lines(chunks: Sequence[Chunk]) -> Iterator[str]:
 def prepare(
     symbols: Mapping[str, Sequence[Chunk]],
     folder: Path,
-    target: str | None,
+    triple: str | None,
     system_lib: bool = False,
 ) -> Path:
-    """Write ``devc.c``, or what registers itself as ``devc.cc``, since only C++ takes that text.
+    """Write ``devc.c``, or ``devc.cc`` for a system library: its registration is C++.
 
     Raises
     ------
     ExportError
-        The bytes are more than compilers take.
+        If there are too many bytes for a compiler.
     """
-    del target  # a C compiler knows its own
+    del triple  # a C compiler knows its target
     nbytes = sum(map(nbytes_of, symbols.values()))
     if nbytes > MAX_NBYTES:
-        text = f"embed 'c': {nbytes} bytes, expected at most {MAX_NBYTES}: compilers give up on"
+        text = f"embed 'c': {nbytes} bytes, expected at most {MAX_NBYTES}, the largest array for"
         first = "" if system_lib else "embed='segment' for a library, or "
-        raise ExportError(f"{text} larger arrays; use {first}embed='llvm'")
+        raise ExportError(f"{text} compilers; use {first}embed='llvm'")
     path = folder / ("devc.cc" if system_lib else "devc.c")
     with path.open("w", encoding="ascii") as file:
         for symbol, chunks in symbols.items():

@@ -1,12 +1,12 @@
-"""Copy chunks into a file at an offset, holding nothing of a file range in memory.
+"""Copy chunks into a file at an offset, without reading whole file ranges into memory.
 
-Where source and target lie alike in their pages, copy_file_range(2) does it inside the kernel, and
-shares the blocks (reflink) on file systems that can. Otherwise the kernel would fill every page
-in two steps: pieces that fill whole pages of the target take 2/3 of the time (one core, ext4). So
-do they where the kernel has no way between two file systems. Holes of a sparse source stay holes.
+If source and output have the same offset within a page, copy_file_range(2) copies inside the
+kernel, and shares blocks (reflink) on file systems that support it. Otherwise the kernel would
+fill each page in two steps, and pieces that fill whole pages of the output take 2/3 of the time
+(one core, ext4). The same pieces are used if the kernel cannot copy between two file systems.
+Holes of a sparse source stay holes.
 
-The blocks of what is much are reserved before it is written: that leaves ext4 less to do for each
-page than to note that it still needs one.
+Blocks for large data are reserved before the write: then ext4 has less to do for each page.
 """
 
 from __future__ import annotations
@@ -29,87 +29,87 @@ if TYPE_CHECKING:
 
     Report = Callable[[int, int], None]
 
-# What lies between two chances for a signal's handler to run.
+# Python runs signal handlers between two steps.
 _STEP_NBYTES = 16 << 20
 # At once through memory, as in the core's copy_range: what fits the processor's cache. Pieces end
-# on multiples of their size in the target.
+# on multiples of their size in the output.
 _MEMORY_NBYTES = 64 << 10
-# From here on the blocks are reserved.
+# From this size on the blocks are reserved before the write.
 _MUCH = 1 << 20
 
 
-def write_chunks(target: int, offset: int, chunks: Sequence[Chunk], report: Report) -> None:
+def write_chunks(output: int, offset: int, chunks: Sequence[Chunk], report: Report) -> None:
     """Write chunks one after another.
 
     Parameters
     ----------
     target : int
-        A descriptor of a regular file; zeros already, where sources have holes.
+        A descriptor of a regular file, which already contains zeros for the sources' holes.
     offset : int
-        Where the first chunk goes, in bytes.
+        The offset of the first chunk, in bytes.
     chunks : sequence of chunks
-        In order, without gaps.
+        Written in order, without gaps.
     report : callable
-        Called with (bytes done, bytes in all), often.
+        Called often with (bytes done, bytes in all).
 
     Raises
     ------
     ExportError
-        A source cannot be read, or changed while it was.
+        If a source cannot be read, or changes meanwhile.
     OSError
-        The target cannot be written.
+        If the output cannot be written.
     """
     start, total = 0, nbytes_of(chunks)
     for chunk in chunks:
-        for done in _write_chunk(target, offset + start, chunk):
+        for done in _write_chunk(output, offset + start, chunk):
             report(start + done, total)
         start += nbytes_of([chunk])
 
 
-def _write_chunk(target: int, offset: int, chunk: Chunk) -> Iterator[int]:
-    """Write one chunk; tell after each piece how much of it is there."""
+def _write_chunk(output: int, offset: int, chunk: Chunk) -> Iterator[int]:
+    """Write one chunk; yield the number of bytes done after each piece."""
     if isinstance(chunk, FileRange):
-        return _copy_range(target, offset, chunk)
-    return _write_view(target, offset, memoryview(chunk))
+        return _copy_range(output, offset, chunk)
+    return _write_view(output, offset, memoryview(chunk))
 
 
-def _write_view(target: int, offset: int, view: memoryview) -> Iterator[int]:
+def _write_view(output: int, offset: int, view: memoryview) -> Iterator[int]:
     done = 0
-    _reserve(target, offset, len(view))
+    _reserve(output, offset, len(view))
     while done < len(view):
         end = done + _up_to(offset + done, _MEMORY_NBYTES)
-        done += os.pwrite(target, view[done:end], offset + done)
+        done += os.pwrite(output, view[done:end], offset + done)
         yield done
 
 
-def _reserve(target: int, offset: int, nbytes: int) -> None:
+def _reserve(output: int, offset: int, nbytes: int) -> None:
     if nbytes >= _MUCH:
-        reserve(target, offset, nbytes)
+        reserve(output, offset, nbytes)
 
 
 def _up_to(offset: int, size: int) -> int:
-    """The bytes from an offset to the next multiple of a size."""
+    """Return the distance from an offset to the next multiple of a size."""
     return size - offset % size
 
 
-def _copy_range(target: int, offset: int, chunk: FileRange) -> Iterator[int]:
-    move = offset - chunk.offset  # from a position in the source to that in the target
+def _copy_range(output: int, offset: int, chunk: FileRange) -> Iterator[int]:
+    move = offset - chunk.offset  # from an offset in the source to that in the output
     with _unchanging(chunk) as source:
         for at, end in _data_parts(source, chunk.offset, chunk.offset + chunk.nbytes):
-            _reserve(target, at + move, end - at)
+            _reserve(output, at + move, end - at)
             while at < end:
                 nbytes = min(end - at, _up_to(at + move, _STEP_NBYTES))
                 at += (
-                    _copy_in_kernel(source, at, target, at + move, nbytes)
-                    or copy_range(source, at, target, at + move, nbytes)
-                    or _copy_byte(source, at, target, at + move, chunk)
+                    _copy_in_kernel(source, at, output, at + move, nbytes)
+                    or copy_range(source, at, output, at + move, nbytes)
+                    or _copy_byte(source, at, output, at + move, chunk)
                 )
                 yield at - chunk.offset
 
 
 @contextlib.contextmanager
 def _unchanging(chunk: FileRange) -> Iterator[int]:
-    """Open a range's file; at the end it must be what it was."""
+    """Open a range's file, and raise if it changed when the block ends."""
     with _reading(chunk):
         source = os.open(chunk.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -126,7 +126,7 @@ def _unchanging(chunk: FileRange) -> Iterator[int]:
 
 @contextlib.contextmanager
 def _reading(chunk: FileRange) -> Iterator[None]:
-    """Blame the source for what only reads it."""
+    """Turn an OSError into an error about the source."""
     try:
         yield
     except OSError as error:
@@ -141,7 +141,7 @@ def _changed(chunk: FileRange) -> ExportError:
 
 
 def _data_parts(source: int, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The parts of a range that are no holes, as (start, end): lseek(2), SEEK_DATA."""
+    """Iterate over the parts of a range between holes, as (start, end): lseek(2), SEEK_DATA."""
     while start < end:
         try:
             start = os.lseek(source, start, os.SEEK_DATA)
@@ -149,26 +149,26 @@ def _data_parts(source: int, start: int, end: int) -> Iterator[tuple[int, int]]:
         except OSError as error:
             if error.errno == errno.ENXIO:  # a hole to the end
                 return
-            hole = end  # this file system does not tell
+            hole = end  # this file system does not report holes
         if start < end:
             yield start, min(hole, end)
         start = hole
 
 
-def _copy_in_kernel(source: int, at: int, target: int, to: int, nbytes: int) -> int:
-    """Copy up to so many bytes, and tell how many; 0 where there is no way between these files."""
+def _copy_in_kernel(source: int, at: int, output: int, to: int, nbytes: int) -> int:
+    """Copy up to `nbytes` and return how many; 0 if the kernel cannot copy between these files."""
     if (to - at) % mmap.PAGESIZE:
         return 0
     try:
-        return os.copy_file_range(source, target, nbytes, at, to)
+        return os.copy_file_range(source, output, nbytes, at, to)
     except OSError:
         return 0
 
 
-def _copy_byte(source: int, at: int, target: int, to: int, chunk: FileRange) -> int:
-    """Copy one byte where more could not be copied: this says why."""
+def _copy_byte(source: int, at: int, output: int, to: int, chunk: FileRange) -> int:
+    """Copy one byte if the faster ways copied none: a failure raises the reason."""
     with _reading(chunk):
         data = os.pread(source, 1, at)
     if not data:
         raise _changed(chunk)
-    return os.pwrite(target, data, to)
+    return os.pwrite(output, data, to)

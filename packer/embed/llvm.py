@@ -1,9 +1,9 @@
 """Embedder ``llvm``: the bytes as an object that LLVM emits (devc.o), without a compiler.
 
-Up to 1 MiB they are a constant in the IR. Beyond, the assembler takes them from a file
-(``.incbin``): as a constant 64 MiB take seconds and 700 MB. LLVM's own assembler serves up to
-1 GiB on this machine's architecture; else the target's compiler does (devc.s; devc.c where what is
-embedded registers itself, since LLVM's assembly is too new for other assemblers).
+Up to 1 MiB are a constant in the IR. The assembler includes more bytes from a file (``.incbin``),
+since a constant of 64 MiB takes seconds and 700 MB. LLVM's assembler is used up to 1 GiB and for
+this machine's architecture, else the target's compiler. Its input is devc.s, or devc.c for a
+system library, since other assemblers do not accept LLVM's newest directives.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from ..elf.notes import property_note
 from ..target import find_target
 from .chunks import nbytes_of, pieces
-from .placeholder import property_note
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,32 +22,33 @@ if TYPE_CHECKING:
 
     from runtime.stream import Chunk
 
-    from ..target import Machine, Target
+    from ..machine import Machine
+    from ..target import Target
 
 ALIGNMENT = 64
 CONSTANT_NBYTES_MAX = 1 << 20
 
-# Beyond this distance, 32-bit relocations of the rest of the library must not lie behind the
-# bytes: the large-data sections of the x86-64 psABI are laid out last.
+# More bytes must follow the rest of the library, which 32-bit relocations would not reach across
+# them: the x86-64 psABI places large-data sections last.
 LARGE_NBYTES = 1 << 30
 
 
 def is_available() -> bool:
-    """Whether llvmlite is installed; it is not imported."""
+    """Return True if llvmlite is installed, without importing it."""
     return find_spec("llvmlite") is not None
 
 
 def constant_ir(symbol: str, chunks: Sequence[Chunk], triple: str) -> str:
-    """The IR of a constant that holds the bytes.
+    """Return the IR of a constant that contains the bytes.
 
     Parameters
     ----------
     symbol : str
         Its name.
     chunks : sequence of chunks
-        Its bytes; all of them stand in the text.
+        Its bytes.
     triple : str
-        The target. On Windows the constant is exported from the DLL.
+        The target triple. On Windows the DLL exports the constant.
     """
     data = b"".join(pieces(chunks))
     escaped = "".join([_ESCAPES[byte] for byte in data])
@@ -55,7 +56,7 @@ def constant_ir(symbol: str, chunks: Sequence[Chunk], triple: str) -> str:
     return f'@{symbol} = {storage}constant [{len(data)} x i8] c"{escaped}", align {ALIGNMENT}\n'
 
 
-# LLVM's names for the features of `Machine.feature_1_and`; 8 below is "min": all must have them.
+# LLVM's names for the features of `Machine.marks`; 8 below is "min": all modules need them.
 _MARKS = {
     "x86_64": ("cf-protection-branch", "cf-protection-return"),
     "aarch64": ("branch-target-enforcement", "sign-return-address"),
@@ -64,9 +65,9 @@ _ESCAPES = [f"\\{byte:02x}" for byte in range(256)]
 
 
 def incbin_lines(symbol: str, path: Path, nbytes: int, triple: str) -> list[str]:
-    """Assembly that defines a symbol by the bytes of a file, for GNU as and LLVM alike."""
+    """Return assembly that defines a symbol by the bytes of a file, for GNU as and LLVM."""
     is_large = nbytes > LARGE_NBYTES and triple.startswith("x86_64")
-    # GNU as loses count in one .incbin of 2 GiB and more.
+    # GNU as miscounts a single .incbin of 2 GiB or more.
     starts = range(0, nbytes, LARGE_NBYTES)
     name = _quoted(str(path))
     return [
@@ -81,12 +82,12 @@ def incbin_lines(symbol: str, path: Path, nbytes: int, triple: str) -> list[str]
 
 
 def module_assembly(lines: Sequence[str]) -> str:
-    """IR that holds lines of assembly."""
+    """Return IR that contains lines of assembly."""
     return "".join(f'module asm "{_ir_escaped(line)}"\n' for line in lines)
 
 
 def _quoted(text: str) -> str:
-    """A string as C and assemblers write it."""
+    """Return a string literal of C and of assemblers."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
@@ -98,7 +99,7 @@ def _ir_escaped(text: str) -> str:
 
 
 def registration_ir(symbols: Iterable[str]) -> str:
-    """The IR of a constructor that registers symbols, as the C text does."""
+    """Return the IR of a constructor that registers symbols, as the C text does."""
     names, calls = [], []
     for index, symbol in enumerate(symbols):
         name = f"{symbol}\0".encode()
@@ -115,7 +116,7 @@ def registration_ir(symbols: Iterable[str]) -> str:
 
 
 def registration_c(lines: Iterable[str], symbols: Iterable[str]) -> str:
-    """C of the same constructor, beside the assembly that defines the symbols."""
+    """Return C text of the same constructor, with the assembly that defines the symbols."""
     assembly = "".join(f"    {_quoted(line + chr(10))}\n" for line in lines)
     calls = "".join(
         f"  extern const char {symbol}[];\n"
@@ -132,23 +133,23 @@ def registration_c(lines: Iterable[str], symbols: Iterable[str]) -> str:
 def prepare(
     symbols: Mapping[str, Sequence[Chunk]],
     folder: Path,
-    target: str | None,
+    triple: str | None,
     system_lib: bool = False,
 ) -> Path:
-    """Write ``devc.o``, or a file for the target's assembler where LLVM cannot make the object."""
-    from ..modules.llvm import is_native
+    """Write ``devc.o``, or a file for the target's assembler if LLVM cannot emit the object."""
+    from .llvm_code import is_native
 
-    found = find_target(target)
-    nbytes_max = LARGE_NBYTES if is_native(found.llvm) else CONSTANT_NBYTES_MAX
+    target = find_target(triple)
+    nbytes_max = LARGE_NBYTES if is_native(target.llvm) else CONSTANT_NBYTES_MAX
     if max(map(nbytes_of, symbols.values())) > nbytes_max:
-        return _write_assembly(symbols, folder, found, system_lib)
-    return _write_object(symbols, folder, found, system_lib)
+        return _write_assembly(symbols, folder, target, system_lib)
+    return _write_object(symbols, folder, target, system_lib)
 
 
 def _write_object(
     symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: Target, system_lib: bool
 ) -> Path:
-    from ..modules.llvm import LLVMModule
+    from .llvm_code import emit, parse_ir
 
     parts = [
         _definition(symbol, chunks, folder, target.llvm, is_used=system_lib)
@@ -157,7 +158,7 @@ def _write_object(
     path = folder / "devc.o"
     registration = registration_ir(symbols) if system_lib else ""
     ir = "".join([*parts, registration, *_mark_lines(target.machine)])
-    LLVMModule(ir, target=target.llvm).save(path)
+    path.write_bytes(emit(parse_ir(ir), "o", target.llvm))
     return path
 
 
@@ -193,7 +194,7 @@ def _definition(
 
 
 def _mark_lines(machine: Machine) -> list[str]:
-    """Module flags that have LLVM write the note of landing pads and shadow stacks."""
+    """Module flags: LLVM then writes the note about landing pads and shadow stacks."""
     flags = _MARKS.get(machine.name, ())
     nodes = [f'!{i} = !{{i32 8, !"{flag}", i32 1}}\n' for i, flag in enumerate(flags)]
     names = ", ".join(f"!{i}" for i in range(len(flags)))

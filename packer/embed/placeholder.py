@@ -1,23 +1,24 @@
-"""The object that keeps a place for the bytes: a linker input that is written byte by byte.
+"""The object that reserves a place for the bytes: a linker input, written without a compiler.
 
-    .note.packer         24 bytes: a note "dso-packer", which gets a PT_NOTE of its own
+    .note.packer         24 bytes: a note "dso-packer", which gets a separate PT_NOTE
     .packer.blob         64 bytes for each symbol, which is defined here
-    .note.gnu.property   bytes go with landing pads and shadow stacks: the library bears the mark
-                         if all other objects do
-    .note.GNU-stack      empty: the stack need not be executable
+    .note.gnu.property   the marks of landing pads and shadow stacks, so that the library keeps
+                         them if all other objects have them
+    .note.GNU-stack      empty: the stack is not executable
 
-The note is 16-aligned, so that linkers do not merge it with the 4- and 8-aligned ones of the
-system. Its name ends on a multiple of 8 behind the fixed fields, so that it reads the same with
-4- and 8-alignment.
+The note is 16-aligned, so that linkers do not merge it with the 4- and 8-aligned notes of the
+system. After the fixed fields its name takes a multiple of 8 bytes, so that readers that assume
+4- or 8-alignment agree.
 """
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING
 
+from ..elf.notes import property_note
 from ..elf.records import (
     ET_REL,
+    NT_VERSION,
     SHF_ALLOC,
     SHT_NOTE,
     SHT_PROGBITS,
@@ -26,8 +27,9 @@ from ..elf.records import (
     STB_GLOBAL,
     STT_OBJECT,
     Header,
+    NoteHeader,
     Strings,
-    Symbol,
+    SymbolRecord,
     make_header,
     pack,
     size_of,
@@ -38,17 +40,13 @@ from .section_layout import Section, lay_out
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..target import Machine
+    from ..machine import Machine
 
 SECTION = ".packer.blob"
 NOTE_SECTION = ".note.packer"
 NOTE_ALIGNMENT = 16
 SLOT_NBYTES = 64
-# Elf64_Nhdr: n_namesz, n_descsz, n_type (1: a version, which the name says), then the name.
-NOTE = Struct("<III12s").pack(11, 0, 1, b"dso-packer\0")
-# "Linux Extensions to gABI", Program Property: a note NT_GNU_PROPERTY_TYPE_0 of the owner "GNU"
-# with one property, padded to 8: pr_type, pr_datasz, bits.
-_PROPERTY = Struct("<III4sIII4x")
+NOTE = pack([NoteHeader(11, 0, NT_VERSION)]) + b"dso-packer\0\0"
 
 
 def placeholder_object(symbols: Iterable[str], machine: Machine) -> bytes:
@@ -59,12 +57,12 @@ def placeholder_object(symbols: Iterable[str], machine: Machine) -> bytes:
     symbols : iterable of str
         Each gets a slot, in this order.
     machine : Machine
-        Whose objects it is linked with.
+        The machine of the library.
     """
     names = Strings()
     info = symbol_info(STB_GLOBAL, STT_OBJECT)
-    table = [Symbol()] + [
-        Symbol(names.add(symbol), info, 0, 2, index * SLOT_NBYTES, SLOT_NBYTES)
+    table = [SymbolRecord()] + [
+        SymbolRecord(names.add(symbol), info, 0, 2, index * SLOT_NBYTES, SLOT_NBYTES)
         for index, symbol in enumerate(symbols)
     ]
     slots = bytes(SLOT_NBYTES * (len(table) - 1))
@@ -81,7 +79,7 @@ def placeholder_object(symbols: Iterable[str], machine: Machine) -> bytes:
             link=5 + len(marks),  # .strtab
             info=1,  # the first symbol that is not local
             align=8,
-            entsize=size_of(Symbol),
+            entsize=size_of(SymbolRecord),
         ),
         Section(".strtab", SHT_STRTAB, names.data),
     ]
@@ -95,9 +93,3 @@ def _property_sections(machine: Machine) -> list[Section]:
     note = property_note(machine)
     section = Section(".note.gnu.property", SHT_NOTE, note, flags=SHF_ALLOC, align=8)
     return [section] if note else []
-
-
-def property_note(machine: Machine) -> bytes:
-    """The note that says that an object bears landing pads and shadow stacks, if there are any."""
-    kind, bits = machine.feature_1_and
-    return _PROPERTY.pack(4, 16, 5, b"GNU\0", kind, 4, bits) if bits else b""

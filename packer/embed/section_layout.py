@@ -1,4 +1,4 @@
-"""Sections of a file under construction, laid out one after another, with their headers."""
+"""Lay out sections of a file under construction one after another, with their headers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..elf.records import SHT_STRTAB, SectionHeader, Strings, align_up
 
 
 class Section(NamedTuple):
-    """A section that has its bytes, and no place yet."""
+    """A section with its bytes, not yet placed."""
 
     name: str
     type: int
@@ -27,16 +27,16 @@ def lay_out(sections: Sequence[Section], start: int) -> tuple[list[SectionHeader
     Parameters
     ----------
     sections : sequence of Section
-        Without the null section and the names.
+        All but the null section and ``.shstrtab``.
     start : int
-        Where the first byte lies in the file.
+        The offset of the first byte in the file.
 
     Returns
     -------
     headers : list of SectionHeader
-        The null section first, ``.shstrtab`` last; no addresses yet.
+        The null section first, ``.shstrtab`` last; without addresses.
     body : bytes
-        Their bytes, up to a multiple of 8: the header table may follow.
+        Their bytes, padded to a multiple of 8: the header table may follow.
     """
     names, body = Strings(), b""
     headers = [SectionHeader()]

@@ -1,13 +1,13 @@
-"""Embedder ``segment``: the bytes in a read-only PT_LOAD of their own, put there after the link.
+"""Embedder ``segment``: the bytes in a separate read-only PT_LOAD, written after the link.
 
-The linker gets an object that keeps a place for them (`placeholder`). In what it makes
+The linker gets an object that reserves a place for them (`placeholder`). In the linked library
 
-    PT_NOTE of .note.packer   becomes the PT_LOAD, behind the last one: no table moves or grows
-    .packer.blob              its header and its symbols are pointed to the segment
+    PT_NOTE of .note.packer   becomes the PT_LOAD, after the last one: no table moves or grows
+    .packer.blob              its header and its symbols are changed to refer to the segment
     end of the file           the bytes are appended, from the next page on
 
-so it takes as long as a copy of the bytes, and holds none of them in memory. A page is the largest
-that the machine has. Nothing but symbols refers to the segment, so it may lie at any distance.
+so an export takes as long as a copy of the bytes, and does not hold them in memory. A page is the
+largest of the machine. Only symbols refer to the segment, so its distance does not matter.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from ..elf.records import (
     Header,
     ProgramHeader,
     SectionHeader,
-    Symbol,
+    SymbolRecord,
     align_up,
     pack,
     size_of,
     unpack,
 )
-from ..target import find_target, page_nbytes_of
+from ..machine import page_nbytes_of
+from ..target import find_target
 from .ahead import LARGE, LEAD, Ahead, copying_ahead
 from .chunks import Contents, join, nbytes_of
 from .copy import write_chunks
@@ -59,11 +60,11 @@ ALIGNMENT = 64
 
 
 class NotPlacedError(Exception):
-    """The linker did not keep the place for the bytes; another embedder needs none."""
+    """The linker did not keep the placeholder; another embedder needs none."""
 
 
 class _Linked(NamedTuple):
-    """What is read of a library: its tables, and where in them the placeholder is."""
+    """The tables of a linked library, and the indices of the placeholder in them."""
 
     header: Header
     programs: list[ProgramHeader]
@@ -77,20 +78,20 @@ class _Linked(NamedTuple):
 def prepare(
     symbols: Mapping[str, Sequence[Chunk]],
     folder: Path,
-    target: str | None,
+    triple: str | None,
     system_lib: bool = False,
 ) -> Path:
-    """Write ``devc.o``, which keeps a place for the bytes; return its path."""
-    assert not system_lib, "nothing is placed in what registers itself"
+    """Write ``devc.o``, which reserves a place for the bytes; return its path."""
+    assert not system_lib, "a system library refers to its bytes, so they cannot be placed later"
     path = folder / "devc.o"
-    path.write_bytes(placeholder_object(symbols, find_target(target).machine))
+    path.write_bytes(placeholder_object(symbols, find_target(triple).machine))
     return path
 
 
 def copy_ahead(
     path: Path, symbols: Mapping[str, Sequence[Chunk]]
 ) -> contextlib.AbstractContextManager[Ahead | None]:
-    """Begin to copy the bytes, if they are many, before there is a library for them."""
+    """Start to copy the bytes, if they are many, before the library is linked."""
     return copying_ahead(path, join(symbols, ALIGNMENT).chunks)
 
 
@@ -100,27 +101,27 @@ def place(
     report: Report,
     ahead: Ahead | None = None,
 ) -> None:
-    """Put the bytes into a library that was linked with the placeholder.
+    """Write the bytes into a library that was linked with the placeholder.
 
     Parameters
     ----------
     library : Path
-        A well-formed one; it is rewritten in place, or replaced.
+        A well-formed library; it is rewritten in place, or replaced.
     symbols : mapping of str to chunks
-        As they were given to `prepare`.
+        The same as for `prepare`.
     report : callable
-        Called with (bytes done, bytes in all) while they are copied.
+        Called with (bytes done, bytes in all) during the copy.
     ahead : Ahead, optional
-        Where they are on their way to already.
+        A copy that has already started.
 
     Raises
     ------
     NotPlacedError
-        The linker dropped or merged the placeholder. The library is as it was.
+        If the linker dropped or merged the placeholder. The library is unchanged.
     ExportError
-        A source cannot be read, or changed while it was.
+        If a source cannot be read, or changes meanwhile.
     OSError
-        The library cannot be written.
+        If the library cannot be written.
     """
     contents = join(symbols, ALIGNMENT)
     descriptor = os.open(library, os.O_RDWR | os.O_CLOEXEC)
@@ -133,8 +134,8 @@ def place(
                 *_symbol_edits(descriptor, linked, segment, contents),
             ]
         except (struct.error, ValueError, IndexError) as error:
-            raise NotPlacedError("the linker left no section headers, or odd ones") from error
-        # From here on it is known what to write and where; nothing is written yet.
+            raise NotPlacedError("the linker wrote no section headers, or unusual ones") from error
+        # From here on all edits are known; nothing is written yet.
         for offset, data in edits:
             os.pwrite(descriptor, data, offset)
         if ahead is not None and segment.p_offset == LEAD:
@@ -174,10 +175,10 @@ def _contents(descriptor: int, section: SectionHeader) -> bytes:
 
 
 def _find_spare(descriptor: int, programs: Sequence[ProgramHeader]) -> int:
-    """The entry to trade: our note's, or, where others share that, the superfluous PT_PHDR.
+    """Return the program header to replace: our note's or, if notes share it, PT_PHDR.
 
-    mold gives all notes one entry, and debuggers need that for the build id; without PT_PHDR a
-    loader takes the table's place from the ELF header, as it does for what GNU ld makes.
+    mold puts all notes into one PT_NOTE, which debuggers need for the build id. PT_PHDR is
+    optional: without it a loader uses the ELF header, and GNU ld writes none for libraries.
     """
     for index, program in enumerate(programs):
         if program.p_type == PT_NOTE and NOTE in os.pread(
@@ -186,7 +187,7 @@ def _find_spare(descriptor: int, programs: Sequence[ProgramHeader]) -> int:
             types = [program.p_type for program in programs]
             is_shared = program.p_filesz > len(NOTE) and PT_PHDR in types
             return types.index(PT_PHDR) if is_shared else index
-    raise NotPlacedError("the linker left no PT_NOTE for section .note.packer")
+    raise NotPlacedError("the linker wrote no PT_NOTE for section .note.packer")
 
 
 def _find_section(sections: Sequence[SectionHeader], names: bytes, name: str) -> int:
@@ -194,21 +195,21 @@ def _find_section(sections: Sequence[SectionHeader], names: bytes, name: str) ->
     for index, section in enumerate(sections):
         if names.startswith(wanted, section.sh_name):
             return index
-    raise NotPlacedError(f"the linker left no section {name}")
+    raise NotPlacedError(f"the linker wrote no section {name}")
 
 
 def _segment(linked: _Linked, nbytes: int) -> ProgramHeader:
-    """The new PT_LOAD: above all others in memory, behind everything in the file."""
+    """Return the new PT_LOAD: above all others in memory, at the end of the file."""
     loads = [program for program in linked.programs if program.p_type == PT_LOAD]
     page = page_nbytes_of(linked.header.e_machine)
     address = align_up(max(load.p_vaddr + load.p_memsz for load in loads), page)
-    lead = LEAD if nbytes >= LARGE else 0  # whether they were copied ahead or not: same bytes
+    lead = LEAD if nbytes >= LARGE else 0  # the same with and without a copy ahead
     offset = align_up(max(linked.nbytes, lead), page)
     return ProgramHeader(PT_LOAD, PF_R, offset, address, address, nbytes, nbytes, page)
 
 
 def _header_edits(linked: _Linked, segment: ProgramHeader) -> Iterator[Edit]:
-    """Trade an entry for the segment; PT_LOAD entries stay ascending, as the gABI wants them."""
+    """Replace a program header; the gABI requires PT_LOAD in ascending order."""
     programs = [_aligned_note(program) for program in linked.programs]
     del programs[linked.spare]
     last = max(i for i, program in enumerate(programs) if program.p_type == PT_LOAD)
@@ -225,7 +226,7 @@ def _header_edits(linked: _Linked, segment: ProgramHeader) -> Iterator[Edit]:
 
 
 def _aligned_note(program: ProgramHeader) -> ProgramHeader:
-    """Where ours is not alone all the same: readers know 4 and 8, the build id's is 4."""
+    """Restore alignment 4, that of the build id, if the linker merged our note with others."""
     is_ours = program.p_type == PT_NOTE and program.p_align == NOTE_ALIGNMENT
     return program._replace(p_align=4) if is_ours else program
 
@@ -238,15 +239,15 @@ def _section_edit(linked: _Linked, index: int, **fields: int) -> Edit:
 def _symbol_edits(
     descriptor: int, linked: _Linked, segment: ProgramHeader, contents: Contents
 ) -> Iterator[Edit]:
-    """Point what lies in the placeholder to the segment; a section's symbol has no size."""
+    """Move the symbols of the placeholder to the segment; a section symbol keeps size 0."""
     slots = linked.sections[linked.section].sh_addr
     for section in linked.sections:
         if section.sh_type not in (SHT_DYNSYM, SHT_SYMTAB):
             continue
-        for index, symbol in enumerate(unpack(Symbol, _contents(descriptor, section))):
+        for index, symbol in enumerate(unpack(SymbolRecord, _contents(descriptor, section))):
             if symbol.st_shndx == linked.section:
                 start, nbytes = contents.places[(symbol.st_value - slots) // SLOT_NBYTES]
                 moved = symbol._replace(
                     st_value=segment.p_vaddr + start, st_size=nbytes if symbol.st_size else 0
                 )
-                yield section.sh_offset + index * size_of(Symbol), pack([moved])
+                yield section.sh_offset + index * size_of(SymbolRecord), pack([moved])

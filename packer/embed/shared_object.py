@@ -1,13 +1,13 @@
-"""A whole shared object that holds bytes and nothing else, written without compiler and linker.
+"""A whole shared object that contains only bytes, written without compiler and linker.
 
     address   file       what
     0         0          ELF header, program headers, .hash, .dynsym, .dynstr, .dynamic   RW
-    -         behind it  .shstrtab, section headers
+    -         then       .shstrtab, section headers
     a page    a page     .packer.blob                                                     R
 
-A page is the largest that the machine has. Older C libraries write to .dynamic, so that is
-writable. It has no segment of its own: once patchelf has moved it away, strip makes such a one
-unusable, and PT_GNU_RELRO likewise. There is no code and nothing else that could be protected.
+A page is the largest of the machine. .dynamic is writable, since older C libraries write to it.
+It has no separate PT_LOAD, and there is no PT_GNU_RELRO: once patchelf has moved .dynamic, strip
+would make such segments unusable. The file contains no code.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from ..elf.records import (
     SHT_STRTAB,
     STB_GLOBAL,
     STT_OBJECT,
-    DynamicEntry,
+    DynamicTag,
     Header,
     ProgramHeader,
     SectionHeader,
     Strings,
-    Symbol,
+    SymbolRecord,
     align_up,
     make_header,
     pack,
@@ -62,39 +62,39 @@ from .segment import ALIGNMENT
 if TYPE_CHECKING:
     from runtime.stream import Chunk
 
-    from ..target import Machine
+    from ..machine import Machine
     from .copy import Report
 
 _NUM_PROGRAMS = 4
 _HASH, _DYNSYM, _DYNSTR, _DYNAMIC, _BLOB = range(1, 6)  # section indexes
-_DYNAMIC_NBYTES = 6 * size_of(DynamicEntry)
+_DYNAMIC_NBYTES = 6 * size_of(DynamicTag)
 
 
 def write_library(
-    library: Path, symbols: Mapping[str, Sequence[Chunk]], target: str | None, report: Report
+    library: Path, symbols: Mapping[str, Sequence[Chunk]], triple: str | None, report: Report
 ) -> None:
     """Write a library that defines data symbols.
 
     Parameters
     ----------
     library : Path
-        Made anew.
+        A new file.
     symbols : mapping of str to chunks
-        Their bytes, copied as `segment.place` does.
-    target : str or None
-        The triple; this machine by default.
+        The bytes of each symbol.
+    triple : str or None
+        The target triple; None means this machine.
     report : callable
-        Called with (bytes done, bytes in all) while they are copied.
+        Called with (bytes done, bytes in all) during the copy.
 
     Raises
     ------
     ExportError
-        The target has no such libraries; a source cannot be read, or changed while it was.
+        If the target is unsupported, or a source cannot be read or changes meanwhile.
     OSError
-        The library cannot be written.
+        If the library cannot be written.
     """
     contents = join(symbols, ALIGNMENT)
-    machine = find_target(target).machine
+    machine = find_target(triple).machine
     head = _head(list(symbols), contents, machine)
     descriptor = os.open(library, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o777)
     try:
@@ -107,9 +107,9 @@ def write_library(
 
 
 def _head(names: Sequence[str], contents: Contents, machine: Machine) -> bytes:
-    """Everything in front of the bytes."""
+    """Return everything that precedes the bytes."""
     start = size_of(Header) + _NUM_PROGRAMS * size_of(ProgramHeader)
-    # Once without values, to know where the tables and, on the next page, the bytes will lie.
+    # A first pass without values finds the offsets of the tables and, a page later, of the bytes.
     headers, body = lay_out(_sections(names, contents, 0, bytes(_DYNAMIC_NBYTES)), start)
     shoff = start + len(body)
     offset = align_up(shoff + len(headers) * size_of(SectionHeader), machine.page_nbytes)
@@ -125,10 +125,10 @@ def _head(names: Sequence[str], contents: Contents, machine: Machine) -> bytes:
 
 def _symbols(
     names: Sequence[str], strings: Strings, contents: Contents, address: int
-) -> list[Symbol]:
+) -> list[SymbolRecord]:
     info = symbol_info(STB_GLOBAL, STT_OBJECT)
-    return [Symbol()] + [
-        Symbol(strings.add(name), info, 0, _BLOB, address + offset, nbytes)
+    return [SymbolRecord()] + [
+        SymbolRecord(strings.add(name), info, 0, _BLOB, address + offset, nbytes)
         for name, (offset, nbytes) in zip(names, contents.places, strict=True)
     ]
 
@@ -138,10 +138,12 @@ def _sections(
 ) -> list[Section]:
     strings = Strings()
     symbols = _symbols(names, strings, contents, address)
-    entsize = size_of(DynamicEntry)
+    entsize = size_of(DynamicTag)
     return [
         Section(".hash", SHT_HASH, _hash_table(len(symbols)), SHF_ALLOC, _DYNSYM, 0, 8, 4),
-        Section(".dynsym", SHT_DYNSYM, pack(symbols), SHF_ALLOC, _DYNSTR, 1, 8, size_of(Symbol)),
+        Section(
+            ".dynsym", SHT_DYNSYM, pack(symbols), SHF_ALLOC, _DYNSTR, 1, 8, size_of(SymbolRecord)
+        ),
         Section(".dynstr", SHT_STRTAB, strings.data, SHF_ALLOC),
         Section(".dynamic", SHT_DYNAMIC, dynamic, SHF_ALLOC | SHF_WRITE, _DYNSTR, 0, 8, entsize),
         Section(SECTION, SHT_PROGBITS, b"", SHF_ALLOC, align=ALIGNMENT),
@@ -154,21 +156,21 @@ def _hash_table(num_symbols: int) -> bytes:
     return Struct(f"<{3 + num_symbols}I").pack(1, num_symbols, 1, *chain)
 
 
-def _dynamic_entries(headers: Sequence[SectionHeader]) -> list[DynamicEntry]:
+def _dynamic_entries(headers: Sequence[SectionHeader]) -> list[DynamicTag]:
     return [
-        DynamicEntry(DT_HASH, headers[_HASH].sh_offset),
-        DynamicEntry(DT_STRTAB, headers[_DYNSTR].sh_offset),
-        DynamicEntry(DT_SYMTAB, headers[_DYNSYM].sh_offset),
-        DynamicEntry(DT_STRSZ, headers[_DYNSTR].sh_size),
-        DynamicEntry(DT_SYMENT, size_of(Symbol)),
-        DynamicEntry(DT_NULL, 0),
+        DynamicTag(DT_HASH, headers[_HASH].sh_offset),
+        DynamicTag(DT_STRTAB, headers[_DYNSTR].sh_offset),
+        DynamicTag(DT_SYMTAB, headers[_DYNSYM].sh_offset),
+        DynamicTag(DT_STRSZ, headers[_DYNSTR].sh_size),
+        DynamicTag(DT_SYMENT, size_of(SymbolRecord)),
+        DynamicTag(DT_NULL, 0),
     ]
 
 
 def _with_addresses(
     headers: Sequence[SectionHeader], offset: int, nbytes: int
 ) -> list[SectionHeader]:
-    """Say where each section that is loaded lies in memory: where it does in the file."""
+    """Set the address of each loaded section to its offset in the file."""
     null, *tables, blob, names = headers
     return [
         null,

@@ -39,7 +39,7 @@ def test_linker_that_leaves_no_place_falls_back_and_says_so(way, tmp_path) -> No
     )
     assert works(path)
     place = steps.index("place")
-    assert "embed 'segment' is not possible: the linker left no" in steps[place + 1]
+    assert "embed 'segment' is not possible: the linker wrote no" in steps[place + 1]
     assert steps[place + 2 :] == ["embed", "link", "verify", "commit"]
 
 
@@ -55,7 +55,7 @@ def test_fallback_is_said_with_v_alone(tmp_path) -> None:
         for v in ([], ["-v"])
     )
     assert quiet.stderr == ""
-    said = "packer: embed 'segment' is not possible: the linker left no PT_NOTE for section"
+    said = "packer: embed 'segment' is not possible: the linker wrote no PT_NOTE for section"
     assert said in verbose.stderr
     assert runtime.load(tmp_path / "lib.so")["add"](40, 2) == 42
 
@@ -63,7 +63,7 @@ def test_fallback_is_said_with_v_alone(tmp_path) -> None:
 def test_linker_that_leaves_no_place_is_an_error_where_segment_is_asked_for(tmp_path) -> None:
     """It says why, and what to do."""
     options = discarding(".note.packer", tmp_path)
-    text = "the linker left no PT_NOTE for section .note.packer; use embed='llvm'"
+    text = "the linker wrote no PT_NOTE for section .note.packer; use embed='llvm'"
     with pytest.raises(packer.ToolchainError, match=text):
         packer.export_library(host(), tmp_path / "lib.so", embed="segment", options=options)
     assert not (tmp_path / "lib.so").exists()
@@ -79,7 +79,7 @@ def test_library_without_section_headers_falls_back(tmp_path) -> None:
             elf.poke(elf.header, field, 0)
         Path(output).write_bytes(elf.data)
 
-    text = "segment' is not possible: the linker left no section headers"
+    text = "segment' is not possible: the linker wrote no section headers"
     with pytest.raises(packer.ToolchainError, match=text):
         packer.export_library(host(), tmp_path / "a.so", embed="segment", fcompile=fcompile)
     assert works(packer.export_library(host(), tmp_path / "b.so", fcompile=fcompile))

@@ -1,0 +1,118 @@
+"""Code generation by LLVM through llvmlite, for embedded bytes and for modules of LLVM IR."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from runtime.error import ExportError, ToolchainError
+
+from ..target import machine_word
+
+_OPT_LEVEL = 2
+
+
+def default_triple() -> str:
+    """Return the triple of this machine, as LLVM writes it."""
+    return str(_binding().get_process_triple())
+
+
+def is_native(triple: str) -> bool:
+    """Return True if a triple is of this machine's architecture."""
+    return triple.split("-")[0] == default_triple().split("-")[0]
+
+
+def parse_ir(ir: Any) -> Any:
+    """Parse and verify IR text, an llvmlite module or bitcode.
+
+    Raises
+    ------
+    ExportError
+        If LLVM refuses the IR.
+    ToolchainError
+        If llvmlite is not installed.
+    """
+    llvm = _binding()
+    try:
+        if isinstance(ir, (bytes, bytearray, memoryview)):
+            module = llvm.parse_bitcode(bytes(ir))
+        else:
+            module = llvm.parse_assembly(str(ir))
+        module.verify()
+    except RuntimeError as error:
+        text = f"LLVM refuses the IR: {str(error).strip()}"
+        raise ExportError(text, module="llvm") from error
+    return module
+
+
+def emit(parsed: Any, suffix: str, triple: str) -> bytes:
+    """Return a parsed module as IR text, bitcode, assembly or an object.
+
+    Parameters
+    ----------
+    parsed : llvmlite.binding.ModuleRef
+        The module, which is not changed: a copy is optimised.
+    suffix : {"ll", "bc", "s", "o"}
+        What to return.
+    triple : str
+        The target triple.
+
+    Raises
+    ------
+    ToolchainError
+        If llvmlite does not support the target.
+    """
+    llvm = _binding()
+    module = llvm.parse_bitcode(parsed.as_bitcode())
+    module.triple = triple
+    if suffix == "ll":
+        return str(module).encode()
+    if suffix == "bc":
+        return bytes(module.as_bitcode())
+    machine = _target_machine(triple)
+    _optimize(llvm, module, machine)
+    if suffix == "o" and has_assembly(str(module)) and not is_native(triple):
+        # LLVM would abort the process: llvmlite contains this machine's assembler only.
+        text = f"assembly in IR for {triple!r}: only its own assembler takes it; use fmt 's'"
+        raise ToolchainError(text)
+    code = machine.emit_object(module) if suffix == "o" else machine.emit_assembly(module).encode()
+    return bytes(code)
+
+
+def has_assembly(ir: str) -> bool:
+    """Return True if IR text contains inline or module assembly, outside quotes."""
+    return re.search(r"\basm\b", re.sub(r'"[^"]*"', "", ir)) is not None
+
+
+def _binding() -> Any:
+    try:
+        from llvmlite import binding
+    except ImportError as error:
+        raise ToolchainError(f"LLVM needs llvmlite: pip install llvmlite ({error})") from error
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    binding.initialize_native_asmparser()
+    return binding
+
+
+def _target_machine(triple: str) -> Any:
+    llvm = _binding()
+    try:
+        target = llvm.Target.from_triple(triple)
+        machine = machine_word(triple)
+        return target.create_target_machine(
+            features=machine.features if machine else "",
+            opt=_OPT_LEVEL,
+            reloc="pic",
+            codemodel="small",
+            abiname=machine.abi if machine else "",
+        )
+    except RuntimeError as error:
+        text = f"llvmlite has no target {triple!r}: {str(error).strip()}"
+        raise ToolchainError(text) from error
+
+
+def _optimize(llvm: Any, module: Any, machine: Any) -> None:
+    tuning = llvm.create_pipeline_tuning_options(speed_level=_OPT_LEVEL)
+    builder = llvm.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(module, builder)
