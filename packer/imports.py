@@ -75,7 +75,8 @@ def pack_imports_to_llvm(
     ExportError
         A module cannot be exported, or there is a prefix without `system_lib`.
     """
-    from .modules.llvm import LLVMModule, default_triple
+    from .embed.llvm_code import default_triple
+    from .modules.llvm import LLVMModule
 
     symbol, chunks = _packed(module, system_lib, c_symbol_prefix)
     triple = target or default_triple()

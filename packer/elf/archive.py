@@ -1,13 +1,13 @@
-r"""Archives (.a) as ar(5) of GNU has them: one written for one object, and any of them read.
+r"""Archives (.a) in GNU's and BSD's forms of ar(5): one object is written, any archive is read.
 
 "!<arch>\n"
 member     name 16, mtime 12, uid 6, gid 6, mode 8, nbytes 10 (text), "`\n", bytes, pad to 2
 "/"        the index: u32 count, u32 offsets of members, names; big-endian
 "/SYM64/"  the same with u64, for members beyond 4 GiB
-"//"       long names; a member "/12" has its own there, up to "/\n"
+"//"       long names; the name of member "/12" is at offset 12, up to "/\n"
 "#1/12"    BSD: the name is the first 12 of the bytes; its index is "__.SYMDEF"
 
-A thin archive ("!<thin>\n") has no bytes of its members: their names are paths from its folder.
+A thin archive ("!<thin>\n") does not contain its members: their names are relative paths.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BSD_INDEX = "__.SYMDEF"
 
 
 class Member(NamedTuple):
-    """One member: its name, and where in the archive it lies."""
+    """One member: its name, and its place in the file."""
 
     name: str
     offset: int
@@ -38,21 +38,21 @@ class Member(NamedTuple):
 
 
 def write_archive(path: Path, member: Path, symbols: Iterable[str]) -> None:
-    """Write an archive of one object, with an index; no time and no user is in it.
+    """Write an archive of one object, with an index, without times and users.
 
     Parameters
     ----------
     path : Path
-        Made anew.
+        The archive; replaced.
     member : Path
-        The object; its name has at most 15 bytes.
+        The object; its name is at most 15 bytes long.
     symbols : iterable of str
-        What the object defines, for the index.
+        The symbols that the object defines, for the index.
 
     Raises
     ------
     ExportError
-        The object is larger than an archive can say.
+        If the object is too large for an archive.
     """
     names = [name.encode("utf-8", "surrogateescape") for name in symbols]
     text = b"".join(name + b"\0" for name in names)
@@ -76,44 +76,47 @@ def _header(name: str, nbytes: int) -> bytes:
 
 
 def read_archive(path: Path, offset: int = 0, nbytes: int | None = None) -> Iterator[Member]:
-    """Walk the members of an archive, its index and names aside.
+    """Iterate over the members of an archive, except indexes and the table of names.
 
     Parameters
     ----------
     path : Path
         The file.
     offset, nbytes : int, optional
-        Where in the file the archive lies; by default it is the whole file.
+        The archive's place in the file; by default it is the whole file.
 
     Raises
     ------
     ExportError
-        It is no archive, a thin one, or damaged.
+        If the file is not an archive, a thin one, or damaged.
     """
     with path.open("rb") as file:
         end = file.seek(0, 2) if nbytes is None else offset + nbytes
         file.seek(offset)
         magic = file.read(len(MAGIC))
         if magic == THIN_MAGIC:
-            raise _error(path, "a thin archive, which only names files; make one with `ar rcs`")
+            raise _error(
+                path,
+                "thin archive, expected one that contains its members; create it with `ar rcs`",
+            )
         if magic != MAGIC:
             raise _error(path, f"begins with {magic!r}, expected an archive")
         yield from _members(file, path, offset + len(MAGIC), end)
 
 
 def is_thin(path: Path) -> bool:
-    """Whether a file is a thin archive."""
+    """Return True if a file is a thin archive."""
     with path.open("rb") as file:
         return file.read(len(THIN_MAGIC)) == THIN_MAGIC
 
 
 def thin_members(path: Path) -> Iterator[Path]:
-    """Walk the files that a thin archive names.
+    """Iterate over the files that a thin archive names.
 
     Raises
     ------
     ExportError
-        It is damaged.
+        If the archive is damaged.
     """
     with path.open("rb") as file:
         end = file.seek(0, 2)
@@ -131,7 +134,7 @@ def _members(
         digits = header[48:58].strip()
         start = offset + _HEADER_NBYTES
         name = header[:16].decode("utf-8", "replace").rstrip()
-        is_apart = is_thin and name not in _INDEXES  # its bytes are a file of their own
+        is_apart = is_thin and name not in _INDEXES  # the member is a separate file
         is_sized = digits.isdigit() and (is_apart or int(digits) <= end - start)
         if header[58:] != b"`\n" or not is_sized:
             what = f"member header at {offset:#x}: {header[48:]!r}"

@@ -1,4 +1,4 @@
-"""Dynamic: the dynamic section and the tables that it leads to, as the dynamic loader has them."""
+"""Dynamic: the dynamic section and the tables that it points to."""
 
 from __future__ import annotations
 
@@ -8,31 +8,43 @@ from itertools import compress, repeat
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from ..inspect.report import Hardening, Linkage, VersionNeed
-from .image import PF_W, PF_X, PT_DYNAMIC, PT_GNU_RELRO, PT_GNU_STACK, PT_LOAD
+from .linkage import Hardening, Linkage, VersionNeed, version_numbers
 from .notes import read_branch_protection
-from .section_table import SHT_DYNSYM, SectionTable, read_sections
-from .symbol_table import ENTRY, SymbolTable
+from .records import (
+    DF_1_NOW,
+    DF_BIND_NOW,
+    DF_TEXTREL,
+    PF_W,
+    PF_X,
+    PT_DYNAMIC,
+    PT_GNU_RELRO,
+    PT_GNU_STACK,
+    PT_LOAD,
+    SHT_DYNSYM,
+    VER_FLG_BASE,
+    VERSYM_HIDDEN,
+    DynamicTag,
+    Relocation,
+    SymbolRecord,
+    layout_of,
+    size_of,
+)
+from .section_table import SectionTable, read_sections
+from .symbol_table import SymbolTable
 
 if TYPE_CHECKING:
     from .image import Image
 
-# Elf64_Dyn and Elf64_Rela (gABI); plain structs, since libraries have 100,000 of the latter.
-_TAG = Struct("<qQ")
-RELOCATION = Struct("<QQq")
+_TAG, _RELOCATION = layout_of(DynamicTag), layout_of(Relocation)
 _MAX_TAGS = 4096
 _MAX_VERSIONS = 32_768  # their numbers have 15 bits
 _MAX_STRING = 16_384
 _MAX_CHAIN = 1 << 20
-
-# gABI and LSB: bits of DT_FLAGS and DT_FLAGS_1.
-_DF_TEXTREL, _DF_BIND_NOW, _DF_1_NOW = 4, 8, 1
-_VER_FLG_BASE = 1
 _GLIBC = re.compile(r"GLIBC_(\d{1,4}(?:\.\d{1,4}){1,2})")
 
 
 class Dynamic:
-    """What the PT_DYNAMIC segment of an image says.
+    """The contents of the PT_DYNAMIC segment of an image.
 
     Attributes
     ----------
@@ -41,7 +53,7 @@ class Dynamic:
     symbols : SymbolTable
         The dynamic symbols.
     defined_versions : tuple of str
-        The symbol versions that it defines, such as ``"GLIBC_2.34"``.
+        The symbol versions that the file defines, such as ``"GLIBC_2.34"``.
     """
 
     def __init__(self, image: Image) -> None:
@@ -63,60 +75,60 @@ class Dynamic:
             self.symbols = self._read_symbols()
 
     def values(self, tag: str) -> list[int]:
-        """All values of a tag, in order."""
+        """Return all values of a tag, in order."""
         from elftools.elf.enums import ENUM_D_TAG
 
         number = ENUM_D_TAG[tag]
         return [value for found, value in self._tags if found == number]
 
     def value(self, tag: str) -> int:
-        """The first value of a tag, or 0."""
+        """Return the first value of a tag, or 0."""
         return next(iter(self.values(tag)), 0)
 
     def table(self, address_tag: str, size_tag: str) -> memoryview:
-        """Give the bytes of a table that two tags describe; none where they are absent.
+        """Return the bytes of a table that two tags describe; empty if the tags are absent.
 
         Raises
         ------
         LibraryLoadError
-            They do not lie in the file.
+            If the table is not inside the file.
         """
         address, nbytes = self.value(address_tag), self.value(size_tag)
         return self.image.at(address, nbytes, address_tag) if nbytes else memoryview(b"")
 
     def texts(self, *tags: str) -> tuple[str, ...]:
-        """The strings that tags name, in order."""
+        """Return the strings that tags point to, in order."""
         return tuple(self._text(offset) for tag in tags for offset in self.values(tag))
 
     def relocations(
-        self, *, places: Collection[int] | None = None, kind: int | None = None
+        self, *, places: Collection[int] | None = None, number: int | None = None
     ) -> Iterator[tuple[int, int, int]]:
-        """Each relocation with an addend: place, info, addend.
+        """Iterate over the relocations with an addend: place, info, addend.
 
         Parameters
         ----------
         places : collection of int, optional
             Only those at one of these addresses.
-        kind : int, optional
+        number : int, optional
             Only those of this type.
 
         Raises
         ------
         LibraryLoadError
-            A table does not lie in the file.
+            If a table is not inside the file.
         """
         for tags in (("DT_RELA", "DT_RELASZ"), ("DT_JMPREL", "DT_PLTRELSZ")):
-            table = _whole(self.table(*tags), RELOCATION.size)
+            table = _whole(self.table(*tags), _RELOCATION.size)
             found: Iterable[bool] = repeat(True)
             if places is not None:
                 found = map(places.__contains__, table.cast("Q")[::3].tolist())
-            elif kind is not None:
-                found = map(kind.__eq__, table.cast("I")[2::6].tolist())
-            for index in compress(range(len(table) // RELOCATION.size), found):
-                yield RELOCATION.unpack_from(table, index * RELOCATION.size)
+            elif number is not None:
+                found = map(number.__eq__, table.cast("I")[2::6].tolist())
+            for index in compress(range(len(table) // _RELOCATION.size), found):
+                yield _RELOCATION.unpack_from(table, index * _RELOCATION.size)
 
     def linkage(self) -> Linkage:
-        """Read what other files the library asks for."""
+        """Return which other files the library requires."""
         return Linkage(
             soname=next(iter(self.texts("DT_SONAME")), None),
             needed=self.texts("DT_NEEDED"),
@@ -129,18 +141,19 @@ class Dynamic:
         )
 
     def hardening(self) -> Hardening:
-        """Read how the linker hardened the library."""
+        """Return how the linker hardened the library."""
         segments = self.image.segments
         flags, flags_1 = self.value("DT_FLAGS"), self.value("DT_FLAGS_1")
-        now = self.values("DT_BIND_NOW") or flags & _DF_BIND_NOW or flags_1 & _DF_1_NOW
+        now = self.values("DT_BIND_NOW") or flags & DF_BIND_NOW or flags_1 & DF_1_NOW
         relro = any(s.type == PT_GNU_RELRO for s in segments)
         stack = [s.flags for s in segments if s.type == PT_GNU_STACK]
         loads = [s.flags for s in segments if s.type == PT_LOAD]
         return Hardening(
             relro="none" if not relro else "full" if now else "partial",
-            nx=bool(stack) and not any(f & PF_X for f in stack),  # none at all means executable
+            nx=bool(stack)
+            and not any(f & PF_X for f in stack),  # without PT_GNU_STACK the stack is executable
             rwx=any(f & PF_W and f & PF_X for f in loads),
-            textrel=bool(self.values("DT_TEXTREL") or flags & _DF_TEXTREL),
+            textrel=bool(self.values("DT_TEXTREL") or flags & DF_TEXTREL),
             branch_protection=read_branch_protection(self.image),
         )
 
@@ -170,26 +183,28 @@ class Dynamic:
         if not address:
             return SymbolTable()
         count = self._count_symbols(address)
-        entries = bytes(self.image.at(address, count * ENTRY.size, "DT_SYMTAB"))
+        records = bytes(self.image.at(address, count * size_of(SymbolRecord), "DT_SYMTAB"))
         versions, names = b"", dict[int, str]()
         with self.image.reading():
             if self.values("DT_VERSYM"):
                 versions = bytes(self.image.at(self.value("DT_VERSYM"), 2 * count, "DT_VERSYM"))
                 names = dict(self._read_version_names())
-        return SymbolTable(entries, self._strings, versions, names)
+        return SymbolTable(records, self._strings, versions, names)
 
     def _count_symbols(self, address: int) -> int:
-        """No tag says how many there are: the hash table does, and where it is empty others do."""
+        """Count the symbols by the hash table or, if it is empty, by sections and relocations."""
         if self.values("DT_HASH"):
             data = self.image.at(self.value("DT_HASH"), 8, "DT_HASH")
             return int.from_bytes(data[4:], "little")  # nchain
         count = self._count_hashed() if self.values("DT_GNU_HASH") else 0
         sections = self.sections.of_type(SHT_DYNSYM)
         nbytes = next((s.nbytes for s in sections if s.address == address), 0)
-        return max(count, nbytes // ENTRY.size, self._count_relocated() if not count else 0)
+        return max(
+            count, nbytes // size_of(SymbolRecord), self._count_relocated() if not count else 0
+        )
 
     def _count_hashed(self) -> int:
-        """One more than the last symbol of the longest-reaching chain; 0 where all are empty."""
+        """Return one more than the last symbol of all chains; 0 if all are empty."""
         table = self.image.rest_at(self.value("DT_GNU_HASH"), "DT_GNU_HASH")
         header = Struct("<IIII")
         if len(table) < header.size:
@@ -210,25 +225,25 @@ class Dynamic:
         return max((info >> 32 for _, info, _ in self.relocations()), default=0) + 1
 
     def _read_version_names(self) -> Iterator[tuple[int, str]]:
-        """The names by their numbers: of versions that it needs, and that it defines."""
+        """Iterate over the numbers and names of needed and defined versions."""
         needs: list[VersionNeed] = []
         for at, fields in self._chain("Elf_Verneed", self.value("DT_VERNEED"), "vn_next"):
             names: list[str] = []
             for _, name in self._chain("Elf_Vernaux", at + fields.vn_aux, "vna_next"):
                 names.append(self._text(name.vna_name))
-                yield name.vna_other & 0x7FFF, names[-1]
+                yield name.vna_other & ~VERSYM_HIDDEN, names[-1]
             needs.append(VersionNeed(self._text(fields.vn_file), tuple(names)))
         self._version_needs = tuple(needs)
         defined: list[str] = []
         for at, fields in self._chain("Elf_Verdef", self.value("DT_VERDEF"), "vd_next"):
-            if not fields.vd_flags & _VER_FLG_BASE:
+            if not fields.vd_flags & VER_FLG_BASE:
                 for _, name in self._chain("Elf_Verdaux", at + fields.vd_aux, ""):
                     defined.append(self._text(name.vda_name))
-                    yield fields.vd_ndx & 0x7FFF, defined[-1]
+                    yield fields.vd_ndx & ~VERSYM_HIDDEN, defined[-1]
         self.defined_versions = tuple(defined)
 
     def _chain(self, structure: str, address: int, step: str) -> Iterator[tuple[int, Any]]:
-        """Follow records that say how far the next one is; one record only without a step."""
+        """Follow records whose field `step` is the distance to the next; one record without it."""
         while address and self._versions_left:
             self._versions_left -= 1
             offset = self.image.offset_of(address, 8, structure)
@@ -244,8 +259,7 @@ def _whole(data: memoryview, size: int) -> memoryview:
 
 
 def _newest_glibc(needs: Collection[VersionNeed]) -> str | None:
-    """The version of glibc that a library needs at least: the newest that it names."""
+    """Return the oldest glibc that can load a library: the newest that it names."""
     names = {name for need in needs for name in need.versions}
     found = [match[1] for name in names if (match := _GLIBC.fullmatch(name))]
-    numbers = [tuple(map(int, text.split("."))) for text in found]
-    return ".".join(map(str, max(numbers))) if numbers else None
+    return max(found, key=version_numbers, default=None)

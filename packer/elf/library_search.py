@@ -1,8 +1,8 @@
-"""Where the dynamic loader would find a library: its search, done by reading alone (ld.so(8)).
+"""Where the dynamic loader would find a library: its search, without loading (ld.so(8)).
 
-A name with a slash is a path. Any other is looked for in DT_RPATH of the library and of those that
-asked for it (unless a library has DT_RUNPATH), LD_LIBRARY_PATH, its DT_RUNPATH, the cache of
-ldconfig, and the default folders. A file for another machine is passed over.
+A name with a slash is a path. Any other name is searched in DT_RPATH of the library and of its
+requesters (unless a library has DT_RUNPATH), LD_LIBRARY_PATH, its DT_RUNPATH, the cache of
+ldconfig, and the default folders. A file for another machine is skipped.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from dataclasses import dataclass, field
 from functools import cache
 from struct import Struct
 
+from ..machine import BY_NAME
+from .records import EI_CLASS, ELF_MAGIC, ELFCLASS64, Header, size_of, unpack
+
 _CACHE = "/etc/ld.so.cache"
 _CACHE_MAGIC = b"glibc-ld.so.cache1.1"
 # glibc, elf/dl-cache.h: struct cache_file_new and struct file_entry_new.
 _CACHE_HEADER = Struct("<20sIIB3xI12x")
-_CACHE_ENTRY = Struct("<iIIIQ")
+_CACHE_FILE = Struct("<iIIIQ")
 _MAX_CACHE = 64 << 20
-_E_MACHINE = slice(18, 20)
-_ELFCLASS64 = 2
-_MACHINES = {"x86_64": 62, "aarch64": 183, "riscv64": 243, "ppc64le": 21, "loongarch64": 258}
 
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """A library that asks for others.
+    """A library that needs others.
 
     Attributes
     ----------
     folder : str
-        Where it lies: what ``$ORIGIN`` means.
+        The folder of the library: the value of ``$ORIGIN``.
     parent : Requester or None
-        Who asked for it.
+        The library that needs it.
     """
 
     folder: str
@@ -46,12 +46,12 @@ class Requester:
 
 
 def find_library(name: str, requester: Requester) -> str | None:
-    """Find the file that a load would take for a needed library.
+    """Find the file that a load would use for a needed library.
 
     Returns
     -------
     str or None
-        Its path; None where there is none for this machine.
+        Its path; None if no file for this machine is found.
     """
     if "/" in name:
         path = _expanded(name, requester)
@@ -68,19 +68,19 @@ def find_library(name: str, requester: Requester) -> str | None:
 
 
 def find_system_library(name: str) -> str | None:
-    """Find a library as a program that says nothing of its own finds it."""
+    """Find a library for a program without DT_RPATH and DT_RUNPATH."""
     return find_library(name, Requester("/"))
 
 
 def _rpaths(requester: Requester) -> Iterator[str]:
-    """DT_RPATH, which holds for what is needed further down too; DT_RUNPATH switches it off."""
+    """DT_RPATH also applies to indirect requirements; DT_RUNPATH disables it."""
     if requester.runpath:
         return
-    asking: Requester | None = requester
-    while asking is not None:
-        if not asking.runpath:
-            yield from _folders(asking.rpath, asking)
-        asking = asking.parent
+    parent: Requester | None = requester
+    while parent is not None:
+        if not parent.runpath:
+            yield from _folders(parent.rpath, parent)
+        parent = parent.parent
 
 
 def _runpaths(requester: Requester) -> Iterator[str]:
@@ -108,23 +108,24 @@ def _expanded(text: str, requester: Requester) -> str:
 
 
 def _is_usable(path: str) -> bool | None:
-    """Whether a load would take it; None where the search goes on.
+    """Return True if a load would use the file, None if it would search on.
 
-    It goes on where nothing can be opened, or what is there is for another machine; anything
-    else under the name ends it.
+    It searches on if the file cannot be opened or is for another machine. Any other file ends
+    the search: the load fails.
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would block
             return False
         with open(path, "rb") as file:
-            head = file.read(20)
+            head = file.read(size_of(Header))
     except (OSError, ValueError):
         return None
-    if head[:4] != b"\x7fELF" or len(head) < 20:
+    if not head.startswith(ELF_MAGIC) or len(head) < size_of(Header):
         return False
-    expected = _MACHINES.get(platform.machine())
-    machine = int.from_bytes(head[_E_MACHINE], "little")
-    return True if head[4] == _ELFCLASS64 and expected in (None, machine) else None
+    (header,) = unpack(Header, head)
+    machine = BY_NAME.get(platform.machine())
+    is_native = machine is None or machine.e_machine == header.e_machine
+    return True if head[EI_CLASS] == ELFCLASS64 and is_native else None
 
 
 def _default_folders() -> tuple[str, ...]:
@@ -136,7 +137,7 @@ def _default_folders() -> tuple[str, ...]:
 
 @cache
 def _cache() -> dict[str, tuple[str, ...]]:
-    """The paths of ldconfig's cache by name, in its order; empty where it cannot be read."""
+    """Return the paths of ldconfig's cache by name, in order; empty if it cannot be read."""
     try:
         with open(_CACHE, "rb") as file:
             data = file.read(_MAX_CACHE)
@@ -149,14 +150,14 @@ def _cache() -> dict[str, tuple[str, ...]]:
 
 
 def parse_cache(data: bytes) -> Iterator[tuple[str, str]]:
-    """Read ``ld.so.cache``: the names and paths, in its order; nothing of what is damaged."""
-    start = data.find(_CACHE_MAGIC)  # an older cache may stand before it
+    """Read names and paths from ``ld.so.cache``, in order; damaged entries are skipped."""
+    start = data.find(_CACHE_MAGIC)  # an older cache may precede it
     if start < 0 or len(data) < start + _CACHE_HEADER.size:
         return
     _, count, *_ = _CACHE_HEADER.unpack_from(data, start)
-    entries = data[start + _CACHE_HEADER.size :][: count * _CACHE_ENTRY.size]
-    whole = len(entries) // _CACHE_ENTRY.size * _CACHE_ENTRY.size
-    for _, key, value, _, _ in _CACHE_ENTRY.iter_unpack(entries[:whole]):
+    files = data[start + _CACHE_HEADER.size :][: count * _CACHE_FILE.size]
+    whole = len(files) // _CACHE_FILE.size * _CACHE_FILE.size
+    for _, key, value, _, _ in _CACHE_FILE.iter_unpack(files[:whole]):
         yield _string(data, start + key), _string(data, start + value)
 
 
@@ -165,5 +166,5 @@ def _string(data: bytes, start: int) -> str:
 
 
 def python_executable() -> str:
-    """The program that runs: its DT_RPATH and its symbols are there for all that it loads."""
+    """Return the running program: its DT_RPATH and symbols apply to all that it loads."""
     return os.path.realpath(sys.executable)

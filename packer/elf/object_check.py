@@ -1,38 +1,34 @@
-"""For which target object files are: read from their heads, before a linker sees them.
+"""The target that object files were compiled for, read from their heads before a link.
 
-ELF objects and libraries, archives of them (the "thin" kind too) and LLVM bitcode. Whatever else a
-linker takes, sources and its own scripts among it, says nothing of a machine, and is passed over.
+Checked are ELF objects and libraries, archives of them, also thin ones, and LLVM bitcode. Other
+inputs of a linker, such as sources and linker scripts, name no machine and are skipped.
 """
 
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from runtime.error import ExportError
 
 from ..files.text import shown_path
+from ..machine import EM_RISCV
 from ..target import machine_word
 from .archive import MAGIC, THIN_MAGIC, read_archive, thin_members
+from .records import EI_CLASS, EI_DATA, ELF_MAGIC, ELFCLASS64, ELFDATA2LSB
 
 if TYPE_CHECKING:
     from ..files.arguments import PathLike
-    from ..target import Machine, Target
+    from ..target import Target
 
 _HEAD_NBYTES = 64
-# gABI, ELF Header, from e_ident to e_machine and on to e_flags; e_ident says class and byte order.
-_ELF = b"\x7fELF"
-_EI_CLASS, _EI_DATA, _ELFCLASS64, _ELFDATA2LSB = 4, 5, 2, 1
-_NAMES = {
-    2: "sparc", 3: "i386", 8: "mips", 20: "powerpc", 21: "powerpc64", 22: "s390", 40: "arm",
-    43: "sparcv9", 62: "x86_64", 183: "aarch64", 190: "NVIDIA cuda", 243: "riscv", 258: "loongarch",
-}  # fmt: skip
 # RISC-V psABI: EF_RISCV_FLOAT_ABI 6, and EF_RISCV_RVE 8 for half the registers.
+_ABI_FLAGS = 6 | 8
 _FLOATS = {0: "soft-float", 2: "single-float", 4: "double-float", 6: "quad-float"}
-_EM_RISCV = 243
-# Object files of other systems, by how they begin: Mach-O, and COFF for the machines it has.
+# Object files of other systems, by their first bytes: Mach-O, and COFF by machine.
 _FOREIGN = {
     b"\xcf\xfa\xed\xfe": "a Mach-O object (macOS)",
     b"\xca\xfe\xba\xbe": "a Mach-O object (macOS)",
@@ -44,20 +40,20 @@ _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 
 
 def check_objects(paths: Iterable[PathLike], target: Target) -> None:
-    """Refuse object files that are for another target.
+    """Refuse object files that were compiled for another target.
 
     Parameters
     ----------
     paths : iterable of path
-        What a linker is to get.
+        The inputs of a linker.
     target : Target
-        What it links for.
+        The target of the link.
 
     Raises
     ------
     ExportError
-        A file, or a member of an archive, is for another machine, word size, byte order or
-        floating-point ABI: names both. Or it cannot be read.
+        If a file, or a member of an archive, is for another machine, word size, byte order or
+        floating-point ABI, or cannot be read.
     """
     for path in paths:
         try:
@@ -73,12 +69,12 @@ def check_triple(triple: str, target: Target, where: str) -> None:
     Raises
     ------
     ExportError
-        It does; names both.
+        If it names another target.
     """
     words = triple.split("-")[1:]
     is_foreign = any(w.startswith(("windows", "win32", "mingw", "darwin", "macos")) for w in words)
     if is_foreign or machine_word(triple) != target.machine:
-        text = f"made for {triple!r}, expected {target.triple!r}, which the library is for"
+        text = f"compiled for {triple!r}, expected {target.triple!r}, the target of the library"
         raise ExportError(f"{where}: {text}", path=where)
 
 
@@ -104,41 +100,54 @@ def _head_at(path: Path, offset: int) -> bytes:
 
 
 def _check_head(head: bytes, where: str, target: Target) -> None:
-    found = expected = ""
-    if head.startswith(_ELF) and len(head) == _HEAD_NBYTES:
-        found, expected = _described(head), _described(_head_of(target.machine))
+    found: str | _Kind = ""
+    expected: str | _Kind = ""
+    if head.startswith(ELF_MAGIC) and len(head) == _HEAD_NBYTES:
+        machine = target.machine
+        found = _read_kind(head)
+        expected = _kind_of(64, "little", machine.e_machine, machine.e_flags)
     elif not head.startswith((*_BITCODE, b"#")):
-        kinds = (kind for magic, kind in _FOREIGN.items() if head.startswith(magic))
-        found, expected = next(kinds, ""), f"an ELF object for {target.machine.name}"
+        systems = (what for magic, what in _FOREIGN.items() if head.startswith(magic))
+        found, expected = next(systems, ""), f"an ELF object for {target.machine.name}"
     if found and found != expected:
         text = f"{where}: {found}, expected {expected} for the target {target.triple!r}"
         raise ExportError(text, path=where)
 
 
-def _described(head: bytes) -> str:
-    """What must be alike in all objects: machine, class, byte order, floating-point ABI."""
-    order = "little" if head[_EI_DATA] == _ELFDATA2LSB else "big"
-    bits = 64 if head[_EI_CLASS] == _ELFCLASS64 else 32
-    number = int.from_bytes(head[18:20], order)  # type: ignore[arg-type]
-    start = 48 if bits == 64 else 36
-    flags = int.from_bytes(head[start : start + 4], order)  # type: ignore[arg-type]
-    text = f"{_NAMES.get(number, f'e_machine {number}')} ({bits}-bit {order}-endian"
-    if number == _EM_RISCV:
-        text += f", {_FLOATS[flags & 6]}{', 16 registers' if flags & 8 else ''}"
-    return f"{text})"
+class _Kind(NamedTuple):
+    """What must be the same in all objects; `abi` is the floating-point ABI of RISC-V."""
+
+    bits: int
+    order: str
+    e_machine: int
+    abi: int
+
+    def __str__(self) -> str:
+        from elftools.elf.enums import ENUM_E_MACHINE  # slow to import, for messages only
+
+        names = {number: name for name, number in ENUM_E_MACHINE.items()}
+        name = names.get(self.e_machine, f"e_machine {self.e_machine}")
+        text = f"{name.removeprefix('EM_').lower()} ({self.bits}-bit {self.order}-endian"
+        if self.e_machine == EM_RISCV:
+            text += f", {_FLOATS[self.abi & 6]}{', 16 registers' if self.abi & 8 else ''}"
+        return f"{text})"
 
 
-def _head_of(machine: Machine) -> bytes:
-    """The head of an object as it should be."""
-    head = bytearray(_HEAD_NBYTES)
-    head[_EI_CLASS], head[_EI_DATA] = _ELFCLASS64, _ELFDATA2LSB
-    head[18:20] = machine.e_machine.to_bytes(2, "little")
-    head[48:52] = machine.e_flags.to_bytes(4, "little")
-    return bytes(head)
+def _kind_of(bits: int, order: str, e_machine: int, e_flags: int) -> _Kind:
+    return _Kind(bits, order, e_machine, e_flags & _ABI_FLAGS if e_machine == EM_RISCV else 0)
+
+
+def _read_kind(head: bytes) -> _Kind:
+    """Read an ELF header of any class and byte order."""
+    bits = 64 if head[EI_CLASS] == ELFCLASS64 else 32
+    order = "little" if head[EI_DATA] == ELFDATA2LSB else "big"
+    layout = f"{'<' if order == 'little' else '>'}16s2xHI{'3Q' if bits == 64 else '3I'}I"
+    _, e_machine, _, _, _, _, e_flags = struct.unpack_from(layout, head)
+    return _kind_of(bits, order, e_machine, e_flags)
 
 
 def _check_bitcode(data: bytes, where: str, target: Target) -> None:
-    """For LTO; bitcode that is newer than ours the linker alone can read."""
+    """Check bitcode for LTO; bitcode of a newer LLVM is left to the linker."""
     try:
         from llvmlite import binding
 

@@ -1,7 +1,7 @@
-"""Relocatable ELF-64 objects: what they define, and other names for it.
+"""Relocatable ELF-64 objects: the symbols that they define, and how to rename them.
 
-An object may lie inside another file, an archive or a tar: it is read where it lies. Records are
-those of `embed.elf`; offsets and counts are checked before they are used.
+An object may be a part of another file, an archive or a tar, and is read in place. Offsets and
+counts are checked before they are used.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from runtime.error import ExportError
 
 from ..files.text import shown_path
 from .records import (
-    ET_DYN,
+    E_TYPES,
     ET_REL,
     IDENT,
+    SHN_LORESERVE,
+    SHN_UNDEF,
+    SHT_NOBITS,
     SHT_SYMTAB,
+    STB_LOCAL,
+    STT_FILE,
+    STT_SECTION,
+    STV_DEFAULT,
+    STV_PROTECTED,
     Header,
     SectionHeader,
-    Symbol,
+    SymbolRecord,
     pack,
     size_of,
     unpack,
 )
 
-# gABI, Symbol Table and Sections.
-_STB_LOCAL = 0
-_STT_SECTION, _STT_FILE = 3, 4
-_STV_DEFAULT, _STV_PROTECTED = 0, 3
-_SHN_UNDEF, _SHN_LORESERVE = 0, 0xFF00
-_SHT_NOBITS = 8
-# gABI, ELF Header: what else is given by mistake.
-_TYPES = {2: "a program", ET_DYN: "a shared library or program"}
-# A name may end another one, so all of them may be longer than the table; not by much.
+# A name may be the end of another one, so all names together may be longer than the table.
 _MAX_SHARING = 16
 
 
@@ -47,11 +47,11 @@ class Definition(NamedTuple):
     Attributes
     ----------
     offset : int or None
-        Of its bytes in the file; None where the file has none (.bss, a common symbol).
+        The offset of its bytes in the file; None if it has none there (.bss, a common symbol).
     nbytes : int
         Its size.
     is_exported : bool
-        Whether it stays visible in a shared library.
+        True if it stays visible in a shared library.
     """
 
     offset: int | None
@@ -67,21 +67,21 @@ class ObjectFile:
     path : Path
         The file.
     name : str
-        What messages call the object.
+        The object's name in messages.
     offset, nbytes : int, optional
-        Where in the file it lies; by default it is the whole file.
+        Its place in the file; by default the object is the whole file.
 
     Attributes
     ----------
     machine : int
         e_machine.
     definitions : dict of str to Definition
-        Its global symbols, weak ones among them.
+        Its global symbols, including weak ones.
 
     Raises
     ------
     ExportError
-        It is no such object, or damaged.
+        If the file is no such object, or damaged.
     """
 
     def __init__(
@@ -96,28 +96,28 @@ class ObjectFile:
 
 
 def rename_symbols(path: Path, rename: Callable[[str, bool], str]) -> None:
-    """Give symbols of an object other names, in place.
+    """Rename symbols of an object, in place.
 
     Parameters
     ----------
     path : Path
-        The object. A longer string table is appended; nothing in it moves.
+        The object. The new string table is appended; nothing moves.
     rename : callable
-        ``(name, is_defined)`` gives the name that a global symbol has from now on.
+        ``(name, is_defined)`` returns the new name of a global symbol.
 
     Raises
     ------
     ExportError
-        It is no relocatable object.
+        If the file is no relocatable object.
     """
     with open(path, "r+b") as file, _reporting(path, shown_path(path)):
         tables = _read(file, 0, None)
         strings = bytearray(tables.strings)
         for index, symbol in enumerate(tables.symbols):
             old = tables.name_of(symbol)
-            new = rename(old, symbol.st_shndx != _SHN_UNDEF) if _is_global(symbol) else old
+            new = rename(old, symbol.st_shndx != SHN_UNDEF) if _is_global(symbol) else old
             if new != old:
-                file.seek(tables.symtab.sh_offset + index * size_of(Symbol))
+                file.seek(tables.symtab.sh_offset + index * size_of(SymbolRecord))
                 file.write(pack([symbol._replace(st_name=len(strings))]))
                 strings += new.encode("utf-8", "surrogateescape") + b"\0"
         end = file.seek(0, 2)
@@ -136,7 +136,7 @@ def _read(file: IO[bytes], offset: int, nbytes: int | None) -> _Tables:
 
 @contextlib.contextmanager
 def _reporting(path: Path, name: str) -> Iterator[None]:
-    """Say of which object it is that a field is wrong."""
+    """Add the name of the object to an error about a field."""
     try:
         yield
     except (ValueError, IndexError, struct.error) as error:
@@ -144,11 +144,9 @@ def _reporting(path: Path, name: str) -> Iterator[None]:
         raise ExportError(text, path=str(path)) from error
 
 
-def _is_global(symbol: Symbol) -> bool:
-    return symbol.st_info >> 4 != _STB_LOCAL and symbol.st_info & 15 not in (
-        _STT_SECTION,
-        _STT_FILE,
-    )
+def _is_global(symbol: SymbolRecord) -> bool:
+    symbol_type = symbol.st_info & 15
+    return symbol.st_info >> 4 != STB_LOCAL and symbol_type not in (STT_SECTION, STT_FILE)
 
 
 class _Tables:
@@ -159,13 +157,13 @@ class _Tables:
             raise ValueError(f"begins with {bytes(data[:6])!r}")
         self.header = unpack(Header, bytes(data[: size_of(Header)]))[0]
         if self.header.e_type != ET_REL:
-            what = _TYPES.get(self.header.e_type, "an ELF file")
+            what = E_TYPES.get(self.header.e_type, "an ELF file")
             raise ValueError(f"{what} (e_type {self.header.e_type})")
         self.sections = self._read_sections(data)
         tables = [section for section in self.sections if section.sh_type == SHT_SYMTAB]
         self.symtab = tables[0] if tables else SectionHeader()
         self.strings = _part(data, self.sections[self.symtab.sh_link]) if tables else b"\0"
-        self.symbols = unpack(Symbol, _part(data, self.symtab)) if tables else []
+        self.symbols = unpack(SymbolRecord, _part(data, self.symtab)) if tables else []
 
     def _read_sections(self, data: memoryview) -> list[SectionHeader]:
         start, size = self.header.e_shoff, size_of(SectionHeader)
@@ -177,29 +175,31 @@ class _Tables:
             raise ValueError(f"{count} sections at {start:#x}")
         return unpack(SectionHeader, bytes(data[start : start + count * size]))
 
-    def name_of(self, symbol: Symbol) -> str:
+    def name_of(self, symbol: SymbolRecord) -> str:
         return _string(self.strings, symbol.st_name)
 
     def definitions(self, base: int) -> Iterator[tuple[str, Definition]]:
         left = _MAX_SHARING * len(self.strings)
         for symbol in self.symbols:
-            if _is_global(symbol) and symbol.st_shndx != _SHN_UNDEF:
+            if _is_global(symbol) and symbol.st_shndx != SHN_UNDEF:
                 name = self.name_of(symbol)
                 left -= len(name)
                 if left < 0:
-                    raise ValueError("names that lie within each other without end")
+                    raise ValueError(
+                        f"names that share more than {_MAX_SHARING} times the string table"
+                    )
                 yield name, self._definition(symbol, base)
 
-    def _definition(self, symbol: Symbol, base: int) -> Definition:
-        is_exported = symbol.st_other & 3 in (_STV_DEFAULT, _STV_PROTECTED)
+    def _definition(self, symbol: SymbolRecord, base: int) -> Definition:
+        is_exported = symbol.st_other & 3 in (STV_DEFAULT, STV_PROTECTED)
         return Definition(self._offset_of(symbol, base), symbol.st_size, is_exported)
 
-    def _offset_of(self, symbol: Symbol, base: int) -> int | None:
-        if symbol.st_shndx >= min(_SHN_LORESERVE, len(self.sections)):
+    def _offset_of(self, symbol: SymbolRecord, base: int) -> int | None:
+        if symbol.st_shndx >= min(SHN_LORESERVE, len(self.sections)):
             return None
         section = self.sections[symbol.st_shndx]
         is_inside = symbol.st_value + symbol.st_size <= section.sh_size
-        if section.sh_type == _SHT_NOBITS or not is_inside:
+        if section.sh_type == SHT_NOBITS or not is_inside:
             return None
         return base + section.sh_offset + symbol.st_value
 

@@ -1,7 +1,8 @@
-"""ELF-64 records, as the gABI names them ("System V ABI, chapters 4 and 5"): read and written.
+"""ELF-64 records, as the gABI names them (System V ABI, chapters 4 and 5): read and written.
 
-Little-endian files only. A record is a tuple of its fields; `unpack` and `pack` are each other's
-mirror.
+The one table of ELF records and constants. Little-endian files only. A record is a tuple of its
+fields; `unpack` and `pack` are inverse. `layout_of` serves readers of large tables, which take the
+bytes apart without a tuple for each record.
 """
 
 from __future__ import annotations
@@ -12,20 +13,61 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..target import Machine
+    from ..machine import Machine
 
-ET_REL, ET_DYN = 1, 3
-PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_PHDR = 1, 2, 4, 6
-PT_GNU_STACK = 0x6474E551
-PF_W, PF_R = 2, 4
-SHT_NULL, SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_HASH = 0, 1, 2, 3, 5
-SHT_DYNAMIC, SHT_NOTE, SHT_DYNSYM = 6, 7, 11
-SHF_WRITE, SHF_ALLOC = 1, 2
-STB_GLOBAL, STT_OBJECT = 1, 1
-DT_NULL, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SYMENT = 0, 4, 5, 6, 10, 11
-
-# \177ELF, ELFCLASS64, ELFDATA2LSB, EV_CURRENT, ELFOSABI_NONE
+# ELF header
+ELF_MAGIC = b"\x7fELF"
+EI_CLASS, EI_DATA, ELFCLASS64, ELFDATA2LSB = 4, 5, 2, 1
+# ELF_MAGIC, ELFCLASS64, ELFDATA2LSB, EV_CURRENT, ELFOSABI_NONE
 IDENT = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
+ET_REL, ET_DYN = 1, 3
+E_TYPES = {2: "a program", ET_DYN: "a shared library or program"}
+
+# Program headers
+PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_PHDR = 1, 2, 4, 6
+PT_GNU_STACK, PT_GNU_RELRO, PT_GNU_PROPERTY = 0x6474E551, 0x6474E552, 0x6474E553
+PF_X, PF_W, PF_R = 1, 2, 4
+# p_type, sh_type, st_info, st_other and st_shndx below are named as readelf prints them.
+P_TYPES = {
+    **dict(enumerate(("NULL", "LOAD", "DYNAMIC", "INTERP", "NOTE", "SHLIB", "PHDR", "TLS"))),
+    **dict(enumerate(("GNU_EH_FRAME", "GNU_STACK", "GNU_RELRO", "GNU_PROPERTY"), 0x6474E550)),
+    0x6474E554: "GNU_SFRAME",
+}
+
+# Section headers
+SHN_UNDEF, SHN_LORESERVE, SHN_XINDEX = 0, 0xFF00, 0xFFFF
+SHT_NULL, SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_HASH = 0, 1, 2, 3, 5
+SHT_DYNAMIC, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 6, 7, 8, 11
+SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_COMPRESSED = 1, 2, 4, 0x800
+SH_TYPES = {
+    **dict(enumerate(("NULL", "PROGBITS", "SYMTAB", "STRTAB", "RELA", "HASH", "DYNAMIC", "NOTE"))),
+    **dict(enumerate(("NOBITS", "REL", "SHLIB", "DYNSYM"), 8)),
+    **dict(enumerate(("INIT_ARRAY", "FINI_ARRAY", "PREINIT_ARRAY", "GROUP"), 14)),
+    18: "SYMTAB_SHNDX",
+    19: "RELR",
+    0x6FFFFFF6: "GNU_HASH",
+    0x6FFFFFFD: "VERDEF",
+    0x6FFFFFFE: "VERNEED",
+    0x6FFFFFFF: "VERSYM",
+}
+
+# Symbols
+STB_LOCAL, STB_GLOBAL = 0, 1
+STT_OBJECT, STT_FUNC, STT_SECTION, STT_FILE, STT_GNU_IFUNC = 1, 2, 3, 4, 10
+STV_DEFAULT, STV_PROTECTED = 0, 3
+ST_TYPES = {0: "NOTYPE", 1: "OBJECT", 2: "FUNC", 3: "SECTION", 4: "FILE", 5: "COMMON", 6: "TLS"}
+ST_TYPES |= {STT_GNU_IFUNC: "IFUNC"}
+ST_BINDS = {0: "LOCAL", 1: "GLOBAL", 2: "WEAK", 10: "UNIQUE"}
+ST_VISIBILITIES = ("DEFAULT", "INTERNAL", "HIDDEN", "PROTECTED")
+ST_SECTIONS = {SHN_UNDEF: "UND", 0xFFF1: "ABS", 0xFFF2: "COM"}
+VERSYM_HIDDEN, VER_FLG_BASE = 0x8000, 1  # LSB, Symbol Version Table
+
+# Dynamic section
+DT_NULL, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SYMENT = 0, 4, 5, 6, 10, 11
+DF_TEXTREL, DF_BIND_NOW, DF_1_NOW = 4, 8, 1
+
+# Notes (Linux Extensions to gABI, Program Property)
+NT_VERSION, NT_GNU_PROPERTY_TYPE_0 = 1, 5
 
 
 class Header(NamedTuple):
@@ -75,49 +117,89 @@ class SectionHeader(NamedTuple):
     sh_entsize: int = 0
 
 
-class Symbol(NamedTuple):
+class SymbolRecord(NamedTuple):
     """Elf64_Sym."""
 
     st_name: int = 0
     st_info: int = 0
     st_other: int = 0
-    st_shndx: int = 0
+    st_shndx: int = SHN_UNDEF
     st_value: int = 0
     st_size: int = 0
 
 
-class DynamicEntry(NamedTuple):
+class Relocation(NamedTuple):
+    """Elf64_Rela."""
+
+    r_offset: int
+    r_info: int
+    r_addend: int
+
+
+class DynamicTag(NamedTuple):
     """Elf64_Dyn."""
 
     d_tag: int
     d_val: int
 
 
-Record = TypeVar("Record", Header, ProgramHeader, SectionHeader, Symbol, DynamicEntry)
+class NoteHeader(NamedTuple):
+    """Elf64_Nhdr; the name and the description follow, each padded."""
+
+    n_namesz: int
+    n_descsz: int
+    n_type: int
+
+
+class PropertyHeader(NamedTuple):
+    """One property of a NT_GNU_PROPERTY_TYPE_0 note; its data follow, padded to 8 bytes."""
+
+    pr_type: int
+    pr_datasz: int
+
+
+Record = TypeVar(
+    "Record",
+    Header,
+    ProgramHeader,
+    SectionHeader,
+    SymbolRecord,
+    DynamicTag,
+    NoteHeader,
+    PropertyHeader,
+)
 
 _LAYOUTS: dict[type, Struct] = {
     Header: Struct("<16sHHIQQQIHHHHHH"),
     ProgramHeader: Struct("<IIQQQQQQ"),
     SectionHeader: Struct("<IIQQQQIIQQ"),
-    Symbol: Struct("<IBBHQQ"),
-    DynamicEntry: Struct("<QQ"),
+    SymbolRecord: Struct("<IBBHQQ"),
+    Relocation: Struct("<QQq"),
+    DynamicTag: Struct("<qQ"),
+    NoteHeader: Struct("<III"),
+    PropertyHeader: Struct("<II"),
 }
 
 
-def size_of(kind: type) -> int:
-    """The bytes of one record."""
-    return _LAYOUTS[kind].size
+def layout_of(record_type: type) -> Struct:
+    """Return how a record is stored."""
+    return _LAYOUTS[record_type]
 
 
-def unpack(kind: type[Record], data: bytes) -> list[Record]:
+def size_of(record_type: type) -> int:
+    """Return the size of a record in bytes."""
+    return _LAYOUTS[record_type].size
+
+
+def unpack(record_type: type[Record], data: bytes) -> list[Record]:
     """Read a table of records.
 
     Raises
     ------
     struct.error
-        The last one is cut short.
+        If the last record is cut short.
     """
-    return [kind(*fields) for fields in _LAYOUTS[kind].iter_unpack(data)]
+    return [record_type(*fields) for fields in _LAYOUTS[record_type].iter_unpack(data)]
 
 
 def pack(records: Iterable[Record]) -> bytes:
@@ -128,7 +210,7 @@ def pack(records: Iterable[Record]) -> bytes:
 def make_header(
     e_type: int, machine: Machine, *, num_programs: int, shoff: int, num_sections: int
 ) -> Header:
-    """Fill an ELF header: program headers right behind it, section names in the last section."""
+    """Fill an ELF header: program headers follow it, the last section holds section names."""
     return Header(
         e_ident=IDENT,
         e_type=e_type,
@@ -147,24 +229,24 @@ def make_header(
     )
 
 
-def symbol_info(bind: int, kind: int) -> int:
+def symbol_info(bind: int, symbol_type: int) -> int:
     """ELF64_ST_INFO."""
-    return bind << 4 | kind
+    return bind << 4 | symbol_type
 
 
 class Strings:
-    """A string table under construction; the offset of each string is known at once."""
+    """A string table under construction; `add` returns the offset of each string."""
 
     def __init__(self) -> None:
         self.data = b"\0"
 
     def add(self, text: str) -> int:
-        """Add a string, and give its offset."""
+        """Append a string and return its offset."""
         offset = len(self.data)
         self.data += text.encode() + b"\0"
         return offset
 
 
 def align_up(value: int, alignment: int) -> int:
-    """The next multiple of an alignment."""
+    """Round a value up to a multiple of an alignment."""
     return -(-value // alignment) * alignment

@@ -1,6 +1,6 @@
-"""Symbol tables: read as bytes, decoded one symbol at a time when they are listed.
+"""Symbol tables, kept as bytes; a symbol is decoded when it is read.
 
-To look a name up, the string table is searched, not each symbol: a library may have a million.
+A look-up by name searches the string table, not the symbols: a library may have a million.
 """
 
 from __future__ import annotations
@@ -9,36 +9,38 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import compress, islice
-from struct import Struct
 from typing import Literal, NamedTuple, overload
 
-# Elf64_Sym (gABI): st_name, st_info, st_other, st_shndx, st_value, st_size.
-ENTRY = Struct("<IBBHQQ")
-_VERSION = Struct("<H")
-_VERSION_HIDDEN = 0x8000  # LSB, Symbol Version Table
+from .records import (
+    ST_BINDS,
+    ST_SECTIONS,
+    ST_TYPES,
+    ST_VISIBILITIES,
+    STT_FUNC,
+    STT_GNU_IFUNC,
+    STT_SECTION,
+    VERSYM_HIDDEN,
+    SymbolRecord,
+    layout_of,
+)
+
+_RECORD = layout_of(SymbolRecord)
 _MAX_NAME, _MAX_PREFIX = 65_536, 256
 _MANY = 10_000
 
-# st_info, st_other and st_shndx, as readelf writes them.
-_TYPES = {0: "NOTYPE", 1: "OBJECT", 2: "FUNC", 3: "SECTION", 4: "FILE", 5: "COMMON", 6: "TLS"}
-_TYPES |= {10: "IFUNC"}
-_BINDS = {0: "LOCAL", 1: "GLOBAL", 2: "WEAK", 10: "UNIQUE"}
-_VISIBILITIES = ("DEFAULT", "INTERNAL", "HIDDEN", "PROTECTED")
-_SECTIONS = {0: "UND", 0xFFF1: "ABS", 0xFFF2: "COM"}
-_STT_SECTION, _STT_IFUNC = 3, 10
-_CODE = (0, 2, _STT_IFUNC)
-_IFUNC_INFO = re.compile(rb"[\x0a\x1a\x2a\xaa]")  # of every binding in _BINDS
+_CODE = (0, STT_FUNC, STT_GNU_IFUNC)
+_IFUNC_INFO = re.compile(rb"[\x0a\x1a\x2a\xaa]")  # STT_GNU_IFUNC with each bind of ST_BINDS
 
 
 class Symbol(NamedTuple):
-    """One symbol; bytes of its name that are not UTF-8 are written as hex escapes.
+    """One symbol; bytes of its name that are not UTF-8 become hex escapes.
 
     Attributes
     ----------
     section : str
         ``"UND"``, ``"ABS"``, ``"COM"``, or the number of its section.
     default_version : bool
-        Whether it is what a name without a version is bound to (``@@``).
+        True if a reference without a version is bound to it (``@@``).
     """
 
     name: str
@@ -58,37 +60,36 @@ class SymbolTable(Sequence[Symbol]):
 
     Parameters
     ----------
-    entries, strings : bytes
-        The table from its null symbol on, and its string table.
+    records, strings : bytes
+        The symbols, the null symbol's first, and the string table.
     versions : bytes
-        A u16 for each symbol, or nothing.
+        A u16 for each symbol, or empty.
     version_names : mapping of int to str
-        What they mean.
+        The names of these version numbers.
     section_names : sequence of str
-        What symbols of type SECTION, which have no name of their own, are called.
+        The names of symbols of type SECTION, which have none in the string table.
 
     Notes
     -----
-    It is made of copies, so it stays what it is when the file changes. To make it costs no
-    time per symbol.
+    The table owns its bytes, so a change of the file does not affect it.
     """
 
     def __init__(
         self,
-        entries: bytes = b"",
+        records: bytes = b"",
         strings: bytes = b"",
         versions: bytes = b"",
         version_names: Mapping[int, str] | None = None,
         section_names: Sequence[str] = (),
     ) -> None:
-        self._entries = entries[: len(entries) // ENTRY.size * ENTRY.size]
+        self._records = records[: len(records) // _RECORD.size * _RECORD.size]
         self._strings = strings
         self._versions = versions
         self._version_names = version_names or {}
         self._section_names = section_names
 
     def __len__(self) -> int:
-        return max(len(self._entries) // ENTRY.size - 1, 0)
+        return max(len(self._records) // _RECORD.size - 1, 0)
 
     @overload
     def __getitem__(self, index: int) -> Symbol: ...
@@ -103,19 +104,19 @@ class SymbolTable(Sequence[Symbol]):
         return self._decode(range(1, len(self) + 1))
 
     def count_defined(self) -> int:
-        """How many symbols this object defines."""
+        """Return how many symbols the file defines."""
         return len(self) - self._column("H", 3, 12)[1:].count(0)
 
     def find(self, name: str) -> Symbol | None:
-        """Find the symbol of this name that the object defines."""
+        """Find the defined symbol of this name."""
         return next(self._named(name.encode() + b"\0"), None)
 
     def beginning_with(self, prefix: str) -> Iterator[Symbol]:
-        """Find the defined symbols whose names begin so, in file order."""
+        """Find the defined symbols whose names begin with a prefix, in file order."""
         return self._named(prefix.encode())
 
     def ending_with(self, suffix: str) -> Iterator[Symbol]:
-        """Find the defined symbols whose names end so behind something else, in file order."""
+        """Find the defined symbols whose names end with, but are not, a suffix, in file order."""
         starts = set[int]()
         for at in islice(self._occurrences(suffix.encode() + b"\0"), _MANY):
             begin = max(self._strings.rfind(b"\0", 0, at) + 1, at - _MAX_PREFIX)
@@ -125,24 +126,24 @@ class SymbolTable(Sequence[Symbol]):
     def at_addresses(self, addresses: set[int]) -> Iterator[Symbol]:
         """Find the functions that begin at one of the addresses.
 
-        Mapping symbols (``$x``, ``$d``; ELF for the Arm 64-bit Architecture, 5.5.1) are none: they
-        say where code begins among data.
+        Mapping symbols (``$x``, ``$d``; ELF for the Arm 64-bit Architecture, 5.5.1) are left out:
+        they mark where code begins among data.
         """
         at = self._among(self._column("Q", 1, 3), addresses)
         found = self._decode(i for i in at if self._is_defined(i) and self._type(i) in _CODE)
         return (s for s in found if s.type != "NOTYPE" or not s.name.startswith("$"))
 
     def ifuncs(self) -> Iterator[Symbol]:
-        """Find the functions whose address a resolver of this object gives at load time."""
-        found = _IFUNC_INFO.finditer(self._entries[4 :: ENTRY.size], 1)
+        """Find the functions whose address a resolver returns at load time."""
+        found = _IFUNC_INFO.finditer(self._records[4 :: _RECORD.size], 1)
         return self._decode(m.start() for m in found if self._is_defined(m.start()))
 
     def _named(self, start: bytes) -> Iterator[Symbol]:
-        """Names may share their ends, so that one may begin inside of another."""
+        """Names may share their ends, so one name may begin inside another."""
         offsets = set(islice(self._occurrences(start), _MANY))
         if len(offsets) < _MANY:
             found = self._among(self._names, offsets) if offsets else iter(())
-        else:  # symbol by symbol, for as long as the caller asks for more
+        else:  # symbol by symbol, as far as the caller iterates
             is_start = self._strings.startswith
             found = (i for i, at in enumerate(self._names) if i and is_start(start, at))
         return self._decode(index for index in found if self._is_defined(index))
@@ -158,46 +159,46 @@ class SymbolTable(Sequence[Symbol]):
         return self._column("I", 0, 6)
 
     def _column(self, code: Literal["H", "I", "Q"], start: int, step: int) -> list[int]:
-        """One field of all entries, the null symbol's first, in one go; words of one width."""
-        words: memoryview[int] = memoryview(self._entries).cast(code)
+        """One field of all records, the null symbol's first, read as words of one width."""
+        words: memoryview[int] = memoryview(self._records).cast(code)
         return words[start::step].tolist()
 
     def _among(self, column: list[int], wanted: set[int]) -> Iterator[int]:
-        """The indices, null symbol aside, at which a column holds one of the values."""
+        """The indices at which a column holds one of the values, except the null symbol's."""
         found = compress(range(len(column)), map(wanted.__contains__, column))
         return (index for index in found if index)
 
     def _type(self, index: int) -> int:
-        return self._entries[index * ENTRY.size + 4] & 15
+        return self._records[index * _RECORD.size + 4] & 15
 
     def _is_defined(self, index: int) -> bool:
-        at = index * ENTRY.size + 6
-        return self._entries[at : at + 2] != b"\0\0"
+        at = index * _RECORD.size + 6
+        return self._records[at : at + 2] != b"\0\0"
 
     def _decode(self, indices: Iterable[int]) -> Iterator[Symbol]:
-        # Names may share their ends, but not make gigabytes of a small string table.
+        # Names may share their ends; the budget stops a small table from expanding to gigabytes.
         budget = 4 * len(self._strings) + (1 << 20)
         for index in indices:
-            start, info, other, section, address, size = ENTRY.unpack_from(
-                self._entries, index * ENTRY.size
+            start, info, other, section, address, size = _RECORD.unpack_from(
+                self._records, index * _RECORD.size
             )
             name = self._name(start, min(budget, _MAX_NAME))
             budget -= len(name)
-            if not start and info & 15 == _STT_SECTION and section < len(self._section_names):
+            if not start and info & 15 == STT_SECTION and section < len(self._section_names):
                 name = self._section_names[section]
             version, default = self._version(index) if self._version_names else (None, False)
-            if version == name:  # it stands for the version itself, as linkers define one for each
+            if version == name:  # linkers define a symbol for each version
                 version, default = None, False
             yield Symbol(
                 name,
                 section != 0,
                 size,
-                _TYPES.get(info & 15) or f"<{info & 15}>",
-                _BINDS.get(info >> 4) or f"<{info >> 4}>",
+                ST_TYPES.get(info & 15) or f"<{info & 15}>",
+                ST_BINDS.get(info >> 4) or f"<{info >> 4}>",
                 version,
                 address,
-                _VISIBILITIES[other & 3],
-                _SECTIONS.get(section) or str(section),
+                ST_VISIBILITIES[other & 3],
+                ST_SECTIONS.get(section) or str(section),
                 default and section != 0,
             )
 
@@ -209,6 +210,6 @@ class SymbolTable(Sequence[Symbol]):
     def _version(self, index: int) -> tuple[str | None, bool]:
         if (index + 1) * 2 > len(self._versions):
             return None, False
-        (number,) = _VERSION.unpack_from(self._versions, index * 2)
-        name = self._version_names.get(number & ~_VERSION_HIDDEN)
-        return name, name is not None and not number & _VERSION_HIDDEN
+        number = int.from_bytes(self._versions[index * 2 : index * 2 + 2], "little")
+        name = self._version_names.get(number & ~VERSYM_HIDDEN)
+        return name, name is not None and not number & VERSYM_HIDDEN

@@ -1,12 +1,11 @@
-"""inspect_library(path): what is in a library, read from its bytes; nothing of it is ever run.
+"""inspect_library(path): the contents of a library, read from its bytes, never executed.
 
-What a load would use is read the way a load finds it, through the program headers; sections
-only serve for the static symbols. Whatever can be read is shown, and what is wrong is said.
+Data that a load would use are found as a load finds them, through the program headers. Sections
+are used for the static symbols only. The report contains all that can be read, and the problems.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,22 +17,21 @@ from runtime.abi import BLOB_SYMBOLS, FACT_PREFIX, HEADER_NBYTES, MAIN_NAME, MAN
 from runtime.error import LibraryLoadError
 
 from ..elf.dynamic import Dynamic
-from ..elf.image import Image
+from ..elf.image import Image, map_file, valid_path
+from ..elf.linkage import Hardening, Linkage, VersionNeed
+from ..elf.records import IDENT, Header, size_of, unpack
 from ..elf.section_table import read_static_symbols
-from .functions import MAX_FUNCTIONS, read_entry, read_functions
+from .functions import MAX_FUNCTIONS, read_entry_function, read_functions
 from .report import (
-    Blob,
+    BlobReport,
     Constructor,
-    Entry,
+    EntryReport,
     Field,
-    Function,
-    Hardening,
+    FunctionReport,
     LibraryReport,
-    Linkage,
-    Module,
+    ModuleReport,
     Symbols,
-    Tensor,
-    VersionNeed,
+    TensorReport,
 )
 from .startup import read_constructors
 from .text import render
@@ -41,23 +39,23 @@ from .tree import find_carried_libraries, find_duplicates, read_blob, verify_che
 
 if TYPE_CHECKING:
     import runtime
-    from runtime.blob import Blob as ParsedBlob
+    from runtime.blob import Blob
 
     from ..elf.symbol_table import SymbolTable
 
 __all__ = [
-    "Blob",
+    "BlobReport",
     "Constructor",
-    "Entry",
+    "EntryReport",
     "Field",
-    "Function",
+    "FunctionReport",
     "Hardening",
     "LibraryReport",
     "Linkage",
-    "Module",
+    "ModuleReport",
     "OpenedLibrary",
     "Symbols",
-    "Tensor",
+    "TensorReport",
     "VersionNeed",
     "inspect_library",
     "open_library",
@@ -68,41 +66,40 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class OpenedLibrary:
-    """A library that was looked into.
+    """A library that was inspected.
 
     Attributes
     ----------
     report : LibraryReport
-        What is known about it.
+        Its contents.
     data : memoryview
-        The whole file; the view keeps the map.
+        The whole file; the view owns the mapping.
     parsed : runtime.blob.Blob or None
-        The blob taken apart; None where there is none, or it cannot be read.
+        The parsed blob; None if there is none, or it cannot be read.
     root : runtime.Module or None
-        The tree; ``"library"`` stands for the host code, which is not loaded.
+        The tree; ``"library"`` represents the host code, which is not loaded.
     """
 
     report: LibraryReport
     data: memoryview
-    parsed: ParsedBlob | None
+    parsed: Blob | None
     root: runtime.Module | None
 
     @property
     def body(self) -> memoryview:
-        """The blob behind its 8-byte header."""
+        """The blob without its 8-byte header."""
         blob = self.report.blob
         if blob is None or blob.offset is None:
             return memoryview(b"")
         return self.data[blob.offset + HEADER_NBYTES : blob.offset + blob.nbytes]
 
 
-# The native check's verdicts on a file that is no 64-bit ELF shared object: nothing to look into.
+# Reasons of the native check for files that are no 64-bit ELF shared objects.
 _FOREIGN = ("io", "not-a-file", "not-elf", "format")
-_E_MACHINE = slice(18, 20)  # gABI, ELF Header
 
 
 def inspect_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> LibraryReport:
-    """Look into a library without loading it.
+    """Read the contents of a library without loading it.
 
     Parameters
     ----------
@@ -112,12 +109,12 @@ def inspect_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -
     Returns
     -------
     LibraryReport
-        ``report.problems`` says what would stop a load, and what could not be read.
+        Its contents. ``report.problems`` lists what would stop a load or cannot be read.
 
     Raises
     ------
     LibraryLoadError
-        The file is no such object, or its program headers cannot be read.
+        If the file is no such object, or its program headers cannot be read.
 
     Examples
     --------
@@ -129,17 +126,12 @@ def inspect_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -
 
 
 def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> OpenedLibrary:
-    """Look into a library as `inspect_library` does, and keep what it carries at hand.
-
-    Returns
-    -------
-    OpenedLibrary
-        The report, with the modules and bytes that it is about.
+    """Read a library as `inspect_library` does, and keep its modules and bytes.
 
     Raises
     ------
     LibraryLoadError
-        As of `inspect_library`.
+        Under the conditions of `inspect_library`.
     """
     name = os.fspath(path)
     problems: list[str] = []
@@ -147,17 +139,17 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
 
     native, checked, refusal = _check(name)
     try:
-        image = Image(_map(name), _shown(name), problems)
+        image = Image(map_file(name), valid_path(name), problems)
     except LibraryLoadError as error:
-        raise refusal or error from None  # the native check says it better
-    # From here on every segment is known, and no read leaves the file.
+        raise refusal or error from None  # the native check is more precise
+    # From here on all segments are known, and every read is inside the file.
     if refusal is not None:
         problems.append(f"a load would refuse it: {_without_path(refusal)}")
 
     dynamic = Dynamic(image)
     symbols = Symbols(dynamic.symbols, read_static_symbols(image, dynamic, notes))
     functions = read_functions(image, dynamic.symbols)
-    entry = read_entry(image, dynamic.symbols)
+    entry = read_entry_function(image, dynamic.symbols)
     tree = read_blob(image, dynamic.symbols, [function.name for function in functions], notes)
     if checked is not None:
         problems.extend(_compare(checked, tree.blob))
@@ -166,7 +158,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
     notes.extend(find_duplicates(tree.modules))
     notes.extend(find_carried_libraries(tree.modules))
     if not native:
-        notes.append(f"made for {image.machine}, so it cannot be loaded on this machine")
+        notes.append(f"compiled for {image.machine}, so it cannot be loaded on this machine")
 
     report = LibraryReport(
         path=image.path,
@@ -194,23 +186,23 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
 
 
 def read_dynamic(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Dynamic:
-    """Read the dynamic section of a library or a program, as far as it can be read.
+    """Read the dynamic section of a library or a program, as far as possible.
 
     Raises
     ------
     LibraryLoadError
-        The file is no 64-bit ELF file, or its program headers cannot be read.
+        If the file is no 64-bit ELF file, or its program headers cannot be read.
     """
     name = os.fspath(path)
-    data = _map(name)
-    if bytes(data[:6]) != b"\x7fELF\x02\x01":
-        text = f"{_shown(name)}: expected a 64-bit little-endian ELF file"
+    data = map_file(name)
+    if bytes(data[:6]) != IDENT[:6]:
+        text = f"{valid_path(name)}: expected a 64-bit little-endian ELF file"
         raise LibraryLoadError(text, path=os.fsdecode(name), reason="not-elf")
-    return Dynamic(Image(data, _shown(name), []))
+    return Dynamic(Image(data, valid_path(name), []))
 
 
 def _check(path: str | bytes) -> tuple[bool, ElfFile | None, LibraryLoadError | None]:
-    """Whether the file is for this machine, and the native check or why it refuses the file."""
+    """Return whether the file is for this machine, and the native check or its error."""
     try:
         return True, ElfFile(path), None
     except LibraryLoadError as error:
@@ -224,50 +216,35 @@ def _check(path: str | bytes) -> tuple[bool, ElfFile | None, LibraryLoadError | 
 def _check_machine(
     path: str | bytes, refusal: LibraryLoadError
 ) -> tuple[ElfFile | None, LibraryLoadError | None]:
-    """Check a file as a machine of its own kind would; `refusal` is what this machine says."""
-    machine = int.from_bytes(_map(path)[_E_MACHINE], "little")
+    """Check a file as its machine would; `refusal` is the error of this machine."""
+    (header,) = unpack(Header, bytes(map_file(path)[: size_of(Header)]))
     try:
-        return ElfFile(path, machine), None
+        return ElfFile(path, header.e_machine), None
     except LibraryLoadError as error:
         if error.reason in _FOREIGN:
             raise
-        if error.reason == "machine":  # 32-bit or big-endian: nothing of ours is
+        if error.reason == "machine":  # 32-bit or big-endian, never written by packer
             raise refusal from None
         return None, error
 
 
-def _compare(checked: ElfFile, blob: Blob | None) -> Iterator[str]:
-    """The loader looks names up by hash: it must find the blob that is shown here."""
+def _compare(checked: ElfFile, blob: BlobReport | None) -> Iterator[str]:
+    """The loader looks up names by hash: it must find the blob of the report."""
     if blob is None or blob.offset is None:
         return
     found = checked.symbol(blob.symbol)
     if found != (blob.offset, blob.nbytes):
-        yield f"{blob.symbol}: a load would find {found}, shown is {(blob.offset, blob.nbytes)}"
+        yield f"{blob.symbol}: a load would find {found}, expected {(blob.offset, blob.nbytes)}"
 
 
 def _find_unreadable(checked: ElfFile, symbols: SymbolTable) -> Iterator[str]:
-    """Say which data a load, or a look-up of a function, would refuse to read."""
+    """Name the data that a load, or a look-up of a function, would refuse."""
     facts = islice(symbols.beginning_with(FACT_PREFIX), MAX_FUNCTIONS)
     for name in (*BLOB_SYMBOLS, MANIFEST, MAIN_NAME, *(symbol.name for symbol in facts)):
         try:
             checked.data(name)
         except LibraryLoadError as error:
             yield f"a load would refuse it: {_without_path(error)}"
-
-
-def _map(path: str | bytes) -> memoryview:
-    """Map a file read-only, never executable; the view keeps the map."""
-    try:
-        with open(path, "rb") as file:
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except (OSError, ValueError) as error:
-        text = f"{_shown(path)}: cannot map: {error}"
-        raise LibraryLoadError(text, path=os.fsdecode(path), reason="io") from error
-
-
-def _shown(path: str | bytes) -> str:
-    """A path as valid text, whatever its bytes are."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _without_path(error: LibraryLoadError) -> str:

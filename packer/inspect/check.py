@@ -1,4 +1,4 @@
-"""check_library(path): would a library load here? Read, never loaded; each answer has a remedy."""
+"""check_library(path): whether a library would load on this machine, with remedies."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from runtime import _core
 from runtime.module import preorder
 from runtime.modules.device import DeviceModule
 
+from ..elf.linkage import version_numbers
 from . import open_library, read_dynamic
 from .check_devices import check_devices
 from .dependencies import Dependencies, resolve_dependencies
@@ -28,31 +29,43 @@ _SHOWN = 5
 def check_library(
     path: str | os.PathLike[str], *, query: Callable[[str], dict[str, object]] = query_devices
 ) -> list[Finding]:
-    """Say whether a library would load here, and what to do where it would not.
+    """Check whether a library would load on this machine.
+
+    Checked are the machine, the contents, glibc, the needed libraries and their symbol versions,
+    undefined symbols, the loaders of the modules, and drivers and devices for the kernels. The
+    library is read, never loaded.
 
     Parameters
     ----------
     path : path
-        The library. Nothing of it is run.
-    query : callable
-        Asks the driver of ``"cuda"`` or ``"opencl"`` for its devices; only called where the
-        library has code for it and the driver is there.
+        The library.
+    query : callable, optional
+        ``query(key)`` returns the devices of the driver for ``"cuda"`` or ``"opencl"``, as
+        `query_devices` does. It is called only if the library contains code for the driver, and
+        the driver is installed.
 
     Returns
     -------
     list of Finding
-        One that failed keeps the library from loading; a warning keeps a part of it from use.
+        A finding whose status is ``"fail"`` prevents a load; with ``"warn"`` a part of the
+        library cannot be used. Each of these has a remedy.
 
     Raises
     ------
     LibraryLoadError
-        The file is no library at all.
+        If the file is no ELF library.
+
+    Examples
+    --------
+    >>> from packer.inspect.check import check_library
+    >>> [f.name for f in check_library("model.so") if f.status == "fail"]  # doctest: +SKIP
+    ['needed libdeep.so']
     """
     opened = open_library(path)
     report = opened.report
     findings = [_machine(report)]
     if not report.native:
-        return findings  # nothing else of this machine would be the right one
+        return findings  # the other checks would look at the wrong machine
     findings += _contents(report)
     dependencies = resolve_dependencies(path, report.linkage)
     findings += _glibc(report, dependencies)
@@ -67,13 +80,13 @@ def check_library(
 def _machine(report: LibraryReport) -> Finding:
     if report.native:
         return Finding("machine", "pass", report.machine)
-    remedy = f"export it for {platform.machine()}, or take it to a machine of its own kind"
-    detail = f"made for {report.machine}, this is {platform.machine()}"
+    remedy = f"export it for {platform.machine()}, or use it on {report.machine}"
+    detail = f"compiled for {report.machine}, this is {platform.machine()}"
     return Finding("machine", "fail", detail, remedy)
 
 
 def _contents(report: LibraryReport) -> Iterator[Finding]:
-    """What the static check of a load, and the reader of the tree, say."""
+    """Return the problems that the check of a load and the reader of the tree found."""
     for problem in report.problems:
         yield Finding("contents", "fail", problem, "export it again, or copy it again")
     if not report.problems:
@@ -84,22 +97,18 @@ def _glibc(report: LibraryReport, dependencies: Dependencies) -> Iterator[Findin
     needs = [n for n in (report.linkage.glibc, dependencies.glibc) if n]
     if not needs:
         return
-    needed = max(needs, key=_numbers)
+    needed = max(needs, key=version_numbers)
     name, here = platform.libc_ver()
     detail = f"needs {needed}, this is {here or 'unknown'}"
-    if name == "glibc" and _numbers(here) >= _numbers(needed):
+    if name == "glibc" and version_numbers(here) >= version_numbers(needed):
         yield Finding("glibc", "pass", detail)
     elif name == "glibc":
         remedy = f"use a system with glibc {needed} or newer, or export it on an older one"
         yield Finding("glibc", "fail", detail, remedy)
     else:
         yield Finding(
-            "glibc", "fail", f"needs {needed}, this system has none", "use one with glibc"
+            "glibc", "fail", f"needs {needed}, this system has none", "use a system with glibc"
         )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdecimal())
 
 
 def _needed(dependencies: Dependencies) -> Iterator[Finding]:
@@ -107,19 +116,19 @@ def _needed(dependencies: Dependencies) -> Iterator[Finding]:
         if found is not None:
             yield Finding(f"needed {name}", "pass", found)
     for name, asking in dependencies.missing.items():
-        remedy = "install what provides it, or add its folder to LD_LIBRARY_PATH"
+        remedy = "install the package that provides it, or add its folder to LD_LIBRARY_PATH"
         yield Finding(f"needed {name}", "fail", f"not found; {asking} needs it", remedy)
 
 
 def _versions(dependencies: Dependencies) -> Iterator[Finding]:
     for name, version, asking in dependencies.missing_versions:
-        if not version.startswith("GLIBC_"):  # that is a line of its own
-            detail = f"{version} is not in it; {asking} needs that"
+        if not version.startswith("GLIBC_"):  # _glibc reports these
+            detail = f"{version} not found in it; {asking} needs it"
             yield Finding(f"version of {name}", "fail", detail, f"install a newer {name}")
 
 
 def _undefined(report: LibraryReport, dependencies: Dependencies) -> Iterator[Finding]:
-    """As far as reading tells: what the process has loaded by then may define more."""
+    """Check undefined symbols; libraries that the process has loaded may define more."""
     wanted = {
         symbol.name
         for symbol in report.symbols.dynamic
@@ -132,18 +141,18 @@ def _undefined(report: LibraryReport, dependencies: Dependencies) -> Iterator[Fi
     lost = left - provided
     if not lost:
         count = len(wanted - provided)
-        detail = f"all {count} are defined by what it needs" if count else "none is left"
+        detail = f"all {count} are defined by what it needs" if count else "none"
         yield Finding("undefined symbols", "pass", detail)
         return
-    detail = f"nothing that it needs defines {_some(lost)}"
+    detail = f"no needed library defines {_some(lost)}"
     if dependencies.missing:
-        yield Finding("undefined symbols", "warn", detail, "what is missing above may define them")
+        yield Finding("undefined symbols", "warn", detail, "a missing library may define them")
     else:
         yield Finding("undefined symbols", "fail", detail, _remedy(lost))
 
 
 def _provided(left: Set[str], report: LibraryReport) -> set[str]:
-    """What a load binds to the runtime's core, unless the library brings a TVM (bridge.c)."""
+    """Return what a load binds to the core; nothing if the library needs TVM (bridge.c)."""
     if any(os.path.basename(name).startswith("libtvm") for name in report.linkage.needed):
         return set()
     core = read_dynamic(_core.__file__).symbols
@@ -153,7 +162,7 @@ def _provided(left: Set[str], report: LibraryReport) -> set[str]:
 def _remedy(lost: Set[str]) -> str:
     if all(name.startswith("TVM") for name in lost):
         return "load it with TVM itself, or link it with libtvm_ffi: the runtime has none of these"
-    return "link it with the library that does"
+    return "link it with the library that defines them"
 
 
 def _some(names: Set[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a library needs, and what that needs in turn, found as the dynamic loader would find it."""
+"""The libraries that a library needs, directly and indirectly, found as by the dynamic loader."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from typing import TYPE_CHECKING
 from runtime.error import LibraryLoadError
 
 from ..elf.library_search import Requester, find_library, python_executable
+from ..elf.linkage import version_numbers
 from . import read_dynamic
 
 if TYPE_CHECKING:
     from ..elf.dynamic import Dynamic
-    from . import Linkage
+    from ..elf.linkage import Linkage
 
 _MAX_LIBRARIES = 2048
 
 
 @dataclass(slots=True)
 class Dependencies:
-    """The libraries that would be loaded with one, in the order of the dynamic loader.
+    """The libraries that a load of one would load too, in the order of the dynamic loader.
 
     Attributes
     ----------
     direct : dict of str to (str or None)
-        What the library itself needs, and the file that it would get.
+        The libraries needed by the library itself, and their files.
     missing : dict of str to str
-        What cannot be found, on any level, and who needs it.
-    missing_versions : list of (library, version, who needs it)
-        Symbol versions that the library found does not define.
+        The libraries that are not found, on any level, and the first library that needs each.
+    missing_versions : list of (library, version, requester)
+        The symbol versions that the found library does not define.
     glibc : str or None
-        The newest glibc that any of them needs, glibc's own parts aside.
+        The newest glibc that any of them needs, except glibc's own libraries.
     """
 
     direct: dict[str, str | None] = field(default_factory=dict)
@@ -43,7 +44,7 @@ class Dependencies:
     _found: dict[str, Dynamic | None] = field(default_factory=dict)
 
     def defined_among(self, names: Set[str]) -> set[str]:
-        """Which of the names a library found, or the running program, defines."""
+        """Return the names that the found libraries or the running program define."""
         left = set(names)
         for dynamic in (*self._found.values(), *_of_this_process()):
             if left and dynamic is not None:
@@ -52,14 +53,14 @@ class Dependencies:
 
 
 def resolve_dependencies(path: str | os.PathLike[str], linkage: Linkage) -> Dependencies:
-    """Find all that a library needs.
+    """Find all libraries that a library needs.
 
     Parameters
     ----------
     path : path
         The library.
     linkage : Linkage
-        What it asks for.
+        Its direct requirements.
     """
     process = _requester_of_this_process()
     name = os.fspath(path)
@@ -92,7 +93,7 @@ def _note_glibc(result: Dependencies, dynamic: Dynamic) -> None:
     is_glibc = any(version.startswith("GLIBC_") for version in dynamic.defined_versions)
     if needed is not None and not is_glibc:
         texts = [text for text in (needed, result.glibc) if text]
-        result.glibc = max(texts, key=lambda text: tuple(map(int, text.split("."))))
+        result.glibc = max(texts, key=version_numbers)
 
 
 def _compare_versions(result: Dependencies, asking: str, wants: Linkage) -> None:
@@ -123,13 +124,13 @@ def _path_of(dynamic: Dynamic | None) -> str | None:
 
 
 def _requester_of_this_process() -> Requester | None:
-    """The program: its DT_RPATH holds for what it loads."""
+    """Return the running program, whose DT_RPATH applies to what it loads."""
     program = _read(python_executable())
     return None if program is None else _requester(python_executable(), program.linkage(), None)
 
 
 def _of_this_process() -> list[Dynamic | None]:
-    """The program and what it needs: they are in the global scope of what it loads."""
+    """Return the program and its libraries, the global scope of what it loads."""
     path = python_executable()
     program = _read(path)
     if program is None:

@@ -1,8 +1,10 @@
-"""Ask a driver for its devices; started as a program of its own, since a driver may crash or hang.
+"""Query the devices of a driver in a child process, since a driver may crash or hang.
 
     python device_query.py cuda      ->  {"version": "12.4", "devices": [{"name": ..., ...}, ...]}
 
-No context is made and nothing is run on a device. The answer is one line of JSON.
+The output is one line of JSON. Nothing runs on a device, and no context is created: therefore the
+native core is not used, which opens a device to describe it, and refuses drivers that lack one of
+the functions for launches.
 """
 
 from __future__ import annotations
@@ -25,20 +27,20 @@ _CL_DEVICE_NAME, _CL_DEVICE_VERSION = 0x102B, 0x102F
 _MAX_DEVICES = 64
 
 
-def query_devices(kind: str) -> dict[str, Any]:
-    """Ask a driver what it has.
+def query_devices(key: str) -> dict[str, Any]:
+    """Query the version and the devices of a driver.
 
     Parameters
     ----------
-    kind : {"cuda", "opencl"}
-        Whose driver.
+    key : {"cuda", "opencl"}
+        The type key of the modules that the driver runs.
 
     Returns
     -------
     dict
         ``version``, ``devices`` (each with ``name`` and ``architecture``), or ``error``.
     """
-    command = [sys.executable, "-I", __file__, kind]
+    command = [sys.executable, "-I", __file__, key]
     try:
         run = subprocess.run(
             command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, errors="replace"
@@ -91,9 +93,9 @@ def _query_opencl(library: ctypes.CDLL) -> dict[str, Any]:
 def _opencl_devices(
     library: ctypes.CDLL, platforms: list[ctypes.c_void_p]
 ) -> Iterator[dict[str, str]]:
-    kind = ctypes.c_uint64(_CL_DEVICE_TYPE_ALL)
+    device_type = ctypes.c_uint64(_CL_DEVICE_TYPE_ALL)
     for platform in platforms:
-        for device in _opencl_list(library.clGetDeviceIDs, platform, kind):
+        for device in _opencl_list(library.clGetDeviceIDs, platform, device_type):
             yield {
                 "name": _opencl_text(library.clGetDeviceInfo, device, _CL_DEVICE_NAME),
                 "architecture": _opencl_text(library.clGetDeviceInfo, device, _CL_DEVICE_VERSION),
@@ -101,7 +103,7 @@ def _opencl_devices(
 
 
 def _opencl_list(function: Any, *arguments: Any) -> list[ctypes.c_void_p]:
-    """What a function fills an array with; none where it reports an error (none is one)."""
+    """Return the handles that a function lists; none if it fails, as it does if there are none."""
     count = ctypes.c_uint32()
     found = (ctypes.c_void_p * _MAX_DEVICES)()
     status = function(*arguments, ctypes.c_uint32(_MAX_DEVICES), found, ctypes.byref(count))
@@ -121,12 +123,12 @@ def _require(status: int, name: str) -> None:
         sys.exit(f"{name} returns {status}")
 
 
-def _main(kind: str) -> None:
+def _main(key: str) -> None:
     try:
-        library = ctypes.CDLL(LIBRARIES[kind])
+        library = ctypes.CDLL(LIBRARIES[key])
     except OSError as error:
         sys.exit(str(error))
-    print(json.dumps({"cuda": _query_cuda, "opencl": _query_opencl}[kind](library)))
+    print(json.dumps({"cuda": _query_cuda, "opencl": _query_opencl}[key](library)))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""diff_libraries(a, b): in what two libraries differ, read without running either.
+"""diff_libraries(a, b): the differences of two libraries, read without running either.
 
-Both become facts: group -> item -> field -> value. Two lists of facts are compared field by field,
-so whatever is a fact is compared, and shown in one way.
+Each library is described by facts: group -> item -> field -> value. The facts of both are compared
+field by field.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..elf.image import PF_X, PT_LOAD
+from ..elf.records import PF_X, PT_LOAD
 from . import open_library
 from .drawing import Line, Role, line
 from .tree import payload_of
 
 if TYPE_CHECKING:
     from ..elf.symbol_table import Symbol
-    from . import Function, LibraryReport, Module, OpenedLibrary
+    from . import FunctionReport, LibraryReport, ModuleReport, OpenedLibrary
 
     Fields = dict[str, object]
     Facts = dict[str, dict[str, Fields]]
@@ -30,7 +30,7 @@ _PIECE = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One item that is in one library alone, or one field in which both differ.
+    """An item of one library only, or a field that differs.
 
     Attributes
     ----------
@@ -39,11 +39,11 @@ class Difference:
     item : str
         Its name in the group.
     kind : {"removed", "added", "changed"}
-        From the first library to the second.
+        The change from the first library to the second.
     field : str
-        Which field has changed; empty for a whole item.
+        The field that changed; empty for a whole item.
     a, b : object
-        Its values; of a whole item all its fields.
+        Its values; for a whole item all its fields.
     """
 
     group: str
@@ -54,12 +54,15 @@ class Difference:
     b: object = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it ready for `json.dumps`."""
+        """Return the fields, ready for `json.dumps`."""
         return asdict(self)
 
 
 def diff_libraries(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> list[Difference]:
     """Compare two libraries.
+
+    Compared are functions and signatures, modules and their payloads, symbols, constructors,
+    needed libraries, and the machine code as a whole. Neither library is run.
 
     Parameters
     ----------
@@ -69,13 +72,19 @@ def diff_libraries(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> list
     Returns
     -------
     list of Difference
-        Empty where the files have the same bytes. Files that differ in nothing that is known of
-        them, a constant of their code for instance, differ in the group ``"file"``.
+        From `a` to `b`; empty if the files have the same bytes. Files with different bytes always
+        have a difference in the group ``"file"``, which may be the only one.
 
     Raises
     ------
     LibraryLoadError
-        One of them is no library.
+        If one of the files is no ELF library.
+
+    Examples
+    --------
+    >>> from packer.inspect.diff import diff_libraries
+    >>> [d.item for d in diff_libraries("old.so", "new.so") if d.kind == "added"]  # doctest: +SKIP
+    ['add']
     """
     first, second = open_library(a), open_library(b)
     if _is_equal(first.data, second.data):
@@ -120,7 +129,7 @@ def _drawn(difference: Difference) -> Line:
 
 
 def _whole(difference: Difference) -> str:
-    """A function says more by its declaration than by its name."""
+    """Return the declaration of a function; the name of any other item."""
     fields = difference.a or difference.b
     signature = fields.get("signature") if isinstance(fields, dict) else None
     return str(signature or difference.item)
@@ -180,7 +189,7 @@ def _library(report: LibraryReport) -> Fields:
 
 
 def _code(opened: OpenedLibrary) -> str:
-    """The SHA-256 of all that a load maps executable."""
+    """Return the SHA-256 of all executable segments."""
     digest = hashlib.sha256()
     for segment in opened.report.segments:
         if segment.type == PT_LOAD and segment.flags & PF_X:
@@ -188,13 +197,13 @@ def _code(opened: OpenedLibrary) -> str:
     return digest.hexdigest()
 
 
-def _function(function: Function) -> Fields:
+def _function(function: FunctionReport) -> Fields:
     fields = asdict(function)
     return {name: fields[name] for name in ("signature", "abi", "gil", "doc", "symbol")}
 
 
 def _modules(opened: OpenedLibrary) -> dict[str, Fields]:
-    """The modules by their place in the tree: names alone would not tell twins apart."""
+    """Return the modules by their place in the tree, since type keys are not unique."""
     modules = opened.report.modules
     places = _places(modules)
     digests = _digests(opened)
@@ -210,12 +219,12 @@ def _modules(opened: OpenedLibrary) -> dict[str, Fields]:
     }
 
 
-def _places(modules: tuple[Module, ...]) -> list[str]:
-    """How one gets to each module first: ``library/cuda#2``, the second cuda below the library."""
+def _places(modules: tuple[ModuleReport, ...]) -> list[str]:
+    """Return the first path to each module: ``library/cuda#2``, the second cuda of the library."""
     places = [""] * len(modules)
     if modules:
         places[0] = modules[0].type_key
-    for module in modules:  # an importer stands before what it is the first to import
+    for module in modules:  # a module follows its first importer
         seen: dict[str, int] = {}
         for index in module.imports:
             key = modules[index].type_key
@@ -226,7 +235,7 @@ def _places(modules: tuple[Module, ...]) -> list[str]:
 
 
 def _digests(opened: OpenedLibrary) -> dict[int, str]:
-    """The SHA-256 of each module's payload, by its index in the report."""
+    """Return the SHA-256 of each module's payload, by its index in the report."""
     from runtime.module import preorder
 
     if opened.parsed is None or opened.root is None:
@@ -236,7 +245,7 @@ def _digests(opened: OpenedLibrary) -> dict[int, str]:
     for index, module in enumerate(preorder(opened.root)):
         if entry := entries.get(id(module)):
             payload = payload_of(entry, opened.body)
-            if entry.key == "safetensors":  # its padding is of its place, not its own
+            if entry.key == "safetensors":  # the padding depends on the offset
                 payload = payload[8 + int.from_bytes(payload[:8], "little") :]
             digests[index] = hashlib.sha256(payload).hexdigest()
     return digests
@@ -248,7 +257,7 @@ def _symbol_name(symbol: Symbol) -> str:
 
 
 def _symbol(symbol: Symbol) -> Fields:
-    """What a user of the library sees; addresses move with every build."""
+    """Return what users of the library see; addresses change with every build."""
     fields = symbol._asdict()
     return {name: fields[name] for name in ("defined", "type", "bind", "visibility", "size")}
 
@@ -260,7 +269,7 @@ def _nothing(_item: object) -> Fields:
 def _numbered(
     items: Iterable[Any], name_of: Callable[[Any], str], fields_of: Callable[[Any], Fields]
 ) -> dict[str, Fields]:
-    """Items by name; of equal names the second and further ones have a number."""
+    """Return items by name; the second and later ones of a name get a number."""
     found: dict[str, Fields] = {}
     counts: dict[str, int] = {}
     for item in items:

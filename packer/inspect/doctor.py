@@ -1,4 +1,4 @@
-"""examine_machine(): what this machine has for packing and loading, and how to get the rest."""
+"""examine_machine(): the tools of this machine for packing and loading, with remedies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from runtime.modules.device import LAUNCHED
 from runtime.registry import ENTRY_POINT_GROUP, known_type_keys
 
 from ..elf.library_search import find_system_library
-from ..target import MACHINES, find_target
+from ..machine import MACHINES
+from ..target import find_target
 from ..toolchain.compiler import Language, find_compiler
 from ..toolchain.cross import find_cross_compiler
 from .device_query import LIBRARIES, query_devices
@@ -32,7 +33,7 @@ _COMPILERS: dict[Language, tuple[str, str]] = {
     "cc": ("C++ compiler", "install one (Debian: g++), or name it in CXX; only C++ needs it"),
     "cu": ("CUDA compiler", "install the CUDA toolkit, or name nvcc in NVCC; only .cu needs it"),
 }
-# What of other packages is used, and for what.
+# The packages that packer uses, and for what.
 _PACKAGES = {
     "llvmlite": "LLVM IR, and embedding without a C compiler",
     "pycparser": "function declarations",
@@ -50,17 +51,28 @@ _TIMEOUT = 20
 
 
 def examine_machine(*, query: Callable[[str], dict[str, Any]] = query_devices) -> list[Finding]:
-    """Look at what this machine has.
+    """Find the tools of this machine for packing and loading.
+
+    Checked are Python, compilers, linkers, cross compilers, Python packages, LLVM's targets,
+    CUDA and OpenCL drivers with their devices, and module loaders.
 
     Parameters
     ----------
-    query : callable
-        Asks the driver of ``"cuda"`` or ``"opencl"`` for its devices; nothing is run on them.
+    query : callable, optional
+        ``query(key)`` returns the devices of the driver for ``"cuda"`` or ``"opencl"``, as
+        `query_devices` does. Nothing runs on the devices.
 
     Returns
     -------
     list of Finding
-        What failed keeps packer from its work; a warning is about what only some need.
+        A finding whose status is ``"fail"`` prevents an export of host code; ``"warn"`` concerns
+        an optional feature. Each of these has a remedy.
+
+    Examples
+    --------
+    >>> from packer.inspect.doctor import examine_machine
+    >>> [f.name for f in examine_machine() if f.status == "fail"]  # doctest: +SKIP
+    []
     """
     return [
         *_python(),
@@ -69,7 +81,7 @@ def examine_machine(*, query: Callable[[str], dict[str, Any]] = query_devices) -
         *_targets(),
         *_packages(),
         *_llvm_targets(),
-        *(finding for kind in LIBRARIES for finding in _driver(kind, query)),
+        *(finding for key in LIBRARIES for finding in _driver(key, query)),
         *_loaders(),
     ]
 
@@ -93,7 +105,7 @@ def _compilers() -> Iterator[Finding]:
             continue
         version = _version(command)
         if version is None:
-            detail = f"{' '.join(command)} does not tell its version"
+            detail = f"{' '.join(command)} does not print its version"
             yield Finding(name, "warn", detail, remedy)
         else:
             yield Finding(name, "pass", f"{' '.join(command)}: {version}")
@@ -105,11 +117,11 @@ def _linkers() -> Iterator[Finding]:
         if path is not None:
             yield Finding(f"linker {name}", "pass", f"{path}: {_version((path,)) or 'no version'}")
     if not any(found.values()):
-        yield Finding("linker", "fail", "none is here", "install one (Debian: binutils)")
+        yield Finding("linker", "fail", "not found", "install one (Debian: binutils)")
 
 
 def _targets() -> Iterator[Finding]:
-    """What --target can compile C for here; nothing that an export for this machine needs."""
+    """Find the targets with a C compiler; an export for this machine needs none."""
     found: dict[str, str] = {}
     for machine in MACHINES:
         triple = f"{machine}-linux-gnu"
@@ -122,7 +134,7 @@ def _targets() -> Iterator[Finding]:
 
 
 def _version(command: tuple[str, ...]) -> str | None:
-    """The line of ``--version`` that has a number."""
+    """Return the line of ``--version`` that contains a number."""
     try:
         done = subprocess.run(
             [*command, "--version"],
@@ -138,7 +150,7 @@ def _version(command: tuple[str, ...]) -> str | None:
         return None
     lines = [line.strip() for line in done.stdout.decode("utf-8", "replace").splitlines()]
     numbered = [line for line in lines if any(char.isdecimal() for char in line)]
-    releases = [line for line in numbered if "release" in line]  # nvcc says it below its copyright
+    releases = [line for line in numbered if "release" in line]  # nvcc prints it last
     return next(iter(releases or numbered), None)
 
 
@@ -148,7 +160,7 @@ def _packages() -> Iterator[Finding]:
             yield Finding(name, "pass", f"{importlib.metadata.version(name)}: {purpose}")
         except importlib.metadata.PackageNotFoundError:
             status: Status = "warn" if name in _OPTIONAL else "fail"
-            yield Finding(name, status, f"not here: {purpose}", f"pip install {name}")
+            yield Finding(name, status, f"not found: {purpose}", f"pip install {name}")
 
 
 def _llvm_targets() -> Iterator[Finding]:
@@ -166,7 +178,7 @@ def _llvm_targets() -> Iterator[Finding]:
 
 
 def _target_names(binding: Any) -> Iterator[str]:
-    """Which of the known machines this LLVM makes code for."""
+    """Iterate over the known machines that this LLVM supports."""
     for name in _TRIPLES:
         try:
             binding.Target.from_triple(f"{name}-unknown-unknown")
@@ -175,33 +187,33 @@ def _target_names(binding: Any) -> Iterator[str]:
         yield name
 
 
-# The first words of target triples (LLVM, Triple.h), for machines that a library may be made for.
+# The first words of target triples (LLVM, Triple.h), for host code and kernels.
 _TRIPLES = (
     *("x86_64", "aarch64", "riscv64", "powerpc64le", "loongarch64", "s390x", "i686", "armv7"),
     *("wasm32", "nvptx64", "amdgcn", "spirv64", "hexagon", "bpf", "mips64el"),
 )
 
 
-def _driver(kind: str, query: Callable[[str], dict[str, Any]]) -> Iterator[Finding]:
-    name = LIBRARIES[kind]
+def _driver(key: str, query: Callable[[str], dict[str, Any]]) -> Iterator[Finding]:
+    name = LIBRARIES[key]
     path = find_system_library(name)
     if path is None:
-        yield Finding(f"{kind} driver", "warn", f"{name} is not here", _DRIVERS[kind])
+        yield Finding(f"{key} driver", "warn", f"{name} not found", _DRIVERS[key])
         return
-    answer = query(kind)
+    answer = query(key)
     if "error" in answer:
-        yield Finding(f"{kind} driver", "warn", f"{path}: {answer['error']}", _DRIVERS[kind])
+        yield Finding(f"{key} driver", "warn", f"{path}: {answer['error']}", _DRIVERS[key])
         return
     detail = f"{path}: {answer['version'] or 'no platform'}"
-    yield Finding(f"{kind} driver", "pass", detail + (_icds() if kind == "opencl" else ""))
+    yield Finding(f"{key} driver", "pass", detail + (_icds() if key == "opencl" else ""))
     for device in answer["devices"]:
-        yield Finding(f"{kind} device", "pass", f"{device['name']}, {device['architecture']}")
+        yield Finding(f"{key} device", "pass", f"{device['name']}, {device['architecture']}")
     if not answer["devices"]:
-        yield Finding(f"{kind} device", "warn", "the driver has none", _DRIVERS[kind])
+        yield Finding(f"{key} device", "warn", "the driver lists none", _DRIVERS[key])
 
 
 def _icds() -> str:
-    """The vendors' drivers that the OpenCL loader is told of."""
+    """Return the vendors' drivers that the OpenCL loader is configured for."""
     try:
         names = sorted(entry for entry in os.listdir(_VENDORS) if entry.endswith(".icd"))
     except OSError:
@@ -211,8 +223,8 @@ def _icds() -> str:
 
 def _loaders() -> Iterator[Finding]:
     yield Finding("loaders", "pass", ", ".join(known_type_keys()))
-    states = [f"{kind} (driver {'here' if has_driver(kind) else 'missing'})" for kind in LAUNCHED]
-    detail = f"launched: {', '.join(states)}; those of other devices are carried"
+    states = [f"{key} (driver {'found' if has_driver(key) else 'missing'})" for key in LAUNCHED]
+    detail = f"launched: {', '.join(states)}; kernels of other devices are carried"
     yield Finding("kernels", "pass", detail)
     for point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
         package = point.dist.name if point.dist is not None else point.value

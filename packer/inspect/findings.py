@@ -1,4 +1,4 @@
-"""Findings: what was looked at, whether it is as it should be, and what to do where it is not."""
+"""Findings: what was checked, the result, and a remedy."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _ROLES: dict[Status, Role] = {"pass": "good", "warn": "warn", "fail": "bad"}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes
     ----------
     name : str
-        What: ``"machine"``, ``"needed libfoo.so.1"``.
+        What was checked: ``"machine"``, ``"needed libfoo.so.1"``.
     status : {"pass", "warn", "fail"}
-        A warning does not keep anybody from going on.
+        A warning affects some uses only.
     detail : str
         What was found.
     remedy : str
-        What to do; empty where nothing is to be done.
+        What to do; empty if nothing.
     """
 
     name: str
@@ -34,17 +34,17 @@ class Finding:
     remedy: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it ready for `json.dumps`."""
+        """Return the fields, ready for `json.dumps`."""
         return asdict(self)
 
 
 def has_failed(findings: Iterable[Finding]) -> bool:
-    """Whether one of them failed."""
+    """Return True if one of the checks failed."""
     return any(finding.status == "fail" for finding in findings)
 
 
 def list_findings(findings: Iterable[Finding]) -> Iterator[Line]:
-    """Draw findings, a line for each, and its remedy below it."""
+    """Draw a line for each finding, followed by its remedy."""
     for finding in findings:
         mark: Span = (f"{finding.status}  ", _ROLES[finding.status])
         yield line(mark, (finding.name, "title"), f": {finding.detail}", hang=8)

@@ -1,4 +1,4 @@
-"""The library's own functions, with what their facts say, and the entry."""
+"""The functions of the host code with their metadata, and the library's entry function."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from runtime.abi import FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME
 
 from ..declare.facts import MAX_NBYTES, Facts, parse_facts
-from .report import Function
+from .report import FunctionReport
 
 if TYPE_CHECKING:
     from ..elf.image import Image
@@ -19,17 +19,17 @@ METADATA_PREFIX = "__tvm_ffi__metadata_"
 MAX_FUNCTIONS = 65_536
 
 
-def read_functions(image: Image, symbols: SymbolTable) -> tuple[Function, ...]:
+def read_functions(image: Image, symbols: SymbolTable) -> tuple[FunctionReport, ...]:
     """Find the callable functions, sorted by name.
 
-    Those are the safe-call functions, as ``LibraryModule.function_names`` has them, and the
-    packed C functions that facts declare.
+    These are the safe-call functions, as in ``LibraryModule.function_names``, and the packed C
+    functions that facts declare.
     """
     start = len(FUNCTION_PREFIX)
     names = {s.name[start:] for s in _first(image, symbols, FUNCTION_PREFIX) if s.type == "FUNC"}
     names = {name for name in names if name and not name.startswith("_")}
     facts: dict[str, Facts] = {}
-    budget = len(image.data)  # symbols may overlap, but not make gigabytes of a small file
+    budget = len(image.data)  # symbols may overlap; this bounds the bytes read
     for symbol in _first(image, symbols, FACT_PREFIX):
         budget -= symbol.size
         found = _read_facts(image, symbol) if budget >= 0 else None
@@ -43,7 +43,7 @@ def read_functions(image: Image, symbols: SymbolTable) -> tuple[Function, ...]:
     )
 
 
-def read_entry(image: Image, symbols: SymbolTable) -> str | None:
+def read_entry_function(image: Image, symbols: SymbolTable) -> str | None:
     """Read the name of the function that a call of the library runs."""
     symbol = symbols.find(MAIN_NAME)
     if symbol is None:
@@ -52,12 +52,12 @@ def read_entry(image: Image, symbols: SymbolTable) -> str | None:
         name = bytes(image.data_of(symbol)[:MAX_NBYTES]).rstrip(b"\0")
         if name.isascii():
             return name.decode()
-        raise image.error(f"{MAIN_NAME} holds {name[:40]!r}, expected a function's name")
+        raise image.error(f"{MAIN_NAME} contains {name[:40]!r}, expected a function's name")
     return None
 
 
 def _first(image: Image, symbols: SymbolTable, prefix: str) -> Iterator[Symbol]:
-    """As many symbols as a library may have functions; a file of 100 MB can hold a million."""
+    """Find symbols, at most as many as a library may have functions: a file may have a million."""
     found = symbols.beginning_with(prefix)
     yield from islice(found, MAX_FUNCTIONS)
     if next(found, None) is not None:
@@ -74,12 +74,12 @@ def _read_facts(image: Image, symbol: Symbol) -> Facts | None:
     return None
 
 
-def _function(name: str, facts: Facts | None, has_metadata: bool) -> Function:
+def _function(name: str, facts: Facts | None, has_metadata: bool) -> FunctionReport:
     metadata = METADATA_PREFIX + name if has_metadata else None
     if facts is None:
         symbol = FUNCTION_PREFIX + name
-        return Function(name, symbol, "safe_call", None, (), None, "", None, metadata)
-    return Function(
+        return FunctionReport(name, symbol, "safe_call", None, (), None, "", None, metadata)
+    return FunctionReport(
         name,
         symbol=name if facts.abi == "packed_c" else FUNCTION_PREFIX + name,
         abi=facts.abi,

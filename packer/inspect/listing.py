@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ..elf.image import Segment
     from ..elf.symbol_table import Symbol
-    from .report import Blob, Entry, LibraryReport
+    from .report import BlobReport, EntryReport, LibraryReport
 
 SymbolOrder = Literal["file", "name", "size", "address"]
 ORDERS: tuple[SymbolOrder, ...] = get_args(SymbolOrder)
@@ -60,7 +60,7 @@ def list_symbols(title: str, symbols: list[Symbol], count: int) -> Iterator[Line
     yield from table([_SYMBOL_HEAD, *map(_symbol, symbols)], right=(0, 1, 5)) if symbols else ()
 
 
-def list_entries(blob: Blob) -> Iterator[Line]:
+def list_entries(blob: BlobReport) -> Iterator[Line]:
     """List the entries of a blob, with what their payloads begin with."""
     where = f" at offset {blob.offset:#x}" if blob.offset is not None else ""
     yield line((f"blob {blob.symbol}{where}, {blob.nbytes:,} bytes", "title"))
@@ -137,7 +137,7 @@ def _symbol(symbol: Symbol) -> list[Span]:
     ]
 
 
-def _entry(blob: Blob, entry: Entry) -> list[Span]:
+def _entry(blob: BlobReport, entry: EntryReport) -> list[Span]:
     place = hex(blob.offset + 8 + entry.offset) if blob.offset is not None else "?"
     return [(f"{entry.offset:#x}", ""), (place, ""), (f"{entry.nbytes:,}", ""), (entry.key, "name")]
 

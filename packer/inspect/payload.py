@@ -19,8 +19,7 @@ from runtime.modules.vm import PACKED, TENSOR, VMExecutable
 from .report import Field
 
 if TYPE_CHECKING:
-    from runtime.blob import Blob
-    from runtime.blob import Entry as ParsedEntry
+    from runtime.blob import Blob, Entry
     from runtime.module import Module
     from runtime.modules.device import FunctionInfo
     from runtime.tensors.tensor import Tensor
@@ -30,7 +29,7 @@ _MAX_BYTES = 24
 _MAX_ITEMS = 4
 
 
-def fields_of(blob: Blob, entry: ParsedEntry, payload: memoryview) -> tuple[Field, ...]:
+def fields_of(blob: Blob, entry: Entry, payload: memoryview) -> tuple[Field, ...]:
     """Describe a payload.
 
     Parameters

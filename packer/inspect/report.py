@@ -1,4 +1,4 @@
-"""LibraryReport: all that is known about a library, as data."""
+"""LibraryReport: the contents of a library, as data."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..elf.image import Segment
+from ..elf.linkage import Hardening, Linkage
 from ..elf.section_table import Section, SectionTable
 from ..elf.symbol_table import Symbol, SymbolTable
 
@@ -14,15 +15,15 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
-    """A named tensor that a module carries.
+class TensorReport:
+    """A named tensor of a module.
 
     Attributes
     ----------
     dtype : str
-        As ``"float32"``.
+        Its name, ``"float32"``.
     nbytes : int
-        What its elements take of the blob.
+        The size of its elements in the blob.
     """
 
     name: str
@@ -32,29 +33,29 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class ModuleReport:
     """A node of the import tree.
 
     Attributes
     ----------
     index : int
-        Its place in `LibraryReport.modules`: depth first in import order, the root is 0.
+        Its index in `LibraryReport.modules`: depth first in import order, the root is 0.
     type_key : str
-        As a loaded module has it; the library itself is ``"library"``.
+        The type key of the loaded module; the library itself is ``"library"``.
     fmt : str
-        The format of the code that it carries, where the type has one.
+        The format of its code, if the type has one.
     nbytes : int
-        What its entry takes of the blob.
+        The size of its entry in the blob.
     imports : tuple of int
-        The indices of the modules that it imports, in order.
+        The indices of the imported modules, in order.
     functions : tuple of str
         The names of its own functions.
     loadable : bool
-        Whether its type has a loader here.
-    tensors : tuple of Tensor
-        The tensors that it carries, in order.
+        True if a loader of its type is installed.
+    tensors : tuple of TensorReport
+        Its tensors, in order.
     signatures : tuple of str
-        How each of its functions is called, as far as the module says; else its name.
+        A signature for each of its functions; the name if the module has no more.
     """
 
     index: int
@@ -64,25 +65,24 @@ class Module:
     imports: tuple[int, ...]
     functions: tuple[str, ...]
     loadable: bool
-    tensors: tuple[Tensor, ...] = ()
+    tensors: tuple[TensorReport, ...] = ()
     signatures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
-    """A function of the library's own.
+class FunctionReport:
+    """A function of the host code.
 
     Attributes
     ----------
     symbol : str
-        What is called.
+        The symbol that a call uses.
     signature : str or None
-        The C declaration; None where the library does not say.
+        The C declaration; None if the library has none.
     params : tuple of (name, code)
-        The parameters as the facts have them.
+        The parameters, from the facts.
     metadata : str or None
-        The function of the library that returns its types, as TVM makes them: it would have to
-        be run, which is never done here.
+        TVM's function of the library that returns its types. Inspection never runs it.
     """
 
     name: str
@@ -98,22 +98,22 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a payload as short text: long ones are cut, and say how long they are."""
+    """One field of a payload as short text; a long one is cut, with its length."""
 
     name: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class EntryReport:
     """One entry of the blob.
 
     Attributes
     ----------
     offset, nbytes : int
-        Where it lies, from the blob's start, which is behind its 8-byte header; key included.
+        Its place, key included, from the start of the blob after the 8-byte header.
     fields : tuple of Field
-        What its payload begins with, decoded.
+        The decoded start of its payload.
     """
 
     key: str
@@ -123,92 +123,38 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Blob:
-    """Where the tree's bytes lie.
+class BlobReport:
+    """The place of the tree's bytes.
 
     Attributes
     ----------
     symbol : str
-        The symbol behind which they lie.
+        The symbol of the bytes.
     offset, nbytes : int
-        Where in the file, the 8-byte header included.
+        Their place in the file, including the 8-byte header.
     error : str or None
-        What is wrong with it; then it has no entries here.
+        The problem of a blob that cannot be read; it has no entries here.
     """
 
     symbol: str
     offset: int | None
     nbytes: int
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[EntryReport, ...] = ()
     import_tree_row_ptr: tuple[int, ...] | None = None
     import_tree_child_indices: tuple[int, ...] | None = None
     error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class VersionNeed:
-    """The symbol versions that a library needs of another one."""
-
-    library: str
-    versions: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Linkage:
-    """What the dynamic section asks the dynamic loader for.
-
-    Attributes
-    ----------
-    glibc : str or None
-        The newest version of glibc that a symbol is bound to: an older one cannot load it.
-    """
-
-    soname: str | None
-    needed: tuple[str, ...]
-    rpath: tuple[str, ...]
-    runpath: tuple[str, ...]
-    audit: tuple[str, ...]
-    filter: tuple[str, ...]
-    version_needs: tuple[VersionNeed, ...] = ()
-    glibc: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Hardening:
-    """How the linker hardened the file.
-
-    Attributes
-    ----------
-    relro : str
-        ``"full"``, ``"partial"`` or ``"none"``.
-    nx : bool
-        Whether the stack stays non-executable.
-    rwx : bool
-        Whether a segment is writable and executable.
-    textrel : bool
-        Whether relocations write to read-only segments.
-    branch_protection : tuple of str
-        What all of the code is marked for: ``"IBT"``, ``"SHSTK"`` (x86-64's CET), ``"BTI"``,
-        ``"PAC"``, ``"GCS"`` (AArch64), ``"ZICFILP"``, ``"ZICFISS"`` (RISC-V).
-    """
-
-    relro: str
-    nx: bool
-    rwx: bool
-    textrel: bool
-    branch_protection: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Constructor:
-    """Code that a load runs before anything is called.
+    """Code that a load runs before any call.
 
     Attributes
     ----------
     kind : str
         ``"init"``, ``"init_array"`` or ``"ifunc"``.
     name : str or None
-        The symbol at the address, where one is left; for an import its name.
+        The symbol at the address, if there is one; for an import its name.
     """
 
     kind: str
@@ -218,7 +164,7 @@ class Constructor:
 
 @dataclass(frozen=True, slots=True)
 class Symbols:
-    """The two symbol tables, decoded only as they are listed."""
+    """The two symbol tables, decoded only when they are read."""
 
     dynamic: SymbolTable
     static: SymbolTable
@@ -226,30 +172,30 @@ class Symbols:
 
 @dataclass(frozen=True, slots=True)
 class LibraryReport:
-    """All that is known about a library.
+    """The contents of a library.
 
     Attributes
     ----------
     machine : str
-        As ELF names it, lower case: ``"x86_64"``, ``"aarch64"``.
+        The ELF name, lower case: ``"x86_64"``, ``"aarch64"``.
     native : bool
-        Whether that is this machine.
+        True if that is this machine.
     dialect : str or None
-        ``"tvm"``, ``"tvm-ffi"``, or None for a library without a blob.
+        ``"tvm"``, ``"tvm-ffi"``, or None if there is no blob.
     producer, target : str or None
-        As the manifest has them.
+        From the manifest.
     root : str or None
-        The type key of module 0; None where the tree cannot be read.
+        The type key of module 0; None if the tree cannot be read.
     entry : str or None
         The function that a call of the library runs.
     segments : tuple of Segment
-        What a load maps, and where.
+        The program headers.
     sections : SectionTable
-        The section headers, the null section's among them; decoded only as they are listed.
+        The section headers, including the null section's; decoded only when they are read.
     notes : tuple of str
-        What a reader should know and is no fault.
+        Remarks that are no faults.
     problems : tuple of str
-        What would stop a load, and what could not be read.
+        What would stop a load, and what cannot be read.
     """
 
     path: str
@@ -260,10 +206,10 @@ class LibraryReport:
     producer: str | None
     target: str | None
     root: str | None
-    modules: tuple[Module, ...]
-    functions: tuple[Function, ...]
+    modules: tuple[ModuleReport, ...]
+    functions: tuple[FunctionReport, ...]
     entry: str | None
-    blob: Blob | None
+    blob: BlobReport | None
     linkage: Linkage
     hardening: Hardening
     constructors: tuple[Constructor, ...]
@@ -274,7 +220,7 @@ class LibraryReport:
     problems: tuple[str, ...]
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields by name, and the schema's version; `to_plain` opens what they hold."""
+        """Return the schema's version and the fields by name; `to_plain` converts their values."""
         return {"schema": SCHEMA, **_fields_of(self)}
 
     def to_dict(self) -> dict[str, Any]:
@@ -283,7 +229,7 @@ class LibraryReport:
 
 
 def to_plain(value: Any) -> dict[str, Any] | list[Any]:
-    """Make a dict or list of one of the report's own objects; what it holds stays as it is."""
+    """Convert an object of the report to a dict or list, without converting its values."""
     make = _PLAIN.get(type(value), _fields_of)
     return make(value)
 
@@ -302,7 +248,7 @@ _PLAIN: dict[type, Callable[[Any], dict[str, Any] | list[Any]]] = {
 
 
 def _deep(value: Any) -> Any:
-    """Recursion over the report's own classes: its depth is fixed, not the input's."""
+    """The depth of this recursion is that of the report's classes, not of the input."""
     if isinstance(value, str | int | None):
         return value
     opened = value if type(value) in (tuple, list, dict) else to_plain(value)

@@ -1,12 +1,13 @@
-"""Constructors: the code that a load runs before anything is called."""
+"""Constructors: the code that a load runs before any call."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from ..machine import BY_NUMBER, Relocations
 from .report import Constructor, Symbols
 
 if TYPE_CHECKING:
@@ -15,25 +16,7 @@ if TYPE_CHECKING:
 
 _WORD = Struct("<Q")
 _MAX_LISTED = 4096
-
-
-class _Types(NamedTuple):
-    """Relocation types of a psABI: base + addend, symbol + addend, and what a resolver returns."""
-
-    relative: int
-    absolute: int
-    irelative: int
-
-
-# By e_machine: x86-64, AArch64, RISC-V, PowerPC64, LoongArch.
-_RELOCATIONS = {
-    62: _Types(8, 1, 37),
-    183: _Types(1027, 257, 1032),
-    243: _Types(3, 2, 58),
-    21: _Types(22, 38, 248),
-    258: _Types(3, 2, 12),
-}
-_UNKNOWN = _Types(-1, -1, -1)
+_UNKNOWN = Relocations(-1, -1, -1)
 
 
 def read_constructors(image: Image, dynamic: Dynamic, symbols: Symbols) -> tuple[Constructor, ...]:
@@ -41,8 +24,8 @@ def read_constructors(image: Image, dynamic: Dynamic, symbols: Symbols) -> tuple
 
     Notes
     -----
-    Linkers put a few of their own into every library (``_init``, ``frame_dummy``); they are
-    listed too, since a name proves nothing.
+    Linkers add a few to every library (``_init``, ``frame_dummy``). They are listed too, since a
+    name proves nothing.
     """
     found: list[Constructor] = []
     if init := dynamic.value("DT_INIT"):
@@ -59,17 +42,17 @@ def read_constructors(image: Image, dynamic: Dynamic, symbols: Symbols) -> tuple
 
 
 def _read_init_array(image: Image, dynamic: Dynamic) -> Iterator[Constructor]:
-    """What stands in DT_INIT_ARRAY after relocation: linkers leave zeros in the file, or not."""
+    """Return the values of DT_INIT_ARRAY after relocation; in the file they may be zeros."""
     start = dynamic.value("DT_INIT_ARRAY")
     data = dynamic.table("DT_INIT_ARRAY", "DT_INIT_ARRAYSZ")
     if not data:
         return
-    types = _RELOCATIONS.get(image.machine_number, _UNKNOWN)
+    types = _relocations_of(image)
     places = range(start, start + len(data) // 8 * 8, 8)[: _MAX_LISTED + 1]
     relocated = {p: (info, addend) for p, info, addend in dynamic.relocations(places=places)}
     for place in places:
         info, addend = relocated.get(place, (None, 0))
-        if info is None:  # of a packed relocation (DT_RELR), or of no one: it stands in the file
+        if info is None:  # a packed relocation (DT_RELR), or none: the file has the value
             (address,) = _WORD.unpack_from(data, place - start)
             yield Constructor("init_array", address, None)
         elif info & 0xFFFFFFFF == types.absolute and 0 < info >> 32 <= len(dynamic.symbols):
@@ -80,13 +63,18 @@ def _read_init_array(image: Image, dynamic: Dynamic) -> Iterator[Constructor]:
 
 
 def _read_resolvers(image: Image, dynamic: Dynamic) -> Iterator[Constructor]:
-    types = _RELOCATIONS.get(image.machine_number, _UNKNOWN)
-    for _, _, addend in dynamic.relocations(kind=types.irelative):
+    types = _relocations_of(image)
+    for _, _, addend in dynamic.relocations(number=types.irelative):
         yield Constructor("ifunc", addend, None)
 
 
+def _relocations_of(image: Image) -> Relocations:
+    machine = BY_NUMBER.get(image.machine_number)
+    return machine.relocations if machine is not None else _UNKNOWN
+
+
 def _unique(found: list[Constructor]) -> list[Constructor]:
-    """A resolver that a symbol names and a relocation calls is one; the named one is kept."""
+    """A resolver with a symbol and a relocation appears twice; keep the one with a name."""
     named = {(c.kind, c.address) for c in found if c.name is not None}
     return [c for c in found if c.name is not None or (c.kind, c.address) not in named]
 

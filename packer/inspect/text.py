@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from .drawing import Line, Span, draw, line
 
 if TYPE_CHECKING:
+    from ..elf.linkage import Linkage
     from ..elf.symbol_table import SymbolTable
-    from .report import Function, LibraryReport, Linkage, Module
+    from .report import FunctionReport, LibraryReport, ModuleReport
 
 # Of any list so much is shown; the whole of it is in the report.
 _SHOWN = 12
@@ -93,7 +94,7 @@ def _more(count: int) -> str:
     return f"... {count:,} more, listed with --json"
 
 
-def _tree_lines(modules: Sequence[Module]) -> Iterator[Line]:
+def _tree_lines(modules: Sequence[ModuleReport]) -> Iterator[Line]:
     """Depth first, each module in full once; no recursion, since a tree may be 20,000 deep."""
     seen, pending = set[int](), [(0, 0)]
     while pending:
@@ -108,7 +109,7 @@ def _tree_lines(modules: Sequence[Module]) -> Iterator[Line]:
         pending.extend((child, depth + 1) for child in reversed(module.imports))
 
 
-def _module(module: Module) -> Iterator[str]:
+def _module(module: ModuleReport) -> Iterator[str]:
     if module.fmt:
         yield module.fmt
     if module.nbytes:
@@ -133,7 +134,7 @@ def _functions(report: LibraryReport) -> Iterator[Line]:
     yield from _block("functions", chain(of_root, own), count)
 
 
-def _function(function: Function, entry: str | None) -> Line:
+def _function(function: FunctionReport, entry: str | None) -> Line:
     if function.signature is not None:
         text = function.signature
     elif function.name == "main" and entry not in (None, "main"):
@@ -148,7 +149,7 @@ def _function(function: Function, entry: str | None) -> Line:
     return line(text, (f"  {first}", "dim"))
 
 
-def _weights(modules: Iterable[Module]) -> Iterator[Line]:
+def _weights(modules: Iterable[ModuleReport]) -> Iterator[Line]:
     tensors = [tensor for module in modules for tensor in module.tensors]
     if tensors:
         nbytes = sum(tensor.nbytes for tensor in tensors)

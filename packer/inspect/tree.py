@@ -19,14 +19,13 @@ from runtime.registry import has_loader
 from runtime.serial.manifest import parse_manifest
 
 from .payload import fields_of, signatures_of
-from .report import Blob, Entry, Module, Tensor
+from .report import BlobReport, EntryReport, ModuleReport, TensorReport
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from runtime._core import ElfFile
-    from runtime.blob import Blob as ParsedBlob
-    from runtime.blob import Entry as ParsedEntry
+    from runtime.blob import Blob, Entry
 
     from ..elf.image import Image
     from ..elf.symbol_table import Symbol, SymbolTable
@@ -49,9 +48,9 @@ class Tree:
     dialect: str | None = None
     producer: str | None = None
     target: str | None = None
-    blob: Blob | None = None
-    modules: tuple[Module, ...] = ()
-    parsed: ParsedBlob | None = None
+    blob: BlobReport | None = None
+    modules: tuple[ModuleReport, ...] = ()
+    parsed: Blob | None = None
     root: runtime.Module | None = None
 
 
@@ -146,11 +145,11 @@ def verify_checksums(checked: ElfFile, image: Image, symbols: SymbolTable, tree:
                 check_structure(tree.parsed, structure, path=image.path, where=where)
 
 
-def find_duplicates(modules: Sequence[Module]) -> Iterator[str]:
+def find_duplicates(modules: Sequence[ModuleReport]) -> Iterator[str]:
     """Say which function names several modules have, and which of them a look-up finds."""
     counts = Counter(chain.from_iterable(set(module.functions) for module in modules))
     twice = {name for name, count in counts.items() if count > 1}
-    holders: dict[str, list[Module]] = {}
+    holders: dict[str, list[ModuleReport]] = {}
     for module in modules if twice else ():
         for name in twice.intersection(module.functions):
             holders.setdefault(name, []).append(module)
@@ -159,7 +158,7 @@ def find_duplicates(modules: Sequence[Module]) -> Iterator[str]:
         yield f"function {name!r} is in {places}: a look-up finds the first"
 
 
-def find_carried_libraries(modules: Sequence[Module]) -> Iterator[str]:
+def find_carried_libraries(modules: Sequence[ModuleReport]) -> Iterator[str]:
     """Say which modules are libraries themselves, whose code a load runs as well."""
     for module in modules:
         if module.type_key == "shared_library":
@@ -176,7 +175,7 @@ def _read(
     manifest_text: memoryview | None,
     dialect: str,
 ) -> Tree:
-    blob = Blob(symbol.name, None, symbol.size)
+    blob = BlobReport(symbol.name, None, symbol.size)
     try:
         blob = _locate(image, symbol)
         data = image.data_of(symbol)
@@ -204,12 +203,12 @@ def _read_manifest(
     return None, None, None
 
 
-def _locate(image: Image, symbol: Symbol) -> Blob:
+def _locate(image: Image, symbol: Symbol) -> BlobReport:
     nbytes = len(image.data_of(symbol))
-    return Blob(symbol.name, image.offset_of(symbol.address, nbytes, symbol.name), nbytes)
+    return BlobReport(symbol.name, image.offset_of(symbol.address, nbytes, symbol.name), nbytes)
 
 
-def _with_entries(blob: Blob, parsed: ParsedBlob, body: memoryview) -> Blob:
+def _with_entries(blob: BlobReport, parsed: Blob, body: memoryview) -> BlobReport:
     return replace(
         blob,
         entries=tuple(_entry(parsed, e, body) for e in parsed.entries),
@@ -218,17 +217,17 @@ def _with_entries(blob: Blob, parsed: ParsedBlob, body: memoryview) -> Blob:
     )
 
 
-def _entry(parsed: ParsedBlob, entry: ParsedEntry, body: memoryview) -> Entry:
+def _entry(parsed: Blob, entry: Entry, body: memoryview) -> EntryReport:
     payload = payload_of(entry, body)
-    return Entry(entry.key, entry.offset, entry.nbytes, fields_of(parsed, entry, payload))
+    return EntryReport(entry.key, entry.offset, entry.nbytes, fields_of(parsed, entry, payload))
 
 
-def payload_of(entry: ParsedEntry, body: memoryview) -> memoryview:
+def payload_of(entry: Entry, body: memoryview) -> memoryview:
     """Give the bytes of an entry behind its key; `body` is the blob without its header."""
     return body[entry.payload_offset : entry.offset + entry.nbytes]
 
 
-def _modules(parsed: ParsedBlob, root: runtime.Module, library: _Library) -> Iterator[Module]:
+def _modules(parsed: Blob, root: runtime.Module, library: _Library) -> Iterator[ModuleReport]:
     nodes = list(preorder(root))
     indices = {id(node): index for index, node in enumerate(nodes)}
     nbytes = {id(e.module or library): e.nbytes for e in parsed.nodes}
@@ -237,15 +236,19 @@ def _modules(parsed: ParsedBlob, root: runtime.Module, library: _Library) -> Ite
         yield _module(node, index, nbytes.get(id(node), 0), imports)
 
 
-def _module(node: runtime.Module, index: int, nbytes: int, imports: tuple[int, ...]) -> Module:
+def _module(
+    node: runtime.Module, index: int, nbytes: int, imports: tuple[int, ...]
+) -> ModuleReport:
     names = tuple(node.function_names())
     fmt = str(getattr(node, "fmt", ""))
     loadable = not isinstance(node, OpaqueModule) or has_loader(node.type_key)
     tensors = tuple(_tensors(node))
     signatures = tuple(signatures_of(node))
-    return Module(index, node.type_key, fmt, nbytes, imports, names, loadable, tensors, signatures)
+    return ModuleReport(
+        index, node.type_key, fmt, nbytes, imports, names, loadable, tensors, signatures
+    )
 
 
-def _tensors(node: runtime.Module) -> Iterator[Tensor]:
+def _tensors(node: runtime.Module) -> Iterator[TensorReport]:
     for name, tensor in node.own_weights.items():
-        yield Tensor(name, tensor.dtype, tensor.shape, tensor.raw.nbytes)
+        yield TensorReport(name, tensor.dtype, tensor.shape, tensor.raw.nbytes)

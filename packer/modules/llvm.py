@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.abi import DSO_EXPORTABLE, RUNNABLE
-from runtime.error import ExportError, ToolchainError
+from runtime.error import ExportError
 
 from ..declare.c_type import parse_functions
 from ..declare.declaration import SIGNED, UNSIGNED
 from ..elf.object_check import check_triple
-from ..target import machine_word
+from ..embed.llvm_code import default_triple, emit, parse_ir
 from .host import CodeFile, RunnableModule
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from ..target import Target
 
 _FORMATS = ("ll", "bc", "s", "o")
-_OPT_LEVEL = 2
 _NO_TRIPLE = "unknown-unknown-unknown"  # what llvmlite.ir.Module writes when it was given none
 
 # LLVM types that one code may be lowered to. Clang passes bool as i1 zeroext, others as i8.
@@ -80,7 +78,7 @@ class LLVMModule(RunnableModule):
         target: str | None = None,
         functions: Mapping[str, str | FunctionDeclaration] | Sequence[str] | None = None,
     ) -> None:
-        self._module = _parse(ir)
+        self._module = parse_ir(ir)
         named = self._module.triple
         own = target or (named if named != _NO_TRIPLE else "")
         self.target = own or default_triple()
@@ -116,7 +114,7 @@ class LLVMModule(RunnableModule):
         """Return the IR text (``fmt="ll"``, the default) or assembly (``"s"``)."""
         if fmt not in ("", "ll", "s"):
             return super().get_source(fmt)
-        return self._emit(fmt or "ll").decode()
+        return emit(self._module, fmt or "ll", self.target).decode()
 
     def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
         """Write IR text, bitcode, assembly or an object.
@@ -129,7 +127,8 @@ class LLVMModule(RunnableModule):
             By default what the file's suffix says, else ``"o"``.
         """
         fmt = fmt or Path(path).suffix.removeprefix(".")
-        Path(path).write_bytes(self._emit(fmt if fmt in _FORMATS else "o"))
+        fmt = fmt if fmt in _FORMATS else "o"
+        Path(path).write_bytes(emit(self._module, fmt, self.target))
 
     def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:
         """Write the code as an object, or as the IR or assembly that a compiler asks for."""
@@ -139,26 +138,8 @@ class LLVMModule(RunnableModule):
             triple = self.target
         fmt = object_format if object_format in _FORMATS else "o"
         path = stem.with_name(f"{stem.name}.{fmt}")
-        path.write_bytes(self._emit(fmt, triple))
+        path.write_bytes(emit(self._module, fmt, triple))
         return CodeFile(path, "o")
-
-    def _emit(self, fmt: str, triple: str | None = None) -> bytes:
-        # What is emitted is a copy: optimising must not change what is emitted next.
-        llvm = _binding()
-        module = llvm.parse_bitcode(self._module.as_bitcode())
-        module.triple = triple = triple or self.target
-        if fmt == "ll":
-            return str(module).encode()
-        if fmt == "bc":
-            return bytes(module.as_bitcode())
-        machine = _target_machine(triple)
-        _optimize(llvm, module, machine)
-        if fmt == "o" and has_assembly(str(module)) and not is_native(triple):
-            # LLVM would abort the process: llvmlite has the assembler of this machine only.
-            text = f"assembly in IR for {triple!r}: only its own assembler takes it; use fmt 's'"
-            raise ToolchainError(text)
-        code = machine.emit_object(module) if fmt == "o" else machine.emit_assembly(module).encode()
-        return bytes(code)
 
     def __repr__(self) -> str:
         return f"<LLVMModule {getattr(self, 'target', '')!r}>"
@@ -190,66 +171,3 @@ def _words(function_type: str) -> list[str]:
     """Take ``i64 (ptr, i64)`` apart, result first."""
     result, _, parameters = function_type.partition(" (")
     return [result, *(word for word in parameters.rstrip(")").split(", ") if word)]
-
-
-def default_triple() -> str:
-    """The triple of this machine, as LLVM writes it."""
-    return str(_binding().get_process_triple())
-
-
-def is_native(triple: str) -> bool:
-    """Whether a triple is of this machine's architecture."""
-    return triple.split("-")[0] == default_triple().split("-")[0]
-
-
-def has_assembly(ir: str) -> bool:
-    """Whether IR text holds inline or module assembly; text within quotes aside."""
-    return re.search(r"\basm\b", re.sub(r'"[^"]*"', "", ir)) is not None
-
-
-def _binding() -> Any:
-    try:
-        from llvmlite import binding
-    except ImportError as error:
-        raise ToolchainError(f"LLVM needs llvmlite: pip install llvmlite ({error})") from error
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-    binding.initialize_native_asmparser()
-    return binding
-
-
-def _parse(ir: Any) -> Any:
-    llvm = _binding()
-    try:
-        if isinstance(ir, (bytes, bytearray, memoryview)):
-            module = llvm.parse_bitcode(bytes(ir))
-        else:
-            module = llvm.parse_assembly(str(ir))
-        module.verify()
-    except RuntimeError as error:
-        text = f"LLVM refuses the IR: {str(error).strip()}"
-        raise ExportError(text, module=LLVMModule.type_key) from error
-    return module
-
-
-def _target_machine(triple: str) -> Any:
-    llvm = _binding()
-    try:
-        target = llvm.Target.from_triple(triple)
-        machine = machine_word(triple)
-        return target.create_target_machine(
-            features=machine.features if machine else "",
-            opt=_OPT_LEVEL,
-            reloc="pic",
-            codemodel="small",
-            abiname=machine.abi if machine else "",
-        )
-    except RuntimeError as error:
-        text = f"llvmlite has no target {triple!r}: {str(error).strip()}"
-        raise ToolchainError(text) from error
-
-
-def _optimize(llvm: Any, module: Any, machine: Any) -> None:
-    tuning = llvm.create_pipeline_tuning_options(speed_level=_OPT_LEVEL)
-    builder = llvm.create_pass_builder(machine, tuning)
-    builder.getModulePassManager().run(module, builder)

@@ -11,7 +11,8 @@ from runtime.error import ExportError
 from ..elf import archive
 from ..elf.object_file import ObjectFile
 from ..files.text import shown_path
-from ..target import MACHINES, find_target
+from ..machine import MACHINES
+from ..target import find_target
 from . import tarball
 
 _TAR_MAGIC, _TAR_MAGIC_OFFSET = b"ustar", 257

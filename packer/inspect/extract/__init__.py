@@ -21,7 +21,7 @@ from .parts import Part, part_of
 from .toml import key, quoted, quoted_list
 
 if TYPE_CHECKING:
-    from .. import Function, LibraryReport, OpenedLibrary
+    from .. import FunctionReport, LibraryReport, OpenedLibrary
 
 __all__ = ["extract_library"]
 
@@ -166,7 +166,7 @@ def _project(
     yield ""
 
 
-def _host_functions(name: str, functions: Sequence[Function]) -> Iterator[str]:
+def _host_functions(name: str, functions: Sequence[FunctionReport]) -> Iterator[str]:
     """The functions that the host code had, as comments."""
     declared = [function for function in functions if function.signature is not None]
     if declared:

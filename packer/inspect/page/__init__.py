@@ -1,14 +1,13 @@
-"""write_report(library, output): a page that shows what is in a library; nothing of it is run."""
+"""write_report(library, output): a page that shows the contents of a library."""
 
 from __future__ import annotations
 
-import mmap
 import os
 from contextlib import suppress
 
-from runtime.error import ExportError, LibraryLoadError
+from runtime.error import ExportError
 
-from ...elf.image import Image
+from ...elf.image import Image, map_file
 from ...files.output import replacing
 from ...files.text import shown_path
 from .. import LibraryReport, inspect_library
@@ -27,24 +26,26 @@ def write_report(
 ) -> LibraryReport:
     """Write a page about a library: one HTML file that needs no other file and no network.
 
+    The library is read, never executed.
+
     Parameters
     ----------
     library : path or LibraryReport
-        What to look into. A report is only taken where its path names the file.
+        The library, or its report, whose path must name the file.
     output : path
-        The page; the old file is there until the whole new one is.
+        The page; an existing file is replaced once the new one is complete.
 
     Returns
     -------
     LibraryReport
-        What the page shows.
+        The report that the page shows.
 
     Raises
     ------
     LibraryLoadError
-        The file is no library, or its program headers cannot be read.
+        If the file is no library, or its program headers cannot be read.
     ExportError
-        The page cannot be written.
+        If the page cannot be written, or `output` is the library itself.
 
     Examples
     --------
@@ -55,27 +56,17 @@ def write_report(
     report = library if isinstance(library, LibraryReport) else inspect_library(library)
     path = report.path if isinstance(library, LibraryReport) else library
     _refuse_replacing(path, output)
-    image = Image(_map(path), report.path, [])
+    image = Image(map_file(path), report.path, [])
     page = render_page(describe(report, image.data, lay_out(image, report)))
     with replacing(output) as workspace:
         workspace.output.write_text(page, encoding="ascii")
         workspace.commit()
-        workspace.final.chmod(workspace.final.stat().st_mode & 0o666)  # a page is no program
+        workspace.final.chmod(workspace.final.stat().st_mode & 0o666)  # not executable
     return report
 
 
-def _map(path: AnyPath) -> memoryview:
-    """Map a file read-only, never executable; the view keeps the map."""
-    try:
-        with open(path, "rb") as file:
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except (OSError, ValueError) as error:
-        text = f"{shown_path(os.fsdecode(path))}: cannot map: {error}"
-        raise LibraryLoadError(text, path=os.fsdecode(path), reason="io") from error
-
-
 def _refuse_replacing(path: AnyPath, output: str | os.PathLike[str]) -> None:
-    with suppress(OSError):  # not there yet
+    with suppress(OSError):  # the output does not exist yet
         if os.path.samefile(path, output):
-            text = f"{shown_path(output)}: the page would replace the library: name another file"
+            text = f"{shown_path(output)}: is the library; choose a different output"
             raise ExportError(text)

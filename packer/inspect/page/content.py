@@ -16,7 +16,7 @@ from ..meaning import meaning_of
 
 if TYPE_CHECKING:
     from ...elf.symbol_table import Symbol, SymbolTable
-    from .. import Blob, LibraryReport
+    from .. import BlobReport, LibraryReport
     from .region import Region
 
 # How much of the file goes along: of each entry, of any other region, and of all together.
@@ -124,7 +124,7 @@ def _tree(report: LibraryReport) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _rows(blob: Blob | None, num_modules: int) -> list[int]:
+def _rows(blob: BlobReport | None, num_modules: int) -> list[int]:
     """The module of each row: the blob counts in its own order, the report depth first."""
     if blob is None or not blob.entries or num_modules == 0:
         return []

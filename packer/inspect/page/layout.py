@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from runtime.abi import CHECKSUMS, FACT_PREFIX, MANIFEST
 from runtime.error import LibraryLoadError
 
-from ...elf.image import PF_W, PF_X, PT_LOAD
-from ...elf.section_table import SHT_NOBITS, read_sections
+from ...elf.records import PF_W, PF_X, PT_LOAD, SHT_NOBITS
+from ...elf.section_table import read_sections
 from .region import Region, fill, group, nest
 from .section_names import ABOUT, role_of
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...elf.records import SHF_ALLOC, SHF_EXECINSTR, SHF_WRITE
+
 if TYPE_CHECKING:
     from ...elf.section_table import Section
 
 # Section types that a dynamic loader reads, as readelf writes them.
 _LINKING = {"STRTAB", "RELA", "HASH", "DYNAMIC", "NOTE", "REL", "DYNSYM", "RELR", "GNU_HASH"}
 _LINKING |= {"VERDEF", "VERNEED", "VERSYM"}
-# gABI: sh_flags.
-_SHF_WRITE, _SHF_ALLOC, _SHF_EXECINSTR = 1, 2, 4
 
 ABOUT = {
     ".bss": "Variables that begin as zero.",
@@ -51,10 +51,10 @@ ABOUT = {
 
 def role_of(section: Section) -> str:
     """Say what the bytes of a section are for."""
-    if not section.flags & _SHF_ALLOC:
+    if not section.flags & SHF_ALLOC:
         return "not loaded"
-    if section.flags & _SHF_EXECINSTR:
+    if section.flags & SHF_EXECINSTR:
         return "code"
     if section.type_name in _LINKING:
         return "linking"
-    return "variables" if section.flags & _SHF_WRITE else "constants"
+    return "variables" if section.flags & SHF_WRITE else "constants"

@@ -141,7 +141,7 @@ def test_bitcode_of_another_triple_is_refused(tmp_path) -> None:
         path = tmp_path / "lto.o"
         path.write_bytes(module.as_bitcode())
         if triple:
-            refused(path, f"lto.o: made for {triple!r}, expected {RISCV!r}")
+            refused(path, f"lto.o: compiled for {triple!r}, expected {RISCV!r}")
         else:
             check_objects([path], find_target(RISCV))
 
@@ -202,7 +202,9 @@ def test_ir_of_another_triple_is_refused(as_bitcode, tmp_path) -> None:
         named = f'target triple = "{triple}"\n{text}'
         ir = binding.parse_assembly(named).as_bitcode() if as_bitcode else named
         root = packer.LLVMModule(ir, functions={"f": "int64_t(int64_t a)"})
-        with pytest.raises(packer.ExportError, match=f"made for {triple!r}, expected {RISCV!r}"):
+        with pytest.raises(
+            packer.ExportError, match=f"compiled for {triple!r}, expected {RISCV!r}"
+        ):
             export(root, tmp_path)
 
 

@@ -88,7 +88,7 @@ def test_other_machine_is_named(compile_library, tmp_path) -> None:
     (tmp_path / "foreign.so").write_bytes(elf.data)
     (finding,) = check_library(tmp_path / "foreign.so")
     assert (finding.name, finding.status) == ("machine", "fail")
-    assert finding.detail.startswith("made for aarch64, this is ")
+    assert finding.detail.startswith("compiled for aarch64, this is ")
 
 
 def test_newer_glibc_is_named(compile_library, tmp_path) -> None:
@@ -165,7 +165,7 @@ def test_undefined_symbol_is_named(compile_library) -> None:
         "int f(void) { return perhaps ? perhaps() : nowhere(); }"
     )
     finding = by_name(path)["undefined symbols"]
-    assert (finding.status, finding.detail) == ("fail", "nothing that it needs defines nowhere")
+    assert (finding.status, finding.detail) == ("fail", "no needed library defines nowhere")
     assert not loads(path)
 
 
@@ -248,7 +248,7 @@ def test_kernels_that_the_runtime_cannot_launch_are_named(tmp_path) -> None:
     path = packer.export_library(root, tmp_path / "kernels.so")
     findings = by_name(path, query=answering("GPU"))
     assert findings["kernels of metal"].detail.startswith("the runtime launches ")
-    assert findings["code of opencl"].detail.startswith("text: no driver takes it")
+    assert findings["code of opencl"].detail.startswith("text: no driver accepts it")
     assert findings["code of cuda"].remedy == "compile it to PTX, a cubin or a fatbin"
     assert not has_failed(findings.values())
 
@@ -278,7 +278,7 @@ def test_exit_code_says_whether_it_would_load(chain, compile_library, tmp_path) 
     run = check(chain())
     assert (run.returncode, run.stderr) == (1, "")
     assert "fail  needed libdeep.so: not found" in run.stdout
-    assert "      -> install what provides it" in run.stdout
+    assert "      -> install the package that provides it" in run.stdout
     (tmp_path / "text").write_text("text")
     assert check(tmp_path / "text").returncode == 1
 

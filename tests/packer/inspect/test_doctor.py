@@ -52,7 +52,7 @@ def test_targets_and_kernels_are_told() -> None:
         compiler = f"{machine}-linux-gnu-gcc"
         if shutil.which(compiler) is not None:
             assert f"{machine}-linux-gnu: {shutil.which(compiler)}" in findings["targets"].detail
-    state = "here" if find_system_library("libOpenCL.so.1") else "missing"
+    state = "found" if find_system_library("libOpenCL.so.1") else "missing"
     assert f"opencl (driver {state})" in findings["kernels"].detail
     run = doctor(PATH="/none")
     if find_spec("ziglang") is not None:  # a package, so that it is found without PATH
@@ -68,7 +68,7 @@ def test_missing_driver_has_a_remedy() -> None:
     for kind, library in (("cuda", "libcuda.so.1"), ("opencl", "libOpenCL.so.1")):
         finding = findings[f"{kind} driver"]
         if find_system_library(library) is None:
-            assert (finding.status, finding.detail) == ("warn", f"{library} is not here")
+            assert (finding.status, finding.detail) == ("warn", f"{library} not found")
             assert finding.remedy
 
 
@@ -148,7 +148,7 @@ def test_missing_compiler_fails(tmp_path: Path) -> None:
     assert (run.returncode, run.stderr) == (1, "")
     assert "fail  C compiler: no compiler for 'c'" in run.stdout
     assert "      -> install one (Debian: gcc), or name it in CC" in run.stdout
-    assert "fail  linker: none is here" in run.stdout
+    assert "fail  linker: not found" in run.stdout
 
 
 def test_json_has_each_finding() -> None:

@@ -73,7 +73,7 @@ def test_library_of_another_machine_is_read(compile_library, tmp_path) -> None:
     assert (report.machine, report.native) == ("aarch64", False)
     assert [f.name for f in report.functions] == ["f"]
     assert [m.type_key for m in report.modules] == ["library"]
-    assert any("made for aarch64" in note for note in report.notes)
+    assert any("compiled for aarch64" in note for note in report.notes)
     assert report.problems == ()
 
 

@@ -1,0 +1,64 @@
+"""What the dynamic section of a library asks the loader for, and how the linker hardened it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class VersionNeed:
+    """The symbol versions that a library needs from another one."""
+
+    library: str
+    versions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Linkage:
+    """What the dynamic section asks the dynamic loader for.
+
+    Attributes
+    ----------
+    glibc : str or None
+        The newest glibc version that a symbol is bound to; an older glibc cannot load the library.
+    """
+
+    soname: str | None
+    needed: tuple[str, ...]
+    rpath: tuple[str, ...]
+    runpath: tuple[str, ...]
+    audit: tuple[str, ...]
+    filter: tuple[str, ...]
+    version_needs: tuple[VersionNeed, ...] = ()
+    glibc: str | None = None
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, for comparison."""
+    return tuple(int(part) for part in version.split(".") if part.isdecimal())
+
+
+@dataclass(frozen=True, slots=True)
+class Hardening:
+    """How the linker hardened the file.
+
+    Attributes
+    ----------
+    relro : str
+        ``"full"``, ``"partial"`` or ``"none"``.
+    nx : bool
+        True if the stack is not executable.
+    rwx : bool
+        True if a segment is both writable and executable.
+    textrel : bool
+        True if relocations write to read-only segments.
+    branch_protection : tuple of str
+        The marks of all code: ``"IBT"``, ``"SHSTK"`` (x86-64's CET), ``"BTI"``, ``"PAC"``,
+        ``"GCS"`` (AArch64), ``"ZICFILP"``, ``"ZICFISS"`` (RISC-V).
+    """
+
+    relro: str
+    nx: bool
+    rwx: bool
+    textrel: bool
+    branch_protection: tuple[str, ...] = ()
