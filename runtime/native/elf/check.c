@@ -81,9 +81,9 @@ const char *elf_not_data(const struct elf_image *image, const struct elf_symbol 
   if (symbol->section == SHN_ABS) return "is an absolute value, expected data";
   if (symbol->size == 0) return "has size 0";
   const struct elf_segment *segment = elf_segment_of(image, symbol->value, symbol->size);
-  if (segment == NULL) return "has no file bytes behind it (.bss, or beyond its segment)";
+  if (segment == NULL) return "is not stored in the file (.bss, or beyond its segment)";
   if (!(segment->flags & PF_R)) return "is in a segment that cannot be read";
-  if (segment->flags & PF_W) return "lies in a writable segment, expected a read-only one";
+  if (segment->flags & PF_W) return "is in a writable segment, expected a read-only one";
   return NULL;
 }
 
@@ -91,7 +91,7 @@ const char *elf_not_code(const struct elf_image *image, const struct elf_symbol 
   if (symbol->type != STT_FUNC && symbol->type != STT_NOTYPE) return "is not a function";
   if (symbol->section == SHN_ABS) return "is an absolute value, expected a function";
   const struct elf_segment *segment = elf_segment_of(image, symbol->value, 1);
-  if (segment == NULL || !(segment->flags & PF_X)) return "does not lie in an executable segment";
+  if (segment == NULL || !(segment->flags & PF_X)) return "is not in an executable segment";
   return NULL;
 }
 

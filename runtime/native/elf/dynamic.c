@@ -200,8 +200,8 @@ static int check_flags(struct elf_reader *reader) {
   elf_tag(reader, DT_FLAGS_1, &flags_1);
   if (elf_tag(reader, DT_TEXTREL, &value) || (flags & DF_TEXTREL))
     return elf_refuse(reader, ELF_POLICY,
-                      "dynamic section: DT_TEXTREL, its code is written to while it is relocated; "
-                      "compile with -fPIC");
+                      "dynamic section: DT_TEXTREL, expected none, since relocations would write "
+                      "to code; compile with -fPIC");
   if (flags_1 & DF_1_PIE)
     return elf_refuse(reader, ELF_FORMAT,
                       "dynamic section: not an ELF shared object, found a position-independent "

@@ -17,8 +17,7 @@ static int check_gnu_header(struct elf_reader *reader, const struct elf_gnu_hash
     return 0;
   return elf_refuse(reader, ELF_MALFORMED,
                     "DT_GNU_HASH: header, expected buckets, a power of two of bloom words and a "
-                    "shift below 32, "
-                    "found %" PRIu32 ", %" PRIu32 " and %" PRIu32,
+                    "shift below 32, found %" PRIu32 ", %" PRIu32 " and %" PRIu32,
                     header->num_buckets, words, header->bloom_shift);
 }
 
@@ -110,7 +109,7 @@ static int check_sysv_hash(struct elf_reader *reader) {
                                 : header.num_chains < reader->image->num_symbols)
     return elf_refuse(reader, ELF_MALFORMED,
                       "DT_HASH: number of symbols, expected %" PRIu64
-                      " as DT_GNU_HASH says, found %" PRIu32,
+                      " as in DT_GNU_HASH, found %" PRIu32,
                       reader->image->num_symbols, header.num_chains);
   reader->image->sysv_hash = table.vaddr;
   reader->sysv_hash_nbytes = table.nbytes;

@@ -46,7 +46,7 @@ static const char *name_of(struct names *at, const struct elf_symbol_entry *symb
     at->characters -= length;
     return name;
   }
-  refuse(at, index, "names that are no longer than the file");
+  refuse(at, index, "names no longer than the file in total");
   return NULL;
 }
 

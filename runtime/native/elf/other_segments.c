@@ -1,4 +1,4 @@
-/* The program headers other than PT_LOAD. Those with contents refer to bytes that a PT_LOAD maps. */
+/* The program headers other than PT_LOAD. Their contents are bytes that a PT_LOAD maps. */
 
 #include "elf/segments.h"
 
@@ -109,8 +109,8 @@ static int check_stack(struct elf_reader *reader, unsigned index,
                        const struct elf_program_header *header) {
   if (!(header->p_flags & PF_X)) return 0;
   return elf_refuse(reader, ELF_POLICY,
-                    "program header %u: PT_GNU_STACK asks for an executable stack; link with "
-                    "-z noexecstack, expected p_flags without X, found 0x%" PRIx32,
+                    "program header %u: PT_GNU_STACK p_flags, expected no X, found 0x%" PRIx32
+                    ", an executable stack; link with -z noexecstack",
                     index, header->p_flags);
 }
 

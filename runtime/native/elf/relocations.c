@@ -50,7 +50,7 @@ static int check_kind(struct elf_relocations *at, const struct elf_rela *rela,
     case ELF_RELOCATES_TLS: return check_tls(at, rela);
     case ELF_RELOCATES_SIZE:
       symbol = elf_symbol_of(at, rela);
-      return elf_may_be_absent(&symbol) ? elf_refuse_symbol(at, rela, "a symbol that is there") : 0;
+      return elf_may_be_absent(&symbol) ? elf_refuse_symbol(at, rela, "a defined symbol") : 0;
     default: return 0;
   }
 }
@@ -62,7 +62,7 @@ static int check_relocation(struct elf_relocations *at, const struct elf_rela *r
   if (check_symbol_index(at, rela->r_info >> 32) != 0) return -1;
   if (at->types == NULL) return number == 0 ? 0 : elf_check_write(at, rela, &any);
   const struct elf_relocation_type *type = elf_relocation_type(at->types, number);
-  if (type == NULL) return refuse_type(at, number, "one for shared objects");
+  if (type == NULL) return refuse_type(at, number, "a type for shared objects");
   if (at->index < at->num_relative && type->kind != ELF_RELOCATES_RELATIVE)
     return refuse_type(at, number, "RELATIVE within DT_RELACOUNT");
   if (type->kind == ELF_RELOCATES_NOTHING) return 0;

@@ -40,8 +40,7 @@ static int count_sections(struct elf_reader *reader, uint64_t *count) {
     if (*count < SHN_LORESERVE)
       return elf_refuse(reader, ELF_MALFORMED,
                         "section 0: sh_size with e_shnum 0, expected the number of sections, at "
-                        "least 0x%x, "
-                        "found 0x%" PRIx64,
+                        "least 0x%x, found 0x%" PRIx64,
                         SHN_LORESERVE, *count);
   }
   if (*count > reader->nbytes / size || !elf_within(header->e_shoff, *count * size, reader->nbytes))

@@ -89,13 +89,13 @@ static int add_load(struct elf_reader *reader, unsigned index,
     return -1;
   if (image->num_loads > 0 && !comes_after(&image->loads[image->num_loads - 1], header))
     return elf_refuse(reader, ELF_MALFORMED,
-                      "program header %u: p_vaddr, expected behind the PT_LOAD before it "
-                      "(ascending, not overlapping), found 0x%" PRIx64,
+                      "program header %u: p_vaddr, expected after the previous PT_LOAD (ascending, "
+                      "not overlapping), found 0x%" PRIx64,
                       index, header->p_vaddr);
   if ((header->p_flags & PF_W) && (header->p_flags & PF_X))
     return elf_refuse(reader, ELF_POLICY,
-                      "program header %u: segment is writable and executable; link without -z rwx "
-                      "or --omagic, expected p_flags without W or without X, found 0x%" PRIx32,
+                      "program header %u: p_flags, expected not both W and X, found 0x%" PRIx32
+                      " (writable and executable); link without -z rwx or --omagic",
                       index, header->p_flags);
   image->loads[image->num_loads++] = elf_segment_from(header);
   return 0;
@@ -110,7 +110,7 @@ static int check_span(struct elf_reader *reader) {
   uint64_t span = last->vaddr + last->memsz - image->loads[0].vaddr;
   if (span > MAX_EXTRA_SPAN + reader->nbytes)
     return elf_refuse(reader, ELF_MALFORMED,
-                      "program headers: memory asked for, expected at most 64 GiB more than the "
+                      "program headers: memory size, expected at most 64 GiB more than the "
                       "file's 0x%" PRIx64 " bytes, found 0x%" PRIx64,
                       reader->nbytes, span);
   return 0;
@@ -140,8 +140,8 @@ static int find_headers(struct elf_reader *reader) {
 static int check_stack_present(struct elf_reader *reader, bool present) {
   if (present || reader->image->machine != EM_X86_64) return 0;
   return elf_refuse(reader, ELF_POLICY,
-                    "program headers: PT_GNU_STACK, expected 1, found none, which means an "
-                    "executable stack; link with -z noexecstack");
+                    "program headers: PT_GNU_STACK, expected 1, found none (an executable "
+                    "stack); link with -z noexecstack");
 }
 
 int elf_check_segments(struct elf_reader *reader) {

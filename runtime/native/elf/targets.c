@@ -117,7 +117,7 @@ static int check_function(struct elf_relocations *at, const struct elf_rela *rel
   if (type->kind == ELF_RELOCATES_RESOLVED) return 0; /* the resolver was checked */
   if (type->kind == ELF_RELOCATES_ADDRESS && rela->r_info >> 32 != 0) {
     struct elf_symbol_entry symbol = elf_symbol_of(at, rela);
-    if (elf_may_be_absent(&symbol)) return elf_refuse_symbol(at, rela, "a function that is there");
+    if (elf_may_be_absent(&symbol)) return elf_refuse_symbol(at, rela, "a defined function");
     if (symbol.st_shndx == SHN_UNDEF) return 0; /* another object defines it */
     vaddr += symbol.st_value;
   }

@@ -16,9 +16,8 @@ static int copy_record(struct versions *at, uint64_t vaddr, void *record, uint64
   const uint8_t *bytes = elf_bytes(at->reader, vaddr, nbytes);
   if (bytes == NULL || at->steps-- == 0) {
     elf_refuse(at->reader, ELF_MALFORMED,
-               "%s: version record, expected inside the file bytes of one PT_LOAD, each "
-               "once, "
-               "found one at 0x%" PRIx64,
+               "%s: version record, expected inside the file bytes of one PT_LOAD, not "
+               "read before, found one at 0x%" PRIx64,
                at->table, vaddr);
     return -1; /* tells the static analysis that *record is set otherwise */
   }
@@ -51,8 +50,7 @@ static int check_file(struct versions *at, uint32_t file) {
     if (name == file || same_name(at, name, file)) return 0;
   }
   return elf_refuse(at->reader, ELF_MALFORMED,
-                    "%s: file of a needed version, expected one that DT_NEEDED names too, found "
-                    "the "
+                    "%s: file of a needed version, expected a name of DT_NEEDED, found the "
                     "name at 0x%" PRIx32,
                     at->table, file);
 }

@@ -70,10 +70,9 @@ static PyObject *range_of(const ElfFile *self, PyObject *name, const struct elf_
       elf_segment_of(&self->file.image, symbol->value, symbol->size);
   if (segment == NULL)
     return raise_symbol_error(self->path, "blob", "", name, symbol->value,
-                              "has no bytes in the file (.bss, or beyond its segment)");
-  return Py_BuildValue("(KK)",
-                       (unsigned long long)(segment->offset + (symbol->value - segment->vaddr)),
-                       (unsigned long long)symbol->size);
+                              "is not stored in the file");
+  uint64_t offset = segment->offset + (symbol->value - segment->vaddr);
+  return Py_BuildValue("(KK)", (unsigned long long)offset, (unsigned long long)symbol->size);
 }
 
 static PyObject *elf_file_symbol(ElfFile *self, PyObject *name) {

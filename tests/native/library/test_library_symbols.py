@@ -30,8 +30,8 @@ def test_symbols_of_a_dependency_are_not_the_librarys(
 @pytest.mark.parametrize(
     ("symbol", "expected"),
     [
-        ("writable", "lies in a writable segment, expected a read-only one"),
-        ("zeros", "has no file bytes behind it"),
+        ("writable", "is in a writable segment, expected a read-only one"),
+        ("zeros", "is not stored in the file"),
         ("local", "is not plain data"),
         ("function", "is a function, expected data"),
         ("nothing", "has size 0"),

@@ -108,7 +108,7 @@ def test_blob_symbol_without_file_bytes_is_refused(old, tmp_path_factory) -> Non
     source.write_text("char __tvm_dev_mblob[64];")
     refused(
         old,
-        "__tvm_dev_mblob is wrong in the result: .*has no file bytes",
+        "__tvm_dev_mblob is wrong in the result: .*is not stored in the file",
         fcompile=lambda output, files, options=None: packer.create_shared(
             output, [f for f in files if "devc" not in str(f)] + [str(source)], options=options
         ),
