@@ -31,6 +31,6 @@ from .project import Project as Project
 from .project import read_project as read_project
 from .toolchain.create import create_object as create_object
 from .toolchain.create import create_shared as create_shared
-from .toolchain.cross_toolchain import cross_compiler as cross_compiler
+from .toolchain.cross_linker import cross_compiler as cross_compiler
 from .toolchain.formats import create_archive as create_archive
 from .toolchain.formats import tar as tar

@@ -15,11 +15,10 @@ from .files.arguments import list_of
 from .files.output import is_same_file, replacing
 from .files.progress import silent
 from .files.text import shown_path
-from .link import target_of, whole
-from .toolchain.cross_toolchain import target_compiler
-from .toolchain.formats import format_of
+from .link import whole
+from .toolchain.cross_linker import find_linker
+from .toolchain.link_input import LinkInput
 from .toolchain.tarball import unsafe_options
-from .toolchain.unlinked import Unlinked
 from .toolchain.verify import verify_output
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from .elf.object_file import Definition
     from .files.progress import Progress
-    from .toolchain.create import Fcompile
+    from .toolchain.linker import Fcompile
 
 _DATA = (*BLOB_SYMBOLS, MANIFEST, CHECKSUMS, MAIN_NAME)
 
@@ -78,29 +77,28 @@ def link_library(
     """
     step = progress or silent
     inputs, options = list_of(inputs, "inputs"), list_of(options, "options")
-    kind = format_of(path, fcompile)
-    linker = fcompile or (target_compiler(target, kind.suffix) if target else kind.linker)
-    if kind.suffix == "tar":
+    output_format, linker = find_linker(path, fcompile, target)
+    if output_format.suffix == "tar":
         text = (
             f"{shown_path(os.fspath(path))}: a tar holds what is not linked; packer export makes it"
         )
         raise ExportError(f"{text}, expected .so, .o or .a", path=os.fspath(path))
 
     step("read")
-    unlinked = [_read(Path(os.fsdecode(item)), os.fsdecode(path)) for item in inputs]
-    if not unlinked:
+    link_inputs = [_read(Path(os.fsdecode(item)), os.fsdecode(path)) for item in inputs]
+    if not link_inputs:
         raise ExportError("nothing to link, expected one .tar, .o or .a at least")
-    all_options = [*_passed_on(unlinked, options), *options]
+    all_options = [*_passed_on(link_inputs, options), *options]
     # From here on every input is known to hold objects and nothing else.
     with replacing(path, workspace_dir=workspace_dir) as workspace:
-        triple = target_of(linker, target)
-        for item in unlinked:
+        triple = linker.triple(target)
+        for item in link_inputs:
             item.check_machine(triple)
-        archives = [item.path.absolute() for item in unlinked if item.kind == "a"]
+        archives = [item.path.absolute() for item in link_inputs if item.suffix == "a"]
         objects = [
             str(file)
-            for index, item in enumerate(unlinked)
-            if item.kind != "a"
+            for index, item in enumerate(link_inputs)
+            if item.suffix != "a"
             for file in item.split(workspace.directory / f"input{index}")
         ]
 
@@ -108,47 +106,47 @@ def link_library(
         linker(workspace.output, objects, options=[*whole(archives), *all_options])
 
         step("verify")
-        made = kind.read_back(workspace.output, triple)
-        required = [name for item in unlinked for name, _ in _exported(item)]
-        symbols = {name: data for item in unlinked for name, data in _embedded(item)}
+        made = output_format.read_back(workspace.output, triple)
+        required = [name for item in link_inputs for name, _ in _exported(item)]
+        symbols = {name: data for item in link_inputs for name, data in _embedded(item)}
         verify_output(workspace.output, made, required, symbols, symbols)
         # From here on all that was exported is known to be there, byte for byte.
 
         step("commit")
-        workspace.commit(is_program=kind.is_linked)
+        workspace.commit(is_program=output_format.is_linked)
     return Path(path)
 
 
-def _read(source: Path, output: str) -> Unlinked:
-    unlinked = Unlinked(source)
+def _read(source: Path, output: str) -> LinkInput:
+    link_input = LinkInput(source)
     if is_same_file(source, output):
         text = f"{shown_path(output)}: is an input too, expected another output"
         raise ExportError(text, path=output)
-    return unlinked
+    return link_input
 
 
-def _passed_on(unlinked: Sequence[Unlinked], given: Sequence[str]) -> list[str]:
+def _passed_on(link_inputs: Sequence[LinkInput], given: Sequence[str]) -> list[str]:
     """The options that tars ask for, once it is known that all of them may be passed on."""
-    for item in unlinked:
+    for item in link_inputs:
         if refused := [o for o in unsafe_options(item.options) if o not in given]:
             text = (
                 f"asks for the option {refused[0]!r}, which a tar cannot give to a linker by itself"
             )
             repeat = f"if you trust it, repeat it: --option={refused[0]}"
             raise ExportError(f"{shown_path(item.path)}: {text}; {repeat}", path=str(item.path))
-    return [option for item in unlinked for option in item.options if option not in given]
+    return [option for item in link_inputs for option in item.options if option not in given]
 
 
-def _exported(unlinked: Unlinked) -> Iterator[tuple[str, Definition]]:
+def _exported(link_input: LinkInput) -> Iterator[tuple[str, Definition]]:
     """What an export put in: functions, facts, the blob; not the variables that a loader fills."""
-    for found in unlinked.objects:
+    for found in link_input.objects:
         for name, definition in found.definitions.items():
             is_ours = FUNCTION_PREFIX in name or FACT_PREFIX in name or name.endswith(_DATA)
             if is_ours and definition.is_exported and definition.offset is not None:
                 yield name, definition
 
 
-def _embedded(unlinked: Unlinked) -> Iterator[tuple[str, Sequence[Chunk]]]:
-    for name, (offset, nbytes, _) in _exported(unlinked):
+def _embedded(link_input: LinkInput) -> Iterator[tuple[str, Sequence[Chunk]]]:
+    for name, (offset, nbytes, _) in _exported(link_input):
         if name.endswith(_DATA) and offset is not None:
-            yield name, [FileRange(str(unlinked.path), offset, nbytes)]
+            yield name, [FileRange(str(link_input.path), offset, nbytes)]

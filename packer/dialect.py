@@ -1,14 +1,87 @@
-"""The dialects of blobs, which tell who can read the tree of a library."""
+"""Dialects of blobs, and the names of the symbols that an export defines."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from runtime.abi import BLOB_SYMBOLS
+from runtime.abi import (
+    BLOB_SYMBOLS,
+    CHECKSUMS,
+    FACT_PREFIX,
+    FUNCTION_PREFIX,
+    MAIN_NAME,
+    MANIFEST,
+)
+from runtime.error import ExportError
 
 Dialect = Literal["tvm", "tvm-ffi"]
 
 
-def blob_symbol(dialect: Dialect) -> str:
-    """The symbol that a blob of this dialect lies behind."""
-    return next(symbol for symbol, own in BLOB_SYMBOLS.items() if own == dialect)
+class Naming:
+    """The names of the symbols of one export.
+
+    Parameters
+    ----------
+    dialect : {"tvm", "tvm-ffi"}
+        The dialect of the blob.
+    system_lib : bool
+        Whether a constructor registers the symbols, for static linking.
+    prefix : str
+        The beginning of every symbol's name, so that one program can contain several models.
+
+    Raises
+    ------
+    ExportError
+        If `prefix` is given without `system_lib`, or if no C name can begin with it.
+    """
+
+    def __init__(
+        self, dialect: Dialect = "tvm", system_lib: bool = False, prefix: str = ""
+    ) -> None:
+        if prefix and not system_lib:
+            text = f"c_symbol_prefix {prefix!r} without system_lib: only static linking needs one"
+            raise ExportError(f"{text}; drop it, or set system_lib")
+        if prefix and not (prefix.isascii() and prefix.isidentifier()):
+            text = f"c_symbol_prefix {prefix!r}, expected the beginning of a C name, as 'net1_'"
+            raise ExportError(text)
+        self.dialect = dialect
+        self.system_lib = system_lib
+        self.prefix = prefix
+
+    @property
+    def blob(self) -> str:
+        """The symbol of the blob."""
+        symbols = (symbol for symbol, dialect in BLOB_SYMBOLS.items() if dialect == self.dialect)
+        return self.prefix + next(symbols)
+
+    @property
+    def manifest(self) -> str:
+        """The symbol of the manifest."""
+        return self.prefix + MANIFEST
+
+    @property
+    def checksums(self) -> str:
+        """The symbol of the checksums."""
+        return self.prefix + CHECKSUMS
+
+    @property
+    def entry(self) -> str:
+        """The symbol of the entry function's name."""
+        return self.prefix + MAIN_NAME
+
+    def fact(self, function: str) -> str:
+        """The symbol of a function's facts."""
+        return FACT_PREFIX + self.prefix + function
+
+    def wrapper(self, function: str) -> str:
+        """The symbol of a function's wrapper, which callers look up."""
+        return FUNCTION_PREFIX + self.prefix + function
+
+    def description(self, tag: str, function: str) -> str:
+        """The symbol of a function's metadata or doc: tvm_ffi puts the prefix first here."""
+        return self.prefix + FUNCTION_PREFIX + tag + function
+
+    def isolated(self, symbol: str) -> str:
+        """Put the prefix before any other symbol's name."""
+        own = (self.prefix + "__", FUNCTION_PREFIX + self.prefix, FACT_PREFIX + self.prefix)
+        return symbol if symbol.startswith(own) else self.prefix + symbol

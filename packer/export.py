@@ -7,28 +7,25 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runtime.abi import CHECKSUMS
 from runtime.blob import dump
 from runtime.error import ExportError
-from runtime.module import Module, preorder
-from runtime.serial.serializer import serialize
+from runtime.module import Module
+from runtime.serial.serializer import merge_host_code
 from runtime.stream import FileRange
 
-from .declare.wrapper import glue_source, glue_symbols
-from .dialect import Dialect
+from .declare.glue import Glue
+from .dialect import Dialect, Naming
 from .embed import Embed, find_embedders
-from .embed.checksums import dump_checksums
-from .embed.chunks import with_header
+from .embed.checksums import checksums_of
 from .embed.contents import symbols_of
 from .files.arguments import list_of
+from .files.chunks import with_header
 from .files.output import is_same_file, replacing
 from .files.progress import Progress, bytes_of, silent
-from .imports import check_prefix
-from .link import Link, code_file, embed_and_link, target_of, target_without_linker
+from .link import Code, Link, code_file, embed_and_link
 from .modules.host import CodeFile, HostModule, as_host_module
 from .target import find_target
-from .toolchain.cross_toolchain import target_compiler
-from .toolchain.formats import format_of
+from .toolchain.cross_linker import find_linker
 from .toolchain.verify import refuse_undefined, verify_output
 
 if TYPE_CHECKING:
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
 
     from .declare.declaration import Declaration
     from .target import Target
-    from .toolchain.create import Fcompile
+    from .toolchain.linker import Fcompile, Linker
 
 PackImports = Callable[[Module, bool, str, str], "str | os.PathLike[str]"]
 
@@ -122,17 +119,16 @@ def export_library(
     changed. Another process that loads `path` meanwhile sees the old file or the new one.
     """
     step = progress or silent
-    output, prefix = Path(path), c_symbol_prefix
+    output, naming = Path(path), Naming(format, system_lib, c_symbol_prefix)
     options, addons = list_of(options, "options"), list_of(addons, "addons")
-    kind = format_of(output, fcompile)
-    linker = fcompile or (target_compiler(target, kind.suffix) if target else kind.linker)
-    check_prefix(system_lib, prefix)
+    output_format, linker = find_linker(output, fcompile, target)
     refuse_two_embedders(embed, fpack_imports)
-    embedders = find_embedders(embed, can_place=kind.is_linked and not system_lib)
+    embedders = find_embedders(embed, can_place=output_format.is_linked and not system_lib)
 
     step("collect")
-    blob = serialize(module, export_dso=True, dialect=format)
-    hosts = collect(module, entry)
+    blob, modules = merge_host_code(module, dialect=format)
+    hosts = [as_host_module(host) for host in modules]
+    functions = declared_functions(hosts, entry)
     # From here on every module is either host code or goes into the blob: nothing is dropped.
 
     step("serialize")
@@ -142,34 +138,27 @@ def export_library(
     with replacing(path, workspace_dir=workspace_dir) as workspace:
         folder = workspace.directory
         has_code = hosts or addons or options or fcompile or fpack_imports
-        triple = target_of(linker, target) if has_code else target_without_linker(linker, target)
+        triple = linker.triple(target) if has_code else linker.triple_without_linking(target)
         write_library = None if has_code else embedders[0].write_library
 
         step("save")
-        code = save(hosts, folder, linker, find_target(triple))
-        functions = [declaration for host in hosts for declaration in host.functions]
-        symbols, embedded = symbols_of(blob, chunks, triple, format, system_lib, prefix)
+        files = save(hosts, folder, linker, find_target(triple))
+        symbols, lines = symbols_of(blob, chunks, triple, naming)
+        glue = Glue(functions, entry, naming)
+        checksums = checksums_of(glue.symbols, glue.texts, lines)
+        required = [naming.checksums, *glue.symbols] if hosts else []
         if hosts:
-            glue = save_glue(folder, functions, entry, format, system_lib, prefix, embedded)
-            code.append(glue)
+            files.append(save_glue(folder, glue.source(checksums)))
         elif symbols:
-            symbols[prefix + CHECKSUMS] = [dump_checksums(embedded).encode() + b"\0"]
+            symbols[naming.checksums] = [checksums.encode() + b"\0"]
         if fpack_imports is not None:
-            code.append(code_file(fpack_imports(module, system_lib, prefix, str(folder))))
+            made = fpack_imports(module, system_lib, c_symbol_prefix, str(folder))
+            files.append(code_file(made))
 
         if write_library is None:
-            link = Link(
-                linker,
-                code,
-                folder,
-                options,
-                addons,
-                triple,
-                system_lib=system_lib,
-                prefix=prefix,
-                functions=[function.name for function in functions],
-            )
-            linked = embed_and_link(link, symbols, embedders, workspace, triple, step)
+            code = Code(files, [function.name for function in functions], options, addons)
+            link = Link(linker, find_target(triple), naming, folder, code)
+            linked = embed_and_link(link, symbols, embedders, workspace, step)
         else:
             step("place")
             with workspace.writing():
@@ -177,26 +166,24 @@ def export_library(
             linked = {}
 
         step("verify")
-        made = kind.read_back(workspace.output, triple)
-        required = glue_symbols(functions, entry, format, prefix) if hosts else {}
-        verify_output(workspace.output, made, required, symbols, linked)
-        refuse_undefined(made, [prefix + function.name for function in functions])
+        result = output_format.read_back(workspace.output, triple)
+        verify_output(workspace.output, result, required, symbols, linked)
+        refuse_undefined(result, [c_symbol_prefix + function.name for function in functions])
         # From here on the library is known to be what was asked for.
 
         step("commit")
-        workspace.commit(is_program=kind.is_linked)
+        workspace.commit(is_program=output_format.is_linked)
     return output
 
 
-def collect(module: Module, entry: str | None) -> list[HostModule]:
-    """Find the host code of a tree, and refuse what could not be exported, before any work.
+def declared_functions(hosts: Sequence[HostModule], entry: str | None) -> list[Declaration]:
+    """Return the declared functions of all host code, which a library defines once each.
 
     Raises
     ------
     ExportError
-        A function is declared twice; the entry is not declared.
+        If two modules declare a function, or if none declares the entry.
     """
-    hosts = [as_host_module(m) for m in preorder(module) if m.is_dso_exportable]
     owners: dict[str, HostModule] = {}
     for host in hosts:
         for declaration in host.functions:
@@ -212,7 +199,7 @@ def collect(module: Module, entry: str | None) -> list[HostModule]:
     if "main" in owners and entry != "main":
         text = "main: stands for the entry function; export with entry='main', or rename it"
         raise ExportError(text, module=owners["main"].type_key)
-    return hosts
+    return [declaration for host in hosts for declaration in host.functions]
 
 
 def input_paths(
@@ -252,31 +239,15 @@ def refuse_two_embedders(embed: Embed, fpack_imports: PackImports | None) -> Non
 
 
 def save(
-    hosts: Sequence[HostModule], folder: Path, linker: Fcompile, target: Target
+    hosts: Sequence[HostModule], folder: Path, linker: Linker, target: Target
 ) -> list[CodeFile]:
     """Write each module's code into the private folder."""
-    fmt = getattr(linker, "object_format", "o")
-    return [host.write_code(folder / f"lib{i}", fmt, target) for i, host in enumerate(hosts)]
+    suffix = linker.object_format
+    return [host.write_code(folder / f"lib{i}", suffix, target) for i, host in enumerate(hosts)]
 
 
-def save_glue(
-    folder: Path,
-    functions: Sequence[Declaration],
-    entry: str | None,
-    dialect: Dialect,
-    system_lib: bool,
-    prefix: str,
-    embedded: Sequence[str],
-) -> CodeFile:
-    """Write the wrappers, facts, entry and checksums of all declared functions as one C file."""
-    text = glue_source(
-        functions,
-        entry,
-        dialect=dialect,
-        system_lib=system_lib,
-        prefix=prefix,
-        embedded=embedded,
-    )
+def save_glue(folder: Path, text: str) -> CodeFile:
+    """Write the C file with the wrappers, facts, entry and checksums of all functions."""
     path = folder / "glue.c"
     path.write_text(text, encoding="utf-8")
     return CodeFile(path, "c", is_ours=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runtime.abi import MODULE_BLOB
 from runtime.blob import dump
-from runtime.error import ExportError
 from runtime.serial.serializer import serialize
 
+from .dialect import Naming
 from .embed.c import array_text
-from .embed.chunks import with_header
 from .embed.llvm import constant_ir, registration_ir
+from .files.chunks import with_header
 
 if TYPE_CHECKING:
     from runtime.module import Module
@@ -87,21 +86,5 @@ def pack_imports_to_llvm(
 
 
 def _packed(module: Module, system_lib: bool, prefix: str) -> tuple[str, list[Chunk]]:
-    check_prefix(system_lib, prefix)
-    return prefix + MODULE_BLOB, with_header(dump(serialize(module, export_dso=True)))
-
-
-def check_prefix(system_lib: bool, prefix: str) -> None:
-    """Refuse a prefix that would do nothing, or that no symbol can begin with.
-
-    Raises
-    ------
-    ExportError
-        It is given without `system_lib`, or is no name in C.
-    """
-    if prefix and not system_lib:
-        text = f"c_symbol_prefix {prefix!r} without system_lib: a prefix only serves static linking"
-        raise ExportError(text)
-    if prefix and not (prefix.isascii() and prefix.isidentifier()):
-        text = f"c_symbol_prefix {prefix!r}, expected the beginning of a C name, as 'net1_'"
-        raise ExportError(text)
+    naming = Naming("tvm", system_lib, prefix)
+    return naming.blob, with_header(dump(serialize(module, export_dso=True)))

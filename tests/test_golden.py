@@ -92,7 +92,7 @@ def test_params_file_round_trips(params_file: Golden) -> None:
 def test_dev_cc_text_is_that_of_tvm(cc_text: Path) -> None:
     """The C text for a golden blob is the text that TVM wrote for it."""
     from packer.embed.c import array_text
-    from packer.embed.chunks import with_header
+    from packer.files.chunks import with_header
 
     name, *variants = cc_text.name.removesuffix(".cc.txt").split(".")
     system_lib, prefix = "system_lib" in variants, "myprefix_" if "prefix" in variants else ""

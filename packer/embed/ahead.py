@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from runtime.error import ExportError, ToolchainError
 
-from .chunks import nbytes_of
+from ..files.chunks import nbytes_of
 from .copy import write_chunks
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from runtime.error import ExportError
 
-from .chunks import nbytes_of, pieces
+from ..files.chunks import nbytes_of, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

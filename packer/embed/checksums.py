@@ -33,23 +33,18 @@ def data_line(symbol: str, data: bytes) -> str:
     return f"data {crc32(data):08x} {symbol}"
 
 
-def dump_checksums(lines: Iterable[str]) -> str:
-    """Write the text of ``__packer_checksums``, without the NUL."""
-    return "\n".join([FIRST_LINE, *lines, ""])
-
-
 def checksums_of(symbols: Iterable[str], texts: Mapping[str, str], embedded: Iterable[str]) -> str:
-    """Write the text of a library with host code, without the NUL.
+    """Write the text of ``__packer_checksums``, without the NUL.
 
     Parameters
     ----------
     symbols : iterable of str
-        What the glue exports.
+        The symbols that the glue exports.
     texts : mapping of str to str
         Those of them that are data, as C strings: a NUL ends them.
     embedded : iterable of str
-        The lines of what an embedder adds.
+        The lines for what an embedder adds.
     """
     data = [data_line(name, text.encode() + b"\0") for name, text in texts.items()]
     code = [f"code {name}" for name in sorted(symbols) if name not in texts]
-    return dump_checksums([*embedded, *data, *code])
+    return "\n".join([FIRST_LINE, *embedded, *data, *code, ""])

@@ -22,7 +22,7 @@ from runtime._core import copy_range, reserve
 from runtime.error import ExportError
 from runtime.stream import FileRange
 
-from .chunks import nbytes_of
+from ..files.chunks import nbytes_of
 
 if TYPE_CHECKING:
     from runtime.stream import Chunk

@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ..elf.notes import property_note
+from ..files.chunks import nbytes_of, pieces
 from ..target import find_target
-from .chunks import nbytes_of, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -35,10 +35,10 @@ from ..elf.records import (
     size_of,
     unpack,
 )
+from ..files.chunks import Contents, join, nbytes_of
 from ..machine import page_nbytes_of
 from ..target import find_target
 from .ahead import LARGE, LEAD, Ahead, copying_ahead
-from .chunks import Contents, join, nbytes_of
 from .copy import write_chunks
 from .placeholder import (
     NOTE,

@@ -52,8 +52,8 @@ from ..elf.records import (
     size_of,
     symbol_info,
 )
+from ..files.chunks import Contents, join, nbytes_of
 from ..target import find_target
-from .chunks import Contents, join, nbytes_of
 from .copy import write_chunks
 from .placeholder import SECTION
 from .section_layout import Section, lay_out

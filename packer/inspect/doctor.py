@@ -23,7 +23,7 @@ from ..elf.library_search import find_system_library
 from ..machine import MACHINES
 from ..target import find_target
 from ..toolchain.compiler import Language, find_compiler
-from ..toolchain.cross import find_cross_compiler
+from ..toolchain.cross_search import find_cross_compiler
 from .device_query import LIBRARIES, query_devices
 from .findings import Finding, Status
 

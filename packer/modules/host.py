@@ -10,6 +10,8 @@ from runtime.error import ExportError
 from runtime.module import Module
 from runtime.modules.source import CarriedSourceModule, CarriedStaticLibraryModule
 
+from .. import modules
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -94,15 +96,13 @@ class RunnableModule(HostModule):
 
 
 def load_exported(module: Module) -> Module:
-    """Export a module to a temporary library, and load it; its file is gone afterwards."""
+    """Export a module to a temporary library, load it, and remove its file."""
     from tempfile import TemporaryDirectory
 
     import runtime
 
-    from ..export import export_library
-
     with TemporaryDirectory(prefix="packer-") as folder:
-        return runtime.load(export_library(module, f"{folder}/{module.type_key}.so"))
+        return runtime.load(modules.export(module, f"{folder}/{module.type_key}.so"))
 
 
 def as_host_module(module: Module) -> HostModule:

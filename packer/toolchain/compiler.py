@@ -1,4 +1,4 @@
-"""Compilers: find one, compile sources to object files, say what went wrong."""
+"""Compilers: find one, and say what it is."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ import os
 import re
 import shlex
 import shutil
-import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from runtime.error import ToolchainError
 
-from ..files.text import shown_path
-from .process import Completed, run, run_all
-from .reproducible import compile_options
+from .outcome import ending
+from .process import run
 
 Language = Literal["c", "cc", "cu", "link"]
 # Finds the compiler for a language: the first words of a command.
@@ -44,35 +42,6 @@ _COMPILERS: dict[Language, tuple[tuple[str, ...], tuple[str, ...], str]] = {
         "a C compiler, say gcc,",
     ),
 }
-_LANGUAGE_OPTIONS: dict[Language, str] = {"c": "c", "cc": "c++", "cu": "cu"}
-# The first line with one of these says what is wrong, unless it only says that the linker did.
-_TELLING = re.compile(
-    r"\berror\s*:|\bfatal\s*:|undefined (?:reference|symbol)|multiple definition|cannot find"
-    r"|recompile with|not recognized"
-)
-_EPILOGUE = re.compile(r"ld returned \d|linker command failed")
-
-
-class Compilation(NamedTuple):
-    """One source file on its way to an object file.
-
-    Attributes
-    ----------
-    source, output : Path
-        Read, and made.
-    language : "c", "cc" or "cu"
-        Whatever the suffix of `source` says.
-    options : tuple of str
-        Come after the default ones.
-    include : tuple of Path
-        Folders with headers.
-    """
-
-    source: Path
-    output: Path
-    language: Language
-    options: tuple[str, ...] = ()
-    include: tuple[Path, ...] = ()
 
 
 def find_compiler(language: Language, cc: str | None = None) -> tuple[str, ...]:
@@ -132,39 +101,6 @@ def compilers(cc: str | Compilers | None) -> Compilers:
     return lambda language: find_compiler(language, None if language == "cu" else cc)
 
 
-def compile_sources(
-    compilations: Sequence[Compilation], *, cwd: Path, find: Compilers = find_compiler
-) -> list[Path]:
-    """Compile several source files, as many at a time as there are processors.
-
-    Parameters
-    ----------
-    compilations : sequence of Compilation
-        What to compile.
-    cwd : Path
-        A private folder, where each compiler starts and has its temporary files.
-    find : callable
-        Finds the compiler for each.
-
-    Returns
-    -------
-    list of Path
-        The object files, in the order of `compilations`.
-
-    Raises
-    ------
-    ToolchainError
-        There is no compiler, or one did not make an object file; of several the first in order.
-    """
-    commands = [_compile_command(job, cwd, find(job.language)) for job in compilations]
-    for job in compilations:
-        job.output.unlink(missing_ok=True)  # what is there afterwards was made by this compiler
-    ended = run_all(commands, cwd=cwd)
-    for job, completed in zip(compilations, ended, strict=False):  # stops at the first bad one
-        check(completed, f"compiling {shown_path(job.source.name)}", job.output)
-    return [job.output for job in compilations]
-
-
 def is_nvcc(compiler: Sequence[str]) -> bool:
     """Whether a command is NVIDIA's driver, which has options of its own for everything."""
     return any(os.path.basename(word) == "nvcc" for word in compiler)
@@ -205,48 +141,12 @@ def refuse_other_programs(variable: str, compiler: Sequence[str]) -> None:
     completed = run([*compiler, "--version"], cwd=Path("/"))
     if completed.returncode != 0:
         raise ToolchainError(
-            f"{variable}={os.environ[variable]!r}: {_ending(completed)} when asked for its "
+            f"{variable}={os.environ[variable]!r}: {ending(completed)} when asked for its "
             f"--version, expected a compiler; name another one, or unset {variable}",
             command=completed.command,
             returncode=completed.returncode,
             stderr=completed.output,
         )
-
-
-def spell(path: Path, cwd: Path) -> str:
-    """Spell a path for a command: it never starts with ``-`` or ``@``.
-
-    Below the private folder relative to it, so that __FILE__ is the same in every run.
-    """
-    absolute = path.absolute()
-    if absolute.is_relative_to(cwd.absolute()):
-        return f"./{absolute.relative_to(cwd.absolute())}"
-    return str(absolute)
-
-
-def check(completed: Completed, doing: str, output: Path) -> None:
-    """Go on only if a program exited with 0 and made a file.
-
-    Raises
-    ------
-    ToolchainError
-        It did not; the message says what it was `doing`, and the line that tells why.
-    """
-    message = f"{os.path.basename(completed.command[0])} {_ending(completed)} {doing}"
-    if completed.returncode != 0:
-        message += f": {_summary(completed.output)}"
-    elif not output.is_file():
-        message += ", but made no output"
-    elif output.stat().st_size == 0:
-        message += ", but its output is empty"
-    else:
-        return
-    raise ToolchainError(
-        message,
-        command=completed.command,
-        returncode=completed.returncode,
-        stderr=completed.output,
-    )
 
 
 def _parse_compiler(origin: str, value: str) -> tuple[str, ...]:
@@ -263,50 +163,3 @@ def _parse_compiler(origin: str, value: str) -> tuple[str, ...]:
         f"{origin}={value!r}: there is no program {program!r}, expected the name or path of a "
         "compiler"
     )
-
-
-def _compile_command(job: Compilation, cwd: Path, compiler: Sequence[str]) -> list[str]:
-    include = [folder.absolute() for folder in job.include]
-    source = spell(job.source, cwd)
-    if is_nvcc(compiler):
-        defaults = ["-O2", "-Xcompiler", "-fPIC"]
-    else:
-        folders = {
-            **{folder: folder.name for folder in include},
-            job.source.absolute().parent: ".",
-            cwd.resolve(): ".",
-        }
-        name, clang = job.output.name, is_clang(compiler)
-        fixed = compile_options(name, folders, job.options, is_clang=clang)
-        defaults = ["-O2", "-fPIC", *fixed]
-    return [
-        *compiler,
-        *defaults,
-        *(f"-I{folder}" for folder in include),
-        *job.options,
-        *("-x", _LANGUAGE_OPTIONS[job.language]),
-        *("-c", source),
-        *("-o", spell(job.output, cwd)),
-    ]
-
-
-def _ending(completed: Completed) -> str:
-    code = completed.returncode
-    return f"exited with {code}" if code >= 0 else f"ended by {_signal_name(-code)}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        name = signal.Signals(number).name
-    except ValueError:  # a real-time signal
-        name = f"signal {number}"
-    return f"{name} (out of memory?)" if number == signal.SIGKILL else name
-
-
-def _summary(output: str) -> str:
-    """The line that says what is wrong, or else the last twenty."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    for line in lines:
-        if _TELLING.search(line) and not _EPILOGUE.search(line):
-            return line
-    return "\n".join(lines[-20:]) or "it printed nothing"

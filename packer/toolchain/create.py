@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import TypeVar
 
 from runtime.error import ExportError
 
 from ..files.arguments import PathLike, list_of, one_or_more
 from ..files.private_directory import private_directory
 from ..files.text import shown_path
+from .compilation import Compilation, compile_sources, spell
 from .compiler import (
     LANGUAGE_OF_SUFFIX,
-    Compilation,
     Compilers,
     Language,
-    check,
-    compile_sources,
     compilers,
     dump_machine,
     find_compiler,
@@ -27,14 +26,14 @@ from .compiler import (
     is_nvcc,
     named_compiler,
     refuse_other_programs,
-    spell,
 )
-from .cross import without_cxx_library
+from .cross_search import without_cxx_library
+from .outcome import check
 from .process import run
 from .reproducible import prefix_maps
 
 Cc = str | Compilers | None
-CompileSources = Callable[..., list[Path]]
+Function = TypeVar("Function", bound=Callable[..., None])
 
 # Without -Bsymbolic a kernel named `gamma` or `index` is bound to the C library's.
 _LINKER_OPTIONS = ("-Bsymbolic", "-z", "relro", "-z", "now", "-z", "noexecstack", "--as-needed")
@@ -52,48 +51,6 @@ _LINKED_BY_NVCC = {
 }
 
 
-class Fcompile(Protocol):
-    """What `export_library` takes as `fcompile`: links objects, and says what it makes.
-
-    Attributes
-    ----------
-    output_format, object_format : str
-        Suffixes of what it makes, and of what it wants of modules that have a choice.
-    get_target_triple : callable
-        The target, or None where that is not known.
-    compile_sources : callable, optional
-        As `compile_sources` of toolchain.compiler: it compiles sources, each with its own
-        options, and only objects are linked. Where it is missing the linker gets sources too.
-    create_object : callable, optional
-        Merges objects by the same compiler.
-    """
-
-    output_format: str
-    object_format: str
-    get_target_triple: Callable[[], str | None]
-
-    def __call__(
-        self,
-        output: PathLike,
-        objects: PathLike | Sequence[PathLike],
-        options: Sequence[str] | None = None,
-    ) -> None: ...
-
-
-class CreateShared(Fcompile, Protocol):
-    """The type of `create_shared`."""
-
-    def __call__(
-        self,
-        output: PathLike,
-        objects: PathLike | Sequence[PathLike],
-        options: Sequence[str] | None = None,
-        cc: Cc = None,
-        *,
-        language: Language = "link",
-    ) -> None: ...
-
-
 def target_triple(cc: str | None = None) -> str | None:
     """Say which target a compiler is for, as ``x86_64-linux-gnu``; None if it does not know.
 
@@ -107,27 +64,22 @@ def target_triple(cc: str | None = None) -> str | None:
     return dump_machine(find_compiler("link", cc))
 
 
-def as_fcompile(
-    output_format: str,
-    object_format: str,
-    get_target_triple: Callable[[], str | None],
-    compile_sources: CompileSources | None = compile_sources,
-) -> Callable[[Callable[..., None]], CreateShared]:
-    """Give a function the attributes that TVM's `export_library` asks it for."""
+def as_fcompile(output_format: str) -> Callable[[Function], Function]:
+    """Give a function the attributes that TVM's `export_library` reads of an `fcompile`."""
 
-    def decorate(function: Callable[..., None]) -> CreateShared:
-        fcompile = cast(Any, function)
-        fcompile.output_format = output_format
-        fcompile.object_format = object_format
-        fcompile.get_target_triple = get_target_triple
-        if compile_sources is not None:
-            fcompile.compile_sources = compile_sources
-        return cast(CreateShared, fcompile)
+    def decorate(function: Function) -> Function:
+        vars(function).update(
+            output_format=output_format,
+            object_format="o",
+            get_target_triple=target_triple,
+            compile_sources=compile_sources,
+        )
+        return function
 
     return decorate
 
 
-@as_fcompile("so", "o", target_triple)
+@as_fcompile("so")
 def create_shared(
     output: PathLike,
     objects: PathLike | Sequence[PathLike],
@@ -171,7 +123,11 @@ def create_shared(
         _link(driver, "shared", made, linkable, [*words, "-lm"], output)
 
 
-@as_fcompile("o", "o", target_triple)
+# How to link C alone: a C driver takes half as long, and finds no C++ library.
+vars(create_shared)["link_c"] = functools.partial(create_shared, language="c")
+
+
+@as_fcompile("o")
 def create_object(
     output: PathLike,
     objects: PathLike | Sequence[PathLike],
@@ -206,33 +162,33 @@ def create_object(
 @contextlib.contextmanager
 def making(output: PathLike) -> Iterator[tuple[Path, Path]]:
     """Have a private folder beside an output, and in it the file to make, which replaces it."""
-    target = Path(output).absolute()
+    path = Path(output).absolute()
     try:
-        with private_directory(target.parent) as cwd:
+        with private_directory(path.parent) as cwd:
             yield cwd, cwd / "library.so"
-            os.replace(cwd / "library.so", target)
+            os.replace(cwd / "library.so", path)
     except OSError as error:
-        message = f"{shown_path(target)}: cannot write: {error.strerror or error}"
-        raise ExportError(message, path=str(target)) from error
+        message = f"{shown_path(path)}: cannot write: {error.strerror or error}"
+        raise ExportError(message, path=str(path)) from error
 
 
 def _link(
     driver: tuple[str, ...],
-    kind: str,
+    mode: str,
     made: Path,
     inputs: Sequence[Path],
     options: Sequence[str],
     output: PathLike,
 ) -> None:
-    """Start a linker driver in a private folder; `kind` is one of `_LINKED`."""
+    """Start a linker driver in a private folder; `mode` is a key of `_LINKED`."""
     cwd = made.parent
     archives = [word for word in options if os.path.isabs(word) and os.path.isfile(word)]
     driver = without_cxx_library(driver, [*inputs, *archives])
     if is_nvcc(driver):
-        defaults = [*_LINKED_BY_NVCC[kind]]
+        defaults = [*_LINKED_BY_NVCC[mode]]
     else:  # for LTO and the assembler, which name folders in debug information too
         folders = {item.parent: "." for item in inputs} | {cwd.resolve(): "."}
-        defaults = [*_LINKED[kind], *prefix_maps(folders, is_clang=is_clang(driver))]
+        defaults = [*_LINKED[mode], *prefix_maps(folders, is_clang=is_clang(driver))]
     names = [spell(item, cwd) for item in inputs]
     completed = run([*driver, *defaults, "-o", spell(made, cwd), *names, *options], cwd=cwd)
     check(completed, f"linking {shown_path(Path(output).name)}", made)

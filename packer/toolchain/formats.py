@@ -27,8 +27,9 @@ from .verify import check_linked
 
 if TYPE_CHECKING:
     from ..files.arguments import PathLike
-    from .create import Cc, Fcompile
-    from .unlinked import Unlinked
+    from .create import Cc
+    from .link_input import LinkInput
+    from .linker import Fcompile, Linker
 
 
 class Made(Protocol):
@@ -45,7 +46,7 @@ class OutputFormat(NamedTuple):
     ----------
     suffix : str
         Without the dot.
-    linker : Fcompile
+    create : Fcompile
         Makes it of objects.
     read_back : callable
         ``(path, target)`` reads what was made, and checks that it is this, for that target.
@@ -54,12 +55,12 @@ class OutputFormat(NamedTuple):
     """
 
     suffix: str
-    linker: Fcompile
+    create: Fcompile
     read_back: Callable[[Path, str | None], Made]
     is_linked: bool = False
 
 
-@as_fcompile("a", "o", create_shared.get_target_triple)
+@as_fcompile("a")
 def create_archive(
     output: PathLike,
     objects: PathLike | Sequence[PathLike],
@@ -84,7 +85,7 @@ def create_archive(
         write_archive(made, merged, ObjectFile(merged).definitions)
 
 
-@as_fcompile("tar", "o", create_shared.get_target_triple)
+@as_fcompile("tar")
 def tar(
     output: PathLike,
     objects: PathLike | Sequence[PathLike],
@@ -127,12 +128,12 @@ def _as_object(path: Path, folder: Path, options: Sequence[str] | None, cc: Cc) 
     return made
 
 
-def _reader_of(kind: str) -> Callable[[Path, str | None], Unlinked]:
-    def read_back(path: Path, target: str | None) -> Unlinked:
-        from .unlinked import Unlinked
+def _reader_of(suffix: str) -> Callable[[Path, str | None], LinkInput]:
+    def read_back(path: Path, target: str | None) -> LinkInput:
+        from .link_input import LinkInput
 
         try:
-            made = Unlinked(path, kind)
+            made = LinkInput(path, suffix)
             made.check_machine(target)
         except ExportError as error:
             what = error.message.removeprefix(f"{shown_path(path)}: ")
@@ -154,24 +155,24 @@ FORMATS = {
 }
 
 
-def format_of(path: str | os.PathLike[str], fcompile: Fcompile | None = None) -> OutputFormat:
-    """Find what an output is to be.
+def format_of(path: str | os.PathLike[str], linker: Linker | None = None) -> OutputFormat:
+    """Return the format of an output.
 
     Parameters
     ----------
     path : path
-        Its suffix says it.
-    fcompile : callable, optional
-        What will make it; must make the same.
+        The output; its suffix names the format.
+    linker : Linker, optional
+        The linker that will make the output.
 
     Raises
     ------
     ExportError
-        It makes something else.
+        If the linker makes another format.
     """
     name = os.fsdecode(path)
     suffix = Path(name).suffix.removeprefix(".")
-    made = str(getattr(fcompile, "output_format", suffix))
+    made = (linker.output_format if linker else "") or suffix
     if suffix in FORMATS and made in FORMATS and made != suffix:
         text = f"fcompile makes {made!r}, expected {suffix!r} for this name"
         raise ExportError(f"{shown_path(name)}: {text}", path=name)

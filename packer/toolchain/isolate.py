@@ -1,38 +1,38 @@
-"""Give all that an object defines names of its own, so that two models go into one program."""
+"""Rename all that an object defines, so that one program can contain several models."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from runtime.abi import CONTEXT_SYMBOLS, FACT_PREFIX, FUNCTION_PREFIX
+from runtime.abi import CONTEXT_SYMBOLS
 
+from ..dialect import Naming
 from ..elf.object_file import rename_symbols
 
 
-def isolate(path: Path, prefix: str) -> None:
-    """Put a prefix before every global symbol that an object defines, but for those of an export.
+def isolate(path: Path, naming: Naming) -> None:
+    """Put the model's prefix before the name of every global symbol that an object defines.
 
     Parameters
     ----------
     path : Path
         The object; changed in place.
-    prefix : str
-        The model's.
+    naming : Naming
+        The names of the export, which have the prefix already.
 
     Raises
     ------
     ExportError
-        It is no object.
+        If the file is no object.
 
     Notes
     -----
-    What C++ defines in every object that uses it goes the same way: no model ever runs another's
-    copy. What is only used keeps its name, context symbols aside: a program may have others'.
+    This includes what C++ defines in every object that uses it: no model ever runs another
+    model's copy. A symbol that is only used keeps its name, except for the context symbols, which
+    a program may have several of.
     """
-    own = (prefix + "__", FUNCTION_PREFIX + prefix, FACT_PREFIX + prefix)
 
     def rename(name: str, is_defined: bool) -> str:
-        is_renamed = is_defined or name in CONTEXT_SYMBOLS
-        return prefix + name if is_renamed and not name.startswith(own) else name
+        return naming.isolated(name) if is_defined or name in CONTEXT_SYMBOLS else name
 
     rename_symbols(path, rename)

@@ -9,7 +9,7 @@ from runtime._core import ElfFile
 from runtime.abi import CHECKSUMS
 from runtime.error import LibraryLoadError, ToolchainError
 
-from ..embed.chunks import nbytes_of, pieces
+from ..files.chunks import nbytes_of, pieces
 from ..target import find_target
 
 if TYPE_CHECKING:

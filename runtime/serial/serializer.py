@@ -59,12 +59,29 @@ def serialize(root: Module, *, export_dso: bool, dialect: str = "tvm") -> Blob:
         A module can neither be exported nor serialised, or merging the host code makes a cycle;
         names the modules.
     """
-    merged = _is_host_code if export_dso else _never
+    return _serialize(root, _is_host_code if export_dso else _never, dialect)[0]
+
+
+def merge_host_code(root: Module, *, dialect: str = "tvm") -> tuple[Blob, list[Module]]:
+    """Order a tree for an export; return the blob, and the host code in preorder.
+
+    Raises
+    ------
+    ExportError
+        As for `serialize`.
+    """
+    return _serialize(root, _is_host_code, dialect)
+
+
+def _serialize(
+    root: Module, merged: Callable[[Module], bool], dialect: str
+) -> tuple[Blob, list[Module]]:
     check_dialect(dialect)
-    check_serializable(root, merged)
+    modules = check_serializable(root, merged)
+    hosts = [module for module in modules if merged(module)]
     if merged(root) and not root.imported_modules:
-        return Blob([], dialect=dialect)
-    return _to_blob(_in_wire_order(_merge(root, merged)), dialect)
+        return Blob([], dialect=dialect), hosts
+    return _to_blob(_in_wire_order(_merge(modules, merged)), dialect), hosts
 
 
 def _is_host_code(module: Module) -> bool:
@@ -75,8 +92,8 @@ def _never(_module: Module) -> bool:
     return False
 
 
-def check_serializable(root: Module, merged: Callable[[Module], bool]) -> None:
-    """Refuse a tree with a module that would be dropped.
+def check_serializable(root: Module, merged: Callable[[Module], bool]) -> list[Module]:
+    """Return the modules of a tree in preorder; refuse one that would be dropped.
 
     Raises
     ------
@@ -87,7 +104,8 @@ def check_serializable(root: Module, merged: Callable[[Module], bool]) -> None:
     """
     if not isinstance(root, Module):
         raise TypeError(f"expected a runtime.Module, found {type(root).__name__}")
-    for module in _entries(root):
+    modules = list(_entries(root))
+    for module in modules:
         if merged(module):
             continue
         if not module.is_binary_serializable:
@@ -98,6 +116,7 @@ def check_serializable(root: Module, merged: Callable[[Module], bool]) -> None:
                 f"does not know of that; export the tree from its sources, or load the file again"
             )
             raise ExportError(text, module=module.type_key)
+    return modules
 
 
 def _refusal(root: Module, module: Module) -> str:
@@ -146,9 +165,8 @@ def _place(root: Module, module: Module) -> str:
     return f"{place[id(module)]} ({module!r})"
 
 
-def _merge(root: Module, merged: Callable[[Module], bool]) -> Node:
+def _merge(modules: list[Module], merged: Callable[[Module], bool]) -> Node:
     library = Node(None)
-    modules = list(_entries(root))
     nodes = {id(m): library if merged(m) else Node(m.blob_entry()) for m in modules}
     for module in modules:
         node = nodes[id(module)]
@@ -156,7 +174,7 @@ def _merge(root: Module, merged: Callable[[Module], bool]) -> Node:
         node.imports += [child for child in children if not (child is node is library)]
     for node in nodes.values():
         node.imports = list(dict.fromkeys(node.imports))
-    return nodes[id(root)]
+    return nodes[id(modules[0])]
 
 
 def _in_wire_order(root: Node) -> list[Node]:

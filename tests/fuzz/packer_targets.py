@@ -13,7 +13,7 @@ import runtime
 from packer.deferred_link import _embedded, _exported
 from packer.project import read_project
 from packer.project.arrays import read_array
-from packer.toolchain.unlinked import Unlinked
+from packer.toolchain.link_input import LinkInput
 
 from ..support.graphs import sum_graph
 from .judge import Target
@@ -65,7 +65,7 @@ def tar_target(folder: Path) -> Target:
     """What `packer link` takes: tars, and the objects in them."""
 
     def read(path: Path) -> None:
-        unlinked = Unlinked(path)
+        unlinked = LinkInput(path)
         for _ in _exported(unlinked):
             pass
         for _ in _embedded(unlinked):

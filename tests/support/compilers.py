@@ -6,7 +6,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from packer.toolchain.compiler import Compilation, compile_sources, compilers
+from packer.toolchain.compilation import Compilation, compile_sources
+from packer.toolchain.compiler import compilers
 
 GCC = shutil.which("gcc") or "gcc"
 

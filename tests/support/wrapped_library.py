@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
+from collections.abc import Sequence
 from ctypes import c_double, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ import packer
 import runtime
 from packer.declare.c_type import parse_functions
 from packer.declare.declaration import Declaration, FunctionDeclaration
+from packer.declare.glue import Glue
 from packer.declare.redeclaration import redeclarations
-from packer.declare.wrapper import glue_source
+from packer.dialect import Naming
+from packer.embed.checksums import checksums_of
 
 INCLUDE = [
     f"-I{Path(runtime.__file__).parent / 'include'}",
@@ -26,6 +29,12 @@ def parse(text: str | FunctionDeclaration, name: str = "f") -> Declaration:
     """The declaration of one function."""
     (declaration,) = parse_functions({name: text}, module="c")
     return declaration
+
+
+def glue_source(declarations: Sequence[Declaration], entry: str | None = None) -> str:
+    """The text of glue.c, as an export writes it."""
+    glue = Glue(declarations, entry, Naming())
+    return glue.source(checksums_of(glue.symbols, glue.texts, ()))
 
 
 def gcc(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

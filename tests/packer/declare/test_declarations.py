@@ -12,11 +12,10 @@ from packer.declare.c_type import parse_functions
 from packer.declare.declaration import FunctionDeclaration, Parameter
 from packer.declare.facts import dump_facts
 from packer.declare.redeclaration import redeclarations
-from packer.declare.wrapper import glue_source
 from packer.modules.llvm import IRType, ir_type
 from runtime.error import ExportError
 
-from ...support.wrapped_library import parse
+from ...support.wrapped_library import glue_source, parse
 
 SPELLINGS = {
     "i8": "signed char, int8_t, char signed",

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from packer.declare.c_type import parse_functions
 from packer.declare.facts import dump_facts
-from packer.declare.wrapper import glue_source
 
 from ...support.wrapped_library import (
     FUNCTIONS,
@@ -18,6 +17,7 @@ from ...support.wrapped_library import (
     Library,
     build,
     gcc,
+    glue_source,
     integer,
     parse,
     tensor,

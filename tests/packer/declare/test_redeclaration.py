@@ -9,10 +9,9 @@ import pytest
 
 from packer.declare.c_type import parse_functions
 from packer.declare.redeclaration import redeclarations
-from packer.declare.wrapper import glue_source
 from runtime.error import ExportError
 
-from ...support.wrapped_library import WARNINGS, gcc, parse
+from ...support.wrapped_library import WARNINGS, gcc, glue_source, parse
 
 USER_CODE = """
 #include "dso_packer.h"

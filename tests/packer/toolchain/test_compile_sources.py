@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from packer.toolchain.compiler import Compilation, compile_sources
+from packer.toolchain.compilation import Compilation, compile_sources
 from packer.toolchain.create import create_shared
 from runtime.error import ToolchainError
 

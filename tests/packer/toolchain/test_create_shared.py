@@ -7,7 +7,7 @@ import ctypes
 import pytest
 
 from packer.toolchain.create import create_shared
-from packer.toolchain.cross_toolchain import cross_compiler
+from packer.toolchain.cross_linker import cross_compiler
 from runtime.error import ExportError, ToolchainError
 
 from ...support.compilers import compile_c, compile_source, output_of, program, write

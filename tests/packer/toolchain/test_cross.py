@@ -13,7 +13,7 @@ import pytest
 import packer
 import runtime
 from packer.target import find_target
-from packer.toolchain.cross import find_cross_compiler
+from packer.toolchain.cross_search import find_cross_compiler
 
 from ...support import needs
 from ...support.compile import INCLUDE
@@ -316,7 +316,7 @@ def test_cxx_code_brings_its_library(tmp_path) -> None:
 
 def test_zig_leaves_its_cxx_library_out_of_c(tmp_path, monkeypatch) -> None:
     """Building it takes a minute; C++ names in an input ask for it."""
-    from packer.toolchain.cross import without_cxx_library
+    from packer.toolchain.cross_search import without_cxx_library
 
     (tmp_path / "c.o").write_bytes(b"\0add\0")
     (tmp_path / "cxx.o").write_bytes(b"\0_ZNSt6stringC1Ev\0")

@@ -6,7 +6,7 @@ import ctypes
 
 import pytest
 
-from packer.toolchain.cross_toolchain import cross_compiler
+from packer.toolchain.cross_linker import cross_compiler
 
 from ...support.compilers import GCC, program, write
 

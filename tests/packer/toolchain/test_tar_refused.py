@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import packer
-from packer.toolchain.unlinked import Unlinked
+from packer.toolchain.link_input import LinkInput
 
 from ...support.unlinked_tree import tree
 
@@ -128,7 +128,7 @@ def test_damaged_object_is_refused_before_the_linker_runs(tmp_path) -> None:
         changed[place] ^= 0xFF
         (tmp_path / "bad.o").write_bytes(changed)
         try:
-            Unlinked(tmp_path / "bad.o").symbol("add")
+            LinkInput(tmp_path / "bad.o").symbol("add")
         except packer.ExportError as error:
             assert "bad.o: " in str(error)
 

@@ -18,7 +18,7 @@ from . import tarball
 _TAR_MAGIC, _TAR_MAGIC_OFFSET = b"ustar", 257
 
 
-class Unlinked:
+class LinkInput:
     """The objects of one file.
 
     Parameters
@@ -34,7 +34,7 @@ class Unlinked:
         All of them, those in archives in a tar too.
     options : tuple of str
         What a tar says for the link.
-    kind : str
+    suffix : str
         ``"o"``, ``"a"`` or ``"tar"``.
 
     Raises
@@ -49,13 +49,13 @@ class Unlinked:
         self._members: Sequence[tarball.Member] = ()
         head = _head(path)
         if head.startswith(b"\x7fELF"):
-            self.kind = "o"
+            self.suffix = "o"
             self.objects = [ObjectFile(path)]
         elif head.startswith((archive.MAGIC, archive.THIN_MAGIC)):
-            self.kind = "a"
+            self.suffix = "a"
             self.objects = _of_archive(path, shown_path(path), 0, None)
         elif head[_TAR_MAGIC_OFFSET:].startswith(_TAR_MAGIC):
-            self.kind = "tar"
+            self.suffix = "tar"
             self._members, self.options = tarball.read_tarball(path)
             self.objects = [o for member in self._members for o in _of_member(path, member)]
         else:
@@ -63,8 +63,8 @@ class Unlinked:
                 f"{shown_path(path)}: begins with {head[:8]!r}, expected an object, archive or tar"
             )
             raise ExportError(f"{text} (.o, .a, .tar) to link", path=str(path))
-        if expected not in (None, self.kind):
-            text = f"{shown_path(path)}: is of kind {self.kind!r}, expected {expected!r}"
+        if expected not in (None, self.suffix):
+            text = f"{shown_path(path)}: is of kind {self.suffix!r}, expected {expected!r}"
             raise ExportError(text, path=str(path))
 
     def symbol(self, name: str) -> tuple[int | None, int] | None:
@@ -89,7 +89,7 @@ class Unlinked:
 
     def split(self, folder: Path) -> list[Path]:
         """Give what the linker takes: the file itself, or a tar's members, in a new folder."""
-        if self.kind != "tar":
+        if self.suffix != "tar":
             return [self.path.absolute()]
         folder.mkdir(mode=0o700)
         made = []

@@ -1,0 +1,145 @@
+"""Glue: the C file of one library, with the wrappers, facts and entry of all declared functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from runtime.abi import CONTEXT_SYMBOLS
+
+from ..dialect import Naming
+from .declaration import Declaration
+from .facts import dump_facts
+from .metadata import descriptions
+from .wrapper import body_lines, c_string, target_lines
+
+_HEADER = """\
+/* Written by dso-packer: the safe-call wrappers of one library. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O1") /* as quick at run time as -O2, and compiled in 50 ms instead of 66 */
+#endif
+#include "dso_abi.h"
+#include "glue.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+DSO_EXPORT void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind, const char *message) = 0;"""
+_RAISE = "__TVMFFIErrorSetRaisedFromCStr"
+_FOOTER = """
+#ifdef __cplusplus
+}
+#endif
+"""
+_SAFE_CALL = "(void *handle, const dso_any *args, int32_t num_args, dso_any *result)"
+
+
+class Glue:
+    """The C text of one library's declared functions, and the symbols that it exports.
+
+    Parameters
+    ----------
+    declarations : sequence of Declaration
+        All declared functions of all modules that merge into the library; each name once.
+    entry : str or None
+        The function that a call of the library itself runs.
+    naming : Naming
+        The names of the symbols.
+
+    Attributes
+    ----------
+    symbols : dict of str to str
+        Each exported symbol and its name in the C text; without the checksums.
+    texts : dict of str to str
+        The symbols that are data, and their text without the NUL: the facts, then the entry.
+    """
+
+    def __init__(
+        self, declarations: Sequence[Declaration], entry: str | None, naming: Naming
+    ) -> None:
+        self._naming = naming
+        self._lines = [_HEADER]
+        self._packed: dict[str, str] = {}
+        self.symbols: dict[str, str] = {}
+        self.texts: dict[str, str] = {}
+        for index, declaration in enumerate(declarations):
+            self._lines += ["", f"/* {declaration.name} */"]
+            self._add_function(index, declaration)
+            if declaration.name == entry:
+                self._add_entry(index, declaration)
+        if entry is not None:
+            self.texts[naming.entry] = entry
+
+    def source(self, checksums: str) -> str:
+        """Return the text of glue.c, with the text of the checksums of the library."""
+        name = self._naming.checksums
+        lines = ["", "/* checksums */", *_text_lines("dso_checksums", name, checksums)]
+        if self._naming.system_lib:
+            lines += self._registration_lines({name: "dso_checksums"})
+        return "\n".join([*self._lines, *lines, _FOOTER])
+
+    def _add_function(self, index: int, declaration: Declaration) -> None:
+        name, naming = declaration.name, self._naming
+        self.texts[naming.fact(name)] = text = dump_facts(declaration)
+        self._define_text(f"dso_fact_{index}", naming.fact(name), text)
+        if declaration.abi == "packed_c":
+            self._packed[name] = f"dso_packed_{index}"
+            return
+        self._lines += target_lines(index, declaration)
+        wrapper = f"dso_wrapper_{index}"
+        self._define_function(wrapper, naming.wrapper(name), body_lines(index, declaration))
+        if naming.dialect == "tvm-ffi":
+            for tag, text in descriptions(declaration).items():
+                body = [
+                    "(void)handle, (void)args, (void)num_args;",
+                    f"return dso_give_string(result, {c_string(text)});",
+                ]
+                self._define_function(f"dso{tag}{index}", naming.description(tag, name), body)
+
+    def _add_entry(self, index: int, declaration: Declaration) -> None:
+        self._define_text("dso_entry_name", self._naming.entry, declaration.name)
+        if declaration.abi == "safe_call" and declaration.name != "main":
+            call = f"return dso_wrapper_{index}(handle, args, num_args, result);"
+            self._define_function("dso_entry", self._naming.wrapper("main"), [call])
+
+    def _define_text(self, name: str, symbol: str, text: str) -> None:
+        self.symbols[symbol] = name
+        self._lines += _text_lines(name, symbol, text)
+
+    def _define_function(self, name: str, symbol: str, body: Iterable[str]) -> None:
+        """Define a safe-call function; its symbol need not be a C name."""
+        self.symbols[symbol] = name
+        self._lines += [
+            f"DSO_EXPORT int {name}{_SAFE_CALL}",
+            f"  DSO_SYMBOL({c_string(symbol)});",
+            f"int {name}{_SAFE_CALL} {{",
+            *(f"  {line}" for line in body),
+            "}",
+        ]
+
+    def _registration_lines(self, checksums: dict[str, str]) -> Iterator[str]:
+        """A constructor that registers the symbols, and the context symbols that are defined.
+
+        Other objects may define any of those, so they are weak references.
+        """
+        yield from ("", "/* system library */")
+        prefix, addresses = self._naming.prefix, checksums | self.symbols
+        for index, symbol in enumerate(CONTEXT_SYMBOLS):
+            if symbol != _RAISE:
+                yield f"extern void *dso_context_{index} DSO_SYMBOL({c_string(symbol)}) DSO_WEAK;"
+                addresses[prefix + symbol] = f"&dso_context_{index}"
+        addresses[prefix + _RAISE] = f"&{_RAISE}"
+        for function, name in self._packed.items():
+            yield f"extern int {name}(void) DSO_SYMBOL({c_string(function)});"
+            addresses[prefix + function] = name
+        yield "DSO_CONSTRUCTOR static void dso_register(void) {"
+        yield from (f"  dso_add({c_string(n)}, (void *){a});" for n, a in addresses.items())
+        yield "}"
+
+
+def _text_lines(name: str, symbol: str, text: str) -> Iterator[str]:
+    """A constant char array; its size as a symbol includes the NUL."""
+    yield f"DSO_EXPORT extern const char {name}[] DSO_SYMBOL({c_string(symbol)});"
+    yield f"const char {name}[] ="
+    yield from (f"  {c_string(line)}" for line in text.splitlines(keepends=True))
+    yield "  ;"

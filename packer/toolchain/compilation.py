@@ -1,0 +1,106 @@
+"""Compile sources to object files, as many at a time as there are processors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..files.text import shown_path
+from .compiler import Compilers, Language, find_compiler, is_clang, is_nvcc
+from .outcome import check
+from .process import run_all
+from .reproducible import compile_options
+
+_LANGUAGE_OPTIONS: dict[Language, str] = {"c": "c", "cc": "c++", "cu": "cu"}
+
+
+class Compilation(NamedTuple):
+    """One source file on its way to an object file.
+
+    Attributes
+    ----------
+    source, output : Path
+        Read, and made.
+    language : "c", "cc" or "cu"
+        Whatever the suffix of `source` says.
+    options : tuple of str
+        Come after the default ones.
+    include : tuple of Path
+        Folders with headers.
+    """
+
+    source: Path
+    output: Path
+    language: Language
+    options: tuple[str, ...] = ()
+    include: tuple[Path, ...] = ()
+
+
+def compile_sources(
+    compilations: Sequence[Compilation], *, cwd: Path, find: Compilers = find_compiler
+) -> list[Path]:
+    """Compile several source files, as many at a time as there are processors.
+
+    Parameters
+    ----------
+    compilations : sequence of Compilation
+        What to compile.
+    cwd : Path
+        A private folder, where each compiler starts and has its temporary files.
+    find : callable
+        Finds the compiler for each.
+
+    Returns
+    -------
+    list of Path
+        The object files, in the order of `compilations`.
+
+    Raises
+    ------
+    ToolchainError
+        There is no compiler, or one did not make an object file; of several the first in order.
+    """
+    commands = [_compile_command(job, cwd, find(job.language)) for job in compilations]
+    for job in compilations:
+        job.output.unlink(missing_ok=True)  # what is there afterwards was made by this compiler
+    ended = run_all(commands, cwd=cwd)
+    for job, completed in zip(compilations, ended, strict=False):  # stops at the first bad one
+        check(completed, f"compiling {shown_path(job.source.name)}", job.output)
+    return [job.output for job in compilations]
+
+
+def spell(path: Path, cwd: Path) -> str:
+    """Spell a path for a command: it never starts with ``-`` or ``@``.
+
+    Below the private folder relative to it, so that __FILE__ is the same in every run.
+    """
+    absolute = path.absolute()
+    if absolute.is_relative_to(cwd.absolute()):
+        return f"./{absolute.relative_to(cwd.absolute())}"
+    return str(absolute)
+
+
+def _compile_command(job: Compilation, cwd: Path, compiler: Sequence[str]) -> list[str]:
+    include = [folder.absolute() for folder in job.include]
+    source = spell(job.source, cwd)
+    if is_nvcc(compiler):
+        defaults = ["-O2", "-Xcompiler", "-fPIC"]
+    else:
+        folders = {
+            **{folder: folder.name for folder in include},
+            job.source.absolute().parent: ".",
+            cwd.resolve(): ".",
+        }
+        name, clang = job.output.name, is_clang(compiler)
+        fixed = compile_options(name, folders, job.options, is_clang=clang)
+        defaults = ["-O2", "-fPIC", *fixed]
+    return [
+        *compiler,
+        *defaults,
+        *(f"-I{folder}" for folder in include),
+        *job.options,
+        *("-x", _LANGUAGE_OPTIONS[job.language]),
+        *("-c", source),
+        *("-o", spell(job.output, cwd)),
+    ]

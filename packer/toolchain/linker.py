@@ -1,0 +1,128 @@
+"""Linkers: what makes an output of objects, with all that an export asks of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from runtime.error import ExportError, ToolchainError
+
+from ..files.arguments import PathLike, list_of
+from ..target import find_target, native_triple
+from .create import create_object
+
+# Called as (output, objects, options=[...]); `Linker` lists the attributes that it may have.
+Fcompile = Callable[..., None]
+CompileSources = Callable[..., list[Path]]
+Triple = Callable[[], str | None]
+
+
+def _unknown_triple() -> None:
+    return None
+
+
+class Linker:
+    """A linker; called as an `fcompile`.
+
+    Parameters
+    ----------
+    link : callable
+        ``(output, objects, options=[...])`` makes the output.
+
+    Attributes
+    ----------
+    output_format : str
+        The suffix of the output; empty if the output's name decides.
+    object_format : str
+        The suffix that it prefers for modules that have a choice.
+    get_target_triple : callable
+        Returns the target triple, or None if it is unknown.
+    compile_sources : callable or None
+        `compilation.compile_sources`, or a function like it: compiles each source with the
+        source's options. None: `link` gets the sources, and the options of all of them.
+    create_object : callable
+        `create.create_object`, or a function like it: merges objects.
+    link_c : callable
+        Links code without a C++ library.
+    """
+
+    def __init__(
+        self,
+        link: Fcompile,
+        *,
+        output_format: str = "",
+        object_format: str = "o",
+        get_target_triple: Triple | None = None,
+        compile_sources: CompileSources | None = None,
+        create_object: Fcompile = create_object,
+        link_c: Fcompile | None = None,
+    ) -> None:
+        self._link = link
+        self.output_format = output_format
+        self.object_format = object_format
+        self.get_target_triple = get_target_triple or _unknown_triple
+        self.compile_sources = compile_sources
+        self.create_object = create_object
+        self.link_c = link_c or link
+
+    def __call__(
+        self,
+        output: PathLike,
+        objects: PathLike | Sequence[PathLike],
+        options: Sequence[str] | None = None,
+    ) -> None:
+        self._link(output, objects, options=list_of(options, "options"))
+
+    def triple(self, asked: str | None = None) -> str | None:
+        """Return the linker's target triple, or `asked` if the linker does not know it.
+
+        Raises
+        ------
+        ExportError
+            If the linker is for another target than `asked`, or for an unsupported one.
+        """
+        said = self.get_target_triple() or asked
+        if said is None:
+            return None
+        target = find_target(said)
+        if asked is not None and not target.is_like(find_target(asked)):
+            text = f"target {asked!r}, but fcompile says that it is for {said!r}"
+            raise ExportError(text)
+        return asked or said
+
+    def triple_without_linking(self, asked: str | None = None) -> str | None:
+        """Return the target triple as `triple` does; this machine's if there is no compiler.
+
+        Raises
+        ------
+        ToolchainError
+            If CC or CXX names a program that is no compiler.
+        ExportError
+            As for `triple`.
+        """
+        try:
+            return self.triple(asked)
+        except ToolchainError:
+            if os.environ.get("CXX") or os.environ.get("CC"):
+                raise
+            return native_triple()
+
+
+_OPTIONAL = (
+    "output_format",
+    "object_format",
+    "get_target_triple",
+    "compile_sources",
+    "create_object",
+    "link_c",
+)
+
+
+def as_linker(fcompile: Fcompile) -> Linker:
+    """Wrap an `fcompile`, whose attributes are all optional, as TVM reads them."""
+    if isinstance(fcompile, Linker):
+        return fcompile
+    given: dict[str, Any] = {n: getattr(fcompile, n) for n in _OPTIONAL if hasattr(fcompile, n)}
+    return Linker(fcompile, **given)
