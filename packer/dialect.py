@@ -12,6 +12,7 @@ from runtime.abi import (
     MAIN_NAME,
     MANIFEST,
 )
+from runtime.blob import check_dialect
 from runtime.error import ExportError
 
 Dialect = Literal["tvm", "tvm-ffi"]
@@ -29,15 +30,23 @@ class Naming:
     prefix : str
         The beginning of every symbol's name, so that one program can contain several models.
 
+    Attributes
+    ----------
+    blob, manifest, checksums, entry : str
+        The symbols of the data; that of `entry` contains the name of the entry function.
+
     Raises
     ------
     ExportError
         If `prefix` is given without `system_lib`, or if no C name can begin with it.
+    ValueError
+        If `dialect` is unknown.
     """
 
     def __init__(
         self, dialect: Dialect = "tvm", system_lib: bool = False, prefix: str = ""
     ) -> None:
+        check_dialect(dialect)
         if prefix and not system_lib:
             text = f"c_symbol_prefix {prefix!r} without system_lib: only static linking needs one"
             raise ExportError(f"{text}; drop it, or set system_lib")
@@ -47,38 +56,21 @@ class Naming:
         self.dialect = dialect
         self.system_lib = system_lib
         self.prefix = prefix
-
-    @property
-    def blob(self) -> str:
-        """The symbol of the blob."""
-        symbols = (symbol for symbol, dialect in BLOB_SYMBOLS.items() if dialect == self.dialect)
-        return self.prefix + next(symbols)
-
-    @property
-    def manifest(self) -> str:
-        """The symbol of the manifest."""
-        return self.prefix + MANIFEST
-
-    @property
-    def checksums(self) -> str:
-        """The symbol of the checksums."""
-        return self.prefix + CHECKSUMS
-
-    @property
-    def entry(self) -> str:
-        """The symbol of the entry function's name."""
-        return self.prefix + MAIN_NAME
+        self.blob = prefix + next(name for name, own in BLOB_SYMBOLS.items() if own == dialect)
+        self.manifest = prefix + MANIFEST
+        self.checksums = prefix + CHECKSUMS
+        self.entry = prefix + MAIN_NAME
 
     def fact(self, function: str) -> str:
-        """The symbol of a function's facts."""
+        """Return the symbol of a function's facts."""
         return FACT_PREFIX + self.prefix + function
 
     def wrapper(self, function: str) -> str:
-        """The symbol of a function's wrapper, which callers look up."""
+        """Return the symbol of a function's wrapper, which callers look up."""
         return FUNCTION_PREFIX + self.prefix + function
 
     def description(self, tag: str, function: str) -> str:
-        """The symbol of a function's metadata or doc: tvm_ffi puts the prefix first here."""
+        """Return the symbol of a function's metadata or doc: tvm_ffi puts the prefix first here."""
         return self.prefix + FUNCTION_PREFIX + tag + function
 
     def isolated(self, symbol: str) -> str:

@@ -102,7 +102,8 @@ class Link:
         options = self._compile([file for file in code if file.language in SOURCE_LANGUAGES])
         files = [self._objects.get(f.path, f.path) for f in code if f.language != "a"]
         archive_files = [f.path for f in code if f.language == "a"]
-        check_objects([*files, *archive_files, *self._code.addons], self.target)
+        unchecked = [self._objects.get(f.path, f.path) for f in code if not f.is_checked]
+        check_objects([*unchecked, *self._code.addons], self.target)
         # From here on everything is for one target; a linker would say less, or nothing.
         archives = whole(archive_files)
         if self._naming.prefix:

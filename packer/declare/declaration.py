@@ -65,9 +65,14 @@ class Declaration(NamedTuple):
 
     @property
     def prototype(self) -> str:
-        """The C declaration with the name in its place, as messages show it."""
-        head, _, rest = self.text.partition("(")
-        return joined(head.rstrip(), f"{self.name}({rest}")
+        """The C declaration with the name, as messages show it."""
+        return prototype(self.text, self.name)
+
+
+def prototype(function_type: str, name: str) -> str:
+    """Put a name into a C function type."""
+    head, _, rest = function_type.partition("(")
+    return joined(head.rstrip(), f"{name}({rest}")
 
 
 def joined(type_text: str, name: str) -> str:

@@ -13,10 +13,9 @@ A NUL ends the text; unknown keys are skipped. The native core reads it at look-
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from .declaration import Declaration
+from .declaration import Declaration, prototype
 
 FIRST_LINE = "packer-function 1"
 MAX_NBYTES = 1 << 20
@@ -47,10 +46,7 @@ class Facts(NamedTuple):
 
     def signature(self, name: str) -> str | None:
         """The C declaration with the name in its place, as ``Function.signature`` shows it."""
-        head, paren, rest = self.type.partition("(")
-        head = head.rstrip(" ")
-        space = "" if head.endswith("*") else " "
-        return f"{head}{space}{name}({rest}" if paren else None
+        return prototype(self.type, name) if "(" in self.type else None
 
 
 def dump_facts(declaration: Declaration) -> str:

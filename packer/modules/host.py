@@ -32,13 +32,16 @@ class CodeFile(NamedTuple):
     options : tuple of str
         Compiler options for this file alone.
     is_ours : bool
-        Whether packer wrote it, and so may have it compiled as it likes.
+        True if packer wrote the file and chooses how to compile it.
+    is_checked : bool
+        True if the file is known to be for the target.
     """
 
     path: Path
     language: str
     options: tuple[str, ...] = ()
     is_ours: bool = False
+    is_checked: bool = False
 
 
 class HostModule(Module):

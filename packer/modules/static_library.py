@@ -79,14 +79,14 @@ class StaticLibraryModule(HostModule):
         if self._data is None:
             check_objects([self.path], target)
             if is_thin(self.path):
-                return CodeFile(self.path, self.suffix)
+                return CodeFile(self.path, self.suffix, is_checked=True)
         path = stem.with_name(f"{stem.name}.{self.suffix}")
         try:
             self.save(path)
         except OSError as error:
             text = f"{self.path}: cannot be copied for the linker: {error.strerror}"
             raise ExportError(text, module=self.type_key, path=str(self.path)) from error
-        return CodeFile(path, self.suffix)
+        return CodeFile(path, self.suffix, is_checked=self._data is None)
 
     def __repr__(self) -> str:
         return f"<StaticLibraryModule {str(self.path)!r}>"
