@@ -1,4 +1,4 @@
-"""link_library(inputs, path): from objects to what loads, in one straight line."""
+"""link_library(inputs, path): link what an export deferred, in one straight line."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def link_library(
     workspace_dir: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Link what `export_library` made as ``.tar``, ``.o`` or ``.a``, where there is a linker.
+    """Link a ``.tar``, ``.o`` or ``.a`` of `export_library`, on a machine that has a linker.
 
     Parameters
     ----------
     inputs : sequence of path
-        One at least. Of an archive all members are taken.
+        At least one. All members of an archive are linked.
     path : path
         The file to write: a shared library, or an object or archive by the suffix.
     target : str, optional
@@ -66,30 +66,28 @@ def link_library(
     Raises
     ------
     ExportError
-        An input is none of the three, is damaged or for another machine, or a tar holds what no
-        export puts there, such as an option that a linker should not take from a stranger.
+        If an input is none of the three, is damaged or for another machine, or if a tar contains
+        what no export writes, such as an option that could make the linker run a program.
     ToolchainError
-        There is no linker, it breaks off, or what it made is not what went in.
+        If there is no linker, if it fails, or if its output lacks a part of the inputs.
 
     Notes
     -----
-    Nothing of the inputs is run, and all of a tar stays in a private folder.
+    No code of the inputs is run, and a tar is unpacked in a private folder only.
     """
     step = progress or silent
     inputs, options = list_of(inputs, "inputs"), list_of(options, "options")
     output_format, linker = find_linker(path, fcompile, target)
     if output_format.suffix == "tar":
-        text = (
-            f"{shown_path(os.fspath(path))}: a tar holds what is not linked; packer export makes it"
-        )
+        text = f"{shown_path(os.fspath(path))}: a tar is not linked, and packer export writes it"
         raise ExportError(f"{text}, expected .so, .o or .a", path=os.fspath(path))
 
     step("read")
     link_inputs = [_read(Path(os.fsdecode(item)), os.fsdecode(path)) for item in inputs]
     if not link_inputs:
-        raise ExportError("nothing to link, expected one .tar, .o or .a at least")
+        raise ExportError("nothing to link, expected at least one .tar, .o or .a")
     all_options = [*_passed_on(link_inputs, options), *options]
-    # From here on every input is known to hold objects and nothing else.
+    # From here on every input is known to contain objects and nothing else.
     with replacing(path, workspace_dir=workspace_dir) as workspace:
         triple = linker.triple(target)
         for item in link_inputs:
@@ -110,7 +108,7 @@ def link_library(
         required = [name for item in link_inputs for name, _ in _exported(item)]
         symbols = {name: data for item in link_inputs for name, data in _embedded(item)}
         verify_output(workspace.output, made, required, symbols, symbols)
-        # From here on all that was exported is known to be there, byte for byte.
+        # From here on the library is known to contain all that was exported, byte for byte.
 
         step("commit")
         workspace.commit(is_program=output_format.is_linked)
@@ -120,17 +118,17 @@ def link_library(
 def _read(source: Path, output: str) -> LinkInput:
     link_input = LinkInput(source)
     if is_same_file(source, output):
-        text = f"{shown_path(output)}: is an input too, expected another output"
+        text = f"{shown_path(output)}: is also an input; choose a different output"
         raise ExportError(text, path=output)
     return link_input
 
 
 def _passed_on(link_inputs: Sequence[LinkInput], given: Sequence[str]) -> list[str]:
-    """The options that tars ask for, once it is known that all of them may be passed on."""
+    """Return the options of tars, after a check that all of them are safe."""
     for item in link_inputs:
         if refused := [o for o in unsafe_options(item.options) if o not in given]:
             text = (
-                f"asks for the option {refused[0]!r}, which a tar cannot give to a linker by itself"
+                f"contains the option {refused[0]!r}, which is not passed on to a linker by default"
             )
             repeat = f"if you trust it, repeat it: --option={refused[0]}"
             raise ExportError(f"{shown_path(item.path)}: {text}; {repeat}", path=str(item.path))
@@ -138,7 +136,7 @@ def _passed_on(link_inputs: Sequence[LinkInput], given: Sequence[str]) -> list[s
 
 
 def _exported(link_input: LinkInput) -> Iterator[tuple[str, Definition]]:
-    """What an export put in: functions, facts, the blob; not the variables that a loader fills."""
+    """Yield what an export defined: functions, facts, the blob; not variables of the loader."""
     for found in link_input.objects:
         for name, definition in found.definitions.items():
             is_ours = FUNCTION_PREFIX in name or FACT_PREFIX in name or name.endswith(_DATA)

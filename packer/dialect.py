@@ -26,7 +26,7 @@ class Naming:
     dialect : {"tvm", "tvm-ffi"}
         The dialect of the blob.
     system_lib : bool
-        Whether a constructor registers the symbols, for static linking.
+        True if a constructor registers the symbols, for static linking.
     prefix : str
         The beginning of every symbol's name, so that one program can contain several models.
 

@@ -1,4 +1,4 @@
-"""export_library(module, path): from a module tree to one library, in one straight line."""
+"""export_library(module, path): export a module tree to one library, in one straight line."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def export_library(
     options: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Path:
-    """Make one shared library of a module tree.
+    """Export a module tree to one shared library.
 
     Parameters
     ----------
@@ -64,38 +64,38 @@ def export_library(
         serialised into the blob.
     path : path
         The file to write: a shared library; by the suffix an object (``.o``), an archive
-        (``.a``), or a tar of what is to be linked elsewhere (``.tar``; see `link_library`). It is
-        replaced by a rename at the very end, or stays as it was.
+        (``.a``), or a tar of the inputs of a later link (``.tar``; see `link_library`). A rename
+        replaces the file at the very end; if the export fails, the file stays as it was.
     format : {"tvm", "tvm-ffi"}
         The dialect of the blob: which loaders see the tree (README). The functions are the same.
     embed : {"auto", "c", "llvm", "segment"}
-        How the blob gets into the library; the bytes and the symbol are the same. ``"auto"`` is
-        segment for libraries: the only one that takes no time and memory of its own.
+        How the blob is put into the library; the bytes and the symbol are the same. ``"auto"`` is
+        segment for libraries: it needs the least time and memory.
     target : str, optional
-        The triple of the machine and system that the library is for, as ``"aarch64-linux-gnu"``;
-        by default that of the compiler. Compilers for it are looked for; docs/cross.md says which.
+        The triple of the library's machine and system, as ``"aarch64-linux-gnu"``; by default
+        that of the compiler. docs/cross.md lists the compilers that are searched.
     entry : str, optional
         The declared function that ``runtime.load(path)(...)`` calls.
     fcompile : callable, optional
         Compiles and links instead of the default toolchain: ``fcompile(output, files,
-        options=[...])``, as TVM has it; may be `create_shared` or `cross_compiler(...)`.
+        options=[...])``, as in TVM; for example `create_shared` or `cross_compiler(...)`.
     fpack_imports : callable, optional
         Packs the imports instead of an embedder: ``fpack_imports(module, system_lib,
-        c_symbol_prefix, workspace_dir)`` returns the file to link, as TVM has it.
+        c_symbol_prefix, workspace_dir)`` returns the file to link, as in TVM.
     system_lib : bool
-        Whether all of it registers at start-up with TVMBackendRegisterSystemLibSymbol, for static
-        linking (`runtime.system_lib`; in C ``dso_packer_system_lib.h``).
+        True if a constructor registers all symbols with TVMBackendRegisterSystemLibSymbol, for
+        static linking (`runtime.system_lib`; in C ``dso_packer_system_lib.h``).
     c_symbol_prefix : str
-        Stands before every symbol, so that several models go into one program; only with
-        `system_lib`.
+        The beginning of every symbol's name, so that one program can contain several models;
+        only with `system_lib`.
     addons : sequence of path
         Further objects or libraries to link.
     workspace_dir : path, optional
-        Where a folder with the intermediate files is made and kept; by default they are gone.
+        A folder in which a new folder keeps the intermediate files; by default they are removed.
     options : sequence of str
         Further options for the linker driver.
     progress : callable, optional
-        Called with the name of each step as it begins. If it has a method ``bytes``, that is
+        Called with the name of each step as it begins. Its method ``bytes``, if there is one, is
         called with (bytes done, bytes in all) while the blob is copied.
 
     Returns
@@ -106,12 +106,12 @@ def export_library(
     Raises
     ------
     ExportError
-        The tree cannot be exported (names the module), or the output cannot be written; or one
-        str stands where a list is expected.
+        If the tree cannot be exported (the message names the module), if the output cannot be
+        written, or if an argument is one str instead of a list.
     ToolchainError
-        A compiler is missing or breaks off, or what it made is not what was asked for.
+        If a compiler is missing or fails, or if its output is wrong.
     ValueError
-        `format` or `embed` is none of those above.
+        If `format` or `embed` is unknown.
 
     Notes
     -----
@@ -129,7 +129,7 @@ def export_library(
     blob, modules = merge_host_code(module, dialect=format)
     hosts = [as_host_module(host) for host in modules]
     functions = declared_functions(hosts, entry)
-    # From here on every module is either host code or goes into the blob: nothing is dropped.
+    # From here on every module is host code or part of the blob: none is dropped.
 
     step("serialize")
     chunks = with_header(dump(blob)) if blob.entries and fpack_imports is None else []
@@ -169,7 +169,7 @@ def export_library(
         result = output_format.read_back(workspace.output, triple)
         verify_output(workspace.output, result, required, symbols, linked)
         refuse_undefined(result, [c_symbol_prefix + function.name for function in functions])
-        # From here on the library is known to be what was asked for.
+        # From here on the library is known to be correct.
 
         step("commit")
         workspace.commit(is_program=output_format.is_linked)
@@ -197,7 +197,7 @@ def declared_functions(hosts: Sequence[HostModule], entry: str | None) -> list[D
         )
         raise ExportError(text)
     if "main" in owners and entry != "main":
-        text = "main: stands for the entry function; export with entry='main', or rename it"
+        text = "main: reserved for the entry function; export with entry='main', or rename it"
         raise ExportError(text, module=owners["main"].type_key)
     return [declaration for host in hosts for declaration in host.functions]
 
@@ -207,35 +207,35 @@ def input_paths(
     addons: Sequence[str | os.PathLike[str]],
     chunks: Sequence[Chunk],
 ) -> list[str | os.PathLike[str]]:
-    """The files that go into a library."""
+    """Return the files that become part of a library."""
     paths = [getattr(host, "path", None) for host in hosts]
     ranges = [chunk.path for chunk in chunks if isinstance(chunk, FileRange)]
     return [*(path for path in paths if path is not None), *addons, *ranges]
 
 
 def refuse_output_among_inputs(output: Path, inputs: Iterable[str | os.PathLike[str]]) -> None:
-    """Refuse to replace a file that goes into the library.
+    """Refuse to replace a file that becomes part of the library.
 
     Raises
     ------
     ExportError
-        The output is one of the inputs.
+        If the output is one of the inputs.
     """
     if any(is_same_file(path, output) for path in inputs):
-        text = f"{output}: is an input too, expected another output"
+        text = f"{output}: is also an input; choose a different output"
         raise ExportError(text, path=str(output))
 
 
 def refuse_two_embedders(embed: Embed, fpack_imports: PackImports | None) -> None:
-    """Refuse an embedder beside a caller's own.
+    """Refuse an embedder together with `fpack_imports`.
 
     Raises
     ------
     ExportError
-        Both are named.
+        If both are given.
     """
     if fpack_imports is not None and embed != "auto":
-        raise ExportError(f"embed {embed!r} beside fpack_imports, which embeds by itself; drop one")
+        raise ExportError(f"embed {embed!r} and fpack_imports, which also embeds; drop one")
 
 
 def save(

@@ -1,4 +1,4 @@
-"""pack_imports_to_c and pack_imports_to_llvm: a tree's blob as host code of its own."""
+"""pack_imports_to_c and pack_imports_to_llvm: a tree's blob as separate host code."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def pack_imports_to_c(module: Module, system_lib: bool = False, c_symbol_prefix:
     module : Module
         The root.
     system_lib : bool
-        Whether the text registers the blob at start-up, for static linking.
+        True if the text registers the blob at start-up, for static linking.
     c_symbol_prefix : str
-        Stands before the symbol's name; only with `system_lib`.
+        The beginning of the symbol's name; only with `system_lib`.
 
     Returns
     -------
     str
-        Valid C and C++; C++ alone with `system_lib`.
+        Valid C and C++; with `system_lib` valid C++ only.
 
     Raises
     ------
     ExportError
-        A module cannot be exported, or there is a prefix without `system_lib`.
+        If a module cannot be exported, or if there is a prefix without `system_lib`.
     """
     symbol, chunks = _packed(module, system_lib, c_symbol_prefix)
     return "".join(array_text(symbol, chunks, system_lib=system_lib))
@@ -51,18 +51,18 @@ def pack_imports_to_llvm(
     target: str | None = None,
     c_symbol_prefix: str = "",
 ) -> LLVMModule:
-    """Make an LLVM module that holds a tree's blob (devc.o).
+    """Make an LLVM module that contains a tree's blob (devc.o).
 
     Parameters
     ----------
     module : Module
         The root.
     system_lib : bool
-        Whether the module registers the blob at start-up, for static linking.
+        True if the module registers the blob at start-up, for static linking.
     target : str, optional
         The target triple; this machine's by default.
     c_symbol_prefix : str
-        Stands before the symbol's name; only with `system_lib`.
+        The beginning of the symbol's name; only with `system_lib`.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def pack_imports_to_llvm(
     Raises
     ------
     ExportError
-        A module cannot be exported, or there is a prefix without `system_lib`.
+        If a module cannot be exported, or if there is a prefix without `system_lib`.
     """
     from .embed.llvm_code import default_triple
     from .modules.llvm import LLVMModule

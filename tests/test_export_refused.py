@@ -55,7 +55,7 @@ def test_unknown_entry_is_refused_before_linking(tmp_path) -> None:
 def test_main_is_the_entry_or_refused(tmp_path) -> None:
     """The symbol of `main` is the entry's."""
     module = packer.CSourceModule("int main(void) { return 3; }", functions={"main": "int(void)"})
-    with pytest.raises(packer.ExportError, match="main: stands for the entry function"):
+    with pytest.raises(packer.ExportError, match="main: reserved for the entry function"):
         packer.export_library(module, tmp_path / "lib.so")
     assert runtime.load(packer.export_library(module, tmp_path / "m.so", entry="main"))() == 3
 
@@ -77,7 +77,7 @@ def test_output_that_is_an_input_is_refused(tmp_path) -> None:
     """The source is not replaced by the library."""
     source = tmp_path / "add.c"
     source.write_text(ADD)
-    with pytest.raises(packer.ExportError, match=r"add\.c: is an input too"):
+    with pytest.raises(packer.ExportError, match=r"add\.c: is also an input"):
         packer.export_library(packer.CSourceModule(source), source)
     assert source.read_text() == ADD
 

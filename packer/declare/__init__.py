@@ -1,1 +1,1 @@
-"""Declarations of exported functions, and the C text that they become."""
+"""Declarations of exported functions, and the C text that is generated from them."""

@@ -1,7 +1,6 @@
-"""C function types: what a user writes of his functions, and what of it cannot be exported.
+"""C function types: parse the declarations of users, and refuse what cannot be exported.
 
-A declaration is a C function type without the name, ``void(const float *x, int64_t n)``; it is read
-to a `Declaration`.
+A declaration is a C function type without the name, ``void(const float *x, int64_t n)``.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from .declaration import Declaration, FunctionDeclaration, Parameter
 if TYPE_CHECKING:
     from pycparser import c_ast
 
-# Every C spelling of a type, by its code in the facts; words in any order, LP64 widths.
+# Every C spelling of a type by its code in the facts; words in any order, LP64 widths.
 _SPELLINGS = {
     "i8": "signed char | int8_t",
     "i16": "short | short int | signed short | signed short int | int16_t",
@@ -48,11 +47,11 @@ TYPEDEFS = [
 _C_WORDS = {word for words in _CODES for word in words} | {"const", "volatile", "restrict"}
 _PREAMBLE = "".join(f"typedef int {name};" for name in TYPEDEFS)
 
-# The assembler takes a leading "$" for a number and drops ".L" names from the object.
+# The assembler parses a leading "$" as a number, and drops names with ".L" from the object.
 _NAME = re.compile(r"(?!\.L)(?:[A-Za-z_]|\.(?=.))[A-Za-z0-9_.$]*", re.ASCII)
 _OWN_NAMES = ("_library_bin", "_library_ctx")
 _OWN_PREFIXES = ("_metadata_", "_doc_", "__tvm_", "__TVM", "TVMFFI", "__packer_")
-# What glue.h calls, and the compiler by itself: another definition would take its place.
+# Functions that glue.h or the compiler calls: a user's definition would replace them.
 _LIBC_NAMES = (
     *("calloc", "free", "memchr", "memcmp", "memcpy", "memmove", "memset"),
     *("strlen", "vsnprintf"),
@@ -65,21 +64,21 @@ def parse_functions(
     module: str,
     entry: str | None = None,
 ) -> tuple[Declaration, ...]:
-    """Read what a user says about the functions of one module.
+    """Parse the declarations of one module's functions.
 
     Parameters
     ----------
     functions : mapping, sequence of str, or None
-        Names and their declarations; or names alone, of functions that already are packed C.
+        Names and their declarations; or only the names of packed C functions.
     module : str
         The module, for messages.
     entry : str or None
-        The entry function; the only one that may be called ``main``.
+        The entry function; only its name may be ``main``.
 
     Raises
     ------
     ExportError
-        A name or a declaration cannot be exported; says which function and parameter, and why.
+        If a name or a declaration cannot be exported; the message names function and parameter.
     """
     if functions is None:
         return ()
@@ -95,12 +94,12 @@ def parse_functions(
         )
     for name in functions:
         if functions.count(name) > 1:
-            raise ExportError(f"{module}: function {name!r}: named twice", module=module)
+            raise ExportError(f"{module}: function {name!r}: listed twice", module=module)
     return tuple(_Reader(module, name, entry).packed() for name in functions)
 
 
 class _Reader:
-    """One function, on its way from the user's words to a Declaration."""
+    """The parser of one function's declaration."""
 
     def __init__(self, module: str, name: str, entry: str | None) -> None:
         self.module = module
@@ -109,9 +108,9 @@ class _Reader:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self.refuse("not a symbol name, expected letters, digits, '_', '.' and '$'")
         if name in _OWN_NAMES or name.startswith(_OWN_PREFIXES):
-            self.refuse("the name is reserved, since it makes a symbol that loaders look for")
+            self.refuse("the name is reserved: loaders look for a symbol of this name")
         if name in _LIBC_NAMES:
-            self.refuse("the name is reserved, since every wrapper calls the C library's")
+            self.refuse("the name is reserved: every wrapper calls this function of the C library")
         if name == "main" and entry != "main":
             self.refuse("the name is reserved for the entry function; rename it or make it entry")
 
@@ -134,13 +133,13 @@ class _Reader:
         return Declaration(self.name, text, parameters, result, result_text, whole.doc, whole.gil)
 
     def check_implicit_int(self, text: str, types: list[str]) -> None:
-        """Where a type is missing the parser puts int, as C89 did."""
+        """Refuse a missing type: the parser inserts int, as C89 did."""
         if " ".join(types).split().count("int") > len(re.findall(r"\bint\b", text)):
             self.where = f"function {self.name!r}"
-            self.refuse(f"a type is missing or not known, found {text!r}")
+            self.refuse(f"a type is missing or unknown, found {text!r}")
 
     def check_wording(self, given: FunctionDeclaration) -> None:
-        """What becomes text in the library must survive there."""
+        """Refuse text that cannot be stored in the library."""
         if not given.declaration.isascii():
             self.refuse(f"expected a declaration in ASCII, found {given.declaration!r}")
         if given.gil not in ("release", "keep"):
@@ -154,7 +153,7 @@ class _Reader:
         head, _, rest = text.partition("(")
         if re.search(rf"\b{re.escape(self.name)}$", head.rstrip()):
             self.refuse(f"expected a C function type without the name, found {text!r}")
-        # The name goes behind the head, on a line of its own, so that columns stay the user's.
+        # The name ends a separate line, so that columns in messages are those of the user's text.
         source = f'{_PREAMBLE}\n# 1 ""\n{head} f\n{" " * len(head)}{text[len(head) :]};'
         try:
             node, *more = c_parser.CParser().parse(source).ext[len(TYPEDEFS) :]
@@ -170,7 +169,7 @@ class _Reader:
         return node.type
 
     def check_type_names(self, head: str, rest: str) -> None:
-        """A syntax error is most often a type that C does not know by itself; say so."""
+        """Report an unknown type, which is the usual reason of a syntax error."""
         places = [("result", head + " f")]
         places += [(f"parameter {i}", text) for i, text in enumerate(rest.split(","), 1)]
         for place, text in places:
@@ -191,7 +190,7 @@ class _Reader:
         from pycparser import c_ast
 
         if isinstance(node, c_ast.EllipsisParam):
-            self.refuse("a variable number of arguments, expected a fixed one")
+            self.refuse("a variable number of arguments, expected a fixed number")
         if isinstance(node, c_ast.ID):
             self.refuse(f"unknown type {node.name!r}")
         if getattr(node, "storage", None) or getattr(node, "funcspec", None):
@@ -202,7 +201,7 @@ class _Reader:
         if code == "void":
             self.refuse("a parameter of type void, expected a value or void *")
         if code == "status":
-            self.refuse("dso_status is a result only, expected int")
+            self.refuse("dso_status is only a result type, expected int")
         return text, code
 
     def result(self, node: c_ast.Node) -> tuple[str, str]:
@@ -221,7 +220,7 @@ class _Reader:
     def scalar(self, node: c_ast.Node) -> tuple[str, str]:
         text, code = self.named(node)
         if code == "char":
-            self.refuse("plain char is signed or not by machine, expected int8_t or uint8_t")
+            self.refuse("plain char is signed on some machines only, expected int8_t or uint8_t")
         if code == "tensor":
             self.refuse("a struct by value, expected DLTensor *")
         return text, code
@@ -229,7 +228,7 @@ class _Reader:
     def pointer(self, node: c_ast.Node) -> tuple[str, str]:
         text, code = self.named(node)
         if code == "status":
-            self.refuse("dso_status is a result only, expected int *")
+            self.refuse("dso_status is only a result type, expected int *")
         if "const" in node.quals:
             text, code = f"const {text} *", {"char": "str", "tensor": code}.get(code, "&" + code)
         else:
@@ -239,15 +238,15 @@ class _Reader:
         return text, code
 
     def named(self, node: c_ast.Node) -> tuple[str, str]:
-        """The words and the code of a type that is no pointer, array or function."""
+        """Return the words and the code of a type that is no pointer, array or function."""
         from pycparser import c_ast
 
-        for kind, what in _COMPOUND.items():
-            if isinstance(node, getattr(c_ast, kind)):
+        for node_type, what in _COMPOUND.items():
+            if isinstance(node, getattr(c_ast, node_type)):
                 self.refuse(f"{what}, expected a scalar or a pointer to scalars")
         if not isinstance(node.type, c_ast.IdentifierType):
-            kind = type(node.type).__name__.lower()
-            self.refuse(f"{kind} {node.type.name}, expected a scalar, its pointer or DLTensor *")
+            word = type(node.type).__name__.lower()
+            self.refuse(f"{word} {node.type.name}, expected a scalar, its pointer or DLTensor *")
         text = " ".join(node.type.names)
         code = _CODES.get(tuple(sorted(node.type.names)))
         if code is None or not {"const", "restrict"}.issuperset(node.quals):
@@ -256,7 +255,7 @@ class _Reader:
         return text, code
 
 
-# Where `named` expects a plain type. A parameter that is a function means a pointer to one.
+# Types that `named` refuses. A parameter that is a function means a pointer to one.
 _COMPOUND = {
     "FuncDecl": "a function pointer",
     "PtrDecl": "a pointer to a pointer",
@@ -265,6 +264,6 @@ _COMPOUND = {
 
 
 def _is_void(node: c_ast.Node) -> bool:
-    """Whether this is the lone nameless ``void`` of an empty parameter list."""
+    """Return True if this is the only and nameless ``void`` of an empty parameter list."""
     names = getattr(getattr(getattr(node, "type", None), "type", None), "names", None)
     return names == ["void"] and node.name is None

@@ -1,22 +1,22 @@
-"""Declarations: what is known of a function that a library exports.
+"""Declarations: the type and properties of a function that a library exports.
 
-`c_type` reads one from what a user wrote. From it come the facts that travel with the function
-(`facts`), the redeclaration by which the user's compiler checks it (`redeclaration`), the wrapper
-in ``glue.c`` (`wrapper`), and the LLVM types that it stands for (`modules.llvm`).
+`c_type` parses a declaration. From it are made the facts in the library (`facts`), the
+redeclaration that the user's compiler checks (`redeclaration`), the wrapper in ``glue.c``
+(`wrapper`), and the LLVM types (`modules.llvm`).
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-# Codes of integers in the facts; the others are bool, f32, f64, str, tensor, void, status, and
-# with a "*" or "&" in front pointers to them, writable or not.
+# Codes of integers in the facts; the others are bool, f32, f64, str, tensor, void and status.
+# "*" before a code is a pointer to it, "&" a pointer to const.
 SIGNED = ("i8", "i16", "i32", "i64")
 UNSIGNED = ("u8", "u16", "u32", "u64")
 
 
 class FunctionDeclaration(NamedTuple):
-    """What a user may give in place of a plain string, to say more about a function.
+    """A declaration with a doc and options, in place of a plain string.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Declaration(NamedTuple):
     result, result_text : str
         The code and the C type of the result.
     abi : str
-        ``"safe_call"`` (a wrapper is made) or ``"packed_c"`` (the function is one already).
+        ``"safe_call"`` (it gets a wrapper) or ``"packed_c"`` (it needs none).
     """
 
     name: str
@@ -76,5 +76,5 @@ def prototype(function_type: str, name: str) -> str:
 
 
 def joined(type_text: str, name: str) -> str:
-    """Put a name behind a type: ``char *`` takes it without a space."""
+    """Put a name after a type: after ``char *`` without a space."""
     return f"{type_text}{name}" if type_text.endswith("*") else f"{type_text} {name}"

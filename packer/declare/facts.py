@@ -1,12 +1,12 @@
-"""Function facts: the text that lies behind ``__packer_fn_<name>``, read without running anything.
+"""Function facts: the text of the symbol ``__packer_fn_<name>``, read without running code.
 
     packer-function 1
     abi safe_call                     or packed_c
     gil release                       or keep
-    type void(const float *x)         the C function type without the name
+    type void(const float *x)         C function type without the name
     params x:&f32                     name:code, in order
     result void                       a code
-    doc Free text, the last key       runs to the end, may hold newlines
+    doc Free text, the last key       up to the end, newlines included
 
 A NUL ends the text; unknown keys are skipped. The native core reads it at look-up.
 """
@@ -25,7 +25,7 @@ _CHOICES = {"abi": ("safe_call", "packed_c"), "gil": ("release", "keep")}
 
 
 class Facts(NamedTuple):
-    """What a library says about one of its functions.
+    """The facts of one function.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Facts(NamedTuple):
     doc: str
 
     def signature(self, name: str) -> str | None:
-        """The C declaration with the name in its place, as ``Function.signature`` shows it."""
+        """Return the C declaration with the name, as ``Function.signature`` shows it."""
         return prototype(self.type, name) if "(" in self.type else None
 
 
@@ -72,7 +72,7 @@ def parse_facts(data: bytes | memoryview) -> Facts:
     Raises
     ------
     ValueError
-        It is no text of this format; says what was expected.
+        If the text is not of this format; the message says what was expected.
     """
     if len(data) > MAX_NBYTES:
         raise ValueError(f"{len(data)} bytes, expected at most {MAX_NBYTES}")
@@ -92,7 +92,7 @@ def parse_facts(data: bytes | memoryview) -> Facts:
 
 
 def _without_doc(text: str) -> tuple[str, str]:
-    """Part the lines from the doc, which runs to the end; only its last newline is not its own."""
+    """Split off the doc, which extends to the end; its last newline is not part of it."""
     head, key, doc = text.partition("\ndoc ")
     return head, doc.removesuffix("\n") if key else ""
 

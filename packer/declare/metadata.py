@@ -1,6 +1,6 @@
-"""What tvm_ffi's own API tells about a function: its metadata and its doc.
+"""The metadata and the doc of a function, as tvm_ffi's API reads them.
 
-A library of dialect ``tvm-ffi`` has beside ``__tvm_ffi_<f>`` safe-call functions that return text:
+A library of dialect ``tvm-ffi`` has, in addition to ``__tvm_ffi_<f>``, functions that return text:
 
     __tvm_ffi__metadata_<f>     JSON {"type_schema": "<JSON>"}
     __tvm_ffi__doc_<f>          the doc, where there is one
@@ -28,7 +28,7 @@ _TYPES = {
 
 
 def type_schema(declaration: Declaration) -> dict[str, Any]:
-    """Say in TVM FFI's terms what a declared function takes and gives."""
+    """Describe the parameters and the result of a declared function in TVM FFI's terms."""
     groups = {
         "return": [_type(declaration.result)],
         "params": [_type(parameter.code) for parameter in declaration.parameters],
@@ -37,7 +37,7 @@ def type_schema(declaration: Declaration) -> dict[str, Any]:
 
 
 def descriptions(declaration: Declaration) -> dict[str, str]:
-    """The texts of one function, by what stands before its name: ``_metadata_``, ``_doc_``."""
+    """Return the texts of one function by the tags of their symbols: ``_metadata_``, ``_doc_``."""
     schema = json.dumps(type_schema(declaration), separators=(",", ":"))
     texts = {"_metadata_": json.dumps({"type_schema": schema})}
     if declaration.doc:
@@ -46,6 +46,6 @@ def descriptions(declaration: Declaration) -> dict[str, str]:
 
 
 def _type(code: str) -> dict[str, Any]:
-    if code[0] in "*&":  # a pointer takes a tensor, or None
+    if code[0] in "*&":  # for a pointer callers pass a tensor or None
         return {"type": "Optional", "args": [{"type": _TENSOR}]}
     return {"type": _TYPES[code]}

@@ -1,4 +1,4 @@
-"""Redeclarations: C behind the user's source, by which his compiler checks what he declared."""
+"""Redeclarations: C text after the user's source, by which the compiler checks declarations."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from runtime.error import ExportError
 from .c_type import TYPEDEFS
 from .declaration import Declaration, joined
 
-# A redeclaration stands behind any source, so it needs no header: the compiler's own type macros.
+# A redeclaration follows any source, so it needs no header: it uses the compiler's type macros.
 _BUILTIN_TYPES = {name: f"__{name[:-2].upper()}_TYPE__" for name in TYPEDEFS if name[-2:] == "_t"}
 _BOOL = {"c": "_Bool", "cc": "bool"}
 
 
 def redeclarations(declarations: Sequence[Declaration], language: str) -> str:
-    """Return the C text to append to a user's source, so that its compiler checks them.
+    """Return the C text to append to a user's source, so that the compiler checks declarations.
 
     Parameters
     ----------
     declarations : sequence of Declaration
-        The functions of that source; those that are packed C already are left out.
+        The functions of that source; packed C functions are skipped.
     language : str
         ``"c"`` or ``"cc"``.
 
     Raises
     ------
     ExportError
-        A name is none in C.
+        If a name is not a C name.
     """
     lines = ["", "", '#line 1 "<function declarations>"']
     lines += ['extern "C" {'] if language == "cc" else []
@@ -38,7 +38,7 @@ def redeclarations(declarations: Sequence[Declaration], language: str) -> str:
 
 def _redeclaration(declaration: Declaration, language: str) -> str:
     if "." in declaration.name:
-        raise ExportError(f"function {declaration.name!r}: the name has a '.', expected one of C")
+        raise ExportError(f"function {declaration.name!r}: the name has a '.', expected a C name")
     types = [_portable(p.type_text, language) for p in declaration.parameters]
     head = joined(_portable(declaration.result_text, language), declaration.name)
     return f"extern {head}({', '.join(types) or 'void'});"

@@ -1,4 +1,4 @@
-"""Checksums: the list of what an export puts into a library (docs/format.md, Checksums).
+"""Checksums: the list of the symbols that an export defines (docs/format.md, Checksums).
 
     packer-checksums 1
     blob 5f3a9c01 __tvm_dev_mblob       the CRC-32 of the blob's structure
@@ -24,7 +24,7 @@ FIRST_LINE = "packer-checksums 1"
 
 
 def blob_line(symbol: str, blob: Blob) -> str:
-    """Write the line of a blob that was dumped (its entries know their offsets)."""
+    """Write the line of a blob that was dumped, so that its entries have offsets."""
     return f"blob {crc32(structure_of(blob)):08x} {symbol}"
 
 

@@ -1,4 +1,4 @@
-"""What an embedder puts into a library: the blob, its manifest, and their checksums."""
+"""The contents that an embedder puts into a library: blob, manifest, and their checksums."""
 
 from __future__ import annotations
 

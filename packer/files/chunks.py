@@ -1,4 +1,4 @@
-"""Chunks of a blob as they go into a library: the header in front, and streams of bytes."""
+"""Chunks of bytes that an export writes: their sizes, the blob's header, and streams."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _PIECE_NBYTES = 1 << 20
 
 
 def nbytes_of(chunks: Sequence[Chunk]) -> int:
-    """The bytes in all chunks."""
+    """Return the number of bytes in all chunks."""
     return sum(chunk.nbytes if not isinstance(chunk, bytes) else len(chunk) for chunk in chunks)
 
 
 def with_header(chunks: Sequence[Chunk]) -> list[Chunk]:
-    """Put the u64 nbytes in front, as it lies behind the blob's symbol."""
+    """Put the u64 nbytes before the blob: the symbol points to it."""
     return [nbytes_of(chunks).to_bytes(HEADER_NBYTES, "little"), *chunks]
 
 
 class Contents(NamedTuple):
-    """The bytes of several symbols as they lie one behind another.
+    """The bytes of several symbols, one after another.
 
     Attributes
     ----------
     chunks : list of chunks
         All of them, with zeros in between.
     places : list of (offset, nbytes)
-        Where each symbol lies from the start of the first.
+        The place of each symbol from the start of the first.
     """
 
     chunks: list[Chunk]
@@ -42,7 +42,7 @@ class Contents(NamedTuple):
 
 
 def join(symbols: Mapping[str, Sequence[Chunk]], alignment: int) -> Contents:
-    """Put the bytes of symbols one behind another, each aligned."""
+    """Put the bytes of symbols one after another, each aligned."""
     chunks: list[Chunk] = []
     places: list[tuple[int, int]] = []
     offset = 0
@@ -56,12 +56,12 @@ def join(symbols: Mapping[str, Sequence[Chunk]], alignment: int) -> Contents:
 
 
 def pieces(chunks: Sequence[Chunk]) -> Iterator[memoryview]:
-    """Walk the bytes in pieces of at most 1 MiB; file ranges are read as they come.
+    """Iterate over the bytes in pieces of at most 1 MiB; file ranges are read on demand.
 
     Raises
     ------
     ExportError
-        A file cannot be read, or has become shorter since its range was taken.
+        If a file cannot be read, or if it is shorter than when its range was taken.
     """
     for chunk in chunks:
         if isinstance(chunk, FileRange):
@@ -80,7 +80,7 @@ def _file_pieces(chunk: FileRange) -> Iterator[memoryview]:
             while left:
                 data = file.read(min(left, _PIECE_NBYTES))
                 if not data:
-                    text = f"{chunk.path}: {left} bytes short; it changed while it was read"
+                    text = f"{chunk.path}: {left} bytes short; the file changed while it was read"
                     raise ExportError(text, path=chunk.path)
                 left -= len(data)
                 yield memoryview(data)

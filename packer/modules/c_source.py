@@ -29,28 +29,28 @@ class CSourceModule(HostModule):
     Parameters
     ----------
     source_or_path : str or path
-        The code, or the file that holds it. A str with a line break, ``;`` or ``{`` is code;
-        any other, and any path object, is a file, read now.
+        The code, or the file that contains it. A str with a line break, ``;`` or ``{`` is code;
+        any other str, and any path object, is a file, read at once.
     fmt : {"c", "cc", "cu"}, optional
-        The language; by the file's suffix, else C.
+        The language; by default that of the file's suffix, else C.
     functions : mapping of str to str or FunctionDeclaration, or sequence of str
         The functions to export, each with its C declaration: ``{"add": "int64_t(int64_t a,
-        int64_t b)"}``. The source is compiled with the declarations behind it, so that a wrong
+        int64_t b)"}``. The source is compiled with the declarations after it, so that a wrong
         one is a compile error. A plain sequence names packed C functions.
     options : sequence of str
-        Compiler options for this source alone.
+        Compiler options for this source only.
 
     Raises
     ------
     ExportError
-        The file cannot be read, a declaration cannot be exported, or `options` is one str.
+        If the file cannot be read, a declaration cannot be exported, or `options` is one str.
     ValueError
-        `fmt` is unknown.
+        If `fmt` is unknown.
 
     Notes
     -----
-    Functions of C++ and CUDA must be ``extern "C"``. Quoted includes are looked up beside the
-    file first. `dso_packer.h` is on the include path.
+    Functions of C++ and CUDA must be ``extern "C"``. Quoted includes are searched in the file's
+    folder first. `dso_packer.h` is on the include path.
 
     Examples
     --------
@@ -77,14 +77,14 @@ class CSourceModule(HostModule):
         self.path = _as_path(source_or_path)
         self.fmt = fmt or LANGUAGE_OF_SUFFIX.get(self.path.suffix if self.path else "", "c")
         if self.fmt not in SOURCE_LANGUAGES:
-            raise ValueError(f"fmt {self.fmt!r} is not known; known: {', '.join(SOURCE_LANGUAGES)}")
+            raise ValueError(f"unknown fmt {self.fmt!r}; known: {', '.join(SOURCE_LANGUAGES)}")
         self.code = _read(self.path) if self.path else os.fsencode(source_or_path)
         self.options = tuple(list_of(options, "options"))
         self.functions = parse_functions(functions, module=repr(self), entry="main")
 
     @classmethod
     def from_carried(cls, module: CarriedSourceModule) -> CSourceModule:
-        """View source that came in a blob; it has no declarations."""
+        """View source that a blob contains; it has no declarations."""
         made = cls("", fmt=module.fmt)
         made.path, made.code = None, module.code.encode()
         return made
@@ -102,8 +102,8 @@ class CSourceModule(HostModule):
         Path(path).write_bytes(self.code)
 
     def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:
-        """Write the source with its declarations behind it."""
-        del object_format, target  # the compiler makes of it what the linker wants
+        """Write the source with its declarations after it."""
+        del object_format, target  # they matter to the compiler only
         path = stem.with_name(f"{stem.name}.{self.fmt}")
         language = "c" if self.fmt == "c" else "cc"
         parts = [

@@ -1,4 +1,4 @@
-"""HostModule: host code that merges into the library, whatever it was written in."""
+"""HostModule: host code that merges into the library, in any language."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class CodeFile(NamedTuple):
     path : Path
         The file.
     language : str
-        ``"c"``, ``"cc"``, ``"cu"``; ``"o"`` or ``"a"`` for what needs no compiler.
+        ``"c"``, ``"cc"``, ``"cu"``; ``"o"`` or ``"a"`` for a file that needs no compiler.
     options : tuple of str
-        Compiler options for this file alone.
+        Compiler options for this file only.
     is_ours : bool
         True if packer wrote the file and chooses how to compile it.
     is_checked : bool
@@ -45,12 +45,12 @@ class CodeFile(NamedTuple):
 
 
 class HostModule(Module):
-    """Host code with declared functions; the common part of what `packer` compiles.
+    """Host code with declared functions; the base of all module types that `packer` compiles.
 
     Attributes
     ----------
     functions : tuple of Declaration
-        The functions that get a wrapper, and so can be called by name after a load.
+        The functions that get a wrapper, so that callers find them by name after a load.
     """
 
     property_mask = DSO_EXPORTABLE
@@ -65,18 +65,18 @@ class HostModule(Module):
         stem : Path
             The path without a suffix, in a private folder.
         object_format : str
-            What the linker wants where there is a choice: ``"o"``, ``"ll"``, ``"bc"``, ``"s"``.
+            The suffix that the linker prefers: ``"o"``, ``"ll"``, ``"bc"``, ``"s"``.
         target : Target
-            What the library is for.
+            The target of the library.
 
         Raises
         ------
         ExportError
-            The code cannot be written so, or is for another target.
+            If the code cannot be written so, or is for another target.
         """
 
     def function_names(self) -> list[str]:
-        """The declared functions."""
+        """Return the names of the declared functions."""
         return [declaration.name for declaration in self.functions]
 
 
@@ -85,14 +85,14 @@ class RunnableModule(HostModule):
 
     Notes
     -----
-    One mechanism: the first look-up exports the module with its imports to a temporary library,
-    loads that, and asks it. Imports that are added later are not seen by host code.
+    The first look-up exports the module with its imports to a temporary library, and loads that.
+    Host code does not see imports that are added later.
     """
 
     _loaded: Module | None = None
 
     def find_function(self, name: str) -> Callable[..., Any] | None:
-        """Find a function in the library that this module becomes."""
+        """Find a function in the library that this module is exported to."""
         if self._loaded is None:
             self._loaded = load_exported(self)
         return self._loaded.find_function(name)
@@ -114,7 +114,7 @@ def as_host_module(module: Module) -> HostModule:
     Raises
     ------
     ExportError
-        It is of a type that packer cannot compile.
+        If packer cannot compile modules of this type.
     """
     from .c_source import CSourceModule
     from .static_library import StaticLibraryModule
@@ -125,5 +125,5 @@ def as_host_module(module: Module) -> HostModule:
         return CSourceModule.from_carried(module)
     if isinstance(module, CarriedStaticLibraryModule):
         return StaticLibraryModule.from_carried(module)
-    text = f"{module!r} says it is DSO-exportable, but is no packer.modules.HostModule"
+    text = f"{module!r} is DSO-exportable, expected a packer.modules.host.HostModule"
     raise ExportError(text, module=module.type_key)

@@ -43,8 +43,8 @@ class LLVMModule(RunnableModule):
     ir : llvmlite.ir.Module, str or bytes
         A module that was built with llvmlite, IR text, or bitcode.
     target : str, optional
-        The target triple; by default that of the IR. Where there is none either, the module is
-        compiled for whatever target it is exported to, and else for this machine.
+        The target triple; by default that of the IR. If the IR has none, the module is compiled
+        for the target of the export, or for this machine.
     functions : mapping of str to str or FunctionDeclaration, or sequence of str
         The functions to export, each with its C declaration: ``{"scale": "void(float *x,
         int64_t n)"}``. It is compared with the function's IR type.
@@ -52,13 +52,13 @@ class LLVMModule(RunnableModule):
     Raises
     ------
     ExportError
-        The IR does not parse or verify, or a declaration is not that of the function.
+        If the IR is invalid, or if a declaration does not match the function's type.
     ToolchainError
-        llvmlite is not installed, or has no such target.
+        If llvmlite is not installed, or does not support the target.
 
     Notes
     -----
-    The code is optimised as ``-O2`` does, position-independent.
+    The code is optimised as with ``-O2``, and position-independent.
 
     Examples
     --------
@@ -124,14 +124,14 @@ class LLVMModule(RunnableModule):
         path : path
             The file to write.
         fmt : {"ll", "bc", "s", "o"}
-            By default what the file's suffix says, else ``"o"``.
+            By default the file's suffix, else ``"o"``.
         """
         fmt = fmt or Path(path).suffix.removeprefix(".")
         fmt = fmt if fmt in _FORMATS else "o"
         Path(path).write_bytes(emit(self._module, fmt, self.target))
 
     def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:
-        """Write the code as an object, or as the IR or assembly that a compiler asks for."""
+        """Write the code as an object, or as the IR or assembly that the linker prefers."""
         triple = target.llvm
         if self._is_for_one_target:
             check_triple(self.target, target, repr(self))
@@ -146,14 +146,14 @@ class LLVMModule(RunnableModule):
 
 
 class IRType(NamedTuple):
-    """An LLVM function type; every place lists the types that are as good as another."""
+    """An LLVM function type; result and parameters each list their possible types."""
 
     result: tuple[str, ...]
     parameters: tuple[tuple[str, ...], ...]
 
 
 def ir_type(declaration: Declaration) -> IRType:
-    """Return the LLVM function type that a declaration stands for.
+    """Return the LLVM function type of a declaration.
 
     Examples
     --------
@@ -168,6 +168,6 @@ def ir_type(declaration: Declaration) -> IRType:
 
 
 def _words(function_type: str) -> list[str]:
-    """Take ``i64 (ptr, i64)`` apart, result first."""
+    """Split ``i64 (ptr, i64)``, result first."""
     result, _, parameters = function_type.partition(" (")
     return [result, *(word for word in parameters.rstrip(")").split(", ") if word)]

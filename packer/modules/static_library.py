@@ -1,4 +1,4 @@
-"""StaticLibraryModule: an object file or archive that is linked in as it is."""
+"""StaticLibraryModule: an object file or archive that is linked unchanged."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class StaticLibraryModule(HostModule):
     path_to_o_or_a : path
         The file; read at export. All members of an archive become part of the library.
     functions : mapping of str to str or FunctionDeclaration, or sequence of str
-        As for `CSourceModule`; nothing can check these declarations against the code.
+        As for `CSourceModule`; these declarations are not checked against the code.
 
     Raises
     ------
     ExportError
-        The file is neither an ELF object nor an archive, or cannot be read.
+        If the file is neither an ELF object nor an archive, or cannot be read.
     """
 
     type_key = "static_library"
@@ -55,7 +55,7 @@ class StaticLibraryModule(HostModule):
 
     @classmethod
     def from_carried(cls, module: CarriedStaticLibraryModule) -> StaticLibraryModule:
-        """View code that came in a blob; it has no declarations."""
+        """View code that a blob contains; it has no declarations."""
         made = cls.__new__(cls)
         made.path, made._data, made.functions = Path("carried"), module.data, ()
         made.suffix = _suffix_of(bytes(module.data[:8]), "static_library")
@@ -71,9 +71,9 @@ class StaticLibraryModule(HostModule):
             shutil.copyfile(self.path, path)
 
     def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:
-        """Put a copy where the linker works, so that what was checked is what is linked.
+        """Copy the file to the linker's folder, so that exactly the checked bytes are linked.
 
-        A thin archive stays in its place: its members are found from there.
+        A thin archive is linked in place: its members are named by relative paths.
         """
         del object_format
         if self._data is None:

@@ -1,1 +1,1 @@
-"""Compilers, linkers and the kinds of files that they make."""
+"""Compilers and linkers, the formats of their outputs, and the checks of those."""

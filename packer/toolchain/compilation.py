@@ -16,16 +16,16 @@ _LANGUAGE_OPTIONS: dict[Language, str] = {"c": "c", "cc": "c++", "cu": "cu"}
 
 
 class Compilation(NamedTuple):
-    """One source file on its way to an object file.
+    """The compilation of one source file to an object file.
 
     Attributes
     ----------
     source, output : Path
-        Read, and made.
+        The files.
     language : "c", "cc" or "cu"
-        Whatever the suffix of `source` says.
+        The language of `source`, whatever its suffix is.
     options : tuple of str
-        Come after the default ones.
+        Options after the default ones.
     include : tuple of Path
         Folders with headers.
     """
@@ -45,11 +45,11 @@ def compile_sources(
     Parameters
     ----------
     compilations : sequence of Compilation
-        What to compile.
+        The sources.
     cwd : Path
-        A private folder, where each compiler starts and has its temporary files.
+        A private folder, in which each compiler starts and writes its temporary files.
     find : callable
-        Finds the compiler for each.
+        Finds the compiler for each language.
 
     Returns
     -------
@@ -59,11 +59,11 @@ def compile_sources(
     Raises
     ------
     ToolchainError
-        There is no compiler, or one did not make an object file; of several the first in order.
+        If there is no compiler, or if one fails; of several failures the first in order.
     """
     commands = [_compile_command(job, cwd, find(job.language)) for job in compilations]
     for job in compilations:
-        job.output.unlink(missing_ok=True)  # what is there afterwards was made by this compiler
+        job.output.unlink(missing_ok=True)  # an old file would hide that the compiler wrote none
     ended = run_all(commands, cwd=cwd)
     for job, completed in zip(compilations, ended, strict=False):  # stops at the first bad one
         check(completed, f"compiling {shown_path(job.source.name)}", job.output)
@@ -71,9 +71,9 @@ def compile_sources(
 
 
 def spell(path: Path, cwd: Path) -> str:
-    """Spell a path for a command: it never starts with ``-`` or ``@``.
+    """Spell a path for a command, so that it never starts with ``-`` or ``@``.
 
-    Below the private folder relative to it, so that __FILE__ is the same in every run.
+    A path in the private folder is relative, so that __FILE__ is the same in every run.
     """
     absolute = path.absolute()
     if absolute.is_relative_to(cwd.absolute()):

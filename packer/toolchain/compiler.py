@@ -1,4 +1,4 @@
-"""Compilers: find one, and say what it is."""
+"""Compilers: find one, and identify it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Literal
 
 from runtime.error import ToolchainError
 
-from .outcome import ending
+from .outcome import ending, failure
 from .process import run
 
 Language = Literal["c", "cc", "cu", "link"]
 # Finds the compiler for a language: the first words of a command.
 Compilers = Callable[[Language], tuple[str, ...]]
 
-# The languages of sources, and which one a source's suffix says.
+# The languages of sources, and the language of each suffix.
 SOURCE_LANGUAGES: tuple[Language, ...] = ("c", "cc", "cu")
 LANGUAGE_OF_SUFFIX: dict[str, Language] = {
     ".c": "c",
@@ -28,18 +28,18 @@ LANGUAGE_OF_SUFFIX: dict[str, Language] = {
     ".cu": "cu",
 }
 
-# language -> the variables that name its compiler, the programs looked for, how to get one.
-# C links with a C++ driver too where there is one, since a static library may hold C++ (with
-# --as-needed it costs nothing); each stands before the C driver of its own family, because
-# clang++ beside gcc need not find a C++ library.
+# language -> the variables that name its compiler, the programs that are searched, what to install.
+# A C++ driver links C too, since a static library may contain C++ (with --as-needed this costs
+# nothing). Each C++ driver comes before the C driver of the same vendor: clang++ on a machine with
+# gcc may not find a C++ library.
 _COMPILERS: dict[Language, tuple[tuple[str, ...], tuple[str, ...], str]] = {
-    "c": (("CC",), ("gcc", "clang", "cc"), "a C compiler, say gcc,"),
-    "cc": (("CXX",), ("g++", "clang++", "c++"), "a C++ compiler, say g++,"),
+    "c": (("CC",), ("gcc", "clang", "cc"), "a C compiler, such as gcc,"),
+    "cc": (("CXX",), ("g++", "clang++", "c++"), "a C++ compiler, such as g++,"),
     "cu": (("NVCC",), ("nvcc",), "the CUDA toolkit"),
     "link": (
         ("CXX", "CC"),
         ("g++", "gcc", "clang++", "clang", "c++", "cc"),
-        "a C compiler, say gcc,",
+        "a C compiler, such as gcc,",
     ),
 }
 
@@ -50,10 +50,10 @@ def find_compiler(language: Language, cc: str | None = None) -> tuple[str, ...]:
     Parameters
     ----------
     language : "c", "cc", "cu" or "link"
-        ``"link"`` for the driver that links what needs no special one.
+        ``"link"`` for the driver that links code of any language.
     cc : str, optional
-        The compiler to take, a name or path, with options after it if need be. Otherwise the
-        variable CC, CXX or NVCC says it, in the same form; otherwise PATH is searched.
+        The name or path of the compiler, and options after it; by default the value of CC, CXX or
+        NVCC, in the same form. If that is not set, PATH is searched.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def find_compiler(language: Language, cc: str | None = None) -> tuple[str, ...]:
     Raises
     ------
     ToolchainError
-        There is none. What `cc` or a variable names is never passed over for another.
+        If there is none. A compiler that `cc` or a variable names is never replaced by another.
     """
     if cc and cc.strip():
         return _parse_compiler("cc", cc)
@@ -80,12 +80,12 @@ def find_compiler(language: Language, cc: str | None = None) -> tuple[str, ...]:
 
 
 def named_compiler(language: Language) -> tuple[str, tuple[str, ...]] | None:
-    """The variable that names the compiler for a language, and the command; None if none does.
+    """Return the variable that names the compiler for a language, and the command, or None.
 
     Raises
     ------
     ToolchainError
-        There is no such program.
+        If there is no such program.
     """
     for variable in _COMPILERS[language][0]:
         value = os.environ.get(variable, "")
@@ -95,30 +95,30 @@ def named_compiler(language: Language) -> tuple[str, tuple[str, ...]] | None:
 
 
 def compilers(cc: str | Compilers | None) -> Compilers:
-    """Find compilers as `find_compiler` does, or as is said; CUDA is nvcc's whatever `cc` is."""
+    """Return what finds compilers: `cc`, or `find_compiler`; for CUDA it always finds nvcc."""
     if callable(cc):
         return cc
     return lambda language: find_compiler(language, None if language == "cu" else cc)
 
 
 def is_nvcc(compiler: Sequence[str]) -> bool:
-    """Whether a command is NVIDIA's driver, which has options of its own for everything."""
+    """Return True if a command is NVIDIA's driver, whose options differ from those of others."""
     return any(os.path.basename(word) == "nvcc" for word in compiler)
 
 
 def is_clang(compiler: Sequence[str]) -> bool:
-    """Whether a command is clang's driver, by its name; zig's C compiler is one."""
+    """Return True if a command is clang's driver, by its name; zig's C compiler is one."""
     return any("clang" in os.path.basename(word) for word in compiler) or is_zig(compiler)
 
 
 def is_zig(compiler: Sequence[str]) -> bool:
-    """Whether a command is zig's C compiler: ``zig cc``, ``python -m ziglang cc``."""
+    """Return True if a command is zig's C compiler: ``zig cc``, ``python -m ziglang cc``."""
     return os.path.basename(compiler[0]) == "zig" or "ziglang" in compiler
 
 
 @functools.cache
 def dump_machine(compiler: tuple[str, ...]) -> str | None:
-    """Ask a compiler for its target, as ``x86_64-linux-gnu``; None if it does not know."""
+    """Ask a compiler for its target, as ``x86_64-linux-gnu``; None if it prints none."""
     completed = run([*compiler, "-dumpmachine"], cwd=Path("/"))
     words = completed.output.split("\n")[-2:-1]  # warnings of a wrapper come before
     known = completed.returncode == 0 and words and re.fullmatch(r"[\w.]+(-[\w.]+)+", words[0])
@@ -126,31 +126,27 @@ def dump_machine(compiler: tuple[str, ...]) -> str | None:
 
 
 def refuse_other_programs(variable: str, compiler: Sequence[str]) -> None:
-    """Refuse a program that a variable names and that is no compiler, before another does its work.
+    """Refuse a program that a variable names and that is no compiler.
 
-    C that needs no C++ library is linked by the C compiler, device code by none: then what CXX
-    names is asked for its target only.
+    Without this check it would be unused and unnoticed if C or device code alone is exported: then
+    the program in CXX is only asked for its target.
 
     Raises
     ------
     ToolchainError
-        It answers neither ``-dumpmachine`` nor ``--version``.
+        If it accepts neither ``-dumpmachine`` nor ``--version``.
     """
     if dump_machine(tuple(compiler)) is not None:
         return
     completed = run([*compiler, "--version"], cwd=Path("/"))
     if completed.returncode != 0:
-        raise ToolchainError(
-            f"{variable}={os.environ[variable]!r}: {ending(completed)} when asked for its "
-            f"--version, expected a compiler; name another one, or unset {variable}",
-            command=completed.command,
-            returncode=completed.returncode,
-            stderr=completed.output,
-        )
+        text = f"{variable}={os.environ[variable]!r}: {ending(completed)} when run with --version"
+        text += f", expected a compiler; name another one, or unset {variable}"
+        raise failure(completed, text)
 
 
 def _parse_compiler(origin: str, value: str) -> tuple[str, ...]:
-    """Read a compiler as a shell would, unless the whole text is the path of a program."""
+    """Parse a command as a shell does, unless the whole text is the path of a program."""
     if path := shutil.which(value):
         return (os.path.abspath(path),)
     try:

@@ -1,4 +1,4 @@
-"""Compile and link: create_shared and create_object, and what may stand in their place."""
+"""Compile and link: create_shared and create_object."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .reproducible import prefix_maps
 Cc = str | Compilers | None
 Function = TypeVar("Function", bound=Callable[..., None])
 
-# Without -Bsymbolic a kernel named `gamma` or `index` is bound to the C library's.
+# Without -Bsymbolic a kernel named `gamma` or `index` would be bound to the C library's function.
 _LINKER_OPTIONS = ("-Bsymbolic", "-z", "relro", "-z", "now", "-z", "noexecstack", "--as-needed")
 _MERGED = ("-r", "-nostdlib")
 _LINKED = {
@@ -52,12 +52,12 @@ _LINKED_BY_NVCC = {
 
 
 def target_triple(cc: str | None = None) -> str | None:
-    """Say which target a compiler is for, as ``x86_64-linux-gnu``; None if it does not know.
+    """Return a compiler's target, as ``x86_64-linux-gnu``; None if it does not know it.
 
     Raises
     ------
     ToolchainError
-        There is none, or a variable names a program that is no compiler.
+        If there is no compiler, or if a variable names a program that is no compiler.
     """
     if cc is None and (named := named_compiler("link")):
         refuse_other_programs(*named)
@@ -93,27 +93,28 @@ def create_shared(
     Parameters
     ----------
     output : path
-        The library to make. It is linked beside its place and renamed, never half there.
+        The library. It is linked in a private folder and renamed, so it is never incomplete.
     objects : path or sequence of paths
         Object files, static libraries and sources (.c, .cc, .cpp, .cxx, .C, .cu), in link order.
     options : sequence of str, optional
-        Come after the default ones, for sources and for the link.
+        Options after the default ones, for sources and for the link.
     cc : str or callable, optional
-        As in `find_compiler`, or what finds one for a language; CUDA sources are nvcc's.
+        As in `find_compiler`, or a function that finds the compiler for a language. CUDA sources
+        are compiled by nvcc.
     language : "link", "c", "cc" or "cu"
-        Whose driver links; C++ and CUDA sources bring their own.
+        The language whose driver links, unless there are C++ or CUDA sources.
 
     Raises
     ------
     ToolchainError
-        There is no compiler, or it did not make a library.
+        If there is no compiler, or if it fails.
     ExportError
-        The folder of `output` cannot be written; or `options` is one str.
+        If the folder of `output` cannot be written, or if `options` is one str.
 
     Notes
     -----
-    The attributes ``output_format``, ``object_format`` and ``get_target_triple`` are what
-    `export_library` asks an `fcompile` for.
+    `export_library` reads the attributes ``output_format``, ``object_format`` and
+    ``get_target_triple`` of an `fcompile`; this function has them.
     """
     inputs = [Path(item).absolute() for item in one_or_more(objects, "objects")]
     words = list_of(options, "options")
@@ -123,7 +124,7 @@ def create_shared(
         _link(driver, "shared", made, linkable, [*words, "-lm"], output)
 
 
-# How to link C alone: a C driver takes half as long, and finds no C++ library.
+# For C alone: a C driver takes half as long, but finds no C++ library.
 vars(create_shared)["link_c"] = functools.partial(create_shared, language="c")
 
 
@@ -134,16 +135,16 @@ def create_object(
     options: Sequence[str] | None = None,
     cc: Cc = None,
 ) -> None:
-    """Merge objects to one, which is still to be linked.
+    """Merge objects to one object, which is linked later.
 
     Parameters
     ----------
     output : path
-        The object to make; as for `create_shared`.
+        The object, written as `create_shared` does.
     objects : path or sequence of paths
         Objects and sources.
     options : sequence of str, optional
-        For sources and for the linker driver. No library is asked for but by an option.
+        For sources and for the linker driver. Only these options name libraries.
     cc : str, optional
         As in `find_compiler`.
 
@@ -161,7 +162,7 @@ def create_object(
 
 @contextlib.contextmanager
 def making(output: PathLike) -> Iterator[tuple[Path, Path]]:
-    """Have a private folder beside an output, and in it the file to make, which replaces it."""
+    """Make a private folder next to an output; the file that the block writes replaces it."""
     path = Path(output).absolute()
     try:
         with private_directory(path.parent) as cwd:
@@ -180,13 +181,13 @@ def _link(
     options: Sequence[str],
     output: PathLike,
 ) -> None:
-    """Start a linker driver in a private folder; `mode` is a key of `_LINKED`."""
+    """Run a linker driver in a private folder; `mode` is a key of `_LINKED`."""
     cwd = made.parent
     archives = [word for word in options if os.path.isabs(word) and os.path.isfile(word)]
     driver = without_cxx_library(driver, [*inputs, *archives])
     if is_nvcc(driver):
         defaults = [*_LINKED_BY_NVCC[mode]]
-    else:  # for LTO and the assembler, which name folders in debug information too
+    else:  # LTO and the assembler write names of folders to debug information
         folders = {item.parent: "." for item in inputs} | {cwd.resolve(): "."}
         defaults = [*_LINKED[mode], *prefix_maps(folders, is_clang=is_clang(driver))]
     names = [spell(item, cwd) for item in inputs]
@@ -202,7 +203,7 @@ def _link_language(inputs: Sequence[Path], language: Language) -> Language:
 def _compile_inputs(
     inputs: Sequence[Path], options: Sequence[str], cwd: Path, cc: Cc
 ) -> list[Path]:
-    """Replace the sources among the inputs by their object files."""
+    """Compile the sources among the inputs, and return their object files in their place."""
     languages = {i: LANGUAGE_OF_SUFFIX.get(path.suffix) for i, path in enumerate(inputs)}
     jobs = {
         i: Compilation(inputs[i], cwd / f"{i}.o", language, tuple(options))

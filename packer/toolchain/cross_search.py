@@ -1,13 +1,13 @@
-"""Compilers for a target: whichever are here of the machine's own, a cross GCC, zig, and clang.
+"""Search compilers for a target: the native one, a cross GCC, zig, and clang.
 
-| toolchain    | found as                              | brings                              |
+| toolchain    | found as                              | C library                           |
 |--------------|---------------------------------------|-------------------------------------|
-| own          | what compiles for this machine        | its C library                       |
+| native       | the compiler for this machine         | that of this machine                |
 | GCC          | ``aarch64-linux-gnu-gcc`` and ``g++`` | the distribution's cross C library  |
 | zig          | PyPI's ``ziglang``, or ``zig``        | glibc of any version, musl, libc++  |
-| clang        | ``clang`` and ``ld.lld``              | nothing: GCC's C library is used    |
+| clang        | ``clang`` and ``ld.lld``              | that of the cross GCC               |
 
-CC and CXX come first, as everywhere; clang and zig are told the target there too.
+CC and CXX come first; clang and zig get an option for the target there too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def find_cross_compiler(target: Target, language: Language) -> Command:
     Parameters
     ----------
     target : Target
-        What it must compile for.
+        The target of the code.
     language : "c", "cc", "cu" or "link"
         As in `find_compiler`.
 
@@ -47,17 +47,17 @@ def find_cross_compiler(target: Target, language: Language) -> Command:
     Raises
     ------
     ToolchainError
-        There is none, or the one that CC or CXX names is for another target.
+        If there is none, or if CC or CXX names one for another target.
     """
     if language == "cu":
         return find_compiler("cu")
     if named := named_compiler(language):
-        return _told(*named, target, language)
+        return _with_target(*named, target, language)
     if language == "cc" and (named := named_compiler("c")):
-        text = f"CXX is not set, but {named[0]} is: name a C++ compiler for {target.triple!r} too"
+        text = f"CXX is not set, but {named[0]} is: set CXX to a C++ compiler for {target.triple!r}"
         raise ToolchainError(text)
     found = (
-        _own(target, language)
+        _native(target, language)
         or _gcc(target, language)
         or _zig(target, language)
         or _clang(target, language)
@@ -68,13 +68,13 @@ def find_cross_compiler(target: Target, language: Language) -> Command:
 
 
 def without_cxx_library(linker: Command, inputs: Iterable[PathLike]) -> Command:
-    """Have zig, and clang for another target, leave out C++'s library where no input can need it.
+    """Make zig, and clang for another target, skip the C++ library if no input can need it.
 
-    Zig builds it from source: the first link for a target takes a minute with it, and a few
-    seconds without. For clang there may be none. Others have theirs, and --as-needed leaves it out.
+    Zig builds it from source, so the first link for a target would take a minute instead of
+    seconds; clang may find none. For other linkers --as-needed suffices.
     """
-    is_told = any(word.startswith("--target=") for word in linker)
-    if not is_zig(linker) and not (is_clang(linker) and is_told):
+    has_target = any(word.startswith("--target=") for word in linker)
+    if not is_zig(linker) and not (is_clang(linker) and has_target):
         return linker
     if any(map(_names_cxx, inputs)):
         return linker
@@ -84,7 +84,7 @@ def without_cxx_library(linker: Command, inputs: Iterable[PathLike]) -> Command:
 
 
 def _names_cxx(path: PathLike) -> bool:
-    """Whether an object or archive has a name of the C++ ABI in it; all that is needed has one."""
+    """Return True if an object or archive contains a name of the C++ ABI."""
     with open(path, "rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
             return False
@@ -92,25 +92,25 @@ def _names_cxx(path: PathLike) -> bool:
             return any(data.find(name) >= 0 for name in (b"_Z", b"__cxa_", b"__gxx_"))
 
 
-def _told(variable: str, compiler: Command, target: Target, language: Language) -> Command:
-    """A compiler that the user named: told the target if it can be, else it must be for that."""
-    told = _target_in(compiler)
-    if is_zig(compiler) and not told:
+def _with_target(variable: str, compiler: Command, target: Target, language: Language) -> Command:
+    """Add the target to a command that the user named, if possible; else check its target."""
+    given = _target_in(compiler)
+    if is_zig(compiler) and not given:
         return (*compiler, "-target", target.zig)
-    if is_clang(compiler) and not told and not target.version:
+    if is_clang(compiler) and not given and not target.version:
         return _clang_command(compiler, target, language)
-    found = told or dump_machine(compiler)
+    found = given or dump_machine(compiler)
     if not (found and _fits(found, target)) or (target.version and not is_zig(compiler)):
         text = (
             f"{variable} names {compiler[0]}, which compiles for {found!r}, expected "
-            f"{target.triple!r}: name one for that, or unset {variable}"
+            f"{target.triple!r}: name another one, or unset {variable}"
         )
         raise ToolchainError(text)
     return compiler
 
 
 def _target_in(compiler: Command) -> str | None:
-    """The target that a command's own options name."""
+    """Return the target that the options of a command name."""
     for word, following in zip(compiler, (*compiler[1:], ""), strict=True):
         if word.startswith("--target="):
             return word.removeprefix("--target=")
@@ -126,8 +126,8 @@ def _fits(triple: str, target: Target) -> bool:
         return False
 
 
-def _own(target: Target, language: Language) -> Command | None:
-    """The default compiler, if this machine is the target."""
+def _native(target: Target, language: Language) -> Command | None:
+    """Return the default compiler, if this machine is the target."""
     if target.version or target.machine.name != os.uname().machine:
         return None
     try:
@@ -168,12 +168,12 @@ def _clang(target: Target, language: Language) -> Command | None:
 
 def _clang_command(compiler: Command, target: Target, language: Language) -> Command:
     command = (*compiler, f"--target={target.gnu}")
-    links_abroad = language == "link" and target.machine.name != os.uname().machine
-    return (*command, "-fuse-ld=lld") if links_abroad else command
+    is_cross_link = language == "link" and target.machine.name != os.uname().machine
+    return (*command, "-fuse-ld=lld") if is_cross_link else command
 
 
 def _has_library(clang: Command) -> bool:
-    """Whether there are headers of a C library for clang's target."""
+    """Return True if there are headers of a C library for clang's target."""
     headers = ["-include", "stdint.h", "-include", "string.h"]
     probe = [*clang, "-fsyntax-only", *headers, "-x", "c", os.devnull]
     return run(probe, cwd=Path("/")).returncode == 0
@@ -184,10 +184,10 @@ def _missing(target: Target, language: Language) -> str:
     debian = f"Debian: apt-get install {driver}-{target.gnu.replace('_', '-')}"
     zig = "PyPI: pip install ziglang"
     if target.version:
-        tried, remedy = "zig, the only one with a glibc of one's choice", zig
+        tried, remedy = "zig, the only one with a selectable glibc", zig
     elif target.environment == "gnu":
         tried = f"{target.gnu}-{driver}, zig, clang with lld and a C library"
         remedy = f"{debian}, or {zig}"
     else:
         tried, remedy = f"{target.gnu}-{driver}, zig", zig
-    return f"no compiler for target {target.triple!r}: looked for {tried}; {remedy}"
+    return f"no compiler for target {target.triple!r}: searched {tried}; {remedy}"

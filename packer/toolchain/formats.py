@@ -1,11 +1,11 @@
-"""What an export or a link can make: by the output's suffix, one row each.
+"""The formats of outputs, by the output's suffix.
 
 .so, any other    a shared library
-.o                one object, still to be linked
+.o                one object, to be linked later
 .a                an archive with that one object, so that a linker takes all of it or nothing
-.tar              the objects as they are, and what their link needs
+.tar              the objects, and the options for their link
 
-What only an unlinked output needs is imported when one is made: most exports make none.
+The modules for the last three are imported on use: most exports write a library.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Made(Protocol):
     """An output that was read back."""
 
     def symbol(self, name: str) -> tuple[int | None, int] | None:
-        """The (file offset, nbytes) of a symbol that it defines, or None."""
+        """Return the (file offset, nbytes) of a symbol that it defines, or None."""
 
 
 class OutputFormat(NamedTuple):
-    """One kind of output.
+    """One format of outputs.
 
     Attributes
     ----------
@@ -49,9 +49,9 @@ class OutputFormat(NamedTuple):
     create : Fcompile
         Makes it of objects.
     read_back : callable
-        ``(path, target)`` reads what was made, and checks that it is this, for that target.
+        ``(path, triple)`` reads an output, and checks its format and target.
     is_linked : bool
-        Whether it can be loaded: a program, for the mode of the file.
+        True if it can be loaded; then the file is executable.
     """
 
     suffix: str
@@ -67,7 +67,7 @@ def create_archive(
     options: Sequence[str] | None = None,
     cc: Cc = None,
 ) -> None:
-    """Merge objects to one, and put it in a static library.
+    """Merge objects to one object, and put it into a static library.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def tar(
     Parameters
     ----------
     output : path
-        The tar to make; the same bytes for the same objects.
+        The tar; the same objects give the same bytes.
     objects : path or sequence of paths
         Objects and archives, in link order; sources become objects first.
     options : sequence of str, optional
@@ -108,9 +108,9 @@ def tar(
     Raises
     ------
     ToolchainError
-        A source does not compile.
+        If a source does not compile.
     ExportError
-        Two files have the same name, one is a shared library, or the folder cannot be written.
+        If two files have the same name, one is a shared library, or the folder cannot be written.
     """
     from .tarball import write_tarball
 

@@ -1,4 +1,4 @@
-"""What is not linked yet: an object, an archive or a tar, and the objects in it."""
+"""Inputs of a deferred link: an object, an archive or a tar, and the objects in it."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ class LinkInput:
     Parameters
     ----------
     path : Path
-        A ``.o``, ``.a`` or ``.tar``, known by what it begins with. Nothing is unpacked.
+        A ``.o``, ``.a`` or ``.tar``, recognised by its first bytes. Nothing is unpacked.
     expected : str, optional
-        The only kind that it may be.
+        The required suffix.
 
     Attributes
     ----------
     objects : list of ObjectFile
-        All of them, those in archives in a tar too.
+        All of them, also those of archives in a tar.
     options : tuple of str
-        What a tar says for the link.
+        A tar's options for the link.
     suffix : str
         ``"o"``, ``"a"`` or ``"tar"``.
 
     Raises
     ------
     ExportError
-        It is none of the three, or holds anything else than objects.
+        If the file is none of the three, or contains anything else than objects.
     """
 
     def __init__(self, path: Path, expected: str | None = None) -> None:
@@ -64,11 +64,11 @@ class LinkInput:
             )
             raise ExportError(f"{text} (.o, .a, .tar) to link", path=str(path))
         if expected not in (None, self.suffix):
-            text = f"{shown_path(path)}: is of kind {self.suffix!r}, expected {expected!r}"
+            text = f"{shown_path(path)}: format {self.suffix!r}, expected {expected!r}"
             raise ExportError(text, path=str(path))
 
     def symbol(self, name: str) -> tuple[int | None, int] | None:
-        """The (file offset, nbytes) of a symbol that one of the objects defines, or None."""
+        """Return the (file offset, nbytes) of a symbol that an object defines, or None."""
         found = (o.definitions.get(name) for o in self.objects)
         return next(((d.offset, d.nbytes) for d in found if d is not None), None)
 
@@ -78,7 +78,7 @@ class LinkInput:
         Raises
         ------
         ExportError
-            There is one; names both.
+            If there is one; the message names both machines.
         """
         expected = find_target(triple).machine
         for found in self.objects:
@@ -88,7 +88,7 @@ class LinkInput:
                 raise ExportError(text, path=str(self.path))
 
     def split(self, folder: Path) -> list[Path]:
-        """Give what the linker takes: the file itself, or a tar's members, in a new folder."""
+        """Return the inputs for the linker: the file, or a tar's members in a new folder."""
         if self.suffix != "tar":
             return [self.path.absolute()]
         folder.mkdir(mode=0o700)
@@ -105,7 +105,7 @@ class LinkInput:
 def _head(path: Path) -> bytes:
     try:
         if not path.is_file():
-            what = "is no regular file" if path.exists() else "there is no such file"
+            what = "not a regular file" if path.exists() else "there is no such file"
             raise ExportError(f"{shown_path(path)}: {what}", path=str(path))
         with path.open("rb") as file:
             return file.read(_TAR_MAGIC_OFFSET + len(_TAR_MAGIC))

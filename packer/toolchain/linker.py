@@ -88,7 +88,7 @@ class Linker:
             return None
         target = find_target(said)
         if asked is not None and not target.is_like(find_target(asked)):
-            text = f"target {asked!r}, but fcompile says that it is for {said!r}"
+            text = f"target {asked!r}, but the target of fcompile is {said!r}"
             raise ExportError(text)
         return asked or said
 

@@ -1,4 +1,4 @@
-"""Outcomes: say what went wrong with a compiler or linker."""
+"""Outcomes: report the failure of a compiler or linker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runtime.error import ToolchainError
 
 from .process import Completed
 
-# The first line with one of these says what is wrong, unless it only says that the linker did.
+# The first line with one of these names the error, unless it only reports that the linker failed.
 _TELLING = re.compile(
     r"\berror\s*:|\bfatal\s*:|undefined (?:reference|symbol)|multiple definition|cannot find"
     r"|recompile with|not recognized"
@@ -20,32 +20,33 @@ _EPILOGUE = re.compile(r"ld returned \d|linker command failed")
 
 
 def check(completed: Completed, doing: str, output: Path) -> None:
-    """Go on only if a program exited with 0 and made a file.
+    """Refuse the outcome of a program, unless it exited with 0 and wrote a file.
 
     Raises
     ------
     ToolchainError
-        It did not; the message says what it was `doing`, and the line that tells why.
+        If it failed; the message contains `doing` and the line that names the error.
     """
     message = f"{os.path.basename(completed.command[0])} {ending(completed)} {doing}"
     if completed.returncode != 0:
         message += f": {_summary(completed.output)}"
     elif not output.is_file():
-        message += ", but made no output"
+        message += ", but wrote no output"
     elif output.stat().st_size == 0:
         message += ", but its output is empty"
     else:
         return
-    raise ToolchainError(
-        message,
-        command=completed.command,
-        returncode=completed.returncode,
-        stderr=completed.output,
-    )
+    raise failure(completed, message)
+
+
+def failure(completed: Completed, message: str) -> ToolchainError:
+    """Make the error that reports a program's failure."""
+    command, code, output = completed
+    return ToolchainError(message, command=command, returncode=code, stderr=output)
 
 
 def ending(completed: Completed) -> str:
-    """Return how a program ended, as a message says it."""
+    """Return how a program ended: its exit status, or the signal."""
     code = completed.returncode
     return f"exited with {code}" if code >= 0 else f"ended by {_signal_name(-code)}"
 
@@ -59,7 +60,7 @@ def _signal_name(number: int) -> str:
 
 
 def _summary(output: str) -> str:
-    """The line that says what is wrong, or else the last twenty."""
+    """Return the line that names the error, or else the last twenty lines."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     for line in lines:
         if _TELLING.search(line) and not _EPILOGUE.search(line):

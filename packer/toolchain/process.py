@@ -1,9 +1,9 @@
-"""Run programs: own process group, bounded output, nothing left running.
+"""Run programs in a separate process group, with bounded output, and leave none running.
 
-No shell reads a command. A shell guards the group: it waits for the end of a pipe whose other end
-only this process holds, and then kills the group, so that a compiler that hangs ends with an
-exporter that is killed (SIGKILL), too. (PR_SET_PDEATHSIG would end the driver alone, not the
-programs that it started, and would fire when the thread ends that started it.)
+No shell parses a command. A shell guards the group: it reads a pipe whose other end only this
+process has open, and kills the group when the pipe ends. So a compiler that hangs also ends if the
+exporter is killed (SIGKILL). PR_SET_PDEATHSIG would end the driver only, not the programs that it
+started, and at the end of the thread that started it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from runtime.error import ToolchainError
 
 from .reproducible import environment
 
-# What is kept of a program's output: this many bytes from its start and from its end.
+# The bytes that are kept of the start and of the end of a program's output.
 KEPT_NBYTES = 64 * 1024
-# How often a program is asked whether it has ended while something else holds its pipe open.
+# The interval of checks whether a program has ended while another one has its pipe open.
 _TICK_MS = 100
-# What guards a group: the kernel closes the pipe however the process ends; 0 is the shell's group.
+# The guard of a group: the kernel closes the pipe however this process ends; 0 is its group.
 GUARD = ("/bin/sh", "-c", "read -r _; kill -9 0")
 # ECMA-48, control sequences: colours, when the user's flags ask for them unconditionally.
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -40,11 +40,11 @@ class Completed(NamedTuple):
     Attributes
     ----------
     command : tuple of str
-        What was run.
+        The program and its arguments.
     returncode : int
         Its exit status; negative is the signal that ended it.
     output : str
-        What it printed on stdout and stderr; of a long text its start and its end.
+        Its stdout and stderr; of a long text the start and the end.
     """
 
     command: tuple[str, ...]
@@ -60,9 +60,9 @@ def run(command: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = No
     command : sequence of str
         The program, by absolute path, and its arguments.
     cwd : Path
-        A private folder: the program starts there and has its temporary files there.
+        A private folder, in which the program starts and writes its temporary files.
     env : mapping, optional
-        The environment instead of this process's; LC_ALL and TMPDIR are set in either.
+        The environment, by default that of this process; LC_ALL and TMPDIR are set in both.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def run(command: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = No
     Raises
     ------
     ToolchainError
-        The program cannot be started.
+        If the program cannot be started.
     """
     return run_all([command], cwd=cwd, env=env)[0]
 
@@ -90,18 +90,18 @@ def run_all(
     Returns
     -------
     list of Completed
-        In the order of `commands`. Once one has not exited with 0 no more are started, so the
-        list may be shorter; the first bad one in it is the same in every run.
+        In the order of `commands`. After the first failure no more are started, so the list may be
+        shorter; the first failed program in it is the same in every run.
 
     Raises
     ------
     ToolchainError
-        A program cannot be started.
+        If a program cannot be started.
 
     Notes
     -----
-    One loop in the calling thread, not a thread per program: an exception that arrives here,
-    KeyboardInterrupt among them, ends the programs' whole process group before it goes on.
+    All programs run in one loop of the calling thread, so that any exception here, also
+    KeyboardInterrupt, ends their whole process group before it propagates.
     """
     variables = {**environment(os.environ if env is None else env), "TMPDIR": str(cwd)}
     waiting = collections.deque(commands)
@@ -111,7 +111,7 @@ def run_all(
     try:
         while waiting or running:
             while waiting and len(running) < (os.cpu_count() or 1):
-                with _signals_deferred():  # one within Popen would leave a program nobody knows
+                with _signals_deferred():  # a signal within Popen would lose the new program
                     group = group or _Group()
                     started.append(_Process(tuple(waiting.popleft()), cwd, variables, group.number))
                 running.append(started[-1])
@@ -130,10 +130,10 @@ def run_all(
 
 @contextlib.contextmanager
 def _signals_deferred() -> Iterator[None]:
-    """Have signals whose handlers may raise wait until the end of a block."""
+    """Defer signals whose handlers may raise to the end of a block."""
     arrived: list[int] = []
     handlers = {}
-    if threading.current_thread() is threading.main_thread():  # handlers run in no other
+    if threading.current_thread() is threading.main_thread():  # only there handlers run
         numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         handlers = {n: handler for n in numbers if callable(handler := signal.getsignal(n))}
     try:
@@ -159,7 +159,7 @@ def _read_ready(running: list[_Process]) -> None:
 class _Group:
     """A process group, which ends with this process at the latest.
 
-    Its number is the guard's process id, so no other group has it until `end` reaps the guard.
+    Its number is the guard's process id, which the kernel does not reuse before `end` reaps it.
     """
 
     def __init__(self) -> None:
@@ -183,7 +183,7 @@ class _Group:
 
 
 class _Process:
-    """A running program, and what is kept of its output."""
+    """A running program, and its output."""
 
     def __init__(
         self, command: tuple[str, ...], cwd: Path, env: Mapping[str, str], group: int
@@ -212,16 +212,16 @@ class _Process:
         os.set_blocking(self.pipe, False)
 
     def read(self) -> None:
-        """Take all that the pipe holds now: a Linux pipe holds 64 KiB."""
+        """Read all that the pipe contains now: a Linux pipe has 64 KiB."""
         with contextlib.suppress(BlockingIOError):
             data = os.read(self.pipe, 64 * 1024)
             self._output.add(data)
             self._pipe_ended = not data
 
     def has_ended(self) -> bool:
-        """Whether the program is over; not whether what it left behind still holds the pipe.
+        """Return True if the program has ended, even if its children have the pipe open.
 
-        WNOWAIT leaves it to `end`, which waits for it.
+        WNOWAIT keeps the status for `end`.
         """
         options = os.WEXITED | os.WNOWAIT | (0 if self._pipe_ended else os.WNOHANG)
         try:
@@ -230,7 +230,7 @@ class _Process:
             return True
 
     def end(self) -> int:
-        """End the program, and wait; give the exit status."""
+        """Kill the program if it runs, wait for it, and return the exit status."""
         if self._popen.returncode is None:
             self._popen.kill()  # it may have left the group
             self._popen.wait()
@@ -244,7 +244,7 @@ class _Process:
 
 
 class _Output:
-    """The start and the end of a text of any length and any bytes."""
+    """The start and the end of an output of any length."""
 
     def __init__(self) -> None:
         self._start = bytearray()

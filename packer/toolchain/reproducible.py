@@ -1,8 +1,8 @@
-"""Options and variables that keep surroundings out of what compilers make.
+"""Options and variables that make the output of compilers reproducible.
 
-Folders, the time and chance would else come in: through debug information, __FILE__, __DATE__ and
-names that GCC draws for LTO. What a date is asked for is SOURCE_DATE_EPOCH, or 0 where it is not
-set, so that the same input gives the same bytes at any time.
+Without them folders, the time and random numbers would be part of the output: in debug information,
+__FILE__, __DATE__ and GCC's names for LTO. Every date is SOURCE_DATE_EPOCH, by default 0, so that
+the same input gives the same bytes at any time.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ _LATEST = 253402300799  # the last second that has four digits for its year
 def compile_options(
     name: str, folders: Mapping[Path, str], options: Sequence[str], *, is_clang: bool
 ) -> list[str]:
-    """Options for one compilation.
+    """Return the options for one compilation.
 
     Parameters
     ----------
     name : str
-        What tells it from the others of a library.
+        A name that is unique in the library.
     folders : mapping of Path to str
-        Under which name each folder stands. The last one, in which the compiler starts, may lie
-        in one of the others.
+        The names that replace folders. The compiler starts in the last one, which may be inside
+        one of the others.
     options : sequence of str
-        The other options; folders that they name for headers stand as ``"."``.
+        The other options; ``"."`` replaces folders that they name for headers.
     is_clang : bool
-        Whether the compiler is clang: the folder in which it starts has an option of its own,
-        since some of its releases take the first map that fits, where GCC takes the last one.
+        True if the compiler is clang: it gets a separate option for the folder in which it starts,
+        since some releases apply the first matching map, but GCC applies the last one.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def compile_options(
 
 
 def prefix_maps(folders: Mapping[Path, str], *, is_clang: bool) -> list[str]:
-    """Options that have folders stand under other names; clang's end such a name at a ``=``."""
+    """Return the options that replace the names of folders; clang ends such a name at a ``=``."""
     return [
         f"-ffile-prefix-map={folder}={name}"
         for folder, name in folders.items()
@@ -64,7 +64,7 @@ def prefix_maps(folders: Mapping[Path, str], *, is_clang: bool) -> list[str]:
 
 
 def _header_folders(options: Sequence[str]) -> Iterator[Path]:
-    """The absolute folders that options name for headers, joined to the option or behind it."""
+    """Yield the absolute folders that options name for headers, in the same word or the next."""
     for index, option in enumerate(options):
         for flag in ("-I", "-iquote", "-isystem", "-idirafter"):
             folder = option.removeprefix(flag)
@@ -75,17 +75,17 @@ def _header_folders(options: Sequence[str]) -> Iterator[Path]:
 
 
 def environment(of: Mapping[str, str]) -> dict[str, str]:
-    """What programs find set: the C locale, and a date for those that insist on one."""
+    """Return the environment of programs: with the C locale, and a date for those that need one."""
     return {_EPOCH: "0", **of, "LC_ALL": "C"}
 
 
 def source_date_epoch() -> int:
-    """The date that is to stand where there must be one: seconds since 1970; 0 by default.
+    """Return the date of outputs in seconds since 1970; 0 by default.
 
     Raises
     ------
     ExportError
-        SOURCE_DATE_EPOCH is no number of seconds, or of more than the year 9999.
+        If SOURCE_DATE_EPOCH is no number of seconds, or after the year 9999.
     """
     text = os.environ.get(_EPOCH) or "0"
     if not text.isdecimal() or int(text) > _LATEST:

@@ -1,11 +1,11 @@
-"""A tar of everything that a link needs: written the same every time, and read with care.
+"""A tar of everything that a link needs; its bytes are reproducible, and a reader checks them.
 
-    packer.json     {"schema": 1, "members": ["lib0.o", ...], "options": ["-lfoo", ...]}: what must
-                    be there, and the options of the link
+    packer.json     {"schema": 1, "members": ["lib0.o", ...], "options": ["-lfoo", ...]}: the
+                    required members, and the options of the link
     *.o, *.a        objects, and archives to pick from; regular files, in link order
 
-Nothing in a tar is run or trusted: a reader takes flat names and regular files only, looks at each
-object, and passes on no option but ``-lNAME`` and ``-pthread``.
+A tar is not trusted: a reader accepts flat names and regular files only, checks each object, and
+passes on no options but ``-lNAME`` and ``-pthread``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COMPRESSED = {b"\x1f\x8b": "gzip", b"BZ": "bzip2", b"\xfd7": "xz", b"\x28\xb5":
 
 
 class Member(NamedTuple):
-    """One object or archive: its name, and where in the tar it lies."""
+    """One object or archive: its name, and its place in the tar."""
 
     name: str
     offset: int
@@ -41,14 +41,14 @@ class Member(NamedTuple):
 
 
 class Tarball(NamedTuple):
-    """What is in a tar.
+    """The contents of a tar.
 
     Attributes
     ----------
     members : list of Member
         In link order.
     options : tuple of str
-        What the linker is told.
+        The options for the linker.
     """
 
     members: list[Member]
@@ -61,30 +61,30 @@ def write_tarball(path: Path, files: Sequence[Path], options: Sequence[str]) -> 
     Parameters
     ----------
     path : Path
-        Made anew.
+        The tar; replaced.
     files : sequence of Path
-        Objects and archives; each goes in under its own name.
+        Objects and archives; each is stored under its file name.
     options : sequence of str
         Recorded for the link.
 
     Raises
     ------
     ExportError
-        Two files have one name, or a file is neither.
+        If two files have the same name, or if a file is neither.
 
     Notes
     -----
-    No user and no mode goes in, and no time but what SOURCE_DATE_EPOCH says.
+    Users and modes are not stored, and each time is SOURCE_DATE_EPOCH.
     """
     _check_names(path, [file.name for file in files])
     names = [file.name for file in files]
     fields = {"schema": SCHEMA, "members": names, "options": list(options)}
     record = json.dumps(fields).encode() + b"\n"
     with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as tar:
-        tar.addfile(_entry(RECORD, len(record)), io.BytesIO(record))
+        tar.addfile(_header(RECORD, len(record)), io.BytesIO(record))
         for source in files:
             with source.open("rb") as file:
-                tar.addfile(_entry(source.name, os.fstat(file.fileno()).st_size), file)
+                tar.addfile(_header(source.name, os.fstat(file.fileno()).st_size), file)
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
@@ -96,59 +96,59 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
             raise ExportError(f"two files {name!r} for one tar; rename one", path=str(path))
 
 
-def _entry(name: str, nbytes: int) -> tarfile.TarInfo:
-    entry = tarfile.TarInfo(name)
-    entry.size = nbytes
-    entry.mtime = source_date_epoch()
-    return entry
+def _header(name: str, nbytes: int) -> tarfile.TarInfo:
+    header = tarfile.TarInfo(name)
+    header.size = nbytes
+    header.mtime = source_date_epoch()
+    return header
 
 
 def read_tarball(path: Path) -> Tarball:
-    """Find what is in a tar; nothing is unpacked.
+    """Return the contents of a tar without unpacking it.
 
     Raises
     ------
     ExportError
-        It is no tar, or holds what none of ours does: a path, a link, a device, another kind
-        of file, the same name twice.
+        If it is no tar, or contains what no export writes: a path, a link, a device, another
+        type of file, the same name twice.
     """
     members: dict[str, Member] = {}
     expected: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
-    for name, entry in _entries(path):
+    for name, header in _files(path):
         if name in members:
-            raise _error(path, f"holds {name!r} twice, expected once")
+            raise _error(path, f"contains {name!r} twice, expected once")
         if name == RECORD:
-            expected, options = _read_record(path, entry)
+            expected, options = _read_record(path, header)
         elif name.endswith((".o", ".a")):
-            members[name] = Member(name, entry.offset_data, entry.size)
+            members[name] = Member(name, header.offset_data, header.size)
         else:
-            raise _error(path, f"holds {name!r}, expected objects and archives (.o, .a)")
+            raise _error(path, f"contains {name!r}, expected objects and archives (.o, .a)")
     if missing := [name for name in expected if name not in members]:
-        raise _error(path, f"lacks {missing[0]!r}; is it cut short?")
+        raise _error(path, f"lacks {missing[0]!r}; is it truncated?")
     if not members:
-        raise _error(path, "holds no object, expected one at least")
+        raise _error(path, "contains no object, expected at least one")
     return Tarball(list(members.values()), options)
 
 
-def _entries(path: Path) -> Iterator[tuple[str, tarfile.TarInfo]]:
-    """The files of a tar, by flat names; each lies within it."""
+def _files(path: Path) -> Iterator[tuple[str, tarfile.TarInfo]]:
+    """Yield the files of a tar by their flat names; each is inside it."""
     _refuse_compressed(path)
     total = path.stat().st_size
     try:
         with tarfile.open(path, "r:", errorlevel=1) as tar:
-            for index, entry in enumerate(tar):
+            for index, header in enumerate(tar):
                 if index >= _MAX_MEMBERS:
                     raise _error(path, f"more than {_MAX_MEMBERS} members")
-                if entry.isdir() and entry.name in (".", "./"):
-                    continue  # `tar -c .` begins with it
-                if not entry.isreg() or entry.issparse():
-                    what = f"member {entry.name!r} of type {entry.type!r}"
+                if header.isdir() and header.name in (".", "./"):
+                    continue  # the first member of `tar -c .`
+                if not header.isreg() or header.issparse():
+                    what = f"member {header.name!r} of type {header.type!r}"
                     raise _error(path, f"{what}, expected regular files only")
-                if entry.size > total - entry.offset_data:
-                    what = f"member {entry.name!r} of {entry.size} bytes"
-                    raise _error(path, f"{what}, which is more than the file has; is it cut short?")
-                yield _flat(path, entry.name), entry
+                if header.size > total - header.offset_data:
+                    what = f"member {header.name!r} of {header.size} bytes"
+                    raise _error(path, f"{what}, which is more than the file has; is it truncated?")
+                yield _flat(path, header.name), header
     except (tarfile.TarError, ValueError, OverflowError, EOFError) as error:
         if isinstance(error, ExportError):  # it is a ValueError
             raise
@@ -166,20 +166,22 @@ def _refuse_compressed(path: Path) -> None:
     with path.open("rb") as file:
         head = file.read(2)
     if head in _COMPRESSED:
-        raise _error(path, f"is compressed ({_COMPRESSED[head]}); unpack it to a plain tar first")
+        raise _error(path, f"is compressed ({_COMPRESSED[head]}); decompress it first")
 
 
-def _read_record(path: Path, entry: tarfile.TarInfo) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    if entry.size > _MAX_RECORD_NBYTES:
-        raise _error(path, f"{RECORD} of {entry.size} bytes, expected {_MAX_RECORD_NBYTES} at most")
+def _read_record(path: Path, header: tarfile.TarInfo) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if header.size > _MAX_RECORD_NBYTES:
+        raise _error(
+            path, f"{RECORD} of {header.size} bytes, expected {_MAX_RECORD_NBYTES} at most"
+        )
     with path.open("rb") as file:
-        file.seek(entry.offset_data)
-        text = file.read(entry.size)
+        file.seek(header.offset_data)
+        text = file.read(header.size)
     try:
         fields = json.loads(text)
         if fields["schema"] != SCHEMA:
             what = f"schema {fields['schema']!r}, expected {SCHEMA}"
-            raise _error(path, f"{RECORD}: {what}; a newer packer reads it")
+            raise _error(path, f"{RECORD}: {what}; use a newer packer")
         return _strings(fields["members"]), _strings(fields["options"])
     except ExportError:
         raise
@@ -191,11 +193,11 @@ def _read_record(path: Path, entry: tarfile.TarInfo) -> tuple[tuple[str, ...], t
 def _strings(value: object) -> tuple[str, ...]:
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return tuple(value)
-    raise TypeError(f"{value!r} is no array of strings")
+    raise TypeError(f"{value!r} is not an array of strings")
 
 
 def unsafe_options(options: Iterable[str]) -> list[str]:
-    """The options that are not passed on: a compiler can be told to run or read anything."""
+    """Return the options that are not passed on: some make a compiler run or read any file."""
     return [option for option in options if not _SAFE_OPTION.fullmatch(option)]
 
 

@@ -1,4 +1,4 @@
-"""Read back what the linker made: a compiler that lies is found out before anything is replaced."""
+"""Read back what the linker wrote, so that a wrong output is found before it replaces a file."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ def verify_output(
     symbols: Mapping[str, Sequence[Chunk]],
     linked: Mapping[str, Sequence[Chunk]],
 ) -> None:
-    """Check the symbols and the embedded bytes of an output that was just made.
+    """Check the symbols and the embedded bytes of an output.
 
     Parameters
     ----------
     path : Path
         The output; it is not loaded.
     made : Made
-        What it defines.
+        The output that was read back.
     required : iterable of str
         The symbols that it must define.
     symbols : mapping of str to chunks
-        The data symbols that it must define, with so many bytes.
+        The data symbols that it must define, and their bytes.
     linked : mapping of str to chunks
-        Those of them whose bytes a linker had in hand, so that all are compared. Of what we
-        copied ourselves only the first chunk is read again: the header of a blob.
+        Those of them whose bytes a linker could change; all are compared. Of the bytes that
+        packer copied only the first chunk is compared: the header of a blob.
 
     Raises
     ------
     ToolchainError
-        Something is missing or is not what was asked for.
+        If a symbol is missing or wrong.
     """
     required = list(required)
     for symbol in required:
@@ -67,15 +67,15 @@ def verify_output(
 
 
 def refuse_undefined(made: Made, functions: Iterable[str]) -> None:
-    """Refuse a library whose own functions its linker left to others: no load would find them.
+    """Refuse a library whose declared functions are undefined: no load would find them.
 
-    glue.h asks for protected symbols, which only the object itself may define (gABI, Symbol
-    Visibility); mold links one that nothing defines, all the same.
+    glue.h makes the symbols protected, so that only the library may define them (gABI, Symbol
+    Visibility); but mold links undefined ones without an error.
 
     Raises
     ------
     ToolchainError
-        Names them.
+        If there are any; the message names them.
     """
     missing = {*made.undefined()}.intersection(functions) if isinstance(made, ElfFile) else None
     if missing:
@@ -84,12 +84,12 @@ def refuse_undefined(made: Made, functions: Iterable[str]) -> None:
 
 
 def check_linked(path: Path, target: str | None) -> ElfFile:
-    """Check that what a linker made is a well-formed library for its target.
+    """Check that the output of a linker is a well-formed library for its target.
 
     Raises
     ------
     ToolchainError
-        It is not.
+        If it is not.
     """
     try:
         return ElfFile(str(path), find_target(target).machine.e_machine)
@@ -124,6 +124,6 @@ def _compare(path: Path, symbol: str, offset: int, chunks: Sequence[Chunk]) -> N
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         for piece in pieces(chunks):
             if mapped[offset : offset + len(piece)] != piece:
-                text = f"symbol {symbol} holds other bytes in the result: a stale object was linked"
+                text = f"symbol {symbol} has other bytes in the result: a stale object was linked"
                 raise ToolchainError(text)
             offset += len(piece)

@@ -49,7 +49,7 @@ def test_cuobjdump_lists_and_extracts(tmp_path: Path, architecture: str) -> None
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([], "a fatbin of no images"),
+        ([], "a fatbin without images"),
         ([b"extern void f();"], r"image 0 of a fatbin: expected a cubin or PTX, found b'extern"),
         ([*images(), packer.create_fatbin(images())], "image 4 of a fatbin: expected a cubin"),
         (images()[0], r"images: expected a list of cubins and PTX, found one; write \[image\]"),

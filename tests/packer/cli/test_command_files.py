@@ -66,8 +66,8 @@ def test_output_is_no_input(packer: Packer, tmp_path: Path) -> None:
     before = digest(tmp_path / "add.c")
     for path in ("add.c", "./add.c"):
         assert "is the name of a source" in refused(packer("export", path, "add.c"))
-    assert "is an input too" in refused(packer("export", "link", "add.c", "--function", ADD))
-    assert "is an input too" in refused(packer("export", "packer.toml"))
+    assert "is also an input" in refused(packer("export", "link", "add.c", "--function", ADD))
+    assert "is also an input" in refused(packer("export", "packer.toml"))
     assert "is the name of a source" in refused(packer("export", "add.c"))
     assert before == digest(tmp_path / "add.c")
     assert sorted(os.listdir(tmp_path)) == ["add.c", "link", "packer.toml"]

@@ -157,7 +157,7 @@ def test_the_ir_type_lists_what_is_as_good() -> None:
         ("void(const foo_t *x)", r"parameter 1: unknown type 'foo_t'"),
         ("void(foo_t)", r"parameter 1 'foo_t': unknown type 'foo_t'"),
         ("uint8(int n)", r"result: unknown type 'uint8'"),
-        ("void(const foo_t)", r"'f': a type is missing or not known, found 'void\(const foo_t\)'"),
+        ("void(const foo_t)", r"'f': a type is missing or unknown, found 'void\(const foo_t\)'"),
         ("const (int n)", r"'f': a type is missing"),
         ("void(static int n)", r"parameter 1 'n': a storage class"),
         ("void(inline int n)", r"parameter 1 'n': a storage class"),
@@ -206,15 +206,15 @@ def test_a_declaration_is_refused_by_function_and_parameter(text: Any, match: st
         (".Lx", "not a symbol name"),
         (3, "not a symbol name"),
         ("main", "reserved for the entry function"),
-        ("_library_bin", "reserved, since it makes a symbol"),
-        ("_library_ctx", "reserved, since it makes a symbol"),
-        ("_metadata_f", "reserved, since it makes a symbol"),
-        ("_doc_f", "reserved, since it makes a symbol"),
-        ("__tvm_ffi_f", "reserved, since it makes a symbol"),
-        ("__packer_manifest", "reserved, since it makes a symbol"),
-        ("__TVMFuncCall", "reserved, since it makes a symbol"),
-        ("TVMFFIErrorSetRaised", "reserved, since it makes a symbol"),
-        ("memcpy", "reserved, since every wrapper calls"),
+        ("_library_bin", "reserved: loaders look for a symbol"),
+        ("_library_ctx", "reserved: loaders look for a symbol"),
+        ("_metadata_f", "reserved: loaders look for a symbol"),
+        ("_doc_f", "reserved: loaders look for a symbol"),
+        ("__tvm_ffi_f", "reserved: loaders look for a symbol"),
+        ("__packer_manifest", "reserved: loaders look for a symbol"),
+        ("__TVMFuncCall", "reserved: loaders look for a symbol"),
+        ("TVMFFIErrorSetRaised", "reserved: loaders look for a symbol"),
+        ("memcpy", "reserved: every wrapper calls"),
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
@@ -233,5 +233,5 @@ def test_functions_are_a_mapping_or_a_list(functions: Any) -> None:
 
 def test_a_name_twice_is_refused() -> None:
     """Two facts under one symbol would break the link."""
-    with pytest.raises(ExportError, match="function 'f': named twice"):
+    with pytest.raises(ExportError, match="function 'f': listed twice"):
         parse_functions(["f", "g", "f"], module="c")

@@ -141,7 +141,7 @@ def test_output_that_is_the_weights_is_refused(folder: Path) -> None:
     before = path.read_bytes()
     link.symlink_to(path)
     for output in (path, link):
-        with pytest.raises(packer.ExportError, match="is an input too, expected another output"):
+        with pytest.raises(packer.ExportError, match="is also an input; choose a different output"):
             packer.export_library(runtime.SafetensorsModule(path), output)
     assert path.read_bytes() == before
 

@@ -95,7 +95,7 @@ def test_stale_object_is_not_taken_for_a_new_one(tmp_path, add_c):
 def test_stale_library_is_not_taken_for_a_new_one(tmp_path, add_c):
     """A library that lay there before stays, and does not pass for what the linker made."""
     library = write(tmp_path / "old.so", "old")
-    with pytest.raises(ToolchainError, match=r"linking old\.so, but made no output"):
+    with pytest.raises(ToolchainError, match=r"linking old\.so, but wrote no output"):
         create_shared(library, compile_c(add_c), cc=program(tmp_path / "cc", "exit 0\n"))
     assert library.read_text() == "old"
 

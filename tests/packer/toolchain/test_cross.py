@@ -219,7 +219,7 @@ def nothing_here(monkeypatch) -> None:
         ("aarch64-linux-gnu", "c", "apt-get install gcc-aarch64-linux-gnu, or PyPI: pip install z"),
         ("riscv64-linux-gnu", "cc", r"apt-get install g\+\+-riscv64-linux-gnu, or PyPI"),
         ("aarch64-linux-musl", "link", "aarch64-linux-musl-gcc, zig; PyPI: pip install ziglang"),
-        ("x86_64-linux-gnu.2.17", "c", "glibc of one's choice; PyPI: pip install ziglang"),
+        ("x86_64-linux-gnu.2.17", "c", "selectable glibc; PyPI: pip install ziglang"),
     ],
 )
 def test_missing_toolchain_names_the_package(target, language, advice, nothing_here) -> None:
@@ -297,7 +297,7 @@ def test_fcompile_for_another_target_is_an_error(tmp_path) -> None:
     """Where both are given they must agree."""
     fcompile = packer.cross_compiler("gcc", get_target_triple=lambda: "aarch64-linux-gnu")
     root = packer.CSourceModule("int f(void) { return 0; }", functions={"f": "int(void)"})
-    text = "target 'riscv64-linux-gnu', but fcompile says that it is for 'aarch64-linux-gnu'"
+    text = "target 'riscv64-linux-gnu', but the target of fcompile is 'aarch64-linux-gnu'"
     with pytest.raises(packer.ExportError, match=text):
         packer.export_library(
             root, tmp_path / "lib.so", fcompile=fcompile, target="riscv64-linux-gnu"

@@ -20,10 +20,10 @@ from ...support.unlinked_tree import CALL, tree
     [
         (lambda path: path.write_bytes(b""), "begins with b''"),
         (lambda path: path.write_text("#!/bin/sh\n"), r"begins with b'#!/bin/s'.*\(.o, .a, .tar\)"),
-        (lambda path: path.mkdir(), "is no regular file"),
-        (lambda path: os.mkfifo(path), "is no regular file"),
+        (lambda path: path.mkdir(), "not a regular file"),
+        (lambda path: os.mkfifo(path), "not a regular file"),
         (lambda path: None, "there is no such file"),
-        (lambda path: path.symlink_to("/dev/zero"), "is no regular file"),
+        (lambda path: path.symlink_to("/dev/zero"), "not a regular file"),
     ],
     ids=["empty", "script", "folder", "pipe", "missing", "device"],
 )
@@ -69,7 +69,7 @@ def test_output_that_is_an_input_is_refused(tmp_path) -> None:
     """Output that is an input is refused."""
     made = packer.export_library(tree(), tmp_path / "model.o")
     before = made.read_bytes()
-    with pytest.raises(packer.ExportError, match="is an input too"):
+    with pytest.raises(packer.ExportError, match="is also an input"):
         packer.link_library([made], made)
     assert before == made.read_bytes()
 
@@ -77,7 +77,7 @@ def test_output_that_is_an_input_is_refused(tmp_path) -> None:
 def test_tar_is_no_output_of_a_link(tmp_path) -> None:
     """A tar is what an export makes."""
     made = packer.export_library(tree(), tmp_path / "model.o")
-    with pytest.raises(packer.ExportError, match="a tar holds what is not linked"):
+    with pytest.raises(packer.ExportError, match="a tar is not linked"):
         packer.link_library([made], tmp_path / "model.tar")
 
 

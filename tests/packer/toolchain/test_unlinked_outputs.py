@@ -132,7 +132,7 @@ def test_segment_is_for_libraries(tmp_path) -> None:
 
 def test_embedder_beside_a_packer_of_the_users_own_is_refused(tmp_path) -> None:
     """One of the two would do nothing."""
-    with pytest.raises(packer.ExportError, match="embed 'c' beside fpack_imports"):
+    with pytest.raises(packer.ExportError, match="embed 'c' and fpack_imports"):
         packer.export_library(tree(), tmp_path / "m.so", embed="c", fpack_imports=lambda *_: "m.c")
 
 
