@@ -1,6 +1,9 @@
-"""Names and numbers of the ABI that build time and load time share (formats.md section 2 and 4)."""
+"""Names and numbers of the ABI that build time and load time share (docs/format.md)."""
 
 from __future__ import annotations
+
+# Of the distribution; pyproject.toml reads it here.
+__version__ = "0.1.0"
 
 # Symbols of a packed library.
 MODULE_BLOB = "__tvm_dev_mblob"
@@ -11,7 +14,7 @@ MAIN_NAME = "__tvm_main__"
 FUNCTION_PREFIX = "__tvm_ffi_"
 FACT_PREFIX = "__packer_fn_"
 
-# Pointer variables of a library that whoever loads it fills (docs/format.md).
+# Pointer variables of a library, which its loader sets.
 CONTEXT_SYMBOLS = (
     *("__tvm_module_ctx", "__TVMFuncCall", "__TVMBackendGetFuncFromEnv"),
     *("__TVMAPISetLastError", "__TVMGetLastError"),
@@ -22,14 +25,14 @@ CONTEXT_SYMBOLS = (
     *("__TVMFFIEnvModLookupFromImports", "__TVMFFIHandleInitOnce"),
 )
 
-# The symbol that a blob lies behind -> its dialect.
+# The symbol of a blob -> its dialect.
 BLOB_SYMBOLS = {MODULE_BLOB: "tvm", LIBRARY_BIN: "tvm-ffi"}
 
 # Keys of blob entries that are not type keys.
 LIB_KEY = "_lib"
 IMPORT_TREE_KEY = "_import_tree"
 
-# The nbytes header in front of every blob, in bytes.
+# The size in bytes of the nbytes header before each blob.
 HEADER_NBYTES = 8
 
 # ModuleProperty masks (TVM runtime/module.h).

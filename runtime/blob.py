@@ -1,17 +1,23 @@
-"""The blob: `parse` and `dump` of dialect ``tvm`` side by side, and the tree between them.
+"""The blob: `parse` and `dump` in both dialects, and the tree between them.
 
-Dialect ``tvm-ffi`` has its reader and writer in `library_bin`; what follows here is ``tvm``'s.
-
-A library carries, behind the symbol ``__tvm_dev_mblob``, a u64 nbytes and then nbytes of blob:
+A library stores a blob at one symbol, after a u64 nbytes. Dialect ``tvm``, ``__tvm_dev_mblob``:
 
     u64 count
     count x { string key, payload }
-        key "_lib"          no payload: here stands the library itself
+        key "_lib"          no payload: the place of the library itself
         key "_import_tree"  vector<u64> import_tree_row_ptr, vector<u64> import_tree_child_indices
         any other key       is a type key; its loader knows where its payload ends
 
-The tree is a CSR over the entries in wire order, ``_import_tree`` not counted; module 0 is the
-root. Writers of 2017 to 2019 ("gen 0") wrote no tree: the library is the root and imports all.
+The tree is a CSR over the entries in wire order, without ``_import_tree``; module 0 is the root.
+Writers of 2017 to 2019 ("gen 0") wrote no tree: the library is the root and imports all.
+
+Dialect ``tvm-ffi``, ``__tvm_ffi__library_bin`` (TVM since mid-2025):
+
+    vector<u64> indptr, vector<u64> child_indices     CSR over the modules in wire order
+    per module: string key, then, unless the key is "_lib": string payload
+
+Both store the same payload for a type key, except device code (`modules.device`). Here its length
+is stored, so an entry whose type key has no loader is carried unchanged.
 """
 
 from __future__ import annotations
@@ -26,8 +32,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .manifest import Manifest
     from .module import Module
-    from .serial.manifest import Manifest
     from .stream import Chunk
 
     Carry = Callable[[str, int], Module]
@@ -110,11 +116,16 @@ class Blob:
         """The decoded modules in wire order; None stands for the library."""
         return [entry.module for entry in self.nodes]
 
-    def children(self) -> list[tuple[int, ...]]:
-        """The children of each node in import order, each once. Only for a blob with a tree."""
+    @property
+    def csr(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The row pointers and the child indices. Only for a blob with a tree."""
         assert self.import_tree_row_ptr is not None
         assert self.import_tree_child_indices is not None
-        return children_of(self.import_tree_row_ptr, self.import_tree_child_indices)
+        return self.import_tree_row_ptr, self.import_tree_child_indices
+
+    def children(self) -> list[tuple[int, ...]]:
+        """The children of each node in import order, each once. Only for a blob with a tree."""
+        return children_of(*self.csr)
 
 
 def parse(
@@ -155,18 +166,12 @@ def parse(
     reader = Reader(view, path=path, where=where, dialect=dialect)
     forget_offers()
     if dialect == "tvm-ffi":
-        from .serial.library_bin import parse_library_bin
-
-        return parse_library_bin(reader)
-    count = _read_count(reader)
-    blob, carry = Blob([]), _carrier(reader, manifest_text)
-    for index in range(count):
-        reader.last_entry = index == count - 1
-        blob.entries.append(_read_entry(reader, blob, carry))
+        blob = _parse_sized(reader)
+    else:
+        blob = _parse_unsized(reader, _carrier(reader, manifest_text))
     if reader.remaining:
-        raise reader.error(
-            f"{reader.remaining} bytes behind the last of {count} entries, expected none"
-        )
+        what = f"{reader.remaining} bytes after the last of {len(blob.entries)} entries"
+        raise reader.error(f"{what}, expected none")
     _check_entries(reader, blob)
     return blob
 
@@ -189,24 +194,29 @@ def dump(blob: Blob) -> list[Chunk]:
     PackerError
         A module has no binary form.
     """
-    if blob.dialect == "tvm-ffi":
-        from .serial.library_bin import dump_library_bin
-
-        return dump_library_bin(blob)
-    writer = Writer()
-    writer.write_u64(len(blob.entries))
+    writer = Writer(dialect=blob.dialect)
+    is_sized = blob.dialect == "tvm-ffi"
+    if is_sized:
+        _write_import_tree(writer, blob)
+    else:
+        writer.write_u64(len(blob.entries))
     for entry in blob.entries:
+        entry.is_sized = is_sized
         entry.offset = writer.offset
         writer.write_string(entry.key)
         if entry.key == IMPORT_TREE_KEY:
-            assert blob.import_tree_row_ptr is not None
-            assert blob.import_tree_child_indices is not None
-            writer.write_vector(blob.import_tree_row_ptr, writer.write_u64)
-            writer.write_vector(blob.import_tree_child_indices, writer.write_u64)
+            _write_import_tree(writer, blob)
+        elif entry.module is not None and is_sized:
+            writer.write_sized(entry.module.save_to_binary)
         elif entry.module is not None:
             entry.module.save_to_binary(writer)
         entry.nbytes = writer.offset - entry.offset
     return writer.finish()
+
+
+def _write_import_tree(writer: Writer, blob: Blob) -> None:
+    for numbers in blob.csr:
+        writer.write_vector(numbers, writer.write_u64)
 
 
 def link_tree(blob: Blob, library: Module | None = None) -> Module:
@@ -335,13 +345,48 @@ def without_header(reader: Reader) -> memoryview:
     return reader.read_raw(expected)
 
 
-def _read_count(reader: Reader) -> int:
+# ---- Dialect tvm: entries without a length, the import tree among them
+
+
+def _parse_unsized(reader: Reader, carry: Carry | None) -> Blob:
     if reader.remaining < 8:
         raise reader.error(f"a blob of {reader.remaining} bytes, expected at least 8")
     count = reader.read_count(min_nbytes=9)
     if count > MAX_MODULES + 1:
         raise reader.error(f"{count} entries, expected at most {MAX_MODULES + 1}", 0)
-    return count
+    blob = Blob([])
+    for index in range(count):
+        reader.last_entry = index == count - 1
+        blob.entries.append(_read_unsized(reader, blob, carry))
+    return blob
+
+
+def _read_unsized(reader: Reader, blob: Blob, carry: Carry | None) -> Entry:
+    start = reader.offset
+    key = _read_key(reader)
+    module = None
+    if key == IMPORT_TREE_KEY:
+        if blob.import_tree_row_ptr is not None:
+            raise reader.error("a second '_import_tree', expected one", start)
+        blob.import_tree_row_ptr, blob.import_tree_child_indices = read_import_tree(reader)
+    elif key != LIB_KEY:
+        module = _load_or_carry(reader, key, start, carry)
+    return Entry(key, module, start, reader.offset - start)
+
+
+def _load_or_carry(reader: Reader, key: str, start: int, carry: Carry | None) -> Module:
+    try:
+        return _load_payload(reader, key, start)
+    except LoaderNotFoundError as error:
+        if carry is not None:
+            return carry(key, start)
+        where = f"{reader.path}: {reader.where}" if reader.path else reader.where
+        raise LoaderNotFoundError(
+            f"{where} at {start:#x}: {error.message}",
+            type_key=error.type_key,
+            known=error.known,
+            path=reader.path,
+        ) from None
 
 
 def _carrier(reader: Reader, manifest_text: bytes | memoryview | None) -> Carry | None:
@@ -353,7 +398,7 @@ def _carrier(reader: Reader, manifest_text: bytes | memoryview | None) -> Carry 
     def carry(key: str, start: int) -> Module:
         nonlocal manifest
         if manifest is None:
-            from .serial.manifest import parse_manifest
+            from .manifest import parse_manifest
 
             manifest = parse_manifest(manifest_text, path=reader.path)
         return manifest.carry(reader, key, start)
@@ -361,21 +406,42 @@ def _carrier(reader: Reader, manifest_text: bytes | memoryview | None) -> Carry 
     return carry
 
 
-def _read_entry(reader: Reader, blob: Blob, carry: Carry | None) -> Entry:
+# ---- Dialect tvm-ffi: the import tree, then entries with a length
+
+
+def _parse_sized(reader: Reader) -> Blob:
+    row_ptr, indices = read_import_tree(reader)
+    # Each entry takes at least 9 bytes, so reading stops at the blob's end if the count is wrong.
+    entries = [_read_sized(reader) for _ in row_ptr[1:]]
+    return Blob(entries, row_ptr, indices, dialect="tvm-ffi")
+
+
+def _read_sized(reader: Reader) -> Entry:
     start = reader.offset
-    key = read_key(reader)
-    if key == IMPORT_TREE_KEY:
-        _read_import_tree(reader, blob, start)
-        module = None
-    elif key == LIB_KEY:
-        module = None
-    else:
-        module = _read_module(reader, key, start, carry)
-    return Entry(key, module, start, reader.offset - start)
+    key = _read_key(reader)
+    module = None if key == LIB_KEY else _read_sized_module(reader, key, start)
+    return Entry(key, module, start, reader.offset - start, is_sized=True)
 
 
-def read_key(reader: Reader) -> str:
-    """Read the key, or kind, in front of a payload."""
+def _read_sized_module(reader: Reader, key: str, start: int) -> Module:
+    payload = reader.read_sized()
+    try:
+        module = _load_payload(payload, key, start)
+    except LoaderNotFoundError:
+        from .modules.opaque import OpaqueModule
+
+        return OpaqueModule(key, payload.read_raw(payload.remaining))
+    if payload.remaining:
+        raise payload.error(
+            f"{payload.remaining} bytes after the payload of {key!r}, expected none"
+        )
+    return module
+
+
+# ---- Both dialects
+
+
+def _read_key(reader: Reader) -> str:
     start = reader.offset
     nbytes = reader.read_u64()
     if not 0 < nbytes <= 255:
@@ -386,31 +452,7 @@ def read_key(reader: Reader) -> str:
     return key.decode()
 
 
-def _read_import_tree(reader: Reader, blob: Blob, start: int) -> None:
-    if blob.import_tree_row_ptr is not None:
-        raise reader.error("a second '_import_tree', expected one", start)
-    blob.import_tree_row_ptr, blob.import_tree_child_indices = read_import_tree(reader)
-
-
-def _read_module(reader: Reader, key: str, start: int, carry: Carry | None) -> Module:
-    try:
-        return load_payload(reader, key, start)
-    except LoaderNotFoundError as error:
-        if carry is not None:
-            return carry(key, start)
-        raise _located(error, reader, start) from None
-
-
-def load_payload(reader: Reader, key: str, start: int) -> Module:
-    """Have the loader of a key read its payload.
-
-    Raises
-    ------
-    LoaderNotFoundError
-        There is none.
-    BlobFormatError
-        The payload is malformed, or the loader raised something else.
-    """
+def _load_payload(reader: Reader, key: str, start: int) -> Module:
     loader = find_loader(key)
     try:
         return loader(reader)
@@ -421,33 +463,17 @@ def load_payload(reader: Reader, key: str, start: int) -> Module:
         raise reader.error(what, start) from error
 
 
-def _located(error: LoaderNotFoundError, reader: Reader, start: int) -> LoaderNotFoundError:
-    where = f"{reader.path}: {reader.where}" if reader.path else reader.where
-    message = f"{where} at {start:#x}: {error.message}"
-    return LoaderNotFoundError(
-        message, type_key=error.type_key, known=error.known, path=reader.path
-    )
-
-
 def _check_entries(reader: Reader, blob: Blob) -> None:
-    nodes = blob.nodes
-    if blob.import_tree_row_ptr is None:
-        if library := next((entry for entry in nodes if entry.key == LIB_KEY), None):
-            raise reader.error("'_lib' without an '_import_tree', expected both", library.offset)
-        return
-    tree = next(entry for entry in blob.entries if entry.key == IMPORT_TREE_KEY)
-    check_tree(reader, blob, at=tree.offset)
-
-
-def check_tree(reader: Reader, blob: Blob, *, at: int) -> None:
-    """Refuse a second library, arrays that are no tree, and imports of what carries its own."""
-    assert blob.import_tree_row_ptr is not None
-    assert blob.import_tree_child_indices is not None
+    """Check the tree, that at most one entry is the library, and that only its importers import."""
     libraries = [entry.offset for entry in blob.nodes if entry.key == LIB_KEY]
+    if blob.import_tree_row_ptr is None:
+        if libraries:
+            raise reader.error("'_lib' without an '_import_tree', expected both", libraries[0])
+        return
     if len(libraries) > 1:
         raise reader.error("a second '_lib', expected one at most", libraries[1])
-    rows = (blob.import_tree_row_ptr, blob.import_tree_child_indices)
-    check_import_tree(reader, *rows, num_nodes=len(blob.nodes), at=at)
+    at = next((entry.offset for entry in blob.entries if entry.key == IMPORT_TREE_KEY), 0)
+    check_import_tree(reader, *blob.csr, num_nodes=len(blob.nodes), at=at)
     for entry, children in zip(blob.nodes, blob.children(), strict=True):
         if entry.module is not None and entry.module._carries_imports and children:
             raise reader.error(f"{entry.key!r} with imports, expected none", entry.offset)

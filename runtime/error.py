@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_SHOWN = 20  # names in a not-found message, at most
+_MOST_NAMES = 20  # in a not-found message
 
 
 class PackerError(Exception):
@@ -226,15 +226,27 @@ def from_text(kind: str, text: str) -> PackerError | None:
     return OutOfMemoryError(text) if kind == "OutOfMemoryError" else None
 
 
+def shown(value: object) -> str:
+    """The repr of a value for a message; a long one is cut."""
+    text = repr(value[:80] if isinstance(value, str | bytes) else value)
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+def listed(names: list[str]) -> str:
+    """The first eight names, for a message."""
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return ", ".join(map(shown, names[:8])) + more
+
+
 def near_names(name: str, names: list[str]) -> str:
-    """The end of a not-found message: names that are like this one, or some that exist."""
+    """The end of a not-found message: similar names, or some that exist."""
     if not names:
         return ""
     from difflib import get_close_matches
 
     close = get_close_matches(name, names, n=3)
     close = close or [other for other in names if other.casefold() == name.casefold()]
-    shown = close or sorted(set(names))
-    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-    names_shown = ", ".join(map(repr, shown[:_SHOWN]))
+    known = close or sorted(set(names))
+    more = f" and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
+    names_shown = ", ".join(map(repr, known[:_MOST_NAMES]))
     return ("; near names: " if close else "; it has: ") + names_shown + more

@@ -90,7 +90,7 @@ def load(
     name = os.fspath(path)
     packed = _packed_names(functions or {})
     if os.path.splitext(text := os.fsdecode(name))[1] in _LONE_FILES:
-        from .device.lone_files import load_file
+        from .lone_files import load_file
 
         if packed:
             raise ValueError(f"{text}: functions: expected a library, found a lone file")

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from .tensors.weights import Weights
     from .timing import BenchmarkResult
 
+# Functions that need higher floors: `runtime/__init__` sets them.
+upper_floors: dict[str, Callable[..., Any]] = {}
+
 # Counts every change of any tree, so that a look-up cached before a change is not used after it.
 _tree_version = 0
 
@@ -296,7 +299,7 @@ class Module:
         """
         from .tensors.weights import Weights
 
-        return Weights(self)
+        return Weights([own for module in preorder(self) if (own := module.own_weights)])
 
     # ---- the entry function
 
@@ -363,22 +366,18 @@ class Module:
         PackerError
             packer is not installed.
         """
-        from . import _needs_packer
-
-        exported: Path = _needs_packer("export_library")(self, path, **options)
+        exported: Path = upper_floors["export_library"](self, path, **options)
         return exported
 
     # ---- pickle and copy: the tree's bytes, and what they make
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        from .serial.interchange import reduce_module
-
-        return reduce_module(self, int(protocol))
+        reduced: tuple[Any, ...] = upper_floors["reduce_module"](self, int(protocol))
+        return reduced
 
     def __copy__(self) -> Module:
-        from .serial.interchange import copy_module
-
-        return copy_module(self)
+        copy: Module = upper_floors["copy_module"](self)
+        return copy
 
     def __deepcopy__(self, _memo: object) -> Module:
         return self.__copy__()

@@ -13,7 +13,7 @@ import os
 from struct import Struct
 
 from .abi import HEADER_NBYTES
-from .error import BlobFormatError, ExportError
+from .error import BlobFormatError, ExportError, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,6 +66,11 @@ class FileRange:
 
 
 Chunk = bytes | memoryview | FileRange
+
+
+def read_chunk(chunk: Chunk) -> bytes | memoryview:
+    """The bytes of a chunk. Raises ExportError as `FileRange.read` does."""
+    return chunk.read() if isinstance(chunk, FileRange) else chunk
 
 
 class Reader:
@@ -228,7 +233,7 @@ class Reader:
         try:
             return str(data, "utf-8")
         except UnicodeDecodeError:
-            raise self.error(f"text {_shown(data)}, expected UTF-8", start) from None
+            raise self.error(f"text {shown(bytes(data[:81]))}, expected UTF-8", start) from None
 
     def read_count(self, min_nbytes: int, most: int = MAX_COUNT) -> int:
         """Read the count of elements that take at least `min_nbytes` each.
@@ -422,9 +427,3 @@ class Writer:
 def is_type_key(key: bytes) -> bool:
     """Whether the bytes may stand as an entry's key: 1 to 255 ASCII letters, digits, ``_ . -``."""
     return 0 < len(key) <= 255 and key.translate(None, b"_.-").isalnum() and key.isascii()
-
-
-def _shown(data: memoryview) -> str:
-    """The head of some bytes, for a message."""
-    head = bytes(data[:40])
-    return f"{head!r}..." if len(data) > 40 else repr(head)

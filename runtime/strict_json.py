@@ -1,10 +1,11 @@
-"""JSON from a stranger: bounded before it is parsed, and without what JSON leaves open."""
+"""JSON of unknown origin: its size is bounded before it is parsed; ambiguous text is refused."""
 
 from __future__ import annotations
 
 from json import JSONDecodeError, loads
 
 from ._core import json_count
+from .error import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,10 +13,10 @@ if TYPE_CHECKING:
 
 MAX_NBYTES = 100_000_000
 MAX_DEPTH = 64
-# A parsed value takes up to 150 bytes: what is accepted stays within 64 MB beside its text, and is
-# enough for a graph of ten thousand operators.
+# A parsed value takes up to 150 bytes, so accepted text takes at most 64 MB in addition to its own
+# size. A graph of ten thousand operators has fewer values.
 MAX_VALUES = 400_000
-# Every int64 and float64 has fewer; int() needs quadratic time for more.
+# Every int64 and float64 has fewer; int() takes quadratic time.
 MAX_DIGITS = 40
 
 
@@ -35,23 +36,31 @@ def parse_json(text: str | bytes | memoryview) -> Any:
     Raises
     ------
     ValueError
-        It is no JSON, no UTF-8 or beyond the limits, a key stands twice in an object, a number is
-        NaN or infinite, or text holds half a surrogate pair. The message says so and nothing more.
+        It is not JSON, not UTF-8 or exceeds a limit; a key occurs twice in one object, a number is
+        NaN or infinite, or a string contains half a surrogate pair.
     """
     _check("bytes", len(text), MAX_NBYTES)
     if not isinstance(text, str):
         text = str(text, "utf-8")
     _check_counts(text)
     try:
-        return loads(
-            text,
-            object_pairs_hook=_distinct,
-            parse_constant=_refuse_constant,
-            parse_float=_finite,
-        )
+        return decode(text, parse_float=_finite)
     except JSONDecodeError as error:
         reason = error.msg[:1].lower() + error.msg[1:]
-        raise ValueError(f"no JSON: {reason} at {error.pos:#x}") from None
+        raise ValueError(f"not JSON: {reason} at {error.pos:#x}") from None
+
+
+def decode(text: str, **options: Any) -> Any:
+    """Parse JSON without limits, but refuse equal keys in one object, NaN and Infinity.
+
+    Raises
+    ------
+    JSONDecodeError
+        It is not JSON.
+    ValueError
+        A key occurs twice in one object, or a number is NaN or infinite.
+    """
+    return loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant, **options)
 
 
 def _check_counts(text: str) -> None:
@@ -70,11 +79,11 @@ def _check(what: str, found: int, most: int) -> None:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in fields:
-            raise ValueError(f"key {shown(key)} stands there twice, expected once")
-        fields[key] = value
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in fields if keys.count(key) > 1)
+        raise ValueError(f"key {shown(twice)} occurs twice, expected once")
     return fields
 
 
@@ -85,15 +94,3 @@ def _refuse_constant(text: str) -> NoReturn:
 def _finite(text: str) -> float:
     number = float(text)
     return number if abs(number) != float("inf") else _refuse_constant(text)
-
-
-def shown(value: object) -> str:
-    """The repr of a value as messages show it: cut where it is long."""
-    text = repr(value[:80] if isinstance(value, str) else value)
-    return text if len(text) <= 80 else f"{text[:80]}..."
-
-
-def listed(names: list[str]) -> str:
-    """Names as messages show them: the first few."""
-    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-    return ", ".join(map(shown, names[:8])) + more

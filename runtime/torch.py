@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from . import Module, load
 from ._core import TensorBase
-from .serial.interchange import homes_of, module_to_bytes, rebuild_module
+from .interchange import homes_of, module_to_bytes, rebuild_module
+from .load import load
+from .module import Module
 
 try:
     import torch

@@ -22,6 +22,26 @@ FILES = {
 }
 
 
+# The rooms of runtime, from the ground up: files at the top, and folders. A file may import rooms
+# of rows above its own, and its own folder. Higher rooms are reached in two ways: Module calls
+# `upper_floors`, which runtime/__init__ fills; registry imports the loader of a type key by name.
+RUNTIME_FLOORS = (
+    {"abi", "error", "public_names", "timing"},
+    {"mapped_file", "property", "registry", "stream", "strict_json"},
+    {"import_tree", "tensors"},
+    {"device", "module"},
+    {"graph", "relax"},
+    {"modules"},
+    {"manifest"},
+    {"blob"},
+    {"serial"},
+    {"library", "lone_files"},
+    {"load", "system_library"},
+    {"interchange"},
+    {"torch", "__init__"},
+)
+
+
 def imports_of(module: str) -> set[str]:
     """Every module that a module imports, anywhere in it, type checking aside."""
     package = module.split(".")[:-1]
@@ -54,15 +74,36 @@ def importers(target: str) -> set[str]:
     }
 
 
+def test_runtime_imports_lower_floors_only() -> None:
+    """Imports inside functions count; those of type checkers and of the native core do not."""
+    floor_of = {room: floor for floor, rooms in enumerate(RUNTIME_FLOORS) for room in rooms}
+    upward = [
+        (module, target)
+        for module in FILES
+        if module.startswith("runtime.")
+        for target in _ours(module)
+        if (room := target.split(".")[1]) != "_core" and room != module.split(".")[1]
+        if not floor_of[room] < floor_of[module.split(".")[1]]
+    ]
+    assert not upward
+
+
 def test_runtime_never_imports_packer() -> None:
-    """The one arrow back goes through import_module in runtime._needs_packer."""
+    """Module.export_library reaches packer by name: runtime._export_library."""
     assert not {m for m in importers("packer") if m.startswith("runtime")}
 
 
 @pytest.mark.parametrize("target", ["runtime.load", "packer.export"])
 def test_entry_lines_are_imported_by_the_outside_only(target) -> None:
     """Nobody but __init__, the command line, run-before-export and runtime.torch imports them."""
-    allowed = {"runtime", "runtime.torch", "packer", "packer.modules.host", "packer.__main__"}
+    allowed = {
+        "runtime",
+        "runtime.interchange",
+        "runtime.torch",
+        "packer",
+        "packer.modules.host",
+        "packer.__main__",
+    }
     assert {m for m in importers(target) if not m.startswith("packer.cli")} <= allowed
 
 
@@ -84,7 +125,7 @@ def test_embedders_know_bytes_and_symbols_only() -> None:
 
 def test_blob_knows_streams_not_libraries() -> None:
     """The format can be read without the native core."""
-    known = ("abi", "error", "import_tree", "registry", "stream", "manifest", "library_bin")
+    known = ("abi", "error", "import_tree", "registry", "stream", "manifest", "modules")
     assert all(name.split(".")[1] in known for name in _ours("runtime.blob"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import runtime
-from runtime.serial.manifest import dump_manifest
+from runtime.manifest import dump_manifest
 
 from .checksums import blob_line, data_line
 

@@ -13,10 +13,10 @@ from runtime.abi import BLOB_SYMBOLS, CHECKSUMS, HEADER_NBYTES, MANIFEST
 from runtime.blob import link_tree, parse_symbol
 from runtime.error import PackerError
 from runtime.library import check_structure
+from runtime.manifest import parse_manifest
 from runtime.module import preorder
 from runtime.modules.opaque import OpaqueModule
 from runtime.registry import has_loader
-from runtime.serial.manifest import parse_manifest
 
 from .payload import fields_of, signatures_of
 from .report import BlobReport, EntryReport, ModuleReport, TensorReport

@@ -1,4 +1,4 @@
-"""The file beside device code that tells its kernels, as TVM writes it: ``<name>.tvm_meta.json``.
+"""The file beside device code that names its kernels, as TVM writes it: ``<name>.tvm_meta.json``.
 
     {"tvm_version": "0.1.0",
      "func_info": {"add": {"name": "add", "arg_types": ["handle", "int32"],
@@ -9,21 +9,27 @@ Before 2022 the tags were called thread_axis_tags. Other fields are skipped.
 
 from __future__ import annotations
 
+import json
 import os
 
 from ..error import BlobFormatError
-from ..modules.device import FunctionInfo
+from ..mapped_file import read_file
+from ..strict_json import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeVar
+
+    from ..modules.device import FunctionInfo
+
+    Info = TypeVar("Info")
 
 VERSION = "0.1.0"
 
 
 def meta_path(path: str | os.PathLike[str]) -> str:
-    """Where the kernels of a file are told: its suffix gives way to ``.tvm_meta.json``."""
+    """Return the path of the file: ``.tvm_meta.json`` replaces the suffix of the code's path."""
     return f"{os.path.splitext(os.fspath(path))[0]}.tvm_meta.json"
 
 
@@ -35,8 +41,6 @@ def write_meta(path: str | os.PathLike[str], functions: Mapping[str, FunctionInf
     OSError
         It cannot be written.
     """
-    import json
-
     fields = {
         name: {
             "name": info.name,
@@ -50,34 +54,40 @@ def write_meta(path: str | os.PathLike[str], functions: Mapping[str, FunctionInf
         file.write(text + "\n")
 
 
-def read_meta(path: str | os.PathLike[str]) -> dict[str, FunctionInfo] | None:
-    """Read the file that belongs to device code at `path`; None where there is none.
+def read_meta(
+    path: str | os.PathLike[str], make_info: Callable[[str, Any, Any], Info]
+) -> dict[str, Info] | None:
+    """Read the file that belongs to device code at `path`; None if there is none.
+
+    Parameters
+    ----------
+    path : path
+        The device code.
+    make_info : callable
+        Makes the `FunctionInfo` of a name, argument types and launch tags.
 
     Raises
     ------
     BlobFormatError
-        It is not as TVM writes it.
+        It is not in the form that TVM writes.
     LibraryLoadError
         It cannot be read.
     """
-    from ..strict_json import parse_json
-    from .lone_files import read_file
-
     name = meta_path(path)
     if not os.path.lexists(name):
         return None
     data = read_file(name)
     try:
         functions = parse_json(data)["func_info"]
-        return {key: _function_info(fields) for key, fields in functions.items()}
+        return {key: make_info(*_checked(fields)) for key, fields in functions.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         text = f"{name}: {type(error).__name__} {error}, expected func_info as TVM writes it"
         raise BlobFormatError(text, path=name) from error
 
 
-def _function_info(fields: dict[str, Any]) -> FunctionInfo:
+def _checked(fields: dict[str, Any]) -> tuple[str, Any, Any]:
     tags = fields.get("launch_param_tags", fields.get("thread_axis_tags", []))
     texts = (fields["name"], *fields["arg_types"], *tags)
     if not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"a name, type or tag in {fields!r} is no string")
-    return FunctionInfo(fields["name"], fields["arg_types"], tags)
+        raise TypeError(f"a name, type or tag in {fields!r} is not a string")
+    return fields["name"], fields["arg_types"], tags

@@ -1,7 +1,7 @@
-"""Kernels as device code itself tells them: PTX, OpenCL C and SPIR-V; binaries do not.
+"""The kernels that device code declares: in PTX, OpenCL C and SPIR-V. Binaries are not read.
 
-A kernel whose parameters cannot all be told (a structure by value, local memory, a macro) is left
-out. Each takes all six launch integers, blocks before threads, x before y before z.
+A kernel with a parameter of unknown type (a structure by value, local memory, a macro) is left out.
+Each kernel takes all six launch integers, blocks before threads, x before y before z.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 from struct import unpack_from
 
-from ..modules.device import FunctionInfo
+# The arguments of `FunctionInfo`: name, argument types, launch tags.
+Kernel = tuple[str, tuple[str, ...], tuple[str, ...]]
 
 TAGS = tuple(f"{index}.{axis}" for index in ("blockIdx", "threadIdx") for axis in "xyz")
 
@@ -30,8 +31,8 @@ _PTX_TYPES = {
     "f32": "float32",
     "f64": "float64",
 }
-# The patterns take time that is linear in the text, whatever it is: what is not closed goes on to
-# the end, and nothing is looked for behind the next thing of its kind.
+# The patterns take linear time on any text: an unclosed comment extends to the end, and no search
+# continues past the next match of the same kind.
 _PTX_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _PTX_ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^()]*)\))?")
 _PTX_PARAM = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)\b[^,\[\]]*")
@@ -78,12 +79,12 @@ _OPERANDS = {
     _FUNCTION: 4,
 }
 _KERNEL = 6
-# Section 2.17: a consumer has to take a function of that many parameters.
+# Section 2.17: a consumer must accept functions of up to that many parameters.
 _MAX_PARAMETERS = 255
 
 
-def kernels_of(fmt: str, data: memoryview) -> list[FunctionInfo]:
-    """Find the kernels of device code; none where it does not tell.
+def kernels_of(fmt: str, data: memoryview) -> list[Kernel]:
+    """Find the kernels of device code; none if its format does not declare them.
 
     Parameters
     ----------
@@ -97,8 +98,8 @@ def kernels_of(fmt: str, data: memoryview) -> list[FunctionInfo]:
     if fmt in ("ptx", "cl"):
         text = str(data, "utf-8", "replace")
         found = _ptx_kernels(text) if fmt == "ptx" else _cl_kernels(text)
-        known = [(name, [t for t in types if t is not None], len(types)) for name, types in found]
-        return [FunctionInfo(name, types, TAGS) for name, types, n in known if len(types) == n]
+        known = ((name, tuple(filter(None, types)), len(types)) for name, types in found)
+        return [(name, types, TAGS) for name, types, count in known if len(types) == count]
     return []
 
 
@@ -129,13 +130,13 @@ def _cl_type(param: str) -> str | None:
 
 
 def entry_model(data: memoryview) -> str:
-    """Whether SPIR-V holds kernels (``"opencl"``) or shaders (``"vulkan"``)."""
+    """Return ``"opencl"`` for SPIR-V with kernels, ``"vulkan"`` for SPIR-V with shaders only."""
     models = [words[1] for words in _instructions(data) if words[0] & 0xFFFF == _ENTRY_POINT]
     return "vulkan" if models and _KERNEL not in models else "opencl"
 
 
-def _spirv_kernels(data: memoryview) -> Iterator[FunctionInfo]:
-    """Entry points share the tuple of their function's type: any number may name one function."""
+def _spirv_kernels(data: memoryview) -> Iterator[Kernel]:
+    """Find entry points; those of one function share the tuple of its parameters."""
     types: dict[int, str] = {}
     parameters: dict[int, tuple[str, ...] | None] = {}
     entries: list[tuple[int, int, str]] = []
@@ -157,18 +158,18 @@ def _spirv_kernels(data: memoryview) -> Iterator[FunctionInfo]:
     for model, function, name in entries:
         taken = parameters.get(function_types.get(function, 0))
         if model != _KERNEL or taken is not None:
-            yield FunctionInfo(name, taken or (), TAGS if model == _KERNEL else ())
+            yield name, taken or (), TAGS if model == _KERNEL else ()
 
 
 def _spirv_parameters(words: tuple[int, ...], types: dict[int, str]) -> tuple[str, ...] | None:
-    """The parameters of a function type, or None if they cannot all be told."""
+    """The parameters of a function type, or None if the type of one is unknown."""
     if len(words) > _MAX_PARAMETERS or not types.keys() >= set(words):
         return None
     return tuple(types[word] for word in words)
 
 
 def _instructions(data: memoryview) -> Iterator[tuple[int, ...]]:
-    """The instructions with operands that are read here: each is long enough, or the walk ends."""
+    """Walk the instructions that are read here; end at one that is too short for its operands."""
     if len(data) < 20 or unpack_from("<I", data)[0] != _MAGIC:
         return
     offset = 20

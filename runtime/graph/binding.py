@@ -10,8 +10,7 @@ from __future__ import annotations
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 
 from .._core import CallSequence, Device, tensor_view
-from ..error import DeviceError, FunctionNotFoundError, OutOfMemoryError
-from ..strict_json import listed
+from ..error import DeviceError, FunctionNotFoundError, OutOfMemoryError, listed
 from ..tensors.tensor import Tensor, empty
 from .graph import COPY, NOP
 
@@ -62,7 +61,7 @@ class GraphBinding:
         The libraries lack operators; names them.
     DeviceError
         A device is not to be had.
-    OutOfMemoryError
+    OutOfMemoryError, listed
         There is no address space for the arrays.
     """
 

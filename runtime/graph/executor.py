@@ -14,10 +14,9 @@ Every method is a function of the module, too: ``executor["set_input"]("data", a
 from __future__ import annotations
 
 from ..abi import RUNNABLE
-from ..error import PackerError
+from ..error import PackerError, listed
 from ..module import Module
-from ..strict_json import listed
-from ..tensors.ndarray import parse_params
+from ..tensors.params import load_param_dict
 from ..tensors.tensor import Tensor, empty, readable
 from .binding import GraphBinding
 from .graph import NOP, Graph
@@ -189,7 +188,7 @@ class GraphExecutor(Module):
         BlobFormatError
             The bytes are no params dict, or hold what the graph does not have.
         """
-        self.set_params(parse_params(params))
+        self.set_params(load_param_dict(params))
 
     def set_params(self, params: Mapping[str, Tensor], where: str = "params") -> None:
         """Set parameters by name; they are not copied if operators can use them as they are.
@@ -223,7 +222,7 @@ class GraphExecutor(Module):
         KeyError
             The other has no such input.
         """
-        self.set_params({name: other.get_input(name) for name in parse_params(params)})
+        self.set_params({name: other.get_input(name) for name in load_param_dict(params)})
 
     # ---- running, and outputs
 

@@ -17,8 +17,8 @@ the executor's own. Attributes that are not listed are passed over. (TVM, graph_
 
 from __future__ import annotations
 
-from ..error import BlobFormatError
-from ..strict_json import parse_json, shown
+from ..error import BlobFormatError, shown
+from ..strict_json import parse_json
 from ..tensors.dtype import string_to_dtype
 from .graph import COPY, MAX_NBYTES, MAX_NDIM, NOP, Entry, Graph, Node
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .._core import Function, call_for_address, memory_at
-from ..error import BlobFormatError
-from ..strict_json import listed
+from ..error import BlobFormatError, listed
 from ..tensors.dtype import dtype_to_string
 from ..tensors.tensor import Tensor, tensor
 

@@ -15,7 +15,6 @@ from _thread import RLock
 from ..abi import BINARY_SERIALIZABLE
 from ..error import ExportError, PackerError
 from ..module import Module
-from ..stream import FileRange
 from ..tensors.ndarray import read_named_arrays, write_named_arrays
 from ..tensors.tensor import tensor
 
@@ -129,11 +128,9 @@ class ConstLoaderModule(Module):
         """
         if fmt not in ("", "params"):
             super().save(path, fmt)
-        from ..tensors.ndarray import dump_params
+        from ..tensors.params import save_param_dict_to_file
 
-        with open(path, "wb") as file:
-            for chunk in dump_params(self.const_vars):
-                file.write(chunk if not isinstance(chunk, FileRange) else chunk.read())
+        save_param_dict_to_file(self.const_vars, path)
 
     def save_to_binary(self, writer: Writer) -> None:
         """Write constants, then the names that each symbol takes."""

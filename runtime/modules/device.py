@@ -265,9 +265,13 @@ class DeviceModule(Module):
     def _not_found(self, name: str, query_imports: bool) -> FunctionNotFoundError:
         if self.path is None or self.functions:
             return super()._not_found(name, query_imports)
-        from ..device.lone_files import without_kernels
+        from ..device.kernel_meta import meta_path
 
-        text = f"{self!r} has no function {name!r}: {without_kernels(self.path)}"
+        text = (
+            f"{self!r} has no function {name!r}: {self.path} does not declare its kernels and "
+            f"their parameters; write {meta_path(self.path)} beside it, as DeviceModule.save does, "
+            f"or make a runtime.DeviceModule with FunctionInfo"
+        )
         return FunctionNotFoundError(text, name=name, module=self.type_key)
 
     def get_source(self, fmt: str = "") -> str:

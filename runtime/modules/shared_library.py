@@ -13,7 +13,7 @@ from _thread import _local
 
 from ..abi import BINARY_SERIALIZABLE
 from ..error import BlobFormatError, LibraryLoadError
-from ..module import Module, preorder
+from ..module import Module, preorder, upper_floors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,10 +69,8 @@ class CarriedSharedLibraryModule(Module):
             _thread.depth = depth
 
     def _load(self) -> Module:
-        from .. import load_from_bytes
-
         try:
-            root = load_from_bytes(self.data)
+            root: Module = upper_floors["load_from_bytes"](self.data)
         except LibraryLoadError as error:
             text = f"{self.where}: {error.message}"
             raise LibraryLoadError(text, path=error.path, reason=error.reason) from error

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .. import _core
+from .._core import Device, VirtualMachine, vm_builtin_names
 from ..abi import RUNNABLE
-from ..error import FunctionNotFoundError, near_names
+from ..error import FunctionNotFoundError, listed, near_names
 from ..module import Module, preorder
 from ..registry import find_global_func, list_global_func_names
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..modules.vm import VMExecutable
 
 
-def make_machine(executable: VMExecutable, devices: Iterable[Any] = ()) -> _core.VirtualMachine:
+def make_machine(executable: VMExecutable, devices: Iterable[Any] = ()) -> VirtualMachine:
     """Bind an executable to what it calls.
 
     Parameters
@@ -35,14 +35,14 @@ def make_machine(executable: VMExecutable, devices: Iterable[Any] = ()) -> _core
     OutOfMemoryError
         There is no room for the constants.
     """
-    return _core.VirtualMachine(
+    return VirtualMachine(
         executable.bytecode, list(executable.constants), _find_callees(executable), list(devices)
     )
 
 
 def _find_callees(executable: VMExecutable) -> list[Callable[..., Any] | None]:
     imports = list(preorder(executable))[1:]
-    own = set(_core.vm_builtin_names())
+    own = set(vm_builtin_names())
     callees: list[Callable[..., Any] | None] = []
     missing = []
     for function in executable.functions:
@@ -64,11 +64,10 @@ def _find(name: str, imports: list[Module]) -> Callable[..., Any] | None:
 def _not_found(
     executable: VMExecutable, missing: list[str], imports: list[Module]
 ) -> FunctionNotFoundError:
-    shown = ", ".join(map(repr, missing[:8]))
     known = [name for module in imports for name in module.function_names()]
     text = (
-        f"{executable!r}: its code calls {shown}, which no import has, and which is no global "
-        f"function and none of the machine's own; runtime.register_func can provide it"
+        f"{executable!r}: its code calls {listed(missing)}, which no import has, and which is "
+        f"neither a global function nor built in; runtime.register_func can provide it"
     ) + near_names(missing[0], known + list_global_func_names())
     return FunctionNotFoundError(text, name=missing[0], module=executable.type_key)
 
@@ -97,8 +96,8 @@ class VirtualMachineModule(Module):
 
     def __init__(self, executable: VMExecutable) -> None:
         self._executable = executable
-        self._machine: _core.VirtualMachine | None = None
-        self._device = _core.Device("cpu")
+        self._machine: VirtualMachine | None = None
+        self._device = Device("cpu")
         self._saved: dict[str, Callable[..., Any]] = {}
         self._inputs: dict[str, tuple[Any, ...]] = {}
         self._outputs: dict[str, Any] = {}
@@ -136,7 +135,7 @@ class VirtualMachineModule(Module):
         if not numbers or len(numbers) % 3:
             raise ValueError(f"vm_initialization: {len(numbers)} numbers, expected 3 per device")
         triples = zip(numbers[::3], numbers[1::3], strict=False)
-        devices = [_core.Device(device_type, index) for device_type, index in triples]
+        devices = [Device(device_type, index) for device_type, index in triples]
         self._machine = make_machine(self._executable, devices)
         self._device = devices[0]
 
@@ -234,7 +233,7 @@ class VirtualMachineModule(Module):
         return entry.param_names
 
 
-def _placed(value: Any, device: _core.Device, made: dict[int, Any] | None = None) -> Any:
+def _placed(value: Any, device: Device, made: dict[int, Any] | None = None) -> Any:
     """An argument with its arrays on a device; what occurs twice is placed once."""
     made = {} if made is None else made
     if id(value) not in made:
@@ -242,7 +241,7 @@ def _placed(value: Any, device: _core.Device, made: dict[int, Any] | None = None
     return made[id(value)]
 
 
-def _place(value: Any, device: _core.Device, made: dict[int, Any]) -> Any:
+def _place(value: Any, device: Device, made: dict[int, Any]) -> Any:
     if isinstance(value, (tuple, list)):
         return tuple(_placed(item, device, made) for item in value)
     if device.kind == "cpu" or not hasattr(value, "__dlpack__"):

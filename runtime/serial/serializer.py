@@ -14,7 +14,7 @@ from ..blob import Blob, Entry, build_tree, check_dialect, dump, parse
 from ..error import BlobFormatError, ExportError
 from ..import_tree import MAX_CHILD_INDICES, MAX_MODULES
 from ..module import Module, preorder
-from ..stream import FileRange
+from ..stream import read_chunk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -241,8 +241,7 @@ def serialize_module_to_bytes(module: Module, export_dso: bool = True) -> bytes:
     ExportError
         A module cannot be serialised, or there is a cycle; names it.
     """
-    chunks = dump(serialize(module, export_dso=export_dso))
-    return b"".join(c.read() if isinstance(c, FileRange) else c for c in chunks)
+    return b"".join(map(read_chunk, dump(serialize(module, export_dso=export_dso))))
 
 
 def deserialize_module_from_bytes(data: bytes | bytearray | memoryview) -> Module:

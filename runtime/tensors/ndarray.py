@@ -1,34 +1,29 @@
-"""NDArray on the wire, and the params dict file; reader and writer side by side.
+"""NDArray on the wire; reader and writer side by side.
 
-    NDArray      u64 magic 0xDD5E40F096B4A13F, u64 reserved 0, i32 device_type (1 = cpu),
-                 i32 device_id (0), i32 ndim, DLDataType dtype, ndim x i64 shape,
-                 i64 data_byte_size, data
-    params dict  u64 magic 0xF7E58D4F05049CB7, u64 reserved 0, vector<string> names,
-                 u64 n, n x NDArray
+    u64 magic 0xDD5E40F096B4A13F, u64 reserved 0, i32 device_type (1 = cpu), i32 device_id (0),
+    i32 ndim, DLDataType dtype, ndim x i64 shape, i64 data_byte_size, data
 
-data_byte_size = prod(shape) * ceil(bits / 8) * lanes. Legacy TVM forgot the lanes when it wrote, so
-its arrays with lanes are cut short; and a tensor's elements of less than a byte are packed, while
-TVM writes each in a byte. Bytes that are not the tensor's are carried as they are, and using such a
-tensor raises.
+data_byte_size = prod(shape) * ceil(bits / 8) * lanes. Old versions of TVM left out the lanes, so
+their arrays with lanes are too short. A tensor packs elements of less than a byte, while TVM writes
+each in a byte. Data of another size than the tensor's is carried unchanged; using that tensor
+raises.
 """
 
 from __future__ import annotations
 
 from .._core import tensor_nbytes
 from ..abi import DEVICE_CPU
+from ..error import listed
 from ..stream import Reader, Writer
 from .dtype import CODE_NAMES
-from .tensor import Tensor, tensor
+from .tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ..stream import Chunk
-
 NDARRAY_MAGIC = 0xDD5E40F096B4A13F
-PARAMS_MAGIC = 0xF7E58D4F05049CB7
 MAX_NDIM = 64
 # magic, reserved, device, ndim, dtype, data_byte_size of an array without dimensions
 MIN_NBYTES = 8 + 8 + 8 + 4 + 4 + 8
@@ -82,7 +77,7 @@ def _read_shape(reader: Reader, ndim: int) -> tuple[int, ...]:
 def _read_data_byte_size(
     reader: Reader, shape: tuple[int, ...], dtype: tuple[int, int, int]
 ) -> tuple[int, bool]:
-    """Read the size of the data, and whether it is the tensor's."""
+    """Read the size of the data; return it, and True if it is the tensor's."""
     start = reader.offset
     nbytes = reader.read_i64()
     _code, bits, lanes = dtype
@@ -119,18 +114,18 @@ def read_names(reader: Reader) -> list[str]:
     Raises
     ------
     BlobFormatError
-        A name is empty or there twice.
+        A name is empty or not unique.
     """
     start = reader.offset
     names = reader.read_vector(reader.read_string, 8)
     if "" in names or len(set(names)) < len(names):
-        shown = f"{names[:8]}{'...' * (len(names) > 8)}"
-        raise reader.error(f"array names {shown}, expected distinct ones that are not empty", start)
+        text = f"array names {listed(names)}, expected distinct ones that are not empty"
+        raise reader.error(text, start)
     return names
 
 
 def read_arrays(reader: Reader, names: list[str], count: int, start: int) -> dict[str, Tensor]:
-    """Read one NDArray per name; `count` is what the blob says at `start`.
+    """Read one NDArray per name; the blob stores `count` at `start`.
 
     Raises
     ------
@@ -148,7 +143,7 @@ def read_named_arrays(reader: Reader) -> dict[str, Tensor]:
     Raises
     ------
     BlobFormatError
-        The counts differ, a name is empty or there twice, or an array is malformed.
+        The counts differ, a name is empty or not unique, or an array is malformed.
     """
     names = read_names(reader)
     start = reader.offset
@@ -159,53 +154,3 @@ def write_named_arrays(writer: Writer, arrays: Mapping[str, Tensor]) -> None:
     """Write vector<string> names, u64 n, n x NDArray."""
     writer.write_vector(arrays, writer.write_string)
     writer.write_vector(arrays.values(), lambda array: write_ndarray(writer, array))
-
-
-def parse_params(
-    data: bytes | bytearray | memoryview, *, path: str | None = None
-) -> dict[str, Tensor]:
-    """Read a params dict file (TVM's ``.params``).
-
-    Parameters
-    ----------
-    data : buffer
-        The file's bytes; the tensors view them.
-    path : str, optional
-        The file, for messages.
-
-    Raises
-    ------
-    BlobFormatError
-        The bytes are no params dict.
-    """
-    reader = Reader(data, path=path, where="params")
-    magic = reader.read_u64()
-    if magic != PARAMS_MAGIC:
-        raise reader.error(f"params magic {magic:#x}, expected {PARAMS_MAGIC:#x}", 0)
-    reserved = reader.read_u64()
-    if reserved:
-        raise reader.error(f"params reserved {reserved:#x}, expected 0x0", 8)
-    arrays = read_named_arrays(reader)
-    if reader.remaining:
-        raise reader.error(f"{reader.remaining} bytes behind the last array, expected none")
-    return arrays
-
-
-def dump_params(arrays: Mapping[str, Any]) -> list[Chunk]:
-    """Write a params dict file; the inverse of `parse_params`.
-
-    Parameters
-    ----------
-    arrays : mapping of str to Tensor or buffer
-        In the order in which they are written; not copied.
-
-    Returns
-    -------
-    list of chunks
-        The file's bytes.
-    """
-    writer = Writer()
-    writer.write_u64(PARAMS_MAGIC)
-    writer.write_u64(0)
-    write_named_arrays(writer, {name: tensor(array) for name, array in arrays.items()})
-    return writer.finish()

@@ -1,9 +1,13 @@
-"""Params dict files as TVM has them: parameters by name, apart from the graph that takes them."""
+"""The params dict file: parameters by name, stored apart from the graph that takes them.
+
+u64 magic 0xF7E58D4F05049CB7, u64 reserved 0, vector<string> names, u64 n, n x NDArray
+"""
 
 from __future__ import annotations
 
-from ..stream import FileRange
-from .ndarray import dump_params, parse_params
+from ..stream import Reader, Writer, read_chunk
+from .ndarray import read_named_arrays, write_named_arrays
+from .tensor import tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +15,52 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from ..stream import Chunk
     from .tensor import Tensor
+
+PARAMS_MAGIC = 0xF7E58D4F05049CB7
+
+
+def load_param_dict(
+    data: bytes | bytearray | memoryview, *, path: str | None = None
+) -> dict[str, Tensor]:
+    """Read the bytes of a params dict file (TVM's ``.params``).
+
+    Parameters
+    ----------
+    data : buffer
+        The file's bytes; the tensors view them.
+    path : str, optional
+        The file, for messages.
+
+    Raises
+    ------
+    BlobFormatError
+        The bytes are not a params dict file.
+    """
+    reader = Reader(data, path=path, where="params")
+    magic = reader.read_u64()
+    if magic != PARAMS_MAGIC:
+        raise reader.error(f"params magic {magic:#x}, expected {PARAMS_MAGIC:#x}", 0)
+    reserved = reader.read_u64()
+    if reserved:
+        raise reader.error(f"params reserved {reserved:#x}, expected 0x0", 8)
+    arrays = read_named_arrays(reader)
+    if reader.remaining:
+        raise reader.error(f"{reader.remaining} bytes after the last array, expected none")
+    return arrays
+
+
+parse_params = load_param_dict  # its name in 0.1.0
+
+
+def dump_params(params: Mapping[str, Any]) -> list[Chunk]:
+    """Write a params dict file as chunks; the parameters are not copied."""
+    writer = Writer()
+    writer.write_u64(PARAMS_MAGIC)
+    writer.write_u64(0)
+    write_named_arrays(writer, {name: tensor(array) for name, array in params.items()})
+    return writer.finish()
 
 
 def save_param_dict(params: Mapping[str, Any]) -> bytes:
@@ -32,20 +81,7 @@ def save_param_dict(params: Mapping[str, Any]) -> bytes:
     TypeError, ValueError
         An array has no data type that can be written, or is not contiguous.
     """
-    return b"".join(
-        chunk.read() if isinstance(chunk, FileRange) else chunk for chunk in dump_params(params)
-    )
-
-
-def load_param_dict(data: bytes | bytearray | memoryview) -> dict[str, Tensor]:
-    """Read the bytes of a params dict file; the tensors view them.
-
-    Raises
-    ------
-    BlobFormatError
-        The bytes are no params dict.
-    """
-    return parse_params(data)
+    return b"".join(map(read_chunk, dump_params(params)))
 
 
 def save_param_dict_to_file(params: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
@@ -60,8 +96,7 @@ def save_param_dict_to_file(params: Mapping[str, Any], path: str | os.PathLike[s
     """
     chunks = dump_params(params)
     with open(path, "wb") as file:
-        for chunk in chunks:
-            file.write(chunk.read() if isinstance(chunk, FileRange) else chunk)
+        file.writelines(map(read_chunk, chunks))
 
 
 def load_param_dict_from_file(path: str | os.PathLike[str]) -> dict[str, Tensor]:
@@ -70,14 +105,12 @@ def load_param_dict_from_file(path: str | os.PathLike[str]) -> dict[str, Tensor]
     Raises
     ------
     BlobFormatError
-        It is no params dict file.
+        It is not a params dict file.
     OSError
         It cannot be read.
     """
     import os
-    from mmap import ACCESS_READ, mmap
 
-    with open(path, "rb") as file:
-        nbytes = os.fstat(file.fileno()).st_size
-        data = mmap(file.fileno(), nbytes, access=ACCESS_READ) if nbytes else b""
-    return parse_params(memoryview(data), path=os.fspath(path))
+    from ..mapped_file import map_file
+
+    return load_param_dict(map_file(path)[0], path=os.fspath(path))

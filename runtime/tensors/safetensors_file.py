@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from _collections_abc import Mapping
-from stat import S_ISREG
 
 from .._core import weights_data_nbytes
 from ..error import BlobFormatError, ExportError
@@ -137,17 +136,18 @@ def open_safetensors(path: str | os.PathLike[str]) -> SafetensorsFile:
     ExportError
         It cannot be read, or is no safetensors file; names it.
     """
+    from ..mapped_file import map_file, reason_of
+
     name = os.fspath(path)
     try:
-        view, state = _map(name)
+        view, found = map_file(name)
         file = parse_safetensors(view, path=name)
     except BlobFormatError as error:
         raise ExportError(error.message, module="safetensors", path=name) from error
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        text = f"{name}: cannot be read: {reason}"
+        text = f"{name}: cannot be read: {reason_of(error)}"
         raise ExportError(text, module="safetensors", path=name) from error
-    file._origin = os.path.abspath(name), state
+    file._origin = os.path.abspath(name), _state(found)
     return file
 
 
@@ -197,22 +197,6 @@ def read_safetensors(reader: Reader) -> SafetensorsFile:
 
         data_nbytes = read_header(reader, header, start)[2]
     return SafetensorsFile(header, reader.read_raw(data_nbytes, "tensor data"), reader, start)
-
-
-def _map(path: str) -> tuple[memoryview, FileState]:
-    # A pipe is opened without waiting for its writer, and then refused.
-    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        found = os.fstat(number)
-        if not S_ISREG(found.st_mode):
-            raise ValueError("not a regular file")
-        if not found.st_size:
-            return memoryview(b""), _state(found)
-        from mmap import ACCESS_READ, mmap
-
-        return memoryview(mmap(number, found.st_size, access=ACCESS_READ)), _state(found)
-    finally:
-        os.close(number)
 
 
 def _state(found: os.stat_result) -> FileState:

@@ -1,22 +1,23 @@
-"""The header of a safetensors file: JSON, of which all that the format demands is checked.
+"""The header of a safetensors file: JSON, checked against every rule of the format.
 
-    {"__metadata__": {str: str, ...},            may be left out
+    {"__metadata__": {str: str, ...},            optional
      name: {"dtype": ..., "shape": [...], "data_offsets": [begin, end]}, ...}
 
 It begins with "{"; spaces may follow it. Offsets count from the start of the data area; the tensors
-cover that without a hole or an overlap. As the reference reader does, ours passes over further keys
-of a tensor. (huggingface/safetensors, README)
+cover that area without holes and overlaps. Like the reference reader, ours ignores unknown keys of
+a tensor. (huggingface/safetensors, README)
 """
 
 from __future__ import annotations
 
-from json import JSONDecodeError, loads
+from json import JSONDecodeError
 
-from ..error import BlobFormatError
+from ..error import BlobFormatError, shown
+from ..strict_json import decode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import Any
 
     from ..stream import Reader
     from .dtype import DTypeCode
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 MAX_NDIM = 64
 METADATA_KEY = "__metadata__"
 
-# The format's data types as DLDataType. Those of less than a byte are packed, as DLPack's are.
+# The format's data types as DLDataType. Both formats pack elements of less than a byte.
 DTYPES: dict[str, DTypeCode] = {
     "BOOL": (6, 8, 1),
     "F4": (17, 4, 1),
@@ -66,14 +67,14 @@ def read_header(
     header : memoryview
         The bytes.
     start : int
-        Where they lie, for messages.
+        Their offset, for messages.
 
     Returns
     -------
     layouts : dict of str to Layout
-        Where each tensor lies in the data area, in the header's order.
+        The place of each tensor in the data area, in the header's order.
     metadata : dict of str to str
-        What stands under ``__metadata__``.
+        The value of ``__metadata__``.
     nbytes : int
         The size of the data area.
 
@@ -96,48 +97,35 @@ def _parse_json(reader: Reader, header: memoryview, start: int) -> dict[str, Any
     try:
         text = str(header, "utf-8")
         if not text.startswith("{"):
-            raise reader.error(f"header {_shown(text[:40])}, expected to begin with '{{'", start)
-        fields = loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+            raise reader.error(f"header {shown(text[:40])}, expected to begin with '{{'", start)
+        fields = decode(text)
     except UnicodeDecodeError as error:
         raise reader.error("header is not UTF-8, expected JSON", start + error.start) from None
     except JSONDecodeError as error:
         at = start + len(text[: error.pos].encode())
         raise reader.error(
-            f"header is no JSON: {error.msg[:1].lower()}{error.msg[1:]}", at
+            f"header is not JSON: {error.msg[:1].lower()}{error.msg[1:]}", at
         ) from None
     except BlobFormatError:
         raise
     except (ValueError, RecursionError) as error:  # an int beyond sys.get_int_max_str_digits()
-        raise reader.error(f"header is no JSON of this format: {error}", start) from None
+        raise reader.error(f"header is not JSON of this format: {error}", start) from None
     assert isinstance(fields, dict)  # it begins with a brace
     return fields
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in fields if keys.count(key) > 1)
-        raise ValueError(f"key {_shown(twice)} stands there twice, expected once")
-    return fields
-
-
-def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text}, expected a finite number")
-
-
 def _checked_metadata(metadata: object) -> dict[str, str]:
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
-        raise ValueError(f"{METADATA_KEY} {_shown(metadata)}, expected text by name")
+        raise ValueError(f"{METADATA_KEY} {shown(metadata)}, expected text by name")
     return metadata
 
 
 def _check_text(texts: list[str]) -> None:
-    """JSON can spell half a surrogate pair, which is no text."""
+    """Refuse half a surrogate pair, which JSON can encode."""
     try:
         "".join(texts).encode()
     except UnicodeEncodeError as error:
-        found = _shown(error.object[error.start : error.end])
+        found = shown(error.object[error.start : error.end])
         raise ValueError(f"a lone surrogate {found} in a name, expected Unicode") from None
 
 
@@ -162,12 +150,12 @@ def _layout(name: str, info: object) -> Layout:
 
 
 def _are_sizes(values: list[Any]) -> bool:
-    # type() and not isinstance: true and false are no sizes.
+    # type() instead of isinstance: true and false are not sizes.
     return all(type(value) is int and value >= 0 for value in values)
 
 
 def _nbits(name: str, shape: list[int], bits: int) -> int:
-    """The size of a tensor in bits; an extent of 0 does not hide that the others overflow."""
+    """The size of a tensor in bits; the other extents are checked even if one extent is 0."""
     nbits = bits
     for extent in shape:
         nbits *= extent or 1
@@ -177,11 +165,11 @@ def _nbits(name: str, shape: list[int], bits: int) -> int:
 
 
 def _wrong(name: str, key: str, found: object, expected: str) -> ValueError:
-    return ValueError(f"tensor {_shown(name)}: {key}, expected {expected}, found {_shown(found)}")
+    return ValueError(f"tensor {shown(name)}: {key}, expected {expected}, found {shown(found)}")
 
 
 def _check_coverage(layouts: dict[str, Layout]) -> int:
-    """Whether the tensors lie one behind the other; return where the last one ends."""
+    """Check that the tensors cover the data area; return the offset at which the last one ends."""
     offset = 0
     for name, (begin, end, *_) in sorted(layouts.items(), key=lambda item: item[1][:2]):
         if begin != offset:
@@ -189,8 +177,3 @@ def _check_coverage(layouts: dict[str, Layout]) -> int:
             raise _wrong(name, "data_offsets", [begin, end], f"{offset} ({what})")
         offset = end
     return offset
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}..."

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from _collections_abc import Mapping
 
-from ..module import preorder
 from .tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from ..module import Module
 
 
 class Weights(Mapping[str, Tensor]):
@@ -19,17 +16,16 @@ class Weights(Mapping[str, Tensor]):
 
     Parameters
     ----------
-    root : Module
-        The tree; walked depth first in import order, as functions are looked up: of equal names
-        the first is found.
+    parts : list of mapping of str to Tensor
+        The tensors of each module. Of equal names the first is found.
 
     Notes
     -----
     It keeps the tensors' memory alive, not the modules.
     """
 
-    def __init__(self, root: Module) -> None:
-        self._parts = [own for module in preorder(root) if (own := module.own_weights)]
+    def __init__(self, parts: list[Mapping[str, Tensor]]) -> None:
+        self._parts = parts
 
     def __getitem__(self, name: str) -> Tensor:
         for part in self._parts:

@@ -17,9 +17,9 @@ import runtime
 from packer.inspect.payload import fields_of
 from runtime.blob import dump, link_tree, parse
 from runtime.device.kernel_meta import read_meta
-from runtime.device.lone_files import LOADERS
-from runtime.serial.interchange import rebuild_module
-from runtime.serial.manifest import parse_manifest
+from runtime.interchange import rebuild_module
+from runtime.lone_files import LOADERS
+from runtime.manifest import parse_manifest
 
 from ..support.cuda import DATA, build_fake_driver
 from ..support.graphs import sum_graph
@@ -201,5 +201,5 @@ def read_kernels(path: Path) -> None:
 def meta_target(folder: Path) -> Target:
     """The file beside device code."""
     path = folder / "meta.tvm_meta.json"
-    read = in_file(path, lambda _: read_meta(folder / "meta.ptx"))
+    read = in_file(path, lambda _: read_meta(folder / "meta.ptx", runtime.FunctionInfo))
     return Target("tvm_meta", json_texts([META]), [json.dumps(META).encode()], read)

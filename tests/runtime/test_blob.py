@@ -55,8 +55,8 @@ def test_good_blob_is_written_back() -> None:
     ("data", "message"),
     [
         (b"", "at 0x0: a blob of 0 bytes, expected at least 8"),
-        (GOOD + b"\0", "at 0x80: 1 bytes behind the last of 3 entries, expected none"),
-        (blob(LIB) + tree([0, 0], []), "bytes behind the last of 1 entries"),
+        (GOOD + b"\0", "at 0x80: 1 bytes after the last of 3 entries, expected none"),
+        (blob(LIB) + tree([0, 0], []), "bytes after the last of 1 entries"),
         (blob(LIB, text("_import_tree") + u64(2**61)), "a count of 2305843009213693952"),
         (blob(LIB, text("_import_tree") + u64(2, 0)), "a count of 2 elements, expected at"),
         (blob(u64(0) + b"x"), "at 0x8: a key of 0 bytes, expected 1 to 255"),

@@ -22,7 +22,7 @@ from runtime.modules.safetensors import SafetensorsModule
 from runtime.modules.shared_library import CarriedSharedLibraryModule
 from runtime.modules.source import CarriedSourceModule, CarriedStaticLibraryModule
 from runtime.stream import FileRange, Writer
-from runtime.tensors.ndarray import dump_params
+from runtime.tensors.params import dump_params
 
 from .npy import dump_npy
 from .toml import quoted, quoted_list, table
@@ -99,7 +99,7 @@ def part_of(module: Module, key: str, payload: memoryview, name: str, names: Nam
     if is_exact and (part.keys or part.expression):
         return part
     file = request.file(suffix="bin")
-    expression = f"runtime.OpaqueModule({key!r}, memoryview(read({file!r})))"
+    expression = f"runtime.modules.OpaqueModule({key!r}, memoryview(read({file!r})))"
     return Part({**part.files, file: [payload]}, expression=expression)
 
 
@@ -187,7 +187,7 @@ def _const_loader(request: _Request) -> Part:
         return _const_loader_of_npy(request, module, {n: a for n, a in arrays.items() if a})
     file, files = _params(request, module.const_vars)
     symbols = {symbol: list(names) for symbol, names in module.const_vars_by_symbol.items()}
-    arrays_of = f"runtime.parse_params(read({file!r}))"
+    arrays_of = f"runtime.load_param_dict(read({file!r}))"
     return Part(files, expression=f"runtime.ConstLoaderModule({arrays_of}, {symbols!r})")
 
 
@@ -206,7 +206,7 @@ def _factory(request: _Request) -> Part:
     module = request.module
     assert isinstance(module, AotExecutorFactory)
     file, files = _params(request, module.params)
-    arguments = f"runtime.parse_params(read({file!r})), {module.module_name!r}"
+    arguments = f"runtime.load_param_dict(read({file!r})), {module.module_name!r}"
     if isinstance(module, GraphExecutorFactory):
         graph = request.file(suffix="json")
         files[graph] = [module.graph_json.encode()]
@@ -242,7 +242,7 @@ def _json_runtime(request: _Request) -> Part:
 
 
 def _metadata(request: _Request) -> Part:
-    return Part(expression="runtime.MetadataModule()")
+    return Part(expression="runtime.modules.MetadataModule()")
 
 
 def _source(request: _Request) -> Part:
@@ -263,7 +263,7 @@ def _shared_library(request: _Request) -> Part:
     module = request.module
     assert isinstance(module, CarriedSharedLibraryModule)
     file = request.file(suffix="so")
-    expression = f"runtime.CarriedSharedLibraryModule(read({file!r}))"
+    expression = f"runtime.modules.CarriedSharedLibraryModule(read({file!r}))"
     return Part({file: [module.data]}, expression=expression)
 
 

@@ -197,7 +197,7 @@ def test_results_are_read_written_and_copied(seed: int) -> None:
         assert bytes(runtime.empty(shape, dtype).copy_from(result).raw) == data
         capsule = result.__dlpack__(max_version=(1, 0))
         assert bytes(runtime.from_dlpack(capsule).raw) == data
-        written = b"".join(map(bytes, runtime.dump_params({"w": result})))
+        written = runtime.save_param_dict({"w": result})
         assert bytes(runtime.load_param_dict(written)["w"].raw) == data
         try:
             array = result.numpy()

@@ -100,7 +100,7 @@ def test_payloads_are_the_files_they_were(library, tmp_path) -> None:
     assert files["dnnl_json.json"] == b'{"nodes":[]}'
     assert files["safetensors.safetensors"] == safetensors()
     assert files["strange_type.bin"] == b"\0\1\xff"
-    params = runtime.parse_params(files["graphexecutorfactory.params"])
+    params = runtime.load_param_dict(files["graphexecutorfactory.params"])
     assert bytes(params["p"].raw) == b"\0\1\2\3"
     array = numpy.load(tmp_path / "const_loader.x.npy")
     assert (array.dtype, array.tolist()) == (numpy.dtype("int16"), [[0, 1, 2], [3, 4, 5]])

@@ -176,10 +176,10 @@ def test_what_the_executor_does_itself(name) -> None:
 
 
 TEXTS = {
-    "empty": ("", "no JSON: expecting value"),
+    "empty": ("", "not JSON: expecting value"),
     "an array": ("[1]", "the whole, expected an object, found [1]"),
-    "cut": ('{"nodes": [', "no JSON: expecting value at 0xb"),
-    "a key twice": ('{"heads": [], "heads": []}', "key 'heads' stands there twice"),
+    "cut": ('{"nodes": [', "not JSON: expecting value at 0xb"),
+    "a key twice": ('{"heads": [], "heads": []}', "key 'heads' occurs twice"),
     "NaN": ('{"a": NaN}', "NaN, expected a finite number"),
     "too large": ('{"a": -1e999}', "-1e999, expected a finite number"),
     "-Infinity": ('{"a": -Infinity}', "-Infinity, expected a finite number"),

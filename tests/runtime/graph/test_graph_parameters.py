@@ -28,7 +28,7 @@ def test_parameters_of_a_safetensors_module(tmp_path) -> None:
 def test_a_params_dict(create) -> None:
     """load_params takes the bytes of a params dict file."""
     executor = create(sum_graph())
-    executor.load_params(b"".join(map(bytes, runtime.dump_params({"w": W}))))
+    executor.load_params(runtime.save_param_dict({"w": W}))
     assert executor.get_input_info() == ({"x": (2, 3)}, {"x": "float32"})
     executor.set_input(x=X)
     executor.run()
@@ -48,7 +48,7 @@ def test_a_bool_parameter_of_legacy_tvm(create) -> None:
 def test_shared_parameters(create) -> None:
     """share_params takes another executor's arrays."""
     first, second = create(sum_graph()), create(sum_graph())
-    params = b"".join(map(bytes, runtime.dump_params({"w": W})))
+    params = runtime.save_param_dict({"w": W})
     first.load_params(params)
     second.share_params(first, params)
     assert np.shares_memory(first.get_input("w").numpy(), second.get_input("w").numpy())
@@ -79,7 +79,7 @@ def test_not_a_number_is_a_parameter(create) -> None:
     executor = create(sum_graph())
     weights = np.full((2, 3), np.nan, "float32")
     weights[0] = np.inf
-    executor.load_params(b"".join(map(bytes, runtime.dump_params({"w": weights}))))
+    executor.load_params(runtime.save_param_dict({"w": weights}))
     executor.set_input(x=X)
     executor.run()
     assert np.array_equal(executor.get_output(0).numpy(), X + 2 * weights, equal_nan=True)

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import packer
 import runtime
 
-from ...support.interchanged import device, host, shape
-from ...support.process import run_python
+from ..support.interchanged import device, host, shape
+from ..support.process import run_python
 
 PICKLED = """
 import json, pathlib, pickle, sys
@@ -130,10 +130,7 @@ def test_pickle_does_not_follow_the_path(build, tmp_path) -> None:
     assert pickle.loads(data)["answer"]() == 1
 
 
-def test_a_pickle_of_0_1_0_is_read() -> None:
-    """It names runtime.interchange.rebuild_module, where that function was then."""
-    module = device("scale")
-    data = pickle.dumps(module, protocol=2)
-    old = data.replace(b"runtime.serial.interchange\n", b"runtime.interchange\n")
-    assert old != data
-    assert shape(pickle.loads(old)) == shape(module)
+def test_a_pickle_names_what_pickles_of_0_1_0_name() -> None:
+    """That function must stay where it is."""
+    data = pickle.dumps(device("scale"), protocol=2)
+    assert b"runtime.interchange\nrebuild_module\n" in data

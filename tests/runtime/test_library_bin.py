@@ -14,8 +14,8 @@ from runtime.modules.device import Shader
 from runtime.modules.opaque import OpaqueModule
 from runtime.serial.serializer import serialize
 
-from ...support.golden import payload_json
-from ...support.process import run_python
+from ..support.golden import payload_json
+from ..support.process import run_python
 
 TAGS = ("blockIdx.x", "threadIdx.x")
 KERNEL = runtime.FunctionInfo("k", ("handle", "int32"), TAGS, (0, 1))
@@ -110,7 +110,7 @@ def test_payload_must_end_where_its_length_says() -> None:
     cuda = text(b"ptx") + u64(0) + text(b"code")
     tree = u64(2, 0, 0, 0)
     assert parse(tree + text(b"cuda") + text(cuda), "tvm-ffi").modules[0].fmt == "ptx"
-    with pytest.raises(runtime.BlobFormatError, match="1 bytes behind the payload of 'cuda'"):
+    with pytest.raises(runtime.BlobFormatError, match="1 bytes after the payload of 'cuda'"):
         parse(tree + text(b"cuda") + text(cuda + b"x"), "tvm-ffi")
     with pytest.raises(runtime.BlobFormatError, match="expected at most 3 left"):
         parse(tree + text(b"cuda") + text(cuda[:-1]), "tvm-ffi")

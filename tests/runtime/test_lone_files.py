@@ -14,9 +14,9 @@ import pytest
 
 import runtime
 
-from ...support import needs
-from ...support.paths import FOUND
-from ...support.process import run_python
+from ..support import needs
+from ..support.paths import FOUND
+from ..support.process import run_python
 
 TAGS = tuple(f"{index}.{axis}" for index in ("blockIdx", "threadIdx") for axis in "xyz")
 PTX = """
@@ -75,7 +75,8 @@ def spirv(model: int = 6, names: Sequence[str] = ("scale",), types: Sequence[int
 def measured(code: str) -> object:
     """What a process prints, as JSON; it may use 128 MiB besides Python, and 5 s of CPU time."""
     limit = (
-        "import resource, runtime.files, runtime.kernel_source, runtime.modules.device\n"
+        "import resource, runtime.lone_files, runtime.device.kernel_source\n"
+        "import runtime.modules.device\n"
         "with open('/proc/self/statm') as file:\n"
         "    used = int(file.read().split()[0]) * resource.getpagesize()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (used + (128 << 20),) * 2)\n"
@@ -279,7 +280,7 @@ def test_params_are_a_module_with_weights(tmp_path) -> None:
     """What relay.save_param_dict wrote; it can be imported, exported, and saved again."""
     arrays = {"w": np.arange(6, dtype="float32").reshape(2, 3), "b": np.ones(2, "int8")}
     path = tmp_path / "model.params"
-    path.write_bytes(b"".join(runtime.dump_params(arrays)))
+    path.write_bytes(runtime.save_param_dict(arrays))
     module = runtime.load(path)
     assert module.type_key == "const_loader"
     assert {n: np.asarray(module.weights[n]).tolist() for n in module.weights} == {

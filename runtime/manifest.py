@@ -12,14 +12,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from ..abi import MANIFEST
-from ..error import BlobFormatError
-from ..modules.opaque import OpaqueModule
+from .abi import MANIFEST
+from .error import BlobFormatError
+from .modules.opaque import OpaqueModule
 
 if TYPE_CHECKING:
-    from ..blob import Blob
-    from ..module import Module
-    from ..stream import Reader
+    from .blob import Blob
+    from .module import Module
+    from .stream import Reader
 
 SCHEMA = 1
 
@@ -70,7 +70,7 @@ def parse_manifest(data: bytes | memoryview, *, path: str | None = None) -> Mani
     BlobFormatError
         It is no manifest of schema 1.
     """
-    from ..strict_json import MAX_NBYTES, parse_json
+    from .strict_json import MAX_NBYTES, parse_json
 
     try:
         fields = parse_json(bytes(data[: MAX_NBYTES + 1]).rstrip(b"\0"))

@@ -1,0 +1,99 @@
+"""Lone files: device code and weights that are stored beside a program, not in a library.
+
+    .ptx .cubin .fatbin     cuda          .cl .clbin   opencl      .hsaco   hip
+    .spv                    opencl, or vulkan if its entry points are shaders
+    .params                 const_loader  .safetensors safetensors
+
+The names and parameters of kernels are read from a file beside the code (`device.kernel_meta`).
+Without one they are read from the code, if its format contains them (`device.kernel_source`).
+"""
+
+from __future__ import annotations
+
+import os
+
+from .error import BlobFormatError, ExportError, LibraryLoadError
+from .mapped_file import read_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .module import Module
+    from .modules.device import DeviceModule
+
+# suffix -> type key and format
+_DEVICE_CODE = {
+    "ptx": ("cuda", "ptx"),
+    "cubin": ("cuda", "cubin"),
+    "fatbin": ("cuda", "fatbin"),
+    "cl": ("opencl", "cl"),
+    "clbin": ("opencl", "clbin"),
+    "spv": ("opencl", "spirv"),
+    "hsaco": ("hip", "hsaco"),
+}
+
+
+def load_file(path: str) -> Module:
+    """Load a lone file; its suffix is a key of `LOADERS`.
+
+    Parameters
+    ----------
+    path : str
+        The file. It is mapped, so it must not be overwritten in place while it is used.
+
+    Raises
+    ------
+    LibraryLoadError
+        It cannot be read, or is not a regular file.
+    BlobFormatError
+        Its content is not of the format that its suffix names.
+    """
+    return LOADERS[os.path.splitext(path)[1][1:]](path)
+
+
+def _load_device_code(path: str) -> DeviceModule:
+    from .device.kernel_meta import read_meta
+    from .device.kernel_source import entry_model, kernels_of
+    from .modules.device import DeviceModule, FunctionInfo, Shader
+
+    type_key, fmt = _DEVICE_CODE[os.path.splitext(path)[1][1:]]
+    data = read_file(path)
+    functions = read_meta(path, FunctionInfo)
+    if functions is None:
+        kernels = [FunctionInfo(*kernel) for kernel in kernels_of(fmt, data)]
+    else:
+        kernels = list(functions.values())
+    if fmt == "spirv" and entry_model(data) == "vulkan":
+        shaders = {info.name: Shader(0, data) for info in kernels}
+        module = DeviceModule("vulkan", shaders, fmt, functions or kernels)
+    else:
+        module = DeviceModule(type_key, data, fmt, functions or kernels)
+    module.path = path
+    return module
+
+
+def _load_params(path: str) -> Module:
+    from .modules.const_loader import ConstLoaderModule
+    from .tensors.params import load_param_dict
+
+    return ConstLoaderModule(load_param_dict(read_file(path), path=path), {})
+
+
+def _load_safetensors(path: str) -> Module:
+    from .modules.safetensors import SafetensorsModule
+
+    try:
+        return SafetensorsModule(path)
+    except ExportError as error:
+        cause = error.__cause__
+        if isinstance(cause, BlobFormatError):
+            raise cause from None
+        raise LibraryLoadError(error.message, path=path, reason="io") from error
+
+
+LOADERS: dict[str, Callable[[str], Module]] = {
+    **dict.fromkeys(_DEVICE_CODE, _load_device_code),
+    "params": _load_params,
+    "safetensors": _load_safetensors,
+}
