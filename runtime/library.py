@@ -204,7 +204,7 @@ def check_structure(blob: Blob, expected: int, *, path: str, where: str) -> None
     if (found := crc32(structure_of(blob))) != expected:
         text = (
             f"{path}: {where} at 0x0: keys, sizes or import tree with CRC-32 {found:08x}, "
-            f"expected {expected:08x} as {CHECKSUMS} lists it; the file is damaged: export it "
+            f"expected {expected:08x} as listed in {CHECKSUMS}; the file is damaged: export it "
             f"again, or copy it again"
         )
         raise BlobFormatError(text, path=path, offset=0)

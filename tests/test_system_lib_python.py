@@ -115,8 +115,8 @@ def test_second_copy_is_refused_in_words(tmp_path) -> None:
         "print(json.dumps([text, runtime.system_lib('net1_')['add'](40, 2)]))"
     )
     text, result = run_python(code, str(first), str(tmp_path / "two.so"))
-    assert "two.so: registers 'net1_" in text or "two.so: registers '__" in text
-    assert f"registered by {first}, expected once: give each model a prefix of its own" in text
+    assert "two.so: registers symbol 'net1_" in text or "two.so: registers symbol '__" in text
+    assert f"registered by {first}; give each model a different prefix" in text
     assert result == 42
 
 
@@ -152,7 +152,7 @@ def test_refusal_is_that_of_the_library_that_registered(refused, tmp_path) -> No
         "print(json.dumps(said))"
     )
     said = run_python(code, str(tmp_path))
-    assert f"{refused}.so: registers 'known', which is registered by" in said.pop(refused)
+    assert f"{refused}.so: registers symbol 'known', already registered by" in said.pop(refused)
     assert list(said.values()) == ["", ""]
 
 

@@ -131,7 +131,7 @@ void *bridge_open(const char *path, struct load_error *error) {
   char name[32];
   int fd = make_file(path);
   if (fd < 0) {
-    load_error_set(error, "io", "a file in memory, which binds it to the core: %s",
+    load_error_set(error, "io", "cannot make a memory file that binds it to the core: %s",
                    strerror(errno));
     return NULL;
   }

@@ -73,7 +73,7 @@ static int open_to_read(const char *path, struct load_error *error) {
 
 static int map(int fd, struct checked_file *file, struct load_error *error) {
   struct stat status;
-  if (fstat(fd, &status) != 0) return io_error(error, "read its status", errno);
+  if (fstat(fd, &status) != 0) return io_error(error, "read the status", errno);
   if (!S_ISREG(status.st_mode)) return not_a_file(error, status.st_mode);
   file->key = key_of(&status);
   file->nbytes = (size_t)status.st_size;

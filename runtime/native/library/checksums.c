@@ -32,7 +32,7 @@ static int refuse_line(const struct list *list, const char *line) {
 
 static int refuse_lost(const struct list *list, const char *reason, const char *symbol) {
   return load_error_set(list->error, reason,
-                        "symbol %.200s: not found, expected as %s lists it; %s", symbol,
+                        "symbol %.200s: expected as listed in %s, found none; %s", symbol,
                         list->symbol, REMEDY);
 }
 
@@ -64,13 +64,13 @@ static int verify_data(const struct list *list, const char *symbol, uint32_t exp
     return refuse_lost(list, "malformed", symbol);
   if (nbytes > *list->left)
     return load_error_set(list->error, "malformed",
-                          "%s: data, expected at most %d bytes in all; %s", list->symbol,
+                          "%s: listed data, expected at most %d bytes; %s", list->symbol,
                           MAX_NBYTES, REMEDY);
   *list->left -= nbytes;
   uint32_t crc = crc32_of(bytes, nbytes);
   if (crc == expected) return 0;
   return load_error_set(list->error, "malformed",
-                        "symbol %.200s: CRC-32, expected %08" PRIx32 " as %s lists it, found "
+                        "symbol %.200s: CRC-32, expected %08" PRIx32 " as listed in %s, found "
                         "%08" PRIx32 "; %s",
                         symbol, expected, list->symbol, crc, REMEDY);
 }

@@ -33,10 +33,9 @@ void TVMFFIErrorSetRaisedFromCStrParts(const char *kind, const char **parts, int
 }
 
 static int refuse_context(const void *pointer, const char *name) {
-  return raised_format("RuntimeError",
-                       "look-up of '%s': the library's context, expected that of an open library, "
-                       "found %s",
-                       name, pointer == NULL ? "NULL" : "one that nobody here made");
+  return raised_format(
+      "RuntimeError", "look-up of '%s': library context, expected one of an open library, found %s",
+      name, pointer == NULL ? "NULL" : "an unknown pointer");
 }
 
 /* An unknown context may be a module of a real tvm_ffi that opened the same file later. */

@@ -28,7 +28,7 @@ static int make_handle(void **handle, int (*init)(void **result)) {
   void *made = NULL;
   if (*handle != NULL) return 0;
   if (init(&made) != 0) return -1;
-  if (made == NULL) return raised_format("RuntimeError", "init: gave no handle, expected one");
+  if (made == NULL) return raised_format("RuntimeError", "init: expected a handle, found NULL");
   __atomic_store_n(handle, made, __ATOMIC_RELEASE);
   return 0;
 }

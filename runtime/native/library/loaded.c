@@ -113,7 +113,8 @@ int loaded_open(struct loaded *library, const char *path, struct load_error *err
     if (open_once(&opening) == 0) return 0;
     if (!opening.changed) return -1;
   }
-  return load_error_set(error, "busy", "replaced %d times while it was opened", MAX_TRIES);
+  return load_error_set(error, "busy", "was replaced during %d attempts to open it; load it again",
+                        MAX_TRIES);
 }
 
 /* True if the image is mapped after dlclose: others opened the file, or it is never unmapped. */

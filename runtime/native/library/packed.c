@@ -74,9 +74,8 @@ enum { NUM_CODES = sizeof type_indices / sizeof *type_indices };
 
 static int refuse_code(int32_t index, int type_code) {
   if (index < 0)
-    return raised_format("TypeError", "result: type code %d is not known, expected 0 .. 13",
-                         type_code);
-  return raised_format("TypeError", "argument %d: type code %d is not known, expected 0 .. 13",
+    return raised_format("TypeError", "result: type code, expected 0 to 13, found %d", type_code);
+  return raised_format("TypeError", "argument %d: type code, expected 0 to 13, found %d",
                        (int)index + 1, type_code);
 }
 

@@ -38,8 +38,8 @@ static const char *file_of(const void *address) {
 static void refuse(const char *name, const void *address) {
   struct refused_registration unopened, *refusal = opening != NULL ? opening : &unopened;
   snprintf(refusal->text, sizeof refusal->text,
-           "registers '%.200s', which is registered by %.400s, expected once: give each model a "
-           "prefix of its own (packer export --c-symbol-prefix)",
+           "registers symbol '%.200s', already registered by %.400s; give each model a different "
+           "prefix (packer export --c-symbol-prefix)",
            name, file_of(address));
   if (opening == NULL) fprintf(stderr, "dso-packer: %s\n", refusal->text);
 }

@@ -29,7 +29,7 @@ def test_handle_is_made_once(host) -> None:
 def test_init_that_fails_or_makes_nothing_is_an_error(host) -> None:
     """Its own error passes; no handle without one is an error too; the next call tries again."""
     for _ in range(2):
-        with pytest.raises(RuntimeError, match="init: gave no handle"):
+        with pytest.raises(RuntimeError, match="init: expected a handle, found NULL"):
             host["init_once"](1)
         with pytest.raises(KeyError, match="init"):
             host["init_once"](2)
