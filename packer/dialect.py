@@ -7,6 +7,7 @@ from typing import Literal
 from runtime.abi import (
     BLOB_SYMBOLS,
     CHECKSUMS,
+    CONTEXT_SYMBOLS,
     FACT_PREFIX,
     FUNCTION_PREFIX,
     MAIN_NAME,
@@ -73,7 +74,12 @@ class Naming:
         """Return the symbol of a function's metadata or doc: tvm_ffi puts the prefix first here."""
         return self.prefix + FUNCTION_PREFIX + tag + function
 
-    def isolated(self, symbol: str) -> str:
-        """Put the prefix before any other symbol's name."""
+    def isolated(self, symbol: str, is_defined: bool) -> str:
+        """Return a symbol's name in an object that is linked with other models.
+
+        All that the object defines gets the prefix, also what C++ defines in every object: no
+        model ever runs another model's copy. Of what it only uses the context symbols do.
+        """
         own = (self.prefix + "__", FUNCTION_PREFIX + self.prefix, FACT_PREFIX + self.prefix)
-        return symbol if symbol.startswith(own) else self.prefix + symbol
+        is_renamed = is_defined or symbol in CONTEXT_SYMBOLS
+        return self.prefix + symbol if is_renamed and not symbol.startswith(own) else symbol

@@ -16,8 +16,7 @@ from runtime.stream import FileRange
 from .declare.glue import Glue
 from .dialect import Dialect, Naming
 from .embed import Embed, find_embedders
-from .embed.checksums import checksums_of
-from .embed.contents import symbols_of
+from .embed.contents import checksums_of, symbols_of
 from .files.arguments import list_of
 from .files.chunks import with_header
 from .files.output import is_same_file, replacing

@@ -12,12 +12,12 @@ import runtime
 from runtime.error import ToolchainError
 
 from .elf.object_check import check_objects
+from .elf.object_file import rename_symbols
 from .embed import NotPlacedError
 from .files.progress import bytes_of
 from .modules.host import CodeFile
 from .toolchain.compilation import Compilation
 from .toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
-from .toolchain.isolate import isolate
 from .toolchain.verify import check_linked
 
 if TYPE_CHECKING:
@@ -59,18 +59,8 @@ class Code(NamedTuple):
 class Link:
     """The link of one library; a second run compiles nothing again.
 
-    Parameters
-    ----------
-    linker : Linker
-        Links. If it compiles no sources, it gets them, and the options of all of them.
-    target : Target
-        The target of the library.
-    naming : Naming
-        The names of the symbols. If it has a prefix, the linker gets one object.
-    folder : Path
-        A private folder for object files.
-    code : Code
-        What to link.
+    A linker that compiles no sources gets them, and the options of all of them. If the names have
+    a prefix, the linker gets one object. Object files are written to `folder`, a private one.
     """
 
     def __init__(
@@ -108,7 +98,7 @@ class Link:
         archives = whole(archive_files)
         if self._naming.prefix:
             files, archives = [self._merge(files, [*options, *archives])], []
-            isolate(files[0], self._naming)
+            rename_symbols(files[0], self._naming.isolated)
         elif archives and self._linker.output_format == "tar":
             files, archives = [*files, self._merge([], archives)], []
         names = [*map(str, files), *self._code.addons]
@@ -167,19 +157,6 @@ def embed_and_link(
     step: Progress,
 ) -> Symbols:
     """Link, and embed the bytes of symbols with the first embedder that the linker allows.
-
-    Parameters
-    ----------
-    link : Link
-        The link.
-    symbols : mapping of str to chunks
-        May be empty.
-    embedders : sequence of Embedder
-        At least one.
-    workspace : Workspace
-        Where the output is written.
-    step : callable
-        Called with the name of each step, and with the reason if an embedder is not possible.
 
     Returns
     -------

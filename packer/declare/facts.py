@@ -62,12 +62,7 @@ def dump_facts(declaration: Declaration) -> str:
 
 
 def parse_facts(data: bytes | memoryview) -> Facts:
-    """Read the bytes of a fact symbol.
-
-    Parameters
-    ----------
-    data : buffer
-        The text with the NUL that ends it.
+    """Parse the bytes of a fact symbol: the text and its NUL.
 
     Raises
     ------

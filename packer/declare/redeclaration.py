@@ -15,14 +15,7 @@ _BOOL = {"c": "_Bool", "cc": "bool"}
 
 
 def redeclarations(declarations: Sequence[Declaration], language: str) -> str:
-    """Return the C text to append to a user's source, so that the compiler checks declarations.
-
-    Parameters
-    ----------
-    declarations : sequence of Declaration
-        The functions of that source; packed C functions are skipped.
-    language : str
-        ``"c"`` or ``"cc"``.
+    """Return the C or C++ text to append to a user's source; packed C functions are skipped.
 
     Raises
     ------

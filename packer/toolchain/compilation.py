@@ -40,21 +40,9 @@ class Compilation(NamedTuple):
 def compile_sources(
     compilations: Sequence[Compilation], *, cwd: Path, find: Compilers = find_compiler
 ) -> list[Path]:
-    """Compile several source files, as many at a time as there are processors.
+    """Compile source files, and return the object files in order.
 
-    Parameters
-    ----------
-    compilations : sequence of Compilation
-        The sources.
-    cwd : Path
-        A private folder, in which each compiler starts and writes its temporary files.
-    find : callable
-        Finds the compiler for each language.
-
-    Returns
-    -------
-    list of Path
-        The object files, in the order of `compilations`.
+    Each compiler starts in the private folder `cwd`, and writes its temporary files there.
 
     Raises
     ------

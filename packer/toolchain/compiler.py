@@ -45,7 +45,7 @@ _COMPILERS: dict[Language, tuple[tuple[str, ...], tuple[str, ...], str]] = {
 
 
 def find_compiler(language: Language, cc: str | None = None) -> tuple[str, ...]:
-    """Find the compiler for a language.
+    """Find the compiler for a language; return its absolute path and options.
 
     Parameters
     ----------
@@ -54,11 +54,6 @@ def find_compiler(language: Language, cc: str | None = None) -> tuple[str, ...]:
     cc : str, optional
         The name or path of the compiler, and options after it; by default the value of CC, CXX or
         NVCC, in the same form. If that is not set, PATH is searched.
-
-    Returns
-    -------
-    tuple of str
-        The first words of a command: the absolute path of the program, and options.
 
     Raises
     ------

@@ -52,7 +52,7 @@ _LINKED_BY_NVCC = {
 
 
 def target_triple(cc: str | None = None) -> str | None:
-    """Return a compiler's target, as ``x86_64-linux-gnu``; None if it does not know it.
+    """Return a compiler's target, as ``x86_64-linux-gnu``, or None if it is unknown.
 
     Raises
     ------

@@ -21,12 +21,12 @@ def find_linker(
 ) -> tuple[OutputFormat, Linker]:
     """Return the format of an output, and a caller's linker for it or ours.
 
+    Our linker searches the compilers for a target when it is called.
+
     Raises
     ------
     ExportError
         If `fcompile` makes another format, or if the target is unsupported.
-    ToolchainError
-        Not here: when the linker is called, if there is no compiler for the target.
     """
     given = as_linker(fcompile) if fcompile else None
     output_format = format_of(path, given)

@@ -30,19 +30,7 @@ Command = tuple[str, ...]
 
 
 def find_cross_compiler(target: Target, language: Language) -> Command:
-    """Find a compiler for a target.
-
-    Parameters
-    ----------
-    target : Target
-        The target of the code.
-    language : "c", "cc", "cu" or "link"
-        As in `find_compiler`.
-
-    Returns
-    -------
-    tuple of str
-        The first words of a command.
+    """Find a compiler for a target; return the first words of a command.
 
     Raises
     ------

@@ -156,14 +156,7 @@ FORMATS = {
 
 
 def format_of(path: str | os.PathLike[str], linker: Linker | None = None) -> OutputFormat:
-    """Return the format of an output.
-
-    Parameters
-    ----------
-    path : path
-        The output; its suffix names the format.
-    linker : Linker, optional
-        The linker that will make the output.
+    """Return the format that the suffix of an output names, or else that of its linker.
 
     Raises
     ------

@@ -19,14 +19,7 @@ _TAR_MAGIC, _TAR_MAGIC_OFFSET = b"ustar", 257
 
 
 class LinkInput:
-    """The objects of one file.
-
-    Parameters
-    ----------
-    path : Path
-        A ``.o``, ``.a`` or ``.tar``, recognised by its first bytes. Nothing is unpacked.
-    expected : str, optional
-        The required suffix.
+    """The objects of one file, which its first bytes identify. Nothing is unpacked.
 
     Attributes
     ----------

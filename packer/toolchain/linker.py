@@ -110,19 +110,13 @@ class Linker:
             return native_triple()
 
 
-_OPTIONAL = (
-    "output_format",
-    "object_format",
-    "get_target_triple",
-    "compile_sources",
-    "create_object",
-    "link_c",
-)
+_OPTIONAL = "output_format object_format get_target_triple compile_sources create_object link_c"
 
 
 def as_linker(fcompile: Fcompile) -> Linker:
-    """Wrap an `fcompile`, whose attributes are all optional, as TVM reads them."""
+    """Wrap an `fcompile`, whose attributes are all optional, as in TVM."""
     if isinstance(fcompile, Linker):
         return fcompile
-    given: dict[str, Any] = {n: getattr(fcompile, n) for n in _OPTIONAL if hasattr(fcompile, n)}
+    names = [name for name in _OPTIONAL.split() if hasattr(fcompile, name)]
+    given: dict[str, Any] = {name: getattr(fcompile, name) for name in names}
     return Linker(fcompile, **given)

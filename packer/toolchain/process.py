@@ -53,27 +53,7 @@ class Completed(NamedTuple):
 
 
 def run(command: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None) -> Completed:
-    """Run one program to its end.
-
-    Parameters
-    ----------
-    command : sequence of str
-        The program, by absolute path, and its arguments.
-    cwd : Path
-        A private folder, in which the program starts and writes its temporary files.
-    env : mapping, optional
-        The environment, by default that of this process; LC_ALL and TMPDIR are set in both.
-
-    Returns
-    -------
-    Completed
-        Whatever the exit status is.
-
-    Raises
-    ------
-    ToolchainError
-        If the program cannot be started.
-    """
+    """Run one program to its end, as `run_all` does."""
     return run_all([command], cwd=cwd, env=env)[0]
 
 
@@ -84,8 +64,12 @@ def run_all(
 
     Parameters
     ----------
-    commands, cwd, env
-        As for `run`.
+    commands : iterable of sequence of str
+        The programs, by absolute paths, and their arguments.
+    cwd : Path
+        A private folder, in which the programs start and write their temporary files.
+    env : mapping, optional
+        The environment, by default that of this process; LC_ALL and TMPDIR are set in both.
 
     Returns
     -------

@@ -21,20 +21,11 @@ _LATEST = 253402300799  # the last second that has four digits for its year
 def compile_options(
     name: str, folders: Mapping[Path, str], options: Sequence[str], *, is_clang: bool
 ) -> list[str]:
-    """Return the options for one compilation.
+    """Return the options for one compilation, which `name` identifies in the library.
 
-    Parameters
-    ----------
-    name : str
-        A name that is unique in the library.
-    folders : mapping of Path to str
-        The names that replace folders. The compiler starts in the last one, which may be inside
-        one of the others.
-    options : sequence of str
-        The other options; ``"."`` replaces folders that they name for headers.
-    is_clang : bool
-        True if the compiler is clang: it gets a separate option for the folder in which it starts,
-        since some releases apply the first matching map, but GCC applies the last one.
+    `folders` are replaced by their names, and folders of headers in `options` by ``"."``. The
+    compiler starts in the last one of `folders`, which may be inside one of the others. For it
+    clang gets a separate option: some releases apply the first matching map, GCC the last one.
 
     Raises
     ------

@@ -41,40 +41,21 @@ class Member(NamedTuple):
 
 
 class Tarball(NamedTuple):
-    """The contents of a tar.
-
-    Attributes
-    ----------
-    members : list of Member
-        In link order.
-    options : tuple of str
-        The options for the linker.
-    """
+    """The contents of a tar: members in link order, and the options for the linker."""
 
     members: list[Member]
     options: tuple[str, ...]
 
 
 def write_tarball(path: Path, files: Sequence[Path], options: Sequence[str]) -> None:
-    """Write a tar.
+    """Write a tar of objects and archives, each under its file name, and the link's options.
 
-    Parameters
-    ----------
-    path : Path
-        The tar; replaced.
-    files : sequence of Path
-        Objects and archives; each is stored under its file name.
-    options : sequence of str
-        Recorded for the link.
+    Users and modes are not stored, and each time is SOURCE_DATE_EPOCH.
 
     Raises
     ------
     ExportError
-        If two files have the same name, or if a file is neither.
-
-    Notes
-    -----
-    Users and modes are not stored, and each time is SOURCE_DATE_EPOCH.
+        If two files have the same name, or if a file is neither object nor archive.
     """
     _check_names(path, [file.name for file in files])
     names = [file.name for file in files]

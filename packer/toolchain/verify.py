@@ -28,21 +28,11 @@ def verify_output(
     symbols: Mapping[str, Sequence[Chunk]],
     linked: Mapping[str, Sequence[Chunk]],
 ) -> None:
-    """Check the symbols and the embedded bytes of an output.
+    """Check the symbols and the embedded bytes of an output, without loading it.
 
-    Parameters
-    ----------
-    path : Path
-        The output; it is not loaded.
-    made : Made
-        The output that was read back.
-    required : iterable of str
-        The symbols that it must define.
-    symbols : mapping of str to chunks
-        The data symbols that it must define, and their bytes.
-    linked : mapping of str to chunks
-        Those of them whose bytes a linker could change; all are compared. Of the bytes that
-        packer copied only the first chunk is compared: the header of a blob.
+    The output must define the `required` symbols, and the data `symbols` with their bytes. All
+    bytes are compared of the `linked` ones of those, which a linker could change. Of the bytes
+    that packer copied only the first chunk is compared: the header of a blob.
 
     Raises
     ------

@@ -157,7 +157,7 @@ def test_compiler_that_makes_no_object_is_found_out(tmp_path) -> None:
 
 
 def test_object_without_the_blob_is_found_out(tmp_path) -> None:
-    """A symbol is missing, or holds other bytes."""
+    """A symbol is missing, or has other bytes."""
 
     def without(output, objects, options=None):
         packer.create_object(output, [o for o in objects if "devc" not in o], options)
@@ -167,7 +167,7 @@ def test_object_without_the_blob_is_found_out(tmp_path) -> None:
         data = Path(output).read_bytes()
         Path(output).write_bytes(data.replace(b".version 7.0", b".version 8.0"))
 
-    for fcompile, match in ((without, "__tvm_dev_mblob is missing"), (stale, "holds other bytes")):
+    for fcompile, match in ((without, "__tvm_dev_mblob is missing"), (stale, "has other bytes")):
         with pytest.raises(packer.ToolchainError, match=match):
             packer.export_library(tree(), tmp_path / "model.o", fcompile=fcompile)
 

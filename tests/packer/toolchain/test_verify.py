@@ -90,7 +90,7 @@ def test_stale_output_is_refused(old, tmp_path_factory) -> None:
 def test_blob_with_another_byte_is_refused(old) -> None:
     """Every byte of the blob is compared."""
     change = lying(lambda data: data.replace(b"payloadpayload", b"payloadPayload", 1))
-    refused(old, "__tvm_dev_mblob holds other bytes in the result", fcompile=change)
+    refused(old, "__tvm_dev_mblob has other bytes in the result", fcompile=change)
 
 
 @pytest.mark.parametrize("name", ["__tvm_dev_mblob", "__tvm_ffi_add", "__packer_fn_add"])
