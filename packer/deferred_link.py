@@ -12,7 +12,7 @@ from runtime.error import ExportError
 from runtime.stream import FileRange
 
 from .files.arguments import list_of
-from .files.output import is_same_file, replacing
+from .files.output import refuse_output_among_inputs, replacing
 from .files.progress import silent
 from .files.text import shown_path
 from .link import whole
@@ -83,7 +83,8 @@ def link_library(
         raise ExportError(f"{text}, expected .so, .o or .a", path=os.fspath(path))
 
     step("read")
-    link_inputs = [_read(Path(os.fsdecode(item)), os.fsdecode(path)) for item in inputs]
+    refuse_output_among_inputs(os.fsdecode(path), inputs)
+    link_inputs = [LinkInput(Path(os.fsdecode(item))) for item in inputs]
     if not link_inputs:
         raise ExportError("nothing to link, expected at least one .tar, .o or .a")
     all_options = [*_passed_on(link_inputs, options), *options]
@@ -113,14 +114,6 @@ def link_library(
         step("commit")
         workspace.commit(is_program=output_format.is_linked)
     return Path(path)
-
-
-def _read(source: Path, output: str) -> LinkInput:
-    link_input = LinkInput(source)
-    if is_same_file(source, output):
-        text = f"{shown_path(output)}: is also an input; choose a different output"
-        raise ExportError(text, path=output)
-    return link_input
 
 
 def _passed_on(link_inputs: Sequence[LinkInput], given: Sequence[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from .embed import Embed, find_embedders
 from .embed.contents import checksums_of, symbols_of
 from .files.arguments import list_of
 from .files.chunks import with_header
-from .files.output import is_same_file, replacing
+from .files.output import refuse_output_among_inputs, replacing
 from .files.progress import Progress, bytes_of, silent
 from .link import Code, Link, code_file, embed_and_link
 from .modules.host import CodeFile, HostModule, as_host_module
@@ -210,19 +210,6 @@ def input_paths(
     paths = [getattr(host, "path", None) for host in hosts]
     ranges = [chunk.path for chunk in chunks if isinstance(chunk, FileRange)]
     return [*(path for path in paths if path is not None), *addons, *ranges]
-
-
-def refuse_output_among_inputs(output: Path, inputs: Iterable[str | os.PathLike[str]]) -> None:
-    """Refuse to replace a file that becomes part of the library.
-
-    Raises
-    ------
-    ExportError
-        If the output is one of the inputs.
-    """
-    if any(is_same_file(path, output) for path in inputs):
-        text = f"{output}: is also an input; choose a different output"
-        raise ExportError(text, path=str(output))
 
 
 def refuse_two_embedders(embed: Embed, fpack_imports: PackImports | None) -> None:

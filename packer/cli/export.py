@@ -14,7 +14,8 @@ from runtime.module import preorder
 
 from ..dialect import Dialect
 from ..embed import Embed
-from ..export import export_library, refuse_output_among_inputs
+from ..export import export_library
+from ..files.output import refuse_output_among_inputs
 from ..files.text import shown_path
 from ..project import PROJECT_FILE, Project, project_of_sources, read_project
 from ..project.sources import kind_of

@@ -8,7 +8,7 @@ import os
 import signal
 import stat
 import threading
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -149,6 +149,21 @@ def is_same_file(path: str | os.PathLike[str], other: str | os.PathLike[str]) ->
         return os.path.samefile(path, other)
     except (OSError, ValueError):
         return False
+
+
+def refuse_output_among_inputs(
+    output: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]
+) -> None:
+    """Refuse to replace a file that is an input.
+
+    Raises
+    ------
+    ExportError
+        If the output is one of the inputs.
+    """
+    if any(is_same_file(path, output) for path in inputs):
+        text = f"{shown_path(output)}: is also an input; choose a different output"
+        raise ExportError(text, path=os.fspath(output))
 
 
 @contextlib.contextmanager

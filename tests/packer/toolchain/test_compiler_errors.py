@@ -74,7 +74,7 @@ def test_signal_is_named(tmp_path, add_c, number, words):
 
 def test_compiler_that_makes_nothing(tmp_path, add_c):
     """Exit status 0 without an output is an error."""
-    with pytest.raises(ToolchainError, match=r"exited with 0 compiling add\.c, but made no"):
+    with pytest.raises(ToolchainError, match=r"exited with 0 compiling add\.c, but wrote no"):
         compile_c(add_c, cc=program(tmp_path / "cc", "exit 0\n"))
 
 
@@ -88,7 +88,7 @@ def test_compiler_that_makes_an_empty_file(tmp_path, add_c):
 def test_stale_object_is_not_taken_for_a_new_one(tmp_path, add_c):
     """An object that lay there before does not pass for what the compiler made."""
     compile_c(add_c)
-    with pytest.raises(ToolchainError, match="made no output"):
+    with pytest.raises(ToolchainError, match="wrote no output"):
         compile_c(add_c, cc=program(tmp_path / "cc", "exit 0\n"))
 
 
