@@ -77,8 +77,8 @@ class Naming:
     def isolated(self, symbol: str, is_defined: bool) -> str:
         """Return a symbol's name in an object that is linked with other models.
 
-        All that the object defines gets the prefix, also what C++ defines in every object: no
-        model ever runs another model's copy. Of what it only uses the context symbols do.
+        Defined symbols get the prefix, also those that C++ defines in every object, so that no
+        model runs another model's copy. Of undefined symbols only context symbols get it.
         """
         own = (self.prefix + "__", FUNCTION_PREFIX + self.prefix, FACT_PREFIX + self.prefix)
         is_renamed = is_defined or symbol in CONTEXT_SYMBOLS

@@ -38,7 +38,7 @@ _UNDEFINED = re.compile(
 
 
 class Code(NamedTuple):
-    """All that is linked, apart from what an embedder adds.
+    """The code of one link, without the embedded bytes.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Link:
         archive_files = [f.path for f in code if f.language == "a"]
         unchecked = [self._objects.get(f.path, f.path) for f in code if not f.is_checked]
         check_objects([*unchecked, *self._code.addons], self.target)
-        # From here on everything is for one target; a linker would say less, or nothing.
+        # From here on everything is for one target; a linker would report less, or nothing.
         archives = whole(archive_files)
         if self._naming.prefix:
             files, archives = [self._merge(files, [*options, *archives])], []
@@ -201,7 +201,7 @@ def whole(archives: Sequence[Path]) -> list[str]:
 
 
 def code_file(path: str | os.PathLike[str]) -> CodeFile:
-    """View a file as what its suffix says."""
+    """Return a file as code of the language that its suffix names."""
     suffix = Path(path).suffix
     language = LANGUAGE_OF_SUFFIX.get(suffix) or ("a" if suffix == ".a" else "o")
     return CodeFile(Path(path).absolute(), language)

@@ -10,7 +10,7 @@ from ..dialect import Naming
 from .declaration import Declaration
 from .facts import dump_facts
 from .metadata import descriptions
-from .wrapper import body_lines, c_string, target_lines
+from .wrapper import body_lines, c_string, declared_lines
 
 _HEADER = """\
 /* Written by dso-packer: the safe-call wrappers of one library. */
@@ -85,7 +85,7 @@ class Glue:
         if declaration.abi == "packed_c":
             self._packed[name] = f"dso_packed_{index}"
             return
-        self._lines += target_lines(index, declaration)
+        self._lines += declared_lines(index, declaration)
         wrapper = f"dso_wrapper_{index}"
         self._define_function(wrapper, naming.wrapper(name), body_lines(index, declaration))
         if naming.dialect == "tvm-ffi":

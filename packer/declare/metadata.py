@@ -3,7 +3,7 @@
 A library of dialect ``tvm-ffi`` has, in addition to ``__tvm_ffi_<f>``, functions that return text:
 
     __tvm_ffi__metadata_<f>     JSON {"type_schema": "<JSON>"}
-    __tvm_ffi__doc_<f>          the doc, where there is one
+    __tvm_ffi__doc_<f>          the doc, if there is one
 
 The type schema is ``{"type": "ffi.Function", "named_args": {"return": [type], "params": [...]}}``.
 (TVM FFI, function_detail.h and type_traits.h)

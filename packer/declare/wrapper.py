@@ -1,6 +1,6 @@
 """Wrappers: the C text that makes a declared function a safe-call function.
 
-What a wrapper does at run time is written in C, in ``templates/glue.h``.
+The common code of all wrappers is C, in ``templates/glue.h``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DTYPES = {
 _INITIALIZER = "__init_"  # of TVM's const_loader
 
 
-def target_lines(index: int, declaration: Declaration) -> Iterator[str]:
+def declared_lines(index: int, declaration: Declaration) -> Iterator[str]:
     """The data of one function, and a private name for the function itself."""
     count = len(declaration.parameters)
     if count:

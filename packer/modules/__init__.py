@@ -9,5 +9,5 @@ if TYPE_CHECKING:
 
     from runtime.module import Module
 
-    # Exports a module to a path; `packer` sets it, since `packer.export` is above this folder.
+    # Exports a module to a path. `packer` sets it, since `packer.export` imports this folder.
     export: Callable[[Module, str], Path]

@@ -90,7 +90,7 @@ def named_compiler(language: Language) -> tuple[str, tuple[str, ...]] | None:
 
 
 def compilers(cc: str | Compilers | None) -> Compilers:
-    """Return what finds compilers: `cc`, or `find_compiler`; for CUDA it always finds nvcc."""
+    """Return the function that finds compilers: `cc`, or one that prefers it; CUDA needs nvcc."""
     if callable(cc):
         return cc
     return lambda language: find_compiler(language, None if language == "cu" else cc)

@@ -129,12 +129,12 @@ def _as_object(path: Path, folder: Path, options: Sequence[str] | None, cc: Cc) 
 
 
 def _reader_of(suffix: str) -> Callable[[Path, str | None], LinkInput]:
-    def read_back(path: Path, target: str | None) -> LinkInput:
+    def read_back(path: Path, triple: str | None) -> LinkInput:
         from .link_input import LinkInput
 
         try:
             made = LinkInput(path, suffix)
-            made.check_machine(target)
+            made.check_machine(triple)
         except ExportError as error:
             what = error.message.removeprefix(f"{shown_path(path)}: ")
             text = f"the linker exited with 0, but its output is wrong: {what}"

@@ -77,7 +77,7 @@ class LinkInput:
         for found in self.objects:
             if found.machine != expected.e_machine:
                 what = f"an object for {_name_of(found.machine)}, expected {expected.name}"
-                text = f"{found.name}: {what}, as the linker makes"
+                text = f"{found.name}: {what}, the linker's target"
                 raise ExportError(text, path=str(self.path))
 
     def split(self, folder: Path) -> list[Path]:
@@ -121,9 +121,9 @@ def _of_member(path: Path, member: tarball.Member) -> list[ObjectFile]:
     return [ObjectFile(path, name, member.offset, member.nbytes)]
 
 
-def _copy(source: IO[bytes], target: IO[bytes], nbytes: int) -> None:
+def _copy(source: IO[bytes], output: IO[bytes], nbytes: int) -> None:
     while nbytes and (data := source.read(min(nbytes, 1 << 20))):
-        target.write(data)
+        output.write(data)
         nbytes -= len(data)
 
 

@@ -1,4 +1,4 @@
-"""Linkers: what makes an output of objects, with all that an export asks of it."""
+"""Linkers: functions that make an output of objects, and their optional attributes."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ class Linker:
         ExportError
             If the linker is for another target than `asked`, or for an unsupported one.
         """
-        said = self.get_target_triple() or asked
-        if said is None:
+        found = self.get_target_triple() or asked
+        if found is None:
             return None
-        target = find_target(said)
+        target = find_target(found)
         if asked is not None and not target.is_like(find_target(asked)):
-            text = f"target {asked!r}, but the target of fcompile is {said!r}"
+            text = f"target {asked!r}, but the target of fcompile is {found!r}"
             raise ExportError(text)
-        return asked or said
+        return asked or found
 
     def triple_without_linking(self, asked: str | None = None) -> str | None:
         """Return the target triple as `triple` does; this machine's if there is no compiler.

@@ -73,7 +73,7 @@ def refuse_undefined(made: Made, functions: Iterable[str]) -> None:
         raise ToolchainError(f"declared, but defined by no source, or as static: {names}")
 
 
-def check_linked(path: Path, target: str | None) -> ElfFile:
+def check_linked(path: Path, triple: str | None) -> ElfFile:
     """Check that the output of a linker is a well-formed library for its target.
 
     Raises
@@ -82,7 +82,7 @@ def check_linked(path: Path, target: str | None) -> ElfFile:
         If it is not.
     """
     try:
-        return ElfFile(str(path), find_target(target).machine.e_machine)
+        return ElfFile(str(path), find_target(triple).machine.e_machine)
     except LibraryLoadError as error:
         what = str(error).removeprefix(f"{path}: ")
         raise ToolchainError(
