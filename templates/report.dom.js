@@ -1,6 +1,6 @@
 "use strict";
-// The data, elements made of it, and numbers as text. Whatever the library says becomes a text
-// node or an attribute's value here; nothing is ever parsed as HTML.
+// The data, elements for it, and numbers as text. Text of the library becomes a text node or an
+// attribute's value; it is never parsed as HTML.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 
@@ -75,7 +75,7 @@ function fillFacts(list, facts) {
   }
 }
 
-// ---- regions, modules, and which of them is chosen
+// ---- regions, modules, and the selection
 
 const regions = data.regions.map(([name, kind, role, parent, offset, nbytes, about, entry], index) =>
   ({ index, name, kind, role, parent, offset, nbytes, about, entry, children: [] }));
@@ -90,7 +90,7 @@ const moduleOfRegion = new Map(modules.filter((m) => m.region).map((m) => [m.reg
 
 const listeners = [];
 
-// Choose a region, or a module with the region that holds it; everything that shows it follows.
+// Select a region, or a module with the region around it, and update all views.
 function choose(region, module = moduleOfRegion.get(region) ?? null) {
   listeners.forEach((listener) => listener(region, module));
   byId("chosen").textContent =

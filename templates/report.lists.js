@@ -1,4 +1,4 @@
-// Functions and weights: lists that stay quick however long they are.
+// Functions and weights: lists that are fast at any length.
 
 const FUNCTIONS_AT_ONCE = 100;
 
@@ -13,7 +13,7 @@ function allFunctions() {
     ({ ...f, text: `${f.name} ${f.signature ?? ""} ${f.doc}`.toLowerCase() }));
 }
 
-// A signature with the function's own name made bold.
+// A signature with the function's name in bold.
 function makeSignature({ name, signature }) {
   const at = signature ? signature.indexOf(`${name}(`) : -1;
   if (at < 0) return make("code", {}, signature ?? make("b", {}, name));
@@ -62,7 +62,7 @@ function startFunctions() {
   draw();
 }
 
-// ---- weights: only the rows in sight exist
+// ---- weights: only the visible rows exist
 
 const ROW = 32; // px, as in the style sheet
 const MARGIN = 8; // rows beyond either edge

@@ -1,4 +1,4 @@
-// The map: one bar for the file, then one for each block that is chosen, taken apart.
+// The map: one bar for the file, and one for the parts of each selected block.
 
 const ROLES = { "not loaded": "debug", loaded: "debug" };
 const LEGEND = ["code", "constants", "variables", "tree", "linking", "not loaded", "padding"];
@@ -44,7 +44,7 @@ function makeLevel(parent) {
   return level;
 }
 
-// The shape that opens from the chosen block to the bar below it.
+// The shape between the selected block and the bar below it.
 function makeFan() {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   svg.setAttribute("class", "fan");

@@ -12,8 +12,8 @@ function startHead() {
     byId("overview").append(group);
   }
   byId("colophon").textContent =
-    "Made by packer inspect from the bytes of the file. Nothing of it was run, and this page asks " +
-    "nobody for anything.";
+    "Written by packer inspect from the bytes of the file, which was not executed. This page makes " +
+    "no network requests.";
 }
 
 function startFindings() {
@@ -43,7 +43,7 @@ function startTheme() {
   show();
 }
 
-// ---- the chosen block
+// ---- the selected block
 
 function makeHex(region) {
   const bytes = Uint8Array.from(atob(data.heads[region.index]), (c) => c.charCodeAt(0));
@@ -66,15 +66,15 @@ function makeHex(region) {
   }
   const all = bytes.length === region.nbytes
     ? `All ${exact(region.nbytes)}.`
-    : `The first ${whole(bytes.length)} of ${exact(region.nbytes)}; the page carries no more. ` +
+    : `The first ${whole(bytes.length)} of ${exact(region.nbytes)}; the page contains no more. ` +
       `All of them: xxd -s ${hex(region.offset)} -l ${region.nbytes} FILE`;
-  const key = keyEnd ? "Underlined: the key, behind its length. " : "";
+  const key = keyEnd ? "Underlined: the length and the key. " : "";
   return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Bytes" },
     make("table", { class: "hex" }, make("caption", {}, key + all), make("tbody", {}, ...rows)));
 }
 
 function makeChildren(region) {
-  return table("What it is made of", [
+  return table("Parts", [
     { name: "Name", cell: (r) => make("button",
       { type: "button", class: "link mono", onclick: () => choose(r) }, r.name) },
     { name: "Kind", cell: (r) => r.kind },
@@ -107,7 +107,7 @@ function showDetails(region, module) {
     if (module.tensors) fillFacts(facts, [["tensors", whole(module.tensors)]]);
     if (!module.loadable) fillFacts(facts, [["loader", "none here for this type"]]);
   }
-  const about = noEntry ? "The library itself. The blob has no entry for it." : region.about;
+  const about = noEntry ? "The library itself, which has no entry in the blob." : region.about;
   const kind = noEntry ? "module" : inBlob ? `${region.kind}, module` : region.kind;
   const content = [make("h3", {}, noEntry ? module.typeKey : region.name),
     make("p", { class: "quiet" }, kind + (about ? `. ${about}` : "")), facts];

@@ -1,7 +1,7 @@
-// The import tree (ARIA's tree pattern), and beside it the CSR arrays that it is stored in.
-// A module may be imported twice: it is shown in full once, and elsewhere only named.
+// The import tree (ARIA's tree pattern), and the CSR arrays that store it.
+// A module that is imported twice is shown in full once, and by name elsewhere.
 
-const PAGE = 200; // children or array cells at a time, however many there are
+const PAGE = 200; // children or array cells at a time
 const FIRST_ITEMS = 100; // open at the start
 
 const shownInFull = new Set();
@@ -151,7 +151,7 @@ function showArrays(module) {
   const [start, end] = row < 0 ? [-1, -1] : [pointers[row], pointers[row + 1]];
   const names = children.slice(start, Math.min(end, start + 12)).map((i) => modules[rows[i]]?.typeKey);
   const text = row < 0
-    ? "Choose a module to see its row. The modules count in the blob's order; the root is 0."
+    ? "Select a module to see its row. Modules are numbered in blob order; the root is 0."
     : `${module.typeKey} is module ${row} of the blob: row_ptr[${row}] and [${row + 1}] say that ` +
       `its imports are child_indices[${start}:${end}]: ` +
       (end > start ? names.join(", ") + (end - start > 12 ? ", ..." : "") : "none") + ".";
@@ -175,7 +175,7 @@ function startTree() {
   const tree = byId("tree");
   if (!modules.length) {
     byId("tree-part").replaceChildren(make("h3", {}, "Import tree"),
-      make("p", { class: "quiet" }, "It cannot be read: the problems above say why."));
+      make("p", { class: "quiet" }, "It cannot be read: see the problems above."));
     return;
   }
   const root = makeItem(modules[0], 1);

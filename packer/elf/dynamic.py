@@ -8,27 +8,10 @@ from itertools import compress, repeat
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
+from . import records as elf
 from .linkage import Hardening, Linkage, VersionNeed, version_numbers
 from .notes import read_branch_protection
-from .records import (
-    DF_1_NOW,
-    DF_BIND_NOW,
-    DF_TEXTREL,
-    PF_W,
-    PF_X,
-    PT_DYNAMIC,
-    PT_GNU_RELRO,
-    PT_GNU_STACK,
-    PT_LOAD,
-    SHT_DYNSYM,
-    VER_FLG_BASE,
-    VERSYM_HIDDEN,
-    DynamicTag,
-    Relocation,
-    SymbolRecord,
-    layout_of,
-    size_of,
-)
+from .records import DynamicTag, Relocation, SymbolRecord, layout_of, size_of
 from .section_table import SectionTable, read_sections
 from .symbol_table import SymbolTable
 
@@ -144,16 +127,18 @@ class Dynamic:
         """Return how the linker hardened the library."""
         segments = self.image.segments
         flags, flags_1 = self.value("DT_FLAGS"), self.value("DT_FLAGS_1")
-        now = self.values("DT_BIND_NOW") or flags & DF_BIND_NOW or flags_1 & DF_1_NOW
-        relro = any(s.type == PT_GNU_RELRO for s in segments)
-        stack = [s.flags for s in segments if s.type == PT_GNU_STACK]
-        loads = [s.flags for s in segments if s.type == PT_LOAD]
+        now = self.values("DT_BIND_NOW") or flags & elf.DF_BIND_NOW or flags_1 & elf.DF_1_NOW
+        relro = any(s.type == elf.PT_GNU_RELRO for s in segments)
+        stack = [s.flags for s in segments if s.type == elf.PT_GNU_STACK]
+        loads = [s.flags for s in segments if s.type == elf.PT_LOAD]
         return Hardening(
             relro="none" if not relro else "full" if now else "partial",
             nx=bool(stack)
-            and not any(f & PF_X for f in stack),  # without PT_GNU_STACK the stack is executable
-            rwx=any(f & PF_W and f & PF_X for f in loads),
-            textrel=bool(self.values("DT_TEXTREL") or flags & DF_TEXTREL),
+            and not any(
+                f & elf.PF_X for f in stack
+            ),  # without PT_GNU_STACK the stack is executable
+            rwx=any(f & elf.PF_W and f & elf.PF_X for f in loads),
+            textrel=bool(self.values("DT_TEXTREL") or flags & elf.DF_TEXTREL),
             branch_protection=read_branch_protection(self.image),
         )
 
@@ -166,7 +151,7 @@ class Dynamic:
         return self._strings[offset:end].decode("utf-8", "backslashreplace")
 
     def _read_tags(self) -> Iterator[tuple[int, int]]:
-        segment = next((s for s in self.image.segments if s.type == PT_DYNAMIC), None)
+        segment = next((s for s in self.image.segments if s.type == elf.PT_DYNAMIC), None)
         if segment is None:
             raise self.image.error("program headers: no PT_DYNAMIC, expected one")
         data = self.image.at(segment.address, segment.nbytes, "PT_DYNAMIC")
@@ -197,7 +182,7 @@ class Dynamic:
             data = self.image.at(self.value("DT_HASH"), 8, "DT_HASH")
             return int.from_bytes(data[4:], "little")  # nchain
         count = self._count_hashed() if self.values("DT_GNU_HASH") else 0
-        sections = self.sections.of_type(SHT_DYNSYM)
+        sections = self.sections.of_type(elf.SHT_DYNSYM)
         nbytes = next((s.nbytes for s in sections if s.address == address), 0)
         return max(
             count, nbytes // size_of(SymbolRecord), self._count_relocated() if not count else 0
@@ -231,15 +216,15 @@ class Dynamic:
             names: list[str] = []
             for _, name in self._chain("Elf_Vernaux", at + fields.vn_aux, "vna_next"):
                 names.append(self._text(name.vna_name))
-                yield name.vna_other & ~VERSYM_HIDDEN, names[-1]
+                yield name.vna_other & ~elf.VERSYM_HIDDEN, names[-1]
             needs.append(VersionNeed(self._text(fields.vn_file), tuple(names)))
         self._version_needs = tuple(needs)
         defined: list[str] = []
         for at, fields in self._chain("Elf_Verdef", self.value("DT_VERDEF"), "vd_next"):
-            if not fields.vd_flags & VER_FLG_BASE:
+            if not fields.vd_flags & elf.VER_FLG_BASE:
                 for _, name in self._chain("Elf_Verdaux", at + fields.vd_aux, ""):
                     defined.append(self._text(name.vda_name))
-                    yield fields.vd_ndx & ~VERSYM_HIDDEN, defined[-1]
+                    yield fields.vd_ndx & ~elf.VERSYM_HIDDEN, defined[-1]
         self.defined_versions = tuple(defined)
 
     def _chain(self, structure: str, address: int, step: str) -> Iterator[tuple[int, Any]]:

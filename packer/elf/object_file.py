@@ -16,26 +16,8 @@ from typing import IO, NamedTuple
 from runtime.error import ExportError
 
 from ..files.text import shown_path
-from .records import (
-    E_TYPES,
-    ET_REL,
-    IDENT,
-    SHN_LORESERVE,
-    SHN_UNDEF,
-    SHT_NOBITS,
-    SHT_SYMTAB,
-    STB_LOCAL,
-    STT_FILE,
-    STT_SECTION,
-    STV_DEFAULT,
-    STV_PROTECTED,
-    Header,
-    SectionHeader,
-    SymbolRecord,
-    pack,
-    size_of,
-    unpack,
-)
+from . import records as elf
+from .records import Header, SectionHeader, SymbolRecord, pack, size_of, unpack
 
 # A name may be the end of another one, so all names together may be longer than the table.
 _MAX_SHARING = 16
@@ -115,7 +97,7 @@ def rename_symbols(path: Path, rename: Callable[[str, bool], str]) -> None:
         strings = bytearray(tables.strings)
         for index, symbol in enumerate(tables.symbols):
             old = tables.name_of(symbol)
-            new = rename(old, symbol.st_shndx != SHN_UNDEF) if _is_global(symbol) else old
+            new = rename(old, symbol.st_shndx != elf.SHN_UNDEF) if _is_global(symbol) else old
             if new != old:
                 file.seek(tables.symtab.sh_offset + index * size_of(SymbolRecord))
                 file.write(pack([symbol._replace(st_name=len(strings))]))
@@ -146,21 +128,24 @@ def _reporting(path: Path, name: str) -> Iterator[None]:
 
 def _is_global(symbol: SymbolRecord) -> bool:
     symbol_type = symbol.st_info & 15
-    return symbol.st_info >> 4 != STB_LOCAL and symbol_type not in (STT_SECTION, STT_FILE)
+    return symbol.st_info >> 4 != elf.STB_LOCAL and symbol_type not in (
+        elf.STT_SECTION,
+        elf.STT_FILE,
+    )
 
 
 class _Tables:
     """The header, sections and symbols of an object."""
 
     def __init__(self, data: memoryview) -> None:
-        if data[:6] != IDENT[:6]:
+        if data[:6] != elf.IDENT[:6]:
             raise ValueError(f"begins with {bytes(data[:6])!r}")
         self.header = unpack(Header, bytes(data[: size_of(Header)]))[0]
-        if self.header.e_type != ET_REL:
-            what = E_TYPES.get(self.header.e_type, "an ELF file")
+        if self.header.e_type != elf.ET_REL:
+            what = elf.E_TYPES.get(self.header.e_type, "an ELF file")
             raise ValueError(f"{what} (e_type {self.header.e_type})")
         self.sections = self._read_sections(data)
-        tables = [section for section in self.sections if section.sh_type == SHT_SYMTAB]
+        tables = [section for section in self.sections if section.sh_type == elf.SHT_SYMTAB]
         self.symtab = tables[0] if tables else SectionHeader()
         self.strings = _part(data, self.sections[self.symtab.sh_link]) if tables else b"\0"
         self.symbols = unpack(SymbolRecord, _part(data, self.symtab)) if tables else []
@@ -181,7 +166,7 @@ class _Tables:
     def definitions(self, base: int) -> Iterator[tuple[str, Definition]]:
         left = _MAX_SHARING * len(self.strings)
         for symbol in self.symbols:
-            if _is_global(symbol) and symbol.st_shndx != SHN_UNDEF:
+            if _is_global(symbol) and symbol.st_shndx != elf.SHN_UNDEF:
                 name = self.name_of(symbol)
                 left -= len(name)
                 if left < 0:
@@ -191,15 +176,15 @@ class _Tables:
                 yield name, self._definition(symbol, base)
 
     def _definition(self, symbol: SymbolRecord, base: int) -> Definition:
-        is_exported = symbol.st_other & 3 in (STV_DEFAULT, STV_PROTECTED)
+        is_exported = symbol.st_other & 3 in (elf.STV_DEFAULT, elf.STV_PROTECTED)
         return Definition(self._offset_of(symbol, base), symbol.st_size, is_exported)
 
     def _offset_of(self, symbol: SymbolRecord, base: int) -> int | None:
-        if symbol.st_shndx >= min(SHN_LORESERVE, len(self.sections)):
+        if symbol.st_shndx >= min(elf.SHN_LORESERVE, len(self.sections)):
             return None
         section = self.sections[symbol.st_shndx]
         is_inside = symbol.st_value + symbol.st_size <= section.sh_size
-        if section.sh_type == SHT_NOBITS or not is_inside:
+        if section.sh_type == elf.SHT_NOBITS or not is_inside:
             return None
         return base + section.sh_offset + symbol.st_value
 

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .records import (
-    SH_TYPES,
-    SHF_COMPRESSED,
-    SHN_XINDEX,
-    SHT_NOBITS,
-    SHT_SYMTAB,
-    SectionHeader,
-    layout_of,
-)
-from .symbol_table import SymbolTable
+from . import records as elf
+from .records import SectionHeader, layout_of
+from .symbol_table import Decoded, SymbolTable
 
 if TYPE_CHECKING:
     from .dynamic import Dynamic
@@ -42,19 +35,19 @@ class Section(NamedTuple):
     @property
     def type_name(self) -> str:
         """The type as readelf prints it."""
-        return SH_TYPES.get(self.type) or f"{self.type:#x}"
+        return elf.SH_TYPES.get(self.type) or f"{self.type:#x}"
 
     @property
     def file_nbytes(self) -> int:
         """Its size in the file."""
-        return 0 if self.type == SHT_NOBITS else self.nbytes
+        return 0 if self.type == elf.SHT_NOBITS else self.nbytes
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, with a name for the type."""
         return self._asdict() | {"type": self.type_name}
 
 
-class SectionTable(Sequence[Section]):
+class SectionTable(Decoded[Section]):
     """The section headers, each decoded when it is read: a library may have 70,000.
 
     Parameters
@@ -72,47 +65,20 @@ class SectionTable(Sequence[Section]):
     def __len__(self) -> int:
         return len(self._headers) // _HEADER.size
 
-    @overload
-    def __getitem__(self, index: int) -> Section: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Section]: ...
-    def __getitem__(self, index: int | slice) -> Section | list[Section]:
-        if isinstance(index, slice):
-            return [self._decode(i) for i in range(len(self))[index]]
-        return self._decode(range(len(self))[index])
-
     def of_type(self, number: int) -> Iterator[Section]:
         """Find the sections of a type; other sections are not decoded."""
         types = memoryview(self._headers).cast("I")[1 :: _HEADER.size // 4].tolist()
         return (self._decode(index) for index, found in enumerate(types) if found == number)
 
-    @property
-    def names(self) -> Sequence[str]:
-        """The names of all sections."""
-        return _Names(self)
+    def decode(self, indices: Iterable[int]) -> Iterator[Section]:
+        """Decode the headers at some indices."""
+        return map(self._decode, indices)
 
     def _decode(self, index: int) -> Section:
         name, *fields = _HEADER.unpack_from(self._headers, index * _HEADER.size)
         end = self._names.find(b"\0", name, name + _MAX_NAME)
         text = self._names[name : max(end, name)].decode("utf-8", "backslashreplace")
         return Section(text, *fields)
-
-
-class _Names(Sequence[str]):
-    def __init__(self, table: SectionTable) -> None:
-        self._table = table
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [section.name for section in self._table[index]]
-        return self._table[index].name
 
 
 def read_sections(image: Image) -> SectionTable:
@@ -139,7 +105,7 @@ def read_sections(image: Image) -> SectionTable:
 
 def _read_names(image: Image, headers: bytes, first: Section, index: int) -> bytes:
     table = SectionTable(headers)
-    index = first.link if index == SHN_XINDEX else index
+    index = first.link if index == elf.SHN_XINDEX else index
     if not 0 < index < len(table):
         return b""  # the sections have no names
     with image.reading():
@@ -149,7 +115,7 @@ def _read_names(image: Image, headers: bytes, first: Section, index: int) -> byt
 
 def read_static_symbols(image: Image, dynamic: Dynamic, notes: list[str]) -> SymbolTable:
     """Read the static symbol table; if the file has none, return an empty one and add a note."""
-    table = next(dynamic.sections.of_type(SHT_SYMTAB), None)
+    table = next(dynamic.sections.of_type(elf.SHT_SYMTAB), None)
     if table is None:
         what = "no static symbols" if dynamic.sections else "no section headers"
         notes.append(f"stripped: {what}, so only dynamic symbols can be seen")
@@ -161,13 +127,13 @@ def read_static_symbols(image: Image, dynamic: Dynamic, notes: list[str]) -> Sym
             )
         records = _contents(image, table, "static symbols")
         strings = _contents(image, dynamic.sections[table.link], "static symbols")
-        return SymbolTable(records, strings, section_names=dynamic.sections.names)
+        return SymbolTable(records, strings, sections=dynamic.sections)
     return SymbolTable()
 
 
 def _contents(image: Image, section: Section, where: str) -> bytes:
-    if section.flags & SHF_COMPRESSED:  # the size in its header is not trusted
+    if section.flags & elf.SHF_COMPRESSED:  # the size in its header is not trusted
         raise image.error(f"{where}: a compressed section, expected an uncompressed one")
-    if section.type == SHT_NOBITS:
+    if section.type == elf.SHT_NOBITS:
         raise image.error(f"{where}: a section of type NOBITS, expected bytes in the file")
     return bytes(image.slice(section.offset, section.nbytes, where))

@@ -9,26 +9,20 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import compress, islice
-from typing import Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar, overload
 
-from .records import (
-    ST_BINDS,
-    ST_SECTIONS,
-    ST_TYPES,
-    ST_VISIBILITIES,
-    STT_FUNC,
-    STT_GNU_IFUNC,
-    STT_SECTION,
-    VERSYM_HIDDEN,
-    SymbolRecord,
-    layout_of,
-)
+from . import records as elf
+from .records import SymbolRecord, layout_of
 
+if TYPE_CHECKING:
+    from .section_table import Section
+
+Item = TypeVar("Item")
 _RECORD = layout_of(SymbolRecord)
 _MAX_NAME, _MAX_PREFIX = 65_536, 256
 _MANY = 10_000
 
-_CODE = (0, STT_FUNC, STT_GNU_IFUNC)
+_CODE = (0, elf.STT_FUNC, elf.STT_GNU_IFUNC)
 _IFUNC_INFO = re.compile(rb"[\x0a\x1a\x2a\xaa]")  # STT_GNU_IFUNC with each bind of ST_BINDS
 
 
@@ -55,7 +49,27 @@ class Symbol(NamedTuple):
     default_version: bool = False
 
 
-class SymbolTable(Sequence[Symbol]):
+class Decoded(Sequence[Item]):
+    """A sequence whose items are decoded from bytes when they are read."""
+
+    def decode(self, indices: Iterable[int]) -> Iterator[Item]:
+        """Decode the items at some indices, all inside the sequence."""
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        if isinstance(index, slice):
+            return list(self.decode(range(len(self))[index]))
+        return next(self.decode([range(len(self))[index]]))
+
+    def __iter__(self) -> Iterator[Item]:
+        return self.decode(range(len(self)))
+
+
+class SymbolTable(Decoded[Symbol]):
     """A symbol table without its null symbol, in file order.
 
     Parameters
@@ -66,8 +80,8 @@ class SymbolTable(Sequence[Symbol]):
         A u16 for each symbol, or empty.
     version_names : mapping of int to str
         The names of these version numbers.
-    section_names : sequence of str
-        The names of symbols of type SECTION, which have none in the string table.
+    sections : sequence of Section
+        They name the symbols of type SECTION, which have no name in the string table.
 
     Notes
     -----
@@ -80,28 +94,20 @@ class SymbolTable(Sequence[Symbol]):
         strings: bytes = b"",
         versions: bytes = b"",
         version_names: Mapping[int, str] | None = None,
-        section_names: Sequence[str] = (),
+        sections: Sequence[Section] = (),
     ) -> None:
         self._records = records[: len(records) // _RECORD.size * _RECORD.size]
         self._strings = strings
         self._versions = versions
         self._version_names = version_names or {}
-        self._section_names = section_names
+        self._sections = sections
 
     def __len__(self) -> int:
         return max(len(self._records) // _RECORD.size - 1, 0)
 
-    @overload
-    def __getitem__(self, index: int) -> Symbol: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Symbol]: ...
-    def __getitem__(self, index: int | slice) -> Symbol | list[Symbol]:
-        if isinstance(index, slice):
-            return list(self._decode(range(1, len(self) + 1)[index]))
-        return next(self._decode([range(1, len(self) + 1)[index]]))
-
-    def __iter__(self) -> Iterator[Symbol]:
-        return self._decode(range(1, len(self) + 1))
+    def decode(self, indices: Iterable[int]) -> Iterator[Symbol]:
+        """Decode symbols; index 0 is the first after the null symbol."""
+        return self._decode(index + 1 for index in indices)
 
     def count_defined(self) -> int:
         """Return how many symbols the file defines."""
@@ -184,8 +190,8 @@ class SymbolTable(Sequence[Symbol]):
             )
             name = self._name(start, min(budget, _MAX_NAME))
             budget -= len(name)
-            if not start and info & 15 == STT_SECTION and section < len(self._section_names):
-                name = self._section_names[section]
+            if not start and info & 15 == elf.STT_SECTION and section < len(self._sections):
+                name = self._sections[section].name
             version, default = self._version(index) if self._version_names else (None, False)
             if version == name:  # linkers define a symbol for each version
                 version, default = None, False
@@ -193,12 +199,12 @@ class SymbolTable(Sequence[Symbol]):
                 name,
                 section != 0,
                 size,
-                ST_TYPES.get(info & 15) or f"<{info & 15}>",
-                ST_BINDS.get(info >> 4) or f"<{info >> 4}>",
+                elf.ST_TYPES.get(info & 15) or f"<{info & 15}>",
+                elf.ST_BINDS.get(info >> 4) or f"<{info >> 4}>",
                 version,
                 address,
-                ST_VISIBILITIES[other & 3],
-                ST_SECTIONS.get(section) or str(section),
+                elf.ST_VISIBILITIES[other & 3],
+                elf.ST_SECTIONS.get(section) or str(section),
                 default and section != 0,
             )
 
@@ -211,5 +217,5 @@ class SymbolTable(Sequence[Symbol]):
         if (index + 1) * 2 > len(self._versions):
             return None, False
         number = int.from_bytes(self._versions[index * 2 : index * 2 + 2], "little")
-        name = self._version_names.get(number & ~VERSYM_HIDDEN)
-        return name, name is not None and not number & VERSYM_HIDDEN
+        name = self._version_names.get(number & ~elf.VERSYM_HIDDEN)
+        return name, name is not None and not number & elf.VERSYM_HIDDEN

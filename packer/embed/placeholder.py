@@ -15,17 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..elf import records as elf
 from ..elf.notes import property_note
 from ..elf.records import (
-    ET_REL,
-    NT_VERSION,
-    SHF_ALLOC,
-    SHT_NOTE,
-    SHT_PROGBITS,
-    SHT_STRTAB,
-    SHT_SYMTAB,
-    STB_GLOBAL,
-    STT_OBJECT,
     Header,
     NoteHeader,
     Strings,
@@ -46,7 +38,7 @@ SECTION = ".packer.blob"
 NOTE_SECTION = ".note.packer"
 NOTE_ALIGNMENT = 16
 SLOT_NBYTES = 64
-NOTE = pack([NoteHeader(11, 0, NT_VERSION)]) + b"dso-packer\0\0"
+NOTE = pack([NoteHeader(11, 0, elf.NT_VERSION)]) + b"dso-packer\0\0"
 
 
 def placeholder_object(symbols: Iterable[str], machine: Machine) -> bytes:
@@ -60,7 +52,7 @@ def placeholder_object(symbols: Iterable[str], machine: Machine) -> bytes:
         The machine of the library.
     """
     names = Strings()
-    info = symbol_info(STB_GLOBAL, STT_OBJECT)
+    info = symbol_info(elf.STB_GLOBAL, elf.STT_OBJECT)
     table = [SymbolRecord()] + [
         SymbolRecord(names.add(symbol), info, 0, 2, index * SLOT_NBYTES, SLOT_NBYTES)
         for index, symbol in enumerate(symbols)
@@ -68,28 +60,29 @@ def placeholder_object(symbols: Iterable[str], machine: Machine) -> bytes:
     slots = bytes(SLOT_NBYTES * (len(table) - 1))
     marks = _property_sections(machine)
     sections = [
-        Section(NOTE_SECTION, SHT_NOTE, NOTE, flags=SHF_ALLOC, align=NOTE_ALIGNMENT),
-        Section(SECTION, SHT_PROGBITS, slots, flags=SHF_ALLOC, align=SLOT_NBYTES),
+        Section(NOTE_SECTION, elf.SHT_NOTE, NOTE, flags=elf.SHF_ALLOC, align=NOTE_ALIGNMENT),
+        Section(SECTION, elf.SHT_PROGBITS, slots, flags=elf.SHF_ALLOC, align=SLOT_NBYTES),
         *marks,
-        Section(".note.GNU-stack", SHT_PROGBITS, b""),
+        Section(".note.GNU-stack", elf.SHT_PROGBITS, b""),
         Section(
             ".symtab",
-            SHT_SYMTAB,
+            elf.SHT_SYMTAB,
             pack(table),
             link=5 + len(marks),  # .strtab
             info=1,  # the first symbol that is not local
             align=8,
             entsize=size_of(SymbolRecord),
         ),
-        Section(".strtab", SHT_STRTAB, names.data),
+        Section(".strtab", elf.SHT_STRTAB, names.data),
     ]
     headers, body = lay_out(sections, size_of(Header))
     shoff = size_of(Header) + len(body)
-    elf = make_header(ET_REL, machine, num_programs=0, shoff=shoff, num_sections=len(headers))
-    return pack([elf]) + body + pack(headers)
+    count = len(headers)
+    header = make_header(elf.ET_REL, machine, num_programs=0, shoff=shoff, num_sections=count)
+    return pack([header]) + body + pack(headers)
 
 
 def _property_sections(machine: Machine) -> list[Section]:
     note = property_note(machine)
-    section = Section(".note.gnu.property", SHT_NOTE, note, flags=SHF_ALLOC, align=8)
+    section = Section(".note.gnu.property", elf.SHT_NOTE, note, flags=elf.SHF_ALLOC, align=8)
     return [section] if note else []

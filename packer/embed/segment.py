@@ -19,13 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..elf import records as elf
 from ..elf.records import (
-    PF_R,
-    PT_LOAD,
-    PT_NOTE,
-    PT_PHDR,
-    SHT_DYNSYM,
-    SHT_SYMTAB,
     Header,
     ProgramHeader,
     SectionHeader,
@@ -181,12 +176,12 @@ def _find_spare(descriptor: int, programs: Sequence[ProgramHeader]) -> int:
     optional: without it a loader uses the ELF header, and GNU ld writes none for libraries.
     """
     for index, program in enumerate(programs):
-        if program.p_type == PT_NOTE and NOTE in os.pread(
+        if program.p_type == elf.PT_NOTE and NOTE in os.pread(
             descriptor, program.p_filesz, program.p_offset
         ):
             types = [program.p_type for program in programs]
-            is_shared = program.p_filesz > len(NOTE) and PT_PHDR in types
-            return types.index(PT_PHDR) if is_shared else index
+            is_shared = program.p_filesz > len(NOTE) and elf.PT_PHDR in types
+            return types.index(elf.PT_PHDR) if is_shared else index
     raise NotPlacedError("the linker wrote no PT_NOTE for section .note.packer")
 
 
@@ -200,19 +195,19 @@ def _find_section(sections: Sequence[SectionHeader], names: bytes, name: str) ->
 
 def _segment(linked: _Linked, nbytes: int) -> ProgramHeader:
     """Return the new PT_LOAD: above all others in memory, at the end of the file."""
-    loads = [program for program in linked.programs if program.p_type == PT_LOAD]
+    loads = [program for program in linked.programs if program.p_type == elf.PT_LOAD]
     page = page_nbytes_of(linked.header.e_machine)
     address = align_up(max(load.p_vaddr + load.p_memsz for load in loads), page)
     lead = LEAD if nbytes >= LARGE else 0  # the same with and without a copy ahead
     offset = align_up(max(linked.nbytes, lead), page)
-    return ProgramHeader(PT_LOAD, PF_R, offset, address, address, nbytes, nbytes, page)
+    return ProgramHeader(elf.PT_LOAD, elf.PF_R, offset, address, address, nbytes, nbytes, page)
 
 
 def _header_edits(linked: _Linked, segment: ProgramHeader) -> Iterator[Edit]:
     """Replace a program header; the gABI requires PT_LOAD in ascending order."""
     programs = [_aligned_note(program) for program in linked.programs]
     del programs[linked.spare]
-    last = max(i for i, program in enumerate(programs) if program.p_type == PT_LOAD)
+    last = max(i for i, program in enumerate(programs) if program.p_type == elf.PT_LOAD)
     programs.insert(last + 1, segment)
     yield linked.header.e_phoff, pack(programs)
     yield _section_edit(
@@ -227,7 +222,7 @@ def _header_edits(linked: _Linked, segment: ProgramHeader) -> Iterator[Edit]:
 
 def _aligned_note(program: ProgramHeader) -> ProgramHeader:
     """Restore alignment 4, that of the build id, if the linker merged our note with others."""
-    is_ours = program.p_type == PT_NOTE and program.p_align == NOTE_ALIGNMENT
+    is_ours = program.p_type == elf.PT_NOTE and program.p_align == NOTE_ALIGNMENT
     return program._replace(p_align=4) if is_ours else program
 
 
@@ -242,7 +237,7 @@ def _symbol_edits(
     """Move the symbols of the placeholder to the segment; a section symbol keeps size 0."""
     slots = linked.sections[linked.section].sh_addr
     for section in linked.sections:
-        if section.sh_type not in (SHT_DYNSYM, SHT_SYMTAB):
+        if section.sh_type not in (elf.SHT_DYNSYM, elf.SHT_SYMTAB):
             continue
         for index, symbol in enumerate(unpack(SymbolRecord, _contents(descriptor, section))):
             if symbol.st_shndx == linked.section:

@@ -18,28 +18,8 @@ from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from ..elf import records as elf
 from ..elf.records import (
-    DT_HASH,
-    DT_NULL,
-    DT_STRSZ,
-    DT_STRTAB,
-    DT_SYMENT,
-    DT_SYMTAB,
-    ET_DYN,
-    PF_R,
-    PF_W,
-    PT_DYNAMIC,
-    PT_GNU_STACK,
-    PT_LOAD,
-    SHF_ALLOC,
-    SHF_WRITE,
-    SHT_DYNAMIC,
-    SHT_DYNSYM,
-    SHT_HASH,
-    SHT_PROGBITS,
-    SHT_STRTAB,
-    STB_GLOBAL,
-    STT_OBJECT,
     DynamicTag,
     Header,
     ProgramHeader,
@@ -117,16 +97,16 @@ def _head(names: Sequence[str], contents: Contents, machine: Machine) -> bytes:
     headers, body = lay_out(_sections(names, contents, offset, pack(tags)), start)
     headers = _with_addresses(headers, offset, nbytes_of(contents.chunks))
     programs = _programs(headers, machine.page_nbytes)
-    elf = make_header(
-        ET_DYN, machine, num_programs=len(programs), shoff=shoff, num_sections=len(headers)
+    header = make_header(
+        elf.ET_DYN, machine, num_programs=len(programs), shoff=shoff, num_sections=len(headers)
     )
-    return pack([elf]) + pack(programs) + body + pack(headers)
+    return pack([header]) + pack(programs) + body + pack(headers)
 
 
 def _symbols(
     names: Sequence[str], strings: Strings, contents: Contents, address: int
 ) -> list[SymbolRecord]:
-    info = symbol_info(STB_GLOBAL, STT_OBJECT)
+    info = symbol_info(elf.STB_GLOBAL, elf.STT_OBJECT)
     return [SymbolRecord()] + [
         SymbolRecord(strings.add(name), info, 0, _BLOB, address + offset, nbytes)
         for name, (offset, nbytes) in zip(names, contents.places, strict=True)
@@ -138,15 +118,13 @@ def _sections(
 ) -> list[Section]:
     strings = Strings()
     symbols = _symbols(names, strings, contents, address)
-    entsize = size_of(DynamicTag)
+    load, symbol, tag = elf.SHF_ALLOC, size_of(SymbolRecord), size_of(DynamicTag)
     return [
-        Section(".hash", SHT_HASH, _hash_table(len(symbols)), SHF_ALLOC, _DYNSYM, 0, 8, 4),
-        Section(
-            ".dynsym", SHT_DYNSYM, pack(symbols), SHF_ALLOC, _DYNSTR, 1, 8, size_of(SymbolRecord)
-        ),
-        Section(".dynstr", SHT_STRTAB, strings.data, SHF_ALLOC),
-        Section(".dynamic", SHT_DYNAMIC, dynamic, SHF_ALLOC | SHF_WRITE, _DYNSTR, 0, 8, entsize),
-        Section(SECTION, SHT_PROGBITS, b"", SHF_ALLOC, align=ALIGNMENT),
+        Section(".hash", elf.SHT_HASH, _hash_table(len(symbols)), load, _DYNSYM, 0, 8, 4),
+        Section(".dynsym", elf.SHT_DYNSYM, pack(symbols), load, _DYNSTR, 1, 8, symbol),
+        Section(".dynstr", elf.SHT_STRTAB, strings.data, load),
+        Section(".dynamic", elf.SHT_DYNAMIC, dynamic, load | elf.SHF_WRITE, _DYNSTR, 0, 8, tag),
+        Section(SECTION, elf.SHT_PROGBITS, b"", load, align=ALIGNMENT),
     ]
 
 
@@ -158,12 +136,12 @@ def _hash_table(num_symbols: int) -> bytes:
 
 def _dynamic_entries(headers: Sequence[SectionHeader]) -> list[DynamicTag]:
     return [
-        DynamicTag(DT_HASH, headers[_HASH].sh_offset),
-        DynamicTag(DT_STRTAB, headers[_DYNSTR].sh_offset),
-        DynamicTag(DT_SYMTAB, headers[_DYNSYM].sh_offset),
-        DynamicTag(DT_STRSZ, headers[_DYNSTR].sh_size),
-        DynamicTag(DT_SYMENT, size_of(SymbolRecord)),
-        DynamicTag(DT_NULL, 0),
+        DynamicTag(elf.DT_HASH, headers[_HASH].sh_offset),
+        DynamicTag(elf.DT_STRTAB, headers[_DYNSTR].sh_offset),
+        DynamicTag(elf.DT_SYMTAB, headers[_DYNSYM].sh_offset),
+        DynamicTag(elf.DT_STRSZ, headers[_DYNSTR].sh_size),
+        DynamicTag(elf.DT_SYMENT, size_of(SymbolRecord)),
+        DynamicTag(elf.DT_NULL, 0),
     ]
 
 
@@ -186,8 +164,8 @@ def _programs(headers: Sequence[SectionHeader], page: int) -> list[ProgramHeader
     offset, address, size = blob.sh_offset, blob.sh_addr, blob.sh_size
     end = at + nbytes
     return [
-        ProgramHeader(PT_LOAD, PF_R | PF_W, 0, 0, 0, end, end, page),
-        ProgramHeader(PT_LOAD, PF_R, offset, address, address, size, size, page),
-        ProgramHeader(PT_DYNAMIC, PF_R | PF_W, at, at, at, nbytes, nbytes, 8),
-        ProgramHeader(PT_GNU_STACK, PF_R | PF_W, 0, 0, 0, 0, 0, 16),
+        ProgramHeader(elf.PT_LOAD, elf.PF_R | elf.PF_W, 0, 0, 0, end, end, page),
+        ProgramHeader(elf.PT_LOAD, elf.PF_R, offset, address, address, size, size, page),
+        ProgramHeader(elf.PT_DYNAMIC, elf.PF_R | elf.PF_W, at, at, at, nbytes, nbytes, 8),
+        ProgramHeader(elf.PT_GNU_STACK, elf.PF_R | elf.PF_W, 0, 0, 0, 0, 0, 16),
     ]

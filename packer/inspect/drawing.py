@@ -1,7 +1,7 @@
-"""Text for people: lines whose parts have roles, drawn plain or in colour, in a width or without.
+"""Text for a terminal: lines whose parts have roles, drawn with or without colour and width.
 
-What is shown may come from a hostile file. So lines carry text alone, and only `draw` writes escape
-sequences: what a terminal would act on is written out, not obeyed.
+The text may come from a hostile file. So lines contain plain text, and only `draw` writes escape
+sequences: control characters of the text are written as escapes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..files.text import printable
 Role = Literal["", "title", "name", "dim", "good", "warn", "bad"]
 Span = tuple[str, Role]
 
-# ECMA-48, SGR; the terminal's own palette, so that light and dark ones both can be read.
+# ECMA-48, SGR; colours of the terminal's palette, readable on light and dark backgrounds.
 _SGR = {"title": "1", "name": "36", "dim": "2", "good": "32", "warn": "33", "bad": "31"}
 _RESET = "\x1b[0m"
 _CUT = "\N{HORIZONTAL ELLIPSIS}"
@@ -30,9 +30,9 @@ class Line:
     Attributes
     ----------
     spans : sequence of (text, role)
-        What stands in it, left to right.
+        The contents, left to right.
     hang : int or None
-        Where the line is too narrow: how far its further lines are indented; None to cut it.
+        How far the continuation lines of a long line are indented; None to cut it.
     """
 
     spans: Sequence[Span]
@@ -40,7 +40,7 @@ class Line:
 
 
 def line(*parts: str | Span, hang: int | None = None) -> Line:
-    """Make a line of spans, and of text without a role."""
+    """Create a line of spans, and of text without a role."""
     return Line([(part, "") if isinstance(part, str) else part for part in parts], hang)
 
 
@@ -50,14 +50,14 @@ def draw(lines: Iterable[Line], *, colour: bool = False, width: int | None = Non
     Parameters
     ----------
     colour : bool
-        Whether roles are shown, as a terminal shows them.
+        True to show roles by colour.
     width : int, optional
-        The columns that a line may take; without it lines are as long as they are.
+        The most columns of a line; None for no limit.
 
     Returns
     -------
     str
-        Printable text but for our own colours, each line with its end.
+        Printable text except for the colours; each line ends with a newline.
     """
     drawn = (_fit(one, width) for one in lines)
     return "".join(f"{_paint(spans, colour)}\n" for rows in drawn for spans in rows)
@@ -66,14 +66,14 @@ def draw(lines: Iterable[Line], *, colour: bool = False, width: int | None = Non
 def table(
     rows: Iterable[Sequence[Span]], *, right: Iterable[int] = (), indent: int = 2
 ) -> list[Line]:
-    """Align the cells of rows; the last column is as wide as it likes.
+    """Align the cells of rows; the last column has no fixed width.
 
     Parameters
     ----------
     rows : iterable of sequences of span
-        A cell each; all rows are equally long.
+        One span for each cell; all rows have the same length.
     right : iterable of int
-        The columns that are aligned to the right: numbers.
+        The columns to align to the right: numbers.
     """
     cells = [[(printable(text, keep=""), role) for text, role in row] for row in rows]
     widths = [
@@ -104,7 +104,7 @@ def _paint(spans: Sequence[Span], colour: bool) -> str:
 
 
 def _fit(one: Line, width: int | None) -> Iterator[Sequence[Span]]:
-    """The rows that a line takes."""
+    """Split a line into rows."""
     spans = [(printable(text, keep=""), role) for text, role in one.spans]
     limit = max(width, _MIN_WIDTH) if width is not None else None
     if limit is None or sum(_columns(text) for text, _ in spans) <= limit:
@@ -126,7 +126,7 @@ def _cut(spans: Iterable[Span], left: int) -> Iterator[Span]:
 
 
 def _wrap(spans: Iterable[Span], width: int, hang: int) -> Iterator[list[Span]]:
-    """Break between words; a word that is wider than a line is broken too."""
+    """Break between words, and inside a word that is wider than a line."""
     row: list[Span] = []
     left = width
     for word, role in _words(spans):
@@ -143,7 +143,7 @@ def _wrap(spans: Iterable[Span], width: int, hang: int) -> Iterator[list[Span]]:
 
 
 def _words(spans: Iterable[Span]) -> Iterator[Span]:
-    """Each word with the spaces behind it."""
+    """Iterate over the words, each with the spaces that follow it."""
     for text, role in spans:
         start = 0
         while start < len(text):
@@ -156,7 +156,7 @@ def _words(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def _head(text: str, columns: int) -> str:
-    """As much of a text as fits."""
+    """Return the start of a text that fits."""
     if text.isascii():
         return text[:columns]
     for index, char in enumerate(text):
@@ -167,7 +167,7 @@ def _head(text: str, columns: int) -> str:
 
 
 def _columns(text: str) -> int:
-    """How many columns of a terminal a printable text takes."""
+    """Return the width of a printable text in columns of a terminal."""
     if text.isascii():
         return len(text)
     return sum(2 if east_asian_width(c) in "WF" else not combining(c) for c in text)

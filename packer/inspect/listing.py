@@ -1,4 +1,4 @@
-"""The long lists of a report for a person: symbols, the blob's entries, and where the bytes are."""
+"""The long lists of a report as text: symbols, the blob's entries, and sizes."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def select_symbols(
     defined: bool | None = None,
     order: SymbolOrder = "file",
 ) -> list[Symbol]:
-    """Pick symbols, and sort them.
+    """Select symbols, and sort them.
 
     Parameters
     ----------
     text, pattern : optional
-        What the name must hold somewhere.
+        What the name must contain.
     defined : bool, optional
-        Only the defined ones, or only the undefined ones.
+        True for defined symbols only, False for undefined ones.
     order : {"file", "name", "size", "address"}
-        The largest come first; equal ones stay as they are in the file.
+        By size the largest comes first; equal ones keep the order of the file.
     """
     found = [
         symbol
@@ -54,14 +54,14 @@ def select_symbols(
 
 
 def list_symbols(title: str, symbols: list[Symbol], count: int) -> Iterator[Line]:
-    """List symbols of a table that has `count` of them, with what ours are for."""
+    """List symbols of a table of `count` symbols, with the purpose of known ones."""
     shown = f"{len(symbols):,}" if len(symbols) == count else f"{len(symbols):,} of {count:,}"
     yield line((f"{title}: ", "title"), shown)
     yield from table([_SYMBOL_HEAD, *map(_symbol, symbols)], right=(0, 1, 5)) if symbols else ()
 
 
 def list_entries(blob: BlobReport) -> Iterator[Line]:
-    """List the entries of a blob, with what their payloads begin with."""
+    """List the entries of a blob, with the first fields of their payloads."""
     where = f" at offset {blob.offset:#x}" if blob.offset is not None else ""
     yield line((f"blob {blob.symbol}{where}, {blob.nbytes:,} bytes", "title"))
     if blob.error is not None:
@@ -76,7 +76,7 @@ def list_entries(blob: BlobReport) -> Iterator[Line]:
 
 
 def list_sizes(report: LibraryReport) -> Iterator[Line]:
-    """List what takes the bytes of the file: segments, sections and entries, the largest first."""
+    """List the sizes of segments, sections and blob entries, the largest first."""
     yield line((f"segments, of {report.nbytes:,} bytes", "title"))
     loads = [_segment(segment, report.nbytes) for segment in report.segments]
     yield from table([_SEGMENT_HEAD, *loads], right=(0, 1, 2, 3, 4)) if loads else ()
@@ -97,7 +97,7 @@ def list_sizes(report: LibraryReport) -> Iterator[Line]:
 
 
 def _uncovered(report: LibraryReport) -> int:
-    """How many bytes of the file lie in no section: headers, padding, what others appended."""
+    """Count the bytes of the file outside all sections: headers, padding, appended data."""
     left, end = report.nbytes, 0
     for section in sorted(report.sections, key=lambda section: section.offset):
         stop = min(section.offset + section.file_nbytes, report.nbytes)

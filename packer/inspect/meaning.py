@@ -1,4 +1,4 @@
-"""What the symbols of a packed library are for, in a few words."""
+"""The purpose of the symbols of a packed library, in a few words."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from runtime.abi import (
 _OWN = {
     MODULE_BLOB: "the blob: the imported modules",
     LIBRARY_BIN: "the blob: the imported modules, in dialect tvm-ffi",
-    MANIFEST: "the manifest: where the blob's entries lie",
-    CHECKSUMS: "the checksums: what the export wrote, and its CRC-32",
+    MANIFEST: "the manifest: the places of the blob's entries",
+    CHECKSUMS: "the checksums: the exported symbols and their CRC-32",
     MAIN_NAME: "the name of the entry",
-    FUNCTION_PREFIX + "main": "the entry: what calling the library runs",
+    FUNCTION_PREFIX + "main": "the entry: what a call of the library runs",
     "__tvm_module_ctx": "context: the library's module",
     "__tvm_ffi__library_ctx": "context: the library's module",
-    "get_c_metadata": "what an AOT model says of itself: inputs, outputs",
+    "get_c_metadata": "the metadata of an AOT model: inputs, outputs",
 }
-# Functions of a TVM runtime. A library leaves them undefined, or has a pointer variable for each,
-# two underscores before its name, which a load fills (docs/format.md).
+# Functions of a TVM runtime. A library leaves them undefined, or defines a pointer variable for
+# each, named with two leading underscores, which a load fills (docs/format.md).
 _RUNTIME = {
     "TVMFuncCall": "calls a packed function",
     "TVMAPISetLastError": "sets the last error",
@@ -41,22 +41,22 @@ _RUNTIME = {
     "TVMFFIErrorSetRaisedFromCStrParts": "raises an error",
     "TVMFFIEnvModLookupFromImports": "looks up an imported function",
     "TVMFFIEnvModRegisterSystemLibSymbol": "registers a symbol of a system library",
-    "TVMFFIHandleInitOnce": "makes a handle once",
+    "TVMFFIHandleInitOnce": "creates a handle once",
 }
-# The longer prefix stands before the shorter one.
+# The longer prefix precedes the shorter one.
 _PREFIXES = {
     "__tvm_ffi__metadata_": "metadata of {}: code that returns its types as JSON",
     "__tvm_ffi__doc_": "doc of {}: code that returns it",
     FUNCTION_PREFIX: "wrapper of {}: what a call by name runs",
     FACT_PREFIX: "facts of {}: declaration, ABI, doc",
-    "__init_": "takes the constants of {}",
+    "__init_": "receives the constants of {}",
 }
-# A statically linked model has these with a prefix of its own before them.
+# A statically linked model defines these with its prefix.
 _PREFIXED = (MODULE_BLOB, LIBRARY_BIN, MANIFEST, CHECKSUMS, MAIN_NAME, *CONTEXT_SYMBOLS)
 
 
 def meaning_of(symbol: str) -> str:
-    """Say what a symbol is for; empty for one that is not ours or TVM's."""
+    """Return the purpose of a symbol; empty if it is neither packer's nor TVM's."""
     if symbol in _OWN:
         return _OWN[symbol]
     if symbol in _RUNTIME:

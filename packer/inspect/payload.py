@@ -1,4 +1,4 @@
-"""The fields of a payload as short text, in the order in which they stand in it."""
+"""The fields of a payload as short text, in the order of the payload."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def fields_of(blob: Blob, entry: Entry, payload: memoryview) -> tuple[Field, ...
     Parameters
     ----------
     blob : Blob
-        What the entry is of.
+        The blob that contains the entry.
     entry : Entry
-        One that was parsed.
+        A parsed entry.
     payload : memoryview
-        Its bytes; shown where no more is known of them.
+        Its bytes, shown if the type is unknown.
     """
     if entry.key == IMPORT_TREE_KEY:
         rows, children = blob.import_tree_row_ptr or (), blob.import_tree_child_indices or ()
@@ -55,7 +55,7 @@ def fields_of(blob: Blob, entry: Entry, payload: memoryview) -> tuple[Field, ...
 
 
 def shown_bytes(data: memoryview) -> str:
-    """How many bytes there are, and the first ones: as text where they are that."""
+    """Return the number of bytes and the first ones, as text if they are printable."""
     count = f"{len(data):,} bytes"
     if not data:
         return count
@@ -68,7 +68,7 @@ def shown_bytes(data: memoryview) -> str:
 
 
 def _module(module: Module) -> Iterator[tuple[str, str]]:
-    """Each type's fields; a type that is not known here has none."""
+    """Return the fields of each known type; none for unknown types."""
     match module:
         case DeviceModule():
             yield from _device(module)
@@ -102,7 +102,7 @@ def _module(module: Module) -> Iterator[tuple[str, str]]:
 
 
 def signatures_of(module: Module) -> list[str]:
-    """How each of a module's own functions is called; only its name where that is all we know."""
+    """Return a signature for each function of a module; the name if no more is known."""
     if isinstance(module, VMExecutable):
         return [module.signature(name) for name in module.function_names()]
     if isinstance(module, DeviceModule):
@@ -171,7 +171,7 @@ def _text(text: str) -> str:
 
 
 def _quoted(text: str, is_cut: bool) -> str:
-    """As JSON writes it, on one line."""
+    """Return a JSON string, on one line."""
     from json import dumps
 
     return dumps(text, ensure_ascii=False) + ("..." if is_cut else "")

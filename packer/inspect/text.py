@@ -1,4 +1,4 @@
-"""render(report): a report for a person, on one screen."""
+"""render(report): a report as text, on one screen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..elf.symbol_table import SymbolTable
     from .report import FunctionReport, LibraryReport, ModuleReport
 
-# Of any list so much is shown; the whole of it is in the report.
+# The most items shown of a list; the report has all of them.
 _SHOWN = 12
 _SHOWN_NAMES = 6
 _DEPTH = 10
@@ -23,26 +23,26 @@ _SEMICOLON: Span = ("; ", "")
 
 
 def render(report: LibraryReport, *, colour: bool = False, width: int | None = None) -> str:
-    """Write a report for a person.
+    """Write a report as text.
 
     Parameters
     ----------
     colour : bool
-        Whether it is written for a terminal that shows colours.
+        True for a terminal that shows colours.
     width : int, optional
-        The columns that a line may take.
+        The most columns of a line.
 
     Returns
     -------
     str
-        Lines of printable text: what names and paths hold besides, terminal escapes among it,
-        is written out, not obeyed. The locale's encoding may lack letters that names have.
+        Lines of printable text. Control characters in names and paths, such as terminal escapes,
+        are written as escapes. The locale's encoding may lack letters of the names.
     """
     return draw(summary(report), colour=colour, width=width)
 
 
 def summary(report: LibraryReport) -> Iterator[Line]:
-    """What a person wants to know first."""
+    """Return the most important facts."""
     yield headline(report)
     yield from (line(("problem: ", "bad"), text, hang=2) for text in _some(report.problems))
     yield from (line(("note: ", "warn"), text, hang=2) for text in _some(report.notes))
@@ -64,7 +64,7 @@ def summary(report: LibraryReport) -> Iterator[Line]:
 
 
 def headline(report: LibraryReport) -> Line:
-    """The file, its size, for what it is made, and who made it."""
+    """Return the file, its size, its target and its producer."""
     dialect = f"dialect {report.dialect}" if report.dialect else "no blob"
     parts = [f"{report.nbytes:,} bytes", f"ELF-64 {report.machine}", dialect]
     if report.producer:
@@ -77,7 +77,7 @@ def _label(name: str, *parts: str | Span) -> Line:
 
 
 def _block(title: str, lines: Iterable[Line], count: int) -> Iterator[Line]:
-    """The first of `count` lines; the others are not made."""
+    """Return the first of `count` lines, without creating the others."""
     yield line((f"{title}:", "title"))
     shown = count if count - _SHOWN <= 1 else _SHOWN
     yield from (Line([("  ", ""), *one.spans]) for one in islice(lines, shown))
@@ -95,7 +95,7 @@ def _more(count: int) -> str:
 
 
 def _tree_lines(modules: Sequence[ModuleReport]) -> Iterator[Line]:
-    """Depth first, each module in full once; no recursion, since a tree may be 20,000 deep."""
+    """Depth first, each module in full once; not recursive, since a tree may be 20,000 deep."""
     seen, pending = set[int](), [(0, 0)]
     while pending:
         index, depth = pending.pop()
@@ -123,7 +123,7 @@ def _module(module: ModuleReport) -> Iterator[str]:
 
 
 def _functions(report: LibraryReport) -> Iterator[Line]:
-    """What is called first where the root is no host code (bytecode, a graph), then its own."""
+    """List the root's functions if it is no host code (bytecode, a graph), then the library's."""
     root = next((m for m in report.modules[:1] if m.type_key != "library"), None)
     names = root.signatures if root is not None else ()
     count = len(names) + len(report.functions)
@@ -140,7 +140,7 @@ def _function(function: FunctionReport, entry: str | None) -> Line:
     elif function.name == "main" and entry not in (None, "main"):
         text = f"main: the entry, {entry}"
     elif function.metadata is not None:
-        text = f"{function.name}: {function.abi}; only code tells its types: {function.metadata}"
+        text = f"{function.name}: {function.abi}; its types are only known to {function.metadata}"
     else:
         text = f"{function.name}: {function.abi}, no declaration"
     first = function.doc.partition("\n")[0]

@@ -1,4 +1,4 @@
-"""The blob and the import tree, taken apart by the runtime's own reader."""
+"""The blob and the import tree, parsed by the runtime's reader."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _MAX_MODELS = 64  # statically linked ones in a library
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What the blob and the manifest of a library say.
+    """The contents of the blob and the manifest of a library.
 
     Attributes
     ----------
     parsed, root : optional
-        The blob as its reader took it apart, and the root of the modules made of it; None where
-        it cannot be read, or is of another dialect.
+        The parsed blob, and the root of its modules; None if it cannot be read, or is of another
+        dialect.
     """
 
     dialect: str | None = None
@@ -55,7 +55,7 @@ class Tree:
 
 
 class _Library(runtime.Module):
-    """Stands for the library, which is not loaded."""
+    """Represents the library, which is not loaded."""
 
     type_key = "library"
 
@@ -72,13 +72,13 @@ def read_blob(image: Image, symbols: SymbolTable, names: Sequence[str], notes: l
     Parameters
     ----------
     image : Image
-        The library; what is wrong goes to its problems.
+        The library; problems are appended to its list.
     symbols : SymbolTable
         Its dynamic symbols.
     names : sequence of str
-        Its own functions.
+        The functions of its host code.
     notes : list of str
-        Receives what is no fault.
+        Receives remarks that are no faults.
     """
     library = _Library(names)
     blobs = {name: found for name in BLOB_SYMBOLS if (found := symbols.find(name)) is not None}
@@ -90,7 +90,7 @@ def read_blob(image: Image, symbols: SymbolTable, names: Sequence[str], notes: l
     for _, symbol, prefix in models:
         notes.append(
             f"{symbol.name}: the tree of system library {prefix!r}, which registers itself at "
-            f"load: runtime.system_lib({prefix!r}) gives it"
+            f"load: runtime.system_lib({prefix!r}) returns it"
         )
     if len(models) == 1:
         (name, symbol, prefix) = models[0]
@@ -99,7 +99,7 @@ def read_blob(image: Image, symbols: SymbolTable, names: Sequence[str], notes: l
 
 
 def _system_libraries(symbols: SymbolTable) -> Iterator[tuple[str, Symbol, str]]:
-    """The blobs of statically linked models, whose symbols have a prefix each."""
+    """Find the blobs of statically linked models; each model has a prefix."""
     for name in BLOB_SYMBOLS:
         for symbol in islice(symbols.ending_with(name), _MAX_MODELS):
             yield name, symbol, symbol.name.removesuffix(name)
@@ -113,25 +113,25 @@ def _read_tree(
     library: _Library,
     prefix: str = "",
 ) -> Tree:
-    """Read the tree behind a blob symbol; `name` is that without its prefix."""
+    """Read the tree at a blob symbol; `name` is the symbol without its prefix."""
     text, producer, target = _read_manifest(image, symbols.find(prefix + MANIFEST))
     tree = _read(image, symbol, library, text, BLOB_SYMBOLS[name])
     return replace(tree, dialect=BLOB_SYMBOLS[name], producer=producer, target=target)
 
 
 def verify_checksums(checked: ElfFile, image: Image, symbols: SymbolTable, tree: Tree) -> None:
-    """Verify what the library's own list and those of statically linked models list.
+    """Verify the checksums of the library and of statically linked models.
 
     Parameters
     ----------
     checked : ElfFile
         The library, after the static check of a load.
     image : Image
-        The same; what is lost or changed goes to its problems.
+        The same library; problems are appended to its list.
     symbols : SymbolTable
         Its dynamic symbols.
     tree : Tree
-        As of `read_blob`.
+        The result of `read_blob`.
     """
     models = islice(symbols.ending_with(CHECKSUMS), _MAX_MODELS)
     for name in [CHECKSUMS, *(symbol.name for symbol in models)]:
@@ -146,7 +146,7 @@ def verify_checksums(checked: ElfFile, image: Image, symbols: SymbolTable, tree:
 
 
 def find_duplicates(modules: Sequence[ModuleReport]) -> Iterator[str]:
-    """Say which function names several modules have, and which of them a look-up finds."""
+    """Name the functions that several modules define, and which module a look-up finds."""
     counts = Counter(chain.from_iterable(set(module.functions) for module in modules))
     twice = {name for name, count in counts.items() if count > 1}
     holders: dict[str, list[ModuleReport]] = {}
@@ -159,12 +159,12 @@ def find_duplicates(modules: Sequence[ModuleReport]) -> Iterator[str]:
 
 
 def find_carried_libraries(modules: Sequence[ModuleReport]) -> Iterator[str]:
-    """Say which modules are libraries themselves, whose code a load runs as well."""
+    """Name the modules that are libraries, whose code a load runs too."""
     for module in modules:
         if module.type_key == "shared_library":
             yield (
-                f"'shared_library' (module {module.index}) is loaded with the rest, and its "
-                f"constructors run; packer extract gives the file to look into"
+                f"'shared_library' (module {module.index}) is loaded too, and its "
+                f"constructors run; packer extract writes it to a file"
             )
 
 
@@ -194,7 +194,7 @@ def _read(
 def _read_manifest(
     image: Image, symbol: Symbol | None
 ) -> tuple[memoryview | None, str | None, str | None]:
-    """The manifest's text, and the producer and target that it names; None where it has none."""
+    """Return the manifest's text, producer and target; None if there is no manifest."""
     if symbol is not None:
         with image.reading():
             text = image.data_of(symbol)
@@ -223,7 +223,7 @@ def _entry(parsed: Blob, entry: Entry, body: memoryview) -> EntryReport:
 
 
 def payload_of(entry: Entry, body: memoryview) -> memoryview:
-    """Give the bytes of an entry behind its key; `body` is the blob without its header."""
+    """Return the bytes of an entry after its key; `body` is the blob without its header."""
     return body[entry.payload_offset : entry.offset + entry.nbytes]
 
 

@@ -1,6 +1,6 @@
-"""extract_library(): every payload of a library as the file it was, and a packer.toml to go back.
+"""extract_library(): every payload of a library as a file, and a packer.toml that packs them again.
 
-Host code cannot come back as source: host.c stands in its place, empty, and says what it had.
+Host code cannot be extracted as source: an empty host.c takes its place.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ __all__ = ["extract_library"]
 PROJECT, FACTORIES, HOST = "packer.toml", "modules.py", "host.c"
 
 _HOST_CODE = b"""\
-// The host code of the library this was extracted from cannot come back as source: put it here, and
-// declare its functions in packer.toml. Until then this stands in its place in the tree.
+// The host code of the library cannot be extracted as source: put it here, and declare its
+// functions in packer.toml. Until then this file takes its place in the tree.
 typedef int host_code_is_not_here;
 """
 
 _FACTORIES_HEAD = '''\
-"""The modules that packer.toml has no words for; written by packer extract."""
+"""The modules that packer.toml cannot describe; written by packer extract."""
 
 from pathlib import Path
 
@@ -49,16 +49,19 @@ def read(name):
 def extract_library(
     path: str | os.PathLike[str], output: str | os.PathLike[str], *, force: bool = False
 ) -> list[Path]:
-    """Write the payloads of a library as files, with the packer.toml that packs them again.
+    """Write the payloads of a library as files, with a packer.toml that packs them again.
+
+    The library is read, never executed.
 
     Parameters
     ----------
     path : path
-        The library. Nothing of it is run.
+        The library.
     output : path
-        A folder; made if need be. Every file lies directly in it, whatever names the library has.
+        A folder, created if it does not exist. All files are written directly into it, under safe
+        names.
     force : bool
-        Whether files that are there already are replaced.
+        True to replace existing files.
 
     Returns
     -------
@@ -68,16 +71,22 @@ def extract_library(
     Raises
     ------
     LibraryLoadError
-        The file is no library.
+        If the file is no ELF library.
     PackerError
-        It carries no tree that can be read.
+        If it contains no tree that can be read.
     ExportError
-        A file is there already, or cannot be written; without `force` nothing is written then.
+        If a file cannot be written. Without `force` also if one exists; then nothing is written.
 
     Notes
     -----
-    A library without host code packs again to the same bytes. Of one with host code that holds for
-    the blob, once the host code is put back.
+    A library without host code packs again to the same bytes. With host code the blob has the
+    same bytes, once the source is added.
+
+    Examples
+    --------
+    >>> from packer.inspect.extract import extract_library
+    >>> [file.name for file in extract_library("model.so", "model")]  # doctest: +SKIP
+    ['cuda.ptx', 'host.c', 'packer.toml']
     """
     opened = open_library(path)
     files = _files(opened)
@@ -92,11 +101,11 @@ def extract_library(
 
 
 def _files(opened: OpenedLibrary) -> dict[str, Sequence[bytes | memoryview]]:
-    """What is to be written, by file name, packer.toml last."""
+    """Return the contents of the files by name, packer.toml last."""
     root = _root(opened)
     names = Names((PROJECT, FACTORIES, HOST))
     modules = list(preorder(root))
-    known = {id(module): names.of_module(_kind(module)) for module in modules}
+    known = {id(module): names.of_module(_name(module)) for module in modules}
     payloads = _payloads(opened)
     parts = {
         known[id(module)]: part_of(module, *payloads[id(module)], known[id(module)], names)
@@ -119,16 +128,16 @@ def _root(opened: OpenedLibrary) -> Module:
     report = opened.report
     if opened.parsed is not None and opened.root is not None:
         return opened.root
-    what = next(iter(report.problems), "it carries no blob")
+    what = next(iter(report.problems), "it contains no blob")
     raise PackerError(f"{report.path}: {what}, so there is nothing to extract")
 
 
-def _kind(module: Module) -> str:
+def _name(module: Module) -> str:
     return "host" if module.type_key == "library" else module.type_key
 
 
 def _payloads(opened: OpenedLibrary) -> dict[int, tuple[str, memoryview]]:
-    """Key and payload of each module, by its identity; the host code has none."""
+    """Return key and payload of each module, by its identity; the host code has none."""
     assert opened.parsed is not None
     entries = [entry for entry in opened.parsed.entries if entry.module is not None]
     return {id(e.module): (e.key, payload_of(e, opened.body)) for e in entries}
@@ -144,7 +153,7 @@ def _project(
 ) -> Iterator[str]:
     yield f"# Extracted from {shown_path(report.path)}; `packer export model.so` packs it again."
     if len(parts) < len(imports):
-        yield "# Host code cannot come back as source: host.c stands in its place, empty."
+        yield "# Host code cannot be extracted as source: an empty host.c takes its place."
     yield "\n[library]"
     yield f"root = {quoted(next(iter(imports)))}"
     if report.dialect == "tvm-ffi":
@@ -167,7 +176,7 @@ def _project(
 
 
 def _host_functions(name: str, functions: Sequence[FunctionReport]) -> Iterator[str]:
-    """The functions that the host code had, as comments."""
+    """Return the declarations of the host code's functions, as comments."""
     declared = [function for function in functions if function.signature is not None]
     if declared:
         yield f"# [module.{name}.functions]"
@@ -187,18 +196,18 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(exist_ok=True)
     except (OSError, ValueError) as error:
-        raise _cannot("make the folder", folder, error) from error
+        raise _cannot("create the folder", folder, error) from error
 
 
 def _refuse_existing(paths: Mapping[Path, object]) -> None:
     for path in paths:
         if os.path.lexists(path):
-            text = f"{shown_path(path)}: is there already; --force (force=True) replaces it"
+            text = f"{shown_path(path)}: exists; use --force (force=True) to replace it"
             raise ExportError(text, path=str(path))
 
 
 def _write(path: Path, chunks: Sequence[bytes | memoryview]) -> None:
-    """Write a new file: what is there under the name, a link too, is removed and not followed."""
+    """Write a new file; an existing file or link of this name is removed, not followed."""
     try:
         path.unlink(missing_ok=True)
         with path.open("xb") as file:

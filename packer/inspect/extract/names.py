@@ -1,4 +1,4 @@
-"""File and module names that are safe whatever a library says."""
+"""File and module names that are safe for any text of a library."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _MAX_LENGTH = 80
 
 
 class Names:
-    """Gives names out, each once; file systems may not tell upper from lower case.
+    """Returns each name once, ignoring case as some file systems do.
 
     Parameters
     ----------
     taken : iterable of str
-        File names that are not given out.
+        File names in use.
     """
 
     def __init__(self, taken: Iterable[str]) -> None:
@@ -23,13 +23,13 @@ class Names:
         self._modules: set[str] = set()
 
     def of_module(self, text: str) -> str:
-        """A name that is a bare key of TOML and a part of a Python name."""
+        """Return a name that is a bare key of TOML and a part of a Python name."""
         return _first_free(
             _safe(text).replace(".", "_").replace("-", "_").lower(), "", self._modules
         )
 
     def of_file(self, *parts: str, suffix: str) -> str:
-        """A file name of parts: no folder, nothing hidden, nothing that looks like an option."""
+        """Return a file name of parts: without folders, not hidden, not like an option."""
         return _first_free(".".join(map(_safe, parts)), f".{_safe(suffix)}", self._files)
 
 

@@ -2,7 +2,7 @@ r"""The .npy file of a tensor, written without NumPy.
 
     "\x93NUMPY", u8 1, u8 0, u16 header bytes, header: a Python dict, spaces, "\n", the elements
 
-Header and what stands before it take a multiple of 64 bytes. (NumPy, NEP 1)
+Everything before the elements takes a multiple of 64 bytes. (NumPy, NEP 1)
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _BOOL = (6, 8, 1)
 
 
 def dump_npy(array: Tensor) -> Sequence[bytes | memoryview] | None:
-    """Write a tensor; its elements are not copied.
+    """Write a tensor without copying its elements.
 
     Returns
     -------
     sequence of chunks, or None
-        None where NumPy has no such data type, or elements are missing.
+        None if NumPy has no such data type, or elements are missing.
     """
     descr = _descr(array.dtype_code)
     if descr is None or array.raw.nbytes != array.nbytes:

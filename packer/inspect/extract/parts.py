@@ -1,9 +1,8 @@
-"""What becomes of one module: its files, and its words in packer.toml or its Python expression.
+"""How one module is extracted: its files, and its lines in packer.toml or its Python expression.
 
-packer.toml has words for device code as one file, constants that NumPy knows, safetensors, and
-graphs that can run.
-Every other module is made by a Python function, of the same files; and one that cannot be made
-again byte for byte, or whose type is not known here, of its payload.
+packer.toml can describe device code in one file, constants of NumPy's data types, safetensors, and
+graphs that can run. A Python function creates any other module from its files. A module of unknown
+type, or one that is not recreated byte for byte, is created from its payload.
 """
 
 from __future__ import annotations
@@ -38,22 +37,22 @@ if TYPE_CHECKING:
     Maker = Callable[["_Request"], "Part"]
 
 _PIECE = 1 << 20
-# The suffix of a kernel's file, where a module has one for each.
+# The suffix of a kernel's file, for modules with a source for each kernel.
 _KERNEL_SUFFIXES = {"metal": "metal", "webgpu": "wgsl", "vulkan": "spv"}
 
 
 @dataclass(slots=True)
 class Part:
-    """What becomes of one module.
+    """How one module is extracted.
 
     Attributes
     ----------
     files : dict of str to chunks
-        What is to be written, by file name.
+        The contents of its files, by name.
     keys, tables : list of str
-        Its lines in packer.toml: in its own table, and the tables below it.
+        Its lines in packer.toml: in its table, and in subtables.
     expression : str or None
-        Python that makes it, where packer.toml has no words for it.
+        Python code that creates it, if packer.toml cannot describe it.
     """
 
     files: dict[str, Chunks] = field(default_factory=dict)
@@ -64,7 +63,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A module that is to be extracted: under which key, what bytes, and to which names."""
+    """A module to extract, with its key, its bytes and its names."""
 
     module: Module
     key: str
@@ -77,22 +76,22 @@ class _Request:
 
 
 def part_of(module: Module, key: str, payload: memoryview, name: str, names: Names) -> Part:
-    """Say what becomes of a module.
+    """Extract one module.
 
     Parameters
     ----------
     module : Module
-        As its loader made it.
+        The module, created by its loader.
     key, payload : str, memoryview
-        As they stand in the blob.
+        The key and the payload in the blob.
     name : str
-        What it is called in packer.toml, and its files begin with.
+        Its name in packer.toml, and the first part of its file names.
     names : Names
-        Gives out file names.
+        Returns unused file names.
     """
     request = _Request(module, key, payload, name, names)
     if isinstance(module, SafetensorsModule):
-        return _safetensors(request)  # its padding is of its place, not its own
+        return _safetensors(request)  # the padding depends on the offset
     make = _maker(module)
     part = make(request) if make is not None else Part()
     is_exact = key == module.type_key and _is_written_as(module, payload)
@@ -104,11 +103,11 @@ def part_of(module: Module, key: str, payload: memoryview, name: str, names: Nam
 
 
 def _maker(module: Module) -> Maker | None:
-    return next((make for kind, make in _MAKERS.items() if isinstance(module, kind)), None)
+    return next((make for cls, make in _MAKERS.items() if isinstance(module, cls)), None)
 
 
 def _is_written_as(module: Module, payload: memoryview) -> bool:
-    """Whether a module writes the very bytes that it was read from."""
+    """Return True if a module writes the same bytes that it was read from."""
     writer, offset = Writer(), 0
     try:
         module.save_to_binary(writer)
@@ -153,7 +152,7 @@ def _device(request: _Request) -> Part:
 
 
 def _device_of_kernels(request: _Request, module: DeviceModule, data: Mapping[str, object]) -> Part:
-    """A source for each kernel; Vulkan's have a flag besides."""
+    """Write a source for each kernel; a Vulkan shader also has a flag."""
     part, items = Part(), []
     for kernel, code in data.items():
         file = request.file(kernel, suffix=_KERNEL_SUFFIXES.get(module.type_key, "txt"))
@@ -218,7 +217,7 @@ def _factory(request: _Request) -> Part:
 
 
 def _is_sound(module: GraphExecutorFactory) -> bool:
-    """Whether packer.toml would take it: an executor can be made of it."""
+    """Return True if packer.toml would accept it: an executor can be created."""
     try:
         module.check()
     except ValueError:
@@ -246,7 +245,7 @@ def _metadata(request: _Request) -> Part:
 
 
 def _source(request: _Request) -> Part:
-    """Carried host code: an export would compile it, so it goes back as its payload."""
+    """An export would compile carried host code, so it is recreated from its payload."""
     module = request.module
     assert isinstance(module, CarriedSourceModule)
     return Part({request.file(suffix=module.fmt): [module.code.encode()]})

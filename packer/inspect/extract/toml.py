@@ -1,4 +1,4 @@
-"""TOML as extract writes it: every text quoted, so that any name can be a key or a value."""
+"""Write TOML with every text quoted, so that any name can be a key or a value."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _ESCAPES = {"\n": r"\n", "\t": r"\t", '"': r"\"", "\\": r"\\"}
 
 
 def key(text: str) -> str:
-    """Write a key, bare where it can be."""
+    """Write a key, bare if possible."""
     return text if _BARE.fullmatch(text) else quoted(text)
 
 
 def quoted(text: str) -> str:
-    """Write a basic string; what is not printable becomes an escape (TOML 1.0, String)."""
+    """Write a basic string; unprintable characters become escapes (TOML 1.0, String)."""
     return f'"{"".join(map(_escaped, text))}"'
 
 
@@ -25,7 +25,7 @@ def quoted_list(texts: Iterable[str]) -> str:
 
 
 def table(title: str, values: Mapping[str, str]) -> list[str]:
-    """Write a table; its values are TOML already. An empty one is left out."""
+    """Write a table of values in TOML; nothing for an empty one."""
     rows = [f"{key(name)} = {value}" for name, value in values.items()]
     return [f"[{title}]", *rows] if rows else []
 

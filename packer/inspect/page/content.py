@@ -1,4 +1,4 @@
-"""What the page shows, as JSON has it: the report, the regions of the file, and some bytes."""
+"""The contents of the page, as JSON: the report, the regions of the file, and some bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .. import BlobReport, LibraryReport
     from .region import Region
 
-# How much of the file goes along: of each entry, of any other region, and of all together.
+# The most bytes of the file in the page: of a blob entry, of another region, and of all.
 _ENTRY_BYTES, _REGION_BYTES, _ALL_BYTES = 4_096, 256, 1 << 20
 _MAX_TENSORS = 50_000
 _MAX_SYMBOLS = 300
@@ -27,16 +27,16 @@ _MAX_LINES = 1_000
 
 
 def describe(report: LibraryReport, data: memoryview, file: Region) -> dict[str, Any]:
-    """Collect all that the page shows; strings hold nothing that a browser would act on.
+    """Collect the contents of the page; a browser acts on none of its strings.
 
     Parameters
     ----------
     report : LibraryReport
-        What is known about the library.
+        The report of the library.
     data : memoryview
-        Its bytes.
+        The bytes of the file.
     file : Region
-        What they are.
+        The regions of the file.
     """
     regions = list(_flat(file))
     content = _plain(
@@ -64,7 +64,7 @@ def describe(report: LibraryReport, data: memoryview, file: Region) -> dict[str,
 
 
 def _plain(value: Any) -> Any:
-    """Recursion over what is built here: its depth is fixed, not the input's."""
+    """The depth of this recursion is that of `describe`, not of the input."""
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, Mapping):
@@ -78,7 +78,7 @@ def _plain(value: Any) -> Any:
 
 
 def _flat(file: Region) -> Iterator[tuple[Region, int]]:
-    """Regions with the index of their parent: parents first, siblings in order."""
+    """Return regions with the index of their parent: parents first, siblings in order."""
     pending = [(file, -1)]
     for index, (region, parent) in enumerate(pending):
         yield region, parent
@@ -91,7 +91,7 @@ def _region(region: Region, parent: int) -> Sequence[Any]:
 
 
 def _heads(regions: list[Region], data: memoryview) -> Iterator[str]:
-    """The first bytes of each region that has nothing inside, less where there are many."""
+    """Return the first bytes of each innermost region; fewer bytes if there are many regions."""
     num_entries = sum(region.entry is not None for region in regions) or 1
     of_entry = min(_ENTRY_BYTES, _ALL_BYTES // num_entries)
     of_other = min(_REGION_BYTES, _ALL_BYTES // len(regions))
@@ -105,7 +105,7 @@ def _heads(regions: list[Region], data: memoryview) -> Iterator[str]:
 
 
 def _tree(report: LibraryReport) -> dict[str, Any]:
-    """Modules, and the CSR arrays; a module says which of the arrays' rows is its own."""
+    """Return modules and CSR arrays; each module has the index of its row in the arrays."""
     blob = report.blob
     rows = _rows(report.blob, len(report.modules))
     entries = {module: row for row, module in enumerate(rows)}
@@ -125,7 +125,7 @@ def _tree(report: LibraryReport) -> dict[str, Any]:
 
 
 def _rows(blob: BlobReport | None, num_modules: int) -> list[int]:
-    """The module of each row: the blob counts in its own order, the report depth first."""
+    """Return the module of each row: rows are in blob order, modules depth first."""
     if blob is None or not blob.entries or num_modules == 0:
         return []
     if blob.import_tree_row_ptr is None or blob.import_tree_child_indices is None:
@@ -143,7 +143,7 @@ def _rows(blob: BlobReport | None, num_modules: int) -> list[int]:
 
 
 def _tensors(report: LibraryReport) -> dict[str, Any]:
-    """The largest ones where there are more than a page can hold."""
+    """Return the tensors; only the largest if there are too many for a page."""
     found = [(m.index, t) for m in report.modules for t in m.tensors]
     shown = heapq.nlargest(_MAX_TENSORS, found, key=lambda item: item[1].nbytes)
     types: dict[str, list[int]] = {}
@@ -171,7 +171,7 @@ def _overview(report: LibraryReport) -> Iterator[tuple[str, str]]:
 
 
 def _startup(report: LibraryReport) -> Iterator[tuple[str, Sequence[str]]]:
-    """What a load does: files that it opens, code that it runs, and how memory is protected."""
+    """Return the files that a load opens, the code that it runs, and the memory protection."""
     linkage, hardening = report.linkage, report.hardening
     yield "needed libraries", linkage.needed[:_MAX_LINES]
     yield (
@@ -187,7 +187,7 @@ def _startup(report: LibraryReport) -> Iterator[tuple[str, Sequence[str]]]:
     yield "RUNPATH", linkage.runpath[:_MAX_LINES]
     if linkage.soname is not None:
         yield "soname", [linkage.soname]
-    for name in ("audit", "filter"):  # rare, and worth a look
+    for name in ("audit", "filter"):  # rare, and security-relevant
         if values := getattr(linkage, name):
             yield name, values[:_MAX_LINES]
 

@@ -1,4 +1,4 @@
-"""What a library's bytes are: segments, headers, sections, the blob and its entries, as regions."""
+"""The regions of a library's bytes: segments, headers, sections, the blob and its entries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...elf.image import Image
     from .. import LibraryReport
 
-# Levels: a region lies in regions of a lower level.
+# Levels: a region is inside regions of a lower level only.
 _FILE, _SEGMENT, _SECTION, _DATA, _ENTRY = range(5)
 _MAX_SECTIONS = 20_000
 _MAX_FACTS = 1_000
@@ -28,9 +28,9 @@ _MAX_PADDING = 1 << 16
 
 
 def lay_out(image: Image, report: LibraryReport) -> Region:
-    """Give the file as regions: what a load maps, and in it what sections and blob say.
+    """Return the file as a tree of regions: segments, and inside them sections and blob.
 
-    Nothing is said twice and nothing is left out: the children of a region that has any fill it.
+    Regions of a level do not overlap, and the children of a region fill it.
     """
     file = Region(Path(report.path).name, "file", "loaded", _FILE, 0, len(image.data))
     regions = [*_segments(image), *_headers(image), *_sections(image)]
@@ -79,7 +79,7 @@ def _sections(image: Image) -> Iterator[Region]:
 
 
 def _facts(image: Image, report: LibraryReport) -> Iterator[Region]:
-    """Our own data symbols; those of a damaged file may lie nowhere."""
+    """Return the data symbols of packer; those of a damaged file may be outside of it."""
     symbols = report.symbols.dynamic
     for symbol in islice(symbols.beginning_with("__packer_"), _MAX_FACTS):
         try:
@@ -88,11 +88,11 @@ def _facts(image: Image, report: LibraryReport) -> Iterator[Region]:
             continue
         name, about = symbol.name, ""
         if name == MANIFEST:
-            about = "JSON: who made the library, and where each blob entry lies."
+            about = "JSON: the producer of the library, and the place of each blob entry."
         elif name == CHECKSUMS:
-            about = "Text: the symbols that the export wrote, and the CRC-32 of their bytes."
+            about = "Text: the exported symbols and the CRC-32 of their bytes."
         elif name.startswith(FACT_PREFIX):
-            about = "Text: what the function takes and gives, and its documentation."
+            about = "Text: the signature of the function, and its documentation."
         yield Region(name, "symbol", "tree", _DATA, offset, symbol.size, about)
 
 
@@ -100,21 +100,23 @@ def _blob(report: LibraryReport) -> Iterator[Region]:
     blob = report.blob
     if blob is None or blob.offset is None:
         return
-    about = "The import tree: what every module but the library itself is made of."
+    about = "The import tree: the contents of all modules except the library itself."
     yield Region(blob.symbol, "blob", "tree", _DATA, blob.offset, blob.nbytes, about)
-    start = blob.offset + 8  # behind the u64 that counts the rest
+    start = blob.offset + 8  # after the u64 nbytes
     for index, entry in enumerate(blob.entries):
         place = (start + entry.offset, entry.nbytes)
         yield Region(entry.key, "blob entry", "tree", _ENTRY, *place, entry=index)
 
 
 def _between(image: Image, parent: Region, start: int, end: int) -> Region:
-    """Name what lies between the regions of one level."""
+    """Name the bytes between the regions of one level."""
     place = (parent.level + 1, start, end - start)
     if parent.kind == "blob":
         about = "The number of bytes that follow, and the number of entries (u64 each)."
         return Region("counts", "header", "tree", *place, about)
     if not bytes(image.data[start : min(end, start + _MAX_PADDING)]).strip(b"\0"):
-        return Region("padding", "zeros", "padding", *place, "Zeros, so that the next is aligned.")
+        return Region(
+            "padding", "zeros", "padding", *place, "Zeros, so that the next region is aligned."
+        )
     role = parent.role if parent.level == _SECTION else "not loaded"
-    return Region("unnamed", "bytes", role, *place, "Nothing says what these bytes are.")
+    return Region("unnamed", "bytes", role, *place, "Bytes of unknown purpose.")

@@ -1,8 +1,7 @@
-"""The page: one file made of ``templates/report.*`` and the data, which the script draws.
+"""The page: one file that consists of ``templates/report.*`` and the data, which the script draws.
 
-What a library says reaches the page only as JSON in a data block, and the document only as text
-nodes. Should that ever be wrong, the policy lets nothing run but the script below, by its hash,
-and nothing be fetched from anywhere.
+Text of a library enters the page only as JSON in a data block, and the document only as text
+nodes. As a second barrier the page's policy allows only this script, by its hash, and no fetches.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from string import Template
 from typing import Any
 
 _TEMPLATES = Path(__file__).parents[2] / "templates"
-_SCRIPTS = ("dom", "map", "tree", "lists", "page")  # in this order: each uses the ones before
+_SCRIPTS = ("dom", "map", "tree", "lists", "page")  # in this order: each uses the previous ones
 
 
 def render_page(content: dict[str, Any]) -> str:
-    """Make the page, in ASCII, of what `describe` gives."""
+    """Return the page, in ASCII, for the result of `describe`."""
     style = _read("report.css")
     script = "".join(_read(f"report.{name}.js") for name in _SCRIPTS)
     return Template(_read("report.html")).substitute(
@@ -38,12 +37,12 @@ def _read(name: str) -> str:
 
 
 def _data_block(content: dict[str, Any]) -> str:
-    """JSON that cannot end its element (HTML, script data state): no ``<`` is left in it."""
+    """Return JSON without ``<``, so that it cannot end its element (HTML, script data state)."""
     return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _source(text: str) -> str:
-    """A hash source (CSP Level 3): exactly this text may be run, or applied."""
+    """Return a hash source (CSP Level 3), which allows exactly this script or style."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 

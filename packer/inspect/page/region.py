@@ -1,7 +1,7 @@
 """Region: a range of a file, with the regions inside it.
 
-Headers may lie. `nest` cuts each region to the one around it and to what its neighbours have left,
-so that the regions of one level never overlap; `fill` names what is between them.
+Headers may be wrong. `nest` cuts each region to its parent and to the end of its predecessor, so
+that the regions of one level never overlap. `fill` names the bytes between them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-# More blocks than this in one bar are too narrow to hit: small neighbours become one group.
+# More blocks in one bar would be too narrow to click: small neighbours become one group.
 _MAX_BLOCKS = 64
 
 
@@ -20,13 +20,13 @@ class Region:
     Attributes
     ----------
     kind : str
-        In words: ``"segment"``, ``"section"``, ``"blob entry"``.
+        ``"segment"``, ``"section"``, ``"blob entry"``, ...
     role : str
-        What its bytes are for, and so its colour: ``"code"``, ``"constants"``, ...
+        The purpose of its bytes, which selects the colour: ``"code"``, ``"constants"``, ...
     level : int
-        A region lies only in regions of a lower level.
+        A region is inside regions of a lower level only.
     entry : int or None
-        For a blob entry, which.
+        The index of a blob entry.
     """
 
     name: str
@@ -41,13 +41,13 @@ class Region:
 
     @property
     def end(self) -> int:
-        """The offset behind the last byte."""
+        """The offset after the last byte."""
         return self.offset + self.nbytes
 
 
 def nest(root: Region, regions: Iterable[Region]) -> None:
-    """Put regions into `root`, each into the smallest one that holds it; empty ones go."""
-    stack = [root]  # the regions around the place that is reached
+    """Put regions into `root`, each into the smallest one around it; drop empty ones."""
+    stack = [root]  # the regions around the current offset
     for region in sorted(regions, key=lambda r: (r.offset, r.level, -r.nbytes)):
         around = [parent for parent in stack if _may_hold(parent, region)]
         if around and _cut(region, around[-1]):
@@ -60,7 +60,7 @@ def _may_hold(parent: Region, region: Region) -> bool:
 
 
 def _cut(region: Region, parent: Region) -> bool:
-    """Cut a region to what is left of its parent; say whether anything is left of it."""
+    """Cut a region to the free end of its parent; return False if nothing is left of it."""
     free = parent.children[-1].end if parent.children else parent.offset
     start, end = max(region.offset, free), min(region.end, parent.end)
     if start < end:
@@ -69,7 +69,7 @@ def _cut(region: Region, parent: Region) -> bool:
 
 
 def fill(root: Region, gap: Callable[[Region, int, int], Region]) -> None:
-    """Put what ``gap(parent, start, end)`` makes between the regions of every level."""
+    """Insert ``gap(parent, start, end)`` between the regions of every level."""
     pending = [root]
     while pending:
         parent = pending.pop()
@@ -79,7 +79,7 @@ def fill(root: Region, gap: Callable[[Region, int, int], Region]) -> None:
 
 
 def group(root: Region) -> None:
-    """Let no region have more children than can be shown: runs of small ones get a parent."""
+    """Limit the children of each region: runs of small ones get a common parent."""
     pending = [root]
     while pending:
         parent = pending.pop()
@@ -100,7 +100,7 @@ def _filled(parent: Region, gap: Callable[[Region, int, int], Region]) -> Iterat
 
 
 def _grouped(parent: Region) -> Iterator[Region]:
-    """Large children stay; where none is large, equal parts."""
+    """Keep large children; if none is large, form groups of equal length."""
     run: list[Region] = []
     large = parent.nbytes // _MAX_BLOCKS
     if all(child.nbytes <= large for child in parent.children):

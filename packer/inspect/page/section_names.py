@@ -1,4 +1,4 @@
-"""What the sections of an ELF file are for."""
+"""The purpose of the sections of an ELF file."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from ...elf.records import SHF_ALLOC, SHF_EXECINSTR, SHF_WRITE
 if TYPE_CHECKING:
     from ...elf.section_table import Section
 
-# Section types that a dynamic loader reads, as readelf writes them.
+# Section types that a dynamic loader reads, as readelf prints them.
 _LINKING = {"STRTAB", "RELA", "HASH", "DYNAMIC", "NOTE", "REL", "DYNSYM", "RELR", "GNU_HASH"}
 _LINKING |= {"VERDEF", "VERNEED", "VERSYM"}
 
 ABOUT = {
-    ".bss": "Variables that begin as zero.",
-    ".comment": "Which compilers made the objects.",
-    ".data": "Variables with a first value.",
-    ".data.rel.ro": "Constants with addresses in them, read-only once the loader has set them.",
-    ".dynamic": "What the dynamic loader is to do.",
+    ".bss": "Variables with the initial value zero.",
+    ".comment": "The compilers of the objects.",
+    ".data": "Variables with an initial value.",
+    ".data.rel.ro": "Constants that contain addresses, read-only after relocation.",
+    ".dynamic": "Instructions for the dynamic loader.",
     ".dynstr": "Names of the dynamic symbols and of needed libraries.",
-    ".dynsym": "Symbols that other files can use, or that this one needs of them.",
-    ".eh_frame": "How to unwind the stack.",
+    ".dynsym": "Symbols that other files can use, or that this file needs.",
+    ".eh_frame": "Rules to unwind the stack.",
     ".eh_frame_hdr": "An index of .eh_frame.",
     ".fini": "Code that runs when the library is closed.",
     ".fini_array": "Addresses of functions that run when the library is closed.",
-    ".gnu.hash": "Hash table: finds a dynamic symbol by its name.",
+    ".gnu.hash": "Hash table of the dynamic symbols.",
     ".gnu.version": "The version of each dynamic symbol.",
     ".gnu.version_d": "Versions that this library defines.",
     ".gnu.version_r": "Versions that this library needs.",
     ".got": "Addresses that the loader fills in.",
     ".got.plt": "Addresses of functions of other libraries, filled in by the loader.",
-    ".hash": "Hash table: finds a dynamic symbol by its name.",
+    ".hash": "Hash table of the dynamic symbols.",
     ".init": "Code that runs at load.",
     ".init_array": "Addresses of functions that run at load.",
-    ".note.gnu.build-id": "A number for just this build.",
-    ".note.gnu.property": "What the code expects of the processor.",
-    ".packer.blob": "The import tree, put in whole after the link.",
+    ".note.gnu.build-id": "The identifier of this build.",
+    ".note.gnu.property": "Processor features that the code uses.",
+    ".packer.blob": "The import tree, written after the link.",
     ".plt": "Jumps to functions of other libraries.",
     ".rela.dyn": "Relocations: addresses that the loader sets.",
     ".rela.plt": "Relocations of functions of other libraries.",
@@ -50,7 +50,7 @@ ABOUT = {
 
 
 def role_of(section: Section) -> str:
-    """Say what the bytes of a section are for."""
+    """Return the purpose of the bytes of a section."""
     if not section.flags & SHF_ALLOC:
         return "not loaded"
     if section.flags & SHF_EXECINSTR:

@@ -144,7 +144,7 @@ def test_host_code_is_replaced_by_a_stub(tmp_path) -> None:
     paths = extract_library(library, tmp_path / "out")
     assert [p.name for p in paths] == ["cuda.ptx", "host.c", "packer.toml"]
     text = paths[-1].read_text()
-    assert "Host code cannot come back as source" in text
+    assert "Host code cannot be extracted as source" in text
     assert '# f = { declaration = "const char *(long a)", doc = "A \\"doc\\"." }' in text
     again = packer.export_library(read_project(paths[-1]).root, tmp_path / "again.so")
     assert blob_of(again) == blob_of(library)
@@ -233,7 +233,7 @@ def test_nothing_is_overwritten_without_force(library, tmp_path) -> None:
     victim.write_text("precious")
     (tmp_path / "out").mkdir()
     (tmp_path / "out/cuda.ptx").symlink_to(victim)
-    with pytest.raises(ExportError, match="is there already; --force"):
+    with pytest.raises(ExportError, match="exists; use --force"):
         extract_library(library, tmp_path / "out")
     assert os.listdir(tmp_path / "out") == ["cuda.ptx"]
     extract_library(library, tmp_path / "out", force=True)
@@ -258,7 +258,7 @@ def test_folder_that_cannot_be_made_is_an_error(library, tmp_path) -> None:
     """It is a file, or has no parent."""
     (tmp_path / "file").write_text("")
     for folder in (tmp_path / "file", tmp_path / "none/out"):
-        with pytest.raises(ExportError, match="cannot make the folder"):
+        with pytest.raises(ExportError, match="cannot create the folder"):
             extract_library(library, folder)
 
 

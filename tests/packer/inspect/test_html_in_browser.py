@@ -193,7 +193,7 @@ def test_hostile_names_are_text(page) -> None:
         "</script><script>document.title = 'owned'</script>\n\\u202etxet <!-- <b>bold</b>" in text
     )
     assert "<img src=x onerror=alert(1)>\\u202e\\x1b[31m" in text
-    assert page.title() == "model.so: what is inside"
+    assert page.title() == "model.so: contents"
     assert page.locator("img, iframe, main b:has-text('bold')").count() == 0
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", page.content())
 
@@ -218,7 +218,7 @@ def test_policy_stops_what_should_never_be_there(browser, page_path) -> None:
         server.settimeout(0.3)
         with pytest.raises(TimeoutError):
             server.accept()
-    assert page.title() == "model.so: what is inside"
+    assert page.title() == "model.so: contents"
     page.close()
 
 

@@ -47,7 +47,7 @@ def test_types_that_only_code_tells_are_said_to_be(compile_library) -> None:
         "g": None,
     }
     text = render(report)
-    assert "f: safe_call; only code tells its types: __tvm_ffi__metadata_f" in text
+    assert "f: safe_call; its types are only known to __tvm_ffi__metadata_f" in text
     assert "g: safe_call, no declaration" in text
 
 

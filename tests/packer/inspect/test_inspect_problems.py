@@ -125,7 +125,7 @@ def test_malformed_manifest_and_entry_name_are_problems(compile_library, tmp_pat
     assert [m.type_key for m in report.modules] == ["library"]
     first, second = sorted(report.problems)
     assert first.startswith("__packer_manifest at 0x0: ")
-    assert second == "__tvm_main__ holds b'\\xff', expected a function's name"
+    assert second == "__tvm_main__ contains b'\\xff', expected a function's name"
     assert report.entry is None
 
 

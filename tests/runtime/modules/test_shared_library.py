@@ -115,7 +115,7 @@ __attribute__((constructor)) static void run(void) {{ fclose(fopen("{trace}", "w
     assert [m.type_key for m in runtime.blob.parse(blob).modules] == ["cuda", "shared_library"]
     report = packer.inspect_library(path)
     assert [module.type_key for module in report.modules] == ["cuda", "shared_library"]
-    assert report.notes[-1].startswith("'shared_library' (module 1) is loaded with the rest")
+    assert report.notes[-1].startswith("'shared_library' (module 1) is loaded too")
     assert not trace.exists()
     runtime.load(path)
     assert trace.exists()
