@@ -45,13 +45,13 @@ class Entry:
     Attributes
     ----------
     key : str
-        The key as it stands in the blob; an alias stays what it was.
+        The key in the blob; an alias is not replaced.
     module : Module or None
         The decoded payload; None for ``_lib`` and ``_import_tree``.
     offset, nbytes : int
-        Where the entry lies in the blob, key included, in bytes; set by `parse` and by `dump`.
+        The place of the entry in the blob, key included, in bytes; `parse` and `dump` set it.
     is_sized : bool
-        Whether a u64 length stands between key and payload, as in dialect ``tvm-ffi``.
+        True if a u64 length precedes the payload, as in dialect ``tvm-ffi``.
     """
 
     __slots__ = ("is_sized", "key", "module", "nbytes", "offset")
@@ -73,20 +73,20 @@ class Entry:
 
     @property
     def payload_offset(self) -> int:
-        """Where the payload lies in the blob, in bytes."""
+        """The offset of the payload in the blob, in bytes."""
         length = 8 if self.is_sized and self.module is not None else 0
-        return self.offset + 8 + len(self.key) + length  # a key is of ASCII letters
+        return self.offset + 8 + len(self.key) + length  # a key is ASCII
 
 
 class Blob:
-    """A blob taken apart: entries in wire order, and the import tree.
+    """A parsed blob: entries in wire order, and the import tree.
 
     Attributes
     ----------
     entries : list of Entry
-        All entries, ``_import_tree`` among them where the blob has one.
+        All entries, including ``_import_tree``.
     import_tree_row_ptr, import_tree_child_indices : tuple of int or None
-        The CSR arrays as they stand in the blob; None where it has no tree.
+        The CSR arrays of the blob; None if it has no tree.
     dialect : {"tvm", "tvm-ffi"}
         The format.
     """
@@ -136,7 +136,7 @@ def parse(
     where: str = "blob",
     manifest_text: bytes | memoryview | None = None,
 ) -> Blob:
-    """Take a blob apart; nothing of a payload is copied.
+    """Parse a blob; payloads are not copied.
 
     Parameters
     ----------
@@ -147,20 +147,20 @@ def parse(
     path, where : str
         The library and the symbol, for messages.
     manifest_text : buffer, optional
-        The library's ``__packer_manifest``: tells where entries end whose type key has no
-        loader, which are then carried. Read only when there is one.
+        The library's ``__packer_manifest``: contains the length of entries whose type key has no
+        loader, which are then carried. It is only parsed if the blob has such an entry.
 
     Returns
     -------
     Blob
-        Well formed: one ``_lib`` at most, root 0, indices in range, no cycle, all reachable.
+        With at most one ``_lib``, root 0, indices in range, no cycle, and no unreachable module.
 
     Raises
     ------
     BlobFormatError
         The bytes break the format.
     LoaderNotFoundError
-        A type key has no loader, and no manifest tells its length.
+        A type key has no loader, and there is no manifest.
     """
     check_dialect(dialect)
     reader = Reader(view, path=path, where=where, dialect=dialect)
@@ -177,12 +177,12 @@ def parse(
 
 
 def dump(blob: Blob) -> list[Chunk]:
-    """Write a blob; the inverse of `parse`, through the modules themselves.
+    """Write a blob; each module writes its payload. The inverse of `parse`.
 
     Parameters
     ----------
     blob : Blob
-        Its entries get the offsets at which they were written.
+        The offsets of its entries are set.
 
     Returns
     -------
@@ -225,18 +225,18 @@ def link_tree(blob: Blob, library: Module | None = None) -> Module:
     Parameters
     ----------
     blob : Blob
-        As `parse` gives it.
+        As `parse` returns it.
     library : Module, optional
-        What stands for ``_lib``, and is the root where the blob has no tree.
+        The node for ``_lib``, and the root if the blob has no tree.
 
     Raises
     ------
     BlobFormatError
-        The blob needs a library and there is none, or it is empty without one.
+        The blob needs a library, and none is given.
 
     Notes
     -----
-    No code is run: a library that the blob carries stays carried. `build_tree` loads it.
+    No code is run: `build_tree` loads the libraries that a blob carries, this does not.
     """
     if blob.import_tree_row_ptr is None:
         modules = [module for module in blob.modules if module is not None]
@@ -255,14 +255,14 @@ def link_tree(blob: Blob, library: Module | None = None) -> Module:
 
 
 def build_tree(blob: Blob, library: Module | None = None) -> Module:
-    """Load the libraries that a blob carries, which runs their code, and link its tree.
+    """Load the libraries that a blob carries, and link its tree. Their code is run.
 
     Raises
     ------
     BlobFormatError
         As `link_tree` does.
     LibraryLoadError
-        A library that it carries cannot be loaded.
+        A carried library cannot be loaded.
     """
     for entry in blob.entries:
         if entry.module is not None:
@@ -278,37 +278,19 @@ def parse_symbol(
     where: str = MODULE_BLOB,
     manifest_text: bytes | memoryview | None = None,
 ) -> Blob:
-    """Take the bytes of a blob symbol apart.
-
-    Parameters
-    ----------
-    data : memoryview
-        The symbol's bytes, the nbytes header included; modules keep slices of it.
-    dialect, path, where, manifest_text
-        As for `parse`.
-
-    Returns
-    -------
-    Blob
-        As of `parse`.
+    """Parse the bytes of a blob symbol, its nbytes header included; see `parse`.
 
     Raises
     ------
     BlobFormatError, LoaderNotFoundError
-        As `parse` does; also if the header and the symbol disagree about the size.
+        As `parse` does; also if the size in the header is not that of the symbol.
     """
-    body = without_header(Reader(data, path=path, where=where))
+    body = _without_header(Reader(data, path=path, where=where))
     return parse(body, dialect, path=path, where=where, manifest_text=manifest_text)
 
 
 def structure_of(blob: Blob) -> bytes:
-    """Return all of a blob but its payloads, as the text whose CRC-32 a library stores.
-
-    Parameters
-    ----------
-    blob : Blob
-        Its entries know their offsets, after `parse` or `dump`.
-    """
+    """Describe a parsed or dumped blob without its payloads; a library stores the CRC-32."""
     lines = [f"{e.key} {e.offset} {e.nbytes}" for e in blob.entries]
     tree = (blob.import_tree_row_ptr, blob.import_tree_child_indices)
     lines += [" ".join(map(str, numbers)) for numbers in tree if numbers is not None]
@@ -316,21 +298,15 @@ def structure_of(blob: Blob) -> bytes:
 
 
 def check_dialect(dialect: str) -> None:
-    """Raise ValueError for a dialect that there is none of."""
+    """Raise ValueError for an unknown dialect."""
     if dialect not in BLOB_SYMBOLS.values():
         raise ValueError(
             f"dialect {dialect!r} is not known; known: {', '.join(BLOB_SYMBOLS.values())}"
         )
 
 
-def without_header(reader: Reader) -> memoryview:
-    """Read the nbytes header of a blob symbol, and return the blob behind it.
-
-    Raises
-    ------
-    BlobFormatError
-        The header and the symbol disagree about the size.
-    """
+def _without_header(reader: Reader) -> memoryview:
+    """Read the nbytes header of a blob symbol; return the blob after it."""
     size = reader.remaining
     if size < HEADER_NBYTES:
         raise reader.error(f"a symbol of {size} bytes, expected at least {HEADER_NBYTES}")
@@ -390,7 +366,7 @@ def _load_or_carry(reader: Reader, key: str, start: int, carry: Carry | None) ->
 
 
 def _carrier(reader: Reader, manifest_text: bytes | memoryview | None) -> Carry | None:
-    """What steps over a payload without a loader; it parses the manifest once, for the first."""
+    """Make the function that carries a payload without a loader; it parses the manifest once."""
     if manifest_text is None:
         return None
     manifest: Manifest | None = None

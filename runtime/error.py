@@ -8,8 +8,8 @@ _MOST_NAMES = 20  # in a not-found message
 class PackerError(Exception):
     """Root of every error that dso-packer raises.
 
-    The message reads ``<path>: <where>: <what>, expected <x>, found <y>`` and says what to
-    do next where that is known; the attributes hold the same facts for programs.
+    The message reads ``<path>: <where>: <what>, expected <x>, found <y>`` and ends with
+    the fix, if there is one. The attributes have the same facts for programs.
     """
 
     def __init__(self, message: str, **facts: object) -> None:
@@ -35,9 +35,9 @@ class BlobFormatError(PackerError, ValueError):
     Attributes
     ----------
     path : str or None
-        The library the blob lies in; None for bytes that came from memory.
+        The library that contains the blob; None for bytes in memory.
     offset : int or None
-        Where, in bytes from the start of the blob (behind its nbytes header).
+        The position of the error, in bytes from the start of the blob (after its nbytes header).
     """
 
     path: str | None
@@ -53,9 +53,9 @@ class BytecodeError(BlobFormatError):
     Attributes
     ----------
     table : str
-        Which table of it: ``"functions"``, ``"offsets"`` or ``"words"``.
+        ``"functions"``, ``"offsets"`` or ``"words"``.
     index : int
-        The entry of that table.
+        The row of that table.
     """
 
     table: str
@@ -88,7 +88,7 @@ class LibraryLoadError(PackerError, OSError):
 
 
 class DeviceError(PackerError, RuntimeError):
-    """A device or its driver cannot do what was asked.
+    """A device or its driver cannot do the requested operation.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class DeviceError(PackerError, RuntimeError):
 
     @classmethod
     def from_text(cls, text: str) -> DeviceError:
-        """Make one of the core's ``<device>: <what> (code <code>)``; either may be missing."""
+        """Parse the core's ``<device>: <what> (code <code>)``; device and code are optional."""
         kind, _, rest = text.partition(":")
         index = rest.partition(":")[0]
         device = f"{kind}:{index}" if index.lstrip("-").isdecimal() else None
@@ -115,9 +115,9 @@ class DeviceError(PackerError, RuntimeError):
 
 
 class OutOfMemoryError(PackerError, MemoryError):
-    """There is no memory for what was asked.
+    """Memory cannot be allocated.
 
-    Python raises its own MemoryError where one of its objects has no memory.
+    Python raises a plain MemoryError if it cannot allocate one of its own objects.
     """
 
 
@@ -129,7 +129,7 @@ class FunctionNotFoundError(PackerError, AttributeError):
     name : str
         The name that was looked up.
     module : str
-        The type key of the module that was asked.
+        The type key of the module that was searched.
     """
 
     module: str
@@ -147,7 +147,7 @@ class LoaderNotFoundError(PackerError, LookupError):
     type_key : str
         The key found in the blob.
     known : tuple of str
-        The keys that have a loader here.
+        The keys with a loader.
     """
 
     type_key: str
@@ -161,14 +161,14 @@ class LoaderNotFoundError(PackerError, LookupError):
 
 
 class ExportError(PackerError, ValueError):
-    """A tree cannot be exported as asked, or its output cannot be written.
+    """A tree cannot be exported with these options, or its output cannot be written.
 
     Attributes
     ----------
     module : str or None
-        The module that is to blame.
+        The type key of the module that causes the error.
     path : str or None
-        The output or input that is to blame.
+        The output or input that causes the error.
     """
 
     module: str | None
@@ -179,16 +179,16 @@ class ExportError(PackerError, ValueError):
 
 
 class ToolchainError(PackerError, RuntimeError):
-    """A compiler or linker is missing, broke off, or did not make what was asked.
+    """A compiler or linker is missing, failed, or did not write the expected output.
 
     Attributes
     ----------
     command : tuple of str
         The command that was run; empty when none was found.
     returncode : int or None
-        Its exit status; negative is the signal that ended it.
+        Its exit status; negative: the number of the signal that ended it.
     stderr : str
-        What it printed, cut to a bound.
+        Its error output; a long one is cut.
     """
 
     command: tuple[str, ...]
@@ -207,19 +207,9 @@ class ToolchainError(PackerError, RuntimeError):
 
 
 def from_text(kind: str, text: str) -> PackerError | None:
-    """Make the exception that native code raised as a kind and a text.
+    """Make the exception of native code, which raises a class name and a text.
 
-    Parameters
-    ----------
-    kind : str
-        The name of a class of this file.
-    text : str
-        The message; what it says of the attributes is read back.
-
-    Returns
-    -------
-    PackerError or None
-        None for kinds that a message alone cannot make.
+    None for a class that needs more than a message.
     """
     if kind == "DeviceError":
         return DeviceError.from_text(text)

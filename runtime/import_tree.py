@@ -7,25 +7,19 @@ if TYPE_CHECKING:
     from .stream import Reader
 
 MAX_MODULES = 65_536
-# A number takes 40 bytes in memory, five times as many as in the file.
+# A number takes 40 bytes in memory and 8 in the file.
 MAX_CHILD_INDICES = 1 << 20
 
 
 def read_import_tree(reader: Reader) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Read the row pointers and the child indices.
-
-    Raises
-    ------
-    BlobFormatError
-        They do not fit into what is left, or are more than a tree can have.
-    """
+    """Read the row pointers and the child indices; both are bounded by the limits of a tree."""
     return reader.read_u64_vector(MAX_MODULES + 1), reader.read_u64_vector(MAX_CHILD_INDICES)
 
 
 def children_of(row_ptr: tuple[int, ...], indices: tuple[int, ...]) -> list[tuple[int, ...]]:
     """The children of each module in import order, each once.
 
-    Gen 1 wrote a child as often as it was imported: it is one import (a dict keeps order).
+    TVM of 2019 wrote a child once per import of it; all of them are one import.
     """
     rows = zip(row_ptr, row_ptr[1:], strict=False)
     return [tuple(dict.fromkeys(indices[start:end])) for start, end in rows]
@@ -39,23 +33,9 @@ def check_import_tree(
     num_nodes: int,
     at: int,
 ) -> None:
-    """Refuse arrays that are no tree over so many modules.
+    """Refuse arrays that are not a tree of `num_nodes` modules, with root 0.
 
-    Parameters
-    ----------
-    reader : Reader
-        Makes the errors.
-    row_ptr, indices : tuple of int
-        As they stand in the blob.
-    num_nodes : int
-        The modules of the blob.
-    at : int
-        The offset of the ``_import_tree`` entry.
-
-    Raises
-    ------
-    BlobFormatError
-        A pointer or an index is out of range, there is a cycle, or a module out of reach.
+    The reader makes the errors, at the offset `at` of the ``_import_tree`` entry.
     """
     if num_nodes == 0:
         raise reader.error("an import tree over no modules, expected at least one", at)
@@ -75,7 +55,7 @@ def check_import_tree(
 
 
 def _check_order(reader: Reader, children: list[tuple[int, ...]], at: int) -> None:
-    """Kahn's order from the root: what it does not take lies on a cycle or out of reach."""
+    """Walk in Kahn's order from the root; it omits modules that are on a cycle or below one."""
     parents = _parent_counts(children)
     orphan = next((i for i, count in enumerate(parents) if count == 0 and i), None)
     if orphan is not None:
@@ -88,7 +68,7 @@ def _check_order(reader: Reader, children: list[tuple[int, ...]], at: int) -> No
                 ready.append(child)
     left = next((i for i, count in enumerate(parents) if count), None)
     if left is not None:
-        raise reader.error(f"module {left} lies on a cycle or below one, expected a tree", at)
+        raise reader.error(f"module {left} is on a cycle or below one, expected a tree", at)
 
 
 def _parent_counts(children: list[tuple[int, ...]]) -> list[int]:

@@ -1,4 +1,4 @@
-r"""A module tree as base64, as JSON, and as what pickle and copy take; all of them from its bytes.
+r"""A module tree as base64 and as JSON, and for pickle and copy; all of them store its bytes.
 
 The bytes of a tree (`module_to_bytes`):
 
@@ -6,8 +6,8 @@ The bytes of a tree (`module_to_bytes`):
     any other                       a blob without its nbytes header and without placeholder, as
                                     `runtime.serialize_module_to_bytes` writes it
 
-The JSON is that of TVM up to 0.20 (tvm.ir.save_json): a graph of two nodes, the first of which
-stands for null, the second for the module. ``repr_b64`` is base64 of u64 nbytes and the bytes.
+The JSON has the form of TVM up to 0.20 (tvm.ir.save_json): a graph of two nodes, the first of which
+represents null, the second the module. ``repr_b64`` is base64 of u64 nbytes and the bytes.
 """
 
 from __future__ import annotations
@@ -34,27 +34,14 @@ if TYPE_CHECKING:
 
 _ELF_MAGIC = b"\x7fELF"
 _JSON_TYPE_KEY = "runtime.Module"
-_JSON_TVM_VERSION = "0.20.0"  # whose form it is; TVM's load_json wants to know
+_JSON_TVM_VERSION = "0.20.0"  # TVM's load_json requires it
 
 
 def module_to_bytes(module: Module) -> bytes | memoryview:
-    """Turn a tree into bytes: a loaded library into its file, any other into a blob.
+    """Serialise a tree: a loaded library as a view of its file, any other tree as a blob.
 
-    Parameters
-    ----------
-    module : Module
-        The root.
-
-    Returns
-    -------
-    bytes or memoryview
-        Of a loaded library a view of the file: nothing is copied.
-
-    Raises
-    ------
-    ExportError
-        A module has no bytes, and says why, with its place in the tree: host code that is not
-        compiled, a loaded library whose imports were changed or whose file is gone.
+    Raises ExportError, which names the module and its place in the tree, for host code that is not
+    compiled, and for a loaded library whose imports were changed or whose file was removed.
     """
     if module._loaded_from is not None and is_as_loaded(module):
         return file_bytes(module._loaded_from)
@@ -62,12 +49,9 @@ def module_to_bytes(module: Module) -> bytes | memoryview:
 
 
 def module_from_bytes(data: Buffer) -> Module:
-    """Make the tree of bytes that `module_to_bytes` gave; runs the code of the libraries in it.
+    """Make a tree of the bytes of `module_to_bytes`; the code of libraries in it is run.
 
-    Raises
-    ------
-    LibraryLoadError, BlobFormatError, LoaderNotFoundError
-        The bytes are damaged, or are not for this machine.
+    Raises as `load_from_bytes` and `deserialize_module_from_bytes` do.
     """
     view = memoryview(data).cast("B")
     if view[:4] == _ELF_MAGIC:
@@ -76,12 +60,12 @@ def module_from_bytes(data: Buffer) -> Module:
 
 
 def copy_module(module: Module) -> Module:
-    """Copy a tree through its bytes; a loaded library, unchanged, is its own copy."""
+    """Copy a tree through its bytes; an unchanged loaded library is returned itself."""
     return module_from_bytes(module_to_bytes(module))
 
 
 def reduce_module(module: Module, protocol: int) -> tuple[Any, ...]:
-    """What pickle keeps of a tree: its bytes, out of band if it can, and who has its own types."""
+    """Return pickle's reduce tuple: the bytes, out of band from protocol 5, and `homes_of`."""
     data: Any = module_to_bytes(module)
     if protocol >= 5:
         from pickle import PickleBuffer
@@ -93,13 +77,13 @@ def reduce_module(module: Module, protocol: int) -> tuple[Any, ...]:
 
 
 def homes_of(module: Module) -> list[str]:
-    """The Python modules of a tree's own types: their import registers the loaders."""
+    """The Python modules that define custom types of a tree: importing them registers loaders."""
     homes = {type(node).__module__ for node in preorder(module)}
     return sorted(h for h in homes if h.split(".")[0] != "runtime" and h != "__main__")
 
 
 def rebuild_module(data: Buffer, *homes: str) -> Module:
-    """Import the homes of own types, as pickle does it for classes, and make the tree."""
+    """Import the Python modules that define custom types, and make the tree."""
     for home in homes:
         __import__(home)
     return module_from_bytes(data)
@@ -111,20 +95,20 @@ def export_module_to_base64(module: Module) -> str:
     Parameters
     ----------
     module : Module
-        The root. Host code that is not compiled yet is: that takes packer and a compiler.
+        The root. Host code is compiled, which needs packer and a compiler.
 
     Returns
     -------
     str
-        One line of ASCII. For host code and loaded libraries it is the library's file, as TVM's
-        function of this name gives it; for any other tree it is a blob.
+        One line of ASCII. For host code and loaded libraries it encodes the library's file, as
+        TVM's function of this name does; for any other tree a blob.
 
     Raises
     ------
     ExportError
-        A module cannot be serialised; names it, and its place in the tree.
+        A module cannot be serialised; names it and its place in the tree.
     PackerError
-        There is host code to compile, and packer is not installed.
+        The tree contains host code, and packer is not installed.
 
     Examples
     --------
@@ -149,7 +133,7 @@ def _exported(module: Module) -> bytes:
 
 
 def import_module_from_base64(text: str | bytes) -> Module:
-    """Make the tree of text that `export_module_to_base64`, or TVM's function, gave.
+    """Make the tree of text from `export_module_to_base64`, or from TVM's function.
 
     Parameters
     ----------
@@ -164,13 +148,13 @@ def import_module_from_base64(text: str | bytes) -> Module:
     Raises
     ------
     BlobFormatError
-        The text is no base64, or the bytes are malformed.
+        The text is not base64, or the bytes are malformed.
     LibraryLoadError, LoaderNotFoundError
         As `load_from_bytes` and `deserialize_module_from_bytes` do.
 
     Notes
     -----
-    A library in it is loaded, which runs its code: take text from those you trust only.
+    A library in it is loaded, which runs its code: use trusted text only.
     """
     return module_from_bytes(_from_text(text, "base64"))
 
@@ -197,12 +181,12 @@ def save_json(module: Module) -> str:
     Returns
     -------
     str
-        A JSON graph with one module in it.
+        A JSON graph of one module.
 
     Raises
     ------
     ExportError
-        A module cannot be serialised; names it, and its place in the tree.
+        A module cannot be serialised; names it and its place in the tree.
 
     Examples
     --------
@@ -221,7 +205,7 @@ def save_json(module: Module) -> str:
 
 
 def load_json(text: str | bytes) -> Module:
-    """Make the tree of JSON that `save_json` gave.
+    """Make the tree of JSON from `save_json`.
 
     Parameters
     ----------
@@ -236,18 +220,20 @@ def load_json(text: str | bytes) -> Module:
     Raises
     ------
     BlobFormatError
-        It is no JSON of one module, or the bytes in it are malformed.
+        It is not JSON of one module, or its bytes are malformed.
     LibraryLoadError, LoaderNotFoundError
         As `load_from_bytes` and `deserialize_module_from_bytes` do.
 
     Notes
     -----
-    A library in it is loaded, which runs its code: take text from those you trust only.
+    A library in it is loaded, which runs its code: use trusted text only.
     """
     data = memoryview(_from_text(_module_text(text), "json: repr_b64"))
     nbytes = int.from_bytes(data[:8], "little")
     if len(data) < 8 or nbytes != len(data) - 8:
-        text = f"json: repr_b64 holds {len(data)} bytes, expected 8 and the {nbytes} they speak of"
+        text = (
+            f"json: repr_b64 of {len(data)} bytes, expected 8 and the {nbytes} that they announce"
+        )
         raise BlobFormatError(text)
     return module_from_bytes(data[8:])
 

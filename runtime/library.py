@@ -36,9 +36,9 @@ class LibraryModule(Module):
 
     Notes
     -----
-    The file is closed when the module, its functions and all views of it are gone.
+    The file is closed when the module, its functions and all views of it are freed.
 
-    Its binary form is the whole file, so its imports travel in it: a library whose imports were
+    Its binary form is the whole file, which contains its imports. A library whose imports were
     changed after the load cannot be serialised.
     """
 
@@ -53,10 +53,10 @@ class LibraryModule(Module):
         library.bind(self)
 
     def find_function(self, name: str) -> Function | None:
-        """Find a function of this very file.
+        """Find a function of this file.
 
-        That is the symbol ``__tvm_ffi_<name>``; else ``<name>``, a packed C function, if it was
-        declared as one, or TVM made the file.
+        It is the symbol ``__tvm_ffi_<name>``; else ``<name>``, if that was declared as a packed C
+        function, or TVM made the file.
         """
         if name.isascii() and name.isprintable():
             return self._library.function(name, self)
@@ -72,17 +72,9 @@ class LibraryModule(Module):
         return sorted(name for name in names if not name.startswith("_"))
 
     def declare_packed(self, names: list[str]) -> None:
-        """Let functions that the file does not declare be packed C functions.
+        """Declare C functions as packed, except those that the file declares.
 
-        Parameters
-        ----------
-        names : list of str
-            Those that the file declares itself stay as they are.
-
-        Raises
-        ------
-        FunctionNotFoundError
-            The file has no such function; then none is declared.
+        Raises FunctionNotFoundError if the file lacks one; then none is declared.
         """
         unknown = [name for name in names if self.find_function(name) is None]
         for name in unknown:
@@ -96,7 +88,7 @@ class LibraryModule(Module):
         _tree_changed()
 
     def how_to_declare(self, name: str) -> str:
-        """Tell how to declare a C function of the file: its type is not known."""
+        """Say how to declare a C function of the file, whose type is unknown."""
         if not (name.isascii() and name.isprintable() and self._library.has_code(name)):
             return ""
         return (
@@ -106,12 +98,9 @@ class LibraryModule(Module):
         )
 
     def blob_entry(self) -> Module:
-        """View the file as what a blob carries.
+        """View the file as a module that a blob carries.
 
-        Raises
-        ------
-        ExportError
-            The file is not there any more, or is not the one that was loaded.
+        Raises ExportError if the file was removed or replaced.
         """
         from .modules.shared_library import CarriedSharedLibraryModule
         from .serial.library_file import file_bytes
@@ -124,7 +113,7 @@ class LibraryModule(Module):
 
     @property
     def own_entry_name(self) -> str | None:
-        """The name that the symbol ``__tvm_main__`` holds."""
+        """The name that is stored at ``__tvm_main__``."""
         data = self._library.data(MAIN_NAME)
         if data is None:
             return None
@@ -141,26 +130,11 @@ class LibraryModule(Module):
 
 
 def tree_of(library: Library, module: Module) -> Module:
-    """Build the tree of a library, of either dialect.
+    """Build the tree of a library, with `module` as the node of its host code; return the root.
 
-    Parameters
-    ----------
-    library : Library
-        Has the symbols.
-    module : Module
-        Stands for its own code.
-
-    Returns
-    -------
-    Module
-        The root; `module` where the library has no blob.
-
-    Raises
-    ------
-    LibraryLoadError
-        It has blobs of both dialects; or models of a system library lack what they list.
-    BlobFormatError, LoaderNotFoundError
-        As `blob.parse` does; also if the blob's structure is not the one that was exported.
+    Raises LibraryLoadError if it has blobs of both dialects, or if a system library lacks symbols
+    that a model lists. Raises as `blob.parse` does, and BlobFormatError if the structure of the
+    blob was changed after the export.
     """
     structure = library.structure
     blobs = {name: data for name in BLOB_SYMBOLS if (data := library.data(name)) is not None}
@@ -182,22 +156,7 @@ def tree_of(library: Library, module: Module) -> Module:
 
 
 def check_structure(blob: Blob, expected: int, *, path: str, where: str) -> None:
-    """Compare the structure of a blob with its CRC-32 of the export.
-
-    Parameters
-    ----------
-    blob : Blob
-        As it was parsed.
-    expected : int
-        The CRC-32 that the library stores.
-    path, where : str
-        The library and the blob's symbol, for messages.
-
-    Raises
-    ------
-    BlobFormatError
-        They differ.
-    """
+    """Refuse a blob whose structure does not have the CRC-32 that its library stores."""
     from ._core import crc32
     from .blob import structure_of
 
@@ -211,25 +170,11 @@ def check_structure(blob: Blob, expected: int, *, path: str, where: str) -> None
 
 
 def find_import(modules: list[Module], name: str) -> tuple[object, Callable[..., Any]]:
-    """Find what host code of a library calls by name; the native core asks, and remembers it.
+    """Find a function that host code of a library calls by name; the native core caches it.
 
-    Parameters
-    ----------
-    modules : list of Module
-        Those of the library that are alive: mostly one. Their imports are asked, depth first in
-        import order, never they themselves.
-    name : str
-        The function's name.
-
-    Returns
-    -------
-    provider, function
-        The module that has it, or the global function twice.
-
-    Raises
-    ------
-    FunctionNotFoundError
-        Neither an import nor the global functions have it.
+    `modules` are the modules of the library that are alive: usually one. Their imports are
+    searched, depth first in import order, then the global functions. Returns the module that has
+    the function, or the global function twice. Raises FunctionNotFoundError.
     """
     imports = [imported for module in modules for imported in list(preorder(module))[1:]]
     for imported in imports:
@@ -241,7 +186,8 @@ def find_import(modules: list[Module], name: str) -> tuple[object, Callable[...,
     hints = [hint for imported in imports if (hint := imported.how_to_declare(name))]
     known = [n for imported in imports for n in imported.function_names()]
     text = (
-        f"{who}: its host code calls {name!r}, which is no function of its imports and no global "
-        f"one" + (hints[0] if hints else near_names(name, known + list_global_func_names()))
+        f"{who}: its host code calls {name!r}, which is neither a function of its imports nor a "
+        f"global function"
+        + (hints[0] if hints else near_names(name, known + list_global_func_names()))
     )
     raise FunctionNotFoundError(text, name=name, module="library")

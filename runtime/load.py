@@ -1,4 +1,4 @@
-"""load(path): from a file, or its bytes, to its module tree, in one straight line."""
+"""load(path): load a file, or its bytes, as a module tree."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 FileKey = tuple[int, int, int, int]
 
-# The root of every file that is loaded and still in use. One parse per file: loads take turns.
+# The root of every loaded file that is in use. The lock makes sure that a file is parsed once.
 _roots: dict[FileKey, ref[Module]] = {}
 _lock = RLock()
 
 
-# By their suffixes: what is no library. A set, so that a library's load imports nothing for it.
+# Suffixes of files that are not libraries; here, so that loading a library imports no table.
 _LONE_FILES = {
     *(".ptx", ".cubin", ".fatbin", ".cl", ".clbin", ".spv", ".hsaco"),
     *(".params", ".safetensors"),
@@ -44,43 +44,40 @@ def load(
     path : path
         The file; a relative name means the current directory, never the library search path.
     functions : mapping of str to str, optional
-        C functions that the library does not declare, and what they are. The one value is
-        ``"packed"``: a packed C function, TVM's convention up to 2025. A function of any other
-        type crashes the process when it is called so. A function that the library declares itself
-        stays as it is.
+        C functions that the library does not declare, and their convention. The one value is
+        ``"packed"``: TVM's packed C functions of up to 2025. Calling a function of any other type
+        this way crashes the process. The library's own declarations take precedence.
 
     Returns
     -------
     Module
-        The root of its tree. A plain shared library gives a `LibraryModule` without imports. A
-        file whose suffix says that it is device code (``.ptx``, ``.cubin``, ``.fatbin``, ``.cl``,
-        ``.clbin``, ``.spv``, ``.hsaco``) gives a `DeviceModule`, with the kernels that
-        ``<name>.tvm_meta.json`` beside it tells, or else the code itself; ``.params`` a
-        `ConstLoaderModule`, ``.safetensors`` a `SafetensorsModule`.
+        The root of its tree. A plain shared library gives a `LibraryModule` without imports. Device
+        code (``.ptx``, ``.cubin``, ``.fatbin``, ``.cl``, ``.clbin``, ``.spv``, ``.hsaco``) gives a
+        `DeviceModule`; its kernels are read from ``<name>.tvm_meta.json`` beside it, or else from
+        the code. ``.params`` gives a `ConstLoaderModule`, ``.safetensors`` a `SafetensorsModule`.
 
     Raises
     ------
     LibraryLoadError
-        The file is no shared library for this machine, is damaged, or needs what is not there.
-        It is checked before any of its code runs. Reason ``"busy"``: another file took its place
-        as it was opened; load it again.
+        The file is not a shared library for this machine, is damaged, or needs a library that is
+        missing. It is checked before its code runs. Reason ``"busy"``: the file was replaced while
+        it was opened; load it again.
     BlobFormatError
         Its blob, or the lone file, is malformed.
     LoaderNotFoundError
-        Its blob holds a type without a loader, and no manifest to step over it.
+        Its blob contains a type without a loader, and the library has no manifest.
     FunctionNotFoundError
-        `functions` names one that the library does not have.
+        The library has no function of a name in `functions`.
     ValueError
         A value of `functions` is not ``"packed"``, or the file is not a library.
 
     Notes
     -----
-    The same file (device, inode, size, mtime) gives the same Module for as long as that is in
-    use, with all functions that any load of it declared; a new file under an old path gives new
-    code. The file stays open until the modules, their functions and all views of them are gone.
-    Loading runs the library's constructors: what they do cannot be helped here, and
-    `packer inspect` lists them beforehand. A file that is overwritten in place while it is loaded
-    breaks whoever uses it: replace it by a rename. Threads may load at once.
+    While a Module is in use, its file (device, inode, size, mtime) gives the same Module, with the
+    functions that any load of it declared; a new file at the same path gives new code. The file
+    stays open until its modules, their functions and all views of them are freed. Loading runs
+    the constructors of the library; `packer inspect` lists them. Never overwrite a loaded file in
+    place: its users would crash. Replace it by a rename. Threads may load at the same time.
 
     Examples
     --------
@@ -110,7 +107,7 @@ def _packed_names(functions: Mapping[str, str]) -> list[str]:
 
 
 def _declare(root: Module, names: list[str]) -> None:
-    """Declare functions of the library that the tree was loaded from, wherever it stands there."""
+    """Declare functions of the library that the tree was loaded from."""
     library = root._loaded_from
     for module in preorder(root):
         if isinstance(module, LibraryModule) and module._library is library:
@@ -126,27 +123,27 @@ def load_from_bytes(data: Buffer, *, allow_file: bool = False) -> Module:
     Parameters
     ----------
     data : buffer
-        The bytes of the file: C-contiguous; copied once, into memory that cannot be changed.
+        The bytes of the file: C-contiguous; copied once, into sealed memory.
     allow_file : bool
-        Whether to load a private file instead, if the system has no sealed files in memory, or
-        does not run code from them. It is in the folder for temporary files, and is removed at
-        once. Nothing seals it: another process of the same user could change what was checked.
+        True to load a private file instead, if the system has no sealed files in memory, or
+        refuses to run code from them. It is stored in the folder for temporary files, and removed
+        immediately. It is not sealed: a process of the same user could change it after the check.
 
     Returns
     -------
     Module
-        The root of its tree. Equal bytes give the same Module for as long as that is in use, also
-        if it was loaded from a file that has not changed since.
+        The root of its tree. Equal bytes give the same Module while it is in use, also if it was
+        loaded from a file that has not changed.
 
     Raises
     ------
     LibraryLoadError, BlobFormatError, LoaderNotFoundError
-        As `load` does; or if the bytes cannot be loaded from memory.
+        As `load` does; also if the bytes cannot be loaded from memory.
 
     Notes
     -----
-    Its code runs, so the bytes must come from someone you trust. They are checked as a file is. A
-    library that looks for others beside itself (``$ORIGIN``) does not find them.
+    Its code runs, so load trusted bytes only. They are checked as a file is. A library that needs
+    others in its own folder (``$ORIGIN``) does not find them.
 
     Examples
     --------
@@ -181,7 +178,7 @@ def _resident(path: str | bytes) -> Module | None:
     try:
         stat = os.stat(path)
     except (OSError, ValueError):
-        return None  # opening it says what is wrong
+        return None  # opening it raises the error
     root = _roots.get((stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
     return root() if root is not None else None
 
@@ -199,14 +196,14 @@ def _root_of(library: Library) -> Module:
 
 def _remember(key: FileKey, root: Module) -> None:
     def forget(_gone: ref[Module]) -> None:
-        # At once: between a look and a deletion another thread may have put its module there.
+        # Atomic: another thread may have stored its module between a look-up and a deletion.
         _remove_dead_weakref(_roots, key)
 
     _roots[key] = ref(root, forget)
 
 
 def _after_fork() -> None:
-    """A thread of the parent may have held the lock; it does not exist in the child."""
+    """Replace the lock: a thread that held it in the parent does not exist in the child."""
     global _lock
     _lock = RLock()
 

@@ -35,19 +35,9 @@ _DEVICE_CODE = {
 
 
 def load_file(path: str) -> Module:
-    """Load a lone file; its suffix is a key of `LOADERS`.
+    """Load a lone file, whose suffix is a key of `LOADERS`; it is mapped.
 
-    Parameters
-    ----------
-    path : str
-        The file. It is mapped, so it must not be overwritten in place while it is used.
-
-    Raises
-    ------
-    LibraryLoadError
-        It cannot be read, or is not a regular file.
-    BlobFormatError
-        Its content is not of the format that its suffix names.
+    Raises LibraryLoadError if it cannot be read, BlobFormatError if it is malformed.
     """
     return LOADERS[os.path.splitext(path)[1][1:]](path)
 

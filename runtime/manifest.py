@@ -1,10 +1,10 @@
-"""The manifest: a small JSON text that tells where each blob entry lies.
+"""The manifest: a small JSON text with the place of each entry of a blob.
 
     {"schema": 1, "producer": "dso-packer 0.1.0", "target": "x86_64-linux-gnu",
      "entries": [{"type_key": "cuda", "offset": 20, "nbytes": 225}, ...]}
 
-Offsets and lengths are bytes from the start of the blob, keys included. They only serve to step
-over payloads whose type key has no loader; they must land exactly on the next key.
+Offsets are bytes from the start of the blob; an entry includes its key. They are used to skip
+payloads whose type key has no loader, and must end exactly at the next key.
 """
 
 from __future__ import annotations
@@ -25,13 +25,7 @@ SCHEMA = 1
 
 
 class Manifest:
-    """A manifest that was read.
-
-    Attributes
-    ----------
-    producer, target : str
-        Who wrote the library, and for which machine.
-    """
+    """A parsed manifest: the program that wrote the library, its machine, and the entries."""
 
     def __init__(self, producer: str, target: str, ends: dict[int, tuple[str, int]]) -> None:
         self.producer = producer
@@ -39,12 +33,9 @@ class Manifest:
         self._ends = ends
 
     def carry(self, reader: Reader, type_key: str, start: int) -> Module:
-        """Step over the payload of a type without a loader, and carry its bytes as they are.
+        """Read the payload of a type without a loader as an OpaqueModule.
 
-        Raises
-        ------
-        BlobFormatError
-            The manifest does not know the entry, or its length does not fit.
+        Raises BlobFormatError if the manifest does not list the entry, or lists a wrong length.
         """
         key, end = self._ends.get(start, ("", 0))
         if key != type_key or end < reader.offset:
@@ -56,19 +47,9 @@ class Manifest:
 
 
 def parse_manifest(data: bytes | memoryview, *, path: str | None = None) -> Manifest:
-    """Read the bytes behind ``__packer_manifest``.
+    """Parse the bytes of ``__packer_manifest``; NULs at the end are ignored.
 
-    Parameters
-    ----------
-    data : buffer
-        The JSON text; a NUL at its end is left out.
-    path : str, optional
-        The library, for messages.
-
-    Raises
-    ------
-    BlobFormatError
-        It is no manifest of schema 1.
+    Raises BlobFormatError if it is not a manifest of schema 1.
     """
     from .strict_json import MAX_NBYTES, parse_json
 
@@ -76,7 +57,7 @@ def parse_manifest(data: bytes | memoryview, *, path: str | None = None) -> Mani
         fields = parse_json(bytes(data[: MAX_NBYTES + 1]).rstrip(b"\0"))
         if fields["schema"] != SCHEMA:
             raise ValueError(
-                f"schema {fields['schema']!r}, expected {SCHEMA}; a newer runtime reads it"
+                f"schema {fields['schema']!r}, expected {SCHEMA}; install a newer runtime"
             )
         ends = {
             int(e["offset"]): (str(e["type_key"]), int(e["offset"]) + int(e["nbytes"]))
@@ -90,7 +71,7 @@ def parse_manifest(data: bytes | memoryview, *, path: str | None = None) -> Mani
 
 
 def dump_manifest(blob: Blob, *, producer: str, target: str) -> bytes:
-    """Write the manifest of a blob that was dumped (its entries know their offsets)."""
+    """Write the manifest of a blob after `blob.dump`, which sets the offsets of its entries."""
     entries = [{"type_key": e.key, "offset": e.offset, "nbytes": e.nbytes} for e in blob.entries]
     fields = {"schema": SCHEMA, "producer": producer, "target": target, "entries": entries}
     return json.dumps(fields, separators=(",", ":")).encode()

@@ -10,15 +10,7 @@ from .error import LibraryLoadError
 
 
 def map_file(path: str | os.PathLike[str]) -> tuple[memoryview, os.stat_result]:
-    """Map a regular file, read-only; return its bytes and its state.
-
-    Raises
-    ------
-    OSError
-        It cannot be read, or is not a regular file.
-    ValueError
-        The path contains a NUL.
-    """
+    """Map a regular file; return its bytes and its state. Raises OSError or ValueError."""
     from mmap import ACCESS_READ, mmap
 
     # O_NONBLOCK: opening a pipe would wait for its writer; it is refused below.
@@ -34,13 +26,7 @@ def map_file(path: str | os.PathLike[str]) -> tuple[memoryview, os.stat_result]:
 
 
 def read_file(path: str) -> memoryview:
-    """Map a regular file as `map_file` does.
-
-    Raises
-    ------
-    LibraryLoadError
-        It cannot be read, or is not a regular file.
-    """
+    """Map a regular file; raise LibraryLoadError if that fails."""
     try:
         return map_file(path)[0]
     except (OSError, ValueError) as error:

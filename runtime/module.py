@@ -22,28 +22,27 @@ if TYPE_CHECKING:
 # Functions that need higher floors: `runtime/__init__` sets them.
 upper_floors: dict[str, Callable[..., Any]] = {}
 
-# Counts every change of any tree, so that a look-up cached before a change is not used after it.
+# The number of changes to any tree: a cached look-up is only used until the next change.
 _tree_version = 0
 
 
 class Module:
-    """A node of the module tree: functions of its own, and imported modules.
+    """A node of the module tree: its functions, and the modules that it imports.
 
-    Subclass it for a type of your own: set `type_key`, give it functions through
-    `find_function`, and, if it shall travel inside a library, write its payload in
-    `save_to_binary` and register the loader that reads it back (`runtime.register_loader`).
+    A subclass sets `type_key` and overrides `find_function`. To be stored in a library, it also
+    overrides `save_to_binary` and registers a loader (`runtime.register_loader`).
 
     Attributes
     ----------
     type_key : str
-        Names the type, in the tree and in a blob.
+        The name of the type, in the tree and in a blob.
     property_mask : int
-        `runtime.ModuleProperty` flags: what can be done with the module.
+        `runtime.ModuleProperty` flags: the uses of the module.
 
     Notes
     -----
-    A module keeps its imports alive; nothing points from an import back to its importer. A
-    `Function` keeps the module that has it alive, hence that module's imports too.
+    A module keeps its imports alive; an import does not reference its importer. A `Function` keeps
+    its module alive, and so that module's imports.
     """
 
     type_key: str = "module"
@@ -51,24 +50,24 @@ class Module:
 
     _imports: list[Module]
     _found: tuple[int, dict[str, Callable[..., Any]]]
-    # Whether its payload holds its imports too, so that they are no entries of a blob.
+    # True if its payload contains its imports, so that they are not entries of a blob.
     _carries_imports = False
-    # Whether the imports are no longer those that a load gave it.
+    # True if the imports were changed after the load.
     _imports_changed = False
-    # The file whose root this is.
+    # The library whose root this is.
     _loaded_from: Library | None = None
 
     def __new__(cls, *_args: object, **_kwargs: object) -> Self:
-        # Here and not in __init__, so that a subclass need not call super().__init__().
+        # Set here so that a subclass need not call super().__init__().
         self = super().__new__(cls)
         self._imports = []
         self._found = (-1, {})
         return self
 
-    # ---- what a module type overrides
+    # ---- overridden by module types
 
     def find_function(self, name: str) -> Callable[..., Any] | None:
-        """Find a function of this very module; the hook that a module type overrides.
+        """Find a function of this module, without its imports; a module type overrides this.
 
         Parameters
         ----------
@@ -78,17 +77,17 @@ class Module:
         Returns
         -------
         callable or None
-            None when the module has no such function. A result should keep the module alive.
+            None if the module has no such function. The callable should keep the module alive.
         """
         return None
 
     def save_to_binary(self, writer: Writer) -> None:
-        """Write the payload that the type's loader reads back; the other hook.
+        """Write the payload that the type's loader reads; a module type overrides this.
 
         Parameters
         ----------
         writer : Writer
-            Buffers given to it are not copied, and must keep their bytes until the export ends.
+            Buffers that it receives are not copied; they must not change until the export ends.
 
         Raises
         ------
@@ -103,65 +102,65 @@ class Module:
         Parameters
         ----------
         fmt : str
-            The kind of source, where a type has several.
+            The format, for a type with several.
 
         Raises
         ------
         PackerError
-            The module has none.
+            The module has no source text.
         """
         raise PackerError(f"{self!r} has no source text" + (f" of format {fmt!r}" if fmt else ""))
 
     def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
-        """Save the module as a file of its own kind.
+        """Save the module as a file in a format of its type.
 
         Parameters
         ----------
         path : path
             The file to write.
         fmt : str
-            The kind of file, where a type has several.
+            The format, for a type with several.
 
         Raises
         ------
         PackerError
-            The type has no file of its own.
+            The type has no file format.
         """
-        raise PackerError(f"{self!r} has no file form of its own")
+        raise PackerError(f"{self!r} has no file format")
 
     def blob_entry(self) -> Module:
-        """The module that stands in a blob for this node of a tree: as a rule, itself."""
+        """The module that a blob contains for this node of a tree: usually itself."""
         return self
 
     def tree_node(self) -> Module:
-        """The module that stands in the tree for this entry of a blob: as a rule, itself."""
+        """The module that the tree contains for this entry of a blob: usually itself."""
         return self
 
     @property
     def own_entry_name(self) -> str | None:
-        """The name of the entry function that this very module sets, or None."""
+        """The name of the entry function that this module sets, or None."""
         return None
 
     @property
     def own_weights(self) -> Mapping[str, Tensor]:
-        """The named tensors that this very module carries."""
+        """The named tensors of this module, without its imports."""
         return {}
 
     # ---- properties
 
     @property
     def is_binary_serializable(self) -> bool:
-        """Whether the module can be written into a blob."""
+        """True if the module can be written into a blob."""
         return bool(self.property_mask & BINARY_SERIALIZABLE)
 
     @property
     def is_runnable(self) -> bool:
-        """Whether its functions can be called in this process."""
+        """True if its functions can be called in this process."""
         return bool(self.property_mask & RUNNABLE)
 
     @property
     def is_dso_exportable(self) -> bool:
-        """Whether it is host code that an export compiles and links into the library."""
+        """True if it is host code that an export compiles and links into the library."""
         return bool(self.property_mask & DSO_EXPORTABLE)
 
     # ---- the tree
@@ -177,14 +176,14 @@ class Module:
         Parameters
         ----------
         module : Module
-            Kept alive by this one from now on.
+            The import; this module keeps it alive.
 
         Raises
         ------
         TypeError
-            It is no Module.
+            It is not a Module.
         ExportError
-            It imports this one already, directly or not: a tree has no cycles.
+            It imports this module, directly or not: a tree has no cycles.
         """
         if not isinstance(module, Module):
             raise TypeError(f"import_module takes a runtime.Module, found {type(module).__name__}")
@@ -203,7 +202,7 @@ class Module:
         _tree_changed()
 
     def set_imports(self, modules: list[Module]) -> None:
-        """Replace the imports by modules of a tree that is known to have no cycles."""
+        """Replace the imports, without a check for cycles."""
         self._imports[:] = modules
         _tree_changed()
 
@@ -217,19 +216,19 @@ class Module:
         name : str
             Its name.
         query_imports : bool
-            Whether to go on through the imports, depth first in import order, each once.
+            True to search the imports too, depth first in import order, each once.
 
         Returns
         -------
         callable
-            It keeps the module that has it alive.
+            It keeps its module alive.
 
         Raises
         ------
         TypeError
-            The name is no str.
+            The name is not a str.
         FunctionNotFoundError
-            There is none of this name; the message lists near names.
+            There is no function of this name; the message lists similar names.
         """
         if not isinstance(name, str):
             raise TypeError(f"a function's name is a str, found {type(name).__name__}")
@@ -239,7 +238,7 @@ class Module:
         return function
 
     def implements_function(self, name: str, query_imports: bool = False) -> bool:
-        """Whether `get_function` would find a function of this name."""
+        """Return True if `get_function` finds a function of this name."""
         return (self._find(name) if query_imports else self.find_function(name)) is not None
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
@@ -247,10 +246,10 @@ class Module:
         return self.get_function(name, query_imports=True)
 
     def __contains__(self, name: object) -> bool:
-        """``"f" in module``: whether ``module["f"]`` would find it."""
+        """Return True if ``module["f"]`` finds it, for ``"f" in module``."""
         return isinstance(name, str) and self.implements_function(name, query_imports=True)
 
-    __iter__ = None  # no sequence, though it has [name]; function_names() lists what can be listed
+    __iter__ = None  # not a sequence, despite [name]; see function_names()
 
     def _find(self, name: str) -> Callable[..., Any] | None:
         function = self.find_function(name)
@@ -268,7 +267,7 @@ class Module:
         return found.get(name)
 
     def function_names(self) -> list[str]:
-        """The names of this module's own functions, as far as the type can list them."""
+        """The names of this module's functions, if the type can list them."""
         return []
 
     def _not_found(self, name: str, query_imports: bool) -> FunctionNotFoundError:
@@ -286,7 +285,7 @@ class Module:
         return FunctionNotFoundError(text, name=name, module=self.type_key)
 
     def how_to_declare(self, name: str) -> str:
-        """How to make a function callable that the module has without a declaration; else ""."""
+        """Say how to declare a function that the module has without a declaration; else ""."""
         del name
         return ""
 
@@ -294,8 +293,8 @@ class Module:
     def weights(self) -> Weights:
         """The named tensors of this module and its imports, ``weights[name]``; a read-only view.
 
-        They are looked up as functions are: depth first in import order, the first of a name
-        counts. The tensors view the library's memory, and keep it mapped.
+        They are looked up as functions are: depth first in import order; of equal names the first
+        is found. The tensors view the library's memory, and keep it mapped.
         """
         from .tensors.weights import Weights
 
@@ -324,23 +323,23 @@ class Module:
     def time_evaluator(
         self, name: str, *, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0.0
     ) -> Callable[..., BenchmarkResult]:
-        """Make a function that times calls of another.
+        """Make a function that measures calls of another.
 
         Parameters
         ----------
         name : str
-            The function to time; looked up through the imports.
+            The function; the imports are searched too.
         number : int
             Calls per measurement.
         repeat : int
             Measurements.
         min_repeat_ms : float
-            The least time of one measurement, in milliseconds: `number` is raised until it is met.
+            The least duration of a measurement, in milliseconds; `number` is doubled until then.
 
         Returns
         -------
         callable
-            ``evaluate(*args) -> BenchmarkResult``, seconds per call; one call ahead is not counted.
+            ``evaluate(*args) -> BenchmarkResult``, seconds per call; a first call is not counted.
 
         Raises
         ------
@@ -352,14 +351,14 @@ class Module:
         return time_evaluator(self[name], number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
 
     def export_library(self, path: str | os.PathLike[str], **options: Any) -> Path:
-        """Export the tree below this module: `packer.export_library`, which must be installed.
+        """Export this module and its imports with `packer.export_library`.
 
         Parameters
         ----------
         path : path
             The library to write.
         **options
-            Those of `packer.export_library`.
+            The options of `packer.export_library`.
 
         Raises
         ------
@@ -369,7 +368,7 @@ class Module:
         exported: Path = upper_floors["export_library"](self, path, **options)
         return exported
 
-    # ---- pickle and copy: the tree's bytes, and what they make
+    # ---- pickle and copy
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         reduced: tuple[Any, ...] = upper_floors["reduce_module"](self, int(protocol))

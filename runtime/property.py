@@ -1,4 +1,4 @@
-"""ModuleProperty: what can be done with a module (TVM, runtime/module.h)."""
+"""ModuleProperty: the uses of a module (TVM, runtime/module.h)."""
 
 from __future__ import annotations
 

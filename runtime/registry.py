@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "dso_packer.loaders"
 
-# Our own type keys by the file of runtime/modules that has them; its loader(type_key) makes the
-# loader, and is imported on the first need.
+# The file of runtime/modules for each of our type keys. It is imported on first use, and its
+# loader(type_key) makes the loader.
 _FAMILIES = {
     "device": (
         *("cuda", "opencl", "hip", "hsaco", "hexagon", "aocl", "sdaccel"),
@@ -38,7 +38,7 @@ _FAMILIES = {
 _FAMILY_OF = {key: family for family, keys in _FAMILIES.items() for key in keys}
 
 _loaders: dict[str, Loader] = {}
-_offers: dict[str, EntryPoint] | None = None  # of installed packages, once they were asked
+_offers: dict[str, EntryPoint] | None = None  # of installed packages, after the first query
 _functions: dict[str, Callable[..., Any]] = {"__tvm_set_device": set_device}
 
 
@@ -48,7 +48,7 @@ def register_loader(type_key: str, *aliases: str) -> Callable[[L], L]:
     Parameters
     ----------
     type_key : str
-        The key that stands before the payload in a blob.
+        The key of the payload in a blob.
     *aliases : str
         Further keys with the same payload.
 
@@ -61,9 +61,9 @@ def register_loader(type_key: str, *aliases: str) -> Callable[[L], L]:
     Raises
     ------
     TypeError
-        A key is no str: the decorator stands without one.
+        A key is not a str: the decorator was used without a name.
     ValueError
-        A key has a loader already.
+        A key already has a loader.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def register_loader(type_key: str, *aliases: str) -> Callable[[L], L]:
     def register(loader: L) -> L:
         for key in (type_key, *aliases):
             if key in _loaders or key in _FAMILY_OF:
-                raise ValueError(f"type key {key!r} has a loader already")
+                raise ValueError(f"type key {key!r} already has a loader")
             _loaders[key] = loader
         return loader
 
@@ -96,18 +96,15 @@ def register_loader(type_key: str, *aliases: str) -> Callable[[L], L]:
 
 
 def _check_name(name: object, decorator: str) -> None:
-    """A bare ``@register_func`` would replace the function by a decorator, and register nothing."""
+    """Refuse a bare ``@register_func``: it would replace the function by a decorator."""
     if not isinstance(name, str):
         raise TypeError(f"{decorator} takes a name: @{decorator}('name'), found {name!r}")
 
 
 def find_loader(type_key: str) -> Loader:
-    """Return the loader of a type key, importing what provides it.
+    """Return the loader of a type key; import the module that provides it.
 
-    Raises
-    ------
-    LoaderNotFoundError
-        Nothing registered one, and no installed package offers one.
+    Raises LoaderNotFoundError if none is registered, and no installed package offers one.
     """
     loader = _loaders.get(type_key) or _own_loader(type_key) or _entry_point_loader(type_key)
     if loader is None:
@@ -122,12 +119,12 @@ def find_loader(type_key: str) -> Loader:
 
 
 def known_type_keys() -> tuple[str, ...]:
-    """The type keys that can be loaded, those of entry points that were not needed yet aside."""
+    """The type keys that can be loaded, without those of entry points that are not loaded yet."""
     return tuple(sorted({*_loaders, *_FAMILY_OF, "_lib", "*_json"}))
 
 
 def has_loader(type_key: str) -> bool:
-    """Whether a type is known here; what packages offer by entry points is not asked."""
+    """Return True if a type key has a loader; entry points of packages are not queried."""
     return type_key in _loaders or type_key in _FAMILY_OF or type_key.endswith("_json")
 
 
@@ -155,9 +152,9 @@ def _entry_point_loader(type_key: str) -> Loader | None:
 
 
 def forget_offers() -> None:
-    """Ask installed packages again when a loader is missing next; that takes milliseconds.
+    """Query installed packages again for the next missing loader; that takes milliseconds.
 
-    So a blob of many unknown types asks once, and the next load sees what was installed meanwhile.
+    One load queries them once at most, and the next load finds packages installed in between.
     """
     global _offers
     _offers = None
@@ -171,14 +168,14 @@ def register_func(name: str, *, override: bool = False) -> Callable[[F], F]:
     name : str
         The name for `get_global_func`.
     override : bool
-        Whether an earlier function of this name is replaced.
+        True to replace an earlier function of this name.
 
     Raises
     ------
     TypeError
-        The name is no str: the decorator stands without one.
+        The name is not a str: the decorator was used without a name.
     ValueError
-        The name is taken, and `override` is false.
+        The name is registered, and `override` is false.
 
     Examples
     --------
@@ -194,7 +191,7 @@ def register_func(name: str, *, override: bool = False) -> Callable[[F], F]:
     def register(function: F) -> F:
         if name in _functions and not override:
             raise ValueError(
-                f"global function {name!r} is registered already; override=True replaces it"
+                f"global function {name!r} is already registered; override=True replaces it"
             )
         _functions[name] = function
         tree_changed()
@@ -214,7 +211,7 @@ def get_global_func(name: str) -> Callable[..., Any]:
     Raises
     ------
     FunctionNotFoundError
-        None is registered under it.
+        No function of this name is registered.
     """
     if name not in _functions:
         text = f"no global function {name!r} is registered" + near_names(name, list(_functions))

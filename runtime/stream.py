@@ -26,17 +26,17 @@ _U64, _U32, _I64, _I32 = Struct("<Q"), Struct("<I"), Struct("<q"), Struct("<i")
 
 MAX_COUNT = (1 << 64) - 1
 
-# A buffer shorter than this is copied into the running chunk: a chunk of its own costs more.
+# A shorter buffer is copied into the running chunk, which costs less than a separate chunk.
 _SMALL_NBYTES = 4096
 
 
 class FileRange:
-    """A chunk whose bytes lie in a file, and are copied from there when the library is written.
+    """A chunk whose bytes are in a file; they are copied when the library is written.
 
     Parameters
     ----------
     path : str
-        The file; it must keep its bytes until the export has ended.
+        The file; its bytes must not change until the export has ended.
     offset, nbytes : int
         The range, in bytes.
     """
@@ -49,7 +49,7 @@ class FileRange:
         self.nbytes = nbytes
 
     def read(self) -> bytes:
-        """Return the range's bytes, read into memory.
+        """Read the bytes of the range into memory.
 
         Raises
         ------
@@ -74,30 +74,30 @@ def read_chunk(chunk: Chunk) -> bytes | memoryview:
 
 
 class Reader:
-    """Read primitives from a view, each checked against what is left before it is used.
+    """Read primitives from a view; each size is checked against the remaining bytes first.
 
     Parameters
     ----------
     data : buffer
         The bytes of a blob, without its nbytes header.
     path : str, optional
-        The library they lie in, for messages.
+        The library that contains them, for messages.
     where : str
-        What they are, for messages: the blob's symbol, as a rule.
+        Their name in messages: usually the blob's symbol.
     dialect : {"tvm", "tvm-ffi"}
-        The format, for payloads that differ.
+        The format: some payloads differ.
 
     Attributes
     ----------
     offset : int
         Position in bytes from the start of the blob.
     last_entry : bool
-        Whether the payload that is read belongs to the last entry; `blob.parse` keeps it.
+        True while the payload of the last entry is read; `blob.parse` sets it.
 
     Notes
     -----
-    Views that a Reader gives out are slices of `data`: nothing is copied, and they keep the
-    memory of `data` alive.
+    Views that a Reader returns are slices of `data`: nothing is copied, and they keep the memory
+    of `data` alive.
     """
 
     __slots__ = ("_end", "_view", "dialect", "last_entry", "offset", "path", "where")
@@ -120,23 +120,18 @@ class Reader:
 
     @property
     def remaining(self) -> int:
-        """The number of bytes that are left."""
+        """The number of remaining bytes."""
         return self._end - self.offset
 
     def error(self, what: str, offset: int | None = None) -> BlobFormatError:
-        """Make the error that says where in which file the bytes are wrong.
+        """Make an error that names the file and the offset.
 
         Parameters
         ----------
         what : str
             ``"<what>, expected <x>, found <y>"``.
         offset : int, optional
-            Where; the present position by default.
-
-        Returns
-        -------
-        BlobFormatError
-            For the caller to raise.
+            The position of the error; the current one by default.
         """
         at = self.offset if offset is None else offset
         prefix = f"{self.path}: " if self.path else ""
@@ -145,13 +140,7 @@ class Reader:
         )
 
     def read_raw(self, nbytes: int, what: str = "bytes") -> memoryview:
-        """Read a read-only view of so many bytes.
-
-        Raises
-        ------
-        BlobFormatError
-            Fewer are left.
-        """
+        """Read a read-only view of `nbytes` bytes; raise BlobFormatError if fewer remain."""
         start = self.offset
         end = start + nbytes
         if end > self._end:
@@ -171,34 +160,28 @@ class Reader:
         return value
 
     def read_u64(self) -> int:
-        """Read a u64. Raises BlobFormatError when it is cut short."""
+        """Read a u64. Raises BlobFormatError at the end of the data."""
         return self._read_number(_U64)
 
     def read_u32(self) -> int:
-        """Read a u32. Raises BlobFormatError when it is cut short."""
+        """Read a u32. Raises BlobFormatError at the end of the data."""
         return self._read_number(_U32)
 
     def read_i64(self) -> int:
-        """Read an i64. Raises BlobFormatError when it is cut short."""
+        """Read an i64. Raises BlobFormatError at the end of the data."""
         return self._read_number(_I64)
 
     def read_i32(self) -> int:
-        """Read an i32. Raises BlobFormatError when it is cut short."""
+        """Read an i32. Raises BlobFormatError at the end of the data."""
         return self._read_number(_I32)
 
     def read_dtype(self) -> tuple[int, int, int]:
-        """Read a DLDataType as (code, bits, lanes). Raises BlobFormatError when it is cut short."""
+        """Read a DLDataType (code, bits, lanes). Raises BlobFormatError at the end of the data."""
         code, bits, low, high = self.read_raw(4, "a data type")
         return code, bits, low | high << 8
 
     def read_bytes(self) -> memoryview:
-        """Read a length-prefixed byte string as a read-only view.
-
-        Raises
-        ------
-        BlobFormatError
-            The length is more than what is left.
-        """
+        """Read a length, then a view of that many bytes. Raises BlobFormatError if fewer remain."""
         start = self.offset
         nbytes = self.read_u64()
         if nbytes > self.remaining:
@@ -208,12 +191,9 @@ class Reader:
         return self.read_raw(nbytes)
 
     def read_sized(self) -> Reader:
-        """Read a length, and give a reader of so many bytes, which counts its offsets on.
+        """Read a length; return a reader of that many bytes, whose offsets continue this one's.
 
-        Raises
-        ------
-        BlobFormatError
-            The length is more than what is left.
+        Raises BlobFormatError if fewer remain.
         """
         inner = Reader(self._view, path=self.path, where=self.where, dialect=self.dialect)
         nbytes = self.read_bytes().nbytes
@@ -221,13 +201,7 @@ class Reader:
         return inner
 
     def read_string(self) -> str:
-        """Read a length-prefixed UTF-8 string.
-
-        Raises
-        ------
-        BlobFormatError
-            The length is more than what is left, or the bytes are not UTF-8.
-        """
+        """Read a length, then UTF-8 text. Raises BlobFormatError if it is neither."""
         start = self.offset
         data = self.read_bytes()
         try:
@@ -236,13 +210,10 @@ class Reader:
             raise self.error(f"text {shown(bytes(data[:81]))}, expected UTF-8", start) from None
 
     def read_count(self, min_nbytes: int, most: int = MAX_COUNT) -> int:
-        """Read the count of elements that take at least `min_nbytes` each.
+        """Read a count of elements that take at least `min_nbytes` each.
 
-        Raises
-        ------
-        BlobFormatError
-            There are more than `most`, or more than what is left can contain; nothing is
-            allocated for them.
+        Raises BlobFormatError if it exceeds `most`, or if the remaining bytes cannot contain that
+        many; nothing is allocated for them.
         """
         start = self.offset
         count = self.read_u64()
@@ -258,16 +229,16 @@ class Reader:
         Parameters
         ----------
         read_element : callable
-            Reads one element; a bound method of this reader, as a rule.
+            Reads one element: usually a bound method of this reader.
         min_nbytes : int
-            The fewest bytes that an element takes: bounds the count before anything is read.
+            The least size of an element; it bounds the count before an element is read.
         most : int
-            The most elements that a valid vector has.
+            The greatest count of a valid vector.
 
         Raises
         ------
         BlobFormatError
-            The vector does not fit into what is left, or an element is malformed.
+            The vector exceeds the remaining bytes, or an element is malformed.
         """
         return [read_element() for _ in range(self.read_count(min_nbytes, most))]
 
@@ -277,12 +248,9 @@ class Reader:
         return Struct(f"<{count}Q").unpack(self.read_raw(8 * count))
 
     def read_map(self, read_value: Callable[[], T], min_nbytes: int = 1) -> dict[str, T]:
-        """Read a map from strings; of duplicate keys the first is kept, as TVM does.
+        """Read a map with string keys; of equal keys the first is kept, as in TVM.
 
-        Raises
-        ------
-        BlobFormatError
-            The map does not fit into what is left, or an entry is malformed.
+        Raises BlobFormatError if it exceeds the remaining bytes, or if an entry is malformed.
         """
         result: dict[str, T] = {}
         for _ in range(self.read_count(8 + min_nbytes)):
@@ -291,9 +259,9 @@ class Reader:
         return result
 
     def ends_entry(self) -> bool:
-        """Whether a payload may end here: at the blob's end, or right before another key.
+        """Return True if a payload can end here: at the blob's end, or before another key.
 
-        Type keys that stand for two layouts are told apart by this (formats.md section 2).
+        For a type key with two layouts, this decides which of them was written.
         """
         if self.last_entry or not self.remaining:
             return not self.remaining
@@ -312,12 +280,11 @@ class Writer:
     Attributes
     ----------
     chunks : list of bytes, memoryview or FileRange
-        What was written; complete after `finish`.
+        The written bytes; complete after `finish`.
     offset : int
         Position in bytes from the start of the blob.
-
     dialect : {"tvm", "tvm-ffi"}
-        The format, for payloads that differ.
+        The format: some payloads differ.
 
     Notes
     -----
@@ -333,7 +300,7 @@ class Writer:
         self._running = bytearray()
 
     def write_raw(self, data: bytes | bytearray | memoryview) -> None:
-        """Write bytes as they are, without a length."""
+        """Write bytes without a length."""
         view = memoryview(data).cast("B")
         self.offset += len(view)
         if len(view) < _SMALL_NBYTES:
@@ -383,7 +350,7 @@ class Writer:
         self.write_bytes(text.encode())
 
     def write_sized(self, write: Callable[[Writer], None]) -> None:
-        """Write a length, then what `write` writes, which counts its offsets on."""
+        """Write a length, then the bytes that `write` writes; its offsets continue this one's."""
         inner = Writer(dialect=self.dialect)
         start = inner.offset = self.offset + 8
         write(inner)
@@ -407,7 +374,7 @@ class Writer:
             write_value(value)
 
     def write_file(self, path: str | os.PathLike[str], offset: int, nbytes: int) -> None:
-        """Write a range of a file; its bytes are copied only when the library is made."""
+        """Write a range of a file; its bytes are copied when the library is written."""
         self._append(FileRange(os.fspath(path), offset, nbytes))
         self.offset += nbytes
 
@@ -417,7 +384,7 @@ class Writer:
         Returns
         -------
         int
-            How many zeros were written. (The symbol begins HEADER_NBYTES before the blob.)
+            The number of zeros. (The symbol begins HEADER_NBYTES before the blob.)
         """
         padding = -(self.offset + HEADER_NBYTES) % alignment
         self.write_raw(bytes(padding))
@@ -425,5 +392,5 @@ class Writer:
 
 
 def is_type_key(key: bytes) -> bool:
-    """Whether the bytes may stand as an entry's key: 1 to 255 ASCII letters, digits, ``_ . -``."""
+    """Return True for a valid key of an entry: 1 to 255 ASCII letters, digits, ``_ . -``."""
     return 0 < len(key) <= 255 and key.translate(None, b"_.-").isalnum() and key.isascii()

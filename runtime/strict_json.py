@@ -51,15 +51,7 @@ def parse_json(text: str | bytes | memoryview) -> Any:
 
 
 def decode(text: str, **options: Any) -> Any:
-    """Parse JSON without limits, but refuse equal keys in one object, NaN and Infinity.
-
-    Raises
-    ------
-    JSONDecodeError
-        It is not JSON.
-    ValueError
-        A key occurs twice in one object, or a number is NaN or infinite.
-    """
+    """Parse JSON without limits, but refuse equal keys in one object, NaN and Infinity."""
     return loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant, **options)
 
 

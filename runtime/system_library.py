@@ -1,4 +1,4 @@
-"""system_lib(prefix): the models that are linked into this process, as module trees."""
+"""system_lib(prefix): the module trees of models that are linked into this process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .error import FunctionNotFoundError
 from .library import LibraryModule, tree_of
 from .module import Module
 
-# Statically linked code stays, and with it whom its context symbols lead to.
+# Statically linked code is never unloaded, and its context symbols point to these modules.
 _roots: dict[str, Module] = {}
 _lock = RLock()
 
@@ -21,16 +21,16 @@ class SystemLibraryModule(LibraryModule):
     Attributes
     ----------
     path : str
-        What messages call it; there is no file.
+        Its name in messages; there is no file.
     """
 
-    # A SystemLibrary has what is used here of a Library.
+    # SystemLibrary has the methods of Library that this class uses.
     _library: SystemLibrary  # type: ignore[assignment]
     property_mask = RUNNABLE
     _carries_imports = False
 
     def how_to_declare(self, name: str) -> str:
-        """Nothing: the models registered what can be called."""
+        """Return "": every function of a model is registered with its type."""
         del name
         return ""
 
@@ -50,29 +50,28 @@ class SystemLibraryModule(LibraryModule):
 def system_lib(symbol_prefix: str = "") -> Module:
     """Return the tree of the models that registered symbols with a prefix in this process.
 
-    They did so when the program started, or when a library was loaded that they are linked into
-    (`packer export --system-lib --c-symbol-prefix`).
+    A model registers its symbols when the program starts, or when the library that contains it is
+    loaded (`packer export --system-lib --c-symbol-prefix`).
 
     Parameters
     ----------
     symbol_prefix : str
-        Stands before every name; of a function that is not there with it, the name alone is
-        tried.
+        The prefix of every name. A function that is not registered with it is looked up without.
 
     Returns
     -------
     Module
-        The root of the tree; the same for a prefix, once something is registered with it.
+        The root of the tree; always the same for a prefix with registered symbols.
 
     Raises
     ------
     BlobFormatError, LoaderNotFoundError
-        The registered blob is malformed, or holds a type without a loader.
+        The registered blob is malformed, or contains a type without a loader.
 
     Notes
     -----
-    Code that registered stays in memory for as long as the process. A program that embeds Python
-    shows its own symbols if it is linked with ``-rdynamic``.
+    Registered code stays in memory until the process ends. Link a program that embeds Python with
+    ``-rdynamic``, so that its own symbols are found.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""time_evaluator: how long a function takes, in seconds per call."""
+"""time_evaluator: measure a function, in seconds per call."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """PackedModule: a function of a loaded library as a `torch.nn.Module`. Needs PyTorch.
 
-Nothing else of the runtime imports it; ``import runtime.torch``, or ``runtime.torch``, does.
+It is imported by ``import runtime.torch``, or by the first use of ``runtime.torch``.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ __all__ = ["PackedModule"]
 
 
 class PackedModule(torch.nn.Module):  # type: ignore[misc]
-    """Calls one function of a library; part of a model like any other layer.
+    """Calls one function of a library, as a layer of a model.
 
     Parameters
     ----------
     library : path or Module
-        The library, or what `runtime.load` gave of it.
+        The library, or the result of `runtime.load`.
     entry : str, optional
         The function; the library's entry function by default.
     outputs : callable, optional
         ``outputs(*inputs)`` makes the tensor, or the tuple of tensors, that the function writes
-        to. They are passed to it behind the inputs, and returned. To be pickled it must be a
-        function of some module, not a lambda.
+        to. They are passed after the inputs, and returned. It must not be a lambda if the module
+        is pickled.
 
     Attributes
     ----------
@@ -55,12 +55,12 @@ class PackedModule(torch.nn.Module):  # type: ignore[misc]
 
     Notes
     -----
-    Tensors are passed as they are, without a copy, and so come back those that the function
-    returns. It has no parameters, so it adds nothing to a ``state_dict``.
+    Arguments and results are tensors without a copy. It has no parameters, so it adds nothing to a
+    ``state_dict``.
 
-    ``torch.save``, pickle and ``copy.deepcopy`` keep the whole library, not its path.
-    ``torch.load`` then takes ``weights_only=False``, because it runs the library's code: use it on
-    files from those you trust only.
+    ``torch.save``, pickle and ``copy.deepcopy`` store the whole library, not its path.
+    ``torch.load`` then needs ``weights_only=False``, because it runs the library's code: use it on
+    trusted files only.
 
     Examples
     --------
@@ -92,12 +92,12 @@ class PackedModule(torch.nn.Module):  # type: ignore[misc]
         Returns
         -------
         tensor, tuple of tensors, or what the function returns
-            The outputs, where they are made here.
+            The tensors of `outputs`, if that is given.
 
         Raises
         ------
         ValueError
-            A tensor wants a gradient while gradients are recorded: none can flow through a library.
+            A tensor requires a gradient while gradients are recorded: a library has none.
         """
         arguments = [_without_gradient(value) for value in inputs]
         if self.outputs is None:
@@ -107,12 +107,12 @@ class PackedModule(torch.nn.Module):  # type: ignore[misc]
         return made
 
     def extra_repr(self) -> str:
-        """What stands in the brackets when the module is printed."""
+        """Return the text in brackets of the printed module."""
         return f"{self.library!r}, entry={self.entry!r}"
 
     def __getstate__(self) -> dict[str, Any]:
-        # As a tensor, torch.save stores the bytes as they are; pickle's protocol 2 would need half
-        # as much again.
+        # As a tensor: torch.save stores its bytes unchanged. Pickle's protocol 2, which it uses for
+        # other objects, takes 1.5 times the size.
         data = torch.frombuffer(bytearray(module_to_bytes(self.library)), dtype=torch.uint8)
         return {**self.__dict__, "library": (data, homes_of(self.library)), "_function": None}
 
@@ -137,7 +137,7 @@ def _as_torch(value: Any) -> Any:
 
 
 def _bytes_of(data: Any) -> memoryview:
-    """View a uint8 tensor; in main memory, wherever map_location may have put it."""
+    """View a uint8 tensor in main memory; map_location may have put it on a device."""
     from ctypes import c_ubyte
 
     data = data.cpu()

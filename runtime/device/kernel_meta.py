@@ -34,13 +34,7 @@ def meta_path(path: str | os.PathLike[str]) -> str:
 
 
 def write_meta(path: str | os.PathLike[str], functions: Mapping[str, FunctionInfo]) -> None:
-    """Write the file that belongs to device code at `path`.
-
-    Raises
-    ------
-    OSError
-        It cannot be written.
-    """
+    """Write the file that belongs to device code at `path`."""
     fields = {
         name: {
             "name": info.name,
@@ -57,21 +51,10 @@ def write_meta(path: str | os.PathLike[str], functions: Mapping[str, FunctionInf
 def read_meta(
     path: str | os.PathLike[str], make_info: Callable[[str, Any, Any], Info]
 ) -> dict[str, Info] | None:
-    """Read the file that belongs to device code at `path`; None if there is none.
+    """Read the kernels of device code at `path` by name; None if there is no such file.
 
-    Parameters
-    ----------
-    path : path
-        The device code.
-    make_info : callable
-        Makes the `FunctionInfo` of a name, argument types and launch tags.
-
-    Raises
-    ------
-    BlobFormatError
-        It is not in the form that TVM writes.
-    LibraryLoadError
-        It cannot be read.
+    `make_info` makes the `FunctionInfo` of a name, argument types and launch tags. Raises
+    BlobFormatError if the file is not in TVM's form, LibraryLoadError if it cannot be read.
     """
     name = meta_path(path)
     if not os.path.lexists(name):

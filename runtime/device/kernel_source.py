@@ -84,15 +84,7 @@ _MAX_PARAMETERS = 255
 
 
 def kernels_of(fmt: str, data: memoryview) -> list[Kernel]:
-    """Find the kernels of device code; none if its format does not declare them.
-
-    Parameters
-    ----------
-    fmt : str
-        The format: ``"ptx"``, ``"cl"`` or ``"spirv"`` can be read.
-    data : memoryview
-        The code.
-    """
+    """Find the kernels of code in format ``"ptx"``, ``"cl"`` or ``"spirv"``; none in any other."""
     if fmt == "spirv":
         return list(_spirv_kernels(data))
     if fmt in ("ptx", "cl"):

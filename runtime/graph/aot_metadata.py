@@ -5,9 +5,9 @@
                             *constant_pools, i64 num_constant_pools, const char *mod_name
     struct TVMTensorInfo    const char *name, const i64 *shape, i64 num_shape, DLDataType dtype
 
-The library's function ``get_c_metadata`` returns its address. Pointers are the library's word, as
-its code is; counts are bounded, and by the image where they lie in one, so that metadata of another
-layout is refused and not followed. (TVM, metadata_types.h)
+The library's function ``get_c_metadata`` returns its address. Pointers are trusted, as the code is.
+Counts are bounded, and by the image if the arrays are in one, so that metadata of another layout is
+refused. (TVM, metadata_types.h)
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from struct import Struct
 
 from .._core import call_for_address, memory_at
 from ..error import BlobFormatError
-from .graph import MAX_NDIM, Entry, Graph, Node
+from .graph import MAX_NDIM, DataEntry, Graph, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,21 +35,9 @@ GET_C_METADATA = "get_c_metadata"
 def read_aot_graph(get_c_metadata: Any) -> Graph:
     """Read the metadata as the graph that has one operator: the model's main function.
 
-    Parameters
-    ----------
-    get_c_metadata : Function
-        The library's; it is called.
-
-    Returns
-    -------
-    Graph
-        Inputs and outputs in the order of the function's arguments.
-
-    Raises
-    ------
-    BlobFormatError
-        There is no metadata of version 1, the model wants memory pools from outside, or what it
-        says of its tensors cannot be.
+    Calls the library's `get_c_metadata`. Inputs and outputs are in the order of the arguments.
+    Raises BlobFormatError if there is no metadata of version 1, if the model requires external
+    memory pools, or if its tensors are invalid.
     """
     address = call_for_address(get_c_metadata)
     if address is None:
@@ -91,8 +79,8 @@ def _tensors(
     return tensors
 
 
-def _entry(index: int, name: str, shape: tuple[int, ...], dtype: DTypeCode) -> Entry:
-    entry = Entry(shape, dtype, index, None)
+def _entry(index: int, name: str, shape: tuple[int, ...], dtype: DTypeCode) -> DataEntry:
+    entry = DataEntry(shape, dtype, index, None)
     if entry.nbytes < 0 or min(shape, default=0) < 0 or not dtype[1] * dtype[2]:
         what = f"{list(shape)} of data type {dtype}"
         raise ValueError(f"{name!r}: expected a size that can be addressed, found {what}")

@@ -1,8 +1,8 @@
-"""A graph bound once: its operators looked up, its arrays laid out, its calls made ready.
+"""A bound graph: its operators, the memory of its arrays, and its sequence of calls.
 
 Every entry of the graph is a slot of a `CallSequence`, whose calls point to slots. Some slots are
-views of another one's memory: what a ``__nop`` makes of its input, and the flat arrays that an
-operator with ``flatten_data`` sees. Where an entry is bound to other memory, they move along.
+views of the memory of an entry: the output of a ``__nop``, and the flat arrays that an operator
+with ``flatten_data`` receives. If the entry is bound to other memory, its views are too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Operators = dict[str, Callable[..., Any]]
     Call = tuple[str, Callable[..., Any] | None, tuple[int, ...]]
 
-# TVM, kAllocAlignment: what its kernels are compiled for.
+# TVM, kAllocAlignment: its kernels are compiled for it.
 ALIGNMENT = 64
 # <asm-generic/mman.h>; Python has it from 3.14 on.
 _MAP_NORESERVE = 0x4000
@@ -33,36 +33,18 @@ _CPU = Device("cpu")
 
 
 class GraphBinding:
-    """A graph with its operators and its memory.
-
-    Parameters
-    ----------
-    graph : Graph
-        The checked graph.
-    libraries : sequence of Module
-        Where the operators are looked up, their imports included; the first that has one counts.
-    devices : sequence of Device
-        Where the arrays are.
+    """A graph with its operators and its memory; parameters and errors are `GraphExecutor`'s.
 
     Attributes
     ----------
     arrays : list of Tensor
-        What each slot is at present; the entries come first.
+        The current array of each slot; the entries are the first slots.
     sequence : CallSequence
         The calls.
     devices : list of Device
-        Where arrays are, beside the CPU.
+        The devices with arrays, except the CPU.
     stops : list of int
-        By node, how many calls there are until it is done.
-
-    Raises
-    ------
-    FunctionNotFoundError
-        The libraries lack operators; names them.
-    DeviceError
-        A device is not to be had.
-    OutOfMemoryError, listed
-        There is no address space for the arrays.
+        For each node the number of calls up to its end.
     """
 
     def __init__(self, graph: Graph, libraries: Sequence[Module], devices: Sequence[Any]) -> None:
@@ -70,8 +52,8 @@ class GraphBinding:
         operators = _find_operators(graph, libraries)
         self._graph = graph
         self.devices = [device for device in dict.fromkeys(places) if device != _CPU]
-        self._own = _plan_memory(graph, places)  # what each slot is when nothing else was bound
-        self._roots = list(range(len(self._own)))  # the entry whose memory a slot views
+        self._own = _plan_memory(graph, places)  # the arrays of the slots before any other is bound
+        self._roots = list(range(len(self._own)))  # for each slot the entry whose memory it views
         self._views: dict[int, list[int]] = {}  # the slots that view an entry's memory
         self.stops: list[int] = []
         calls = self._make_calls(operators)
@@ -79,7 +61,7 @@ class GraphBinding:
         self.sequence = CallSequence(self.arrays, calls)
 
     def bind(self, entry: int, array: Tensor) -> bool:
-        """Let an entry be this very array; False if its operators need other memory."""
+        """Bind an entry to an array; return False if an operator needs other memory."""
         if array.device != self._own[entry].device or not self.sequence.is_fit(entry, array):
             return False
         slots = (entry, *self._views.get(entry, ()))
@@ -93,13 +75,13 @@ class GraphBinding:
         return True
 
     def copy(self, entry: int, array: Tensor) -> None:
-        """Copy an array into an entry's own memory."""
+        """Copy an array into the memory that was allocated for an entry."""
         if self.arrays[entry] is not self._own[entry]:
             self.bind(entry, self._own[entry])
         self._own[entry].copy_from(array)
 
     def is_view(self, entry: int) -> bool:
-        """Whether an entry lies in another one's memory, as the output of a ``__nop`` does."""
+        """Return True if an entry views another one's memory, as the output of a ``__nop`` does."""
         return self._roots[entry] != entry
 
     def _make_calls(self, operators: Operators) -> list[Call]:
@@ -117,7 +99,7 @@ class GraphBinding:
         return calls
 
     def _flat(self, entry: int, flat: dict[int, int]) -> int:
-        """The slot that is an entry in one dimension."""
+        """The slot that views an entry in one dimension."""
         if entry not in flat:
             own = self._own[entry]
             flat[entry] = len(self._own)
@@ -132,10 +114,10 @@ class GraphBinding:
 
 
 def _places(graph: Graph, devices: Sequence[Any]) -> list[Device]:
-    """The device of each entry: of those given the first of its kind, the first at all, or the CPU.
+    """Choose the device of each entry: the first of its kind; without a kind the first, or the CPU.
 
-    TVM puts what was compiled for a kind that is not given on the first device; there nothing of
-    it can run, so it is refused.
+    If no device of the kind is given, TVM uses the first, whose code cannot run there. Here it is
+    an error.
     """
     given = [Device(device) for device in devices] or [_CPU]
     kinds = {_CPU.device_type: _CPU} | {d.device_type: d for d in reversed(given)}
@@ -150,7 +132,7 @@ def _places(graph: Graph, devices: Sequence[Any]) -> list[Device]:
 
 
 def _find_operators(graph: Graph, libraries: Sequence[Module]) -> Operators:
-    """Look each operator up once."""
+    """Look up each operator once."""
     functions = (node.function for node in graph.nodes)
     wanted = dict.fromkeys(f for f in functions if f is not None and f not in (NOP, COPY))
     found: Operators = {}
@@ -165,7 +147,7 @@ def _find_operators(graph: Graph, libraries: Sequence[Module]) -> Operators:
 
 
 def _plan_memory(graph: Graph, places: list[Device]) -> list[Tensor]:
-    """An array for each entry; all of one storage_id begin at the same address."""
+    """Make an array for each entry; those of one storage_id begin at the same address."""
     nbytes: dict[int, int] = {}
     home: dict[int, Device] = {}
     for entry, place in zip(graph.entries, places, strict=True):
@@ -181,7 +163,7 @@ def _plan_memory(graph: Graph, places: list[Device]) -> list[Tensor]:
 
 
 def _host_storages(nbytes: dict[int, int]) -> dict[int, Tensor]:
-    """Memory of the CPU: all of it in one piece."""
+    """Allocate the memory of the CPU in one piece."""
     starts, total = {}, 0
     for storage_id, size in nbytes.items():
         starts[storage_id] = total
@@ -191,7 +173,7 @@ def _host_storages(nbytes: dict[int, int]) -> dict[int, Tensor]:
 
 
 def _allocate(nbytes: int) -> memoryview:
-    """Zeroed pages; those that nothing touches, since the parameters lie elsewhere, cost none."""
+    """Map zeroed pages; pages that are never touched take no memory."""
     if nbytes == 0:
         return memoryview(bytearray())
     try:
@@ -202,7 +184,7 @@ def _allocate(nbytes: int) -> memoryview:
 
 
 def _alike(array: Tensor, model: Tensor) -> Tensor:
-    """An array's memory as the shape and data type of another one."""
+    """View an array with the shape and data type of another one."""
     view: Tensor = tensor_view(array, model.shape, model.dtype_code)
     return view
 

@@ -1,13 +1,13 @@
-"""GraphExecutor: runs a graph of operators; what ``factory["default"](device)`` makes.
+"""GraphExecutor: runs a graph of operators; ``factory["default"](device)`` returns one.
 
     executor = runtime.load("deploy.so")["default"]()     # or (runtime.Device("cpu", 0))
     executor.set_input("data", array)                     # by name or index; a copy
     executor.set_input(data=array, mask=other)            # several
-    executor.set_input_zero_copy("data", array)           # the array itself; it must stay as it is
+    executor.set_input_zero_copy("data", array)           # a view; the array must not change
     executor.run()
     executor.get_output(0).numpy()                        # a view: the next run writes over it
 
-Every method is a function of the module, too: ``executor["set_input"]("data", array)``,
+Every method is also a function of the module: ``executor["set_input"]("data", array)``,
 ``executor["run"]()``. The names are those of TVM's GraphModule.
 """
 
@@ -39,21 +39,21 @@ _FUNCTIONS = (
 
 
 def create(graph_json: str, library: Module, *devices: Any) -> GraphExecutor:
-    """Make an executor of a graph whose parts are kept apart.
+    """Make an executor of a graph and a library that are stored apart.
 
     Parameters
     ----------
     graph_json : str
         TVM's graph JSON.
     library : Module
-        Where the operators are looked up, its imports included.
+        The module that has the operators, or imports them.
     *devices : Device
-        Where the graph's arrays are; the CPU by default.
+        The devices of the arrays; the CPU by default.
 
     Returns
     -------
     GraphExecutor
-        Its parameters are to be set: `GraphExecutor.load_params`.
+        Without parameters: set them with `GraphExecutor.load_params`.
 
     Raises
     ------
@@ -62,32 +62,32 @@ def create(graph_json: str, library: Module, *devices: Any) -> GraphExecutor:
     FunctionNotFoundError
         The library lacks operators; names them.
     DeviceError
-        A device is not to be had.
+        A device is not available.
     OutOfMemoryError
-        There is no address space for the graph's arrays.
+        The arrays exceed the address space.
     """
     return GraphExecutor(parse_graph(graph_json), [library], devices)
 
 
 class GraphExecutor(Module):
-    """A graph, bound to its operators and to memory of its own.
+    """A graph with its operators and its memory.
 
     Parameters
     ----------
     graph : Graph
         The checked graph.
     libraries : sequence of Module
-        Where the operators are looked up, their imports included; the first that has one counts.
+        The modules that have the operators, or their imports; the first match is used.
     devices : sequence of Device
-        Where the arrays are.
+        The devices of the arrays.
 
     Notes
     -----
-    Arrays of one storage_id share memory, aligned to 64 bytes. Parameters are used where they lie;
-    those are copied that an operator says it writes to, or that are not aligned to 64 bytes while
-    an operator is not declared to packer: TVM compiles for such alignment. `run` works in the
-    native core, without the GIL; one executor runs in one thread at a time, executors of one
-    library run side by side.
+    Arrays of one storage_id share memory, aligned to 64 bytes. Parameters are used without a copy,
+    with two exceptions: an operator declares that it writes to one; or one is not aligned to 64
+    bytes, and an operator without declaration reads it, which TVM compiled for that alignment.
+    `run` releases the GIL. One executor runs in one thread at a time; several executors of one
+    library may run in parallel.
     """
 
     type_key = "GraphExecutor"
@@ -132,15 +132,15 @@ class GraphExecutor(Module):
             self._unset.pop(name, None)
 
     def set_input_zero_copy(self, key: str | int, value: Any) -> None:
-        """Let an input be an array of the caller's, which the next runs read where it lies.
+        """Bind an input to an array of the caller, which the next runs read without a copy.
 
         Raises
         ------
         KeyError, IndexError
             There is no such input.
         ValueError
-            The array is of another shape or data type, is read-only and an operator writes to
-            it, or is not aligned to 64 bytes and an operator that TVM compiled reads it.
+            Its shape or data type differs; it is read-only, and an operator writes to it; or it
+            is not aligned to 64 bytes, and an operator that TVM compiled reads it.
         """
         name = self._graph.input_name(key)
         entry = self._graph.inputs[name]
@@ -173,7 +173,7 @@ class GraphExecutor(Module):
         return next((i for i, known in enumerate(self._graph.inputs) if known == name), -1)
 
     def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
-        """Return shapes and data types by name, of the inputs that are no parameters."""
+        """Return shapes and data types by name, of the inputs that are not parameters."""
         arrays = {n: self.get_input(n) for n in self._graph.inputs if n not in self._params}
         shapes = {name: array.shape for name, array in arrays.items()}
         return shapes, {name: array.dtype for name, array in arrays.items()}
@@ -186,17 +186,17 @@ class GraphExecutor(Module):
         Raises
         ------
         BlobFormatError
-            The bytes are no params dict, or hold what the graph does not have.
+            The bytes are not a params dict, or do not match the graph.
         """
         self.set_params(load_param_dict(params))
 
     def set_params(self, params: Mapping[str, Tensor], where: str = "params") -> None:
-        """Set parameters by name; they are not copied if operators can use them as they are.
+        """Set parameters by name; they are only copied if an operator needs other memory.
 
         Raises
         ------
         BlobFormatError
-            The graph has no such input, or of another shape or data type; nothing was set.
+            The graph has no such input, or one of another shape or data type; none was set.
         """
         for name, array in check_params(self._graph, params, where).items():
             entry = self._graph.inputs[name]
@@ -206,21 +206,21 @@ class GraphExecutor(Module):
             self._unset.pop(name, None)
 
     def share_params(self, other: GraphExecutor, params: bytes | bytearray | memoryview) -> None:
-        """Take over parameters from another executor, without a copy.
+        """Use parameters of another executor, without a copy.
 
         Parameters
         ----------
         other : GraphExecutor
-            Whose arrays are used; they stay as long as either executor.
+            The other executor; its arrays live as long as either.
         params : buffer
-            A params dict file with the names of those to share.
+            A params dict file; its names are the parameters to share.
 
         Raises
         ------
         BlobFormatError
-            A parameter is not of this graph, or of another shape or data type.
+            The graph has no such parameter, or one of another shape or data type.
         KeyError
-            The other has no such input.
+            The other executor has no such input.
         """
         self.set_params({name: other.get_input(name) for name in load_param_dict(params)})
 
@@ -232,12 +232,12 @@ class GraphExecutor(Module):
         Parameters
         ----------
         **inputs : array
-            Inputs to set before, as `set_input` does.
+            Inputs to set first, as `set_input` does.
 
         Raises
         ------
         PackerError
-            Inputs were never set; lists them.
+            Inputs are not set; lists them.
         RuntimeError
             The executor is running already.
         """
@@ -245,7 +245,7 @@ class GraphExecutor(Module):
             self.set_input(**inputs)
         if self._unset:
             names = listed(list(self._unset))
-            raise PackerError(f"inputs of the graph that were never set: {names}; set_input does")
+            raise PackerError(f"inputs of the graph that are not set: {names}; use set_input")
         self._binding.sequence.run()
 
     def get_num_outputs(self) -> int:
@@ -263,14 +263,14 @@ class GraphExecutor(Module):
         Parameters
         ----------
         index : int
-            Which.
+            The index of the output.
         out : writable array, optional
-            Where it is copied to.
+            The array that it is copied to.
 
         Returns
         -------
         Tensor
-            `out` as a Tensor; without it a view, which the next run writes over.
+            `out` as a Tensor; without it a view, which the next run overwrites.
 
         Raises
         ------
@@ -286,24 +286,26 @@ class GraphExecutor(Module):
         return target.copy_from(self._binding.arrays[entry])
 
     def set_output_zero_copy(self, index: int, value: Any) -> None:
-        """Let an output be an array of the caller's, which the next runs write.
+        """Bind an output to an array of the caller, which the next runs write.
 
         Raises
         ------
         IndexError
             There is no such output.
         ValueError
-            The array is of another shape or data type, is read-only, is not aligned to 64 bytes
-            and TVM compiled its operator, or the output is an input.
+            Its shape or data type differs, it is read-only, it is not aligned to 64 bytes and TVM
+            compiled its operator, or the output is an input.
         """
         entry = self._graph.output(index)
         array = self._checked(f"set_output_zero_copy {index}", entry, value)
         if self._binding.is_view(entry) or entry in self._graph.inputs.values():
-            raise ValueError(f"set_output_zero_copy {index}: the output is another array's memory")
+            raise ValueError(
+                f"set_output_zero_copy {index}: the output shares another array's memory"
+            )
         if array.readonly or not self._binding.bind(entry, array):
             raise ValueError(f"set_output_zero_copy {index}: expected memory {_FITNESS}")
 
-    # ---- looking inside
+    # ---- debugging
 
     def debug_get_output(self, node: str | int, out: Any = None) -> Tensor:
         """Run up to a node, and return a copy of its first output.
@@ -313,7 +315,7 @@ class GraphExecutor(Module):
         node : str or int
             The node's name or index.
         out : writable array, optional
-            Where it is copied to.
+            The array that it is copied to.
 
         Raises
         ------
@@ -331,12 +333,12 @@ class GraphExecutor(Module):
         return self._checked(f"debug_get_output {node!r}: out", entry, out).copy_from(found)
 
     def profile(self, number: int = 10) -> Profile:
-        """Run the graph some times, and measure each operator.
+        """Run the graph several times, and measure each operator.
 
         Parameters
         ----------
         number : int
-            How often.
+            The number of runs.
 
         Returns
         -------
@@ -346,7 +348,7 @@ class GraphExecutor(Module):
         Raises
         ------
         PackerError
-            Inputs were never set.
+            Inputs are not set.
         """
         from .profile import OperatorTime, Profile
 
@@ -361,15 +363,7 @@ class GraphExecutor(Module):
     def time_evaluator(
         self, name: str, *, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0.0
     ) -> Callable[..., BenchmarkResult]:
-        """Make a function that times calls of another, until the devices are done with them.
-
-        As `Module.time_evaluator` does.
-
-        Raises
-        ------
-        FunctionNotFoundError
-            There is no such function.
-        """
+        """Do as `Module.time_evaluator`; a call ends when the devices have finished."""
         from ..timing import time_evaluator
 
         function, devices = self[name], self._binding.devices
@@ -390,7 +384,7 @@ class GraphExecutor(Module):
         return function
 
     def function_names(self) -> list[str]:
-        """The names of the methods that are functions."""
+        """The names of these methods."""
         return list(_FUNCTIONS)
 
     @property

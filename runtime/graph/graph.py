@@ -1,4 +1,4 @@
-"""Graph: operators in the order in which they run, and the arrays between them; no format."""
+"""Graph: operators in the order in which they run, and the arrays between them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..tensors.dtype import DTypeCode
 
-# The executor's own functions: the output is the input in another shape, or on another device.
+# Functions of the executor: the output is the input in another shape, or on another device.
 NOP = "__nop"
 COPY = "__copy"
 MAX_NBYTES = 1 << 62
@@ -24,13 +24,13 @@ class Node:
     name : str
         The node's name.
     function : str or None
-        What it calls; None for an input.
+        The function that it calls; None for an input.
     inputs : tuple of int
         The entries that it reads.
     outputs : range
         The entries that it writes.
     flatten : bool
-        Whether the function sees arrays of one dimension.
+        True if the function receives arrays of one dimension.
     """
 
     __slots__ = ("flatten", "function", "inputs", "name", "outputs")
@@ -50,7 +50,7 @@ class Node:
         self.flatten = flatten
 
 
-class Entry:
+class DataEntry:
     """An array of a graph.
 
     Attributes
@@ -62,9 +62,9 @@ class Entry:
     nbytes : int
         Its size.
     storage_id : int
-        Entries of the same one share their memory.
+        Entries with equal ones share their memory.
     device_type : int or None
-        A DLDeviceType; None where the graph leaves it open.
+        A DLDeviceType; None if the graph does not set it.
     """
 
     __slots__ = ("device_type", "dtype", "nbytes", "shape", "storage_id")
@@ -85,8 +85,8 @@ class Graph:
     Attributes
     ----------
     nodes : list of Node
-        Each behind those that it reads.
-    entries : list of Entry
+        Each after the nodes that it reads.
+    entries : list of DataEntry
         The arrays, by index.
     inputs : dict of str to int
         The inputs' entries by name, in the order of their indices.
@@ -95,7 +95,11 @@ class Graph:
     """
 
     def __init__(
-        self, nodes: list[Node], entries: list[Entry], inputs: dict[str, int], outputs: list[int]
+        self,
+        nodes: list[Node],
+        entries: list[DataEntry],
+        inputs: dict[str, int],
+        outputs: list[int],
     ) -> None:
         self.nodes = nodes
         self.entries = entries
@@ -103,13 +107,7 @@ class Graph:
         self.outputs = outputs
 
     def input_name(self, key: str | int) -> str:
-        """The name of an input that is given by name or index.
-
-        Raises
-        ------
-        KeyError, IndexError
-            There is no such input.
-        """
+        """The name of an input, by name or index. Raises KeyError or IndexError."""
         if isinstance(key, int):
             return list(self.inputs)[_checked_index("input", key, len(self.inputs))]
         if key not in self.inputs:
@@ -117,23 +115,11 @@ class Graph:
         return key
 
     def output(self, index: int) -> int:
-        """The entry of an output.
-
-        Raises
-        ------
-        IndexError
-            There is no such output.
-        """
+        """The entry of an output. Raises IndexError."""
         return self.outputs[_checked_index("output", index, len(self.outputs))]
 
     def node_index(self, key: str | int) -> int:
-        """The index of a node that is given by name or index.
-
-        Raises
-        ------
-        KeyError, IndexError
-            There is no such node.
-        """
+        """The index of a node, by name or index. Raises KeyError or IndexError."""
         if not isinstance(key, str):
             return _checked_index("node", key, len(self.nodes))
         names = [node.name for node in self.nodes]
@@ -149,7 +135,7 @@ def _checked_index(what: str, index: int, count: int) -> int:
 
 
 def _nbytes(shape: tuple[int, ...], dtype: DTypeCode) -> int:
-    """The size; -1 if it cannot be addressed, which an extent of 0 does not hide."""
+    """The size; -1 if it cannot be addressed, even if an extent is 0."""
     try:
         nbytes = tensor_nbytes(shape, dtype)
     except ValueError:

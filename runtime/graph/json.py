@@ -1,18 +1,18 @@
 """TVM's graph JSON: operators in the order in which they run, and the arrays between them.
 
-    nodes         one per operator or input, each behind what it reads:
+    nodes         one per operator or input, each after the nodes that it reads:
                   {"op": "null", "name": ..., "inputs": []}                        an input
                   {"op": "tvm_op", "name": ..., "inputs": [[node, output, version], ...],
                    "attrs": {"func_name", "num_inputs", "num_outputs", "flatten_data"}}
     arg_nodes     the inputs' nodes, in the order of their indices
     heads         the outputs: [node, output, version]
-    node_row_ptr  where each node's outputs begin among the entries; the last is their number
+    node_row_ptr  the first entry of each node's outputs; at the end the number of entries
     attrs         per entry: "shape" list_shape, "dltype" list_str, "storage_id" list_int, and
                   optionally "device_index" list_int (DLDeviceType) and "storage_scope" list_str
 
-An entry is one array. Entries with one storage_id share their memory. The functions ``__nop``
-(nothing to do: the output is the input in another shape) and ``__copy`` (to another device) are
-the executor's own. Attributes that are not listed are passed over. (TVM, graph_executor.h)
+An entry is one array. Entries with one storage_id share their memory. The executor implements the
+functions ``__nop`` (the output is the input in another shape) and ``__copy`` (to another device).
+Other attributes are ignored. (TVM, graph_executor.h)
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 from ..error import BlobFormatError, shown
 from ..strict_json import parse_json
 from ..tensors.dtype import string_to_dtype
-from .graph import COPY, MAX_NBYTES, MAX_NDIM, NOP, Entry, Graph, Node
+from .graph import COPY, MAX_NBYTES, MAX_NDIM, NOP, DataEntry, Graph, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,24 +32,10 @@ MAX_INT32 = (1 << 31) - 1
 
 
 def parse_graph(text: str, *, where: str = "graph") -> Graph:
-    """Parse and check a graph; nothing is allocated for what it says.
+    """Parse TVM's graph JSON and check it; no array is allocated.
 
-    Parameters
-    ----------
-    text : str
-        TVM's graph JSON.
-    where : str
-        Which graph, for messages.
-
-    Returns
-    -------
-    Graph
-        Indices are in range, nodes stand behind what they read, sizes fit the address space.
-
-    Raises
-    ------
-    BlobFormatError
-        It is no JSON or no graph; names the node.
+    In the result indices are in range, nodes follow the nodes that they read, and sizes can be
+    addressed. Raises BlobFormatError, which names the graph as `where`, and the node.
     """
     try:
         fields = parse_json(text)
@@ -68,7 +54,7 @@ def _wrong(where: str, found: object, expected: str) -> ValueError:
     return ValueError(f"{where}, expected {expected}, found {shown(found)}")
 
 
-# ---- Fields. type() and not isinstance: true and false are no numbers.
+# ---- Fields. type() instead of isinstance: true and false are not numbers.
 
 
 def _list(fields: dict[str, Any], key: str, where: str = "") -> list[Any]:
@@ -86,7 +72,9 @@ def _text(fields: dict[str, Any], key: str, where: str) -> str:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise _wrong(f"{where}: {key}", value, "Unicode, and no half surrogate pair") from None
+            raise _wrong(
+                f"{where}: {key}", value, "Unicode, without half a surrogate pair"
+            ) from None
     return value
 
 
@@ -158,7 +146,7 @@ def _read_node_inputs(info: dict[str, Any], before: list[Node], where: str) -> t
 
 
 def _entry(ref: Any, nodes: list[Node], where: str) -> int:
-    """The entry that [node, output] or [node, output, version] stands for."""
+    """The index of the entry that [node, output] or [node, output, version] names."""
     if not isinstance(ref, list) or len(ref) not in (2, 3):
         raise _wrong(where, ref, "[node, output, version]")
     if not _is_index(ref[0], len(nodes)):
@@ -184,7 +172,7 @@ def _read_inputs(fields: dict[str, Any], nodes: list[Node]) -> dict[str, int]:
             raise _wrong("arg_nodes", index, "the index of an input")
         name = nodes[index].name
         if name in inputs:
-            raise ValueError(f"arg_nodes: the input {shown(name)} is there twice, expected once")
+            raise ValueError(f"arg_nodes: the input {shown(name)} occurs twice, expected once")
         inputs[name] = nodes[index].outputs.start
     if missing := [n.name for n in nodes if n.function is None and n.name not in inputs]:
         raise ValueError(f"arg_nodes: expected every input, {shown(missing)} are missing")
@@ -198,7 +186,7 @@ def _read_outputs(fields: dict[str, Any], nodes: list[Node]) -> list[int]:
 # ---- Entries
 
 
-def _read_entries(fields: dict[str, Any], count: int, nodes: list[Node]) -> list[Entry]:
+def _read_entries(fields: dict[str, Any], count: int, nodes: list[Node]) -> list[DataEntry]:
     attrs = fields.get("attrs")
     if not isinstance(attrs, dict):
         raise _wrong("attrs", attrs, "an object")
@@ -208,7 +196,7 @@ def _read_entries(fields: dict[str, Any], count: int, nodes: list[Node]) -> list
     devices = _column(attrs, "device_index", "list_int", count) if "device_index" in attrs else None
     scopes = _column(attrs, "storage_scope", "list_str", count) if "storage_scope" in attrs else []
     if found := [scope for scope in scopes if scope not in ("", "global")]:
-        raise _wrong("attrs: storage_scope", found[0], "'global', the only one there is here")
+        raise _wrong("attrs: storage_scope", found[0], "'global'")
     known: dict[str, DTypeCode] = {}
     entries = []
     for node in nodes:
@@ -219,7 +207,7 @@ def _read_entries(fields: dict[str, Any], count: int, nodes: list[Node]) -> list
             storage_id = storage_ids[i]
             if not _is_index(storage_id, MAX_INT32 + 1):
                 raise _wrong(f"{where}: storage_id", storage_id, "0 to 2^31 - 1")
-            entry = Entry(_shape(shapes[i], where), dtype, storage_id, device)
+            entry = DataEntry(_shape(shapes[i], where), dtype, storage_id, device)
             if entry.nbytes < 0:
                 raise _wrong(f"{where}: shape", shapes[i], "a size that can be addressed")
             entries.append(entry)
@@ -266,8 +254,8 @@ def _device_type(value: Any, where: str) -> int:
     return value  # type: ignore[no-any-return]
 
 
-def _check_storage(entries: list[Entry], nodes: list[Node]) -> None:
-    """One memory is on one device, and all together can be addressed."""
+def _check_storage(entries: list[DataEntry], nodes: list[Node]) -> None:
+    """Check that each storage is on one device, and that their total size can be addressed."""
     names = [node.name for node in nodes for _ in node.outputs]
     first: dict[int, int] = {}
     largest: dict[int, int] = {}
@@ -283,8 +271,8 @@ def _check_storage(entries: list[Entry], nodes: list[Node]) -> None:
         raise _wrong("attrs: shape: bytes together", sum(largest.values()), "what can be addressed")
 
 
-def _check_own_functions(entries: list[Entry], nodes: list[Node]) -> None:
-    """A __nop's output is its input's memory, whole; a __copy's is as large."""
+def _check_own_functions(entries: list[DataEntry], nodes: list[Node]) -> None:
+    """Check that __nop keeps its input's memory and size, and __copy its shape and data type."""
     for node in nodes:
         if node.function not in (NOP, COPY):
             continue

@@ -1,4 +1,4 @@
-"""The parameters of a graph: compared with it, or found where they were linked into a library."""
+"""The parameters of a graph: compared with it, or found in a library that they are linked into."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..module import Module
-    from .graph import Entry, Graph
+    from .graph import DataEntry, Graph
 
-# TVM, tvm_lookup_linked_param: the function of a library that tells where a storage_id lies.
+# TVM, tvm_lookup_linked_param: the function of a library that returns the address of a storage_id.
 LOOKUP_LINKED_PARAM = "_lookup_linked_param"
 # TVM wrote a bool as uint1 until DLPack had one.
 _LEGACY_BOOL, _BOOL = (1, 1, 1), (6, 8, 1)
@@ -24,46 +24,22 @@ _LEGACY_BOOL, _BOOL = (1, 1, 1), (6, 8, 1)
 def check_params(
     graph: Graph, params: Mapping[str, Any], where: str = "params"
 ) -> dict[str, Tensor]:
-    """Compare parameters with a graph.
+    """Return parameters as Tensors; they need not be all of the graph.
 
-    Parameters
-    ----------
-    graph : Graph
-        The graph.
-    params : mapping of str to Tensor or buffer
-        Parameters by name; not necessarily all.
-    where : str
-        What they are, for messages.
-
-    Returns
-    -------
-    dict of str to Tensor
-        The same.
-
-    Raises
-    ------
-    BlobFormatError
-        The graph has no such input, or of another shape or data type; names them.
+    Raises BlobFormatError, which names them, if the graph has no such inputs, or inputs of another
+    shape or data type.
     """
     inputs = graph.inputs
     if extra := [name for name in params if name not in inputs]:
-        raise BlobFormatError(f"{where}: {listed(extra)} are no inputs of the graph")
+        raise BlobFormatError(f"{where}: {listed(extra)} are not inputs of the graph")
     try:
         return {n: matching(repr(n), graph.entries[inputs[n]], a) for n, a in params.items()}
     except ValueError as error:
         raise BlobFormatError(f"{where}: {error}") from None
 
 
-def matching(what: str, entry: Entry, array: Any) -> Tensor:
-    """Return an array as a Tensor, if it is of an entry's kind.
-
-    Raises
-    ------
-    ValueError
-        Shape or data type is another one.
-    TypeError
-        It is no array.
-    """
+def matching(what: str, entry: DataEntry, array: Any) -> Tensor:
+    """Return an array as a Tensor; ValueError if its shape or data type is not that of an entry."""
     given = tensor(array)
     if given.dtype_code == _LEGACY_BOOL and entry.dtype == _BOOL:
         given = Tensor(given.raw, given.shape, _BOOL)
@@ -86,7 +62,7 @@ def linked_params(graph: Graph, libraries: Sequence[Module]) -> dict[str, Tensor
     return params
 
 
-def _linked_bytes(name: str, address: int, entry: Entry, owner: Any) -> memoryview:
+def _linked_bytes(name: str, address: int, entry: DataEntry, owner: Any) -> memoryview:
     try:
         return memory_at(address, entry.nbytes, owner)
     except ValueError as error:

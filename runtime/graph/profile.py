@@ -1,4 +1,4 @@
-"""What each operator of a graph takes."""
+"""The time that each operator of a graph takes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 
 class OperatorTime(NamedTuple):
-    """One operator's part.
+    """The time of one operator.
 
     Attributes
     ----------
     name : str
         The node.
     function : str
-        What it calls.
+        The function that it calls.
     seconds : float
         The mean of its calls.
     """
@@ -30,7 +30,7 @@ class Profile(tuple[OperatorTime, ...]):
 
     @property
     def seconds(self) -> float:
-        """What all operators take together."""
+        """The time of all operators together."""
         return sum(row.seconds for row in self)
 
     def __str__(self) -> str:

@@ -1,10 +1,10 @@
-"""const_loader: constants, handed to the host code that needs them on its first use.
+"""const_loader: constants, passed to the host code that needs them on its first use.
 
     vector<string> names, u64 n, n x NDArray
     vector<string> symbols, u64 m, m x vector<string>   the constants that each symbol takes
 
-On the first look-up of a listed symbol, ``__init_<symbol>(arrays...)`` is called on the first
-import that has it. What TVM compiled takes the arrays as one Array, here a tuple.
+The first look-up of a listed symbol calls ``__init_<symbol>(arrays...)`` of the first import that
+has it. Code that TVM compiled takes the arrays as one Array, here a tuple.
 (TVM, src/runtime/const_loader_module.cc)
 """
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from ..stream import Reader, Writer
     from ..tensors.tensor import Tensor
 
-# TVM's names for what gives all constants: until 2025, and since.
+# TVM's names for the function that returns all constants: until 2025, and since.
 GET_CONST_VARS = ("get_const_var_ndarray", "get_const_var_tensor")
 
 
 class ConstLoaderModule(Module):
-    """Constants beside the host code that uses them.
+    """Constants of the host code that it imports.
 
     Parameters
     ----------
@@ -44,12 +44,12 @@ class ConstLoaderModule(Module):
     Raises
     ------
     ExportError
-        A symbol lists a constant that is not there.
+        A symbol lists an unknown constant.
 
     Notes
     -----
     Every function is looked up in the imports. ``get_const_var_ndarray()`` returns the constants.
-    The tensors that ``__init_`` functions receive live as long as this module.
+    The tensors that ``__init_`` functions receive are valid while this module is alive.
     """
 
     type_key = "const_loader"
@@ -67,11 +67,11 @@ class ConstLoaderModule(Module):
         self._lock = RLock()
         for symbol, names in self.const_vars_by_symbol.items():
             if missing := [name for name in names if name not in self.const_vars]:
-                text = f"const_loader: {symbol!r} needs constants {missing} that are not there"
+                text = f"const_loader: {symbol!r} needs unknown constants {missing}"
                 raise ExportError(text, module=self.type_key)
 
     def find_function(self, name: str) -> Callable[..., Any] | None:
-        """Find a function of the imports, after its constants were handed over."""
+        """Find a function of the imports, after its constants were passed to it."""
         if name in GET_CONST_VARS:
             return lambda: dict(self.const_vars)
         self._hand_over(name)
@@ -94,7 +94,7 @@ class ConstLoaderModule(Module):
         self._initialized.add(symbol)
 
     def _find_in_imports(self, name: str) -> Callable[..., Any] | None:
-        """Ask the imports, and in the place of a further loader its own; each once, any depth."""
+        """Search the imports; for a const_loader among them, search its imports instead."""
         seen: set[int] = set()
         pending = self._imports[::-1]
         while pending:
@@ -110,7 +110,7 @@ class ConstLoaderModule(Module):
         return None
 
     def function_names(self) -> list[str]:
-        """The one function of its own, by both its names."""
+        """The function that returns all constants, by both names."""
         return list(GET_CONST_VARS)
 
     @property
@@ -119,12 +119,12 @@ class ConstLoaderModule(Module):
         return self.const_vars
 
     def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
-        """Write the constants as a params dict file; what symbols take is not in it.
+        """Write the constants as a params dict file, without the symbols that take them.
 
         Raises
         ------
         PackerError
-            `fmt` is another than ``"params"``.
+            `fmt` is not ``"params"``.
         """
         if fmt not in ("", "params"):
             super().save(path, fmt)

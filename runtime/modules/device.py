@@ -1,12 +1,12 @@
-"""Device modules: kernels as source or binary, with the signature of each.
+"""Device modules: kernels as source or binary, with their signatures.
 
-The payload's fields depend on the type key, and on whether the TVM that wrote it had the backend:
+The fields of the payload depend on the type key, and on whether TVM was built with the backend:
 
     cuda, opencl, hip (alias hsaco), hexagon, aocl, sdaccel    fmt, functions, data
-    metal, vulkan, webgpu, written without their backend       fmt, functions, data
-    metal, real                                                version, sources, functions, fmt
-    vulkan, real                                               fmt, functions, shaders
-    webgpu, real                                               functions, sources
+    metal, vulkan, webgpu, without backend                     fmt, functions, data
+    metal, with backend                                        version, sources, functions, fmt
+    vulkan, with backend                                       fmt, functions, shaders
+    webgpu, with backend                                       functions, sources
 
     fmt        string
     functions  map<string, FunctionInfo>
@@ -16,12 +16,12 @@ The payload's fields depend on the type key, and on whether the TVM that wrote i
     shaders    map<string, {u32 flag, vector<u32> words}>
     FunctionInfo = string name, vector<DLDataType> arg_types, vector<string> launch_param_tags
 
-A real layout is tried first, and taken when it ends where the next key or the blob's end is.
+The layout with backend is tried first, and used if it ends at the next key or at the blob's end.
 
-In dialect tvm-ffi a FunctionInfo has a vector<i32> behind it, and
+In dialect tvm-ffi a vector<i32> follows each FunctionInfo, and
 
-    metal, real                                                fmt, functions, codes
-    vulkan, real                                               fmt, functions, blobs
+    metal, with backend                                        fmt, functions, codes
+    vulkan, with backend                                       fmt, functions, blobs
 
     codes      map<string, bytes>
     blobs      map<string, bytes>, each u32 flag, vector<u32> words
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
 METAL_VERSION = "0.1.0"
 
-# CUDA takes 32,764 bytes of arguments, others less; TVM has nine launch tags.
+# CUDA accepts 32,764 bytes of arguments, others fewer; TVM has nine launch tags.
 MAX_ARGUMENTS, MAX_LAUNCH_TAGS = 8192, 256
 
-# What a fact calls the type whose integers do not all fit an int64; others go by their names.
+# The name in metadata of the type whose integers exceed int64; other types keep their names.
 _CODES = {"uint64": "u64"}
 
 SOURCE = ("fmt", "functions", "data")
@@ -59,7 +59,7 @@ METAL = ("version", "sources", "functions", "fmt")
 VULKAN = ("fmt", "functions", "shaders")
 WEBGPU = ("functions", "sources")
 
-# The layouts that may stand behind each type key, in the order in which they are tried.
+# The possible layouts of each type key, in the order in which they are tried.
 LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "cuda": (SOURCE,),
     "opencl": (SOURCE,),
@@ -73,7 +73,7 @@ LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 ALIASES = {"hsaco": "hip"}
 
-# What stands for a layout in dialect tvm-ffi; the others are the same in both.
+# The layouts that differ in dialect tvm-ffi.
 _FFI_LAYOUTS = {METAL: ("fmt", "functions", "codes"), VULKAN: ("fmt", "functions", "blobs")}
 
 # The type keys whose kernels the native core can launch.
@@ -91,16 +91,15 @@ class FunctionInfo:
     arg_types : iterable of str
         Data types by name: ``"handle"``, ``"int32"``, ``"float32x4"``.
     launch_param_tags : iterable of str
-        What the launch integers behind the arguments mean, in order: ``"blockIdx.x"``, ...,
+        The launch integers that follow the arguments, in order: ``"blockIdx.x"``, ...,
         ``"threadIdx.z"``, ``"tir.use_dyn_shared_memory"`` (bytes).
-
     arg_extra_tags : iterable of int
-        What TVM 0.27 says of the arguments besides; only dialect ``tvm-ffi`` has it.
+        Further tags of the arguments (TVM 0.27); only dialect ``tvm-ffi`` has them.
 
     Raises
     ------
     TypeError
-        One str stands where an iterable is expected.
+        A str was passed instead of an iterable.
     ValueError
         An argument type is unknown.
     """
@@ -135,7 +134,7 @@ class FunctionInfo:
 
 
 class Shader:
-    """One SPIR-V shader of a real vulkan module.
+    """One SPIR-V shader of a vulkan module with backend.
 
     Parameters
     ----------
@@ -170,20 +169,20 @@ class DeviceModule(Module):
     Attributes
     ----------
     fmt : str
-        As given; "" where the layout has none.
+        As given; "" if the layout has none.
     functions : dict of str to FunctionInfo
         In wire order.
     data : memoryview or dict
         As given; bytes as a read-only view.
     path : str or None
-        The file that it was loaded from, if it was one of its own.
+        The file that it was loaded from, if it was a lone file.
 
     Raises
     ------
     TypeError
-        Something among the functions is no FunctionInfo.
+        A function is not a FunctionInfo.
     ValueError
-        The type key is none of a device, or the code does not have the shape that it needs.
+        The type key is not that of a device, or the code is a mapping where one text is needed.
     """
 
     def __init__(
@@ -194,7 +193,7 @@ class DeviceModule(Module):
         functions: Mapping[str, FunctionInfo] | Iterable[FunctionInfo],
     ) -> None:
         if type_key not in LAYOUTS:
-            raise ValueError(f"type key {type_key!r} is no device; known: {', '.join(LAYOUTS)}")
+            raise ValueError(f"type key {type_key!r} is not a device; known: {', '.join(LAYOUTS)}")
         self.type_key = type_key
         self.fmt = fmt
         self.functions = _by_name(functions)
@@ -215,7 +214,7 @@ class DeviceModule(Module):
 
     @property
     def property_mask(self) -> int:  # type: ignore[override]
-        """RUNNABLE, too, where this machine has the driver; asked anew each time."""
+        """Includes RUNNABLE if this machine has the driver; queried each time."""
         return BINARY_SERIALIZABLE | (RUNNABLE if has_driver(self.type_key) else 0)
 
     def function_names(self) -> list[str]:
@@ -233,20 +232,20 @@ class DeviceModule(Module):
         Returns
         -------
         Function or None
-            Takes the kernel's arguments, tensors on the device for handles, and one integer per
-            launch tag behind them. None where the runtime has no binding for such devices.
+            Takes the kernel's arguments, with tensors on the device for handles, then one integer
+            per launch tag. None if the runtime does not support such devices.
 
         Raises
         ------
         DeviceError
-            Its launch tags or argument types are none that a kernel can have.
+            Its launch tags or argument types are invalid.
 
         Notes
         -----
-        Nothing of a driver is needed until the first call. That builds the code for the device
-        of the tensors, or the thread's current one without any, and raises DeviceError if there
-        is no driver or device, or the code does not fit. A call returns when the launch is
-        queued; work on a device is done in the order of the calls, and copies wait for it.
+        The driver is needed from the first call on. That builds the code for the device of the
+        tensors, or for the thread's current one, and raises DeviceError if there is no driver or
+        device, or the code is not for it. A call returns when the launch is queued; work on a
+        device is done in the order of the calls, and copies wait for it.
         """
         info = self.functions.get(name)
         if info is None or self.type_key not in LAUNCHED:
@@ -291,9 +290,9 @@ class DeviceModule(Module):
         return "\n".join(self.data.values())
 
     def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
-        """Write the code as a file of its own format, and beside it what its kernels take.
+        """Write the code as a file, and its kernels' signatures beside it.
 
-        That is ``<name>.tvm_meta.json``, as TVM writes it; `runtime.load` reads both.
+        They are written to ``<name>.tvm_meta.json``, as by TVM; `runtime.load` reads both files.
 
         Raises
         ------
@@ -316,7 +315,7 @@ class DeviceModule(Module):
 
 
 def _facts(info: FunctionInfo) -> str:
-    """A kernel's facts, as those of a library's function are written (`__packer_fn_<name>`)."""
+    """Write the metadata of a kernel like that of a library's function (`__packer_fn_<name>`)."""
     tags = [tag for tag in info.launch_param_tags if not tag.startswith("paramWriteAccess:")]
     arguments = [f"{text} arg{index}" for index, text in enumerate(info.arg_types)]
     codes = [f"arg{index}:{_CODES.get(text, text)}" for index, text in enumerate(info.arg_types)]
@@ -324,7 +323,7 @@ def _facts(info: FunctionInfo) -> str:
         "packer-function 1\n"
         f"type void({', '.join([*arguments, *tags])})\n"
         f"params {' '.join(codes + [f'{tag}:i64' for tag in tags])}\n"
-        "doc A kernel. Its launch takes one integer per tag behind the arguments: "
+        "doc A kernel. Its launch takes one integer per tag after the arguments: "
         f"{', '.join(tags) or 'none'}.\n"
     )
 
@@ -357,7 +356,7 @@ def _read(reader: Reader, type_key: str, layout: tuple[str, ...]) -> DeviceModul
 
 
 def wire_layout(layout: tuple[str, ...], dialect: str) -> tuple[str, ...]:
-    """The fields of a layout as they stand in a dialect."""
+    """The fields of a layout in a dialect."""
     return _FFI_LAYOUTS.get(layout, layout) if dialect == "tvm-ffi" else layout
 
 
@@ -448,6 +447,6 @@ def _by_name(functions: Any) -> dict[str, FunctionInfo]:
 
 
 def _words(given: Iterable[str], name: str) -> tuple[str, ...]:
-    if isinstance(given, str):  # it would be taken letter by letter
+    if isinstance(given, str):  # it would be split into letters
         raise TypeError(f"{name}: expected a list of str, found {given!r}; write [{given!r}]")
     return tuple(given)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class AotExecutorFactory(Module):
-    """A model that was compiled ahead of time: its parameters, and imports that have its code.
+    """A model that was compiled ahead of time: its parameters; its imports have its code.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class AotExecutorFactory(Module):
     Notes
     -----
     ``factory[module_name](*devices)``, which is its entry, makes a `GraphExecutor` of one operator,
-    the model's main function. What that takes, the library says (``get_c_metadata``).
+    the model's main function. The library describes its inputs and outputs (``get_c_metadata``).
     """
 
     type_key = "AotExecutorFactory"
@@ -58,21 +58,21 @@ class AotExecutorFactory(Module):
         Parameters
         ----------
         *devices : Device
-            Where the model's arrays are; the CPU by default.
+            The devices of the arrays; the CPU by default.
 
         Returns
         -------
         GraphExecutor
-            With the parameters set, as far as the tree has them.
+            With those parameters set that the tree contains.
 
         Raises
         ------
         BlobFormatError
-            Model or parameters are malformed, or do not fit each other.
+            Model or parameters are malformed, or do not match.
         FunctionNotFoundError
             The imports lack functions; names them.
         DeviceError
-            A device is not to be had.
+            A device is not available.
         """
         from ..graph.executor import GraphExecutor
 
@@ -82,19 +82,19 @@ class AotExecutorFactory(Module):
         return executor
 
     def check(self) -> tuple[Graph, dict[str, Tensor]]:
-        """Check the model, and those of its parameters that the tree has.
+        """Check the model, and those of its parameters that the tree contains.
 
         Returns
         -------
         Graph
-            What is to be run.
+            The graph to run.
         dict of str to Tensor
             Its parameters.
 
         Raises
         ------
         BlobFormatError
-            Model or parameters are malformed, or do not fit each other.
+            Model or parameters are malformed, or do not match.
         FunctionNotFoundError
             The imports lack ``get_c_metadata``.
         """
@@ -113,7 +113,7 @@ class AotExecutorFactory(Module):
         return dict(self.params)
 
     def remove_params(self) -> AotExecutorFactory:
-        """Return a factory of the same model without parameters, for those who keep them apart."""
+        """Return a factory of the same model without parameters, to store them apart."""
         bare = self._with({})
         bare.set_imports(self._imports)
         return bare
@@ -122,13 +122,13 @@ class AotExecutorFactory(Module):
         return AotExecutorFactory(params, self.module_name)
 
     def _graph(self) -> Graph:
-        """What the library says of itself, as a graph of one operator."""
+        """Return the metadata of the library as a graph of one operator."""
         from ..graph.aot_metadata import GET_C_METADATA, read_aot_graph
 
         return read_aot_graph(self[GET_C_METADATA])
 
     def find_function(self, name: str) -> Callable[..., Any] | None:
-        """Find what makes executors, or one of the methods by TVM's names."""
+        """Find the function that makes executors, or a method by TVM's name."""
         if name == self.module_name:
             return self.create
         return getattr(self, name) if name in self._functions else None
@@ -166,8 +166,8 @@ class GraphExecutorFactory(AotExecutorFactory):
     Notes
     -----
     ``factory[module_name](*devices)``, which is its entry, makes a `GraphExecutor`; its parameters
-    are those of the factory, else the `weights` of its imports. The graph is checked then, before
-    anything is allocated.
+    are those of the factory, else the `weights` of its imports. The graph is checked before memory
+    is allocated.
     """
 
     type_key = "GraphExecutorFactory"
@@ -187,7 +187,7 @@ class GraphExecutorFactory(AotExecutorFactory):
         from ..graph.params import check_params
 
         graph = parse_graph(self.graph_json, where=self._where)
-        check_params(graph, self.params, self._where)  # all of them, while weights may be others'
+        check_params(graph, self.params, self._where)  # all of them; weights may differ
         return graph
 
     def get_graph_json(self) -> str:
@@ -195,7 +195,7 @@ class GraphExecutorFactory(AotExecutorFactory):
         return self.graph_json
 
     def debug_create(self, module_name: str, *devices: Any) -> GraphExecutor:
-        """Make an executor, as TVM says it; every executor can be looked into.
+        """Make an executor, by TVM's name; every executor can be debugged.
 
         Raises
         ------
@@ -207,7 +207,7 @@ class GraphExecutorFactory(AotExecutorFactory):
         return self.create(*devices)
 
     def save_graph_json(self, path: str | os.PathLike[str]) -> None:
-        """Write the graph JSON to a file, for those who keep the parts apart.
+        """Write the graph JSON to a file.
 
         Raises
         ------

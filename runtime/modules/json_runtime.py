@@ -1,4 +1,4 @@
-"""JSON runtimes (``dnnl_json``, ``tensorrt_json``, ...): a subgraph for an outside library.
+"""JSON runtimes (``dnnl_json``, ``tensorrt_json``, ...): a subgraph for an external library.
 
 string symbol, string graph_json, vector<string> const_names
 """
@@ -23,7 +23,7 @@ class JSONRuntimeModule(Module):
     type_key : str
         Ends in ``_json``.
     symbol : str
-        The function it stands for.
+        The function that it implements.
     graph_json : str
         The subgraph.
     const_names : iterable of str
@@ -43,7 +43,7 @@ class JSONRuntimeModule(Module):
         self.const_names = tuple(const_names)
 
     def function_names(self) -> list[str]:
-        """The function it stands for."""
+        """The function that it implements."""
         return [self.symbol]
 
     def get_source(self, fmt: str = "") -> str:

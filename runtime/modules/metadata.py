@@ -1,4 +1,4 @@
-"""metadata_module: an empty payload; it only stands above the modules it imports."""
+"""metadata_module: an empty payload; the module only groups its imports."""
 
 from __future__ import annotations
 

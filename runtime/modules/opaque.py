@@ -1,4 +1,4 @@
-"""A module whose type key has no loader here: its payload is carried as it is."""
+"""A module whose type key has no loader: its payload is carried unchanged."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class OpaqueModule(Module):
         self.payload = payload
 
     def save_to_binary(self, writer: Writer) -> None:
-        """Write the payload as it came."""
+        """Write the payload unchanged."""
         writer.write_raw(self.payload)
 
     def get_function(self, name: str, query_imports: bool = False) -> Callable[..., Any]:
-        """Look `name` up in the imports, if asked to; the module itself has no usable function.
+        """Look up `name` in the imports if `query_imports`; the module has no usable function.
 
         Raises
         ------
         LoaderNotFoundError
-            No import has it: what it needs is the loader of this type.
+            No import has it; the loader of this type is missing.
         """
         function = self._find(name) if query_imports else None
         if function is None:

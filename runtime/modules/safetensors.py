@@ -1,9 +1,9 @@
-"""safetensors: a file of weights, verbatim (ours; TVM has no such type).
+"""safetensors: a file of weights, unchanged (TVM has no such type).
 
-u64 npad, npad zeros    npad < 4096; puts the file's data area at a multiple of 64 bytes from the
-                        start of the blob's symbol; a large file, where that leaves a choice, at a
-                        multiple of a page, so that the kernel can copy it or share its blocks
-the file                as runtime/safetensors.py reads it; it tells its own length
+u64 npad, npad zeros    npad < 4096; aligns the file's data area to 64 bytes from the start of the
+                        blob's symbol, and a large file to a page if both are possible, so that the
+                        kernel can copy it or share its blocks
+the file                its header contains its length (runtime/tensors/safetensors_file.py)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ALIGNMENT = 64
 PAGE = 4096
-# From here on a page of padding costs little.
+# For files of this size a page of padding costs little.
 LARGE = 1 << 20
 
 
@@ -38,8 +38,8 @@ class SafetensorsModule(Module):
     Parameters
     ----------
     source : path or buffer
-        The file (str or PathLike): mapped, and copied into the library from disk, so that it is
-        never read into memory. Or its bytes: kept alive, not copied.
+        The file (str or PathLike): mapped, and copied from disk into the library, never read into
+        memory. Or its bytes: kept alive, not copied.
 
     Attributes
     ----------
@@ -56,8 +56,8 @@ class SafetensorsModule(Module):
     Notes
     -----
     `weights` are read-only views of the file or of the library that carries it: nothing is copied,
-    and processes share the memory. They stay valid when the module is gone. A file that is
-    overwritten in place meanwhile breaks whoever uses it.
+    and processes share the memory. They remain valid after the module is freed. Never overwrite
+    the file in place while it is used.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class SafetensorsModule(Module):
 
     @property
     def own_weights(self) -> Mapping[str, Tensor]:
-        """The tensors of this very file, in the order of its header."""
+        """The tensors of the file, in the order of its header."""
         return self._file.tensors
 
     def save_to_binary(self, writer: Writer) -> None:

@@ -2,9 +2,9 @@
 
 bytes file    the library's file, verbatim
 
-Its imports are in the file, so the entry has none in the import tree. Reading a blob does not load
-it; building the tree does, which runs its code: `runtime.load` and whatever else makes modules.
-TVM says of its loaded libraries that they have a binary form, and fails when it is asked for one.
+Its imports are in the file, so the entry has none in the import tree. Parsing a blob does not load
+the library; building the tree does, and runs its code. TVM declares a binary form for its loaded
+libraries, but fails to write it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
     from ..stream import Reader, Writer
 
-# A library may carry one that carries one: so many in each other. Bounds the recursion of a load.
+# A carried library may carry libraries. This bounds the recursion of a load.
 MAX_NESTING = 8
 _thread = _local()
 
 
 class CarriedSharedLibraryModule(Module):
-    """A shared library that is not loaded: what stands in a blob for a `LibraryModule`.
+    """A shared library that is not loaded: the form of a `LibraryModule` in a blob.
 
     Parameters
     ----------
     data : buffer
         The bytes of its file; kept alive, not copied.
     where : str
-        Where they lie, for messages.
+        Their place, for messages.
     """
 
     type_key = "shared_library"
@@ -50,14 +50,14 @@ class CarriedSharedLibraryModule(Module):
         writer.write_bytes(self.data)
 
     def tree_node(self) -> Module:
-        """Load the library; its host code, with the imports that the file gives it, is the node.
+        """Load the library; its host code with its imports is the node.
 
         Raises
         ------
         LibraryLoadError
             It cannot be loaded.
         BlobFormatError
-            It holds no host code, or its own tree is malformed, or nested too deep.
+            It contains no host code, its tree is malformed, or it is nested too deep.
         """
         depth = getattr(_thread, "depth", 0)
         if depth == MAX_NESTING:

@@ -1,10 +1,9 @@
-"""Host code that is carried in a blob, not compiled: ``c`` and ``static_library`` (TVM v0.14 on).
+"""Host code that a blob carries uncompiled: ``c`` and ``static_library`` (TVM from 0.14).
 
     c                string code, string fmt, vector<string> func_names, vector<string> const_vars
     static_library   string data, vector<string> func_names
 
-Nothing is ever compiled or linked by a load. An export of a tree that holds such a module again
-compiles it into the library.
+A load never compiles or links. Exporting a tree with such a module compiles it into the library.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@
     u64 n, n x (i64 constant, string memory scope)
     u64 n, n x constant  i32 type index, then a value: 1 int = i64, 3 float = f64, 5 DLDataType,
                          65 string, 69 shape = vector<i64>, 70 NDArray
-    vector<i64>          where in the words each instruction begins
-    vector<i64>          the words (runtime/native/vm_code.h)
+    vector<i64>          the index in the words of each instruction
+    vector<i64>          the words (runtime/native/vm/code.h)
 
-All of it is verified when it is read. (TVM, src/runtime/vm/executable.cc)
+The bytecode is verified when it is read. (TVM, src/runtime/vm/executable.cc)
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
 
     class VMFunction(NamedTuple):
-        """An entry of the function table."""
+        """A row of the function table."""
 
         kind: int
         name: str
@@ -69,9 +69,9 @@ class VMExecutable(Module):
     Parameters
     ----------
     functions : sequence of VMFunction
-        The function table: those of the bytecode, and those that it calls by name.
+        The function table: functions of the bytecode, and those that it calls by name.
     memory_scopes : mapping of int to str
-        Where constants of other than the default memory lie.
+        The memory of constants that are not in the default one.
     constants : sequence of (int, object)
         TVM FFI's type index, and a Tensor, shape, str, int, float, or data type.
     offsets, words : buffer
@@ -84,10 +84,10 @@ class VMExecutable(Module):
 
     Notes
     -----
-    ``module["main"](x)`` runs the model on the CPU; arrays become arguments without a copy where
-    they are contiguous and aligned to 64 bytes, tuples become tuples, and results are new tensors,
-    which no later call writes to. The machine is made at the first look-up; any number of threads
-    may call its functions. `runtime.relax_vm.VirtualMachine` runs it on other devices.
+    ``module["main"](x)`` runs the model on the CPU. Arrays that are contiguous and aligned to 64
+    bytes are passed without a copy, tuples are passed as tuples, and results are new tensors. The
+    machine is made at the first look-up; several threads may call its functions.
+    `runtime.relax_vm.VirtualMachine` runs the model on other devices.
     """
 
     type_key = "relax.VMExecutable"
@@ -116,12 +116,12 @@ class VMExecutable(Module):
     # ---- functions
 
     def find_function(self, name: str) -> Callable[..., Any] | None:
-        """Find a function of the bytecode, or what makes a virtual machine."""
+        """Find a function of the bytecode, or the one that makes a virtual machine."""
         if name == "vm_load_executable":
             from ..relax.machine import VirtualMachineModule
 
             return lambda: VirtualMachineModule(self)
-        if self.table_entry(name) is None:
+        if self.table_row(name) is None:
             return None
         from ..relax.machine import make_machine
 
@@ -134,15 +134,15 @@ class VMExecutable(Module):
         """The names of the functions of the bytecode."""
         return [f.name for f in self.functions if f.kind != PACKED]
 
-    def table_entry(self, name: str) -> VMFunction | None:
-        """The entry of one of `function_names`, or None."""
+    def table_row(self, name: str) -> VMFunction | None:
+        """The row of one of `function_names` in the function table, or None."""
         found = (f for f in self.functions if f.name == name and f.kind != PACKED)
         return next(found, None)
 
     def signature(self, name: str) -> str:
-        """How one of `function_names` is called, as ``"main(x, w)"``."""
-        entry = self.table_entry(name)
-        return f"{name}({', '.join(entry.param_names if entry else ())})"
+        """The signature of one of `function_names`, as ``"main(x, w)"``."""
+        row = self.table_row(name)
+        return f"{name}({', '.join(row.param_names if row else ())})"
 
     # ---- the file
 
@@ -161,7 +161,7 @@ class VMExecutable(Module):
         return disassemble(self)
 
     def save_to_binary(self, writer: Writer) -> None:
-        """Write the payload above; the bytes that were read, if it was read."""
+        """Write the payload above; a payload that was read is written unchanged."""
         writer.write_u64(MAGIC)
         writer.write_string(VERSION)
         writer.write_vector(self.functions, lambda function: _write_function(writer, function))
@@ -181,13 +181,7 @@ def loader(type_key: str) -> Callable[[Reader], VMExecutable]:
 
 
 def load(reader: Reader) -> VMExecutable:
-    """Read the payload that `VMExecutable.save_to_binary` writes.
-
-    Raises
-    ------
-    BlobFormatError
-        A field is out of its range, or the bytecode is malformed.
-    """
+    """Read the payload that `VMExecutable.save_to_binary` writes, and verify it."""
     _read_header(reader)
     places: list[int] = []
     functions = _read_functions(reader, places)
@@ -221,7 +215,7 @@ def _read_header(reader: Reader) -> None:
 
 
 def _read_functions(reader: Reader, places: list[int]) -> list[VMFunction]:
-    """Read the function table; `places` gets the offset of each entry."""
+    """Read the function table; append the offset of each row to `places`."""
     seen: set[str] = set()
 
     def read() -> VMFunction:
@@ -229,7 +223,7 @@ def _read_functions(reader: Reader, places: list[int]) -> list[VMFunction]:
         places.append(start)
         kind, name = reader.read_i32(), reader.read_string()
         if not name or "\0" in name or name in seen:
-            raise reader.error(f"function name {name!r}, expected one of its own", start)
+            raise reader.error(f"function name {name!r}, expected a unique one", start)
         seen.add(name)
         numbers = (reader.read_i64(), reader.read_i64(), reader.read_i64(), reader.read_i64())
         return VMFunction(kind, name, *numbers, tuple(reader.read_vector(reader.read_string, 8)))
@@ -297,6 +291,6 @@ def _read_shape(reader: Reader) -> tuple[int, ...]:
 
 
 def _read_words(reader: Reader) -> tuple[int, memoryview]:
-    """The offset of the first word, and a view of them all."""
+    """Read words; return the offset of the first, and a view of them."""
     count = reader.read_count(8)
     return reader.offset, reader.read_raw(8 * count, "code")

@@ -1,4 +1,4 @@
-"""The machine of an executable, and the module that has it under the names of TVM's protocol."""
+"""The machine of an executable, and the module with the functions of TVM's protocol."""
 
 from __future__ import annotations
 
@@ -17,23 +17,10 @@ if TYPE_CHECKING:
 
 
 def make_machine(executable: VMExecutable, devices: Iterable[Any] = ()) -> VirtualMachine:
-    """Bind an executable to what it calls.
+    """Bind an executable to the functions of its imports, global functions and built-in ones.
 
-    Parameters
-    ----------
-    executable : VMExecutable
-        Its imports have the operators; what they lack are global functions, or the machine's own.
-    devices : iterable of Device
-        Where tensors lie, by index in the code; the CPU by default, and always the last.
-
-    Raises
-    ------
-    FunctionNotFoundError
-        There is no function of a name that the code calls; lists them all.
-    DeviceError
-        A device is not to be had.
-    OutOfMemoryError
-        There is no room for the constants.
+    `devices` are those of the code, by index: the CPU by default, and always the last. Raises
+    FunctionNotFoundError, which lists functions that the code calls and that do not exist.
     """
     return VirtualMachine(
         executable.bytecode, list(executable.constants), _find_callees(executable), list(devices)
@@ -73,7 +60,7 @@ def _not_found(
 
 
 class VirtualMachineModule(Module):
-    """A virtual machine under the names of TVM's protocol; what ``vm_load_executable()`` makes.
+    """A virtual machine with the functions of TVM's protocol; ``vm_load_executable()`` makes it.
 
     Parameters
     ----------
@@ -83,7 +70,7 @@ class VirtualMachineModule(Module):
     Notes
     -----
     ``vm_initialization(device_type, index, allocator, ...)`` binds it; the allocator's number is
-    read past, since there is one kind. Functions of the model are functions of the module.
+    ignored, since there is one kind. Functions of the model are functions of the module.
     """
 
     type_key = "relax.VirtualMachine"
@@ -103,13 +90,13 @@ class VirtualMachineModule(Module):
         self._outputs: dict[str, Any] = {}
 
     def find_function(self, name: str) -> Callable[..., Any] | None:
-        """Find a function of the protocol, one that was saved, or one of the model."""
+        """Find a function of the protocol, a saved one, or one of the model."""
         if name in self._FUNCTIONS:
             function: Callable[..., Any] = getattr(self, name)
             return function
         if name in self._saved:
             return self._saved[name]
-        if self._executable.table_entry(name) is None:
+        if self._executable.table_row(name) is None:
             return None
         if self._machine is None:
             self._machine = make_machine(self._executable)
@@ -126,11 +113,11 @@ class VirtualMachineModule(Module):
         Raises
         ------
         ValueError
-            They are not three for each device.
+            Their count is not a multiple of three.
         DeviceError
-            A device is not to be had.
+            A device is not available.
         FunctionNotFoundError
-            The code calls what nobody has.
+            The code calls a function that does not exist.
         """
         if not numbers or len(numbers) % 3:
             raise ValueError(f"vm_initialization: {len(numbers)} numbers, expected 3 per device")
@@ -151,9 +138,9 @@ class VirtualMachineModule(Module):
         FunctionNotFoundError
             The model has no such function.
         ValueError
-            `saved_name` is one of the model's own.
+            The model has a function `saved_name`.
         """
-        if self._executable.table_entry(saved_name) is not None:
+        if self._executable.table_row(saved_name) is not None:
             raise ValueError(f"save_function: {saved_name!r} is a function of the model")
         function = self.get_function(name)
 
@@ -164,7 +151,7 @@ class VirtualMachineModule(Module):
         self._saved[saved_name] = call
 
     def set_input(self, name: str, *args: Any) -> None:
-        """Set the arguments of a function for `invoke_stateful`; arrays go to the first device.
+        """Set the arguments of a function for `invoke_stateful`; arrays move to the first device.
 
         Raises
         ------
@@ -173,7 +160,7 @@ class VirtualMachineModule(Module):
         TypeError
             Their number is wrong.
         DeviceError
-            The device has no room.
+            The device is out of memory.
         """
         arity = self.get_function_arity(name)
         if len(args) != arity:
@@ -189,11 +176,11 @@ class VirtualMachineModule(Module):
             None were set.
         """
         if name not in self._inputs:
-            raise ValueError(f"invoke_stateful: no input of {name!r} was set; set_input does")
+            raise ValueError(f"invoke_stateful: no input of {name!r} was set; use set_input")
         self._outputs[name] = self.get_function(name)(*self._inputs[name])
 
     def get_output(self, name: str, *indices: int) -> Any:
-        """Return what `invoke_stateful` gave, or an item of it where it is a tuple.
+        """Return the result of `invoke_stateful`, or an item if it is a tuple.
 
         Raises
         ------
@@ -201,14 +188,14 @@ class VirtualMachineModule(Module):
             The function was not invoked.
         """
         if name not in self._outputs:
-            raise ValueError(f"get_output: {name!r} was not invoked; invoke_stateful does")
+            raise ValueError(f"get_output: {name!r} was not invoked; use invoke_stateful")
         output = self._outputs[name]
         for index in indices:
             output = output[index]
         return output
 
     def get_output_arity(self, name: str, *indices: int) -> int:
-        """Return the number of items of an output, or -1: it is no tuple."""
+        """Return the number of items of an output; -1 if it is not a tuple."""
         output = self.get_output(name, *indices)
         return len(output) if isinstance(output, tuple) else -1
 
@@ -227,14 +214,14 @@ class VirtualMachineModule(Module):
         return self._param_names(name)[index]
 
     def _param_names(self, name: str) -> Sequence[str]:
-        entry = self._executable.table_entry(name)
-        if entry is None:
+        row = self._executable.table_row(name)
+        if row is None:
             raise self._not_found(name, query_imports=False)
-        return entry.param_names
+        return row.param_names
 
 
 def _placed(value: Any, device: Device, made: dict[int, Any] | None = None) -> Any:
-    """An argument with its arrays on a device; what occurs twice is placed once."""
+    """Put the arrays of an argument on a device; an object that occurs twice is put there once."""
     made = {} if made is None else made
     if id(value) not in made:
         made[id(value)] = _place(value, device, made)

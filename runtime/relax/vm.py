@@ -1,4 +1,4 @@
-"""relax's virtual machine: models that TVM compiled, run here.
+"""relax's virtual machine: runs models that TVM compiled.
 
 model = runtime.load("model.so")
 y = model["main"](x)                                  # on the CPU
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 
 class VirtualMachine:
-    """A model on devices of one's choice, with the methods of TVM's class.
+    """A model on given devices, with the methods of TVM's class.
 
     Parameters
     ----------
     module : Module
-        A model, or what loads as one: it has a function ``vm_load_executable``.
+        A model: it has a function ``vm_load_executable``.
     device : Device, or a list of them
-        As ``"cpu"`` or ``runtime.Device("opencl", 0)``; the CPU is added where it is not the last.
+        As ``"cpu"`` or ``runtime.Device("opencl", 0)``; the CPU is added if it is not the last.
     memory_cfg : object
-        Accepted for the sake of programs that give it: memory is pooled per machine.
+        Ignored, and accepted for compatibility: memory is pooled per machine.
 
     Raises
     ------
     FunctionNotFoundError
-        The module is no model, or calls what nobody has.
+        The module is not a model, or calls a function that does not exist.
     DeviceError
-        A device is not to be had.
+        A device is not available.
     """
 
     NAIVE_ALLOCATOR = 1
@@ -87,11 +87,11 @@ class VirtualMachine:
         return (*values, *left)
 
     def invoke_stateful(self, func_name: str) -> None:
-        """Call a function with the arguments that were set; ValueError where none were."""
+        """Call a function with the arguments that were set; ValueError if none were."""
         self.module.invoke_stateful(func_name)
 
     def get_outputs(self, func_name: str) -> Any:
-        """Return what `invoke_stateful` gave: a Tensor or a tuple; ValueError before."""
+        """Return the result of `invoke_stateful`: a Tensor or a tuple; ValueError before it."""
         return self.module.get_output(func_name)
 
     def save_function(
@@ -109,7 +109,7 @@ class VirtualMachine:
         FunctionNotFoundError
             The model has no such function.
         ValueError
-            `saved_name` is one of the model's own.
+            The model has a function `saved_name`.
         """
         values = self._positional(func_name, args, kwargs)
         self.module.save_function(func_name, saved_name, include_return, *values)
@@ -122,7 +122,7 @@ class VirtualMachine:
         repeat: int = 1,
         min_repeat_ms: float = 0.0,
     ) -> Callable[..., BenchmarkResult]:
-        """Make a function that times calls of another; `dev` is for TVM's sake.
+        """Make a function that measures calls of another; `dev` is ignored, and accepted as by TVM.
 
         Raises
         ------

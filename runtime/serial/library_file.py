@@ -11,27 +11,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Compared at a time. malloc would map and unmap each larger piece, at five times the time.
+# The bytes compared per step: malloc maps and unmaps larger pieces, which takes five times longer.
 _STEP = 1 << 16
 
 
 def file_bytes(library: Library) -> memoryview:
-    """View the file that a library was loaded from; nothing is read ahead or copied.
+    """View the file that a library was loaded from; nothing is copied, and it may be closed later.
 
-    Parameters
-    ----------
-    library : Library
-        It need not stay open.
-
-    Returns
-    -------
-    memoryview
-        Read-only, of the file's bytes.
-
-    Raises
-    ------
-    ExportError
-        The file is not there any more, or is another one by now.
+    Raises ExportError if the file was removed or replaced.
     """
     if library.descriptor >= 0:
         return _mapped(library.descriptor)
@@ -59,10 +46,10 @@ def _mapped(descriptor: int) -> memoryview:
 
 
 def has_bytes(library: Library, data: memoryview) -> bool:
-    """Return True if a library was loaded from just these bytes; compares them all.
+    """Return True if a library was loaded from equal bytes.
 
-    A file on disk counts if it has not changed since it was loaded. Its change time tells, which
-    cannot be set: another size or time of modification may be one that was put back.
+    A file on disk must not have changed since it was loaded. Its change time decides: unlike the
+    time of modification, programs cannot set it.
     """
     if library.key[2] != len(data):
         return False
@@ -77,29 +64,15 @@ def has_bytes(library: Library, data: memoryview) -> bool:
 
 
 def open_bytes(data: memoryview, *, allow_file: bool) -> Library:
-    """Open a library from its bytes, which are copied once.
+    """Open a library from its bytes: of a sealed file in memory, to which they are copied.
 
-    Parameters
-    ----------
-    data : memoryview
-        The bytes of the file.
-    allow_file : bool
-        Whether a file in a private folder will do, which is not sealed.
-
-    Returns
-    -------
-    Library
-        Of a sealed file in memory; or else of the private file, which is removed at once.
-
-    Raises
-    ------
-    LibraryLoadError
-        The bytes are no library for this machine; or the file cannot be made.
+    If that fails, and `allow_file`, of a private file, which is not sealed and removed immediately.
+    Raises LibraryLoadError if the bytes are not a library for this machine, or there is no file.
     """
     try:
         return _open(_memory_file(data), data)
     except LibraryLoadError as error:
-        # A policy may refuse to map code from memory: dlopen fails, but not of a private file.
+        # A policy may refuse code in sealed memory; dlopen of a private file succeeds then.
         if error.reason != "io" and not (error.reason == "dlopen" and allow_file):
             raise
         reason = str(error).removeprefix(f"{_name(data)}: ")
@@ -125,10 +98,10 @@ def _name(data: memoryview) -> str:
 
 
 def _open(descriptor: int, data: memoryview, path: str | None = None) -> Library:
-    """Open the file; the library takes the descriptor over, and keeps it as long as it is open.
+    """Open the file; the library owns the descriptor until it is closed.
 
-    dlopen knows a library by its name: were the number free for another file, that would give the
-    old library.
+    dlopen identifies a library by its name: if another file got the same number, dlopen would
+    return the old library.
     """
     try:
         path = path or f"/proc/self/fd/{descriptor}"
@@ -163,7 +136,7 @@ def _open_private_file(data: memoryview) -> Library:
 
 
 def _filled(descriptor: int, data: memoryview, seal: Callable[[], object] = bool) -> int:
-    """Write the data, at most 2 GiB at a time, as Linux does it; then `seal`."""
+    """Write the data (Linux writes at most 2 GiB at a time), then call `seal`."""
     try:
         while data:
             data = data[os.write(descriptor, data) :]

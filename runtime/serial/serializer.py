@@ -1,10 +1,10 @@
-"""From a module tree to the nodes of a blob in wire order, and to bytes.
+"""Serialise a module tree: order its nodes for a blob, and write it as bytes.
 
-All DSO-exportable modules merge to the one ``_lib`` node: its imports are its members' imports in
+All DSO-exportable modules merge into one ``_lib`` node, whose imports are those of its members in
 preorder of first visit. The order is the reverse postorder of a depth-first walk that visits
 imports last to first: the root is 0, every parent precedes its children, and children keep their
-import order. Every tree without a cycle is accepted; TVM's own writer refuses diamonds and
-reverses siblings, and every loader takes any order with the root first (docs/design.md).
+import order. Every tree without a cycle is accepted. TVM's writer refuses diamonds and reverses
+siblings; every loader accepts any order with the root first (docs/design.md).
 """
 
 from __future__ import annotations
@@ -32,32 +32,16 @@ class Node:
 
     @property
     def type_key(self) -> str:
-        """The key that stands in the blob."""
+        """The key in the blob."""
         return LIB_KEY if self.module is None else self.module.type_key
 
 
 def serialize(root: Module, *, export_dso: bool, dialect: str = "tvm") -> Blob:
-    """Order a tree for the wire.
+    """Order a tree for the wire; return a Blob for `blob.dump`.
 
-    Parameters
-    ----------
-    root : Module
-        The tree.
-    export_dso : bool
-        Whether host code becomes the ``_lib`` node; else it must have a binary form too.
-    dialect : {"tvm", "tvm-ffi"}
-        The format.
-
-    Returns
-    -------
-    Blob
-        Ready for `blob.dump`. A root of host code without imports gives no entry at all.
-
-    Raises
-    ------
-    ExportError
-        A module can neither be exported nor serialised, or merging the host code makes a cycle;
-        names the modules.
+    With `export_dso` host code becomes the ``_lib`` node; else it must have a binary form too. A
+    root of host code without imports gives no entry. Raises ExportError, which names the modules,
+    if one can be neither exported nor serialised, or if merging the host code makes a cycle.
     """
     return _serialize(root, _is_host_code if export_dso else _never, dialect)[0]
 
@@ -93,15 +77,7 @@ def _never(_module: Module) -> bool:
 
 
 def check_serializable(root: Module, merged: Callable[[Module], bool]) -> list[Module]:
-    """Return the modules of a tree in preorder; refuse one that would be dropped.
-
-    Raises
-    ------
-    TypeError
-        The root is no Module.
-    ExportError
-        Names the first such module and where it hangs.
-    """
+    """Return the modules of a tree in preorder; ExportError names one that cannot be stored."""
     if not isinstance(root, Module):
         raise TypeError(f"expected a runtime.Module, found {type(root).__name__}")
     modules = list(_entries(root))
@@ -112,8 +88,8 @@ def check_serializable(root: Module, merged: Callable[[Module], bool]) -> list[M
             raise ExportError(_refusal(root, module), module=module.type_key)
         if module._carries_imports and not is_as_loaded(module):
             text = (
-                f"{_place(root, module)} had its imports changed after it was loaded, and its file "
-                f"does not know of that; export the tree from its sources, or load the file again"
+                f"{_place(root, module)} had its imports changed after it was loaded, so its file "
+                f"lacks them; export the tree from its sources, or load the file again"
             )
             raise ExportError(text, module=module.type_key)
     return modules
@@ -122,8 +98,8 @@ def check_serializable(root: Module, merged: Callable[[Module], bool]) -> list[M
 def _refusal(root: Module, module: Module) -> str:
     if module.is_dso_exportable:
         advice = (
-            "is host code, which has no bytes of its own before it is compiled; export the tree as "
-            "a library (packer.export_library), load that, and serialise what comes"
+            "is host code, which cannot be serialised before it is compiled; export the tree as a "
+            "library (packer.export_library), load that, and serialise the loaded tree"
         )
     else:
         advice = (
@@ -134,12 +110,12 @@ def _refusal(root: Module, module: Module) -> str:
 
 
 def is_as_loaded(root: Module) -> bool:
-    """Whether no module of a loaded tree was given other imports since the load."""
+    """Return True if no imports of a loaded tree were changed after the load."""
     return not any(module._imports_changed for module in preorder(root))
 
 
 def _entries(root: Module) -> Iterator[Module]:
-    """The modules that are entries of a blob, as `preorder` walks; not those within another."""
+    """Walk the modules that are entries of a blob in preorder; not those that a module carries."""
     seen: set[int] = set()
     pending = [root]
     while pending:
@@ -155,7 +131,7 @@ def _entry_imports(module: Module) -> list[Module]:
 
 
 def _place(root: Module, module: Module) -> str:
-    """How one gets from the root to a module: ``root.imported_modules[1] (<Module 'x'>)``."""
+    """Describe the place of a module: ``root.imported_modules[1] (<Module 'x'>)``."""
     if module is root:
         return f"the root module ({module!r})"
     place: dict[int, str] = {id(root): "root"}
@@ -178,7 +154,7 @@ def _merge(modules: list[Module], merged: Callable[[Module], bool]) -> Node:
 
 
 def _in_wire_order(root: Node) -> list[Node]:
-    """Reverse postorder; an import that is still open when it is met again closes a cycle."""
+    """Order the nodes in reverse postorder; an import that is on the current path is a cycle."""
     postorder: list[Node] = []
     path: list[tuple[Node, list[Node]]] = [(root, list(root.imports))]
     is_open = {root: True}
@@ -213,7 +189,7 @@ def _to_blob(nodes: list[Node], dialect: str) -> Blob:
         row_ptr.append(len(indices))
     if len(nodes) > MAX_MODULES or len(indices) > MAX_CHILD_INDICES:
         text = f"a tree of {len(nodes)} modules and {len(indices)} imports, expected at most "
-        raise ExportError(f"{text}{MAX_MODULES} and {MAX_CHILD_INDICES}, as readers take it")
+        raise ExportError(f"{text}{MAX_MODULES} and {MAX_CHILD_INDICES}, the limits of readers")
     entries = [Entry(node.type_key, node.module) for node in nodes]
     if dialect == "tvm":
         entries.append(Entry(IMPORT_TREE_KEY, None))
@@ -228,8 +204,8 @@ def serialize_module_to_bytes(module: Module, export_dso: bool = True) -> bytes:
     module : Module
         The root.
     export_dso : bool
-        Whether host code is replaced by the ``_lib`` placeholder, as an export embeds it. False
-        writes every module's own bytes.
+        True to replace host code by the ``_lib`` placeholder, as an export does. False to write
+        the payload of every module.
 
     Returns
     -------
@@ -245,7 +221,7 @@ def serialize_module_to_bytes(module: Module, export_dso: bool = True) -> bytes:
 
 
 def deserialize_module_from_bytes(data: bytes | bytearray | memoryview) -> Module:
-    """Build the tree from bytes that `serialize_module_to_bytes` wrote without placeholder.
+    """Build the tree of bytes that `serialize_module_to_bytes` wrote without placeholder.
 
     Parameters
     ----------
@@ -260,7 +236,7 @@ def deserialize_module_from_bytes(data: bytes | bytearray | memoryview) -> Modul
     Raises
     ------
     BlobFormatError
-        The bytes are malformed, or hold a ``_lib`` placeholder: that needs its library.
+        The bytes are malformed, or contain a ``_lib`` placeholder, which needs its library.
     LoaderNotFoundError
         A type key has no loader.
     LibraryLoadError
@@ -268,8 +244,7 @@ def deserialize_module_from_bytes(data: bytes | bytearray | memoryview) -> Modul
 
     Notes
     -----
-    A library among the modules is loaded, which runs its code: the bytes must come from someone
-    you trust.
+    A library among the modules is loaded, which runs its code: use trusted bytes only.
     """
     blob = parse(data)
     for entry in blob.entries:

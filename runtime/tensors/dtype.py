@@ -46,7 +46,7 @@ def dtype_to_string(dtype: DTypeCode) -> str:
     -------
     str
         ``"float32"``, ``"uint1"``, ``"float32x4"``; a code without a name becomes
-        ``"custom[99]32"``. Every triple has a name of its own.
+        ``"custom[99]32"``. Names are unique.
     """
     if dtype in _WHOLE_NAMES:
         return _WHOLE_NAMES[dtype]
@@ -98,7 +98,7 @@ def string_to_dtype(text: str) -> DTypeCode:
 
 def _split_lanes(text: str) -> tuple[str, int]:
     stem, cross, lanes = text.rpartition("x")
-    # The x of "complex64" is none: what stands before the lanes ends in bits, or is a whole name.
+    # Not the x of "complex64": the text before the lanes ends in bits, or is a whole name.
     ends = stem[-1:] in (*_DIGITS, "]") or stem == "bool" or stem in _CODES
     return (stem, int(lanes)) if cross and ends and lanes.isdecimal() else (text, 1)
 

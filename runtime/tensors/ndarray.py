@@ -30,13 +30,7 @@ MIN_NBYTES = 8 + 8 + 8 + 4 + 4 + 8
 
 
 def read_ndarray(reader: Reader) -> Tensor:
-    """Read an NDArray as a read-only tensor that views the blob.
-
-    Raises
-    ------
-    BlobFormatError
-        A field is out of its range, or the sizes contradict each other.
-    """
+    """Read an NDArray as a read-only tensor that views the blob."""
     _expect(reader, "magic", reader.read_u64, NDARRAY_MAGIC)
     _expect(reader, "reserved", reader.read_u64, 0)
     _expect(reader, "device_type", reader.read_i32, DEVICE_CPU)
@@ -109,13 +103,7 @@ def write_ndarray(writer: Writer, array: Tensor) -> None:
 
 
 def read_names(reader: Reader) -> list[str]:
-    """Read vector<string> names.
-
-    Raises
-    ------
-    BlobFormatError
-        A name is empty or not unique.
-    """
+    """Read vector<string> names, which must be unique and not empty."""
     start = reader.offset
     names = reader.read_vector(reader.read_string, 8)
     if "" in names or len(set(names)) < len(names):
@@ -125,26 +113,14 @@ def read_names(reader: Reader) -> list[str]:
 
 
 def read_arrays(reader: Reader, names: list[str], count: int, start: int) -> dict[str, Tensor]:
-    """Read one NDArray per name; the blob stores `count` at `start`.
-
-    Raises
-    ------
-    BlobFormatError
-        The counts differ, or an array is malformed.
-    """
+    """Read one NDArray per name; the blob stores `count` at `start`."""
     if count != len(names):
         raise reader.error(f"{count} arrays for {len(names)} names, expected as many", start)
     return {name: read_ndarray(reader) for name in names}
 
 
 def read_named_arrays(reader: Reader) -> dict[str, Tensor]:
-    """Read vector<string> names, u64 n, n x NDArray, as a dict in wire order.
-
-    Raises
-    ------
-    BlobFormatError
-        The counts differ, a name is empty or not unique, or an array is malformed.
-    """
+    """Read vector<string> names, u64 n, n x NDArray, as a dict in wire order."""
     names = read_names(reader)
     start = reader.offset
     return read_arrays(reader, names, reader.read_u64(), start)

@@ -1,10 +1,10 @@
-"""The safetensors file: its tensors viewed where they lie, and written back as it is.
+"""The safetensors file: its tensors are viewed without a copy, and it is written unchanged.
 
     u64 N                 at most 100,000,000
     N bytes of JSON       the header (safetensors_header.py)
     the data area         offsets count from its start; the file ends where the last tensor ends
 
-The format has no length of its own: the largest end of a tensor tells it. (huggingface/safetensors,
+The format does not store its length: the last tensor ends the file. (huggingface/safetensors,
 README)
 """
 
@@ -33,8 +33,8 @@ MAX_HEADER_NBYTES = 100_000_000
 class SafetensorsFile:
     """A safetensors file.
 
-    A load steps over it by a native scan of its header, and what it says is parsed and checked
-    at the first use of its tensors: 10,000 of them take 30 ms, a load must not.
+    A load only scans the header in native code, for the length. The header is parsed and checked
+    at the first use of its tensors, since 10,000 of them take 30 ms.
     """
 
     def __init__(self, header: memoryview, data: memoryview, reader: Reader, start: int) -> None:
@@ -51,17 +51,11 @@ class SafetensorsFile:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What stands under ``__metadata__``. Raises BlobFormatError, see `check`."""
+        """The value of ``__metadata__``. Raises BlobFormatError, see `check`."""
         return self.check()[1]
 
     def check(self) -> tuple[SafetensorsTensors, dict[str, str]]:
-        """Parse the header, once, and check all that the format demands.
-
-        Raises
-        ------
-        BlobFormatError
-            The header breaks the format.
-        """
+        """Parse the header once, and check it; raise BlobFormatError if it breaks the format."""
         if self._parsed is None:
             from .safetensors_header import read_header
 
@@ -74,7 +68,7 @@ class SafetensorsFile:
 
     @property
     def data_offset(self) -> int:
-        """Where the data area begins, in bytes from the start of the file."""
+        """The offset of the data area, in bytes from the start of the file."""
         return 8 + len(self._header)
 
     @property
@@ -83,17 +77,14 @@ class SafetensorsFile:
         return self.data_offset + len(self._data)
 
     def write(self, writer: Writer) -> None:
-        """Write the file verbatim; one that lies on disk as a range of it, never read.
+        """Write the file unchanged; a file on disk as a range, without reading it.
 
-        Raises
-        ------
-        ExportError
-            The file on disk is not what it was when it was opened.
+        Raises ExportError if the file on disk was changed after it was opened.
         """
         if self._origin is not None:
             path, state = self._origin
             if _state_of(path) != state:
-                text = f"{path}: was changed after it was opened; open it again, and export then"
+                text = f"{path}: was changed after it was opened; open it again before the export"
                 raise ExportError(text, module="safetensors", path=path)
             writer.write_file(path, 0, self.nbytes)
             return
@@ -103,7 +94,7 @@ class SafetensorsFile:
 
 
 class SafetensorsTensors(Mapping[str, Tensor]):
-    """The tensors of a file by name; each is made when it is first asked for."""
+    """The tensors of a file by name; each is made on first use."""
 
     def __init__(self, data: memoryview, layouts: dict[str, Layout]) -> None:
         self._data = data
@@ -131,10 +122,7 @@ class SafetensorsTensors(Mapping[str, Tensor]):
 def open_safetensors(path: str | os.PathLike[str]) -> SafetensorsFile:
     """Map a file on disk, and check it; only its header is read.
 
-    Raises
-    ------
-    ExportError
-        It cannot be read, or is no safetensors file; names it.
+    Raises ExportError, which names it, if it cannot be read or is not a safetensors file.
     """
     from ..mapped_file import map_file, reason_of
 
@@ -154,36 +142,17 @@ def open_safetensors(path: str | os.PathLike[str]) -> SafetensorsFile:
 def parse_safetensors(
     data: bytes | bytearray | memoryview, *, path: str | None = None
 ) -> SafetensorsFile:
-    """Check the bytes of a whole file.
-
-    Parameters
-    ----------
-    data : buffer
-        Kept alive, not copied.
-    path : str, optional
-        The file, for messages.
-
-    Raises
-    ------
-    BlobFormatError
-        They break the format.
-    """
+    """Check the bytes of a whole file; they are kept alive, not copied."""
     reader = Reader(data, path=path, where="safetensors")
     file = read_safetensors(reader)
     file.check()
     if reader.remaining:
-        raise reader.error(f"{reader.remaining} bytes behind the last tensor, expected none")
+        raise reader.error(f"{reader.remaining} bytes after the last tensor, expected none")
     return file
 
 
 def read_safetensors(reader: Reader) -> SafetensorsFile:
-    """Read a file that lies among other bytes; it ends where its last tensor does.
-
-    Raises
-    ------
-    BlobFormatError
-        It breaks the format.
-    """
+    """Read a file that is part of other bytes; its last tensor ends it."""
     start = reader.offset
     nbytes = reader.read_u64()
     if nbytes > MAX_HEADER_NBYTES:
@@ -192,7 +161,7 @@ def read_safetensors(reader: Reader) -> SafetensorsFile:
     start = reader.offset
     header = reader.read_raw(nbytes, "a safetensors header")
     data_nbytes = weights_data_nbytes(header)
-    if not 0 <= data_nbytes <= reader.remaining:  # not plain, or wrong: parsing says what
+    if not 0 <= data_nbytes <= reader.remaining:  # unusual or malformed: parse it
         from .safetensors_header import read_header
 
         data_nbytes = read_header(reader, header, start)[2]

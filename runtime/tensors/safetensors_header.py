@@ -58,30 +58,10 @@ DTYPES: dict[str, DTypeCode] = {
 def read_header(
     reader: Reader, header: memoryview, start: int
 ) -> tuple[dict[str, Layout], dict[str, str], int]:
-    """Parse and check a header.
+    """Parse and check a header at offset `start`; the reader makes the errors.
 
-    Parameters
-    ----------
-    reader : Reader
-        Makes the errors.
-    header : memoryview
-        The bytes.
-    start : int
-        Their offset, for messages.
-
-    Returns
-    -------
-    layouts : dict of str to Layout
-        The place of each tensor in the data area, in the header's order.
-    metadata : dict of str to str
-        The value of ``__metadata__``.
-    nbytes : int
-        The size of the data area.
-
-    Raises
-    ------
-    BlobFormatError
-        The header breaks the format.
+    Returns the place of each tensor in the data area, the value of ``__metadata__``, and the size
+    of the data area.
     """
     fields = _parse_json(reader, header, start)
     try:

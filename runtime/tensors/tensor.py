@@ -1,4 +1,4 @@
-"""Tensor: a dense array on any device, over memory that it borrows or owns."""
+"""Tensor: a dense array on any device, in borrowed or owned memory."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _FORMATS = {
     "Zd": (5, 128, 1),
 }
 
-# DLDataTypeCodes whose arrays NumPy has through ml_dtypes, under the same names.
+# DLDataTypeCodes that NumPy supports through ml_dtypes, under the same names.
 _ML_DTYPES = (4, *range(7, 18))
 
 
 class Tensor(TensorBase):
-    """A dense array: over bytes on the CPU, as made here, or on any device (`empty`, `tensor`).
+    """A dense array: of bytes on the CPU, or on any device (`empty`, `tensor`).
 
     Parameters
     ----------
@@ -38,10 +38,10 @@ class Tensor(TensorBase):
     shape : tuple of int
         The extents, in elements.
     dtype : str, tuple of int or data type
-        ``"float32"``, (code, bits, lanes) as DLPack has them, or NumPy's or PyTorch's own.
+        ``"float32"``, DLPack's (code, bits, lanes), or a data type of NumPy or PyTorch.
     incomplete : bool
-        Whether `data` is of another size than the shape asks for: such a tensor can be carried, and
-        raises when it is used (TVM cut arrays with lanes short when it wrote them).
+        True if the size of `data` is not that of the shape: such a tensor can be carried, and
+        raises when it is used (old versions of TVM wrote arrays with lanes too short).
 
     Raises
     ------
@@ -50,16 +50,16 @@ class Tensor(TensorBase):
 
     Notes
     -----
-    Takes part in the buffer protocol and in DLPack, so ``numpy.asarray(tensor)`` and
+    It supports the buffer protocol and DLPack, so ``numpy.asarray(tensor)`` and
     ``torch.from_dlpack(tensor)`` are views. Data that is not aligned to its element is copied at
-    the first use; `raw` shows it as it was given. Memory of its own is freed when the last view
-    of it is gone, and aligned to 64 bytes.
+    the first use; `raw` is always the given data. Owned memory is aligned to 64 bytes, and freed
+    with its last view.
 
-    Elements of less than a byte are packed, as DLPack stores them, so four ``int4`` have two bytes;
-    only a ``uint1`` has a byte, since TVM's bool once was one.
+    Elements of less than a byte are packed, as in DLPack: four ``int4`` take two bytes. Only
+    ``uint1`` takes a byte, since TVM's bool was a uint1.
 
-    Functions return tensors, too, and callbacks get some: those may have strides, or lie on a
-    device. One that a callback was given can be used only until the callback returns.
+    Tensors that functions return or callbacks receive may have strides, or be on a device. A
+    tensor that a callback receives is valid until the callback returns.
     """
 
     def __new__(
@@ -80,22 +80,22 @@ class Tensor(TensorBase):
         return dtype_to_string(self.dtype_code)
 
     def numpy(self) -> Any:
-        """Return a NumPy array: of the same memory on the CPU, else a copy.
+        """Return a NumPy array: a view on the CPU, else a copy.
 
         Returns
         -------
         numpy.ndarray
-            Read-only where the tensor is; keeps its memory alive.
+            Read-only if the tensor is; keeps its memory alive.
 
         Raises
         ------
         ValueError
             The tensor is incomplete.
         DeviceError
-            It lies on a device that cannot be read.
+            Its device cannot be read.
         BufferError
-            NumPy has no such data type, nor has ml_dtypes (bfloat16, 8-bit floats), or that is
-            not installed. `raw` has the bytes.
+            Neither NumPy nor ml_dtypes (bfloat16, 8-bit floats) has the data type, or ml_dtypes
+            is not installed. `raw` has the bytes.
         """
         if not _is_on_cpu(self):
             return self.to("cpu").numpy()
@@ -111,7 +111,7 @@ class Tensor(TensorBase):
         return numpy.ndarray(self.shape, dtype, self.raw)
 
     def copy_from(self, source: Any) -> Tensor:
-        """Copy an array's elements into this tensor; either may lie on a device.
+        """Copy an array's elements into this tensor; either may be on a device.
 
         Parameters
         ----------
@@ -121,16 +121,16 @@ class Tensor(TensorBase):
         Returns
         -------
         Tensor
-            This one.
+            This tensor.
 
         Raises
         ------
         TypeError
-            `source` is no array, or of another data type.
+            `source` is not an array, or of another data type.
         ValueError
-            Its shape is another, this tensor is read-only, or one has strides on a device.
+            Its shape differs, this tensor is read-only, or one of them has strides on a device.
         DeviceError
-            The device cannot do it.
+            The copy on the device failed.
         """
         other = readable(source)
         if other.shape != self.shape:
@@ -141,7 +141,7 @@ class Tensor(TensorBase):
         return self
 
     def to(self, device: str | int | Device) -> Tensor:
-        """Return the tensor on a device: itself if it lies there, else a copy.
+        """Return the tensor on a device: itself if it is there, else a copy.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class Tensor(TensorBase):
         Raises
         ------
         DeviceError
-            There is no such device, or no room on it.
+            The device is not available, or out of memory.
         ValueError
             The tensor is incomplete, or has strides on its device.
         """
@@ -161,7 +161,7 @@ class Tensor(TensorBase):
         return empty(self.shape, self.dtype_code, device).copy_from(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """What NumPy asks where there is no buffer: the data type has no format, or a device."""
+        """Called by NumPy for a tensor without a buffer: of its data type, or on a device."""
         import numpy
 
         if copy is False and not _is_on_cpu(self):
@@ -184,21 +184,21 @@ def empty(
     shape : int or iterable of int
         The extents.
     dtype : str, tuple of int or data type
-        As `Tensor` takes it.
+        As for `Tensor`.
     device : Device, or what makes one
-        Where its memory is, as ``"opencl:0"``.
+        The device of its memory, as ``"opencl:0"``.
 
     Returns
     -------
     Tensor
-        Compact and writable, in memory of its own.
+        Contiguous and writable; it owns its memory.
 
     Raises
     ------
     ValueError
-        An extent is negative, the size is beyond memory, or `dtype` or `device` is unknown.
+        An extent is negative, the size exceeds memory, or `dtype` or `device` is unknown.
     DeviceError
-        The device is not there, or has no room.
+        The device is not available, or out of memory.
 
     Examples
     --------
@@ -213,42 +213,36 @@ def empty(
 
 
 def tensor(array: Any, device: str | int | Device | None = None) -> Tensor:
-    """Make a Tensor of an array: a view where it lies, or a copy on another device.
+    """Make a Tensor of an array: a view on its device, or a copy on another one.
 
     Parameters
     ----------
     array : Tensor, buffer or array with ``__dlpack__``
         A NumPy array, `array.array`, `bytes`, a PyTorch tensor, ...
     device : Device, or what makes one, optional
-        Where the tensor is to be; by default where `array` is.
+        The device of the tensor; by default that of `array`.
 
     Returns
     -------
     Tensor
-        Of its shape and data type. A view keeps `array` alive, and is read-only where that is.
+        Of its shape and data type. A view keeps `array` alive, and is read-only if `array` is.
 
     Raises
     ------
     TypeError
-        It is no array, or its format is no data type.
+        It is not an array, or its format is not a data type.
     ValueError
         It is a buffer that is not C-contiguous, and would be viewed.
     BufferError
         Its owner does not share it (PyTorch: one that requires gradients).
     DeviceError
-        The device is not there, or has no room.
+        The device is not available, or out of memory.
     """
     return _view(array) if device is None else readable(array).to(device)
 
 
 def readable(array: Any) -> Tensor:
-    """Make a Tensor of an array that is read at once: a view, or a copy of a buffer with strides.
-
-    Raises
-    ------
-    TypeError, BufferError
-        As `tensor` does.
-    """
+    """Make a Tensor of an array to read: a view, or a copy of a buffer with strides."""
     view = None if isinstance(array, Tensor) else _buffer(array)
     if view is None or view.c_contiguous:
         return _view(array)
@@ -256,26 +250,26 @@ def readable(array: Any) -> Tensor:
 
 
 def from_dlpack(source: Any) -> Tensor:
-    """View an array of another library, wherever it lies, by DLPack.
+    """View an array of another library on any device, by DLPack.
 
     Parameters
     ----------
     source : object with ``__dlpack__``, or capsule
-        Its strides, device and read-only flag are kept; versioned or not. Work on it that is
-        pending on a stream other than the default one has to be over.
+        Its strides, device and read-only flag are kept; versioned or not. Pending work on it must
+        be finished, unless it is on the default stream.
 
     Returns
     -------
     Tensor
-        A view; the producer is told when the last reference to it goes.
+        A view; the producer's deleter is called when the last reference to it is freed.
 
     Raises
     ------
     TypeError
-        It has no ``__dlpack__``, or the capsule was taken before.
+        It has no ``__dlpack__``, or the capsule was consumed before.
     BufferError
         It cannot be shared (PyTorch: one that requires gradients, or is a lazy conjugate or
-        negative), or speaks a later DLPack.
+        negative), or has a later version of DLPack.
     ValueError
         Its layout contradicts itself.
     """
@@ -302,7 +296,7 @@ def _view(array: Any) -> Tensor:
 
 
 def _buffer(array: Any) -> memoryview | None:
-    """The buffer of an array; None where DLPack may serve (PyTorch), or a name (ml_dtypes)."""
+    """The buffer of an array; None if DLPack (PyTorch) or a data type (ml_dtypes) may serve."""
     try:
         return memoryview(array)
     except (TypeError, ValueError, BufferError) as error:
@@ -329,13 +323,13 @@ def _of_ml_dtype(array: Any) -> Tensor | None:
     if getattr(dtype, "kind", None) != "V" or not array.flags.c_contiguous:
         return None
     if _dtype_code(dtype)[1] % 8:
-        text = f"{dtype}, whose elements NumPy has in a byte each; pack them, and pass the bytes"
+        text = f"{dtype}, whose elements NumPy stores in a byte each; pack them, and pass the bytes"
         raise TypeError(text)
     return Tensor(array.reshape(-1).view("u1"), array.shape, dtype)
 
 
 def _dtype_code(dtype: Any) -> DTypeCode:
-    """Of a name, of DLPack's triple, of a dtype or scalar type of NumPy, or a dtype of PyTorch."""
+    """The triple of a name, of DLPack's triple, or of a data type of NumPy or PyTorch."""
     if isinstance(dtype, tuple):
         return dtype
     name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None)

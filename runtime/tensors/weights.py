@@ -14,14 +14,8 @@ if TYPE_CHECKING:
 class Weights(Mapping[str, Tensor]):
     """A read-only view of the tensors that the modules of a tree carry.
 
-    Parameters
-    ----------
-    parts : list of mapping of str to Tensor
-        The tensors of each module. Of equal names the first is found.
-
-    Notes
-    -----
-    It keeps the tensors' memory alive, not the modules.
+    `parts` are the tensors of each module; of equal names the first is found. It keeps the memory
+    of the tensors alive, but not the modules.
     """
 
     def __init__(self, parts: list[Mapping[str, Tensor]]) -> None:

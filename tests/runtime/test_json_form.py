@@ -54,8 +54,11 @@ def graph(**fields: Any) -> str:
         (graph(type_key="tir.Var"), "a root of type 'tir.Var', expected 'runtime.Module'"),
         (graph(repr_b64=7), "repr_b64 is 7, expected text"),
         (graph(repr_b64="?"), "json: repr_b64: "),
-        (graph(repr_b64=""), "repr_b64 holds 0 bytes"),
-        (graph(repr_b64="CQAAAAAAAAAAAAAAAAAAAA=="), "16 bytes, expected 8 and the 9 they speak"),
+        (graph(repr_b64=""), "repr_b64 of 0 bytes"),
+        (
+            graph(repr_b64="CQAAAAAAAAAAAAAAAAAAAA=="),
+            "16 bytes, expected 8 and the 9 that they announce",
+        ),
         (graph(), "no import tree"),
     ],
 )

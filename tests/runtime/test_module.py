@@ -197,7 +197,7 @@ def test_module_without_a_form_says_so() -> None:
     module = Named("m")
     with pytest.raises(runtime.PackerError, match="'test.named'> has no source text"):
         module.get_source()
-    with pytest.raises(runtime.PackerError, match="has no file form"):
+    with pytest.raises(runtime.PackerError, match="has no file format"):
         module.save("nowhere")
     with pytest.raises(runtime.PackerError, match="has no binary form"):
         runtime.serialize_module_to_bytes(_serializable(module))

@@ -15,7 +15,7 @@ def test_second_loader_for_a_key_is_refused() -> None:
     """A duplicate is an error, also of a key of our own or of an alias."""
     runtime.register_loader("test.once", "test.alias")(lambda reader: runtime.Module())
     for key in ("test.once", "test.alias", "cuda"):
-        with pytest.raises(ValueError, match=f"'{key}' has a loader already"):
+        with pytest.raises(ValueError, match=f"'{key}' already has a loader"):
             runtime.register_loader(key)(lambda reader: runtime.Module())
 
 
@@ -66,7 +66,7 @@ def test_global_function_is_found_listed_and_replaced_only_on_request() -> None:
     runtime.register_func("test.f")(lambda: 1)
     assert runtime.get_global_func("test.f")() == 1
     assert "test.f" in runtime.list_global_func_names()
-    with pytest.raises(ValueError, match=r"'test\.f' is registered already"):
+    with pytest.raises(ValueError, match=r"'test\.f' is already registered"):
         runtime.register_func("test.f")(lambda: 2)
     runtime.register_func("test.f", override=True)(lambda: 2)
     assert runtime.get_global_func("test.f")() == 2

@@ -44,7 +44,7 @@ def test_lookup_shows_arguments_and_launch_tags() -> None:
     signature = "void scale(handle arg0, float32 arg1, int32 arg2, blockIdx.x, threadIdx.x)"
     assert (function.name, function.signature) == ("scale", signature)
     assert function.__doc__ == (
-        "A kernel. Its launch takes one integer per tag behind the arguments: "
+        "A kernel. Its launch takes one integer per tag after the arguments: "
         "blockIdx.x, threadIdx.x."
     )
 

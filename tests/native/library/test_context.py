@@ -46,7 +46,7 @@ def test_unknown_name_is_refused_with_near_ones(host) -> None:
     importing(host, scale=abs)
     with pytest.raises(runtime.FunctionNotFoundError) as caught:
         host["call"]("scaled")
-    assert "calls 'scaled', which is no function of its imports" in str(caught.value)
+    assert "calls 'scaled', which is neither a function of its imports" in str(caught.value)
     assert "host.so" in str(caught.value) and "near names: 'scale'" in str(caught.value)
     assert caught.value.name == "scaled"
 

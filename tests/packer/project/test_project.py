@@ -145,4 +145,4 @@ def test_parameters_that_are_no_inputs_of_the_graph(folder: Path) -> None:
     (folder / "graph.json").write_text(json.dumps(graphs.sum_graph()))
     (folder / "p.params").write_bytes(runtime.save_param_dict({"u": b"1", "v": b"2"}))
     table = '[module.model]\nkind = "graph"\ngraph = "graph.json"\nparams = "p.params"\n'
-    assert refusal(folder, table).endswith("'u', 'v' are no inputs of the graph")
+    assert refusal(folder, table).endswith("'u', 'v' are not inputs of the graph")

@@ -118,7 +118,7 @@ MISTAKES = {
     ),
     "constant": (
         "[module.w]\nkind = 'const_loader'\nby_symbol = { conv = ['w'] }\n",
-        "[module.w]: const_loader: 'conv' needs constants ['w'] that are not there",
+        "[module.w]: const_loader: 'conv' needs unknown constants ['w']",
     ),
     "factory": (
         "[module.p]\nkind = 'python'\nfactory = 'build'\n",

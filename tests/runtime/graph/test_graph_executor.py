@@ -153,7 +153,7 @@ def test_running_without_an_input(create) -> None:
     """Inputs that nobody set are listed, before anything runs."""
     executor = create(sum_graph())
     executor.set_input("x", X)
-    with pytest.raises(runtime.PackerError, match="never set: 'w'"):
+    with pytest.raises(runtime.PackerError, match="that are not set: 'w'"):
         executor.run()
 
 

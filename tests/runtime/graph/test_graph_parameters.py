@@ -60,10 +60,10 @@ def test_shared_parameters(create) -> None:
 def test_parameters_that_the_graph_does_not_have(create) -> None:
     """Extra names are listed, and nothing is set."""
     executor = create(sum_graph())
-    with pytest.raises(runtime.BlobFormatError, match="params: 'u', 'v' are no inputs"):
+    with pytest.raises(runtime.BlobFormatError, match="params: 'u', 'v' are not inputs"):
         executor.set_params({"w": runtime.tensor(W), "u": W, "v": W})
     executor.set_input(x=X)
-    with pytest.raises(runtime.PackerError, match="never set: 'w'"):
+    with pytest.raises(runtime.PackerError, match="that are not set: 'w'"):
         executor.run()
 
 

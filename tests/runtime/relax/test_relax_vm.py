@@ -113,9 +113,9 @@ def test_the_class_has_tvms_methods() -> None:
 def test_the_class_refuses_wrong_use() -> None:
     """Each mistake by its own error."""
     machine = VirtualMachine(make(Program([Code("main", ["x"], [ret(0)], 1)])))
-    with pytest.raises(ValueError, match="no input of 'main' was set; set_input does"):
+    with pytest.raises(ValueError, match="no input of 'main' was set; use set_input"):
         machine.invoke_stateful("main")
-    with pytest.raises(ValueError, match="'main' was not invoked; invoke_stateful does"):
+    with pytest.raises(ValueError, match="'main' was not invoked; use invoke_stateful"):
         machine.get_outputs("main")
     with pytest.raises(TypeError, match="'main' takes 1 arguments, found 2"):
         machine.set_input("main", 1, 2)

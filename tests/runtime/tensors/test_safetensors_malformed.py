@@ -56,7 +56,7 @@ MALFORMED = {
     "hole": (TWO.replace("[2, 4]", "[3, 5]"), r"'b': .*expected 2 \(a hole\), found \[3, 5\]"),
     "overlap": (TWO.replace("[2, 4]", "[1, 3]"), r"'b': .*expected 2 \(an overlap\)"),
     "beyond the data": (ONE.replace("4", "5"), "tensor data of 5 bytes, expected at most 4 left"),
-    "bytes behind": (ONE.replace("4", "3"), "1 bytes behind the last tensor, expected none"),
+    "bytes behind": (ONE.replace("4", "3"), "1 bytes after the last tensor, expected none"),
 }
 # What the reference reads: it is laxer than its own text, or than what an array can have.
 LAX = {"space before", "overflow behind 0", "65 dimensions"}

@@ -168,7 +168,7 @@ def test_file_that_changed_is_refused(change: str, tmp_path: Path) -> None:
         ("device", "cannot be read: not a regular file"),
         ("nul", "cannot be read: embedded null byte"),
         ("empty", "safetensors at 0x0: an integer of 8 bytes, expected at most 0 left"),
-        ("longer", r"safetensors at 0x48: 1 bytes behind the last tensor, expected none"),
+        ("longer", r"safetensors at 0x48: 1 bytes after the last tensor, expected none"),
         ("shorter", r"safetensors at 0x44: tensor data of 4 bytes, expected at most 3 left"),
         ("text", "safetensors at 0x0: a safetensors header of [0-9]+ bytes, expected at most"),
     ],
