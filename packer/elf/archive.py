@@ -38,21 +38,9 @@ class Member(NamedTuple):
 
 
 def write_archive(path: Path, member: Path, symbols: Iterable[str]) -> None:
-    """Write an archive of one object, with an index, without times and users.
+    """Write an archive of one object, with an index of its symbols, without times and users.
 
-    Parameters
-    ----------
-    path : Path
-        The archive; replaced.
-    member : Path
-        The object; its name is at most 15 bytes long.
-    symbols : iterable of str
-        The symbols that the object defines, for the index.
-
-    Raises
-    ------
-    ExportError
-        If the object is too large for an archive.
+    The object's name is at most 15 bytes long. Raises ExportError if the object is too large.
     """
     names = [name.encode("utf-8", "surrogateescape") for name in symbols]
     text = b"".join(name + b"\0" for name in names)
@@ -78,17 +66,8 @@ def _header(name: str, nbytes: int) -> bytes:
 def read_archive(path: Path, offset: int = 0, nbytes: int | None = None) -> Iterator[Member]:
     """Iterate over the members of an archive, except indexes and the table of names.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    offset, nbytes : int, optional
-        The archive's place in the file; by default it is the whole file.
-
-    Raises
-    ------
-    ExportError
-        If the file is not an archive, a thin one, or damaged.
+    The archive is the whole file, or a part of it. Raises ExportError if it is thin, damaged or no
+    archive.
     """
     with path.open("rb") as file:
         end = file.seek(0, 2) if nbytes is None else offset + nbytes
@@ -111,13 +90,7 @@ def is_thin(path: Path) -> bool:
 
 
 def thin_members(path: Path) -> Iterator[Path]:
-    """Iterate over the files that a thin archive names.
-
-    Raises
-    ------
-    ExportError
-        If the archive is damaged.
-    """
+    """Iterate over the files that a thin archive names; raises ExportError if it is damaged."""
     with path.open("rb") as file:
         end = file.seek(0, 2)
         for member in _members(file, path, len(THIN_MAGIC), end, is_thin=True):

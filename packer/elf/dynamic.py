@@ -69,13 +69,7 @@ class Dynamic:
         return next(iter(self.values(tag)), 0)
 
     def table(self, address_tag: str, size_tag: str) -> memoryview:
-        """Return the bytes of a table that two tags describe; empty if the tags are absent.
-
-        Raises
-        ------
-        LibraryLoadError
-            If the table is not inside the file.
-        """
+        """Return the bytes of a table that two tags describe; empty if the tags are absent."""
         address, nbytes = self.value(address_tag), self.value(size_tag)
         return self.image.at(address, nbytes, address_tag) if nbytes else memoryview(b"")
 
@@ -88,17 +82,7 @@ class Dynamic:
     ) -> Iterator[tuple[int, int, int]]:
         """Iterate over the relocations with an addend: place, info, addend.
 
-        Parameters
-        ----------
-        places : collection of int, optional
-            Only those at one of these addresses.
-        number : int, optional
-            Only those of this type.
-
-        Raises
-        ------
-        LibraryLoadError
-            If a table is not inside the file.
+        By default all of them, else only those at some addresses, or of one type.
         """
         for tags in (("DT_RELA", "DT_RELASZ"), ("DT_JMPREL", "DT_PLTRELSZ")):
             table = _whole(self.table(*tags), _RELOCATION.size)

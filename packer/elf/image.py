@@ -47,24 +47,8 @@ class Segment(NamedTuple):
 class Image:
     """A shared object, read through its program headers.
 
-    Parameters
-    ----------
-    data : memoryview
-        The whole file.
-    path : str
-        The path for messages.
-    problems : list of str
-        `add_problem` appends what could not be read.
-
-    Attributes
-    ----------
-    machine : str
-        The ELF name, lower case.
-
-    Raises
-    ------
-    LibraryLoadError
-        If the ELF header or the program headers cannot be read.
+    What is not inside the file raises LibraryLoadError. `problems` receives what `reading` catches.
+    `path` is for messages; `machine` is the ELF name, lower case.
     """
 
     def __init__(self, data: memoryview, path: str, problems: list[str]) -> None:
@@ -79,37 +63,19 @@ class Image:
         self.segments = list(self._read_segments())
 
     def record(self, name: str, offset: int, where: str) -> Any:
-        """Parse one record of the file with the structure of this name from pyelftools.
-
-        Raises
-        ------
-        LibraryLoadError
-            If it extends past the end of the file.
-        """
+        """Parse one record of the file with the structure of this name from pyelftools."""
         structure = getattr(self._structs, name)
         return structure.parse(bytes(self.slice(offset, structure.sizeof(), where)))
 
     def slice(self, offset: int, nbytes: int, where: str) -> memoryview:
-        """Return bytes of the file by their offset.
-
-        Raises
-        ------
-        LibraryLoadError
-            If they extend past its end.
-        """
+        """Return bytes of the file by their offset."""
         if nbytes > len(self.data) - offset:
             text = f"{nbytes:#x} bytes at offset {offset:#x}, expected inside the file of "
             raise self.error(f"{where}: {text}{len(self.data):#x} bytes", "truncated")
         return self.data[offset : offset + nbytes]
 
     def offset_of(self, address: int, nbytes: int, where: str) -> int:
-        """Return the file offset that a load maps to an address.
-
-        Raises
-        ------
-        LibraryLoadError
-            If the range is not inside the file bytes of one segment.
-        """
+        """Return the file offset that a load maps to an address, inside one segment."""
         load = self._segment_at(address, nbytes)
         if load is None:
             text = f"{nbytes:#x} bytes at address {address:#x}, expected inside one PT_LOAD"
@@ -117,7 +83,7 @@ class Image:
         return load.offset + address - load.address
 
     def at(self, address: int, nbytes: int, where: str) -> memoryview:
-        """Return the file bytes at an address, or raise LibraryLoadError as `offset_of` does."""
+        """Return the file bytes at an address."""
         return self.slice(self.offset_of(address, nbytes, where), nbytes, where)
 
     def rest_at(self, address: int, where: str) -> memoryview:
@@ -127,13 +93,7 @@ class Image:
         return self.at(address, nbytes, where)
 
     def data_of(self, symbol: Symbol) -> memoryview:
-        """Return the bytes of a data symbol, as the loader would read them.
-
-        Raises
-        ------
-        LibraryLoadError
-            If the symbol is not data in a read-only segment.
-        """
+        """Return the bytes of a data symbol, which must be in a read-only segment."""
         where = f"{symbol.name} at {symbol.address:#x}"
         if symbol.type not in ("OBJECT", "NOTYPE"):
             raise self.error(f"{where}: type {symbol.type}, expected data", "blob")
@@ -189,13 +149,7 @@ def _structs() -> Any:
 
 
 def map_file(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> memoryview:
-    """Map a file read-only, never executable; the view owns the mapping.
-
-    Raises
-    ------
-    LibraryLoadError
-        If the file cannot be mapped.
-    """
+    """Map a file read-only, never executable; the view owns the mapping."""
     try:
         with open(path, "rb") as file:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

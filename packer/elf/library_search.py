@@ -46,13 +46,7 @@ class Requester:
 
 
 def find_library(name: str, requester: Requester) -> str | None:
-    """Find the file that a load would use for a needed library.
-
-    Returns
-    -------
-    str or None
-        Its path; None if no file for this machine is found.
-    """
+    """Find the file that a load would use for a needed library; None if there is none."""
     if "/" in name:
         path = _expanded(name, requester)
         return path if _is_usable(path) else None

@@ -40,21 +40,7 @@ _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 
 
 def check_objects(paths: Iterable[PathLike], target: Target) -> None:
-    """Refuse object files that were compiled for another target.
-
-    Parameters
-    ----------
-    paths : iterable of path
-        The inputs of a linker.
-    target : Target
-        The target of the link.
-
-    Raises
-    ------
-    ExportError
-        If a file, or a member of an archive, is for another machine, word size, byte order or
-        floating-point ABI, or cannot be read.
-    """
+    """Refuse inputs of a linker that are for another target, or cannot be read (ExportError)."""
     for path in paths:
         try:
             _check_file(Path(path), target)
@@ -64,13 +50,7 @@ def check_objects(paths: Iterable[PathLike], target: Target) -> None:
 
 
 def check_triple(triple: str, target: Target, where: str) -> None:
-    """Refuse IR that names the triple of another target.
-
-    Raises
-    ------
-    ExportError
-        If it names another target.
-    """
+    """Refuse IR that names the triple of another target (ExportError)."""
     words = triple.split("-")[1:]
     is_foreign = any(w.startswith(("windows", "win32", "mingw", "darwin", "macos")) for w in words)
     if is_foreign or machine_word(triple) != target.machine:

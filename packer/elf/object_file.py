@@ -42,28 +42,10 @@ class Definition(NamedTuple):
 
 
 class ObjectFile:
-    """One relocatable object.
+    """One relocatable object: the whole file, or a part of it.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    name : str
-        The object's name in messages.
-    offset, nbytes : int, optional
-        Its place in the file; by default the object is the whole file.
-
-    Attributes
-    ----------
-    machine : int
-        e_machine.
-    definitions : dict of str to Definition
-        Its global symbols, including weak ones.
-
-    Raises
-    ------
-    ExportError
-        If the file is no such object, or damaged.
+    `name` is for messages, `definitions` has its global symbols, including weak ones. Raises
+    ExportError if the file is no such object, or damaged.
     """
 
     def __init__(
@@ -78,19 +60,10 @@ class ObjectFile:
 
 
 def rename_symbols(path: Path, rename: Callable[[str, bool], str]) -> None:
-    """Rename symbols of an object, in place.
+    """Rename symbols of an object, in place; raises ExportError if it is no relocatable object.
 
-    Parameters
-    ----------
-    path : Path
-        The object. The new string table is appended; nothing moves.
-    rename : callable
-        ``(name, is_defined)`` returns the new name of a global symbol.
-
-    Raises
-    ------
-    ExportError
-        If the file is no relocatable object.
+    ``rename(name, is_defined)`` returns the new name of a global symbol. The new string table is
+    appended to the file; nothing moves.
     """
     with open(path, "r+b") as file, _reporting(path, shown_path(path)):
         tables = _read(file, 0, None)

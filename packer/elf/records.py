@@ -192,13 +192,7 @@ def size_of(record_type: type) -> int:
 
 
 def unpack(record_type: type[Record], data: bytes) -> list[Record]:
-    """Read a table of records.
-
-    Raises
-    ------
-    struct.error
-        If the last record is cut short.
-    """
+    """Read a table of records; raises struct.error if the last one is cut short."""
     return [record_type(*fields) for fields in _LAYOUTS[record_type].iter_unpack(data)]
 
 

@@ -50,12 +50,7 @@ class Section(NamedTuple):
 class SectionTable(Decoded[Section]):
     """The section headers, each decoded when it is read: a library may have 70,000.
 
-    Parameters
-    ----------
-    headers : bytes
-        The records, the null section's first.
-    names : bytes
-        The string table of their names.
+    `headers` begin with the null section's; `names` is the string table.
     """
 
     def __init__(self, headers: bytes = b"", names: bytes = b"") -> None:
@@ -82,13 +77,7 @@ class SectionTable(Decoded[Section]):
 
 
 def read_sections(image: Image) -> SectionTable:
-    """Read the section headers; an empty table if the file has none.
-
-    Raises
-    ------
-    LibraryLoadError
-        If they are not where the ELF header says, or malformed.
-    """
+    """Read the section headers; an empty table if the file has none."""
     offset, size = image.header.e_shoff, image.header.e_shentsize
     if not offset:
         return SectionTable()

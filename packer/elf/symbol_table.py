@@ -72,20 +72,9 @@ class Decoded(Sequence[Item]):
 class SymbolTable(Decoded[Symbol]):
     """A symbol table without its null symbol, in file order.
 
-    Parameters
-    ----------
-    records, strings : bytes
-        The symbols, the null symbol's first, and the string table.
-    versions : bytes
-        A u16 for each symbol, or empty.
-    version_names : mapping of int to str
-        The names of these version numbers.
-    sections : sequence of Section
-        They name the symbols of type SECTION, which have no name in the string table.
-
-    Notes
-    -----
-    The table owns its bytes, so a change of the file does not affect it.
+    It owns its bytes, so a change of the file does not affect it. `records` begin with the null
+    symbol's; `versions` has a u16 for each, which `version_names` explains. `sections` name the
+    symbols of type SECTION.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from runtime.stream import Chunk
 
     from .ahead import Ahead
-    from .copy import Report
+    from .copy import Progress
 
     Symbols = Mapping[str, Sequence[Chunk]]
 
@@ -56,9 +56,9 @@ class Embedder(NamedTuple):
 
     name: str
     prepare: Callable[[Symbols, Path, str | None, bool], Path]
-    place: Callable[[Path, Symbols, Report, Ahead | None], None] | None = None
+    place: Callable[[Path, Symbols, Progress, Ahead | None], None] | None = None
     copy_ahead: Callable[[Path, Symbols], AbstractContextManager[Ahead | None]] = _no_copy
-    write_library: Callable[[Path, Symbols, str | None, Report], None] | None = None
+    write_library: Callable[[Path, Symbols, str | None, Progress], None] | None = None
 
 
 Embed = Literal["auto", "c", "llvm", "segment"]
@@ -81,20 +81,9 @@ EMBEDDERS = {
 def find_embedders(name: str, *, can_place: bool = True) -> list[Embedder]:
     """Return the embedders to try: the one of this name, or for ``"auto"`` the best one first.
 
-    Parameters
-    ----------
-    name : str
-        The embedder's name, or ``"auto"``.
-    can_place : bool
-        True if the output is a library into which bytes can be written after the link. False for
-        a system library, whose code refers to the bytes.
-
-    Raises
-    ------
-    ValueError
-        If no embedder has this name.
-    ExportError
-        If this embedder writes after the link, and `can_place` is false.
+    `can_place` is true if the output is a library into which bytes can be written after the link;
+    it is false for a system library, whose code refers to the bytes. Raises ValueError if no
+    embedder has this name, and ExportError if it can only write after the link.
     """
     if name not in get_args(Embed):
         raise ValueError(f"unknown embed {name!r}; known: {', '.join(get_args(Embed))}")

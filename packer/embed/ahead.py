@@ -22,7 +22,7 @@ from .copy import write_chunks
 if TYPE_CHECKING:
     from runtime.stream import Chunk
 
-    from .copy import Report
+    from .copy import Progress
 
 LEAD = 1 << 20
 # A smaller blob is copied so fast that it is not worth a hole of LEAD bytes.
@@ -31,13 +31,7 @@ _REPORT_SECONDS = 0.1
 
 
 class Ahead:
-    """A thread that copies chunks to a new file, from offset LEAD on.
-
-    Attributes
-    ----------
-    path : Path
-        The file; call `finish` before using it.
-    """
+    """A thread that copies chunks to a new file, from offset LEAD on; `finish` completes it."""
 
     def __init__(self, path: Path, chunks: Sequence[Chunk]) -> None:
         self.path = path
@@ -48,14 +42,8 @@ class Ahead:
         self._thread = threading.Thread(target=self._copy, name="copy ahead")
         self._thread.start()
 
-    def finish(self, front: bytes, report: Report) -> None:
-        """Wait until all bytes are copied, report progress, then write `front` to the start.
-
-        Raises
-        ------
-        ExportError, OSError
-            Under the conditions of `copy.write_chunks`.
-        """
+    def finish(self, front: bytes, report: Progress) -> None:
+        """Wait until all bytes are copied, report progress, then write `front` to the start."""
         while self._thread.is_alive():
             self._thread.join(_REPORT_SECONDS)
             report(*self._done)
@@ -81,7 +69,7 @@ class Ahead:
         except (OSError, ExportError) as error:
             self._error = error
 
-    def _write(self, offset: int, chunks: Sequence[Chunk], report: Report) -> None:
+    def _write(self, offset: int, chunks: Sequence[Chunk], report: Progress) -> None:
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.ftruncate(descriptor, LEAD + self._done[1])  # holes of the sources stay holes
@@ -105,24 +93,9 @@ class _StoppedError(Exception):
 
 @contextlib.contextmanager
 def copying_ahead(path: Path, chunks: Sequence[Chunk]) -> Iterator[Ahead | None]:
-    """Copy chunks, if they are large, while a block runs.
+    """Copy chunks to a new file while a block runs; None if they are not large.
 
-    Parameters
-    ----------
-    path : Path
-        A new file, on the output's file system.
-    chunks : sequence of chunks
-        The contents of the segment.
-
-    Yields
-    ------
-    Ahead or None
-        None if the chunks are not large.
-
-    Raises
-    ------
-    OSError
-        If the copy failed before the linker did: both lack disk space.
+    If both the copy and the linker fail, the copy's error is raised: the disk is full.
     """
     if nbytes_of(chunks) < LARGE:
         yield None

@@ -42,14 +42,7 @@ _TAIL = """\
 def array_text(symbol: str, chunks: Sequence[Chunk], *, system_lib: bool = False) -> Iterator[str]:
     """Write the C text of an array, piece by piece.
 
-    Parameters
-    ----------
-    symbol : str
-        The array's name.
-    chunks : sequence of chunks
-        Its bytes.
-    system_lib : bool
-        True to register the array at start-up, for static linking.
+    For a system library the text also registers the array at start-up.
     """
     yield _HEAD
     yield f"TVM_EXPORT extern const unsigned char {symbol}[];\n"
@@ -84,10 +77,7 @@ def prepare(
 ) -> Path:
     """Write ``devc.c``, or ``devc.cc`` for a system library: its registration is C++.
 
-    Raises
-    ------
-    ExportError
-        If there are too many bytes for a compiler.
+    Raises ExportError if there are too many bytes for a compiler.
     """
     del triple  # a C compiler knows its target
     nbytes = sum(map(nbytes_of, symbols.values()))

@@ -27,7 +27,7 @@ from ..files.chunks import nbytes_of
 if TYPE_CHECKING:
     from runtime.stream import Chunk
 
-    Report = Callable[[int, int], None]
+    Progress = Callable[[int, int], None]
 
 # Python runs signal handlers between two steps.
 _STEP_NBYTES = 16 << 20
@@ -38,26 +38,12 @@ _MEMORY_NBYTES = 64 << 10
 _MUCH = 1 << 20
 
 
-def write_chunks(output: int, offset: int, chunks: Sequence[Chunk], report: Report) -> None:
-    """Write chunks one after another.
+def write_chunks(output: int, offset: int, chunks: Sequence[Chunk], report: Progress) -> None:
+    """Write chunks to a file, in order and without gaps.
 
-    Parameters
-    ----------
-    target : int
-        A descriptor of a regular file, which already contains zeros for the sources' holes.
-    offset : int
-        The offset of the first chunk, in bytes.
-    chunks : sequence of chunks
-        Written in order, without gaps.
-    report : callable
-        Called often with (bytes done, bytes in all).
-
-    Raises
-    ------
-    ExportError
-        If a source cannot be read, or changes meanwhile.
-    OSError
-        If the output cannot be written.
+    `output` is the descriptor of a regular file, with zeros for the sources' holes. `report` is
+    called often with (bytes done, bytes in all). Raises ExportError if a source cannot be read or
+    changes meanwhile, and OSError if the output cannot be written.
     """
     start, total = 0, nbytes_of(chunks)
     for chunk in chunks:

@@ -41,14 +41,7 @@ def is_available() -> bool:
 def constant_ir(symbol: str, chunks: Sequence[Chunk], triple: str) -> str:
     """Return the IR of a constant that contains the bytes.
 
-    Parameters
-    ----------
-    symbol : str
-        Its name.
-    chunks : sequence of chunks
-        Its bytes.
-    triple : str
-        The target triple. On Windows the DLL exports the constant.
+    On Windows the DLL exports the constant.
     """
     data = b"".join(pieces(chunks))
     escaped = "".join([_ESCAPES[byte] for byte in data])

@@ -25,12 +25,7 @@ def is_native(triple: str) -> bool:
 def parse_ir(ir: Any) -> Any:
     """Parse and verify IR text, an llvmlite module or bitcode.
 
-    Raises
-    ------
-    ExportError
-        If LLVM refuses the IR.
-    ToolchainError
-        If llvmlite is not installed.
+    Raises ExportError if LLVM refuses the IR, and ToolchainError without llvmlite.
     """
     llvm = _binding()
     try:
@@ -46,21 +41,9 @@ def parse_ir(ir: Any) -> Any:
 
 
 def emit(parsed: Any, suffix: str, triple: str) -> bytes:
-    """Return a parsed module as IR text, bitcode, assembly or an object.
+    """Return a parsed module as ``"ll"``, ``"bc"``, ``"s"`` or ``"o"``, without changing it.
 
-    Parameters
-    ----------
-    parsed : llvmlite.binding.ModuleRef
-        The module, which is not changed: a copy is optimised.
-    suffix : {"ll", "bc", "s", "o"}
-        What to return.
-    triple : str
-        The target triple.
-
-    Raises
-    ------
-    ToolchainError
-        If llvmlite does not support the target.
+    Raises ToolchainError if llvmlite does not support the target.
     """
     llvm = _binding()
     module = llvm.parse_bitcode(parsed.as_bitcode())

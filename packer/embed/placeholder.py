@@ -27,7 +27,7 @@ from ..elf.records import (
     size_of,
     symbol_info,
 )
-from .section_layout import Section, lay_out
+from .section_layout import PlannedSection, lay_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,15 +42,7 @@ NOTE = pack([NoteHeader(11, 0, elf.NT_VERSION)]) + b"dso-packer\0\0"
 
 
 def placeholder_object(symbols: Iterable[str], machine: Machine) -> bytes:
-    """Write the object.
-
-    Parameters
-    ----------
-    symbols : iterable of str
-        Each gets a slot, in this order.
-    machine : Machine
-        The machine of the library.
-    """
+    """Write the object for a machine; each symbol gets a slot, in order."""
     names = Strings()
     info = symbol_info(elf.STB_GLOBAL, elf.STT_OBJECT)
     table = [SymbolRecord()] + [
@@ -60,11 +52,11 @@ def placeholder_object(symbols: Iterable[str], machine: Machine) -> bytes:
     slots = bytes(SLOT_NBYTES * (len(table) - 1))
     marks = _property_sections(machine)
     sections = [
-        Section(NOTE_SECTION, elf.SHT_NOTE, NOTE, flags=elf.SHF_ALLOC, align=NOTE_ALIGNMENT),
-        Section(SECTION, elf.SHT_PROGBITS, slots, flags=elf.SHF_ALLOC, align=SLOT_NBYTES),
+        PlannedSection(NOTE_SECTION, elf.SHT_NOTE, NOTE, flags=elf.SHF_ALLOC, align=NOTE_ALIGNMENT),
+        PlannedSection(SECTION, elf.SHT_PROGBITS, slots, flags=elf.SHF_ALLOC, align=SLOT_NBYTES),
         *marks,
-        Section(".note.GNU-stack", elf.SHT_PROGBITS, b""),
-        Section(
+        PlannedSection(".note.GNU-stack", elf.SHT_PROGBITS, b""),
+        PlannedSection(
             ".symtab",
             elf.SHT_SYMTAB,
             pack(table),
@@ -73,7 +65,7 @@ def placeholder_object(symbols: Iterable[str], machine: Machine) -> bytes:
             align=8,
             entsize=size_of(SymbolRecord),
         ),
-        Section(".strtab", elf.SHT_STRTAB, names.data),
+        PlannedSection(".strtab", elf.SHT_STRTAB, names.data),
     ]
     headers, body = lay_out(sections, size_of(Header))
     shoff = size_of(Header) + len(body)
@@ -82,7 +74,7 @@ def placeholder_object(symbols: Iterable[str], machine: Machine) -> bytes:
     return pack([header]) + body + pack(headers)
 
 
-def _property_sections(machine: Machine) -> list[Section]:
+def _property_sections(machine: Machine) -> list[PlannedSection]:
     note = property_note(machine)
-    section = Section(".note.gnu.property", elf.SHT_NOTE, note, flags=elf.SHF_ALLOC, align=8)
+    section = PlannedSection(".note.gnu.property", elf.SHT_NOTE, note, flags=elf.SHF_ALLOC, align=8)
     return [section] if note else []

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..elf.records import SHT_STRTAB, SectionHeader, Strings, align_up
 
 
-class Section(NamedTuple):
+class PlannedSection(NamedTuple):
     """A section with its bytes, not yet placed."""
 
     name: str
@@ -21,29 +21,18 @@ class Section(NamedTuple):
     entsize: int = 0
 
 
-def lay_out(sections: Sequence[Section], start: int) -> tuple[list[SectionHeader], bytes]:
+def lay_out(sections: Sequence[PlannedSection], start: int) -> tuple[list[SectionHeader], bytes]:
     """Place sections from a file offset on.
 
-    Parameters
-    ----------
-    sections : sequence of Section
-        All but the null section and ``.shstrtab``.
-    start : int
-        The offset of the first byte in the file.
-
-    Returns
-    -------
-    headers : list of SectionHeader
-        The null section first, ``.shstrtab`` last; without addresses.
-    body : bytes
-        Their bytes, padded to a multiple of 8: the header table may follow.
+    Return the headers, the null section's first and ``.shstrtab`` last, without addresses; and the
+    bytes, padded to a multiple of 8, so that the header table may follow.
     """
     names, body = Strings(), b""
     headers = [SectionHeader()]
     offsets = [names.add(section.name) for section in sections]
     last = names.add(".shstrtab")
     for name, section in zip(
-        [*offsets, last], [*sections, Section("", SHT_STRTAB, names.data)], strict=True
+        [*offsets, last], [*sections, PlannedSection("", SHT_STRTAB, names.data)], strict=True
     ):
         body += bytes(-(start + len(body)) % section.align)
         headers.append(

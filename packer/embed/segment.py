@@ -47,7 +47,7 @@ from .placeholder import (
 if TYPE_CHECKING:
     from runtime.stream import Chunk
 
-    from .copy import Report
+    from .copy import Progress
 
     Edit = tuple[int, bytes]  # file offset, new bytes
 
@@ -93,30 +93,15 @@ def copy_ahead(
 def place(
     library: Path,
     symbols: Mapping[str, Sequence[Chunk]],
-    report: Report,
+    report: Progress,
     ahead: Ahead | None = None,
 ) -> None:
     """Write the bytes into a library that was linked with the placeholder.
 
-    Parameters
-    ----------
-    library : Path
-        A well-formed library; it is rewritten in place, or replaced.
-    symbols : mapping of str to chunks
-        The same as for `prepare`.
-    report : callable
-        Called with (bytes done, bytes in all) during the copy.
-    ahead : Ahead, optional
-        A copy that has already started.
-
-    Raises
-    ------
-    NotPlacedError
-        If the linker dropped or merged the placeholder. The library is unchanged.
-    ExportError
-        If a source cannot be read, or changes meanwhile.
-    OSError
-        If the library cannot be written.
+    The library is rewritten in place, or replaced by a copy that was started `ahead`. `report` is
+    called with (bytes done, bytes in all). Raises NotPlacedError if the linker dropped or merged
+    the placeholder; then the library is unchanged. Raises ExportError and OSError as
+    `copy.write_chunks` does.
     """
     contents = join(symbols, ALIGNMENT)
     descriptor = os.open(library, os.O_RDWR | os.O_CLOEXEC)

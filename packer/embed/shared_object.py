@@ -36,14 +36,14 @@ from ..files.chunks import Contents, join, nbytes_of
 from ..target import find_target
 from .copy import write_chunks
 from .placeholder import SECTION
-from .section_layout import Section, lay_out
+from .section_layout import PlannedSection, lay_out
 from .segment import ALIGNMENT
 
 if TYPE_CHECKING:
     from runtime.stream import Chunk
 
     from ..machine import Machine
-    from .copy import Report
+    from .copy import Progress
 
 _NUM_PROGRAMS = 4
 _HASH, _DYNSYM, _DYNSTR, _DYNAMIC, _BLOB = range(1, 6)  # section indexes
@@ -51,27 +51,11 @@ _DYNAMIC_NBYTES = 6 * size_of(DynamicTag)
 
 
 def write_library(
-    library: Path, symbols: Mapping[str, Sequence[Chunk]], triple: str | None, report: Report
+    library: Path, symbols: Mapping[str, Sequence[Chunk]], triple: str | None, report: Progress
 ) -> None:
-    """Write a library that defines data symbols.
+    """Write a new library that defines data symbols and contains no code.
 
-    Parameters
-    ----------
-    library : Path
-        A new file.
-    symbols : mapping of str to chunks
-        The bytes of each symbol.
-    triple : str or None
-        The target triple; None means this machine.
-    report : callable
-        Called with (bytes done, bytes in all) during the copy.
-
-    Raises
-    ------
-    ExportError
-        If the target is unsupported, or a source cannot be read or changes meanwhile.
-    OSError
-        If the library cannot be written.
+    Raises ExportError and OSError as `copy.write_chunks` does.
     """
     contents = join(symbols, ALIGNMENT)
     machine = find_target(triple).machine
@@ -115,16 +99,18 @@ def _symbols(
 
 def _sections(
     names: Sequence[str], contents: Contents, address: int, dynamic: bytes
-) -> list[Section]:
+) -> list[PlannedSection]:
     strings = Strings()
     symbols = _symbols(names, strings, contents, address)
     load, symbol, tag = elf.SHF_ALLOC, size_of(SymbolRecord), size_of(DynamicTag)
     return [
-        Section(".hash", elf.SHT_HASH, _hash_table(len(symbols)), load, _DYNSYM, 0, 8, 4),
-        Section(".dynsym", elf.SHT_DYNSYM, pack(symbols), load, _DYNSTR, 1, 8, symbol),
-        Section(".dynstr", elf.SHT_STRTAB, strings.data, load),
-        Section(".dynamic", elf.SHT_DYNAMIC, dynamic, load | elf.SHF_WRITE, _DYNSTR, 0, 8, tag),
-        Section(SECTION, elf.SHT_PROGBITS, b"", load, align=ALIGNMENT),
+        PlannedSection(".hash", elf.SHT_HASH, _hash_table(len(symbols)), load, _DYNSYM, 0, 8, 4),
+        PlannedSection(".dynsym", elf.SHT_DYNSYM, pack(symbols), load, _DYNSTR, 1, 8, symbol),
+        PlannedSection(".dynstr", elf.SHT_STRTAB, strings.data, load),
+        PlannedSection(
+            ".dynamic", elf.SHT_DYNAMIC, dynamic, load | elf.SHF_WRITE, _DYNSTR, 0, 8, tag
+        ),
+        PlannedSection(SECTION, elf.SHT_PROGBITS, b"", load, align=ALIGNMENT),
     ]
 
 

@@ -126,13 +126,7 @@ def inspect_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -
 
 
 def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> OpenedLibrary:
-    """Read a library as `inspect_library` does, and keep its modules and bytes.
-
-    Raises
-    ------
-    LibraryLoadError
-        Under the conditions of `inspect_library`.
-    """
+    """Read a library as `inspect_library` does, and keep its modules and bytes."""
     name = os.fspath(path)
     problems: list[str] = []
     notes: list[str] = []
@@ -186,13 +180,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
 
 
 def read_dynamic(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Dynamic:
-    """Read the dynamic section of a library or a program, as far as possible.
-
-    Raises
-    ------
-    LibraryLoadError
-        If the file is no 64-bit ELF file, or its program headers cannot be read.
-    """
+    """Read the dynamic section of a library or a program, as far as possible."""
     name = os.fspath(path)
     data = map_file(name)
     if bytes(data[:6]) != IDENT[:6]:

@@ -9,30 +9,18 @@ from runtime.modules.device import LAUNCHED, DeviceModule
 
 from ..elf.architecture import Architecture, architectures_of
 from ..elf.library_search import find_system_library
-from .device_query import LIBRARIES
+from .device_query import LIBRARIES, REMEDIES
 from .findings import Finding
 
 Query = Callable[[str], dict[str, Any]]
 
-_REMEDIES = {
-    "cuda": "install NVIDIA's driver",
-    "opencl": "install an OpenCL loader and driver (Debian: ocl-icd-libopencl1, pocl-opencl-icd)",
-}
 # As in runtime/native/device/opencl/program.c. For CUDA the bytes decide.
 _OPENCL_FORMATS = ("cl", "clbin", "spirv", "xclbin", "spv")
 _CARRIED = "the library loads, but these kernels cannot run here"
 
 
 def check_devices(modules: Sequence[DeviceModule], query: Query) -> Iterator[Finding]:
-    """Check all modules of device code; the findings are at most warnings.
-
-    Parameters
-    ----------
-    modules : sequence of DeviceModule
-        The modules of one library.
-    query : callable
-        Returns the devices of a driver.
-    """
+    """Check all modules of device code; the findings are at most warnings."""
     for key in dict.fromkeys(module.type_key for module in modules):
         chosen = [module for module in modules if module.type_key == key]
         if key in LAUNCHED:
@@ -51,14 +39,14 @@ def _launched(key: str, modules: Sequence[DeviceModule], query: Query) -> Iterat
     devices: list[dict[str, Any]] = []
     if path is None:
         detail = f"{name} not found: {_CARRIED}"
-        yield Finding(f"driver of {key}", "warn", detail, _REMEDIES[key])
+        yield Finding(f"driver of {key}", "warn", detail, REMEDIES[key])
     else:
         yield Finding(f"driver of {key}", "pass", path)
         answer = query(key)
         devices = answer.get("devices") or []
         if not devices:
             detail = f"{answer.get('error') or 'the driver lists none'}: {_CARRIED}"
-            yield Finding(f"devices of {key}", "warn", detail, _REMEDIES[key])
+            yield Finding(f"devices of {key}", "warn", detail, REMEDIES[key])
     if key == "cuda":
         yield from _compared(modules, devices)
     elif devices:

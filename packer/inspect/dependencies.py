@@ -53,15 +53,7 @@ class Dependencies:
 
 
 def resolve_dependencies(path: str | os.PathLike[str], linkage: Linkage) -> Dependencies:
-    """Find all libraries that a library needs.
-
-    Parameters
-    ----------
-    path : path
-        The library.
-    linkage : Linkage
-        Its direct requirements.
-    """
+    """Find all libraries that a library needs."""
     process = _requester_of_this_process()
     name = os.fspath(path)
     return _resolve(name, linkage, process)

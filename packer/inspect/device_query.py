@@ -16,7 +16,12 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+# The libraries of drivers by type key, and how to get them.
 LIBRARIES = {"cuda": "libcuda.so.1", "opencl": "libOpenCL.so.1"}
+REMEDIES = {
+    "cuda": "install NVIDIA's driver",
+    "opencl": "install an OpenCL loader and driver (Debian: ocl-icd-libopencl1, pocl-opencl-icd)",
+}
 _TIMEOUT = 20
 
 # cuda.h: CUdevice_attribute. CL/cl.h: cl_device_type, cl_platform_info, cl_device_info.
@@ -28,17 +33,9 @@ _MAX_DEVICES = 64
 
 
 def query_devices(key: str) -> dict[str, Any]:
-    """Query the version and the devices of a driver.
+    """Query the driver for ``"cuda"`` or ``"opencl"``.
 
-    Parameters
-    ----------
-    key : {"cuda", "opencl"}
-        The type key of the modules that the driver runs.
-
-    Returns
-    -------
-    dict
-        ``version``, ``devices`` (each with ``name`` and ``architecture``), or ``error``.
+    Return ``version`` and ``devices``, each with ``name`` and ``architecture``, or ``error``.
     """
     command = [sys.executable, "-I", __file__, key]
     try:

@@ -24,7 +24,7 @@ from ..machine import MACHINES
 from ..target import find_target
 from ..toolchain.compiler import Language, find_compiler
 from ..toolchain.cross_search import find_cross_compiler
-from .device_query import LIBRARIES, query_devices
+from .device_query import LIBRARIES, REMEDIES, query_devices
 from .findings import Finding, Status
 
 _LINKERS = ("ld", "ld.bfd", "ld.gold", "ld.lld", "mold")
@@ -41,10 +41,6 @@ _PACKAGES = {
     "numpy": ".npy files and arrays",
 }
 _OPTIONAL = ("numpy",)
-_DRIVERS = {
-    "cuda": "install NVIDIA's driver; only code for its devices needs it",
-    "opencl": "Debian: ocl-icd-libopencl1 and a driver, as pocl-opencl-icd; only OpenCL needs it",
-}
 _VENDORS = Path("/etc/OpenCL/vendors")
 _SHOWN_TARGETS = 16
 _TIMEOUT = 20
@@ -195,21 +191,21 @@ _TRIPLES = (
 
 
 def _driver(key: str, query: Callable[[str], dict[str, Any]]) -> Iterator[Finding]:
-    name = LIBRARIES[key]
+    name, remedy = LIBRARIES[key], f"{REMEDIES[key]}; only {key} modules need it"
     path = find_system_library(name)
     if path is None:
-        yield Finding(f"{key} driver", "warn", f"{name} not found", _DRIVERS[key])
+        yield Finding(f"{key} driver", "warn", f"{name} not found", remedy)
         return
     answer = query(key)
     if "error" in answer:
-        yield Finding(f"{key} driver", "warn", f"{path}: {answer['error']}", _DRIVERS[key])
+        yield Finding(f"{key} driver", "warn", f"{path}: {answer['error']}", remedy)
         return
     detail = f"{path}: {answer['version'] or 'no platform'}"
     yield Finding(f"{key} driver", "pass", detail + (_icds() if key == "opencl" else ""))
     for device in answer["devices"]:
         yield Finding(f"{key} device", "pass", f"{device['name']}, {device['architecture']}")
     if not answer["devices"]:
-        yield Finding(f"{key} device", "warn", "the driver lists none", _DRIVERS[key])
+        yield Finding(f"{key} device", "warn", "the driver lists none", remedy)
 
 
 def _icds() -> str:

@@ -45,19 +45,9 @@ def line(*parts: str | Span, hang: int | None = None) -> Line:
 
 
 def draw(lines: Iterable[Line], *, colour: bool = False, width: int | None = None) -> str:
-    """Draw lines.
+    """Draw lines, each with its newline, as printable text except for the colours.
 
-    Parameters
-    ----------
-    colour : bool
-        True to show roles by colour.
-    width : int, optional
-        The most columns of a line; None for no limit.
-
-    Returns
-    -------
-    str
-        Printable text except for the colours; each line ends with a newline.
+    `width` is the most columns of a line; None for no limit.
     """
     drawn = (_fit(one, width) for one in lines)
     return "".join(f"{_paint(spans, colour)}\n" for rows in drawn for spans in rows)
@@ -68,12 +58,7 @@ def table(
 ) -> list[Line]:
     """Align the cells of rows; the last column has no fixed width.
 
-    Parameters
-    ----------
-    rows : iterable of sequences of span
-        One span for each cell; all rows have the same length.
-    right : iterable of int
-        The columns to align to the right: numbers.
+    All rows have the same length; `right` has the indices of columns of numbers.
     """
     cells = [[(printable(text, keep=""), role) for text, role in row] for row in rows]
     widths = [

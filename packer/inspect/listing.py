@@ -32,16 +32,9 @@ def select_symbols(
     defined: bool | None = None,
     order: SymbolOrder = "file",
 ) -> list[Symbol]:
-    """Select symbols, and sort them.
+    """Select symbols by their names, and sort them; equal ones keep the order of the file.
 
-    Parameters
-    ----------
-    text, pattern : optional
-        What the name must contain.
-    defined : bool, optional
-        True for defined symbols only, False for undefined ones.
-    order : {"file", "name", "size", "address"}
-        By size the largest comes first; equal ones keep the order of the file.
+    `defined` is True for defined symbols only, False for undefined ones.
     """
     found = [
         symbol

@@ -30,17 +30,7 @@ _MAX_ITEMS = 4
 
 
 def fields_of(blob: Blob, entry: Entry, payload: memoryview) -> tuple[Field, ...]:
-    """Describe a payload.
-
-    Parameters
-    ----------
-    blob : Blob
-        The blob that contains the entry.
-    entry : Entry
-        A parsed entry.
-    payload : memoryview
-        Its bytes, shown if the type is unknown.
-    """
+    """Describe a payload of a blob; of an unknown type show its bytes."""
     if entry.key == IMPORT_TREE_KEY:
         rows, children = blob.import_tree_row_ptr or (), blob.import_tree_child_indices or ()
         fields = [

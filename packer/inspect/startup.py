@@ -22,8 +22,6 @@ _UNKNOWN = Relocations(-1, -1, -1)
 def read_constructors(image: Image, dynamic: Dynamic, symbols: Symbols) -> tuple[Constructor, ...]:
     """List the constructors in the order in which a load runs them, then resolvers of IFUNCs.
 
-    Notes
-    -----
     Linkers add a few to every library (``_init``, ``frame_dummy``). They are listed too, since a
     name proves nothing.
     """

@@ -23,20 +23,10 @@ _SEMICOLON: Span = ("; ", "")
 
 
 def render(report: LibraryReport, *, colour: bool = False, width: int | None = None) -> str:
-    """Write a report as text.
+    """Write a report as lines of printable text, at most `width` columns wide.
 
-    Parameters
-    ----------
-    colour : bool
-        True for a terminal that shows colours.
-    width : int, optional
-        The most columns of a line.
-
-    Returns
-    -------
-    str
-        Lines of printable text. Control characters in names and paths, such as terminal escapes,
-        are written as escapes. The locale's encoding may lack letters of the names.
+    Control characters in names and paths, such as terminal escapes, are written as escapes. The
+    locale's encoding may lack letters of the names.
     """
     return draw(summary(report), colour=colour, width=width)
 

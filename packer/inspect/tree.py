@@ -67,18 +67,9 @@ class _Library(runtime.Module):
 
 
 def read_blob(image: Image, symbols: SymbolTable, names: Sequence[str], notes: list[str]) -> Tree:
-    """Read the tree of a library.
+    """Read the tree of a library, whose host code has functions of these names.
 
-    Parameters
-    ----------
-    image : Image
-        The library; problems are appended to its list.
-    symbols : SymbolTable
-        Its dynamic symbols.
-    names : sequence of str
-        The functions of its host code.
-    notes : list of str
-        Receives remarks that are no faults.
+    Problems are appended to the image's list, remarks to the notes.
     """
     library = _Library(names)
     blobs = {name: found for name in BLOB_SYMBOLS if (found := symbols.find(name)) is not None}
@@ -122,16 +113,7 @@ def _read_tree(
 def verify_checksums(checked: ElfFile, image: Image, symbols: SymbolTable, tree: Tree) -> None:
     """Verify the checksums of the library and of statically linked models.
 
-    Parameters
-    ----------
-    checked : ElfFile
-        The library, after the static check of a load.
-    image : Image
-        The same library; problems are appended to its list.
-    symbols : SymbolTable
-        Its dynamic symbols.
-    tree : Tree
-        The result of `read_blob`.
+    `checked` is the library after the static check of a load. Problems are appended to the image's.
     """
     models = islice(symbols.ending_with(CHECKSUMS), _MAX_MODELS)
     for name in [CHECKSUMS, *(symbol.name for symbol in models)]:

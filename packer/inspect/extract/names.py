@@ -10,13 +10,7 @@ _MAX_LENGTH = 80
 
 
 class Names:
-    """Returns each name once, ignoring case as some file systems do.
-
-    Parameters
-    ----------
-    taken : iterable of str
-        File names in use.
-    """
+    """Returns each name once, ignoring case as some file systems do."""
 
     def __init__(self, taken: Iterable[str]) -> None:
         self._files = {name.lower() for name in taken}

@@ -24,10 +24,7 @@ _BOOL = (6, 8, 1)
 def dump_npy(array: Tensor) -> Sequence[bytes | memoryview] | None:
     """Write a tensor without copying its elements.
 
-    Returns
-    -------
-    sequence of chunks, or None
-        None if NumPy has no such data type, or elements are missing.
+    None if NumPy has no such data type, or elements are missing.
     """
     descr = _descr(array.dtype_code)
     if descr is None or array.raw.nbytes != array.nbytes:

@@ -76,18 +76,9 @@ class _Request:
 
 
 def part_of(module: Module, key: str, payload: memoryview, name: str, names: Names) -> Part:
-    """Extract one module.
+    """Extract a module that its loader created from this key and payload.
 
-    Parameters
-    ----------
-    module : Module
-        The module, created by its loader.
-    key, payload : str, memoryview
-        The key and the payload in the blob.
-    name : str
-        Its name in packer.toml, and the first part of its file names.
-    names : Names
-        Returns unused file names.
+    `name` is its name in packer.toml, and the first part of its file names.
     """
     request = _Request(module, key, payload, name, names)
     if isinstance(module, SafetensorsModule):

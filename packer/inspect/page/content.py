@@ -27,17 +27,7 @@ _MAX_LINES = 1_000
 
 
 def describe(report: LibraryReport, data: memoryview, file: Region) -> dict[str, Any]:
-    """Collect the contents of the page; a browser acts on none of its strings.
-
-    Parameters
-    ----------
-    report : LibraryReport
-        The report of the library.
-    data : memoryview
-        The bytes of the file.
-    file : Region
-        The regions of the file.
-    """
+    """Collect the contents of the page; a browser acts on none of its strings."""
     regions = list(_flat(file))
     content = _plain(
         {

@@ -245,7 +245,7 @@ def test_what_carries_nothing_is_refused(compile_library, tmp_path) -> None:
     """A plain library, a damaged blob of either dialect; no folder is made."""
     data = 'const unsigned char __attribute__((visibility("default")))'
     for source, match in (
-        ("int f;", "carries no blob"),
+        ("int f;", "contains no blob"),
         (f"{data} __tvm_dev_mblob[9] = {{1}};", "a blob of 1 bytes"),
         (f"{data} __tvm_ffi__library_bin[9] = {{1}};", "an integer of 8 bytes"),
     ):
