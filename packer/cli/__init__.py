@@ -1,6 +1,9 @@
-"""The command line: one file per subcommand, and here what they share: streams, errors, exit codes.
+"""The command line: streams, errors and exit codes, which all subcommands share.
 
-0 done    1 refused or broken off    2 wrong usage    129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM
+Each subcommand is one file with `parse`, which reads its arguments, and `run`, which raises a
+PackerError if it fails, or SystemExit with another status.
+
+0 done    1 failed    2 wrong usage    129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM
 """
 
 from __future__ import annotations
@@ -21,17 +24,17 @@ from .parser import CommandParser
 from .terminal import flush, open_missing_streams, write_error
 
 COMMANDS = {
-    "export": "make one shared library of a module tree",
-    "link": "link what an export made as a tar, an object or an archive",
+    "export": "make one shared library of a tree of modules",
+    "link": "link tars, objects and archives that an export made",
     "load": "load a library, print its tree, call a function",
-    "inspect": "show what is in a library without running it",
+    "inspect": "show the contents of a library without running it",
     "diff": "compare two libraries",
-    "extract": "write a library's payloads as files, and a packer.toml",
-    "check": "say whether a library would load here",
-    "doctor": "show what this machine has for packing and loading",
+    "extract": "write the payloads of a library as files, with a packer.toml",
+    "check": "report if a library loads on this machine, and how to fix it if not",
+    "doctor": "report which compilers, drivers and packages this machine has",
     "init": "write a commented packer.toml and a sample source",
 }
-# Of a compiler's output this much is shown: what comes first is what counts.
+# Lines of a compiler's output that are shown: its first errors cause the others.
 _SHOWN_LINES = 40
 
 
@@ -41,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The words behind the program's name; this process's by default.
+        The arguments, without the program's name; by default those of this process.
 
     Returns
     -------
@@ -65,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _report(error)
         return 1
     finally:
-        if argv is None:  # the process ends: to look for cycles now takes time and frees nothing
+        if argv is None:  # the process ends: a search for cycles takes time and frees nothing
             gc.freeze()
     return 0
 
@@ -78,7 +81,7 @@ def _run(argv: Sequence[str]) -> None:
         command = import_module(f".{name}", __name__)
         command.run(command.parse(rest))
     finally:
-        flush()  # what argparse and a user's own code printed
+        flush()  # the output of argparse and of the user's code
 
 
 def _parser() -> CommandParser:
@@ -87,7 +90,7 @@ def _parser() -> CommandParser:
     parser = CommandParser(
         "packer",
         usage="packer [-h] [--version] COMMAND ...",
-        description="A tree of modules becomes one shared library, and comes back.",
+        description="Pack a tree of modules into one shared library; load, inspect and compare it.",
         epilog=f"commands:\n{commands}\n\n"
         "`packer COMMAND --help` explains a command and shows examples.",
     )
@@ -97,7 +100,7 @@ def _parser() -> CommandParser:
 
 
 def _report(error: Exception) -> None:
-    """Say in one line what is wrong; what a compiler printed stands before it."""
+    """Write the error as one line, after the output of a compiler."""
     if os.environ.get("PACKER_TRACEBACK"):
         import traceback
 

@@ -1,4 +1,4 @@
-"""``packer check``: say whether a library would load here."""
+"""``packer check``: report if a library loads on this machine."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from .findings import report
 from .parser import CommandParser
 
 _DESCRIPTION = """\
-Say whether a library would load here: machine, glibc, needed libraries, loaders, drivers, device
-architectures. It is read, not loaded; what does not pass says what to do."""
+Report if a library loads on this machine: processor, glibc, needed libraries, loaders, drivers,
+device architectures. The library is read, not loaded. Failures and warnings say how to fix them."""
 
 _EPILOG = """\
 examples:
@@ -18,27 +18,19 @@ examples:
   packer check model.so --json | jq '.findings[] | select(.status != "pass")'
   packer check model.so && python serve.py
 
-Exit status: 0 where it would load, with warnings or without; 1 where it would not."""
+Exit status: 0 if the library loads, even with warnings; 1 if it does not."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Read the words behind ``packer check``."""
+    """Parse the arguments of ``packer check``."""
     parser = CommandParser("packer check", description=_DESCRIPTION, epilog=_EPILOG)
-    parser.add_argument("library", metavar="LIBRARY", help="the file")
-    parser.add_argument("--json", action="store_true", help="for programs, as JSON")
+    parser.add_argument("library", metavar="LIBRARY", help="the library")
+    parser.add_json()
     return parser.parse_paths(argv)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print what was found.
-
-    Raises
-    ------
-    PackerError
-        The file is no library.
-    SystemExit
-        It would not load; exit status 1.
-    """
+    """Print the findings; exit status 1 if one of them failed."""
     from ..inspect.check import check_library
 
     findings = check_library(arguments.library)

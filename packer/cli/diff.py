@@ -16,33 +16,27 @@ _DIFFERENT, _TROUBLE = 1, 2
 
 _DESCRIPTION = """\
 Compare two libraries: functions and signatures, modules and their payloads, symbols, needed
-libraries. Neither is run."""
+libraries. The libraries are read, not run."""
 
 _EPILOG = """\
 examples:
   packer diff old.so new.so
   packer diff old.so new.so --json | jq '.differences[] | select(.group == "functions")'
 
-Exit status, as of diff(1): 0 the same bytes, 1 different, 2 trouble."""
+Exit status, as of diff(1): 0 equal bytes, 1 different, 2 a file cannot be compared."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Read the words behind ``packer diff``."""
+    """Parse the arguments of ``packer diff``."""
     parser = CommandParser("packer diff", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("a", metavar="A", help="a library")
-    parser.add_argument("b", metavar="B", help="the other one")
-    parser.add_argument("--json", action="store_true", help="for programs, as JSON")
+    parser.add_argument("b", metavar="B", help="another library")
+    parser.add_json()
     return parser.parse_paths(argv)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print the differences.
-
-    Raises
-    ------
-    SystemExit
-        There are some, exit status 1; or one of the files cannot be compared, exit status 2.
-    """
+    """Print the differences; exit status 1 if there are any, 2 if a file cannot be compared."""
     from ..inspect.diff import diff_libraries, list_differences
 
     try:

@@ -1,4 +1,4 @@
-"""``packer doctor``: what this machine has for packing and loading."""
+"""``packer doctor``: report which compilers, drivers and packages this machine has."""
 
 from __future__ import annotations
 
@@ -9,32 +9,26 @@ from .findings import report
 from .parser import CommandParser
 
 _DESCRIPTION = """\
-Show what this machine has for packing and loading: compilers, linkers, LLVM and its targets,
-OpenCL and CUDA drivers and devices, loaders; and how to get what is missing."""
+Report which tools this machine has for packing and loading: compilers, linkers, LLVM and its
+targets, OpenCL and CUDA drivers and devices, loaders; and how to install the missing ones."""
 
 _EPILOG = """\
 examples:
   packer doctor
   packer doctor --json
 
-Exit status: 0, or 1 where something is missing that an export of host code needs."""
+Exit status: 1 if a tool is missing that an export of host code needs, otherwise 0."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Read the words behind ``packer doctor``."""
+    """Parse the arguments of ``packer doctor``."""
     parser = CommandParser("packer doctor", description=_DESCRIPTION, epilog=_EPILOG)
-    parser.add_argument("--json", action="store_true", help="for programs, as JSON")
+    parser.add_json()
     return parser.parse_args(argv)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print what was found.
-
-    Raises
-    ------
-    SystemExit
-        Something is missing that an export of host code needs; exit status 1.
-    """
+    """Print the findings; exit status 1 if one of them failed."""
     from ..inspect.doctor import examine_machine
 
     report(examine_machine(), arguments.json)

@@ -16,7 +16,7 @@ from ..dialect import Dialect
 from ..embed import Embed
 from ..export import export_library
 from ..files.output import refuse_output_among_inputs
-from ..files.text import shown_path
+from ..files.text import path_error, shown_path
 from ..project import PROJECT_FILE, Project, project_of_sources, read_project
 from ..project.sources import kind_of
 from ..toolchain.formats import FORMATS, format_of
@@ -24,95 +24,63 @@ from .parser import CommandParser
 from .terminal import Steps, showing_steps, size_text, write, write_error
 
 _DESCRIPTION = """\
-Make one shared library of a module tree, or what is to be linked to one elsewhere.
+Make one shared library of a tree of modules, or the objects to link one on another machine.
 
-The tree is described by packer.toml, or, in the simple case, given by source files and weights.
-If any are given, packer.toml is not read."""
+packer.toml describes the tree. A tree of source files and weights alone can be given as arguments
+instead; packer.toml is not read then."""
 
 _EPILOG = """\
 examples:
-  packer export                    # as packer.toml says
-  packer export model.so           # the same, to another file
+  packer export                    # the library that packer.toml describes
+  packer export model.so           # the same, written to model.so
   packer export model.so add.c --function "add=int64_t(int64_t a, int64_t b)"
   packer export model.so a.c b.ll --function "f=void(float *x, int64_t n)" --entry f
   packer export model.so add.c --option=-lfoo -v
   packer export model.so add.c --weights model.safetensors
-  packer export model.tar          # to be linked elsewhere: packer link model.tar -o model.so
-  packer export net1.o --system-lib --c-symbol-prefix net1_    # to be linked into a program
+  packer export model.tar          # link it on another machine: packer link model.tar -o model.so
+  packer export net1.o --system-lib --c-symbol-prefix net1_    # link it into a program
   packer export model.so add.c --target aarch64-linux-gnu
   packer export model.so --weights 1.safetensors --weights 2.safetensors
   packer export --function "add=int(int)" -- -strange.so -name.c
 
 Source files: .c .cc .cpp .cxx .cu, LLVM IR (.ll .bc), objects and archives (.o .a).
-A function is declared by its C type without the name; see `packer init` for what may stand there.
-The suffix of OUTPUT says what is made: .o an object, .a an archive, .tar the objects and what their
-link needs; any other a shared library. docs/outputs.md has more.
-The output appears as a whole or not at all: whatever breaks off leaves the old file."""
+A declaration is the C type of a function without its name; the packer.toml of `packer init` lists
+the types. The suffix of OUTPUT selects its kind: .o an object, .a an archive, .tar the objects with
+the options of their link; any other a shared library (docs/outputs.md).
+If the export fails or is interrupted, an existing OUTPUT is unchanged."""
 
 _HOW_TO_DECLARE = "--function 'NAME=TYPE', or functions in packer.toml"
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Read the words behind ``packer export``."""
+    """Parse the arguments of ``packer export``."""
     parser = CommandParser("packer export", description=_DESCRIPTION, epilog=_EPILOG)
     add = parser.add_argument
-    add("output", nargs="?", metavar="OUTPUT", help="the library; by default as packer.toml says")
+    add("output", nargs="?", metavar="OUTPUT", help="the library; default: that of packer.toml")
     add("sources", nargs="*", metavar="SOURCE", help="host code, instead of packer.toml")
-    add(
-        "--function",
-        action="append",
-        default=[],
-        metavar="NAME=TYPE",
-        help="a function to export, with its C type; as often as needed, only with SOURCE",
-    )
-    add(
-        "--weights",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="a safetensors file to carry; as often as needed, with SOURCE or without",
-    )
+    function = "a function to export, with its C type; needs SOURCE"
+    parser.add_repeated("--function", "NAME=TYPE", function)
+    parser.add_repeated("--weights", "FILE", "a safetensors file to pack, instead of packer.toml")
     add("--project", metavar="FILE", help=f"read this file instead of {PROJECT_FILE}")
-    add("--entry", metavar="NAME", help="the function that calling the library itself runs")
-    add("--format", choices=get_args(Dialect), help="the dialect of the tree: who can read it")
-    add("--embed", choices=get_args(Embed), help="how the imports get into the library")
-    add(
-        "--system-lib",
-        action="store_true",
-        help="register everything at start-up, for static linking into a program",
-    )
-    add(
-        "--c-symbol-prefix",
-        metavar="PREFIX",
-        help="stands before every symbol, so that several models go into one program",
-    )
-    add(
-        "--option",
-        action="append",
-        default=[],
-        metavar="OPTION",
-        help="a further option for the linker driver; as often as needed",
-    )
-    add("--target", metavar="TRIPLE", help="for another machine or system: aarch64-linux-gnu")
-    add("--save-temps", metavar="FOLDER", help="keep the intermediate files in this folder")
-    add("-v", "--verbose", action="store_true", help="print each step, file and command")
+    add("--entry", metavar="NAME", help="the function that runtime.load(OUTPUT)(...) calls")
+    add("--format", choices=get_args(Dialect), help="the dialect of the tree; default: tvm")
+    add("--embed", choices=get_args(Embed), help="how to embed the imports; default: auto")
+    static = "register the modules at start-up, for static linking"
+    add("--system-lib", action="store_true", help=static)
+    prefix = "a prefix for every symbol, to link several models into a program: net1_"
+    add("--c-symbol-prefix", metavar="PREFIX", help=prefix)
+    parser.add_link_options()
     arguments = parser.parse_paths(argv)
     if (arguments.sources or arguments.weights) and arguments.project is not None:
-        parser.error("argument --project: not with SOURCE or --weights, which stand in its place")
+        parser.error("argument --project: not allowed with SOURCE or --weights")
     if arguments.function and not arguments.sources:
-        parser.error("argument --function: only with SOURCE; else packer.toml declares functions")
+        parser.error("argument --function: needs SOURCE; or declare functions in packer.toml")
     arguments.functions = _functions(parser, arguments.function)
     return arguments
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Export, and say in one line what was made.
-
-    Raises
-    ------
-    PackerError
-        The library cannot be made.
-    """
+    """Export, and print the size and contents of the output."""
     started = time.monotonic()
     project = _project(arguments)
     output = _output(arguments, project)
@@ -134,7 +102,7 @@ def run(arguments: argparse.Namespace) -> None:
         )
     write(_summary(output, project, time.monotonic() - started))
     if _cannot_be_called(output, project):
-        text = "it declares no function; declare each one that is to be called"
+        text = "no function is declared; declare each one to call"
         write_error(f"{shown_path(output)}: {text}: {_HOW_TO_DECLARE}")
 
 
@@ -144,7 +112,7 @@ def _prefix(arguments: argparse.Namespace, project: Project) -> str:
 
 
 class _Progress:
-    """Shows the steps; at the last one the inputs are found to be what they were."""
+    """Shows the steps; at the last one it checks that no input has changed."""
 
     def __init__(self, steps: Steps, project: Project) -> None:
         self._steps = steps
@@ -174,8 +142,7 @@ def _project(arguments: argparse.Namespace) -> Project:
         return project_of_sources(arguments.sources, arguments.functions, arguments.weights)
     if arguments.project is None and not os.path.lexists(PROJECT_FILE):
         text = (
-            f"there is no {PROJECT_FILE} here, and no source file is given: begin with "
-            "`packer init`, or name sources: "
+            f"no {PROJECT_FILE} here, and no source is given; run `packer init`, or name sources: "
             "packer export model.so add.c --function 'add=int64_t(int64_t a, int64_t b)'"
         )
         raise ExportError(text, path=PROJECT_FILE)
@@ -185,13 +152,12 @@ def _project(arguments: argparse.Namespace) -> Project:
 def _output(arguments: argparse.Namespace, project: Project) -> str:
     output: str | None = project.output if arguments.output is None else arguments.output
     if output is None:
-        text = "no output: name it, or set output in [library]: packer export model.so"
+        text = "no output; name it (packer export model.so), or set output in [library]"
         raise ExportError(text)
     is_source = kind_of(Path(output)) not in (None, "static_library")
     if is_source or output.endswith(".safetensors"):
         what = "a source" if is_source else "weights"
-        text = f"{shown_path(output)}: is the name of {what}, expected an output: model.so"
-        raise ExportError(text, path=output)
+        raise path_error(output, f"is the name of {what}, expected an output such as model.so")
     return output
 
 

@@ -1,4 +1,4 @@
-"""How ``packer check`` and ``packer doctor`` print what they found."""
+"""Print the findings of ``packer check`` and ``packer doctor``."""
 
 from __future__ import annotations
 
@@ -16,13 +16,7 @@ _SCHEMA = 1
 
 
 def report(findings: Sequence[Finding], as_json: bool, **fields: str) -> None:
-    """Print findings, for a person or, with further fields, as JSON.
-
-    Raises
-    ------
-    SystemExit
-        One of them failed; exit status 1.
-    """
+    """Print findings as text, or with further fields as JSON; exit status 1 if one failed."""
     from ..inspect.findings import has_failed, list_findings
 
     failed = has_failed(findings)

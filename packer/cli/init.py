@@ -7,14 +7,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from runtime.error import ExportError
-
-from ..files.text import shown_path
+from ..files.output import reporting
+from ..files.text import path_error, shown_path
 from .parser import CommandParser
 from .terminal import write
 
 _DESCRIPTION = """\
-Write a commented packer.toml, and host.c, the source that it names. Nothing is overwritten."""
+Write a commented packer.toml and host.c, the source that it names. Existing files are kept."""
 
 _EPILOG = """\
 examples:
@@ -22,39 +21,39 @@ examples:
   packer init kernels"""
 
 _PROJECT = """\
-# What `packer export` makes, and of what. Paths are relative to this file's folder.
+# The library that `packer export` makes. Paths are relative to the folder of this file.
 
 [library]
 output = "model.so"
-# root = "host"          # where the tree begins; by default the one module that nobody imports
+# root = "host"          # the root of the tree; by default the one module that no other imports
 # entry = "add"          # the function that runtime.load("model.so")(...) calls
-# format = "tvm"         # who else can read the tree: tvm (TVM to 2025) or tvm-ffi (TVM since)
-# embed = "auto"         # how the imports get into the library: auto, segment, llvm or c
-# target = "aarch64-linux-gnu"    # what the library is for; by default what the compiler is for
-# options = ["-lfoo"]    # further options for the linker driver
+# format = "tvm"         # the dialect of the tree: tvm (TVM until 2025) or tvm-ffi (TVM since)
+# embed = "auto"         # how the imports are embedded in the library: auto, segment, llvm or c
+# target = "aarch64-linux-gnu"    # the machine to make it for; by default that of the compiler
+# options = ["-lfoo"]    # options for the linker driver
 # addons = ["foo.o"]     # further files to link
-# system_lib = true      # register all of it at start-up, for static linking (output = "model.o")
-# c_symbol_prefix = "net1_"    # before every symbol, so that several models go into one program
+# system_lib = true      # register the modules at start-up, for static linking (output = "model.o")
+# c_symbol_prefix = "net1_"    # a prefix for every symbol, to link several models into a program
 
-# One table for each module: [module.NAME]. Host code of all of them merges into the library's
-# own code; every other module is carried beside it, and comes back as an imported module.
+# One table for each module: [module.NAME]. The host code of all modules is merged into the code
+# of the library. Every other module is stored beside it, and loaded as an imported module.
 
 [module.host]
 kind = "c"               # c, cc, cu: source; llvm: .ll or .bc; static_library: .o or .a
 sources = ["host.c"]
-# options = ["-O3"]      # for the compiler; c, cc and cu
+# options = ["-O3"]      # options for the compiler; c, cc and cu
 # target = "x86_64-unknown-linux-gnu"    # llvm
 # imports = ["kernels", "constants", "weights"]
 
-# What can be called by name: each function's C type without its name.
+# The functions to export: the C type of each, without its name.
 #   intN_t uintN_t int long size_t bool float double     numbers
-#   T *  const T *                                       an array's data; without const, writable
-#   DLTensor *                                           an array as it is
+#   T *  const T *                                       the data of an array; T * is writable
+#   DLTensor *                                           any array
 #   const char *                                         text
 [module.host.functions]
 add = "int64_t(int64_t a, int64_t b)"
 scale = { declaration = "void(float *x, int64_t n, float by)", doc = "Multiply x by a number." }
-# Other threads run during a call, unless: { declaration = "...", gil = "keep" }
+# A call releases the GIL, unless: { declaration = "...", gil = "keep" }
 
 # Code for a device: cuda, opencl, hip, metal, vulkan, webgpu, ...
 # [module.kernels]
@@ -64,19 +63,19 @@ scale = { declaration = "void(float *x, int64_t n, float by)", doc = "Multiply x
 # [module.kernels.functions]
 # scale = { arg_types = ["handle", "int32"], launch_param_tags = ["blockIdx.x", "threadIdx.x"] }
 
-# Constants, for host code: on the first look-up of conv, __init_conv(w) is called.
+# Constants for host code: the first look-up of conv calls __init_conv(w).
 # [module.constants]
 # kind = "const_loader"
 # constants = { w = "w.npy" }
 # by_symbol = { conv = ["w"] }
 
-# Weights of any size: they come back as model.weights["name"], read-only and without a copy.
+# Weights of any size: model.weights["name"] is a read-only view of the loaded file.
 # [module.weights]
 # kind = "safetensors"
 # sources = ["model.safetensors"]
 
-# A graph of operators, which host code has: model["default"]() makes an executor of it. Its
-# parameters are a params dict or safetensors file; or modules below it carry them.
+# A graph of operators that host code computes: model["default"]() makes an executor. params is a
+# params dict or a safetensors file; without it the imports contain the parameters.
 # [module.graph]
 # kind = "graph"
 # graph = "graph.json"
@@ -104,47 +103,33 @@ void scale(float *x, int64_t n, float by) {
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Read the words behind ``packer init``."""
+    """Parse the arguments of ``packer init``."""
     parser = CommandParser("packer init", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument(
-        "folder", metavar="FOLDER", nargs="?", default=".", help="made if need be; by default here"
+        "folder",
+        metavar="FOLDER",
+        nargs="?",
+        default=".",
+        help="the folder to write; made if missing; by default the current one",
     )
     return parser.parse_paths(argv)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the files.
-
-    Raises
-    ------
-    ExportError
-        packer.toml is there already, or a file cannot be written.
-    """
-    _make_folder(arguments.folder)
+    """Write the files."""
+    with reporting(arguments.folder, "make the folder"):
+        Path(arguments.folder).mkdir(exist_ok=True)
     project, source = (Path(arguments.folder, name) for name in ("packer.toml", "host.c"))
     if os.path.lexists(project):
-        raise ExportError(f"{shown_path(project)}: is there already", path=str(project))
+        raise path_error(project, "exists already")
     if os.path.lexists(source):
-        write(f"{shown_path(source)}: is there already, left as it is: declare its own functions")
+        write(f"{shown_path(source)}: exists already, not changed; declare its functions")
     else:
         _write_new(source, _SOURCE)
     _write_new(project, _PROJECT)
 
 
-def _make_folder(path: str) -> None:
-    try:
-        Path(path).mkdir(exist_ok=True)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        text = f"{shown_path(path)}: cannot make the folder: {reason}"
-        raise ExportError(text, path=path) from error
-
-
 def _write_new(path: Path, text: str) -> None:
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ExportError(f"{shown_path(path)}: cannot write: {reason}", path=str(path)) from error
+    with reporting(path), path.open("x", encoding="utf-8") as file:
+        file.write(text)
     write(f"{shown_path(path)}: written")

@@ -1,4 +1,4 @@
-"""``packer inspect``: show what is in a library without running it."""
+"""``packer inspect``: show the contents of a library without running it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from ..inspect.drawing import Line
 
 _DESCRIPTION = """\
-Show the symbols, the tree and the functions of a library. Nothing of it is run.
+Show the symbols, the tree and the functions of a library. The library is read, not run.
 
-Without an option: what one wants to know first, on one screen."""
+Without an option: an overview of one screen."""
 
 _EPILOG = """\
 examples:
@@ -33,25 +33,31 @@ examples:
   packer inspect model.so --html model.html
   packer inspect -- -strange.so
 
-Exit status: 0, or 1 where something is wrong with the library; the report says what."""
+Exit status: 1 if the report lists problems of the library, otherwise 0."""
 
 _TABLES = ("dynamic", "static")
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Read the words behind ``packer inspect``."""
+    """Parse the arguments of ``packer inspect``."""
     parser = CommandParser("packer inspect", description=_DESCRIPTION, epilog=_EPILOG)
-    parser.add_argument("library", metavar="LIBRARY", help="the file")
-    parser.add_argument("--json", action="store_true", help="for programs: all of it, as JSON")
-    parser.add_argument("--html", metavar="FILE", help="write a page for a browser, all of it")
-    parts = parser.add_argument_group("lists, one or more of them")
-    parts.add_argument("--symbols", action="store_true", help="the symbols, and what ours are for")
-    parts.add_argument("--blob", action="store_true", help="the blob's entries and their fields")
-    parts.add_argument("--size", action="store_true", help="where the bytes are")
+    parser.add_argument("library", metavar="LIBRARY", help="the library")
+    parser.add_json()
+    parser.add_argument(
+        "--html", metavar="FILE", help="write a page for a browser, with everything"
+    )
+    parts = parser.add_argument_group("lists, one or more")
+    parts.add_argument("--symbols", action="store_true", help="the symbols, with their meaning")
+    parts.add_argument(
+        "--blob", action="store_true", help="the entries of the blob, with their fields"
+    )
+    parts.add_argument(
+        "--size", action="store_true", help="the sizes of segments, sections and entries"
+    )
     _add_selection(parser)
     arguments = parser.parse_paths(argv)
     if not (arguments.symbols or arguments.json) and _selects(arguments):
-        parser.error("symbols are selected, but not shown: add --symbols or --json")
+        parser.error("the selection needs --symbols or --json")
     if arguments.regex is not None:
         try:
             arguments.regex = re.compile(arguments.regex)
@@ -62,7 +68,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 @contextlib.contextmanager
 def _without_collector() -> Iterator[None]:
-    """A report of 65,000 modules has no cycles: the collector would visit it in vain."""
+    """Disable the cyclic collector: it would traverse a report of 65,000 modules for nothing."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -74,15 +80,7 @@ def _without_collector() -> Iterator[None]:
 
 @_without_collector()
 def run(arguments: argparse.Namespace) -> None:
-    """Print the report.
-
-    Raises
-    ------
-    PackerError
-        The file is no library, or the page cannot be written.
-    SystemExit
-        It is one, but something in it is wrong; exit status 1.
-    """
+    """Print the report; exit status 1 if it lists problems."""
     report = _inspect(arguments)
     if arguments.json:
         from ..inspect.report import to_plain
@@ -92,7 +90,7 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         show(_lines(report, arguments))
     if report.problems:
-        sys.exit(1)  # the report says what they are
+        sys.exit(1)
 
 
 def _inspect(arguments: argparse.Namespace) -> LibraryReport:
@@ -106,20 +104,22 @@ def _inspect(arguments: argparse.Namespace) -> LibraryReport:
 
 
 def _add_selection(parser: CommandParser) -> None:
-    selection = parser.add_argument_group("which symbols, with --symbols or --json")
+    selection = parser.add_argument_group("selection of symbols, with --symbols or --json")
     table = selection.add_mutually_exclusive_group()
     for name in _TABLES:
         text = f"only the {name} table"
         table.add_argument(f"--{name}", dest="table", action="store_const", const=name, help=text)
     where = selection.add_mutually_exclusive_group()
     for name, value in (("defined", True), ("undefined", False)):
-        text = f"only {name} ones"
+        text = f"only {name} symbols"
         where.add_argument(f"--{name}", dest="is", action="store_const", const=value, help=text)
-    selection.add_argument("--filter", metavar="TEXT", help="only names that hold this text")
-    selection.add_argument("--regex", metavar="PATTERN", help="only names that match somewhere")
+    selection.add_argument("--filter", metavar="TEXT", help="only names that contain this text")
+    selection.add_argument(
+        "--regex", metavar="PATTERN", help="only names in which this regular expression matches"
+    )
     orders = ("file", "name", "size", "address")
     selection.add_argument(
-        "--sort", choices=orders, default="file", help="by default as in the file"
+        "--sort", choices=orders, default="file", help="the order; default: file"
     )
 
 

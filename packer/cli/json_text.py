@@ -1,6 +1,6 @@
-"""``--json``: an object as text that is made while it is written, so that it may be of any length.
+"""``--json``: write an object piece by piece, so that its text may have any length.
 
-A line for each field, and for each item of a list that holds more than numbers and words.
+One line for each field, and for each item of a list that contains objects.
 """
 
 from __future__ import annotations
@@ -22,21 +22,19 @@ def write_json(content: Mapping[str, Any], to_plain: Callable[[Any], Any] | None
     content : mapping
         The fields.
     to_plain : callable, optional
-        Makes dicts and lists of what JSON has no form for, one level at a time.
+        Turns other objects into dicts and lists, one level at a time.
 
     Raises
     ------
-    BrokenPipeError
-        Nobody reads it.
-    PackerError
-        It cannot be written.
+    OSError, PackerError
+        As `terminal.write`.
     """
     write_parts(_text(content, json.JSONEncoder(default=to_plain, check_circular=False), ""))
     write_parts("\n")
 
 
 def _text(value: Any, encoder: json.JSONEncoder, indent: str) -> Iterator[str]:
-    """The text of a field: in one piece where it is short."""
+    """Yield the text of a field; a short one in one piece."""
     if isinstance(value, _PLAIN) or not value:
         yield _encode(encoder, value)
         return
@@ -57,7 +55,7 @@ def _text(value: Any, encoder: json.JSONEncoder, indent: str) -> Iterator[str]:
 
 
 def _item(encoder: json.JSONEncoder, item: Any) -> Any:
-    """A named tuple is an object, not a list."""
+    """Return an item; a named tuple as an object, not as a list."""
     return encoder.default(item) if hasattr(item, "_fields") else item
 
 
@@ -68,5 +66,5 @@ def _first(opening: str) -> Iterator[str]:
 
 
 def _encode(encoder: json.JSONEncoder, value: Any) -> str:
-    """JSON lets one control character through that a terminal does not show."""
+    """Encode a value; JSON does not escape DEL, which a terminal does not show."""
     return encoder.encode(value).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""``packer link``: link what an export made as a tar, an object or an archive."""
+"""``packer link``: link tars, objects and archives that an export made."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .parser import CommandParser
 from .terminal import showing_steps, size_text, write
 
 _DESCRIPTION = """\
-Link what `packer export` made as a tar, an object or an archive, on the machine that it is for.
+Link the tars, objects and archives that `packer export` made, usually on the machine they are for.
 
-What comes out is checked as an export checks it: its machine, functions and every embedded byte.
-Nothing of the inputs is run; a tar that holds anything but objects, by plain names, is refused."""
+The output is verified as by an export: its machine, its functions and every embedded byte. The
+inputs are not run. A tar that contains other files than objects is refused."""
 
 _EPILOG = """\
 examples:
@@ -25,37 +25,22 @@ examples:
   packer link net1.a net2.a -o both.so
   packer link model.tar -o model.o
 
-Options that a tar was exported with are passed on if they name libraries (-lfoo, -pthread); any
-other must be repeated here: a linker can be told to run or to read anything."""
+The linker gets the options of a tar only if they name libraries (-lfoo, -pthread). Repeat other
+options here if you trust them: an option can make the linker run or read any file."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Read the words behind ``packer link``."""
+    """Parse the arguments of ``packer link``."""
     parser = CommandParser("packer link", description=_DESCRIPTION, epilog=_EPILOG)
     add = parser.add_argument
-    add("inputs", nargs="+", metavar="INPUT", help=".tar, .o or .a")
+    add("inputs", nargs="+", metavar="INPUT", help="a .tar, .o or .a")
     add("-o", "--output", required=True, metavar="FILE", help="the library, or a .o or .a")
-    add("--target", metavar="TRIPLE", help="for another machine or system: aarch64-linux-gnu")
-    add(
-        "--option",
-        action="append",
-        default=[],
-        metavar="OPTION",
-        help="a further option for the linker driver; as often as needed",
-    )
-    add("--save-temps", metavar="FOLDER", help="keep the intermediate files in this folder")
-    add("-v", "--verbose", action="store_true", help="print each step and every command")
+    parser.add_link_options()
     return parser.parse_paths(argv)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Link, and say in one line what was made.
-
-    Raises
-    ------
-    PackerError
-        It cannot be linked.
-    """
+    """Link, and print the size of the output."""
     started = time.monotonic()
     with showing_steps(arguments.verbose) as steps:
         link_library(

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from runtime.module import Module
 
 _DESCRIPTION = """\
-Load a library and print its tree of modules; with a function, call it and print the result.
+Load a library and print its tree of modules. If a function is given, call it and print the result.
 
-Loading runs the library's constructors: load only what you trust, and see with `packer inspect`
-beforehand what would run."""
+Loading runs the constructors of the library: load only libraries that you trust. `packer inspect`
+lists the constructors without running them."""
 
 _EPILOG = """\
 arguments of the function:
   42  -1  0x2a       int                      1.5  1e-3  inf  nan   float
   true  false        bool                     none                  None
-  text  '"42"'       str; in quotes, always   @x.npy                the array in a file
+  text  '"42"'       str; always if quoted    @x.npy                the array in a file
 
-An array is the function's own copy, and printed after the call.
+The function gets a copy of each array, which is printed after the call.
 
 examples:
   packer load model.so
@@ -36,24 +36,25 @@ examples:
   packer load model.so scale @x.npy 3 0.5
   packer load -- -strange.so add 40 2"""
 
-# A tree may be a chain of any length; lines need not be.
+# A tree may be a chain of any length; the indent of its lines is bounded.
 _MAX_INDENT = 30
 _MAX_NAMES = 12
 _WORDS = {"true": True, "false": False, "none": None}
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Read the words behind ``packer load``."""
+    """Parse the arguments of ``packer load``."""
     parser = CommandParser(
         "packer load",
         usage="packer load [-h] [-q] LIBRARY [FUNCTION [ARGUMENT ...]]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="print the result alone")
-    parser.add_argument("library", metavar="LIBRARY", help="the file to load")
-    # All that follows is the function's: -1 is a number, not an option.
-    parser.add_argument("call", metavar="FUNCTION", nargs=argparse.REMAINDER, help="and arguments")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only the result")
+    parser.add_argument("library", metavar="LIBRARY", help="the library")
+    # All that follows belongs to the function: -1 is a number, not an option.
+    call = "the function to call, and its arguments"
+    parser.add_argument("call", metavar="FUNCTION", nargs=argparse.REMAINDER, help=call)
     arguments = parser.parse_args(argv)
     if arguments.call and arguments.call[0].startswith("-"):
         parser.error(f"options go before LIBRARY: {arguments.call[0]}")
@@ -61,13 +62,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Load, print, call.
-
-    Raises
-    ------
-    PackerError
-        The library cannot be loaded, or the call raises.
-    """
+    """Load, print, call."""
     import runtime
 
     module = runtime.load(arguments.library)
@@ -83,7 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def tree_lines(root: Module) -> Iterator[str]:
-    """Draw a tree: a line for each module, indented below its importer, imports in order."""
+    """Draw a tree: one line for each module, indented below its importer, imports in order."""
     seen: set[int] = set()
     pending = [(root, 0)]
     while pending:
@@ -98,13 +93,7 @@ def tree_lines(root: Module) -> Iterator[str]:
 
 
 def parse_argument(text: str) -> Any:
-    """Make an argument of a word of the command line.
-
-    Raises
-    ------
-    PackerError
-        It names an array that cannot be read.
-    """
+    """Convert an argument of the command line; reads the array that ``@PATH`` names."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     if text.startswith("@"):
@@ -135,7 +124,7 @@ def _call(function: Callable[..., Any], name: str, texts: Sequence[str], *, quie
     values = [parse_argument(text) for text in texts]
     try:
         result = function(*values)
-    except Exception as error:  # whatever the function raises is its user's to see
+    except Exception as error:  # the user sees any exception of the function
         raise PackerError(f"{type(error).__name__}: {error}") from error
     if quiet:
         write(str(result))

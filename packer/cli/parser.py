@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ..files.text import printable
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser whose texts are shown as they are written, and whose errors are safe to show."""
+    """A parser that keeps the lines of its texts, and escapes its errors."""
 
     def __init__(
         self, prog: str, *, description: str, epilog: str, usage: str | None = None
@@ -28,15 +28,33 @@ class CommandParser(argparse.ArgumentParser):
         """End with exit code 2."""
         super().error(printable(message))
 
-    def parse_paths(self, argv: Sequence[str]) -> argparse.Namespace:
-        """Parse options and paths in any order; behind ``--`` all are paths.
+    def add_json(self) -> None:
+        """Add the option of all commands that report."""
+        self.add_argument("--json", action="store_true", help="print JSON, for programs")
 
-        Such a path that begins with ``-`` gets ``./`` before it: argparse loses count of ``--``
-        where options stand between positionals.
+    def add_repeated(self, option: str, metavar: str, text: str) -> None:
+        """Add an option that may be given several times."""
+        self.add_argument(
+            option, action="append", default=[], metavar=metavar, help=f"{text}; may be repeated"
+        )
+
+    def add_link_options(self) -> None:
+        """Add the options of all commands that link."""
+        add: Any = self.add_argument
+        add("--target", metavar="TRIPLE", help="make it for this machine: aarch64-linux-gnu")
+        self.add_repeated("--option", "OPTION", "an option for the linker driver: --option=-lfoo")
+        add("--save-temps", metavar="FOLDER", help="keep the intermediate files in this folder")
+        add("-v", "--verbose", action="store_true", help="print each step, file and command")
+
+    def parse_paths(self, argv: Sequence[str]) -> argparse.Namespace:
+        """Parse options and paths in any order; after ``--`` all arguments are paths.
+
+        Such a path that begins with ``-`` gets the prefix ``./``: argparse does not handle ``--``
+        where options and positionals are mixed.
         """
         words = list(argv)
         if "--" in words:
             cut = words.index("--")
-            behind = words[cut + 1 :]
-            words[cut:] = [f"./{word}" if word.startswith("-") else word for word in behind]
+            paths = words[cut + 1 :]
+            words[cut:] = [f"./{path}" if path.startswith("-") else path for path in paths]
         return self.parse_intermixed_args(words)

@@ -1,4 +1,4 @@
-"""What the user sees: text that cannot steer a terminal, and the step that is under way."""
+"""Write to the terminal: lines without control characters, and the current step of an export."""
 
 from __future__ import annotations
 
@@ -17,35 +17,27 @@ from ..files.text import printable
 if TYPE_CHECKING:
     from ..inspect.drawing import Line
 
-# A copy shows its bytes when it has taken so long, and then so often.
+# A copy shows its bytes after this time, and then at this interval.
 _BYTES_AFTER_S, _BYTES_EVERY_S = 1.0, 0.1
 _ERASE_LINE = "\r\x1b[K"  # ECMA-48, EL: erase to the end of the line
 
 
 def write(text: str) -> None:
-    """Write a line to stdout, now.
+    """Write a line to stdout, and flush it.
 
     Raises
     ------
     BrokenPipeError
-        Nobody reads it.
+        If the reader of the pipe has closed it.
     PackerError
-        It cannot be written.
+        If it cannot be written.
     """
     with _reporting_stdout():
         print(printable(text), flush=True)
 
 
 def write_parts(parts: Iterable[str]) -> None:
-    """Write printable text to stdout as it is made.
-
-    Raises
-    ------
-    BrokenPipeError
-        Nobody reads it.
-    PackerError
-        It cannot be written.
-    """
+    """Write parts of printable text to stdout, with the errors of `write`."""
     with _reporting_stdout():
         for part in parts:
             sys.stdout.write(part)
@@ -53,16 +45,10 @@ def write_parts(parts: Iterable[str]) -> None:
 
 
 def show(lines: Iterable[Line]) -> None:
-    """Write lines to stdout: in colour and as wide as it is on a terminal, plain elsewhere.
+    """Write lines to stdout, with the errors of `write`.
 
-    The environment may say NO_COLOR (no-color.org) and COLUMNS.
-
-    Raises
-    ------
-    BrokenPipeError
-        Nobody reads them.
-    PackerError
-        They cannot be written.
+    On a terminal they have colours and its width, unless the environment sets NO_COLOR
+    (no-color.org) or COLUMNS.
     """
     from ..inspect.drawing import draw
 
@@ -72,24 +58,24 @@ def show(lines: Iterable[Line]) -> None:
 
 
 def flush() -> None:
-    """Write what was printed in other ways and still waits, with the errors of `write`."""
+    """Flush the output of other code, with the errors of `write`."""
     with _reporting_stdout():
         sys.stdout.flush()
 
 
 def write_error(text: str) -> None:
-    """Write a line to stderr, if anybody can see it."""
+    """Write a line to stderr; errors are ignored."""
     _put(f"{printable(text)}\n")
 
 
 class Steps:
-    """Shows each step of an export as it begins, and the bytes of a copy that takes a while.
+    """Shows each step of an export as it begins, and the bytes of a copy that takes long.
 
     Parameters
     ----------
     verbose : bool
-        One line each, every command that is run, and every file that is written. Otherwise one
-        line that is overwritten, and only on a terminal.
+        Show one line for each step, command and written file. Otherwise show the step in one line
+        that is overwritten, on a terminal only.
     """
 
     def __init__(self, verbose: bool) -> None:
@@ -110,9 +96,9 @@ class Steps:
             _put(f"{_ERASE_LINE}packer: {step}")
 
     def bytes(self, done: int, total: int) -> None:
-        """Show how far the step is, and how fast since its first call.
+        """Show the progress of the step, and its rate since the first call.
 
-        What that found done was copied before, while compiler and linker ran.
+        The bytes of the first call were copied before, while the compiler and the linker ran.
         """
         now = time.monotonic()
         began, before = self._first = self._first or (now, done)
@@ -125,7 +111,7 @@ class Steps:
 
 @contextlib.contextmanager
 def showing_steps(verbose: bool) -> Iterator[Steps]:
-    """Show the steps of an export for the length of a block; see `Steps`."""
+    """Show the steps of an export during a block; see `Steps`."""
     steps = Steps(verbose)
     if verbose:
         sys.addaudithook(_show_event)
@@ -137,7 +123,7 @@ def showing_steps(verbose: bool) -> Iterator[Steps]:
 
 
 def size_text(nbytes: int) -> str:
-    """Write a number of bytes for a reader: ``1.5 MiB``."""
+    """Write a number of bytes as ``1.5 MiB``."""
     for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
         if nbytes >> shift:
             return f"{nbytes / (1 << shift):.1f} {unit}"
@@ -145,15 +131,15 @@ def size_text(nbytes: int) -> str:
 
 
 def open_missing_streams() -> None:
-    """Let a process that was started with closed streams have them all the same.
+    """Open the standard streams that were closed when the process started.
 
-    Otherwise the next file that is opened becomes stdout, and what is printed goes into it.
+    Otherwise the next file that is opened becomes stdout, and output is written into it.
     """
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number: this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: this one
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, mode, closefd=False))
@@ -176,7 +162,7 @@ def _width() -> int | None:
 
 
 def _show_event(event: str, arguments: tuple[Any, ...]) -> None:
-    """Show a command that is run, or a file that is written or renamed."""
+    """Show the command, written file or renamed file of an audit event."""
     if event == "subprocess.Popen":
         import shlex
 
@@ -207,7 +193,7 @@ def _reporting_stdout() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # What waits is dropped, or the interpreter would try again at its end.
+        # Discard the buffered output: the interpreter would write it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if isinstance(error, BrokenPipeError):
             raise

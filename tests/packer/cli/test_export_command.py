@@ -34,7 +34,7 @@ def test_export_says_that_nothing_can_be_called(packer, tmp_path) -> None:
     """Without a declaration a C function cannot be called; the advice leads to one that can."""
     run = packer("export", "model.so", "add.c")
     assert (run.returncode, len(run.stderr.splitlines())) == (0, 1)
-    advice = "model.so: it declares no function; declare each one that is to be called: --function"
+    advice = "model.so: no function is declared; declare each one to call: --function"
     assert run.stderr.startswith(advice)
     assert ", 1 function, " in done(packer("export", "model.so", "add.c", "--function", ADD))
     assert done(packer("load", "-q", "model.so", "add", "40", "2")) == "42\n"
@@ -69,7 +69,7 @@ def test_flags_win_over_the_project_file(packer: Packer, tmp_path: Path) -> None
 def test_without_project_and_sources_both_ways_are_shown(packer: Packer) -> None:
     """The message is a guide."""
     text = refused(packer("export", "model.so"))
-    assert "there is no packer.toml here" in text
+    assert "no packer.toml here" in text
     assert "`packer init`" in text
     assert "packer export model.so add.c --function" in text
 

@@ -57,9 +57,9 @@ def _is_setting(line: str) -> bool:
 def test_init_overwrites_nothing(packer: Packer, tmp_path: Path) -> None:
     """A source stays as it is; a project file is a refusal, and nothing is written."""
     (tmp_path / "host.c").write_text("int mine;")
-    assert "host.c: is there already, left as it is" in done(packer("init"))
+    assert "host.c: exists already, not changed" in done(packer("init"))
     assert (tmp_path / "host.c").read_text() == "int mine;"
     (tmp_path / "host.c").unlink()
-    assert "packer.toml: is there already" in refused(packer("init"))
+    assert "packer.toml: exists already" in refused(packer("init"))
     assert not (tmp_path / "host.c").exists()
     assert "add.c: cannot make the folder: File exists" in refused(packer("init", "add.c"))

@@ -124,7 +124,7 @@ def test_weights_go_by_packer_toml(folder: Path) -> None:
         (
             ["m.so", "--weights", "1.safetensors", "--project", "p"],
             2,
-            "not with SOURCE or --weights",
+            "not allowed with SOURCE or --weights",
         ),
     ],
 )
