@@ -15,17 +15,6 @@ from typing import Any
 from runtime import __version__ as __version__
 from runtime.public_names import import_public
 
-from . import modules
-
-
-def _export(*arguments: Any) -> Any:
-    from .export import export_library
-
-    return export_library(*arguments)
-
-
-modules.export = _export
-
 
 # __init__.pyi lists the public names. Each is imported on first use: --help and an export of C
 # need neither llvmlite nor the modules that inspect.

@@ -22,10 +22,10 @@ FILES = {
 }
 
 
-# The rooms of each package, from the ground floor up: files at the top, and folders. A file may
-# import rooms of rows above its own, and its own folder. Higher rooms are reached by functions
-# that `__init__` fills in (`upper_floors` in runtime, `export_first` in packer), and by name:
-# registry imports the loader of a type key.
+# The rooms of each package, from the ground up: files at the top, and folders. A file may import
+# rooms of rows above its own, and its own folder. Higher rooms of runtime are reached in two ways:
+# Module calls `upper_floors`, which runtime/__init__ fills; registry imports the loader of a type
+# key by name.
 FLOORS = {
     "runtime": (
         {"abi", "error", "public_names", "timing"},
@@ -127,16 +127,21 @@ def test_runtime_never_imports_packer() -> None:
 
 @pytest.mark.parametrize("target", ["runtime.load", "packer.export"])
 def test_entry_lines_are_imported_by_the_outside_only(target) -> None:
-    """Nobody but __init__, the command line, run-before-export and runtime.torch imports them."""
+    """Only __init__, the command line, runtime.interchange and runtime.torch import them."""
     allowed = {
         "runtime",
         "runtime.interchange",
         "runtime.torch",
         "packer",
-        "packer.modules.host",
         "packer.__main__",
     }
     assert {m for m in importers(target) if not m.startswith("packer.cli")} <= allowed
+
+
+def test_embedders_know_bytes_and_symbols_only() -> None:
+    """embed/* import no module types."""
+    assert not {m for m in importers("runtime.module") if m.startswith("packer.embed")}
+    assert not {m for m in importers("runtime.modules") if m.startswith("packer.embed")}
 
 
 def test_blob_knows_streams_not_libraries() -> None:

@@ -10,8 +10,6 @@ from runtime.error import ExportError
 from runtime.module import Module
 from runtime.modules.source import CarriedSourceModule, CarriedStaticLibraryModule
 
-from .. import modules
-
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -105,7 +103,7 @@ def load_exported(module: Module) -> Module:
     import runtime
 
     with TemporaryDirectory(prefix="packer-") as folder:
-        return runtime.load(modules.export(module, f"{folder}/{module.type_key}.so"))
+        return runtime.load(module.export_library(f"{folder}/{module.type_key}.so"))
 
 
 def as_host_module(module: Module) -> HostModule:
