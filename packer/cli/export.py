@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> None:
     started = time.monotonic()
     project = _project(arguments)
     output = _output(arguments, project)
-    refuse_output_among_inputs(Path(output), project.inputs.paths)
+    refuse_output_among_inputs(output, project.inputs.paths)
     with showing_steps(arguments.verbose) as steps:
         export_library(
             project.root,

@@ -117,7 +117,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the files."""
-    with reporting(arguments.folder, "make the folder"):
+    with reporting(arguments.folder, "create the folder"):
         Path(arguments.folder).mkdir(exist_ok=True)
     project, source = (Path(arguments.folder, name) for name in ("packer.toml", "host.c"))
     if os.path.lexists(project):

@@ -18,6 +18,8 @@ from runtime.error import ExportError, PackerError
 from .private_directory import private_directory, sweep
 from .text import path_error, shown_path
 
+AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
 # Errors of the output's disk, whichever call returned them. A read can fail with EIO too; the
 # readers of inputs report that themselves.
 _CANNOT_WRITE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
@@ -72,7 +74,7 @@ class Workspace:
 
 @contextlib.contextmanager
 def replacing(
-    path: str | bytes | os.PathLike[str], *, workspace_dir: str | os.PathLike[str] | None = None
+    path: AnyPath, *, workspace_dir: str | os.PathLike[str] | None = None
 ) -> Iterator[Workspace]:
     """Build a new file beside `path`, then replace `path` with it.
 
@@ -143,27 +145,16 @@ def terminate_as_exception() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-def is_same_file(path: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Return True if both paths name the same existing file."""
-    try:
-        return os.path.samefile(path, other)
-    except (OSError, ValueError):
-        return False
-
-
-def refuse_output_among_inputs(
-    output: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]
-) -> None:
-    """Refuse to replace a file that is an input.
+def refuse_output_among_inputs(output: AnyPath, inputs: Iterable[AnyPath]) -> None:
+    """Refuse to replace a file that is read for the output.
 
     Raises
     ------
     ExportError
         If the output is one of the inputs.
     """
-    if any(is_same_file(path, output) for path in inputs):
-        text = f"{shown_path(output)}: is also an input; choose a different output"
-        raise ExportError(text, path=os.fspath(output))
+    if any(_is_same_file(path, output) for path in inputs):
+        raise path_error(os.fsdecode(output), "is also an input; choose a different output")
 
 
 @contextlib.contextmanager
@@ -191,6 +182,13 @@ def reporting(
             raise
         reason = getattr(error, "strerror", None) or error
         raise path_error(path, f"cannot {what}: {reason}") from error
+
+
+def _is_same_file(path: AnyPath, other: AnyPath) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except (OSError, ValueError):  # one of them does not exist
+        return False
 
 
 def _check_path(path: str) -> Path:

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runtime.error import ExportError, PackerError
+from runtime.error import PackerError
 from runtime.module import Module, preorder
 
-from ...files.text import shown_path
+from ...files.output import reporting
+from ...files.text import path_error, shown_path
 from .. import open_library
 from ..tree import payload_of
 from .names import Names
@@ -91,7 +92,8 @@ def extract_library(
     opened = open_library(path)
     files = _files(opened)
     folder = Path(output)
-    _make_folder(folder)
+    with reporting(folder, "create the folder"):
+        folder.mkdir(exist_ok=True)
     paths = {folder / name: data for name, data in files.items()}
     if not force:
         _refuse_existing(paths)
@@ -192,31 +194,16 @@ def _host_functions(name: str, functions: Sequence[FunctionReport]) -> Iterator[
 # ---- the file system
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(exist_ok=True)
-    except (OSError, ValueError) as error:
-        raise _cannot("create the folder", folder, error) from error
-
-
 def _refuse_existing(paths: Mapping[Path, object]) -> None:
     for path in paths:
         if os.path.lexists(path):
-            text = f"{shown_path(path)}: exists; use --force (force=True) to replace it"
-            raise ExportError(text, path=str(path))
+            raise path_error(path, "exists; use --force (force=True) to replace it")
 
 
 def _write(path: Path, chunks: Sequence[bytes | memoryview]) -> None:
     """Write a new file; an existing file or link of this name is removed, not followed."""
-    try:
+    with reporting(path):
         path.unlink(missing_ok=True)
         with path.open("xb") as file:
             for chunk in chunks:
                 file.write(chunk)
-    except OSError as error:
-        raise _cannot("write", path, error) from error
-
-
-def _cannot(what: str, path: Path, error: Exception) -> ExportError:
-    reason = getattr(error, "strerror", None) or error
-    return ExportError(f"{shown_path(path)}: cannot {what}: {reason}", path=str(path))

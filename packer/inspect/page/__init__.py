@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
-
-from runtime.error import ExportError
 
 from ...elf.image import Image, map_file
-from ...files.output import replacing
-from ...files.text import shown_path
+from ...files.output import AnyPath, refuse_output_among_inputs, replacing
 from .. import LibraryReport, inspect_library
 from .content import describe
 from .layout import lay_out
 from .page import render_page
 
 __all__ = ["write_report"]
-
-AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 def write_report(
@@ -55,18 +49,10 @@ def write_report(
     """
     report = library if isinstance(library, LibraryReport) else inspect_library(library)
     path = report.path if isinstance(library, LibraryReport) else library
-    _refuse_replacing(path, output)
+    refuse_output_among_inputs(output, [path])
     image = Image(map_file(path), report.path, [])
     page = render_page(describe(report, image.data, lay_out(image, report)))
     with replacing(output) as workspace:
         workspace.output.write_text(page, encoding="ascii")
-        workspace.commit()
-        workspace.final.chmod(workspace.final.stat().st_mode & 0o666)  # not executable
+        workspace.commit(is_program=False)
     return report
-
-
-def _refuse_replacing(path: AnyPath, output: str | os.PathLike[str]) -> None:
-    with suppress(OSError):  # the output does not exist yet
-        if os.path.samefile(path, output):
-            text = f"{shown_path(output)}: is the library; choose a different output"
-            raise ExportError(text)

@@ -62,4 +62,4 @@ def test_init_overwrites_nothing(packer: Packer, tmp_path: Path) -> None:
     (tmp_path / "host.c").unlink()
     assert "packer.toml: exists already" in refused(packer("init"))
     assert not (tmp_path / "host.c").exists()
-    assert "add.c: cannot make the folder: File exists" in refused(packer("init", "add.c"))
+    assert "add.c: cannot create the folder: File exists" in refused(packer("init", "add.c"))

@@ -75,7 +75,7 @@ def test_page_never_replaces_the_library(name, hostile_library) -> None:
     link.unlink(missing_ok=True)
     link.symlink_to(hostile_library)
     before = hostile_library.read_bytes()
-    with pytest.raises(ExportError, match="is the library; choose a different output"):
+    with pytest.raises(ExportError, match="is also an input; choose a different output"):
         write_report(hostile_library, hostile_library.with_name(name))
     assert hostile_library.read_bytes() == before
 
