@@ -206,14 +206,14 @@ class ToolchainError(PackerError, RuntimeError):
         super().__init__(message, command=command, returncode=returncode, stderr=stderr)
 
 
-def from_text(kind: str, text: str) -> PackerError | None:
+def from_text(class_name: str, text: str) -> PackerError | None:
     """Make the exception of native code, which raises a class name and a text.
 
     None for a class that needs more than a message.
     """
-    if kind == "DeviceError":
+    if class_name == "DeviceError":
         return DeviceError.from_text(text)
-    return OutOfMemoryError(text) if kind == "OutOfMemoryError" else None
+    return OutOfMemoryError(text) if class_name == "OutOfMemoryError" else None
 
 
 def shown(value: object) -> str:

@@ -100,9 +100,9 @@ def load(
 
 
 def _packed_names(functions: Mapping[str, str]) -> list[str]:
-    for name, kind in functions.items():
-        if kind != "packed":
-            raise ValueError(f"functions: {name!r}: expected 'packed', found {kind!r}")
+    for name, convention in functions.items():
+        if convention != "packed":
+            raise ValueError(f"functions: {name!r}: expected 'packed', found {convention!r}")
     return list(functions)
 
 

@@ -61,12 +61,7 @@ WEBGPU = ("functions", "sources")
 
 # The possible layouts of each type key, in the order in which they are tried.
 LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "cuda": (SOURCE,),
-    "opencl": (SOURCE,),
-    "hip": (SOURCE,),
-    "hexagon": (SOURCE,),
-    "aocl": (SOURCE,),
-    "sdaccel": (SOURCE,),
+    **dict.fromkeys(("cuda", "opencl", "hip", "hexagon", "aocl", "sdaccel"), (SOURCE,)),
     "metal": (METAL, SOURCE),
     "vulkan": (VULKAN, SOURCE),
     "webgpu": (WEBGPU, SOURCE),
@@ -256,7 +251,7 @@ class DeviceModule(Module):
             if self._code is None:
                 assert isinstance(self.data, memoryview)
                 self._code = DeviceCode(self.type_key, self.fmt, self.data)
-            return self._code.function(name, info.name, types, tags, _facts(info), self)
+            return self._code.function(name, info.name, types, tags, _metadata_of(info), self)
         except ValueError as error:  # a NUL, or a lone surrogate
             text = f"kernel {name!r} of format {self.fmt!r}: {error}, expected names of plain text"
             raise DeviceError(text) from error
@@ -314,7 +309,7 @@ class DeviceModule(Module):
             _WRITE[field](writer, self)
 
 
-def _facts(info: FunctionInfo) -> str:
+def _metadata_of(info: FunctionInfo) -> str:
     """Write the metadata of a kernel like that of a library's function (`__packer_fn_<name>`)."""
     tags = [tag for tag in info.launch_param_tags if not tag.startswith("paramWriteAccess:")]
     arguments = [f"{text} arg{index}" for index, text in enumerate(info.arg_types)]

@@ -220,7 +220,10 @@ def test_a_fault_is_told_by_its_place_in_the_file() -> None:
 TABLE_ROWS = {
     "magic": (lambda p: setattr(p, "magic", 1), "magic 0x1, expected 0xd225de2f4214151e"),
     "version": (lambda p: setattr(p, "version", "0.99"), "version '0.99', expected '0.14'"),
-    "same-name": (lambda p: setattr(p.functions[4], "name", "main"), "name 'main', expected one"),
+    "same-name": (
+        lambda p: setattr(p.functions[4], "name", "main"),
+        "name 'main', expected a unique one",
+    ),
     "no-name": (lambda p: setattr(p.functions[4], "name", ""), "name '', expected a unique one"),
     "nul-in-name": (lambda p: setattr(p.functions[4], "name", "a\0b"), "expected a unique one"),
     "scope-of-nothing": (lambda p: p.scopes.append((6, "x")), "scope of constant 6, expected less"),
