@@ -1,4 +1,4 @@
-"""What the dynamic section of a library asks the loader for, and how the linker hardened it."""
+"""The linkage and the hardening of a library, as its dynamic section and segments record them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class VersionNeed:
 
 @dataclass(frozen=True, slots=True)
 class Linkage:
-    """What the dynamic section asks the dynamic loader for.
+    """The requests of the dynamic section to the dynamic loader.
 
     Attributes
     ----------

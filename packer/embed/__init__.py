@@ -88,9 +88,8 @@ def find_embedders(name: str, *, can_place: bool = True) -> list[Embedder]:
     if name not in get_args(Embed):
         raise ValueError(f"unknown embed {name!r}; known: {', '.join(get_args(Embed))}")
     if name != "auto" and EMBEDDERS[name].place and not can_place:
-        text = f"embed {name!r} works on a linked library that registers nothing"
-        text += ", expected 'auto', 'llvm' or 'c' for an object, archive, tar or system library"
-        raise ExportError(text)
+        text = f"embed {name!r}: expected a library as output, found an object, archive, tar or"
+        raise ExportError(f"{text} system library; use embed='auto', 'llvm' or 'c'")
     if name != "auto":
         return [EMBEDDERS[name]]
     best = ["segment"] if can_place else []

@@ -56,7 +56,7 @@ def emit(parsed: Any, suffix: str, triple: str) -> bytes:
     _optimize(llvm, module, machine)
     if suffix == "o" and has_assembly(str(module)) and not is_native(triple):
         # LLVM would abort the process: llvmlite contains this machine's assembler only.
-        text = f"assembly in IR for {triple!r}: only its own assembler takes it; use fmt 's'"
+        text = f"assembly in IR for {triple!r}: LLVM has no assembler for it here; use fmt 's'"
         raise ToolchainError(text)
     code = machine.emit_object(module) if suffix == "o" else machine.emit_assembly(module).encode()
     return bytes(code)

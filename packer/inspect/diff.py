@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..elf.records import PF_X, PT_LOAD
 from . import open_library
 from .drawing import Line, Role, line
-from .tree import payload_of
+from .tree import payload_of, unpadded
 
 if TYPE_CHECKING:
     from ..elf.symbol_table import Symbol
@@ -245,9 +245,8 @@ def _digests(opened: OpenedLibrary) -> dict[int, str]:
     for index, module in enumerate(preorder(opened.root)):
         if entry := entries.get(id(module)):
             payload = payload_of(entry, opened.body)
-            if entry.key == "safetensors":  # the padding depends on the offset
-                payload = payload[8 + int.from_bytes(payload[:8], "little") :]
-            digests[index] = hashlib.sha256(payload).hexdigest()
+            data = unpadded(payload) if entry.key == "safetensors" else payload
+            digests[index] = hashlib.sha256(data).hexdigest()
     return digests
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from runtime.abi import HEADER_NBYTES
+
 from .drawing import Line, Span, line, table
 from .meaning import meaning_of
 
@@ -83,7 +85,7 @@ def list_sizes(report: LibraryReport) -> Iterator[Line]:
         rows.append([(f"{left:,}", ""), (f"{left / report.nbytes:.1%}", ""), ("", ""), _NO_SECTION])
     yield from _sizes("sections", rows)
     if report.blob is not None:
-        start = (report.blob.offset or 0) + 8
+        start = (report.blob.offset or 0) + HEADER_NBYTES
         entries = sorted(report.blob.entries, key=lambda entry: -entry.nbytes)
         rows = [_size(e.nbytes, report.nbytes, start + e.offset, e.key) for e in entries]
         yield from _sizes("blob entries", rows)
@@ -131,7 +133,7 @@ def _symbol(symbol: Symbol) -> list[Span]:
 
 
 def _entry(blob: BlobReport, entry: EntryReport) -> list[Span]:
-    place = hex(blob.offset + 8 + entry.offset) if blob.offset is not None else "?"
+    place = hex(blob.offset + HEADER_NBYTES + entry.offset) if blob.offset is not None else "?"
     return [(f"{entry.offset:#x}", ""), (place, ""), (f"{entry.nbytes:,}", ""), (entry.key, "name")]
 
 

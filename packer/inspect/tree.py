@@ -209,6 +209,11 @@ def payload_of(entry: Entry, body: memoryview) -> memoryview:
     return body[entry.payload_offset : entry.offset + entry.nbytes]
 
 
+def unpadded(payload: memoryview) -> memoryview:
+    """Return a safetensors payload without its padding, which depends on its offset."""
+    return payload[8 + int.from_bytes(payload[:8], "little") :]
+
+
 def _modules(parsed: Blob, root: runtime.Module, library: _Library) -> Iterator[ModuleReport]:
     nodes = list(preorder(root))
     indices = {id(node): index for index, node in enumerate(nodes)}

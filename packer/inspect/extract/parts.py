@@ -23,6 +23,8 @@ from runtime.modules.source import CarriedSourceModule, CarriedStaticLibraryModu
 from runtime.stream import FileRange, Writer
 from runtime.tensors.params import dump_params
 
+from ...elf.archive import MAGIC, THIN_MAGIC
+from ..tree import unpadded
 from .npy import dump_npy
 from .toml import quoted, quoted_list, table
 
@@ -82,7 +84,7 @@ def part_of(module: Module, key: str, payload: memoryview, name: str, names: Nam
     """
     request = _Request(module, key, payload, name, names)
     if isinstance(module, SafetensorsModule):
-        return _safetensors(request)  # the padding depends on the offset
+        return _safetensors(request)  # not compared: the padding depends on the offset
     make = _maker(module)
     part = make(request) if make is not None else Part()
     is_exact = key == module.type_key and _is_written_as(module, payload)
@@ -122,9 +124,8 @@ def _is_written_as(module: Module, payload: memoryview) -> bool:
 
 def _safetensors(request: _Request) -> Part:
     file = request.file(suffix="safetensors")
-    npad = int.from_bytes(request.payload[:8], "little")
     keys = ['kind = "safetensors"', f"sources = {quoted_list([file])}"]
-    return Part({file: [request.payload[8 + npad :]]}, keys)
+    return Part({file: [unpadded(request.payload)]}, keys)
 
 
 def _device(request: _Request) -> Part:
@@ -245,7 +246,7 @@ def _source(request: _Request) -> Part:
 def _static_library(request: _Request) -> Part:
     module = request.module
     assert isinstance(module, CarriedStaticLibraryModule)
-    is_archive = bytes(module.data[:8]) in (b"!<arch>\n", b"!<thin>\n")
+    is_archive = bytes(module.data[:8]) in (MAGIC, THIN_MAGIC)
     return Part({request.file(suffix="a" if is_archive else "o"): [module.data]})
 
 

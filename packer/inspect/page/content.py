@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from runtime.abi import IMPORT_TREE_KEY, LIB_KEY
 from runtime.import_tree import children_of
 
 from ...files.text import visible
@@ -106,7 +107,7 @@ def _tree(report: LibraryReport) -> dict[str, Any]:
             for m in report.modules
         ],
         "rows": rows,
-        "row_entries": [i for i, e in enumerate(blob.entries) if e.key != "_import_tree"]
+        "row_entries": [i for i, e in enumerate(blob.entries) if e.key != IMPORT_TREE_KEY]
         if blob
         else [],
         "row_ptr": blob.import_tree_row_ptr if blob else None,
@@ -120,7 +121,7 @@ def _rows(blob: BlobReport | None, num_modules: int) -> list[int]:
         return []
     if blob.import_tree_row_ptr is None or blob.import_tree_child_indices is None:
         others = iter(range(1, num_modules))  # no tree: the library imports all the others
-        return [0 if entry.key == "_lib" else next(others, -1) for entry in blob.entries]
+        return [0 if entry.key == LIB_KEY else next(others, -1) for entry in blob.entries]
     children = children_of(blob.import_tree_row_ptr, blob.import_tree_child_indices)
     modules = [-1] * len(children)
     pending, count = [0], 0

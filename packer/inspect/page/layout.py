@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runtime.abi import CHECKSUMS, FACT_PREFIX, MANIFEST
+from runtime.abi import CHECKSUMS, FACT_PREFIX, HEADER_NBYTES, MANIFEST
 from runtime.error import LibraryLoadError
 
 from ...elf.records import PF_W, PF_X, PT_LOAD, SHT_NOBITS
@@ -102,7 +102,7 @@ def _blob(report: LibraryReport) -> Iterator[Region]:
         return
     about = "The import tree: the contents of all modules except the library itself."
     yield Region(blob.symbol, "blob", "tree", _DATA, blob.offset, blob.nbytes, about)
-    start = blob.offset + 8  # after the u64 nbytes
+    start = blob.offset + HEADER_NBYTES
     for index, entry in enumerate(blob.entries):
         place = (start + entry.offset, entry.nbytes)
         yield Region(entry.key, "blob entry", "tree", _ENTRY, *place, entry=index)

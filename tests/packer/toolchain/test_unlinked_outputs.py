@@ -125,7 +125,7 @@ def test_objects_link_to_an_object(tmp_path) -> None:
 def test_segment_is_for_libraries(tmp_path) -> None:
     """Bytes are placed in what is linked; an object is not. That is told before any work."""
     steps: list[str] = []
-    with pytest.raises(packer.ExportError, match="'segment' works on a linked library"):
+    with pytest.raises(packer.ExportError, match="embed 'segment': expected a library as output"):
         packer.export_library(tree(), tmp_path / "m.o", embed="segment", progress=steps.append)
     assert steps == []
 
