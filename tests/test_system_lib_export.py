@@ -73,7 +73,7 @@ def test_large_payload_registers_too(tmp_path) -> None:
 def test_array_that_no_compiler_takes_says_what_is_possible(options, first, tmp_path) -> None:
     """Bytes that are placed behind a linked library register nothing; LLVM's always can."""
     root = tree(1, payload=bytes((16 << 20) + 1))
-    text = re.escape(f"give up on larger arrays; use {first}embed='llvm'")
+    text = re.escape(f"the largest array for compilers; use {first}embed='llvm'")
     with pytest.raises(packer.ExportError, match=f"^embed 'c': 1677.*{text}$"):
         packer.export_library(root, tmp_path / "net1.o", embed="c", **options)
 

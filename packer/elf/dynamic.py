@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from . import records as elf
 from .linkage import Hardening, Linkage, VersionNeed, version_numbers
 from .notes import read_branch_protection
-from .records import DynamicTag, Relocation, SymbolRecord, layout_of, size_of
+from .records import DynamicTag, SymbolRecord, layout_of, size_of
 from .section_table import SectionTable, read_sections
 from .symbol_table import SymbolTable
 
 if TYPE_CHECKING:
     from .image import Image
 
-_TAG, _RELOCATION = layout_of(DynamicTag), layout_of(Relocation)
+_TAG = layout_of(DynamicTag)
 _MAX_TAGS = 4096
 _MAX_VERSIONS = 32_768  # their numbers have 15 bits
 _MAX_STRING = 16_384
@@ -85,14 +85,14 @@ class Dynamic:
         By default all of them, else only those at some addresses, or of one type.
         """
         for tags in (("DT_RELA", "DT_RELASZ"), ("DT_JMPREL", "DT_PLTRELSZ")):
-            table = _whole(self.table(*tags), _RELOCATION.size)
+            table = _whole(self.table(*tags), elf.RELOCATION.size)
             found: Iterable[bool] = repeat(True)
             if places is not None:
                 found = map(places.__contains__, table.cast("Q")[::3].tolist())
             elif number is not None:
                 found = map(number.__eq__, table.cast("I")[2::6].tolist())
-            for index in compress(range(len(table) // _RELOCATION.size), found):
-                yield _RELOCATION.unpack_from(table, index * _RELOCATION.size)
+            for index in compress(range(len(table) // elf.RELOCATION.size), found):
+                yield elf.RELOCATION.unpack_from(table, index * elf.RELOCATION.size)
 
     def linkage(self) -> Linkage:
         """Return which other files the library requires."""

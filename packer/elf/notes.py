@@ -11,21 +11,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..machine import BY_NUMBER
-from .records import (
-    NT_GNU_PROPERTY_TYPE_0,
-    PT_GNU_PROPERTY,
-    PT_NOTE,
-    NoteHeader,
-    PropertyHeader,
-    layout_of,
-    pack,
-)
+from .records import NOTE, NT_GNU_PROPERTY_TYPE_0, PROPERTY, PT_GNU_PROPERTY, PT_NOTE
 
 if TYPE_CHECKING:
     from ..machine import Machine
     from .image import Image
 
-_NOTE, _PROPERTY = layout_of(NoteHeader), layout_of(PropertyHeader)
 _OWNER = b"GNU\0"
 _MAX_SEGMENTS, _MAX_NBYTES = 16, 1 << 16
 
@@ -35,8 +26,8 @@ def property_note(machine: Machine) -> bytes:
     if not machine.hardening:
         return b""
     bits = (1 << len(machine.marks)) - 1
-    values = pack([PropertyHeader(machine.and_property, 4)]) + bits.to_bytes(8, "little")
-    return pack([NoteHeader(len(_OWNER), len(values), NT_GNU_PROPERTY_TYPE_0)]) + _OWNER + values
+    values = PROPERTY.pack(machine.and_property, 4) + bits.to_bytes(8, "little")
+    return NOTE.pack(len(_OWNER), len(values), NT_GNU_PROPERTY_TYPE_0) + _OWNER + values
 
 
 def read_branch_protection(image: Image) -> tuple[str, ...]:
@@ -55,10 +46,10 @@ def read_branch_protection(image: Image) -> tuple[str, ...]:
 
 def _properties(notes: bytes) -> Iterator[tuple[int, int]]:
     at = 0
-    while len(notes) - at >= _NOTE.size:
-        name_nbytes, nbytes, n_type = _NOTE.unpack_from(notes, at)
-        start = at + _NOTE.size + name_nbytes + -name_nbytes % 4
-        is_gnu = notes[at + _NOTE.size : start] == _OWNER
+    while len(notes) - at >= NOTE.size:
+        name_nbytes, nbytes, n_type = NOTE.unpack_from(notes, at)
+        start = at + NOTE.size + name_nbytes + -name_nbytes % 4
+        is_gnu = notes[at + NOTE.size : start] == _OWNER
         if is_gnu and n_type == NT_GNU_PROPERTY_TYPE_0:
             yield from _values(notes[start : start + nbytes])
         at = start + nbytes + -nbytes % 4
@@ -66,8 +57,8 @@ def _properties(notes: bytes) -> Iterator[tuple[int, int]]:
 
 def _values(data: bytes) -> Iterator[tuple[int, int]]:
     at = 0
-    while len(data) - at >= _PROPERTY.size:
-        pr_type, nbytes = _PROPERTY.unpack_from(data, at)
-        start = at + _PROPERTY.size
+    while len(data) - at >= PROPERTY.size:
+        pr_type, nbytes = PROPERTY.unpack_from(data, at)
+        start = at + PROPERTY.size
         yield pr_type, int.from_bytes(data[start : start + min(nbytes, 8)], "little")
         at = start + nbytes + -nbytes % 8

@@ -128,14 +128,6 @@ class SymbolRecord(NamedTuple):
     st_size: int = 0
 
 
-class Relocation(NamedTuple):
-    """Elf64_Rela."""
-
-    r_offset: int
-    r_info: int
-    r_addend: int
-
-
 class DynamicTag(NamedTuple):
     """Elf64_Dyn."""
 
@@ -143,41 +135,19 @@ class DynamicTag(NamedTuple):
     d_val: int
 
 
-class NoteHeader(NamedTuple):
-    """Elf64_Nhdr; the name and the description follow, each padded."""
+# Records without a tuple: Elf64_Rela (r_offset, r_info, r_addend); Elf64_Nhdr (n_namesz, n_descsz,
+# n_type), which the name and the description follow, each padded; and a property of a
+# NT_GNU_PROPERTY_TYPE_0 note (pr_type, pr_datasz), which its data follow, padded to 8 bytes.
+RELOCATION, NOTE, PROPERTY = Struct("<QQq"), Struct("<III"), Struct("<II")
 
-    n_namesz: int
-    n_descsz: int
-    n_type: int
-
-
-class PropertyHeader(NamedTuple):
-    """One property of a NT_GNU_PROPERTY_TYPE_0 note; its data follow, padded to 8 bytes."""
-
-    pr_type: int
-    pr_datasz: int
-
-
-Record = TypeVar(
-    "Record",
-    Header,
-    ProgramHeader,
-    SectionHeader,
-    SymbolRecord,
-    DynamicTag,
-    NoteHeader,
-    PropertyHeader,
-)
+Record = TypeVar("Record", Header, ProgramHeader, SectionHeader, SymbolRecord, DynamicTag)
 
 _LAYOUTS: dict[type, Struct] = {
     Header: Struct("<16sHHIQQQIHHHHHH"),
     ProgramHeader: Struct("<IIQQQQQQ"),
     SectionHeader: Struct("<IIQQQQIIQQ"),
     SymbolRecord: Struct("<IBBHQQ"),
-    Relocation: Struct("<QQq"),
     DynamicTag: Struct("<qQ"),
-    NoteHeader: Struct("<III"),
-    PropertyHeader: Struct("<II"),
 }
 
 

@@ -19,7 +19,6 @@ from ..elf import records as elf
 from ..elf.notes import property_note
 from ..elf.records import (
     Header,
-    NoteHeader,
     Strings,
     SymbolRecord,
     make_header,
@@ -38,7 +37,7 @@ SECTION = ".packer.blob"
 NOTE_SECTION = ".note.packer"
 NOTE_ALIGNMENT = 16
 SLOT_NBYTES = 64
-NOTE = pack([NoteHeader(11, 0, elf.NT_VERSION)]) + b"dso-packer\0\0"
+NOTE = elf.NOTE.pack(11, 0, elf.NT_VERSION) + b"dso-packer\0\0"
 
 
 def placeholder_object(symbols: Iterable[str], machine: Machine) -> bytes:

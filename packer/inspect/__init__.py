@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from runtime._core import ElfFile
 from runtime.abi import BLOB_SYMBOLS, FACT_PREFIX, HEADER_NBYTES, MAIN_NAME, MANIFEST
@@ -64,8 +63,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedLibrary:
+class OpenedLibrary(NamedTuple):
     """A library that was inspected.
 
     Attributes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import runtime
 from runtime.abi import BLOB_SYMBOLS, CHECKSUMS, HEADER_NBYTES, MANIFEST
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 _MAX_MODELS = 64  # statically linked ones in a library
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(NamedTuple):
     """The contents of the blob and the manifest of a library.
 
     Attributes
@@ -107,7 +106,7 @@ def _read_tree(
     """Read the tree at a blob symbol; `name` is the symbol without its prefix."""
     text, producer, target = _read_manifest(image, symbols.find(prefix + MANIFEST))
     tree = _read(image, symbol, library, text, BLOB_SYMBOLS[name])
-    return replace(tree, dialect=BLOB_SYMBOLS[name], producer=producer, target=target)
+    return tree._replace(dialect=BLOB_SYMBOLS[name], producer=producer, target=target)
 
 
 def verify_checksums(checked: ElfFile, image: Image, symbols: SymbolTable, tree: Tree) -> None:
