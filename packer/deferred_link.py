@@ -14,7 +14,7 @@ from runtime.stream import FileRange
 from .files.arguments import list_of
 from .files.output import refuse_output_among_inputs, replacing
 from .files.progress import silent
-from .files.text import shown_path
+from .files.text import path_error
 from .link import whole
 from .toolchain.cross_linker import find_linker
 from .toolchain.link_input import LinkInput
@@ -79,8 +79,8 @@ def link_library(
     inputs, options = list_of(inputs, "inputs"), list_of(options, "options")
     output_format, linker = find_linker(path, fcompile, target)
     if output_format.suffix == "tar":
-        text = f"{shown_path(os.fspath(path))}: a tar is not linked, and packer export writes it"
-        raise ExportError(f"{text}, expected .so, .o or .a", path=os.fspath(path))
+        text = "a tar is not linked, and packer export writes it, expected .so, .o or .a"
+        raise path_error(os.fsdecode(path), text)
 
     step("read")
     refuse_output_among_inputs(os.fsdecode(path), inputs)
@@ -124,7 +124,7 @@ def _passed_on(link_inputs: Sequence[LinkInput], given: Sequence[str]) -> list[s
                 f"contains the option {refused[0]!r}, which is not passed on to a linker by default"
             )
             repeat = f"if you trust it, repeat it: --option={refused[0]}"
-            raise ExportError(f"{shown_path(item.path)}: {text}; {repeat}", path=str(item.path))
+            raise path_error(item.path, f"{text}; {repeat}")
     return [option for item in link_inputs for option in item.options if option not in given]
 
 

@@ -17,9 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from runtime.error import ExportError
-
-from ..files.text import shown_path
+from ..files.text import path_error
 
 MAGIC = b"!<arch>\n"
 THIN_MAGIC = b"!<thin>\n"
@@ -51,7 +49,7 @@ def write_archive(path: Path, member: Path, symbols: Iterable[str]) -> None:
         nbytes = source.seek(0, 2)
         if nbytes > _MAX_NBYTES:
             what = f"an object of {nbytes} bytes"
-            raise _error(path, f"{what}, expected at most {_MAX_NBYTES} in an archive")
+            raise path_error(path, f"{what}, expected at most {_MAX_NBYTES} in an archive")
         source.seek(0)
         file.write(MAGIC + _header("/", len(index)) + index + b"\n" * (len(index) % 2))
         file.write(_header(f"{member.name}/", nbytes))
@@ -74,12 +72,12 @@ def read_archive(path: Path, offset: int = 0, nbytes: int | None = None) -> Iter
         file.seek(offset)
         magic = file.read(len(MAGIC))
         if magic == THIN_MAGIC:
-            raise _error(
+            raise path_error(
                 path,
                 "thin archive, expected one that contains its members; create it with `ar rcs`",
             )
         if magic != MAGIC:
-            raise _error(path, f"begins with {magic!r}, expected an archive")
+            raise path_error(path, f"begins with {magic!r}, expected an archive")
         yield from _members(file, path, offset + len(MAGIC), end)
 
 
@@ -111,7 +109,7 @@ def _members(
         is_sized = digits.isdigit() and (is_apart or int(digits) <= end - start)
         if header[58:] != b"`\n" or not is_sized:
             what = f"member header at {offset:#x}: {header[48:]!r}"
-            raise _error(path, f"{what}, expected a size within the archive")
+            raise path_error(path, f"{what}, expected a size within the archive")
         nbytes = int(digits)
         if name == "//":
             long_names = file.read(nbytes)
@@ -130,7 +128,3 @@ def _full_name(name: str, long_names: bytes) -> str:
         text, _, _ = long_names[int(name[1:]) :].partition(b"/\n")
         return text.decode("utf-8", "surrogateescape")
     return name.removesuffix("/")
-
-
-def _error(path: Path, text: str) -> ExportError:
-    return ExportError(f"{shown_path(path)}: {text}", path=str(path))

@@ -6,7 +6,6 @@ inputs of a linker, such as sources and linker scripts, name no machine and are 
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from runtime.error import ExportError
 
-from ..files.text import shown_path
+from ..files.text import path_error, shown_path
 from ..machine import EM_RISCV
 from ..target import machine_word
 from .archive import MAGIC, THIN_MAGIC, read_archive, thin_members
@@ -45,8 +44,7 @@ def check_objects(paths: Iterable[PathLike], target: Target) -> None:
         try:
             _check_file(Path(path), target)
         except OSError as error:
-            text = f"{shown_path(path)}: cannot be read: {error.strerror}"
-            raise ExportError(text, path=os.fspath(path)) from error
+            raise path_error(path, f"cannot be read: {error.strerror}") from error
 
 
 def check_triple(triple: str, target: Target, where: str) -> None:

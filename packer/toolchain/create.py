@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from runtime.error import ExportError
-
 from ..files.arguments import PathLike, list_of, one_or_more
+from ..files.output import reporting
 from ..files.private_directory import private_directory
 from ..files.text import shown_path
 from .compilation import Compilation, compile_sources, spell
@@ -164,13 +163,9 @@ def create_object(
 def making(output: PathLike) -> Iterator[tuple[Path, Path]]:
     """Make a private folder next to an output; the file that the block writes replaces it."""
     path = Path(output).absolute()
-    try:
-        with private_directory(path.parent) as cwd:
-            yield cwd, cwd / "library.so"
-            os.replace(cwd / "library.so", path)
-    except OSError as error:
-        message = f"{shown_path(path)}: cannot write: {error.strerror or error}"
-        raise ExportError(message, path=str(path)) from error
+    with reporting(path), private_directory(path.parent) as cwd:
+        yield cwd, cwd / "library.so"
+        os.replace(cwd / "library.so", path)
 
 
 def _link(

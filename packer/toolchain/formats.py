@@ -20,7 +20,7 @@ from runtime.error import ExportError, ToolchainError
 from ..elf.archive import write_archive
 from ..elf.object_file import ObjectFile
 from ..files.arguments import list_of, one_or_more
-from ..files.text import shown_path
+from ..files.text import path_error, shown_path
 from .compiler import LANGUAGE_OF_SUFFIX
 from .create import as_fcompile, create_object, create_shared, making
 from .verify import check_linked
@@ -168,5 +168,5 @@ def format_of(path: str | os.PathLike[str], linker: Linker | None = None) -> Out
     made = (linker.output_format if linker else "") or suffix
     if suffix in FORMATS and made in FORMATS and made != suffix:
         text = f"fcompile makes {made!r}, expected {suffix!r} for this name"
-        raise ExportError(f"{shown_path(name)}: {text}", path=name)
+        raise path_error(name, text)
     return FORMATS.get(suffix) or FORMATS.get(made) or FORMATS["so"]

@@ -10,7 +10,7 @@ from runtime.error import ExportError
 
 from ..elf import archive
 from ..elf.object_file import ObjectFile
-from ..files.text import shown_path
+from ..files.text import path_error, shown_path
 from ..machine import MACHINES
 from ..target import find_target
 from . import tarball
@@ -52,13 +52,10 @@ class LinkInput:
             self._members, self.options = tarball.read_tarball(path)
             self.objects = [o for member in self._members for o in _of_member(path, member)]
         else:
-            text = (
-                f"{shown_path(path)}: begins with {head[:8]!r}, expected an object, archive or tar"
-            )
-            raise ExportError(f"{text} (.o, .a, .tar) to link", path=str(path))
+            text = "expected an object, archive or tar (.o, .a, .tar) to link"
+            raise path_error(path, f"begins with {head[:8]!r}, {text}")
         if expected not in (None, self.suffix):
-            text = f"{shown_path(path)}: format {self.suffix!r}, expected {expected!r}"
-            raise ExportError(text, path=str(path))
+            raise path_error(path, f"format {self.suffix!r}, expected {expected!r}")
 
     def symbol(self, name: str) -> tuple[int | None, int] | None:
         """Return the (file offset, nbytes) of a symbol that an object defines, or None."""
@@ -99,12 +96,11 @@ def _head(path: Path) -> bytes:
     try:
         if not path.is_file():
             what = "not a regular file" if path.exists() else "there is no such file"
-            raise ExportError(f"{shown_path(path)}: {what}", path=str(path))
+            raise path_error(path, what)
         with path.open("rb") as file:
             return file.read(_TAR_MAGIC_OFFSET + len(_TAR_MAGIC))
     except OSError as error:
-        text = f"{shown_path(path)}: cannot be read: {error.strerror}"
-        raise ExportError(text, path=str(path)) from error
+        raise path_error(path, f"cannot be read: {error.strerror}") from error
 
 
 def _of_archive(path: Path, name: str, offset: int, nbytes: int | None) -> list[ObjectFile]:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from runtime.error import ExportError
 
-from ..files.text import shown_path
+from ..files.text import path_error
 from .reproducible import source_date_epoch
 
 RECORD = "packer.json"
@@ -98,17 +98,17 @@ def read_tarball(path: Path) -> Tarball:
     options: tuple[str, ...] = ()
     for name, header in _files(path):
         if name in members:
-            raise _error(path, f"contains {name!r} twice, expected once")
+            raise path_error(path, f"contains {name!r} twice, expected once")
         if name == RECORD:
             expected, options = _read_record(path, header)
         elif name.endswith((".o", ".a")):
             members[name] = Member(name, header.offset_data, header.size)
         else:
-            raise _error(path, f"contains {name!r}, expected objects and archives (.o, .a)")
+            raise path_error(path, f"contains {name!r}, expected objects and archives (.o, .a)")
     if missing := [name for name in expected if name not in members]:
-        raise _error(path, f"lacks {missing[0]!r}; is it truncated?")
+        raise path_error(path, f"lacks {missing[0]!r}; is it truncated?")
     if not members:
-        raise _error(path, "contains no object, expected at least one")
+        raise path_error(path, "contains no object, expected at least one")
     return Tarball(list(members.values()), options)
 
 
@@ -120,26 +120,28 @@ def _files(path: Path) -> Iterator[tuple[str, tarfile.TarInfo]]:
         with tarfile.open(path, "r:", errorlevel=1) as tar:
             for index, header in enumerate(tar):
                 if index >= _MAX_MEMBERS:
-                    raise _error(path, f"more than {_MAX_MEMBERS} members")
+                    raise path_error(path, f"more than {_MAX_MEMBERS} members")
                 if header.isdir() and header.name in (".", "./"):
                     continue  # the first member of `tar -c .`
                 if not header.isreg() or header.issparse():
                     what = f"member {header.name!r} of type {header.type!r}"
-                    raise _error(path, f"{what}, expected regular files only")
+                    raise path_error(path, f"{what}, expected regular files only")
                 if header.size > total - header.offset_data:
                     what = f"member {header.name!r} of {header.size} bytes"
-                    raise _error(path, f"{what}, which is more than the file has; is it truncated?")
+                    raise path_error(
+                        path, f"{what}, which is more than the file has; is it truncated?"
+                    )
                 yield _flat(path, header.name), header
     except (tarfile.TarError, ValueError, OverflowError, EOFError) as error:
         if isinstance(error, ExportError):  # it is a ValueError
             raise
-        raise _error(path, f"{error}, expected a tar") from error
+        raise path_error(path, f"{error}, expected a tar") from error
 
 
 def _flat(path: Path, name: str) -> str:
     flat = name.removeprefix("./")
     if "/" in flat or flat in ("", ".", "..") or not flat.isprintable() or flat[0] in "-@":
-        raise _error(path, f"member {name!r}, expected plain file names without folders")
+        raise path_error(path, f"member {name!r}, expected plain file names without folders")
     return flat
 
 
@@ -147,12 +149,12 @@ def _refuse_compressed(path: Path) -> None:
     with path.open("rb") as file:
         head = file.read(2)
     if head in _COMPRESSED:
-        raise _error(path, f"is compressed ({_COMPRESSED[head]}); decompress it first")
+        raise path_error(path, f"is compressed ({_COMPRESSED[head]}); decompress it first")
 
 
 def _read_record(path: Path, header: tarfile.TarInfo) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if header.size > _MAX_RECORD_NBYTES:
-        raise _error(
+        raise path_error(
             path, f"{RECORD} of {header.size} bytes, expected {_MAX_RECORD_NBYTES} at most"
         )
     with path.open("rb") as file:
@@ -162,13 +164,13 @@ def _read_record(path: Path, header: tarfile.TarInfo) -> tuple[tuple[str, ...], 
         fields = json.loads(text)
         if fields["schema"] != SCHEMA:
             what = f"schema {fields['schema']!r}, expected {SCHEMA}"
-            raise _error(path, f"{RECORD}: {what}; use a newer packer")
+            raise path_error(path, f"{RECORD}: {what}; use a newer packer")
         return _strings(fields["members"]), _strings(fields["options"])
     except ExportError:
         raise
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         what = f"{RECORD}: {type(error).__name__} {error}"
-        raise _error(path, f"{what}, expected a record of schema {SCHEMA}") from error
+        raise path_error(path, f"{what}, expected a record of schema {SCHEMA}") from error
 
 
 def _strings(value: object) -> tuple[str, ...]:
@@ -180,7 +182,3 @@ def _strings(value: object) -> tuple[str, ...]:
 def unsafe_options(options: Iterable[str]) -> list[str]:
     """Return the options that are not passed on: some make a compiler run or read any file."""
     return [option for option in options if not _SAFE_OPTION.fullmatch(option)]
-
-
-def _error(path: Path, text: str) -> ExportError:
-    return ExportError(f"{shown_path(path)}: {text}", path=str(path))
