@@ -15,7 +15,7 @@ _PLAIN = (str, int, float, type(None))
 
 
 def write_json(content: Mapping[str, Any], to_plain: Callable[[Any], Any] | None = None) -> None:
-    """Write an object to stdout, as plain ASCII.
+    """Write an object to stdout as plain ASCII, with the errors of `terminal.write`.
 
     Parameters
     ----------
@@ -23,11 +23,6 @@ def write_json(content: Mapping[str, Any], to_plain: Callable[[Any], Any] | None
         The fields.
     to_plain : callable, optional
         Turns other objects into dicts and lists, one level at a time.
-
-    Raises
-    ------
-    OSError, PackerError
-        As `terminal.write`.
     """
     write_parts(_text(content, json.JSONEncoder(default=to_plain, check_circular=False), ""))
     write_parts("\n")

@@ -1,1 +1,1 @@
-"""Output files, private folders, progress and text that is shown."""
+"""Output files, private folders, progress and text; errors are ExportErrors that name the file."""

@@ -13,20 +13,7 @@ Item = TypeVar("Item", bound=PathLike)
 
 
 def list_of(given: Iterable[Item] | None, name: str) -> list[Item]:
-    """Copy a list of words or paths; None is empty.
-
-    Parameters
-    ----------
-    given : iterable, optional
-        The argument.
-    name : str
-        The name of the parameter.
-
-    Raises
-    ------
-    ExportError
-        If it is one word or path, or not iterable.
-    """
+    """Copy a list of words or paths; None is empty, one word or path is an ExportError."""
     if given is None:
         return []
     if isinstance(given, str | bytes | os.PathLike):
@@ -38,11 +25,5 @@ def list_of(given: Iterable[Item] | None, name: str) -> list[Item]:
 
 
 def one_or_more(given: PathLike | Iterable[PathLike], name: str) -> list[PathLike]:
-    """Copy a list of paths, as `list_of` does; one path is a list of one.
-
-    Raises
-    ------
-    ExportError
-        As for `list_of`.
-    """
+    """Copy a list of paths as `list_of` does; one path is a list of one."""
     return [given] if isinstance(given, str | os.PathLike) else list_of(given, name)

@@ -146,13 +146,7 @@ def terminate_as_exception() -> Iterator[None]:
 
 
 def refuse_output_among_inputs(output: AnyPath, inputs: Iterable[AnyPath]) -> None:
-    """Refuse to replace a file that is read for the output.
-
-    Raises
-    ------
-    ExportError
-        If the output is one of the inputs.
-    """
+    """Raise an ExportError if the output would replace one of the inputs."""
     if any(_is_same_file(path, output) for path in inputs):
         raise path_error(os.fsdecode(output), "is also an input; choose a different output")
 
@@ -164,15 +158,7 @@ def reporting(
     *,
     codes: Container[int | None] | None = None,
 ) -> Iterator[None]:
-    """Turn an OSError or ValueError of a block (with one of these codes) into an ExportError.
-
-    Parameters
-    ----------
-    path : path
-        The file that the block writes.
-    what : str
-        What the error says cannot be done.
-    """
+    """Turn an OSError or ValueError of a block (with one of these codes) into an ExportError."""
     try:
         yield
     except PackerError:  # some of ours are OSErrors or ValueErrors

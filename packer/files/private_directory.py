@@ -30,18 +30,7 @@ _LOCK_NAME = ".lock"
 
 @contextlib.contextmanager
 def private_directory(parent: Path) -> Iterator[Path]:
-    """Make a private folder, mode 0700 and locked, and remove it at the end of the block.
-
-    Parameters
-    ----------
-    parent : Path
-        The folder to make it in, under a name ``.packer-<16 hex digits>``.
-
-    Raises
-    ------
-    OSError
-        If it cannot be made.
-    """
+    """Make a private folder, mode 0700 and locked, and remove it at the end of the block."""
     directory, lock = parent, None
     try:
         while lock is None:

@@ -10,23 +10,7 @@ from .inputs import check_regular_file
 
 
 def read_array(path: str | os.PathLike[str]) -> Any:
-    """Read one array.
-
-    Parameters
-    ----------
-    path : path
-        A .npy file.
-
-    Returns
-    -------
-    numpy.ndarray
-        A copy in memory: row-major, in the byte order of this machine.
-
-    Raises
-    ------
-    ExportError
-        If numpy is not installed, or the file does not contain a plain array.
-    """
+    """Read a .npy file as a row-major array in the byte order of this machine."""
     check_regular_file(path)
     try:
         import numpy

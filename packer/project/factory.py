@@ -30,17 +30,8 @@ def call_factory(path: Path, name: str) -> Module:
         The file. It can import the files beside it. `sys.modules` and `sys.path` are restored
         afterwards, and no bytecode is written.
     name : str
-        A function that takes no arguments.
-
-    Returns
-    -------
-    Module
-        The module that it returns.
-
-    Raises
-    ------
-    ExportError
-        If the file or the function raises (names the line), or does not return a Module.
+        A function without arguments that returns a Module. An error of the file or the function
+        becomes an ExportError that names the line.
     """
     origin = str(path.absolute())  # the name in its code objects
     with _isolated(path.absolute().parent), _reporting(path, origin):

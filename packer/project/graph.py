@@ -18,11 +18,6 @@ def graph_module(table: Table) -> GraphExecutorFactory:
     table : Table
         graph: a file of graph JSON. params, optional: a params dict file, whose arrays the factory
         stores, or a safetensors file, which it imports. name: of the model; default "default".
-
-    Raises
-    ------
-    ExportError
-        If a file is missing, the graph is malformed, or a parameter is not an input of it.
     """
     text = read_text(table.file("graph", table.needed_text("graph")), "JSON")
     path, name = table.text("params"), table.text("name") or "default"

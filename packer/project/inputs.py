@@ -25,13 +25,7 @@ class Inputs:
         return tuple(self._states)
 
     def add(self, path: str | os.PathLike[str]) -> Path:
-        """Add a file before it is read.
-
-        Raises
-        ------
-        ExportError
-            If it is not a regular file or not readable. It is not opened: a pipe would block.
-        """
+        """Add a regular, readable file before it is read; it is not opened: a pipe would block."""
         found = Path(path)
         state = check_regular_file(path)
         if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
@@ -40,26 +34,14 @@ class Inputs:
         return found
 
     def check_unchanged(self) -> None:
-        """Compare each file with its state when it was added.
-
-        Raises
-        ------
-        ExportError
-            If one was changed, replaced or removed.
-        """
+        """Raise an ExportError if a file was changed, replaced or removed since its addition."""
         for path, before in self._states.items():
             if _state(check_regular_file(path)) != before:
                 raise path_error(path, "was changed while it was exported; export again")
 
 
 def check_regular_file(path: str | os.PathLike[str]) -> os.stat_result:
-    """Return the stat result of a regular file.
-
-    Raises
-    ------
-    ExportError
-        If it does not exist, or is a folder, pipe, socket or device.
-    """
+    """Return the stat result of a regular file; any other file is an ExportError."""
     try:
         found = os.stat(path)
     except ValueError as error:  # a NUL, or a character that the file system cannot encode

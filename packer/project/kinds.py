@@ -24,13 +24,7 @@ class Kind(NamedTuple):
 
 
 def make_module(table: Table, imports: Sequence[Module]) -> Module:
-    """Make the module that a table describes, and add its imports.
-
-    Raises
-    ------
-    ExportError
-        If the table or a file that it names is invalid; names file, table and key.
-    """
+    """Make the module that a table describes, and add its imports."""
     kind = KINDS[table.needed_text("kind")]
     try:
         module = kind.make(table)

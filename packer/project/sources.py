@@ -52,13 +52,7 @@ def kind_of(path: Path) -> str | None:
 
 
 def source_of(path: Path) -> Source:
-    """Return a file with the kind of its suffix.
-
-    Raises
-    ------
-    ExportError
-        If the suffix is not one of host code.
-    """
+    """Return a file with the kind of its suffix, which must be one of host code."""
     kind = kind_of(path)
     if kind is None:
         known = " ".join(_KIND_OF_SUFFIX)
@@ -90,11 +84,6 @@ def host_module(
         Options for the compiler of C, C++ and CUDA.
     target : str, optional
         The target triple of LLVM files.
-
-    Raises
-    ------
-    ExportError
-        If a file or a declaration cannot be exported.
     """
     shares = _shares(sources, functions)
     modules = [

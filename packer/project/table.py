@@ -40,13 +40,7 @@ class Table:
 
     @classmethod
     def of_file(cls, path: str | os.PathLike[str]) -> Table:
-        """Read a whole file.
-
-        Raises
-        ------
-        ExportError
-            If it cannot be read or is not TOML; names the line.
-        """
+        """Read a whole file; an error names the line."""
         inputs = Inputs()
         return cls(inputs, path, "", _parse(inputs.add(path)))
 
@@ -69,13 +63,7 @@ class Table:
         return self.error(str(error))
 
     def only(self, known: Collection[str]) -> None:
-        """Refuse unknown keys.
-
-        Raises
-        ------
-        ExportError
-            If there is one; lists near names.
-        """
+        """Refuse unknown keys; the error lists near names."""
         for key in self._values:
             if key not in known:
                 raise self.error(f"unknown key{near_names(key, list(known))}", key)
