@@ -55,6 +55,7 @@ check: $(VENV)/check.group $(VENV)/test.group
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy examples/quickstart.py
 	$(BIN)/python tools/prose.py
 	$(BIN)/clang-format --dry-run --Werror $(C_FILES)
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/native -Iruntime/include -I$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') $(shell find runtime/native -name '*.c')

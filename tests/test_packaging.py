@@ -82,11 +82,13 @@ def test_wheel_has_core_header_templates_and_types(wheel) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {
         "runtime/py.typed",
+        "runtime/__init__.pyi",
         "runtime/_core.pyi",
         "runtime/include/dso_abi.h",
         "runtime/include/dso_packer.h",
         "runtime/include/dso_packer_system_lib.h",
         "runtime/include/dso_system_symbol.h",
+        "packer/__init__.pyi",
         "packer/py.typed",
         "packer/templates/glue.h",
     } <= names
