@@ -1,13 +1,15 @@
 """relax's virtual machine: runs models that TVM compiled.
 
-model = runtime.load("model.so")
-y = model["main"](x)                                  # on the CPU
+A model is called like any module, or through TVM's class:
 
-machine = VirtualMachine(model, runtime.Device("opencl"))      # as with TVM
-y = machine["main"](x)
-machine.set_input("main", x)
-machine.invoke_stateful("main")
-y = machine.get_outputs("main")
+    model = runtime.load("model.so")
+    y = model["main"](x)                                  # on the CPU
+
+    machine = VirtualMachine(model, runtime.Device("opencl"))      # as with TVM
+    y = machine["main"](x)
+    machine.set_input("main", x)
+    machine.invoke_stateful("main")
+    y = machine.get_outputs("main")
 """
 
 from __future__ import annotations
