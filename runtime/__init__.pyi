@@ -31,6 +31,7 @@ from .modules.graph_executor import GraphExecutorFactory as GraphExecutorFactory
 from .modules.json_runtime import JSONRuntimeModule as JSONRuntimeModule
 from .modules.safetensors import SafetensorsModule as SafetensorsModule
 from .property import ModuleProperty as ModuleProperty
+from .reader import Reader as Reader
 from .registry import get_global_func as get_global_func
 from .registry import list_global_func_names as list_global_func_names
 from .registry import register_func as register_func
@@ -38,7 +39,6 @@ from .registry import register_loader as register_loader
 from .relax import vm as relax_vm  # noqa: F401
 from .serial.serializer import deserialize_module_from_bytes as deserialize_module_from_bytes
 from .serial.serializer import serialize_module_to_bytes as serialize_module_to_bytes
-from .stream import Reader as Reader
 from .stream import Writer as Writer
 from .system_library import system_lib as system_lib
 from .tensors.params import load_param_dict as load_param_dict

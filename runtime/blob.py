@@ -25,8 +25,8 @@ from __future__ import annotations
 from .abi import BLOB_SYMBOLS, HEADER_NBYTES, IMPORT_TREE_KEY, LIB_KEY, MODULE_BLOB
 from .error import BlobFormatError, LoaderNotFoundError, PackerError
 from .import_tree import MAX_MODULES, check_import_tree, children_of, read_import_tree
+from .reader import Reader, is_type_key
 from .registry import find_loader, forget_offers
-from .stream import Reader, Writer, is_type_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from .manifest import Manifest
     from .module import Module
-    from .stream import Chunk
+    from .stream import Chunk, Writer
 
     Carry = Callable[[str, int], Module]
 
@@ -194,6 +194,8 @@ def dump(blob: Blob) -> list[Chunk]:
     PackerError
         A module has no binary form.
     """
+    from .stream import Writer
+
     writer = Writer(dialect=blob.dialect)
     is_sized = blob.dialect == "tvm-ffi"
     if is_sized:

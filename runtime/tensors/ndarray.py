@@ -14,7 +14,6 @@ from __future__ import annotations
 from .._core import tensor_nbytes
 from ..abi import DEVICE_CPU
 from ..error import listed
-from ..stream import Reader, Writer
 from .dtype import CODE_NAMES
 from .tensor import Tensor
 
@@ -22,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
+
+    from ..stream import Reader, Writer
 
 NDARRAY_MAGIC = 0xDD5E40F096B4A13F
 MAX_NDIM = 64

@@ -15,7 +15,7 @@ from _collections_abc import Mapping
 
 from .._core import weights_data_nbytes
 from ..error import BlobFormatError, ExportError
-from ..stream import Reader
+from ..reader import Reader
 from .tensor import Tensor
 
 TYPE_CHECKING = False

@@ -6,7 +6,8 @@ import pytest
 
 import runtime
 from runtime import Reader, Writer
-from runtime.stream import FileRange, is_type_key
+from runtime.reader import is_type_key
+from runtime.stream import FileRange
 
 
 def written(write) -> bytes:
