@@ -442,7 +442,7 @@ def _load_payload(reader: Reader, key: str, start: int) -> Module:
 
 
 def _check_entries(reader: Reader, blob: Blob) -> None:
-    """Check the tree, that at most one entry is the library, and that only its importers import."""
+    """Refuse a malformed tree, a second library, and imports of a module that carries its own."""
     libraries = [entry.offset for entry in blob.nodes if entry.key == LIB_KEY]
     if blob.import_tree_row_ptr is None:
         if libraries:

@@ -1,4 +1,4 @@
-"""shared_library: a whole shared library inside a blob (ours).
+"""shared_library: a whole shared library inside a blob (TVM has no such payload).
 
 bytes file    the library's file, verbatim
 
