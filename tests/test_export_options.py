@@ -76,3 +76,14 @@ def test_options_addons_and_workspace_dir_are_used(tmp_path, compile_object) -> 
     assert b"mine.so" in path.read_bytes()
     (kept,) = (tmp_path / "work").iterdir()
     assert "glue.c" in {p.name for p in kept.iterdir()}
+
+
+def test_an_error_of_fcompile_is_passed_on(tmp_path) -> None:
+    """A ValueError of the caller's own linker says nothing about the output."""
+
+    def fails(output, files, options=()) -> None:
+        raise ValueError("no licence")
+
+    root = packer.CSourceModule("int one(void) { return 1; }", functions={"one": "int(void)"})
+    with pytest.raises(ValueError, match=r"^no licence$"):
+        packer.export_library(root, tmp_path / "one.so", fcompile=fails)

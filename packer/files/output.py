@@ -158,16 +158,19 @@ def reporting(
     *,
     codes: Container[int | None] | None = None,
 ) -> Iterator[None]:
-    """Turn an OSError or ValueError of a block (with one of these codes) into an ExportError."""
+    """Turn an OSError of a block (with one of these codes) or a NUL in `path` into ExportError."""
     try:
         yield
     except PackerError:  # some of ours are OSErrors or ValueErrors
         raise
-    except (OSError, ValueError) as error:
-        if codes is not None and getattr(error, "errno", None) not in codes:
+    except OSError as error:
+        if codes is not None and error.errno not in codes:
             raise
-        reason = getattr(error, "strerror", None) or error
-        raise path_error(path, f"cannot {what}: {reason}") from error
+        raise path_error(path, f"cannot {what}: {error.strerror or error}") from error
+    except ValueError as error:
+        if _is_path(os.fspath(path)):
+            raise
+        raise path_error(path, f"cannot {what}: {error}") from error
 
 
 def _is_same_file(path: AnyPath, other: AnyPath) -> bool:
