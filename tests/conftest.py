@@ -15,6 +15,7 @@ import pytest
 # Before the first import of a helper: its assertions tell what differs, as those of tests do.
 pytest.register_assert_rewrite("tests.support")
 
+from .support import needs  # noqa: E402
 from .support.compile import compile_c  # noqa: E402
 from .support.paths import GOLDEN  # noqa: E402
 
@@ -33,6 +34,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Let golden files and malformed ones come from other folders of the same form."""
     parser.addoption("--golden-dir", type=Path, default=GOLDEN, help="golden files")
     parser.addoption("--malformed-dir", type=Path, help="malformed blobs, with an index.json")
+
+
+@pytest.fixture(scope="session")
+def opencl_device() -> None:
+    """Require an OpenCL device: `pytestmark = pytest.mark.usefixtures("opencl_device")`."""
+    needs.opencl_device()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -19,6 +19,7 @@ import pytest
 import packer
 import runtime
 
+from .support import needs
 from .support.paths import DOCS, EXAMPLES, ROOT
 
 README = ROOT / "README.md"
@@ -162,6 +163,7 @@ def test_round_trips_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", ["devices.md", "host-code.md", "tensors.md"])
 def test_pages_that_run(page: str, tmp_path: Path) -> None:
     """The code on a page runs from its top to its end, on a real device."""
+    needs.opencl_device()
     code = (DOCS / page).read_text().split("```python\n")[1:]
     script = tmp_path / "page.py"
     script.write_text("".join(part.split("```")[0] for part in code))
@@ -170,6 +172,7 @@ def test_pages_that_run(page: str, tmp_path: Path) -> None:
 
 def test_photo_demo(loader: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo packs a copy of its folder, checks a photograph, draws it; without a device, too."""
+    needs.opencl_device()
     folder = tmp_path / "photo"
     folder.mkdir()
     for file in PHOTO.iterdir():
@@ -207,5 +210,7 @@ def own_modules() -> list[str]:
 @pytest.mark.parametrize("name", own_modules())
 def test_docstring_examples(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every example in a docstring gives what it shows."""
+    if name == "runtime.torch":
+        needs.module("torch", "torch")
     monkeypatch.chdir(tmp_path)
     assert doctest.testmod(importlib.import_module(name)).failed == 0

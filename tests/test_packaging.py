@@ -65,12 +65,18 @@ def sdist(tmp_path_factory, environment) -> Path:
     return source / "dist" / name
 
 
+def unpack(archive: tarfile.TarFile, folder: Path) -> None:
+    """Extract all members; Python before 3.11.4 has no filters and ignores the attribute."""
+    archive.extraction_filter = getattr(tarfile, "data_filter", None)  # type: ignore[attr-defined]
+    archive.extractall(folder)
+
+
 @pytest.fixture(scope="module")
 def wheel(sdist, environment, tmp_path_factory) -> Path:
     """A wheel that is built from the unpacked sdist."""
     folder = tmp_path_factory.mktemp("unpacked")
     with tarfile.open(sdist) as archive:
-        archive.extractall(folder, filter="data")
+        unpack(archive, folder)
     (source,) = folder.iterdir()
     code = "import setuptools.build_meta as b; print(b.build_wheel('dist'))"
     name = run(environment / "bin/python", "-c", code, cwd=source).splitlines()[-1]
@@ -116,7 +122,7 @@ def test_wheel_runs_from_anywhere(wheel, environment, tmp_path) -> None:
 def test_editable_install_runs_from_the_source_tree(sdist, environment, tmp_path) -> None:
     """The core is built in place; templates are found through their link."""
     with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
+        unpack(archive, tmp_path)
     (source,) = tmp_path.iterdir()
     command = ("install", "--no-deps", "--no-build-isolation", "--force-reinstall", "-e", source)
     run(environment / "bin/pip", *command, cwd=tmp_path)

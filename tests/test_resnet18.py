@@ -21,6 +21,7 @@ import packer
 import runtime
 from packer.project import read_project
 
+from .support import needs
 from .support.paths import DOCS, EXAMPLES
 
 FOLDER = EXAMPLES / "resnet18"
@@ -244,6 +245,7 @@ def test_figure_of_the_docs_is_what_its_script_draws(monkeypatch: pytest.MonkeyP
 
 def test_opencl(deployed: runtime.Module, tmp_path: Path) -> None:
     """The same tree with OpenCL kernels, all arrays on the device, gives the same scores."""
+    needs.opencl_device()
     root = read_project(FOLDER / "opencl.toml").root
     model = runtime.load(packer.export_library(root, tmp_path / "opencl.so"))
     picture, found = values(1, 3, 224, 224), []

@@ -175,6 +175,7 @@ def test_code_is_read_in_linear_time(name, start, repeated, end, tmp_path) -> No
 
 def test_opencl_source_runs_as_it_is(tmp_path) -> None:
     """A lone .cl is called: arguments, then six launch integers."""
+    needs.opencl_device()
     device = runtime.Device("opencl", 0)
     (tmp_path / "scale.cl").write_text(
         "kernel void scale(global float *x, float by, uint n) {\n"

@@ -21,6 +21,8 @@ from runtime.stream import Reader
 from ...support.paths import C_SOURCES
 from ...support.vm_assembler import FLOAT, Code, Program, call, const, imm, packed, reg, ret
 
+pytestmark = pytest.mark.usefixtures("opencl_device")
+
 HOST = C_SOURCES / "kernel_host.c"
 DEVICE = Device("opencl", 0)
 SOURCE = """

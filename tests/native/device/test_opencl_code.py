@@ -14,6 +14,8 @@ from ...support.opencl_binary import build_binary
 from ...support.opencl_kernels import DEVICE, SCALE, SCALE_SOURCE, TAGS, kernels, on_device
 from ...support.spirv import FILL, compile_spirv
 
+pytestmark = pytest.mark.usefixtures("opencl_device")
+
 
 def test_kernel_that_the_code_lacks_is_named() -> None:
     """A name that the code does not have is refused, telling those that it has."""

@@ -13,6 +13,8 @@ from runtime import DeviceError, FunctionInfo
 
 from ...support.opencl_kernels import DEVICE, SCALE, SCALE_SOURCE, TAGS, kernels, on_device
 
+pytestmark = pytest.mark.usefixtures("opencl_device")
+
 GRID = ("blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z")
 SHARED = "tir.use_dyn_shared_memory"
 # Type, its name in OpenCL C, values at both ends, and their struct format.

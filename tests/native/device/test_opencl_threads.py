@@ -91,6 +91,8 @@ def test_child_may_use_what_its_parent_did_not() -> None:
     """A process that was forked before OpenCL was used has it for itself."""
     code = """
 import os, runtime
+
+pytestmark = pytest.mark.usefixtures("opencl_device")
 module = runtime.DeviceModule("opencl", "__kernel void f() {}", "cl", [runtime.FunctionInfo("f")])
 kernel = module["f"]
 child = os.fork()

@@ -1,4 +1,4 @@
-"""Tensors on a device, an OpenCL one. Without one these tests fail: CI installs PoCL for them."""
+"""Tensors on a device, an OpenCL one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import runtime
 from runtime import Device, DeviceError, empty, from_dlpack, tensor
 
 from ...support import needs
+
+pytestmark = pytest.mark.usefixtures("opencl_device")
 
 DEVICE = Device("opencl", 0)
 CPU = (1, 0)

@@ -14,6 +14,7 @@ import pytest
 
 import runtime
 
+from ...support import needs
 from ...support.paths import C_SOURCES
 
 SOURCE = C_SOURCES / "undefined.c"
@@ -200,6 +201,7 @@ def run_order(order: tuple[str, ...], path: Path, which: str) -> None:
 @pytest.mark.parametrize("order", list(permutations(("torch", "tvm_ffi", "ours"))), ids="-".join)
 def test_beside_torch_and_tvm_ffi(undefined, order) -> None:
     """Every order of the three in one process, both runtimes on one file."""
+    needs.module("torch", "torch")
     run_order(order, undefined, "both")
 
 

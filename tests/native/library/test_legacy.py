@@ -10,6 +10,7 @@ import pytest
 
 import runtime
 
+from ...support import needs
 from ...support.compile import compile_c
 from ...support.paths import C_SOURCES
 
@@ -110,6 +111,7 @@ def test_kernel_of_the_oldest_generation_is_launched(load_legacy) -> None:
     writer.write_string("opencl")
     runtime.DeviceModule("opencl", kernel, "cl", [info]).save_to_binary(writer)
     library = load_legacy(b"".join(map(bytes, writer.finish())))
+    needs.opencl_device()
     x = runtime.tensor(np.ones(64, "float32"), runtime.Device("opencl", 0))
     library["triple"](x)
     np.testing.assert_array_equal(np.full(64, 3, "float32"), x.numpy())

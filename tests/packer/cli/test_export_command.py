@@ -11,6 +11,7 @@ import pytest
 
 import runtime
 
+from ...support import needs
 from ...support.command_line import ADD, CODE, COMMAND, TWO, Packer, done, refused, script_compiler
 
 
@@ -126,6 +127,7 @@ def test_long_compiler_error_is_cut(packer: Packer, tmp_path: Path) -> None:
 @pytest.mark.parametrize("linker", ["bfd", "gold", "lld"])
 def test_declared_function_that_is_not_there_is_named(packer: Packer, linker: str) -> None:
     """However a linker says it: of a name that was misspelt it shows the wrapper alone."""
+    needs.linker(linker)
     option = f"--option=-fuse-ld={linker}"
     text = refused(packer("export", "m.so", "add.c", option, "--function", f"ad={TWO}"))
     assert text.endswith("; declared, but defined by no source, or as static: ad\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -153,7 +154,7 @@ def test_missing_compiler_fails(tmp_path: Path) -> None:
 
 def test_json_has_each_finding() -> None:
     """For programs."""
-    run = doctor("--json")
+    run = doctor("--json", PATH=os.environ["PATH"])
     content = json.loads(run.stdout)
     assert (run.returncode, run.stderr, content["schema"], content["ok"]) == (0, "", 1, True)
     names = [finding["name"] for finding in content["findings"]]

@@ -10,6 +10,7 @@ import pytest
 
 from packer.inspect import inspect_library, render
 
+from ...support import needs
 from ...support.elf_poke import Elf
 from ...support.inspected import SAFE_CALL, entry, tool, u64, with_blob
 
@@ -80,6 +81,7 @@ def test_library_of_another_machine_is_read(compile_library, tmp_path) -> None:
 @pytest.mark.parametrize("machine", ["aarch64", "riscv64"])
 def test_constructors_of_another_machine_have_names_of_functions(machine, tmp_path) -> None:
     """Its mapping symbols, which stand at the same addresses, are none."""
+    needs.program(f"{machine}-linux-gnu-gcc")
     (tmp_path / "f.c").write_text("__attribute__((constructor)) static void begin(void) {}\n")
     command = (f"{machine}-linux-gnu-gcc", "-shared", "-fPIC", "-o")
     tool(*command, tmp_path / "f.so", tmp_path / "f.c")

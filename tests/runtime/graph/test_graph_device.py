@@ -11,6 +11,7 @@ import pytest
 import runtime
 from runtime._core import tensor_view
 
+from ...support import needs
 from ...support.graphs import factory, graph, null, op
 
 X = np.arange(6, dtype="float32").reshape(2, 3)
@@ -25,6 +26,7 @@ INFO = runtime.FunctionInfo("twice", ("handle", "handle"), ("blockIdx.x", "threa
 @pytest.fixture
 def opencl() -> runtime.Device:
     """The first OpenCL device; asked for here, so that collecting tests opens no driver."""
+    needs.opencl_device()
     return runtime.Device("opencl")
 
 
