@@ -81,18 +81,21 @@ def read_archive(path: Path, offset: int = 0, nbytes: int | None = None) -> Iter
         yield from _members(file, path, offset + len(MAGIC), end)
 
 
-def is_thin(path: Path) -> bool:
-    """Return True if a file is a thin archive."""
-    with path.open("rb") as file:
-        return file.read(len(THIN_MAGIC)) == THIN_MAGIC
+def member_heads(file: IO[bytes], path: Path, nbytes: int) -> Iterator[tuple[str, bytes]]:
+    """Iterate over the members of an archive, also of a thin one: name and first bytes of each.
 
-
-def thin_members(path: Path) -> Iterator[Path]:
-    """Iterate over the files that a thin archive names; raises ExportError if it is damaged."""
-    with path.open("rb") as file:
-        end = file.seek(0, 2)
-        for member in _members(file, path, len(THIN_MAGIC), end, is_thin=True):
-            yield path.parent / member.name
+    Raises ExportError if the archive is damaged.
+    """
+    file.seek(0)
+    is_thin = file.read(len(MAGIC)) == THIN_MAGIC
+    end = file.seek(0, 2)
+    for name, offset, size in _members(file, path, len(MAGIC), end, is_thin=is_thin):
+        if is_thin:
+            with (path.parent / name).open("rb") as member:
+                yield Path(name).name, member.read(nbytes)
+        else:
+            file.seek(offset)
+            yield name, file.read(min(size, nbytes))
 
 
 def _members(

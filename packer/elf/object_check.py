@@ -16,7 +16,7 @@ from runtime.error import ExportError
 from ..files.text import path_error, shown_path
 from ..machine import EM_RISCV
 from ..target import machine_word
-from .archive import MAGIC, THIN_MAGIC, read_archive, thin_members
+from .archive import MAGIC, THIN_MAGIC, member_heads
 from .records import EI_CLASS, EI_DATA, ELF_MAGIC, ELFCLASS64, ELFDATA2LSB
 
 if TYPE_CHECKING:
@@ -57,24 +57,15 @@ def check_triple(triple: str, target: Target, where: str) -> None:
 
 
 def _check_file(path: Path, target: Target) -> None:
-    head = _head_at(path, 0)
-    if head.startswith(THIN_MAGIC):
-        for member in thin_members(path):
-            _check_head(_head_at(member, 0), f"{shown_path(path)}({member.name})", target)
-    elif head.startswith(MAGIC):
-        for name, offset, nbytes in read_archive(path):
-            head = _head_at(path, offset)[:nbytes]
-            _check_head(head, f"{shown_path(path)}({shown_path(name)})", target)
-    elif head.startswith(_BITCODE):
-        _check_bitcode(path.read_bytes(), shown_path(path), target)
-    else:
-        _check_head(head, shown_path(path), target)
-
-
-def _head_at(path: Path, offset: int) -> bytes:
     with path.open("rb") as file:
-        file.seek(offset)
-        return file.read(_HEAD_NBYTES)
+        head = file.read(_HEAD_NBYTES)
+        if head.startswith((MAGIC, THIN_MAGIC)):
+            for name, member in member_heads(file, path, _HEAD_NBYTES):
+                _check_head(member, f"{shown_path(path)}({shown_path(name)})", target)
+        elif head.startswith(_BITCODE):
+            _check_bitcode(head + file.read(), shown_path(path), target)
+        else:
+            _check_head(head, shown_path(path), target)
 
 
 def _check_head(head: bytes, where: str, target: Target) -> None:

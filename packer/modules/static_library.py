@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from runtime.error import ExportError
 
 from ..declare.c_type import parse_functions
-from ..elf.archive import MAGIC, THIN_MAGIC, is_thin
+from ..elf.archive import MAGIC, THIN_MAGIC
 from ..elf.object_check import check_objects
 from .host import CodeFile, HostModule
 
@@ -78,7 +78,7 @@ class StaticLibraryModule(HostModule):
         del object_format
         if self._data is None:
             check_objects([self.path], target)
-            if is_thin(self.path):
+            if _head(self.path) == THIN_MAGIC:
                 return CodeFile(self.path, self.suffix, is_checked=True)
         path = stem.with_name(f"{stem.name}.{self.suffix}")
         try:

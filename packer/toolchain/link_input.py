@@ -11,7 +11,7 @@ from runtime.error import ExportError
 from ..elf import archive
 from ..elf.object_file import ObjectFile
 from ..files.text import path_error, shown_path
-from ..machine import MACHINES
+from ..machine import BY_NUMBER
 from ..target import find_target
 from . import tarball
 
@@ -39,7 +39,7 @@ class LinkInput:
     def __init__(self, path: Path, expected: str | None = None) -> None:
         self.path = path
         self.options: tuple[str, ...] = ()
-        self._members: Sequence[tarball.Member] = ()
+        self._members: Sequence[archive.Member] = ()
         head = _head(path)
         if head.startswith(b"\x7fELF"):
             self.suffix = "o"
@@ -110,7 +110,7 @@ def _of_archive(path: Path, name: str, offset: int, nbytes: int | None) -> list[
     ]
 
 
-def _of_member(path: Path, member: tarball.Member) -> list[ObjectFile]:
+def _of_member(path: Path, member: archive.Member) -> list[ObjectFile]:
     name = f"{shown_path(path)}({member.name})"
     if member.name.endswith(".a"):
         return _of_archive(path, name, member.offset, member.nbytes)
@@ -124,5 +124,5 @@ def _copy(source: IO[bytes], output: IO[bytes], nbytes: int) -> None:
 
 
 def _name_of(machine: int) -> str:
-    names = (known.name for known in MACHINES.values() if known.e_machine == machine)
-    return f"{next(names, 'another machine')} (e_machine {machine})"
+    name = BY_NUMBER[machine].name if machine in BY_NUMBER else "another machine"
+    return f"{name} (e_machine {machine})"

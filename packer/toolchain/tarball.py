@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from runtime.error import ExportError
 
+from ..elf.archive import Member
 from ..files.text import path_error
 from .reproducible import source_date_epoch
 
@@ -30,14 +31,6 @@ _MAX_MEMBERS = 4096
 _MAX_RECORD_NBYTES = 1 << 20
 _SAFE_OPTION = re.compile(r"-l[A-Za-z0-9_][A-Za-z0-9_+.-]*|-pthread")
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"BZ": "bzip2", b"\xfd7": "xz", b"\x28\xb5": "zstd"}
-
-
-class Member(NamedTuple):
-    """One object or archive: its name, and its place in the tar."""
-
-    name: str
-    offset: int
-    nbytes: int
 
 
 class Tarball(NamedTuple):
