@@ -19,7 +19,7 @@ from .support.system_models import REGISTER, beside_python, model, tree
 
 
 def test_two_models_of_one_library_beside_python(tmp_path) -> None:
-    """Each prefix is a tree of its own: functions, entry, imports; the same module each time."""
+    """Each prefix is a separate tree: functions, entry, imports; the same module each time."""
     objects = [model(tmp_path, number, entry="add") for number in (1, 2)]
     both = packer.link_library(objects, tmp_path / "both.so")
     expression = (
@@ -103,7 +103,7 @@ def test_each_context_symbol_of_a_model_is_filled(tmp_path) -> None:
 
 
 def test_second_copy_is_refused_in_words(tmp_path) -> None:
-    """What is registered stays; the file that would take its place is not loaded."""
+    """Registered symbols stay; a file that would replace them is not loaded."""
     first = packer.link_library([model(tmp_path, 1)], tmp_path / "one.so")
     (tmp_path / "two.so").write_bytes(first.read_bytes())
     code = (
@@ -181,7 +181,7 @@ def test_nothing_registered_says_what_to_do(tmp_path) -> None:
     ids=["huge", "wraps", "malformed"],
 )
 def test_registered_blob_that_lies_is_refused(data, match, tmp_path) -> None:
-    """What was registered has no size but what it says."""
+    """A registered symbol has no size but the one in its bytes."""
     source = (
         f"{REGISTER}{data}\n__attribute__((constructor)) static void add(void) {{\n"
         '  TVMBackendRegisterSystemLibSymbol("bad_" "__tvm_dev_mblob", (void *)bad);\n}\n'

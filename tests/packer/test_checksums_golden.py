@@ -62,7 +62,7 @@ print(json.dumps([[m.type_key for m in module.imported_modules], module(40, 2)])
 
 
 def test_system_library_loads() -> None:
-    """In a process of its own, where it registers for ever."""
+    """In a separate process, since symbols stay registered."""
     assert run_python(_SYSTEM, str(LIBRARIES / "system.so")) == [["cuda", "opencl"], 42]
 
 
@@ -77,7 +77,7 @@ LISTED = {
 
 @pytest.mark.parametrize("name", LISTED)
 def test_list_is_there_and_nothing_is_wrong(name) -> None:
-    """Whatever a newer reader makes of the format, it finds no fault with these."""
+    """Later versions of the reader find no problem in these files."""
     path = LIBRARIES / f"{name}.so"
     report = packer.inspect_library(path)
     assert report.problems == ()

@@ -32,12 +32,12 @@ def compile_source(source, output, *, language, cwd, cc=None, options=(), includ
 
 
 def compile_c(source: Path, **options) -> Path:
-    """Compile a C source in a folder of its own."""
+    """Compile a C source in a separate folder."""
     cwd = source.parent / "private"
     cwd.mkdir(exist_ok=True)
     return compile_source(source, cwd / "made.o", language="c", cwd=cwd, **options)
 
 
 def output_of(*command: str | Path) -> str:
-    """What an outside tool prints."""
+    """The output of an outside tool."""
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -48,7 +48,7 @@ class Weights(runtime.Module):
 
 
 def works(path: Path) -> bool:
-    """Whether tree, function and the list of checksums are there, in this process."""
+    """Return True if tree, function and the list of checksums are there, in this process."""
     assert ElfFile(str(path)).checksums("__packer_checksums") is not None
     root = runtime.load(path)
     return root["add"](40, 2) == 42 and bytes(root.imported_modules[0].data) == DATA
@@ -66,7 +66,7 @@ def keeping_linked(copy: Path) -> Any:
 
 
 def complaints(path: Path) -> set[str]:
-    """What eu-elflint says of a library; numbers of entries change with their order."""
+    """The messages of eu-elflint on a library; numbers of entries change with their order."""
     run = subprocess.run(["eu-elflint", "--gnu-ld", path], capture_output=True, text=True)
     return {re.sub(r"\d+", "N", line) for line in (run.stdout + run.stderr).splitlines()}
 

@@ -56,7 +56,7 @@ def tree(factor: int, payload: bytes = b"") -> packer.CSourceModule:
 
 
 def model(folder: Path, number: int, suffix: str = "o", **options) -> Path:
-    """A model with a prefix of its own."""
+    """A model with a separate prefix."""
     return packer.export_library(
         options.pop("root", None) or tree(number),
         folder / f"net{number}.{suffix}",
@@ -67,7 +67,7 @@ def model(folder: Path, number: int, suffix: str = "o", **options) -> Path:
 
 
 def linked(folder: Path, *options: str | Path, compiler: str = "cc -std=c99") -> list[str]:
-    """What the C program prints that was linked with these."""
+    """The output of the C program that was linked with these."""
     (folder / "main.c").write_text(MAIN)
     warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
     command = [*compiler.split(), *warnings, f"-I{INCLUDE}", "-c", "main.c"]
@@ -79,7 +79,7 @@ def linked(folder: Path, *options: str | Path, compiler: str = "cc -std=c99") ->
 
 
 def beside_python(library: Path, expression: str, prefix: str = "net1_"):
-    """What an expression of the module ``m`` is, in a fresh process that loaded the library."""
+    """The value of an expression of the module ``m``, in a fresh process with the library."""
     code = (
         "import json, runtime, sys\n"
         "runtime.load(sys.argv[1]); m = runtime.system_lib(sys.argv[2])\n"

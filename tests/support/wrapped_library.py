@@ -157,7 +157,7 @@ def floating(value: float) -> Any16:
 
 
 def small(text: bytes, length: int | None = None) -> Any16:
-    """A small string, of a length that may lie."""
+    """A small string, of a length that may be wrong."""
     size = len(text) if length is None else length
     return Any16(11, size, int.from_bytes(text.ljust(8, b"\0"), "little", signed=True))
 
@@ -170,7 +170,7 @@ def pointer(type_index: int, target: Any) -> Any16:
 
 
 def heap(text: bytes, size: int | None = None) -> Any16:
-    """A Str object over bytes with a NUL behind them."""
+    """A Str object over bytes with a NUL after them."""
     data = ctypes.create_string_buffer(text)
     string = StringObject(data=ctypes.addressof(data), size=len(text) if size is None else size)
     string.buffer = data
@@ -187,7 +187,7 @@ def tensor(
     data: int | None = 4096,
     as_object: bool = False,
 ) -> Any16:
-    """A tensor argument; nobody looks behind its data pointer."""
+    """A tensor argument; no code reads its data."""
     dims = [None if d is None else (c_int64 * max(len(d), 1))(*d) for d in (shape, strides)]
     made = DLTensor(data, *device, len(shape), *dtype, *dims, offset)
     made.dims = dims

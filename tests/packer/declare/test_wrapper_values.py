@@ -168,7 +168,7 @@ def string_of(result: Any16) -> bytes:
 def test_a_string_result_is_small_or_an_object(
     library: Library, count: int, type_index: int
 ) -> None:
-    """Up to 7 bytes lie in the value, more on the heap."""
+    """Up to 7 bytes are stored in the value, more on the heap."""
     result = library.call("letters", integer(count))
     assert result.type_index == type_index
     assert string_of(result) == b"a" * count

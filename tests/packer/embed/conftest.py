@@ -1,4 +1,4 @@
-"""What the tests of the segment share."""
+"""Fixtures for the tests of the segment."""
 
 from __future__ import annotations
 

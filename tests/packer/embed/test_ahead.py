@@ -49,14 +49,14 @@ def blob_offset(path: Path) -> int:
 
 
 def works(path: Path) -> bool:
-    """Whether the function and both ends of the weights are there."""
+    """Return True if the function and both ends of the weights are there."""
     root = runtime.load(path)
     data = memoryview(root.weights["w"].numpy())
     return root["add"](40, 2) == 42 and data[:64] == MARK[:64] and data[-64:] == MARK[-64:]
 
 
 def test_large_blob_lies_behind_a_lead_and_loads(weights, tmp_path) -> None:
-    """Whatever the length of what is linked, if it fits in front; the lead is a hole."""
+    """The linked part may have any length that fits before the bytes; the rest is a hole."""
     path = packer.export_library(model(weights), tmp_path / "model.so")
     assert blob_offset(path) == LEAD
     assert works(path)
@@ -72,7 +72,7 @@ def test_library_works_after(commands, weights, tmp_path) -> None:
 
 
 def test_code_that_is_longer_than_the_lead_is_followed_by_the_blob(weights, tmp_path) -> None:
-    """What was copied ahead is given up, and the bytes are copied again."""
+    """The copy that was made ahead is discarded, and the bytes are copied again."""
     table = f"const char table[{2 * LEAD}] = {{1}};"
     path = packer.export_library(model(weights, ADD + table), tmp_path / "model.so")
     assert blob_offset(path) > 2 * LEAD
@@ -87,7 +87,7 @@ def test_compiler_that_breaks_off_ends_the_copy(weights, tmp_path) -> None:
 
 
 def test_weights_that_change_before_they_are_copied_are_an_export_error(weights, tmp_path) -> None:
-    """What goes wrong beside the link is said when that has ended."""
+    """An error of the parallel copy is reported after the end of the link."""
 
     def shorten(step: str) -> None:
         if step == "embed":

@@ -48,7 +48,7 @@ def test_bitcode_and_text_give_the_same_object(tmp_path) -> None:
     ],
 )
 def test_bad_ir_is_an_export_error(ir, message) -> None:
-    """What LLVM says is in the message."""
+    """The message contains LLVM's message."""
     with pytest.raises(packer.ExportError, match=message):
         packer.LLVMModule(ir)
 

@@ -1,4 +1,4 @@
-"""What the tests of compilers share."""
+"""Fixtures for the tests of compilers."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def test_input_that_is_none_of_the_three_is_refused(make, match, tmp_path) -> No
 
 
 def test_library_is_no_input(tmp_path) -> None:
-    """What is linked already cannot be linked again."""
+    """A linked library cannot be linked again."""
     library = packer.export_library(tree(), tmp_path / "model.so")
     what = r"a shared library or program \(e_type 3\), expected a relocatable"
     with pytest.raises(packer.ExportError, match=what):
@@ -111,7 +111,7 @@ def test_command_line_links(tmp_path) -> None:
 
 
 def test_project_says_what_is_made(tmp_path) -> None:
-    """Output, system_lib and c_symbol_prefix stand in packer.toml; flags come first."""
+    """Packer.toml can contain output, system_lib and c_symbol_prefix; flags take precedence."""
     (tmp_path / "add.c").write_text("long add(long a, long b) { return a + b; }")
     (tmp_path / "packer.toml").write_text(
         '[library]\noutput = "net.o"\nsystem_lib = true\nc_symbol_prefix = "net1_"\n'

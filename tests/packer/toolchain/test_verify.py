@@ -1,4 +1,4 @@
-"""What the linker made is read back: a compiler that lies is found out, and the old file stays."""
+"""The linker's output is read back: a wrong one is refused, and the old file stays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tree() -> packer.CSourceModule:
 
 @pytest.fixture
 def old(tmp_path) -> Path:
-    """A library that stands where the export shall go."""
+    """A library at the path of the export."""
     return packer.export_library(tree(), tmp_path / "lib.so", embed="c")
 
 
@@ -118,7 +118,7 @@ def test_blob_symbol_without_file_bytes_is_refused(old, tmp_path_factory) -> Non
 
 
 def test_two_exports_share_a_workspace_dir(tmp_path) -> None:
-    """Each has a folder of its own in it, which is kept."""
+    """Each has a separate folder in it, which is kept."""
     work = tmp_path / "work"
     work.mkdir()
     for name in ("a.so", "b.so"):
