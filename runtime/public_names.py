@@ -8,7 +8,6 @@ for type checkers only, and the package binds it itself.
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,11 +37,17 @@ def import_public(package: str, public: str) -> Any:
         text = f"module {package!r} has no attribute {public!r}"
         raise AttributeError(text, name=public, obj=module)
     home, name = homes[public]
-    parent = import_module(home, package)
+    parent = _import(f"{package}{home}".rstrip(".") if home[0] == "." else home)
     defined = vars(parent)
-    value = defined[name] if name in defined else import_module(f"{parent.__name__}.{name}")
+    value = defined[name] if name in defined else _import(f"{parent.__name__}.{name}")
     setattr(module, public, value)
     return value
+
+
+def _import(name: str) -> Any:
+    """Import a module; importlib itself would take longer than most of them."""
+    __import__(name)
+    return sys.modules[name]
 
 
 def _homes(module: Any) -> dict[str, tuple[str, str]]:
