@@ -15,6 +15,8 @@ from runtime import Device, DeviceError
 from ...support.opencl_kernels import DEVICE, SCALE, SCALE_SOURCE, kernels, on_device
 from ...support.process import run_python
 
+pytestmark = pytest.mark.usefixtures("opencl_device")
+
 
 def test_loaded_library_launches(tmp_path: Path) -> None:
     """A module that travelled in a library launches there."""
@@ -91,8 +93,6 @@ def test_child_may_use_what_its_parent_did_not() -> None:
     """A process that was forked before OpenCL was used has it for itself."""
     code = """
 import os, runtime
-
-pytestmark = pytest.mark.usefixtures("opencl_device")
 module = runtime.DeviceModule("opencl", "__kernel void f() {}", "cl", [runtime.FunctionInfo("f")])
 kernel = module["f"]
 child = os.fork()
