@@ -94,7 +94,7 @@ def _random_trees(folder: Path) -> Iterator[Any]:
 
 def _malformed(folder: Path) -> Iterator[Any]:
     for name, case in json.loads((folder / "index.json").read_text()).items():
-        yield pytest.param((case, (folder / f"{name}.bin").read_bytes()), id=name)
+        yield pytest.param((name, case, (folder / f"{name}.bin").read_bytes()), id=name)
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def test_malformed_blob_is_a_problem_that_hides_nothing_else(
     malformed_case, compile_library, tmp_path
 ) -> None:
     """Rows A and B: the text says what, the symbols and functions are there as in any library."""
-    case, blob = malformed_case
+    _, case, blob = malformed_case
     path = with_blob(
         compile_library, tmp_path, blob, SAFE_CALL.format("f"), nbytes=case.get("header_nbytes")
     )
