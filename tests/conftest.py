@@ -1,4 +1,4 @@
-"""What tests of both packages share."""
+"""Fixtures and parameters that the tests of both packages share."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from .support import needs  # noqa: E402
 from .support.compile import compile_c  # noqa: E402
 from .support.paths import GOLDEN  # noqa: E402
 
-# Processes that tests start import what is installed, not the source tree they may stand in.
+# Processes that tests start import the installed packages, not the source tree in the current
+# folder.
 os.environ["PYTHONSAFEPATH"] = "1"
-# What nohup, or a shell's &, has ignored stays ignored here, but not in processes that tests start:
-# a handler does not outlive execve(2).
+# nohup, or a shell's &, ignores some signals. They stay ignored here, but not in processes that
+# tests start: execve(2) resets a handler.
 for number in (signal.SIGHUP, signal.SIGINT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, lambda number, frame: None)
@@ -106,7 +107,7 @@ def golden_dir(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture(scope="session")
 def compile_library(tmp_path_factory: pytest.TempPathFactory) -> CompileLibrary:
-    """``compile_library(source, *options)``: a library of its own; equal calls share the file."""
+    """``compile_library(source, *options)``: a separate library; equal calls share the file."""
     made: dict[tuple[str, ...], Path] = {}
 
     def compile_library(source: str, *options: str) -> Path:
@@ -137,7 +138,7 @@ def empty_object(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def pack_blob(tmp_path: Path) -> Callable[..., Path]:
-    """``pack_blob(data, nbytes=None)``: a library with these bytes behind ``__tvm_dev_mblob``."""
+    """``pack_blob(data, nbytes=None)``: a library that has these bytes at ``__tvm_dev_mblob``."""
 
     def pack(data: bytes, nbytes: int | None = None) -> Path:
         header = (len(data) if nbytes is None else nbytes).to_bytes(8, "little")

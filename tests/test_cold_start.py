@@ -1,4 +1,4 @@
-"""What a fresh process imports until a library has answered; benchmarks/cold_start.py has the time.
+"""The imports of a fresh process until a library answers; benchmarks/cold_start.py has the time.
 
 Each heavy module costs from one to a hundred milliseconds, so a list is enough to keep the 5 ms.
 """
@@ -58,7 +58,7 @@ def test_loading_a_plain_library_is_light(tmp_path) -> None:
 
 
 def test_loading_a_tree_is_light(tmp_path) -> None:
-    """Modules that nobody uses yet cost their few lines of Python only."""
+    """Unused modules cost only their few lines of Python."""
     root = host()
     root.import_module(runtime.DeviceModule("cuda", b"payload", "cubin", []))
     root.import_module(runtime.ConstLoaderModule({"w": b"1234"}, {}))
@@ -69,5 +69,5 @@ def test_loading_a_tree_is_light(tmp_path) -> None:
 
 
 def test_a_heavy_import_would_be_seen(tmp_path) -> None:
-    """What is imported by and by counts too."""
+    """An import during a later call counts too."""
     assert "json" in HEAVY & imported(tmp_path, "import json")

@@ -20,7 +20,7 @@ PAGE = 4096
 @pytest.mark.parametrize("embed", ["c", "llvm", "segment"])
 @pytest.mark.parametrize("nbytes", [0, 1, PAGE - 1, PAGE, PAGE + 1, (1 << 20) + 5])
 def test_payload_of_any_size_comes_back_in_a_fresh_process(embed, nbytes, tmp_path) -> None:
-    """Every embedder stores the same bytes at the same symbol, at the sizes around the edges."""
+    """Every embedder puts the same bytes at the same symbol, at the sizes around the edges."""
     data = os.urandom(nbytes)
     root = host()
     root.import_module(device(data))

@@ -36,7 +36,8 @@ FUNCTIONS = {"scale": "int64_t(int64_t a, int64_t b)", "answer": "int32_t(void)"
 def run(script: Path, *arguments: object, cwd: Path) -> str:
     """Run an example as a user does, warnings as errors, and return what it prints."""
     command = [sys.executable, "-W", "error", str(script), *map(str, arguments)]
-    # The packages that are tested, wherever they lie; and scripts may import what lies beside them.
+    # The packages under test, wherever they are installed; scripts may import files of their
+    # folder.
     environment = {**os.environ, "PYTHONPATH": str(Path(packer.__file__).parents[1])}
     environment.pop("PYTHONSAFEPATH", None)
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
@@ -45,7 +46,7 @@ def run(script: Path, *arguments: object, cwd: Path) -> str:
 
 
 def imported(script: Path) -> ModuleType:
-    """A script as a module that nobody else finds."""
+    """Return a script as a module that is not registered."""
     spec = importlib.util.spec_from_file_location(f"example_{script.stem}", script)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -129,7 +130,7 @@ def test_loader_keeps_its_promise() -> None:
 
 
 def test_own_type_travels(tmp_path: Path) -> None:
-    """The labels come back in a fresh process, beside the host code that they were packed with."""
+    """The labels are restored in a fresh process, together with their host code."""
     output = run(EXAMPLES / "own_type.py", cwd=tmp_path)
     assert "exported: classifier.so" in output
     assert "[<Labels 'example.labels'>]" in output
@@ -144,7 +145,7 @@ def test_quickstart(tmp_path: Path) -> None:
 
 
 def test_readme_example(tmp_path: Path) -> None:
-    """The README's Python code runs as it stands there."""
+    """The README's Python code runs unchanged."""
     script = tmp_path / "readme.py"
     script.write_text(README.read_text().split("```python\n")[1].split("```")[0])
     assert run(script, cwd=tmp_path).startswith("42 ")

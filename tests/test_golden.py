@@ -75,7 +75,7 @@ def _assert_same_tree(root: runtime.Module, expected: list[dict[str, Any]]) -> N
 
 
 def test_refused_blob_is_refused(refused_blob: Golden) -> None:
-    """What real TVM wrote by mistake is one of our errors."""
+    """A blob that real TVM wrote by mistake raises one of our errors."""
     with pytest.raises(runtime.PackerError):
         _reads(refused_blob)
 
@@ -102,7 +102,7 @@ def test_dev_cc_text_is_that_of_tvm(cc_text: Path) -> None:
 
 
 def test_tree_is_exported_or_refused_for_a_true_cycle_only(golden_tree: Golden) -> None:
-    """The tree that a golden file describes comes back from our own bytes, in import order."""
+    """The tree that a golden file describes is restored from our bytes, in import order."""
     golden, _path = golden_tree
     export_dso = bool(golden["export_dso"])
     if _is_refused_by_us(golden):
@@ -124,7 +124,7 @@ def _is_refused_by_us(golden: dict[str, Any]) -> bool:
 
 
 def _has_true_cycle(dso: list[bool], imports: list[list[int]]) -> bool:
-    """An oracle of its own: take away what imports nothing that is left; a cycle remains."""
+    """A separate oracle: remove modules without remaining imports; a cycle remains."""
     group = [-1 if merged else i for i, merged in enumerate(dso)]
     edges: dict[int, set[int]] = {}
     pending, seen = [0], set()

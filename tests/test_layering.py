@@ -152,7 +152,7 @@ def test_blob_knows_streams_not_libraries() -> None:
 
 
 def _ours(module: str) -> set[str]:
-    """What a module imports of our packages, by the full name."""
+    """Return the imports of our packages in a module, by the full name."""
     names = {n for n in imports_of(module) if n.startswith(("packer.", "runtime."))}
     return {n for n in names if not any(other.startswith(f"{n}.") for other in names)}
 

@@ -21,7 +21,7 @@ from .support.process import run_python
 
 
 def tool(*command: str | Path) -> str:
-    """What a tool prints; whatever it says on stderr is the test's failure."""
+    """Return the output of a tool; any text on stderr fails the test."""
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     assert run.stderr == ""
     return run.stdout

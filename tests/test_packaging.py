@@ -28,7 +28,7 @@ DEMO = (
 
 
 def run(*command: str | Path, cwd: Path, **env: str) -> str:
-    """What a command prints; it must succeed."""
+    """Return the output of a command, which must succeed."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     done = subprocess.run(
         command, cwd=cwd, capture_output=True, text=True, check=False, env={**clean, **env}
@@ -84,7 +84,7 @@ def wheel(sdist, environment, tmp_path_factory) -> Path:
 
 
 def test_wheel_has_core_header_templates_and_types(wheel) -> None:
-    """What a user needs beside the Python files is inside."""
+    """The files that a user needs beside the Python files are inside."""
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {
         "runtime/py.typed",

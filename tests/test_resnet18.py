@@ -155,7 +155,7 @@ def test_convolution(
 
 
 def test_unknown_instruction_set(deployed: runtime.Module) -> None:
-    """What does not exist is not taken, and the choice stays."""
+    """An unknown instruction set is refused, and the choice stays."""
     before = deployed["instruction_set"]()
     assert not deployed["use_instruction_set"]("mmx")
     assert deployed["instruction_set"]() == before
@@ -204,7 +204,7 @@ def test_network(example: dict[str, ModuleType], deployed: runtime.Module) -> No
 
 
 def test_weights_are_not_copied(library: Path, deployed: runtime.Module) -> None:
-    """What the kernels read is the library's own mapping."""
+    """The kernels read the library's mapping."""
     executor = deployed["default"]()
     mapped = [
         [int(address, 16) for address in line.split()[0].split("-")]
@@ -256,7 +256,7 @@ def test_opencl(deployed: runtime.Module, tmp_path: Path) -> None:
 
 
 def test_storage_is_not_shared_too_early(example: dict[str, ModuleType]) -> None:
-    """Whatever an operator reads still holds what was written there; few storages serve all."""
+    """An operator's input still holds its value when it is read; few storages serve all."""
     graph_json, weights = example["lower"].lower(example["network"].parameters())
     graph = json.loads(graph_json)
     storage = graph["attrs"]["storage_id"][1]

@@ -71,7 +71,7 @@ def test_large_payload_registers_too(tmp_path) -> None:
     ("options", "first"), [({}, "embed='segment' for a library, or "), ({"system_lib": True}, "")]
 )
 def test_array_that_no_compiler_takes_says_what_is_possible(options, first, tmp_path) -> None:
-    """Bytes that are placed after a linked library register nothing; LLVM's always can."""
+    """Bytes that are placed after the linked library register nothing; LLVM's always can."""
     root = tree(1, payload=bytes((16 << 20) + 1))
     text = re.escape(f"the largest array for compilers; use {first}embed='llvm'")
     with pytest.raises(packer.ExportError, match=f"^embed 'c': 1677.*{text}$"):
@@ -93,7 +93,7 @@ def test_prefix_alone_is_refused(suffix, tmp_path) -> None:
 
 @pytest.mark.parametrize("prefix", ["1net", "net-", "net 1", "né", "a\0b", '"'])
 def test_prefix_that_is_no_name_is_refused(prefix, tmp_path) -> None:
-    """The prefix is the beginning of C names."""
+    """A prefix precedes names in C."""
     with pytest.raises(packer.ExportError, match="expected the beginning of a C name"):
         packer.export_library(tree(1), tmp_path / "m.o", system_lib=True, c_symbol_prefix=prefix)
 

@@ -26,7 +26,7 @@ def test_two_models_in_one_c_program(embed, compiler, tmp_path) -> None:
 
 
 def test_archives_are_linked_as_a_whole(tmp_path) -> None:
-    """A linker picks the members that a program refers to; it refers to no self-registering one."""
+    """A linker picks referenced objects; nothing references a model that registers itself."""
     models = [model(tmp_path, number, "a") for number in (1, 2)]
     whole = ["-Wl,--whole-archive", *models, "-Wl,--no-whole-archive"]
     assert linked(tmp_path, *whole) == PRINTED
@@ -60,7 +60,7 @@ def test_models_of_the_other_dialect(suffix, tmp_path) -> None:
 
 
 def test_cpp_models_keep_what_templates_made(tmp_path) -> None:
-    """Each model has a copy of what C++ defines in every object; exceptions work."""
+    """Symbols that C++ defines in every object stay separate for each model; exceptions work."""
     code = """
     #include <stdexcept>
     #include <vector>
@@ -120,7 +120,7 @@ def machine(request) -> str:
 
 
 def printed_on(machine: str, source: str, folder: Path, *models: Path) -> bytes:
-    """The output of a C program that is linked with models by another machine's compiler."""
+    """Return the output of a C program that another machine's compiler links with models."""
     (folder / "main.c").write_text(source)
     compiler = [f"{machine}-linux-gnu-gcc", "-static", f"-I{INCLUDE}"]
     subprocess.run([*compiler, "main.c", *models, "-o", "main"], cwd=folder, check=True)

@@ -103,7 +103,7 @@ def test_each_context_symbol_of_a_model_is_filled(tmp_path) -> None:
 
 
 def test_second_copy_is_refused_in_words(tmp_path) -> None:
-    """Registered symbols stay; a file that would replace them is not loaded."""
+    """The registered library stays; a file with the same names is not loaded."""
     first = packer.link_library([model(tmp_path, 1)], tmp_path / "one.so")
     (tmp_path / "two.so").write_bytes(first.read_bytes())
     code = (
@@ -181,7 +181,7 @@ def test_nothing_registered_says_what_to_do(tmp_path) -> None:
     ids=["huge", "wraps", "malformed"],
 )
 def test_registered_blob_that_lies_is_refused(data, match, tmp_path) -> None:
-    """A registered symbol has no size but the one in its bytes."""
+    """The size of a registered blob is only the one in its header."""
     source = (
         f"{REGISTER}{data}\n__attribute__((constructor)) static void add(void) {{\n"
         '  TVMBackendRegisterSystemLibSymbol("bad_" "__tvm_dev_mblob", (void *)bad);\n}\n'

@@ -1,9 +1,9 @@
 /* libFuzzer target: programs of bytecode that verify and run, over the virtual machine alone.
  *
  * The input draws programs whose values are known well enough that most run to their end; a third of
- * them calls some functions with any arguments. Constants are memory that may only be read, and all
- * other memory ends at its last byte. What is passed and returned is read, written unless it is
- * read-only, and copied. Some programs run out of memory. */
+ * them calls some functions with any arguments. Constants are read-only memory, and all other memory
+ * ends at its last byte. Arguments and results are read, written unless read-only, and copied. Some
+ * programs run out of memory. */
 #include <stdio.h>
 #include <stdlib.h>
 

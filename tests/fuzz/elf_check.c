@@ -22,7 +22,7 @@ static void read_data(const uint8_t *file, const struct elf_image *image,
   sum += (uint64_t)elf_is_variable(image, symbol->value, sizeof(void *));
 }
 
-/* Each name ends; a defined symbol with a name of its own is found, by the hash tables. */
+/* Each name ends; the hash tables find a defined symbol whose name is unique. */
 static void read_symbols(const uint8_t *file, const struct elf_image *image) {
   for (uint64_t i = 0; i < image->num_symbols; i++) {
     struct elf_symbol symbol, found;

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NoReturn
 
 ROOT = Path(__file__).parents[2]
-if __name__ == "__main__":  # behind the installed packages
+if __name__ == "__main__":  # after the installed packages
     sys.path[:] = [*(p for p in sys.path if Path(p or ".").resolve() != ROOT), str(ROOT)]
 
 import hypothesis  # noqa: E402
@@ -157,7 +157,7 @@ def run(targets: Sequence[Target], seconds: float, seed: int, examples: int) -> 
 
 
 def accepts_seeds(target: Target) -> bool:
-    """Whether the valid inputs are accepted: edits of what is refused anyway would test nothing."""
+    """Return True if the valid inputs are accepted: edits of refused inputs would test nothing."""
     return len(target.valid) > 0 and all(judge(target, data) for data in target.valid)
 
 

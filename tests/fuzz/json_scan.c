@@ -1,5 +1,5 @@
-/* The scans of JSON that nobody has parsed yet: depth, values and digits, and where the data of a
- * safetensors header ends. Each input is a block of its own size. */
+/* The scans of JSON that is not parsed yet: depth, values and digits, and the end of a safetensors
+ * header. Each input is a block of exactly its size. */
 #include <stdlib.h>
 #include <string.h>
 

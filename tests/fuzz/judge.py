@@ -1,4 +1,4 @@
-"""What becomes of an input: a valid object or an error of ours, soon and with little memory."""
+"""The judgement of an input: a valid object or an error of ours, soon and with little memory."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MOST_SECONDS, MOST_NBYTES = 1.0, 64 << 20
 
 
 class Target(NamedTuple):
-    """What is fed: `parse` takes the bytes, and reads all of the object that it makes.
+    """A function under test: `parse` takes the bytes, and reads all of the object that it makes.
 
     Attributes
     ----------
     inputs : strategy of bytes
-        Where they come from.
+        The inputs to try.
     valid : sequence of bytes
         Inputs that `parse` accepts.
     errors : classes
@@ -40,12 +40,12 @@ class FoundError(AssertionError):
 
 
 def judge(target: Target, data: bytes) -> bool:
-    """Whether a target accepts an input.
+    """Return True if a target accepts an input.
 
     Raises
     ------
     FoundError
-        It raises what it should not, takes too long, or too much memory.
+        It raises an unexpected error, takes too long, or too much memory.
     """
     _reset_peak()
     before, start = _status("VmRSS"), time.process_time()

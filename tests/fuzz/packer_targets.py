@@ -1,4 +1,4 @@
-"""What packer reads: tars and objects, packer.toml, and the arrays that it names."""
+"""The readers of packer: tars and objects, packer.toml, and the arrays that it names."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ NPY_TOKENS = (
 
 
 def tar_target(folder: Path) -> Target:
-    """What `packer link` takes: tars, and the objects in them."""
+    """The inputs of `packer link`: tars, and the objects in them."""
 
     def read(path: Path) -> None:
         unlinked = LinkInput(path)

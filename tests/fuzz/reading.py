@@ -1,4 +1,4 @@
-"""What targets share: seeds of bytes, inputs that are files, and all that a tree has."""
+"""Shared by targets: seeds of bytes, inputs that are files, and a reader of a whole tree."""
 
 from __future__ import annotations
 

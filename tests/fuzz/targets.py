@@ -1,4 +1,4 @@
-"""What is fed: each format with valid inputs that our own writers make, and what reads it."""
+"""The targets: each format with valid inputs that our writers make, and its reader."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def blob_target(dialect: str) -> Target:
 
 
 def pickle_target() -> Target:
-    """What a pickle hands over."""
+    """The target of the arguments in a pickle."""
 
     def read(data: bytes) -> None:
         read_tree(rebuild_module(data))

@@ -1,4 +1,4 @@
-"""What the tests of calls share: a library of a test file's own C source, and its functions."""
+"""Fixtures of the tests of calls: a library of a test file's C source, and its functions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def probe(library: Library) -> Callable[[str], Function]:
 
 @pytest.fixture(scope="session")
 def pool_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """pool_probe.c, and of the core what is behind it."""
+    """pool_probe.c, with the parts of the core that it calls."""
     output = tmp_path_factory.mktemp("pool") / "pool.so"
     return compile_part(C_SOURCES / "pool_probe.c", output)
 

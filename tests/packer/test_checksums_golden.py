@@ -62,7 +62,7 @@ print(json.dumps([[m.type_key for m in module.imported_modules], module(40, 2)])
 
 
 def test_system_library_loads() -> None:
-    """In a separate process, since symbols stay registered."""
+    """The library registers for ever, so it runs in a separate process."""
     assert run_python(_SYSTEM, str(LIBRARIES / "system.so")) == [["cuda", "opencl"], 42]
 
 
@@ -77,7 +77,7 @@ LISTED = {
 
 @pytest.mark.parametrize("name", LISTED)
 def test_list_is_there_and_nothing_is_wrong(name) -> None:
-    """Later versions of the reader find no problem in these files."""
+    """A newer reader finds no fault with these files."""
     path = LIBRARIES / f"{name}.so"
     report = packer.inspect_library(path)
     assert report.problems == ()

@@ -25,7 +25,7 @@ def images() -> list[bytes]:
 
 
 def test_fatbin_holds_its_images() -> None:
-    """Each image is stored unchanged, at a multiple of 8, and found by its architecture."""
+    """Each image is stored unchanged, at a multiple of 8, with its architecture."""
     data = packer.create_fatbin(images())
     assert [data.index(image) % 8 for image in images()] == [0, 0, 0, 0]
     found = [str(one) for one in architectures_of(memoryview(data))]

@@ -65,7 +65,7 @@ def test_target_is_refused_with_the_reason(triple, reason) -> None:
 
 @pytest.mark.parametrize("embed", ["segment", "llvm", "c"])
 def test_compiler_for_a_refused_target_is_never_started(embed, tmp_path) -> None:
-    """The target that an fcompile returns is used, before any work."""
+    """The target that an fcompile states is checked before any work."""
 
     def fcompile(output, files, options=None):
         raise AssertionError("the linker was reached")

@@ -108,7 +108,7 @@ def places(path: Path) -> dict[str, list[int]]:
 
 
 def symbols(path: Path) -> list[str]:
-    """The bytes that an export wrote: wrappers, facts, entry, blob, manifest, checksums."""
+    """Return the symbols of an export: wrappers, metadata, entry, blob, manifest, checksums."""
     dynamic = packer.inspect_library(path).symbols.dynamic
     return [s.name for s in dynamic if s.defined and s.name.startswith(OURS)]
 

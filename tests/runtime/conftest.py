@@ -1,4 +1,4 @@
-"""What the tests of interchange share."""
+"""Fixtures of the tests of interchange."""
 
 from __future__ import annotations
 

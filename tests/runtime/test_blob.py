@@ -47,7 +47,7 @@ GOOD = blob(LIB, cuda("k"), tree([0, 1, 1], [1]))
 
 
 def test_good_blob_is_written_back() -> None:
-    """What all the pokes below start from is right."""
+    """The blob that all rows below poke is valid."""
     assert b"".join(dump(parse(GOOD))) == GOOD
 
 
@@ -250,7 +250,7 @@ def test_header_that_disagrees_with_the_symbol_is_refused(data, message) -> None
 
 
 def test_real_and_source_layouts_are_told_apart_by_where_they_end() -> None:
-    """metal, vulkan and webgpu stand for two layouts each; both may stand in one blob."""
+    """metal, vulkan and webgpu have two layouts each; both may occur in one blob."""
     infos = [runtime.FunctionInfo("k", ["handle"], ["threadIdx.x"])]
     modules = [
         runtime.DeviceModule("metal", "kernel", "metal", infos),
@@ -362,7 +362,7 @@ def test_many_unknown_types_ask_and_parse_once(monkeypatch) -> None:
     ids=["deep", "wide", "long", "digits", "bytes"],
 )
 def test_manifest_is_bounded_before_it_is_parsed(manifest: bytes, match: str) -> None:
-    """What it may hold is enough for every module that a blob may have, and no more."""
+    """The limit of a manifest is enough for every module that a blob may have."""
     data, _ = carried(1)
     with pytest.raises(runtime.BlobFormatError, match=f"__packer_manifest at 0x0: .*{match}"):
         parse(data, manifest_text=manifest)

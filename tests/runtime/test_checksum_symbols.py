@@ -38,7 +38,7 @@ def test_crc_is_the_one_of_zlib(data: bytes) -> None:
 
 
 def test_library_that_has_what_it_lists_loads(compile_library) -> None:
-    """What the list does not name is no fault."""
+    """A symbol that the list does not name is not a fault."""
     runtime.load(library(compile_library, GOOD, 'const char other[] = "two";'))
 
 

@@ -20,7 +20,7 @@ each_refusing_form = pytest.mark.parametrize(
 
 @each_form
 def test_lone_device_module(form) -> None:
-    """Code, format and kernels come back, in a module of its own."""
+    """Code, format and kernels are restored, in a separate module."""
     module = device("add")
     back = form(module)
     assert back is not module
@@ -78,7 +78,7 @@ def test_host_code_that_is_not_compiled_is_refused(form) -> None:
 
 
 def test_base64_of_host_code_is_the_library(tmp_path) -> None:
-    """It is exported, as TVM does it: the text is the file, whoever decodes it."""
+    """Host code is exported, as TVM does it: the decoded text is the file."""
     text = runtime.export_module_to_base64(host(5))
     path = tmp_path / "decoded.so"
     path.write_bytes(base64.b64decode(text, validate=True))

@@ -106,7 +106,7 @@ def test_kind_without_a_loader_is_carried() -> None:
 
 
 def test_payload_must_end_where_its_length_says() -> None:
-    """Neither a byte behind it nor one short."""
+    """A payload is refused if it has one byte more, or one less."""
     cuda = text(b"ptx") + u64(0) + text(b"code")
     tree = u64(2, 0, 0, 0)
     assert parse(tree + text(b"cuda") + text(cuda), "tvm-ffi").modules[0].fmt == "ptx"
@@ -141,7 +141,7 @@ def host(*imports: runtime.Module) -> packer.CSourceModule:
 
 @pytest.mark.parametrize("embed", ["segment", "llvm", "c"])
 def test_library_comes_back_as_its_tree(embed, tmp_path) -> None:
-    """The blob lies behind the other symbol, whatever put it there."""
+    """The blob is at the other symbol, whichever embedder put it there."""
     inner = runtime.DeviceModule("cuda", b"ptx text", "ptx", [KERNEL])
     outer = runtime.DeviceModule("opencl", b"cl text", "cl", [])
     outer.set_imports([inner])

@@ -1,4 +1,4 @@
-"""load: which files are packed, which are plain, and which blobs are refused where they lie."""
+"""load: which files are packed, which are plain, and which blobs are refused at their offset."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_blob_symbol_too_short_for_its_header_is_refused(size, compile_library) 
     ids=["writable", "bss", "function"],
 )
 def test_blob_symbol_that_is_no_constant_data_is_refused(source, message, compile_library) -> None:
-    """The bytes must lie in a read-only, file-backed part of this file."""
+    """The bytes must be in a read-only, file-backed part of this file."""
     with pytest.raises(runtime.LibraryLoadError, match=message) as info:
         runtime.load(compile_library(source))
     assert info.value.reason == "blob"
@@ -164,7 +164,7 @@ def test_stripped_library_loads(pack_blob) -> None:
 
 
 def test_entry_name_that_is_no_text_is_refused(compile_library) -> None:
-    """What names the entry must be ASCII."""
+    """The text of the entry must be ASCII."""
     module = runtime.load(compile_library(data_symbol("__tvm_main__", b"\xff\xfe\0")))
     with pytest.raises(runtime.LibraryLoadError, match="__tvm_main__ holds"):
         _ = module.entry_name

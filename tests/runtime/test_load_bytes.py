@@ -37,7 +37,7 @@ def data(tmp_path_factory) -> bytes:
 
 
 def descriptors() -> set[str]:
-    """What is open: the names behind the descriptors."""
+    """Return the open files: the names of the descriptors."""
     names = (Path("/proc/self/fd") / number for number in os.listdir("/proc/self/fd"))
     return {os.readlink(name) for name in names if name.is_symlink()}
 
@@ -57,7 +57,7 @@ def test_library_comes_from_its_bytes(data) -> None:
 
 
 def test_equal_bytes_are_one_module(data, tmp_path) -> None:
-    """Whatever buffer they lie in, and also where they were loaded from a file."""
+    """Equal bytes are one module, from any buffer and from a file."""
     module = runtime.load_from_bytes(data)
     for equal in (bytearray(data), memoryview(bytes(bytearray(data)))):
         assert runtime.load_from_bytes(equal) is module
@@ -96,7 +96,7 @@ def replace(path: Path, data: bytes) -> None:
 
 @pytest.mark.parametrize("change", [overwrite, replace])
 def test_bytes_are_compared_with_what_was_loaded(change, data, tmp_path) -> None:
-    """What the path has now was not loaded, whatever its times say; here a name was changed."""
+    """A changed file is not the loaded one, whatever its times; here a name was changed."""
     path = tmp_path / "lib.so"
     path.write_bytes(data)
     module = runtime.load(path)
@@ -115,7 +115,7 @@ def test_bytes_of_equal_size_are_told_apart(data) -> None:
 
 
 def test_memory_is_sealed(data) -> None:
-    """What was checked cannot be changed before or while it runs."""
+    """The checked bytes cannot be changed before or while they run."""
     module = runtime.load_from_bytes(data)
     descriptor = module._library.descriptor
     seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
@@ -334,7 +334,7 @@ def test_no_room_for_the_bytes_is_said(data, tmp_path, monkeypatch) -> None:
 
 
 def test_own_name_and_descriptor_of_the_core(compile_library: Callable[..., Path]) -> None:
-    """What `load_from_bytes` rests on: a name for messages; a descriptor that closes with it."""
+    """`load_from_bytes` needs a name for messages, and a descriptor that the library closes."""
     from runtime._core import Library
 
     read, write = os.pipe()

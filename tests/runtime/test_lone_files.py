@@ -73,7 +73,7 @@ def spirv(model: int = 6, names: Sequence[str] = ("scale",), types: Sequence[int
 
 
 def measured(code: str) -> object:
-    """What a process prints, as JSON; it may use 128 MiB besides Python, and 5 s of CPU time."""
+    """Return the JSON that a process prints within 128 MiB besides Python and 5 s of CPU time."""
     limit = (
         "import resource, runtime.lone_files, runtime.device.kernel_source\n"
         "import runtime.modules.device\n"
@@ -168,7 +168,7 @@ def test_code_tells_its_kernels_itself(name, code, expected, tmp_path) -> None:
     ],
 )
 def test_code_is_read_in_linear_time(name, start, repeated, end, tmp_path) -> None:
-    """What opens again and again and never closes would take hours in quadratic time."""
+    """Code that opens repeatedly and never closes would take hours in quadratic time."""
     (tmp_path / name).write_text(start + 300_000 * repeated + end)
     assert runtime.load(tmp_path / name).fmt == name[2:]
 
@@ -278,7 +278,7 @@ def test_damaged_spirv_is_carried(tmp_path) -> None:
 
 
 def test_params_are_a_module_with_weights(tmp_path) -> None:
-    """What relay.save_param_dict wrote; it can be imported, exported, and saved again."""
+    """A file of relay.save_param_dict can be imported, exported, and saved again."""
     arrays = {"w": np.arange(6, dtype="float32").reshape(2, 3), "b": np.ones(2, "int8")}
     path = tmp_path / "model.params"
     path.write_bytes(runtime.save_param_dict(arrays))

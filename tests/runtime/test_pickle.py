@@ -50,7 +50,7 @@ print(json.dumps([answers, len(set(open_files))]))
 
 
 def test_two_libraries_alternately_twenty_times(build, tmp_path) -> None:
-    """Each is its own code every time, though they lie at the same place one after the other."""
+    """Each call runs the current code, though the libraries use the same address in turn."""
     paths = [tmp_path / name for name in ("1.pickle", "2.pickle")]
     for number, path in enumerate(paths, 1):
         path.write_bytes(pickle.dumps(runtime.load(build(number))))

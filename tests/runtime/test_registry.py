@@ -12,7 +12,7 @@ from runtime.registry import find_loader
 
 
 def test_second_loader_for_a_key_is_refused() -> None:
-    """A duplicate is an error, also of a key of our own or of an alias."""
+    """A duplicate is an error, also for a built-in key or an alias."""
     runtime.register_loader("test.once", "test.alias")(lambda reader: runtime.Module())
     for key in ("test.once", "test.alias", "cuda"):
         with pytest.raises(ValueError, match=f"'{key}' already has a loader"):

@@ -29,7 +29,7 @@ def written(write) -> bytes:
     ],
 )
 def test_primitive_is_read_as_it_was_written(kind, value) -> None:
-    """Each primitive comes back, and nothing is left."""
+    """Each primitive is read as it was written, and nothing is left."""
     data = written(lambda w: getattr(w, f"write_{kind}")(value))
     reader = Reader(data)
     assert getattr(reader, f"read_{kind}")() == value
@@ -48,7 +48,7 @@ def test_primitive_cut_short_is_refused(kind) -> None:
 @pytest.mark.parametrize("length", [4, 2**31, 2**32, 2**61, 2**63, 2**64 - 1])
 @pytest.mark.parametrize("read", ["read_bytes", "read_string", "read_u64_vector"])
 def test_length_beyond_the_end_is_refused_where_it_stands(read, length) -> None:
-    """A length that lies allocates nothing; the error has its offset."""
+    """A length beyond the end allocates nothing; the error has its offset."""
     reader = Reader(bytes(8) + length.to_bytes(8, "little") + b"abc")
     reader.read_u64()
     with pytest.raises(runtime.BlobFormatError) as info:
@@ -58,7 +58,7 @@ def test_length_beyond_the_end_is_refused_where_it_stands(read, length) -> None:
 
 
 def test_vector_count_is_bounded_by_the_least_element() -> None:
-    """A count that could not lie in what is left is refused before anything is read."""
+    """A count that does not fit in the rest is refused before anything is read."""
     reader = Reader((3).to_bytes(8, "little") + bytes(23))
     with pytest.raises(runtime.BlobFormatError, match="a count of 3 elements, expected at most 2"):
         reader.read_vector(reader.read_u64, 8)
@@ -94,7 +94,7 @@ def test_text_that_is_not_utf8_is_refused() -> None:
 
 
 def test_large_buffers_become_chunks_of_their_own() -> None:
-    """What is large is handed on without a copy; small writes run together."""
+    """Large buffers are passed without a copy; small writes are joined."""
     data = bytearray(100_000)
     writer = Writer()
     writer.write_u64(1)

@@ -134,7 +134,7 @@ def test_tensor_that_a_function_returns_is_a_view() -> None:
 
 
 def test_gradient_is_not_lost_in_silence(scale) -> None:
-    """None can flow; where gradients are recorded that is an error, elsewhere nobody asks."""
+    """A lost gradient is an error where gradients are recorded, and is ignored elsewhere."""
     x = torch.ones(3, requires_grad=True)
     with pytest.raises(ValueError, match="no gradient flows through a library"):
         scale(x)

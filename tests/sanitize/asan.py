@@ -69,7 +69,7 @@ def _errors(done: subprocess.CompletedProcess[str], texts: list[str]) -> Row:
 
 
 def _leaks(texts: list[str]) -> Row:
-    """Blocks that nobody points to when a process ends and that the core's own code asked for."""
+    """Blocks that the core allocated and that are unreachable when a process ends."""
     leaks = [leak[0] for text in texts for leak in LEAK.finditer(text)]
     ours = [leak for leak in leaks if "/runtime/native/" in leak]
     detail = f"{len(ours)} stacks of ours in {len(texts)} reports"

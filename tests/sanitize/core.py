@@ -34,6 +34,6 @@ def build_packages(folder: Path, *options: str) -> dict[str, str]:
     output = folder / "runtime" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
     flags = ("-shared", "-fPIC", "-fvisibility=hidden", f"-I{sysconfig.get_path('include')}")
     compile_c(sorted(NATIVE.rglob("*.c")), output, *flags, *options)
-    # PYTHONMALLOC: each object is a block of its own that the sanitizer sees.
+    # PYTHONMALLOC: each object is a separate block that the sanitizer sees.
     ours = {"PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1", "PYTHONMALLOC": "malloc"}
     return {**os.environ, **ours}

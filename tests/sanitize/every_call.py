@@ -1,4 +1,4 @@
-"""What memcheck watches: each kind of argument, result, failure and refusal, without NumPy.
+"""Calls for memcheck: each kind of argument, result, failure and refusal, without NumPy.
 
 every_call.py LIBRARY: probe.c, compiled.
 """

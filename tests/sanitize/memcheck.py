@@ -33,11 +33,11 @@ def run_script(folder: Path) -> Row:
 
 
 def _reports(log: str) -> list[str]:
-    """A report begins behind an empty line, and its stack with ``at``."""
+    """A report begins after an empty line, and its stack with ``at``."""
     lines = [line.partition("== ")[2] for line in log.splitlines()]
     return [report for report in "\n".join(lines).split("\n\n") if "\n   at 0x" in report]
 
 
 def _is_ours(report: str) -> bool:
-    """CPython branches on bits that nobody set (int.from_bytes), and its zeros carry them on."""
+    """CPython branches on unset bits (int.from_bytes), and its zeros carry them further."""
     return "/runtime/native/" in report or "nvalid" in report.split("\n   at 0x")[0]

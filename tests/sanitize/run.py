@@ -18,7 +18,7 @@ from tsan import run_threads
 
 
 def main() -> int:
-    """Run the checks, each in a folder of its own."""
+    """Run the checks, each in a separate folder."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="sanitize-") as folder:
         for check in (run_threads, run_pool, run_script, run_tests):
@@ -40,7 +40,7 @@ def line(row: Row) -> str:
 
 
 def show(rows: list[Row], seconds: float) -> None:
-    """What a check that found something said."""
+    """Print the output of a check that found something."""
     for row in rows:
         if row.passed is False:
             print(f"---- {row.name}\n{row.output}\n", flush=True)

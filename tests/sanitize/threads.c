@@ -2,7 +2,7 @@
  * look functions up while these change, and use memory that is freed once no call is in progress:
  * the parts of the core without Python.h, for ThreadSanitizer.
  *
- *     threads ROUNDS CHANGING VERSION... : CHANGING is a path in a folder of its own, which becomes
+ *     threads ROUNDS CHANGING VERSION... : CHANGING is a path in a separate folder, which becomes
  *     each version in turn. */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -46,7 +46,7 @@ class End(NamedTuple):
 
     @property
     def is_good(self) -> bool:
-        """Whether all of them were."""
+        """Return True if all of them were good."""
         return self.status == 0
 
 

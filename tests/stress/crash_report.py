@@ -1,4 +1,4 @@
-"""What a report of crash.c says: in whose code a process crashed, and who called it."""
+"""The report of crash.c: the code in which a process crashed, and its callers."""
 
 from __future__ import annotations
 

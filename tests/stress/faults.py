@@ -47,7 +47,7 @@ def attempt(output: Path, weights: Path, **options: object) -> tuple[int, str]:
     assert sorted(os.listdir(output.parent)) == before, said
     if process.returncode == 0:
         assert version_of(output) == 1
-    elif not said.startswith("fault in fsync"):  # that of the folder comes behind the rename
+    elif not said.startswith("fault in fsync"):  # that of the folder follows the rename
         assert output.read_bytes() == OLD, said
     return process.returncode, said
 

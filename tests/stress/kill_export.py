@@ -1,6 +1,6 @@
 """kill -9, spread evenly over an export of 1 GiB over an older library: the old or the new file.
 
-kill_export.py [ROUNDS]: prints how often which, and what was left behind by the next export.
+kill_export.py [ROUNDS]: prints how often each survived, and the files that the next export left.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Load, call and unload a library over and over: memory, descriptors and mappings stay flat.
 
-load_rounds.py [ROUNDS]: prints what a tenth of the rounds and then all of them left behind.
+load_rounds.py [ROUNDS]: prints the growth after a tenth of the rounds, then after all of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import runtime
 
 
 class Left(NamedTuple):
-    """What a process holds: bytes and blocks in use, and entries in /proc."""
+    """The resources of a process: bytes and blocks in use, and entries in /proc."""
 
     heap: int
     blocks: int
@@ -67,7 +67,7 @@ DSO_EXPORT int __tvm_ffi_apply(void *handle, const dso_any *args, int32_t count,
 
 
 class Scaling(runtime.Module):
-    """What the host code imports; `seen` is what it was called with."""
+    """A module that the host code imports; `seen` has the arguments of its calls."""
 
     type_key = "scaling"
 
@@ -117,7 +117,7 @@ def load_bytes(path: Path) -> None:
 
 
 def growth(one_round: Callable[[Path], None], path: Path, rounds: int) -> Left:
-    """What the last nine tenths of the rounds left behind."""
+    """The growth during the last nine tenths of the rounds."""
     for _ in range(rounds // 10):
         one_round(path)
     before = left()

@@ -48,7 +48,7 @@ def export(output: Path, version: int, weights: Path, *, embed: Embed = "auto") 
 
 
 def start_export(output: Path, version: int, weights: Path, **options: object) -> subprocess.Popen:  # type: ignore[type-arg]
-    """Begin the same in a process of its own."""
+    """Begin the same in a separate process."""
     command = [sys.executable, __file__, output, str(version), weights]
     return subprocess.Popen(command, **options)  # type: ignore[call-overload,no-any-return]
 

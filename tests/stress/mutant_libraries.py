@@ -14,7 +14,7 @@ from runtime.modules.vm import VMExecutable
 from runtime.modules.vm import load as load_executable
 from runtime.stream import Reader
 
-sys.path.append(str(Path(__file__).parent.parent.parent))  # behind: runtime is the installed one
+sys.path.append(str(Path(__file__).parent.parent.parent))  # last: runtime is the installed one
 from tests.support.vm_assembler import TWICE, TWICE_SOURCE, doubling
 
 SOURCE = (

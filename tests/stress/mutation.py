@@ -170,7 +170,7 @@ def thread_relocations(data: bytes) -> list[tuple[int, ...]]:
 
 
 def is_called_code(data: bytes) -> bool:
-    """Whether the functions that the loader calls by itself are in executable segments."""
+    """Return True if the functions that the loader calls by itself are in executable segments."""
     elf = Elf(data)
     loads = [load for load in elf.programs("LOAD") if elf.peek(load, "p_flags") & 1]
     ranges = [(elf.peek(load, "p_vaddr"), elf.peek(load, "p_filesz")) for load in loads]

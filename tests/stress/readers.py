@@ -16,7 +16,7 @@ NUM_READERS = 2
 
 
 def main(exports: int) -> int:
-    """Start all, and wait; 1 if one of them broke off."""
+    """Start all, and wait; return 1 if one of them failed."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path = folder / "model.so"

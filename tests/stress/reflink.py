@@ -1,4 +1,4 @@
-"""File systems that share blocks: weights go into a library without a block of their own.
+"""File systems that share blocks: weights go into a library without separate blocks.
 
 Their data area must begin at a multiple of 64 bytes in their file, as most writers have it.
 """

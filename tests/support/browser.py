@@ -9,7 +9,7 @@ from typing import Any
 
 from . import needs
 
-# It starts as root in a container, and asks nobody for anything.
+# It starts as root in a container, and asks no questions.
 _FLAGS = [
     "--no-sandbox",
     "--disable-gpu",

@@ -17,13 +17,13 @@ Packer = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def done(run: subprocess.CompletedProcess[str]) -> str:
-    """What a run that went well says; nothing on stderr."""
+    """Return the output of a successful run; stderr is empty."""
     assert (run.returncode, run.stderr) == (0, "")
     return run.stdout
 
 
 def refused(run: subprocess.CompletedProcess[str], code: int = 1) -> str:
-    """What a run that was refused says: the message, and no traceback."""
+    """Return the message of a refused run; stderr has no traceback."""
     assert code == run.returncode
     assert "Traceback" not in run.stderr
     assert "internal error" not in run.stderr

@@ -39,5 +39,5 @@ def compile_c(source: Path, **options) -> Path:
 
 
 def output_of(*command: str | Path) -> str:
-    """The output of an outside tool."""
+    """Return the output of an outside tool."""
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout

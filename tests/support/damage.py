@@ -1,4 +1,4 @@
-"""Damage a good library in many ways: cut, bits flipped, headers that lie. Always the same ways.
+"""Damage a good library in many ways: cut, bits flipped, wrong headers. Always the same ways.
 
 python -m tests.support.damage model.so FOLDER      writes each damaged file into a folder
 """

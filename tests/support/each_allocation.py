@@ -62,7 +62,7 @@ def make_library(folder: Path) -> Path:
 
 
 class Scaling(runtime.Module):
-    """What the host code imports."""
+    """A module that the host code imports."""
 
     type_key = "scaling"
 
@@ -182,7 +182,7 @@ OPERATIONS = {
 
 # A driver's memory grows with each launch; the sanitizers watch ours there.
 GROWS = {"launch_kernel"}
-# What CPython, not this project, raises where an allocation of its own fails.
+# The error that CPython, not this project, raises when one of its allocations fails.
 CPYTHONS = (
     "TypeError: expected str, bytes or os.PathLike object, not PosixPath",
     "NotImplementedError: multi-dimensional sub-views are not implemented",

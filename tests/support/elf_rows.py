@@ -1,4 +1,4 @@
-"""What the static check must refuse: one poke of a good library per row, and the guard's words."""
+"""Pokes that the static check must refuse: one per row, and the words of the guard."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def move_dynamic(elf: Elf) -> None:
 
 
 def lose_last_null(elf: Elf) -> None:
-    """Cut PT_DYNAMIC behind its first entry."""
+    """Cut PT_DYNAMIC after its first entry."""
     elf.poke(elf.program("DYNAMIC"), "p_filesz", 16).poke(elf.program("DYNAMIC"), "p_memsz", 16)
 
 
@@ -247,7 +247,7 @@ def data_address(elf: Elf) -> int:
 
 
 def code_in_data(*names: str) -> Poke:
-    """Let functions lie where data is."""
+    """Point functions at data."""
 
     def write(elf: Elf) -> None:
         for name in names:
@@ -429,7 +429,7 @@ ROWS: dict[str, tuple[Poke, str, str]] = {
     "VERSYM alone": (retag("VERNEED", 0x6000), "malformed", "DT_VERSYM: version of .* at most 0"),
     "VERSYM": (tag("VERSYM", 1 << 40), "malformed", "DT_VERSYM: table, expected inside"),
     "version index": (poke(version_index, "word", 99), "malformed", "DT_VERSYM: version of symbol"),
-    # What an inspector sees
+    # The view of an inspector
     "dynsym offset": (section("DYNSYM", "sh_offset", 0x40), "malformed", "section .*: address"),
     "dynsym size": (section("DYNSYM", "sh_size", 24), "malformed", "differs from DT_SYMTAB"),
     "dynsym entries": (section("DYNSYM", "sh_entsize", 8), "malformed", "sh_entsize and sh_link"),

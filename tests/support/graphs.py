@@ -51,7 +51,7 @@ def graph(
     shapes: list[list[int]] | None = None,
     storage_ids: list[int] | None = None,
 ) -> dict[str, Any]:
-    """A graph of nodes with one output each; float32[2, 3] in memory of its own unless said."""
+    """A graph of nodes with one output each; float32[2, 3] in separate memory unless stated."""
     count = len(nodes)
     return {
         "nodes": nodes,

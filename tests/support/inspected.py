@@ -16,7 +16,7 @@ def tool(*command: str | Path) -> list[str]:
 
 
 def with_blob(compile_library, folder: Path, blob: bytes, source: str = "", nbytes=None) -> Path:
-    """A library without manifest whose blob symbol holds these bytes, behind their header."""
+    """A library without manifest whose blob symbol holds these bytes, after their header."""
     header = (len(blob) if nbytes is None else nbytes).to_bytes(8, "little")
     (folder / "blob.bin").write_bytes(header + blob)
     assembly = (

@@ -14,7 +14,8 @@ import runtime
 
 SOURCE = "long answer(void) {{ return {}; }}"
 FUNCTIONS = {"answer": "long(void)"}
-# What goes out, and comes back. The forms of one tree share its bytes, but not how they carry them.
+# The forms that a tree is written in and restored from. They share its bytes, but carry them in
+# different ways.
 FORMS: dict[str, Callable[[runtime.Module], runtime.Module]] = {
     "bytes": lambda m: runtime.deserialize_module_from_bytes(
         runtime.serialize_module_to_bytes(m, export_dso=False)

@@ -2,8 +2,8 @@
 
 A test that needs such a tool calls a function of this module first. Where the tool is missing, the
 test is skipped with a reason that says how to get it. Where the environment variable CI is set it
-fails instead, so that CI cannot leave it out. What depends on the hardware or on the kernel of the
-machine (`hardware`, `system`) is skipped there too.
+fails instead, so that CI cannot leave it out. A test that depends on the hardware or on the kernel
+of the machine (`hardware`, `system`) is skipped there too.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _can_unshare(*options: str) -> bool:
 
 
 def unshare(*options: str) -> list[str]:
-    """Return the command that runs a program in namespaces of its own."""
+    """Return the command that runs a program in separate namespaces."""
     program("unshare")
     if not _can_unshare(*options):
         system("user namespaces", "the kernel or its policy refuses unshare(1)")

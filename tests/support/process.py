@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
-# What a deployed process does not have; importing one of them is an error in it.
+# Modules that a deployed process lacks; importing one of them is an error in it.
 _BLOCKER = """
 import sys
 class _Blocked:

@@ -25,7 +25,7 @@ def project(folder: Path, text: str) -> Project:
 
 
 def refusal(folder: Path, text: str) -> str:
-    """Read a project file that is refused; give the message behind the file's path."""
+    """Read a project file that is refused; return the message after the file's path."""
     with pytest.raises(packer.ExportError) as caught:
         project(folder, text)
     path, message = str(folder / "packer.toml"), str(caught.value)

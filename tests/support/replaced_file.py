@@ -25,7 +25,7 @@ def export(path, data: bytes = NEW) -> None:
 
 
 def names(folder: Path | str) -> list[str]:
-    """What lies in a folder."""
+    """Return the names in a folder."""
     return sorted(os.listdir(folder))
 
 
@@ -64,7 +64,7 @@ def python(code: str) -> list[str]:
 
 
 def as_ordinary_user(function) -> None:
-    """Call it as somebody whom permissions bind, in a child process if we are root."""
+    """Call it as an ordinary user, in a child process if we are root."""
     if os.geteuid() != 0:
         function()
         return
@@ -83,7 +83,7 @@ def as_ordinary_user(function) -> None:
 
 
 def build_shim(tmp_path_factory, function):
-    """Compile a C function that stands in for the C library's."""
+    """Compile a C function that replaces the C library's."""
     folder = tmp_path_factory.mktemp("shim")
     source = f"#include <errno.h>\n#include <sys/stat.h>\n{function}\n"
     (folder / "shim.c").write_text(source)

@@ -66,7 +66,7 @@ def keeping_linked(copy: Path) -> Any:
 
 
 def complaints(path: Path) -> set[str]:
-    """The messages of eu-elflint on a library; numbers of entries change with their order."""
+    """Return the complaints of eu-elflint; numbers of entries change with their order."""
     run = subprocess.run(["eu-elflint", "--gnu-ld", path], capture_output=True, text=True)
     return {re.sub(r"\d+", "N", line) for line in (run.stdout + run.stderr).splitlines()}
 

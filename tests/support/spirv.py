@@ -1,4 +1,4 @@
-"""SPIR-V by llvmlite's spirv64 target, as anyone who packs kernels of his own IR makes it."""
+"""SPIR-V of llvmlite's spirv64 target, as a user makes it who packs kernels from LLVM IR."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def model(folder: Path, number: int, suffix: str = "o", **options) -> Path:
 
 
 def linked(folder: Path, *options: str | Path, compiler: str = "cc -std=c99") -> list[str]:
-    """The output of the C program that was linked with these."""
+    """Return the output of the C program that was linked with these."""
     (folder / "main.c").write_text(MAIN)
     warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
     command = [*compiler.split(), *warnings, f"-I{INCLUDE}", "-c", "main.c"]
@@ -79,7 +79,7 @@ def linked(folder: Path, *options: str | Path, compiler: str = "cc -std=c99") ->
 
 
 def beside_python(library: Path, expression: str, prefix: str = "net1_"):
-    """The value of an expression of the module ``m``, in a fresh process with the library."""
+    """Return an expression of the module ``m``, in a fresh process that loaded the library."""
     code = (
         "import json, runtime, sys\n"
         "runtime.load(sys.argv[1]); m = runtime.system_lib(sys.argv[2])\n"

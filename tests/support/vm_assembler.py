@@ -88,7 +88,7 @@ class Program:
     words: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Lay the instructions out, one function behind the other."""
+        """Lay the instructions out, one function after the other."""
         self.rows, self.offsets, self.words = [], [], []
         for function in self.functions:
             start = len(self.offsets)

@@ -29,7 +29,7 @@ def blob_of(*modules: runtime.Module) -> bytes:
 
 
 def address_of(data: Any) -> int:
-    """Where the bytes lie."""
+    """Return the address of the bytes."""
     return int(np.frombuffer(data, "u1").ctypes.data)
 
 

@@ -187,7 +187,7 @@ def tensor(
     data: int | None = 4096,
     as_object: bool = False,
 ) -> Any16:
-    """A tensor argument; no code reads its data."""
+    """A tensor argument; the memory of its data pointer is not read."""
     dims = [None if d is None else (c_int64 * max(len(d), 1))(*d) for d in (shape, strides)]
     made = DLTensor(data, *device, len(shape), *dtype, *dims, offset)
     made.dims = dims

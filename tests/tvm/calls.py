@@ -54,7 +54,7 @@ CALLS = {
         Call("widen", lambda: (floats(8).astype(BFLOAT16), zeros(8))),
         Call("reverse", lambda: (floats(20000), zeros(20000))),
     ],
-    # What TVM checks itself: number, kind, dtype, shape and layout of arguments, and asserts.
+    # TVM checks these itself: number, kind, dtype, shape and layout of arguments, and asserts.
     "errors": [
         Call("add_one", lambda: (floats(7), zeros(8))),
         Call("add_one", lambda: (floats(8), zeros(8, dtype="int32"))),
@@ -92,7 +92,7 @@ CALLS = {
     "kernels_const": [*KERNELS, Call("get_const_var_tensor", tuple)],
     "kernels_parallel": [*KERNELS, SAXPY, *KERNELS],
     "kernels_nested": [*KERNELS, SAXPY, ADD_ONE, Call("get_const_var_tensor", tuple)],
-    # What TVM's C code generator writes no valid C for.
+    # TVM's C code generator writes no valid C for these.
     "llvm_only": [
         Call("halve", lambda: (floats(8).astype("float16"), zeros(8, dtype="float16"))),
         Call("sort_of", lambda: (floats(9), zeros(9))),
@@ -132,7 +132,7 @@ def outcome(call: Call, function: Callable[..., Any], pass_array: Callable[..., 
 def outcomes(
     calls: Iterable[Call], module: Any, pass_array: Callable[..., Any], told: Told
 ) -> list[Any]:
-    """Make all calls of one library; what its callbacks noted stands last."""
+    """Make all calls of one library; the notes of its callbacks are last."""
     made = [
         outcome(call, module.get_function(call.function, query_imports=True), pass_array)
         for call in calls

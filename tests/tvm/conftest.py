@@ -1,4 +1,4 @@
-"""The libraries of the matrix, made once per run by real TVM in an environment of its own."""
+"""The libraries of the matrix, made once per run by real TVM in a separate environment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run_script() -> RunScript:
     """``run_script(python, script, *args)``: run a script of this folder; what it prints."""
 
     def run_script(python: str, script: str, *args: object) -> str:
-        # Scripts import what lies beside them.
+        # Scripts import files of their folder.
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONSAFEPATH"}
         command = [python, str(HERE / script), *map(str, args)]
         run = subprocess.run(

@@ -1,6 +1,6 @@
 """Functions in TVM's script, by library. Read by TVM's Python only."""
 
-# TVM's parser reads these annotations as they stand: no `from __future__ import annotations`.
+# TVM's parser reads these annotations unevaluated: no `from __future__ import annotations`.
 from tvm.script import ir as I
 from tvm.script import tirx as T
 
@@ -88,7 +88,7 @@ class Packed:
 
 @I.ir_module
 class LlvmOnly:
-    """What TVM's C code generator writes no valid C for."""
+    """Functions that TVM's C code generator writes no valid C for."""
 
     @T.prim_func
     def halve(A: T.Buffer((8,), "float16"), B: T.Buffer((8,), "float16")):

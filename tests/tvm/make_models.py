@@ -1,6 +1,6 @@
 """Compile the models with real TVM, and run them there: ``make_models.py FOLDER``.
 
-Beside each ``<target>_<name>.so`` lie its outcomes, as TVM had them, and its bytecode as text.
+Each ``<target>_<name>.so`` has its outcomes in TVM and its bytecode as text in the same folder.
 """
 
 from __future__ import annotations

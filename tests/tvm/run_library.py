@@ -23,7 +23,7 @@ class Blocked:
 
 
 def pass_array(array: Any, call: Call) -> Any:
-    """What runs on a device takes tensors there."""
+    """Return a tensor on the device for a call that runs there."""
     import runtime
 
     return runtime.tensor(array, runtime.Device("opencl", 0)) if call.is_kernel else array

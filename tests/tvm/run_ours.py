@@ -28,7 +28,7 @@ def kinds(module: Any) -> list[Any]:
 
 
 def plain(module: Any) -> dict[str, Any]:
-    """NumPy arrays, TVM's tensors, text, errors, and what is told about functions."""
+    """NumPy arrays, TVM's tensors, text, errors, and the properties of functions."""
     x, y = np.arange(4, dtype="float32"), tvm.runtime.tensor(np.zeros(4, "float32"))
     module["add_one"](x, y, 4)
     schema = module.get_function_metadata("add_one")["type_schema"]

@@ -51,7 +51,7 @@ def test_models_run_on_opencl(models: Path, name: str) -> None:
 
 
 def arrays(value: Any) -> list[Any]:
-    """What a call gave, one behind the other."""
+    """Return the arrays of a result, one after the other."""
     if isinstance(value, str):
         return []
     return list(value) if isinstance(value, tuple) else [value]
@@ -73,7 +73,7 @@ def test_bytecode_reads_as_tvm_prints_it(models: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_payloads_come_back_byte_for_byte(models: Path, name: str) -> None:
-    """What TVM wrote is written again as it was."""
+    """A payload of TVM is written again unchanged."""
     payload = payload_of((models / f"llvm_{name}.so").read_bytes())
     writer = Writer()
     load(Reader(payload)).save_to_binary(writer)
@@ -91,7 +91,7 @@ def test_a_model_of_ours_runs_in_tvm(tmp_path: Path, run_script: RunScript) -> N
 
 
 def payload_of(file: bytes) -> bytes:
-    """The payload behind its key and its length."""
+    """The payload after its key and its length."""
     key = file.index(b"\x12" + bytes(7) + b"relax.VMExecutable") + 26
     nbytes = int.from_bytes(file[key : key + 8], "little")
     return file[key + 8 : key + 8 + nbytes]

@@ -51,7 +51,7 @@ def _export(module, path, **options) -> None:
 
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory, compile_library, run_script):
-    """What real TVM got from the libraries of this file."""
+    """Return the results of real TVM for the libraries of this file."""
     folder = tmp_path_factory.mktemp("ours")
     archive = compile_library("int twice(int x) { return 2 * x; }", "-c")
     plain = packer.CSourceModule(SOURCE, functions=FUNCTIONS)

@@ -1,4 +1,4 @@
-/* What programs call of the host. */
+/* The host functions that programs call. */
 #include "abi/object.h"
 #include "program.h"
 #include "abi/raised.h"
@@ -44,7 +44,7 @@ static int call(void *handle, const dso_any *args, int32_t num_args, dso_any *re
   return function->safe_call(function, args + 1, num_args - 1, result);
 }
 
-/* Gives what is somebody else's, which the machine refuses. */
+/* Returns a borrowed value, which the machine refuses. */
 static int lend(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
   static DLTensor tensor;
   (void)handle, (void)args, (void)num_args;

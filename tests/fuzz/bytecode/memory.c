@@ -58,7 +58,7 @@ static int64_t count_elements(const struct value *tensor) {
   return count;
 }
 
-/* All elements in one dimension, or with more of them. What is strided cannot be viewed. */
+/* All elements in one dimension, or in more of them. A strided tensor cannot be viewed. */
 static int reshape(struct scope *scope) {
   struct program *program = scope->program;
   int index = find_kind(scope, TENSOR);

@@ -45,7 +45,7 @@ enum kind {
   ANYTHING /* or not known */
 };
 
-/* What is known of a value: enough for most programs to run to their end. */
+/* The known properties of a value: enough for most programs to run to their end. */
 struct value {
   enum kind kind;
   DLDataType dtype; /* TENSOR, DTYPE */
@@ -123,7 +123,7 @@ void free_arguments(void); /* the memory of those that are lent */
 /* A constant tensor in memory that ends the process when it is written. */
 dso_object *readonly_tensor(struct draws *draws, struct value *known);
 
-/* ---- What is done with values (touch.c): read, write unless read-only, copy, and compare */
+/* ---- Operations on values (touch.c): read, write unless read-only, copy, and compare */
 void touch(const dso_any *value);
 
 /* ---- Functions of the host (host.c) */

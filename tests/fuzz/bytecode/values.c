@@ -99,7 +99,7 @@ dso_object *readonly_tensor(struct draws *draws, struct value *known) {
   return adopt(tensor, TENSOR_READ_ONLY, NULL, NULL);
 }
 
-/* Memory of its own to the byte; sometimes unaligned. */
+/* Separate memory, exact to the byte; sometimes unaligned. */
 static dso_object *owned_tensor(struct draws *draws, struct value *known) {
   draw_layout(draws, known);
   DLTensor tensor = layout_of(known);

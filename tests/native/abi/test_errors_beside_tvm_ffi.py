@@ -1,4 +1,4 @@
-"""Errors beside a real tvm_ffi in one process: each runtime sees the error of its own call."""
+"""Errors with a real tvm_ffi in the same process: each runtime sees the error of its call."""
 
 from __future__ import annotations
 

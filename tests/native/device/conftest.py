@@ -12,7 +12,7 @@ from ...support.cuda_launch import LAUNCH, PARAMS, TAGS, Fake
 
 @pytest.fixture(scope="module")
 def fake_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the FAKE driver lies."""
+    """The folder of the FAKE driver."""
     return build_fake_driver(tmp_path_factory.mktemp("fake_cuda"))
 
 

@@ -157,7 +157,7 @@ def test_threads_launch() -> None:
 
 
 def test_stray_address_is_told() -> None:
-    """A lost context is told, and the process goes on; in one of its own."""
+    """A process reports a lost context and continues; the test runs in a separate process."""
     code = """
 import json, pathlib, sys
 import runtime

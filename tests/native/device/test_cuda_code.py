@@ -39,7 +39,7 @@ def test_best_fit_is_loaded(launch: Fake, name: str, capability: str, loaded: st
 
 
 def test_code_at_any_address_is_loaded(fake_driver: Path) -> None:
-    """In a blob it lies anywhere; the driver gets it aligned, and PTX with an end."""
+    """The driver gets code aligned, and PTX terminated, from any offset in a blob."""
     code = LAUNCH.replace(
         "pathlib.Path(path).read_bytes()", 'memoryview(b"x" + pathlib.Path(path).read_bytes())[1:]'
     )
@@ -51,7 +51,7 @@ def test_code_at_any_address_is_loaded(fake_driver: Path) -> None:
 
 
 def test_ptx_of_a_fatbin_is_loaded(launch: Fake, tmp_path: Path) -> None:
-    """What is not compressed is given alone: a younger device takes the youngest PTX."""
+    """An uncompressed fatbin passes PTX alone: a younger device takes the youngest PTX."""
     images = [compile_ptx(architecture=name) for name in ("sm_80", "sm_90", "sm_90a", "sm_100")]
     path = tmp_path / "all.fatbin"
     path.write_bytes(packer.create_fatbin([*images, (DATA / "scale.sm_80.cubin").read_bytes()]))
@@ -122,7 +122,7 @@ def test_damaged_code_is_refused_or_loaded(fake_driver: Path, name: str) -> None
 
 
 def test_cut_ptx_is_the_drivers_to_refuse(launch: Fake, tmp_path: Path) -> None:
-    """PTX is a text; what it says is told by the driver's log, which is in the error."""
+    """PTX is text; the error contains what the driver's log reports of it."""
     cut = tmp_path / "cut.ptx"
     cut.write_bytes(PTX.read_bytes()[:300])
     (head, *log, end), _ = launch(cut, fail="cuModuleLoadDataEx 218")
@@ -151,7 +151,7 @@ def test_cut_ptx_is_the_drivers_to_refuse(launch: Fake, tmp_path: Path) -> None:
 def test_code_of_another_kind_is_refused(
     launch: Fake, tmp_path: Path, data: bytes, what: str
 ) -> None:
-    """Bytes that are none of CUDA's formats are told by what they are."""
+    """Bytes in an unknown format are refused with the first of them."""
     path = tmp_path / "code"
     path.write_bytes(data)
     (printed,), log = launch(path)

@@ -56,7 +56,7 @@ def test_memory_that_outlives_the_driver_is_let_go(launch: Fake) -> None:
 
 
 def test_process_forked_after_use_is_told(fake_driver: Path) -> None:
-    """A process that was forked from one that used CUDA is told to be spawned."""
+    """A process that was forked after its parent used CUDA advises spawning instead."""
     code = LAUNCH + (
         "import os\n"
         "sys.stdout.flush()\n"
@@ -86,7 +86,7 @@ def test_driver_that_is_too_old_is_told(tmp_path: Path) -> None:
 
 
 def test_missing_driver_is_told(tmp_path: Path) -> None:
-    """What is no library is no driver; the error says what to install."""
+    """A file that is not a library is not a driver; the error says which package to install."""
     (tmp_path / "libcuda.so.1").write_text("not a library")
     code = LAUNCH + "print(module.property_mask)\n"
     printed, _ = run_with_fake(tmp_path, code, PTX, TAGS, 1, 1)

@@ -81,7 +81,7 @@ def test_signature_that_lies_is_refused(launch: Fake, params: str, message: str)
 
 
 def test_unknown_kernel_is_refused(fake_driver: Path) -> None:
-    """A name that the code has not is told with those that it has."""
+    """The error of an unknown name lists the names in the code."""
     code = LAUNCH.replace('FunctionInfo("scale"', 'FunctionInfo("sale"').replace(
         '["scale"]', '["sale"]'
     )
@@ -123,7 +123,7 @@ def test_kernel_goes_to_the_device_of_its_tensors(fake_driver: Path) -> None:
 
 
 def test_context_of_others_is_left_as_it_was(fake_driver: Path) -> None:
-    """What another library made current is current again after everything of ours."""
+    """A context that another library made current is current again after each of our calls."""
     code = LAUNCH.replace(
         "try:",
         "import ctypes\n"

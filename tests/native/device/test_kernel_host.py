@@ -145,14 +145,14 @@ def test_array_of_the_host_is_refused(library) -> None:
 
 
 def test_error_of_a_driver_arrives(library, x) -> None:
-    """What the device refuses goes through host code, with device and code."""
+    """The driver's refusal passes through host code, with device and code."""
     with pytest.raises(DeviceError, match="expected a threadIdx.x of at most") as caught:
         library["apply"](library["scale"], x, 1.0, 1, 1, 2**31 - 1)
     assert caught.value.device == "opencl:0"
 
 
 def test_library_closes_when_dropped(path: Path, tmp_path: Path, x) -> None:
-    """What host code found keeps nothing alive: the last reference closes library and kernels."""
+    """A looked-up function keeps nothing alive: the last reference closes library and kernels."""
     copy = tmp_path / "copy.so"
     copy.write_bytes(path.read_bytes())
     library = runtime.load(copy)
@@ -166,7 +166,7 @@ def test_library_closes_when_dropped(path: Path, tmp_path: Path, x) -> None:
 
 
 def test_threads_launch_through_one_library(library) -> None:
-    """Threads share library, kernel and queue, each with a tensor of its own."""
+    """Threads share library, kernel and queue, each with a separate tensor."""
     arrays = [runtime.tensor(np.ones(64, np.float32), DEVICE) for _ in range(8)]
 
     def work(host: Callable[..., object], x: runtime.Tensor, by: float) -> None:

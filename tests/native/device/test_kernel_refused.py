@@ -13,7 +13,7 @@ from ...support.process import run_python
 
 TAGS = ("blockIdx.x", "threadIdx.x")
 SCALE = FunctionInfo("scale", ("handle", "float32", "int32"), TAGS)
-# What a scalar argument of each type refuses: the value, the error and its text.
+# The values that a scalar argument of each type refuses, the error and its text.
 REFUSED = [
     ("int8", 128, OverflowError, "out of range, expected int8, found 128"),
     ("int8", -129, OverflowError, "expected int8, found -129"),
@@ -140,7 +140,7 @@ def test_array_of_the_host_is_refused() -> None:
 
 
 def test_note_of_written_parameters_takes_no_integer() -> None:
-    """WebGPU's note among the tags has no integer behind the arguments."""
+    """WebGPU's note among the tags adds no integer after the arguments."""
     info = FunctionInfo("f", (), ("paramWriteAccess:[1]", "blockIdx.x"))
     function = module(info)["f"]
     assert function.signature == "void f(blockIdx.x)"

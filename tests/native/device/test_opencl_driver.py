@@ -25,7 +25,7 @@ NO_DRIVER = "install one (Debian: ocl-icd-libopencl1 and the device's driver"
 
 
 def launch(**environment: Any) -> list[str]:
-    """What the process says with these variables set."""
+    """Return the lines that the process prints with these variables set."""
     command = [sys.executable, "-W", "error", "-c", LAUNCH]
     variables = {**os.environ, **{name: str(value) for name, value in environment.items()}}
     run = subprocess.run(
@@ -36,7 +36,7 @@ def launch(**environment: Any) -> list[str]:
 
 
 def test_library_that_does_not_open(tmp_path: Path) -> None:
-    """What is no library is no driver; the module is carried, the rest works."""
+    """A file that is not a library is not a driver; the module is carried, and the rest works."""
     (tmp_path / "libOpenCL.so.1").write_text("not a library")
     mask, error, rest = launch(LD_LIBRARY_PATH=tmp_path)
     assert (mask, rest) == ("1", "2")

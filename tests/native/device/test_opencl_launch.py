@@ -154,7 +154,7 @@ def test_none_is_null() -> None:
 
 
 def test_dynamic_shared_memory_is_the_last_argument() -> None:
-    """The bytes of dynamic shared memory go to a __local pointer behind the other arguments."""
+    """The bytes of dynamic shared memory become a __local pointer after the other arguments."""
     source = """
     __kernel void turn(__global int *x, __local int *room) {
       int i = get_local_id(0);

@@ -27,7 +27,7 @@ def test_loaded_library_launches(tmp_path: Path) -> None:
 
 
 def test_threads_launch_one_kernel() -> None:
-    """Threads that launch one kernel with arguments of their own do not mix them up."""
+    """Threads that launch one kernel with separate arguments do not mix them up."""
     scale = kernels(SCALE_SOURCE, SCALE)["scale"]
     arrays = [on_device(np.ones(64, np.float32)) for _ in range(8)]
 

@@ -1,7 +1,7 @@
 """Two OpenCL devices of two vendors in one process.
 
-Intel's runtime for CPUs, of PyPI, takes SPIR-V; it stands beside PoCL. CI has both; elsewhere these
-tests need ``pip install --group opencl``.
+Intel's runtime for CPUs, from PyPI, takes SPIR-V; it is used together with PoCL. CI has both;
+elsewhere these tests need ``pip install --group opencl``.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ print(json.dumps(said))
 
 
 def intel_folder() -> Path:
-    """Where Intel's runtime lies."""
+    """Return the folder of Intel's runtime."""
     try:
         found = files("intel-opencl-rt") or []
     except PackageNotFoundError:
@@ -100,7 +100,7 @@ def intel_folder() -> Path:
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What each step said, in a process that sees both drivers."""
+    """Return the output of each step, in a process that sees both drivers."""
     folder = intel_folder()
     code = tmp_path_factory.mktemp("spirv") / "fill.spv"
     code.write_bytes(compile_spirv(FILL))

@@ -33,7 +33,7 @@ def test_device_is_there() -> None:
 @pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "u8", "f2", "f4", "f8", "?", "c8"])
 @pytest.mark.parametrize("shape", [(), (1,), (0, 3), (5, 7), (1 << 18,)])
 def test_there_and_back(dtype: str, shape: tuple[int, ...]) -> None:
-    """What was copied to the device comes back as it was."""
+    """A copy to the device and from it keeps every byte."""
     source = np.random.default_rng(1).integers(0, 2, shape).astype(dtype)
     made = tensor(source, DEVICE)
     assert (made.device, made.shape) == (DEVICE, shape)
@@ -75,7 +75,7 @@ def test_strides_on_the_cpu(view: Any) -> None:
 
 
 def test_pytorch_both_ways() -> None:
-    """Its tensors go there, and come back by way of NumPy or DLPack."""
+    """PyTorch's tensors are copied to the device, and returned by way of NumPy or DLPack."""
     torch = needs.module("torch", "torch")
     source = torch.arange(6.0).reshape(2, 3)
     there = tensor(source.T, DEVICE)
@@ -86,7 +86,7 @@ def test_pytorch_both_ways() -> None:
 
 
 def test_view_on_the_cpu_is_refused() -> None:
-    """What lies on the device has no buffer there."""
+    """Memory on the device has no buffer on the CPU."""
     made = tensor(NUMBERS, DEVICE)
     for view in (memoryview, lambda t: t.raw, lambda t: np.asarray(t, copy=False)):
         with pytest.raises((BufferError, ValueError)):
@@ -95,7 +95,7 @@ def test_view_on_the_cpu_is_refused() -> None:
 
 @pytest.mark.parametrize("stream", [None, -1, 1])
 def test_dlpack(stream: int | None) -> None:
-    """The capsule says where it lies; a consumer on the CPU may ask for a copy."""
+    """The capsule names the device; a consumer on the CPU may ask for a copy."""
     made = tensor(NUMBERS, DEVICE)
     assert made.__dlpack_device__() == (4, 0)
     again = from_dlpack(made.__dlpack__(stream=stream, max_version=(1, 0)))

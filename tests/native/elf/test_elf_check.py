@@ -273,7 +273,7 @@ def test_other_machine_is_checked_when_asked_for(good: bytes, tmp_path: Path) ->
 
 
 def test_extended_section_count_is_bounded(good: bytes, tmp_path: Path) -> None:
-    """e_shnum 0 takes the count from section 0, which may not lie about it."""
+    """With e_shnum 0 the count is in section 0, and is checked there."""
     elf = Elf(good)
     table = elf.peek(elf.header, "e_shoff")
     elf.poke(elf.header, "e_shnum", 0).poke(Record("section", table), "sh_size", 1 << 60)
@@ -342,7 +342,7 @@ def test_rpath_and_runpath_are_accepted(compile_library: CompileLibrary, tags: s
 def test_foreign_code_by_linker_option_is_refused(
     compile_library: CompileLibrary, tmp_path: Path, option: str
 ) -> None:
-    """What a linker writes for audit and filter libraries is refused by policy."""
+    """Libraries that a linker writes for audit and filters are refused by policy."""
     data = compile_library(GOOD, *GNU, f"-Wl,{option}").read_bytes()
     refuse(tmp_path / "lib.so", data, "policy", "makes the loader use another object's code")
 

@@ -13,7 +13,7 @@ from ...support.importing import HOST
 
 @pytest.fixture
 def host_path(compile_library, tmp_path) -> Path:
-    """A copy of the compiled host.c: a library of its own for each test."""
+    """A copy of the compiled host.c: a separate library for each test."""
     path = tmp_path / "host.so"
     path.write_bytes(compile_library(HOST.read_text()).read_bytes())
     return path

@@ -95,7 +95,7 @@ def test_an_address_is_expected(compile_library) -> None:
 
 
 def test_linked_parameters(compile_library) -> None:
-    """They are found by storage_id, and used where they lie, also when the executor is gone."""
+    """Parameters are found by storage_id, and used in place, also when the executor is freed."""
     library = LibraryModule(Library(str(compile_library(SOURCE))))
     nodes = [null("x"), null("w"), op("y", "tvmgen_default___tvm_main__", [0, 1])]
     executor = runtime.graph_executor.create(json.dumps(graph(nodes, [2])), library)
@@ -108,7 +108,7 @@ def test_linked_parameters(compile_library) -> None:
 
 
 def test_linked_parameter_beyond_its_segment(compile_library) -> None:
-    """What the graph asks for is no more than the library has."""
+    """A graph cannot ask for more than the library has."""
     end = "__extension__ ({ extern char _end[]; _end - 4; })"
     library = LibraryModule(Library(str(compile_library(SOURCE, f"-DLINKED={end}"))))
     nodes = [null("x"), null("w"), op("y", "tvmgen_default___tvm_main__", [0, 1])]

@@ -72,7 +72,7 @@ def test_bridge_does_not_stay(undefined) -> None:
 
 
 def test_function_that_nobody_has_is_named(compile_library) -> None:
-    """What the core does not provide stays undefined."""
+    """A function that the core does not provide stays undefined."""
     path = compile_library(SOURCE.read_text(), "-DMORE")
     with pytest.raises(runtime.LibraryLoadError, match="undefined symbol: TVMFFINobody") as caught:
         runtime.load(path)
@@ -207,7 +207,7 @@ def test_beside_torch_and_tvm_ffi(undefined, order) -> None:
 
 @pytest.mark.parametrize("order", [("global", "ours"), ("ours", "global")], ids="-".join)
 def test_beside_a_global_tvm_ffi(undefined, order) -> None:
-    """Somebody put libtvm_ffi into the global scope, where look-ups begin."""
+    """libtvm_ffi is in the global scope, where look-ups begin."""
     run_order(order, undefined, "ours")
 
 

@@ -13,7 +13,7 @@ from ...support.importing import Functions, importing
 
 
 def test_host_code_calls_a_function_of_an_import(host) -> None:
-    """Arguments go there, the result comes back."""
+    """Arguments reach the import, and its result returns."""
     importing(host, scale=lambda x, factor: x * factor)
     assert host["call"]("scale", 21, 2) == 42
 
@@ -34,7 +34,7 @@ def test_library_itself_is_not_asked(host) -> None:
 
 
 def test_global_functions_come_last(host, register_func) -> None:
-    """What no import has is the global function; an import's own comes first."""
+    """A global function serves only a name that no import has."""
     register_func("test.context.f", lambda: "global")
     assert host["call"]("test.context.f") == "global"
     importing(host, **{"test.context.f": lambda: "import"})
@@ -72,7 +72,7 @@ def test_call_without_arguments_and_none_as_result(host) -> None:
 
 
 def test_each_kind_of_argument_arrives(host) -> None:
-    """What dso_packer.h makes of C values is what Python sees."""
+    """Python sees the C values that dso_packer.h makes."""
     seen: list[Any] = []
 
     def look(*args: Any) -> None:

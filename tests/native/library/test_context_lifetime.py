@@ -19,7 +19,7 @@ from ...support.process import run_python
 
 
 def test_library_is_closed_with_its_last_reference(host_path) -> None:
-    """What host code found keeps the import alive, and nothing keeps the library."""
+    """A function that host code looked up keeps the import alive, and nothing keeps the library."""
     host = runtime.load(host_path)
     module = importing(host, f=lambda: 1)
     host["call"]("f")
@@ -90,7 +90,7 @@ def test_module_that_views_the_library_does_not_keep_it_open(compile_library) ->
 
 
 def test_function_over_weights_does_not_keep_the_library_open(compile_library) -> None:
-    """What is remembered may view the library through a tensor, which the collector cannot see."""
+    """A cached function may view the library through a tensor, which the collector cannot see."""
     path = compile_library(
         HOST.read_text() + 'DSO_EXPORT const char weights[] = "1234567 weights";\n'
     )
@@ -164,7 +164,7 @@ print(json.dumps(host["finish"]()))
 def test_call_that_waits_for_the_gil_while_its_module_goes(
     provider, compile_library, host_path
 ) -> None:
-    """What it was to call is gone when it gets there; it is looked up anew."""
+    """The function of a call is freed before the call reaches it, and is looked up again."""
     path = compile_library(HOST.read_text(), "-Wl,-z,nodelete")
     others = [str(host_path)] if provider == "library" else []
     assert run_python(RETIRED, str(path), *others, timeout=30) == 42

@@ -12,7 +12,7 @@ from ...support.process import run_python
 
 
 def test_context_without_module_has_the_global_functions(host_path, register_func) -> None:
-    """A bare library has no imports; the error says that there is nobody to ask."""
+    """A bare library has no imports; the error says that no module is available."""
     library = Library(str(host_path))
     call = library.function("call", None)
     assert call is not None
@@ -24,7 +24,7 @@ def test_context_without_module_has_the_global_functions(host_path, register_fun
 
 @pytest.mark.parametrize("pointer", [0, 1, 8, 0x5EAF00D, 2**47 - 8])
 def test_pointer_that_is_no_context_is_never_followed(host, pointer) -> None:
-    """Whatever a library hands in is only compared."""
+    """The pointer that a library passes is only compared."""
     found = "NULL" if pointer == 0 else "an unknown pointer"
     with pytest.raises(RuntimeError, match=f"look-up of 'f': library context.*{found}"):
         host["find_with"](pointer, "f")
@@ -44,7 +44,7 @@ print(json.dumps(messages))
 
 
 def test_pointer_that_is_no_context_is_not_given_to_a_real_tvm_ffi(host_path) -> None:
-    """It would follow it; only what is a module of its own gets there."""
+    """tvm_ffi would follow the pointer; it receives only modules of its kind."""
     messages = run_python(BESIDE_TVM_FFI, str(host_path))
     assert len(messages) == 5
     assert all("an unknown pointer" in message for message in messages)
@@ -71,7 +71,7 @@ def test_object_that_is_no_function_is_not_called(host) -> None:
 
 
 def test_library_that_dlopen_opened_says_who_has_to_load_it(host_path, tmp_path) -> None:
-    """Nobody filled its context symbols: a call fails, and does not crash."""
+    """A library without filled context symbols fails at a call, and does not crash."""
     code = (
         "import ctypes, json, sys\n"
         "library = ctypes.CDLL(sys.argv[1])\n"

@@ -106,9 +106,9 @@ int open_in_a_thread(const char *name) {
 
 
 def test_error_in_a_child_forked_beside_another_dlopen(host_path: Path, tmp_path: Path) -> None:
-    """What somebody else's thread (PoCL's, say) has half loaded does not end the child.
+    """A library that a foreign thread (PoCL's, say) is loading does not end the child.
 
-    That dlopen is held up, deterministically, by a needed library which is a pipe without a writer.
+    That dlopen is blocked, deterministically, by a needed library which is a pipe without a writer.
     """
     needed = compile_c("int needed;", tmp_path / "needed.so", f"-Wl,-soname,{tmp_path}/needed.so")
     half = compile_c("int half;", tmp_path / "half.so", "-Wl,--no-as-needed", str(needed))

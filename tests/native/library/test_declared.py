@@ -41,7 +41,7 @@ UNDECLARED = "has a C function 'scale' without a declaration: export it with --f
 
 
 def copy(path: Path, folder: Path) -> Path:
-    """A file of its own: a Module that another test holds is another one."""
+    """A separate file: a module that another test holds is a different one."""
     return Path(shutil.copy(path, folder / "copy.so"))
 
 
@@ -109,7 +109,7 @@ def test_function_of_a_library_of_tvm_is_packed(mark, compile_library) -> None:
 
 
 def test_mark_of_packer_outweighs_those_of_tvm(compile_library) -> None:
-    """What packer made declares all that can be called."""
+    """The mark of packer declares all functions that can be called."""
     marks = 'void *__tvm_module_ctx;\nconst char __packer_fn_f[] = "packer-function 1\\n";\n'
     module = runtime.load(compile_library(PACKED + marks))
     with pytest.raises(runtime.FunctionNotFoundError, match="'twice' without a declaration"):
@@ -221,7 +221,7 @@ def test_declared_function_is_an_import_of_host_code(compile_library, tmp_path) 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="only on hardware with x86-64")
 class TestLibraries010:
-    """What dso-packer 0.1.0 exported loads and runs."""
+    """Libraries that dso-packer 0.1.0 exported load and run."""
 
     def test_packed_function(self, tmp_path) -> None:
         """The declared one can be called, the other one cannot."""

@@ -1,4 +1,4 @@
-"""Who owns the objects that packed C functions pass around; in processes of their own."""
+"""The owner of the objects that packed C functions pass; each test in a separate process."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(compile_library) -> Callable[[str], Any]:
 
 
 def test_object_of_an_import_is_returned(run) -> None:
-    """A packed function returns what it got; the thread keeps a reference of its own."""
+    """A packed function returns its argument; the thread keeps a reference to it."""
     code = """
 library.import_module(Functions(f=Object, end=lambda: None))
 results = [library["call"]("f") for _ in range(100)]

@@ -53,7 +53,7 @@ def library(
 
 
 def test_tree_is_that_of_its_generation(library, generation) -> None:
-    """The library is the root; its imports stand in the order they were written in."""
+    """The library is the root; its imports are in the order in which they were written."""
     assert [m.type_key for m in library.imported_modules] == GENERATIONS[generation]
     assert library.entry_name == "smooth"
 

@@ -22,7 +22,7 @@ def test_last_reference_closes_the_library(library_file: Path) -> None:
 
 
 def test_view_keeps_the_library_open(library_file: Path) -> None:
-    """The bytes behind a memoryview stay mapped, slices included."""
+    """The bytes that a memoryview shows stay mapped, slices included."""
     view = Library(str(library_file)).data("blob")
     assert view is not None
     part = view[3:5]

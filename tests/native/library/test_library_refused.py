@@ -29,14 +29,14 @@ from ...support.plain_library import CompileLibrary
 )
 @pytest.mark.parametrize("opener", [Library, ElfFile])
 def test_not_a_regular_file(opener: type, path: str, kind: str) -> None:
-    """What stands there is named."""
+    """The error names the kind of file."""
     with pytest.raises(LibraryLoadError, match=f": not a regular file, found {kind}$") as caught:
         opener(path)
     assert caught.value.reason == "not-a-file"
 
 
 def test_fifo_and_socket_do_not_block(tmp_path: Path) -> None:
-    """A FIFO that nobody writes, a socket that nobody serves."""
+    """A FIFO without a writer and a socket without a server are refused at once."""
     os.mkfifo(tmp_path / "fifo")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "socket"))
@@ -67,7 +67,7 @@ def test_file_that_cannot_be_opened(library_file: Path, name: str, expected: str
 
 
 def test_unreadable_file_is_refused(library_file: Path) -> None:
-    """Said by the system; root is asked as somebody else, since it may read anything."""
+    """The system refuses it; root runs as another user, since root may read anything."""
     library_file.chmod(0)
     code = f"""
 import os

@@ -41,7 +41,7 @@ def test_symbols_of_a_dependency_are_not_the_librarys(
 def test_symbol_that_is_no_constant_data(
     compile_library: CompileLibrary, symbol: str, expected: str
 ) -> None:
-    """A blob lies in the file-backed, read-only part, or is refused by name."""
+    """A blob in the file-backed, read-only part is accepted, or is refused by name."""
     library = Library(str(compile_library(SYMBOLS)))
     with pytest.raises(LibraryLoadError, match=f": {symbol} at 0x[0-9a-f]+: {expected}") as caught:
         library.data(symbol)
@@ -84,7 +84,7 @@ def test_malformed_facts_are_refused(
 
 
 def test_facts_without_nul_or_in_writable_memory(compile_library: CompileLibrary) -> None:
-    """The text ends within its symbol, and nobody can change it."""
+    """The text ends within its symbol, in memory that cannot be written."""
     source = "int __tvm_ffi_f(void) { return 0; } int __tvm_ffi_g(void) { return 0; }"
     source += 'const char __packer_fn_f[3] = "pac"; char __packer_fn_g[] = "packer-function 1\\n";'
     library = Library(str(compile_library(source)))
@@ -131,7 +131,7 @@ DSO_EXPORT int __tvm_ffi_f(void *h, const dso_any *args, int32_t n, dso_any *res
 def test_context_symbol_is_filled_once(
     compile_library: CompileLibrary, value: str, found: int
 ) -> None:
-    """The error setter is put where nobody put one before."""
+    """The error setter is set only where none was set before."""
     library = Library(str(compile_library(CONTEXT, f"-DVALUE={value}")))
     function = library.function("f", None)
     assert function is not None

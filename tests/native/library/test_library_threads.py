@@ -55,7 +55,7 @@ def test_small_stack_and_signals(library_file: Path) -> None:
 
 
 def test_forked_child_calls_and_loads(library_file: Path) -> None:
-    """What was loaded before a fork works after it in both processes."""
+    """A library that was loaded before a fork works after it in both processes."""
     library = Library(str(library_file))
     child = os.fork()
     if child == 0:

@@ -63,7 +63,7 @@ def test_argument_has_its_type_code(library, value, code) -> None:
     "value", [0, -(2**63), 0.5, None, "text", "a text of many bytes", b"bytes", b"a\0b" * 9]
 )
 def test_value_comes_back(library, value) -> None:
-    """What a packed function returns is what Python gets; strings are copied."""
+    """Python gets the value that a packed function returns; strings are copied."""
     assert library["echo"](value) == value
 
 
@@ -93,7 +93,7 @@ def test_bytes_have_their_length(library) -> None:
 
 
 def test_string_result_is_copied(library) -> None:
-    """It may lie in memory that the next call writes."""
+    """A string may be in memory that the next call writes."""
     first = library["greet"]("a")
     assert (library["greet"]("b"), first) == ("hello b", "hello a")
 

@@ -1,4 +1,4 @@
-"""What the core provides: handles made once, the header, the exported symbols."""
+"""The parts that the core provides: handles made once, the header, the exported symbols."""
 
 from __future__ import annotations
 

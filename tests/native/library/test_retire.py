@@ -14,7 +14,7 @@ from ...support.process import run_python
 
 HOST = C_SOURCES / "host.c"
 
-# answer: says that it began, then waits in this library's code until it is told to go on.
+# answer: reports that it began, then waits in this library's code until it may continue.
 SLOW = """
 #include <unistd.h>
 #include "dso_packer.h"

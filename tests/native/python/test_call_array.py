@@ -79,14 +79,14 @@ print(Library(sys.argv[1]).function("extent", None)(ndarray(), 0))
 
 
 def test_struct_that_is_too_small_is_noticed(library: Library) -> None:
-    """Nothing is read behind the end of an object."""
+    """Nothing is read after the end of an object."""
     command = [sys.executable, "-c", SMALL, library.path]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (ran.stderr, ran.stdout) == ("", "3\n")
 
 
 def test_the_installed_numpy_fits(library: Library) -> None:
-    """What stands in the struct is what the array says, so arrays take the short way."""
+    """The struct has the array's values, so arrays take the short way."""
     code = (
         "import sys, numpy; from runtime._core import Library\n"
         "dtype = Library(sys.argv[1]).function('dtype', None)\n"
@@ -100,7 +100,7 @@ def test_the_installed_numpy_fits(library: Library) -> None:
 
 
 def test_many_dtype_objects(probe: Probe) -> None:
-    """Dtypes that share a place in the cache are told apart, however they come and go."""
+    """Dtypes that share a cache slot are kept apart, however they are created and freed."""
     names = ["i1", "u2", "i4", "f4", "f8", "c8", "c16", "?", "f2", "u8"]
     codes = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
     for _ in range(20):
@@ -112,7 +112,7 @@ def test_many_dtype_objects(probe: Probe) -> None:
 
 
 def test_subclass_goes_by_the_buffer_protocol(probe: Probe) -> None:
-    """A matrix is no ndarray to us, but an array all the same."""
+    """A matrix is not an ndarray to us, but still an array."""
 
     class Own(np.ndarray[Any, Any]):
         pass
@@ -148,7 +148,7 @@ def test_dimensions(probe: Probe, ndim: int) -> None:
 
 
 def test_shape_may_change_during_a_call(probe: Probe) -> None:
-    """What a call sees is a copy: another thread may reshape the array meanwhile."""
+    """A call sees a copy: another thread may reshape the array meanwhile."""
     values = np.zeros((2, 3))
     stop = threading.Event()
 
@@ -333,7 +333,7 @@ def test_torch_tensor(probe: Probe, torch: Any) -> None:
     ids=["grad", "not a leaf", "parameter", "conj", "sparse", "meta"],
 )
 def test_torch_tensor_that_is_refused(probe: Probe, torch: Any, make: Any, expected: str) -> None:
-    """What PyTorch says is the cause."""
+    """PyTorch's error is the cause."""
     with pytest.raises(ValueError, match="expected an array that can be shared") as caught:
         probe("first")(make(torch))
     assert expected in str(caught.value.__cause__)

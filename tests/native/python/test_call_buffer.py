@@ -42,7 +42,7 @@ def test_foreign_dtype_is_refused(probe: Probe, dtype: Any) -> None:
 
 
 def test_dtype_without_buffer_is_refused(probe: Probe) -> None:
-    """What the exporter says is the cause."""
+    """The exporter's error is the cause."""
     with pytest.raises(TypeError, match="expected an array with strides and a dtype") as caught:
         probe("dtype")(np.zeros(3, "M8[s]"))
     assert isinstance(caught.value.__cause__, ValueError)
@@ -67,7 +67,7 @@ def test_many_dimensions(probe: Probe) -> None:
 
 
 def test_strides_between_elements_are_refused(probe: Probe) -> None:
-    """A field of a packed struct does not lie on whole elements."""
+    """A field of a packed struct is not at a multiple of the element."""
     field = np.zeros(3, dtype=[("a", "i1"), ("b", "f4")])["b"]
     with pytest.raises(ValueError, match="expected strides of whole elements, found 5 bytes"):
         probe("stride")(field, 0)

@@ -50,7 +50,7 @@ def test_failure_without_an_error_says_so(probe: Probe) -> None:
 
 
 def test_stale_error_is_never_reported_for_another_call(probe: Probe) -> None:
-    """What a call raised and then did not report is gone when the next one fails."""
+    """An error that a call raised and did not report is cleared when the next one fails."""
     assert probe("raise_but_succeed")() is None
     with pytest.raises(RuntimeError, match="without raising"):
         probe("fail_silently")()

@@ -32,5 +32,5 @@ def test_gil_is_released_during_a_call(probe: Probe) -> None:
 
 
 def test_gil_is_kept_when_the_facts_say_so(probe: Probe) -> None:
-    """No other Python thread runs meanwhile, so nobody answers."""
+    """No other Python thread runs during the call, so no thread answers."""
     assert _wait_beside_a_thread(probe, "wait_keep", 50) is False

@@ -1,4 +1,4 @@
-"""What a person is told who passes something wrong: function, argument, declaration, what came."""
+"""The message of a wrong argument: function, argument, declaration, and the value found."""
 
 from __future__ import annotations
 
@@ -102,14 +102,14 @@ def test_wrong_text(
 
 
 def test_unaligned_array(library: runtime.Module) -> None:
-    """An address that the element does not divide is told."""
+    """The error reports an address that the element does not divide."""
     array = np.frombuffer(bytearray(17), "u1")[1:].view("f4")
     with pytest.raises(ValueError, match=r"^scale: argument 1 'x' .*expected data aligned to 4"):
         library["scale"](array, X, 1, 1)
 
 
 def test_error_of_the_function_is_its_own(compile_library: Callable[..., Path]) -> None:
-    """What the called function raises carries its words only."""
+    """An error of the called function contains only its words."""
     source = """
     #include "dso_packer.h"
     void (*__TVMFFIErrorSetRaisedFromCStr)(const char *, const char *);

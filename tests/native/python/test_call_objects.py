@@ -82,7 +82,7 @@ def test_module_of_someone_else_is_refused(probe: Probe) -> None:
     ids=["compact", "strided", "empty", "scalar", "eight-dims", "tensor"],
 )
 def test_callback_returns_an_array(probe: Probe, make: Callable[[], Any]) -> None:
-    """It comes back as a Tensor over the same memory, with shape, type and values."""
+    """The result is a Tensor over the same memory, with shape, type and values."""
     made: list[Any] = []
 
     def give() -> Any:
@@ -98,7 +98,7 @@ def test_callback_returns_an_array(probe: Probe, make: Callable[[], Any]) -> Non
 
 
 def test_buffers_and_torch_tensors_are_arrays_too(probe: Probe) -> None:
-    """Whatever can be an array argument can be a result."""
+    """Any array argument can also be a result."""
     torch = needs.module("torch", "torch")
     result = np.asarray(probe("apply")(lambda: torch.arange(4)))
     np.testing.assert_array_equal(result, np.arange(4))
@@ -156,7 +156,7 @@ def test_returned_array_is_released_in_any_thread(probe: Probe) -> None:
 
 
 def test_lent_tensor_is_no_result(probe: Probe) -> None:
-    """What was lent for the call is over when it returns."""
+    """A tensor that was borrowed for the call is invalid when the call returns."""
     with pytest.raises(ValueError, match="^<lambda>: result: expected") as caught:
         probe("lend")(lambda tensor: tensor)
     assert "borrowed for a call that has ended" in str(caught.value.__cause__)

@@ -28,7 +28,7 @@ FLOAT32, BFLOAT16, CPU, CUDA, CUDA_HOST = (2, 32), (4, 16), 1, 2, 3
     ("dtype", "name"), [((2, 32, 1), "float32"), ((0, 8, 4), "int8x4"), ((6, 8, 1), "bool")]
 )
 def test_dtype_result_is_its_name(probe: Probe, dtype: tuple[int, ...], name: str) -> None:
-    """A DataType is told as runtime.dtype tells it."""
+    """A DataType is returned as the name that runtime.dtype uses."""
     assert probe("of_dtype")(*dtype) == name
 
 
@@ -38,7 +38,7 @@ def test_dtype_result_is_its_name(probe: Probe, dtype: tuple[int, ...], name: st
      ((0, 0), "device[0]:0"), ((-1, 0), "device[-1]:0")],
 )  # fmt: skip
 def test_device_result_is_a_device(probe: Probe, device: tuple[int, int], text: str) -> None:
-    """Whatever its numbers are."""
+    """Any device type and index is a valid device."""
     result = probe("of_device")(*device)
     assert (result, str(result)) == (runtime.Device(*device), text)
 

@@ -91,7 +91,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("first", ["", "import tvm_ffi\n"], ids=["alone", "beside tvm_ffi"])
 def test_cpp_of_tvm_ffi(library: Path, first: str) -> None:
-    """It takes our functions for its own, whether the process has a tvm_ffi of its own or not."""
+    """tvm_ffi uses our functions as its kind, whether the process has a separate tvm_ffi or not."""
     command = [sys.executable, "-c", first + CODE, str(library)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (ran.stderr, ran.stdout) == ("", "done\n")

@@ -36,7 +36,7 @@ def test_function_knows_its_facts(library: Library) -> None:
 
 
 def test_function_without_facts_has_no_signature(probe: Probe) -> None:
-    """A library that others made can be called all the same."""
+    """A library that another tool made can be called without metadata."""
     count = probe("count")
     assert (count.signature, count.__doc__, repr(count)) == (None, None, "<Function count>")
 
@@ -156,7 +156,7 @@ def test_unsupported_type_names_function_argument_and_type(probe: Probe, value: 
 
 
 def test_exception_of_an_argument_is_its_own(probe: Probe) -> None:
-    """What __index__ or __dlpack__ raises arrives as itself."""
+    """An error that __index__ or __dlpack__ raises arrives unchanged."""
 
     class Broken:
         def __index__(self) -> int:

@@ -29,7 +29,7 @@ SMALL_STR, SMALL_BYTES, STR, BYTES, FUNCTION, ARRAY = 11, 12, 65, 66, 68, 71
     ids=["lambda", "object", "method", "builtin", "partial"],
 )  # fmt: skip
 def test_callables_are_functions(probe: Probe, function: Any) -> None:
-    """Whatever Python can call travels as a Function object."""
+    """Any Python callable is passed as a Function object."""
     assert probe("type_index")(function) == FUNCTION
     if not isinstance(function, functools.partial):
         assert probe("apply")(function, 41) == 42
@@ -64,7 +64,7 @@ def test_a_count_below_0_is_refused(probe: Probe, count: int, num_saved: int) ->
      b"more than seven bytes"],
 )  # fmt: skip
 def test_value_there_and_back(probe: Probe, apply: str, value: object) -> None:
-    """Arguments reach the callable, and its result comes back, type and all."""
+    """Arguments reach the callable, and its result returns with its type."""
     seen: list[object] = []
     result = probe(apply)(lambda given: seen.append(given) or given, value)
     assert (seen, result) == ([value], value)
@@ -89,7 +89,7 @@ def test_result_travels_as(probe: Probe, value: object, type_index: int) -> None
      (DEVICE, runtime.Device("cuda:1"))],
 )  # fmt: skip
 def test_argument_of_every_kind(probe: Probe, type_index: int, value: object) -> None:
-    """What host code can pass, a callable can take."""
+    """A callable accepts every value that host code can pass."""
     seen: list[object] = []
     probe("call_with")(lambda given: seen.append(given), type_index)
     assert seen == [value]

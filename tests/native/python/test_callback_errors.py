@@ -34,7 +34,7 @@ def test_exception_arrives_as_itself(probe: Probe) -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, StopIteration])
 def test_exceptions_that_end_things_pass(probe: Probe, error: type[BaseException]) -> None:
-    """What C cannot raise by name, a callable can."""
+    """A callable can raise errors that C cannot raise by name."""
 
     def fail() -> None:
         raise error("mine")
@@ -56,7 +56,7 @@ def test_exception_passes_through_nested_calls(probe: Probe) -> None:
 
 
 def test_swallowed_exception_is_forgotten(probe: Probe) -> None:
-    """What host code ignored neither reappears nor stays alive."""
+    """An error that host code ignored neither reappears nor stays alive."""
 
     class OwnError(Exception):
         pass
@@ -80,7 +80,7 @@ def test_swallowed_exception_is_forgotten(probe: Probe) -> None:
 
 
 def test_error_of_host_code_has_the_exception_as_context(probe: Probe) -> None:
-    """Host code may raise another error instead; the first one still is told."""
+    """Host code may raise another error instead; the first one is its context."""
     error = ValueError("first")
 
     def fail() -> None:

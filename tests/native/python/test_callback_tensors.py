@@ -70,7 +70,7 @@ def test_view_that_outlives_the_call_is_an_error(probe: Probe, view: Any) -> Non
 
 
 def test_lent_device_tensor_is_not_read(probe: Probe) -> None:
-    """What lies on a device can be passed on, not viewed."""
+    """A tensor on a device can be passed to a function, but not viewed."""
 
     def look(tensor: runtime.Tensor) -> None:
         assert (tensor.device, tensor.__dlpack_device__()) == (runtime.Device("cuda"), (CUDA, 0))

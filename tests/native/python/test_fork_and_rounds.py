@@ -90,7 +90,7 @@ int wants_gil;
 def test_fork_beside_a_constructor_that_wants_the_gil(
     compile_library: Callable[..., Path],
 ) -> None:
-    """A fork waits for loads, but not for ever: whoever forks has the GIL."""
+    """A fork waits for loads, but not for ever: the forking thread has the GIL."""
     path = compile_library(WANTS_GIL, "-DBEGUN=9")
     code = """
 import json, os, sys, threading, runtime

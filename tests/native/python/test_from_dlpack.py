@@ -66,7 +66,7 @@ class Versioned(ctypes.Structure):
 
 
 def pointer(capsule: object, name: bytes) -> int:
-    """What a capsule holds."""
+    """Return the pointer in a capsule."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype = ctypes.c_void_p
     address = get(ctypes.py_object(capsule), name)
@@ -95,7 +95,7 @@ def test_dlpack_asks_for_the_version_that_it_knows() -> None:
 
 
 def test_capsule_is_taken_once() -> None:
-    """The second one to ask is told."""
+    """The second request for a capsule is an error."""
     capsule = np.zeros(2).__dlpack__()
     assert from_dlpack(capsule).shape == (2,)
     with pytest.raises(TypeError, match="expected an unused 'dltensor' capsule, found <capsule"):
@@ -249,7 +249,7 @@ def test_pytorch() -> None:
 
 
 def test_copy_is_made_on_request() -> None:
-    """copy=True: of its own, marked as one, writable."""
+    """copy=True makes a separate, writable copy that is marked as one."""
     source = tensor(b"abc")
     capsule = source.__dlpack__(copy=True, max_version=(1, 0))
     assert Versioned.from_address(pointer(capsule, b"dltensor_versioned")).flags == 2
@@ -261,7 +261,7 @@ def test_copy_is_made_on_request() -> None:
 
 @pytest.mark.parametrize("stream", [None, -1, 1, 2, 1 << 40])
 def test_streams_of_consumers(stream: int | None) -> None:
-    """What lies on the CPU has no pending work on any."""
+    """Memory on the CPU has no pending work on any stream."""
     assert from_dlpack(empty(2).__dlpack__(stream=stream)).shape == (2,)
 
 

@@ -49,7 +49,7 @@ def test_function_result_is_callable(probe: Probe) -> None:
 
 
 def test_function_argument_can_be_kept(probe: Probe) -> None:
-    """What a callback is given it may keep beyond the call."""
+    """A callback may keep its arguments beyond the call."""
     given: list[Any] = []
     probe("apply")(given.append, probe("make_adder")(1))
     assert given[0].name == "argument 1 of append"
@@ -87,7 +87,7 @@ def test_kept_callable_lives_as_long_as_it_is_kept(probe: Probe) -> None:
 
 
 def test_kept_callable_and_the_next_one_are_apart(probe: Probe) -> None:
-    """What host code keeps is not used again for the callable of the next call."""
+    """A callable that host code keeps is not reused for the callable of the next call."""
     probe("keep")(lambda value: f"kept {value}")
     assert probe("apply")(lambda value: f"next {value}", 1) == "next 1"
     assert probe("call_kept")(2) == "kept 2"

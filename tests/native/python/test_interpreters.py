@@ -39,7 +39,7 @@ OURS = (
     "runtime._core: expected the main interpreter, found a subinterpreter; load libraries in the "
     "main interpreter or in a separate process"
 )
-# From 3.12 on CPython itself refuses an interpreter that has a GIL of its own.
+# From 3.12 on CPython itself refuses an interpreter that has a separate GIL.
 CPYTHONS = "module runtime._core does not support loading in subinterpreters"
 
 

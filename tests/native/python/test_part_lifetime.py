@@ -34,7 +34,7 @@ PARTS: dict[str, Callable[[Library], Any]] = {
 
 @pytest.mark.parametrize("part", PARTS)
 def test_part_outlives_its_library(part: str, probe_file: Path) -> None:
-    """What came from a library keeps it open, and lets it go."""
+    """A part of a library keeps it open, and releases it."""
     kept = PARTS[part](Library(str(probe_file)))
     gc.collect()
     assert is_mapped(probe_file)
@@ -114,7 +114,7 @@ def test_argument_that_unloads_when_it_is_released(functions_file: Path) -> None
 def test_destructor_that_raises_an_error_is_nobodys(
     compile_library: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """What a library's destructor leaves in the error slot is not the next call's error."""
+    """An error that a library's destructor leaves in the slot is not the next call's error."""
     raises = """
 #include "dso_packer.h"
 void (*__TVMFFIErrorSetRaisedFromCStr)(const char *, const char *);

@@ -87,7 +87,7 @@ def run():
 threading.Thread(target=run).start()
 """,
 }
-# What host code keeps, or a thread has in hand that ends with the process, nobody gives back.
+# A value that host code keeps, or that a thread holds when the process ends, is not freed.
 LOSES = {"kept callback", "kept function", "daemon thread calls back"}
 
 
@@ -95,7 +95,7 @@ LOSES = {"kept callback", "kept function", "daemon thread calls back"}
 def test_exit_is_quiet(
     order: str, probe_file: Path, functions_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever is held where, called or waited for, the process ends with 0 and no word."""
+    """The process ends with 0 and no output, wherever a value is held, called or waited for."""
     if order in LOSES:
         monkeypatch.setenv("LSAN_OPTIONS", "detect_leaks=0")  # for make sanitize
     assert run_python(PREAMBLE + EXITS[order], str(probe_file), str(functions_file)) == 42

@@ -24,7 +24,7 @@ def test_copy_from_any_layout(form: str, via_dlpack: bool) -> None:
 @pytest.mark.parametrize("form", ["compact", "transposed", "steps", "reversed", "rows"])
 @pytest.mark.parametrize("source_form", FORMS)
 def test_copy_into_any_layout(form: str, source_form: str) -> None:
-    """A view with strides is filled where it lies, and nothing beside it is touched."""
+    """A strided view is filled in place, and nothing beside it is touched."""
     source, around = strided(source_form), np.zeros(500, "f4")
     goal = np.lib.stride_tricks.as_strided(around[200:], (3, 4), strided(form).strides)
     assert from_dlpack(goal).copy_from(source).shape == (3, 4)

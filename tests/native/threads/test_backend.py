@@ -23,7 +23,7 @@ def host(compile_library) -> runtime.Module:
 
 
 def neighbours(x: np.ndarray) -> np.ndarray:
-    """What backend.c computes."""
+    """Return the sums that backend.c computes."""
     return x + np.append(x[1:], np.float32(0))
 
 

@@ -15,7 +15,7 @@ TIMEOUT = 60
 
 
 class Counts(ctypes.Structure):
-    """What the tasks of pool_probe.c count."""
+    """The counts of the tasks of pool_probe.c."""
 
     _fields_ = (("calls", ctypes.c_int32 * 64), ("mistakes", ctypes.c_int32))
 
@@ -95,7 +95,7 @@ def test_barrier_of_more_tasks_than_threads_is_refused(pool: ctypes.CDLL) -> Non
 
 @pytest.mark.parametrize("task", ["miss", "miss_silently"])
 def test_missed_barrier_is_an_error(pool: ctypes.CDLL, task: str) -> None:
-    """Who waits for a task that is over is told, and so is the launch."""
+    """A task that waits for a finished task fails, and so does the launch."""
     for _ in range(20):
         assert pool.launch(getattr(pool, task), None, 3) == -1
         assert pool.take_error().endswith(
@@ -213,7 +213,7 @@ print(counts)
 
 
 def test_workers_sleep(pool_library: Path) -> None:
-    """Soon after a launch nobody runs."""
+    """Soon after a launch no worker runs."""
     code = """
 pool.launch_counts(0)
 time.sleep(0.1)
@@ -265,7 +265,7 @@ print([child(lambda: work() and child(work) == 0 and work()) for _ in range(5)],
 
 
 def test_fork_while_another_thread_launches(pool_library: Path) -> None:
-    """Whatever the pool is in the middle of."""
+    """A fork works at any moment of the pool's work."""
     code = f"""{FORK}
 over = False
 def launch():
@@ -281,7 +281,7 @@ for thread in threads: thread.join()
 
 @pytest.mark.parametrize("forking", [0, 1])
 def test_fork_inside_a_task(pool_library: Path, forking: int) -> None:
-    """The child of the launcher is told what it lacks; that of a worker can go on too."""
+    """The child of the launcher reports the missing workers; that of a worker can continue too."""
     code = f"""
 import signal
 signal.alarm(30)

@@ -25,7 +25,7 @@ def core(pool_library: Path) -> ctypes.CDLL:
 
 @pytest.mark.parametrize("nbytes", [0, 1, 63, 64, 4096, 4097, 1 << 20])
 def test_memory_is_aligned_and_writable(core: ctypes.CDLL, nbytes: int) -> None:
-    """Every size has an address of its own, a multiple of 64."""
+    """Every size has a separate address, a multiple of 64."""
     address = core.alloc(*CPU, nbytes)
     assert address
     assert address % 64 == 0
@@ -91,7 +91,7 @@ def test_missing_device_is_refused(core: ctypes.CDLL, device: tuple[int, int], t
 
 
 def test_foreign_pointer_is_refused(core: ctypes.CDLL) -> None:
-    """What is not this thread's, or was given back, is not freed."""
+    """A pointer of another thread, or one that was already returned, is not freed."""
     address = core.alloc(*CPU, 64)
     assert core.release(*CPU, address + 64) == -1
     assert core.release(*CPU, None) == -1

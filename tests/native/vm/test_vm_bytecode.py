@@ -76,7 +76,7 @@ def read(program: Program) -> VMExecutable:
 
 
 def test_a_payload_comes_back_byte_for_byte() -> None:
-    """What was read is written again as it was."""
+    """A payload is written again as it was read."""
     payload = make_program().payload()
     writer = Writer()
     load(Reader(payload)).save_to_binary(writer)
@@ -256,7 +256,7 @@ def test_a_long_name_is_cut_between_characters(length: int) -> None:
 
 
 def test_a_fault_is_told_to_programs() -> None:
-    """Whoever makes an executable gets the table and the index as attributes."""
+    """The error of an executable has the table and the index as attributes."""
     good = read(make_program())
     words = bytearray(good.words)
     words[8 * 13] = 9

@@ -127,7 +127,7 @@ def test_a_machine_that_is_called_by_what_it_calls_has_a_limit() -> None:
 
 
 def test_closures_have_their_last_arguments() -> None:
-    """Saved arguments come behind those of the call."""
+    """Saved arguments follow those of the call."""
     model = make(closure_program(), join=lambda a, b: f"{a}{b}")
     assert model["main"]("A", "B") == "BA"
 
@@ -155,7 +155,7 @@ def test_closures_of_python_are_invoked() -> None:
 
 
 def test_operators_are_passed_as_values() -> None:
-    """A function by name as an argument: with the extents of a shape behind it."""
+    """A function by name is an argument: the extents of a shape follow it."""
     program = Program(
         [
             Code("main", ["x"], [call(1, 2, func(1), reg(0), const(0)), ret(1)], 2),

@@ -79,7 +79,7 @@ def test_what_a_function_raises_arrives_as_itself() -> None:
 
 
 def test_unknown_functions_are_named() -> None:
-    """All names that nobody has are told at the first look-up; near ones are offered."""
+    """The first look-up lists all unknown names, and offers similar ones."""
     names = ["vm.builtin.attention_kv_cache_append", "operater"]
     program = Program(
         [Code("main", [], [call(0, 1), call(0, 2), ret(0)], 1), *(packed(name) for name in names)]

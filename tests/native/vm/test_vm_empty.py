@@ -85,7 +85,7 @@ def test_empty_tensors_pass_through_host_functions(
 
 
 def test_an_empty_vector_is_the_shape_of_a_scalar(tmp_path: Path) -> None:
-    """What is read of it is no byte."""
+    """No byte of an empty vector is read."""
     code = [
         call(1, BUILTINS["tensor_to_shape"], reg(0)),
         call(2, BUILTINS["shape_of"], reg(0)),

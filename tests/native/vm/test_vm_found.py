@@ -58,14 +58,14 @@ def test_a_result_of_packed_elements_shows_its_own_bytes(name: str, nbytes: int)
 
 
 def test_a_constant_is_no_heap() -> None:
-    """What match_shape stores into is what alloc_shape_heap made, never a constant."""
+    """match_shape stores into a heap of alloc_shape_heap, never into a constant."""
     text = r"match_shape: argument 2, expected a shape heap that alloc_shape_heap made"
     with pytest.raises(TypeError, match=text):
         model("vm_stores_into_constant")["main"](np.zeros(4, "float32"))
 
 
 def test_a_constant_is_no_output() -> None:
-    """A declared writable argument refuses memory that may only be read, whoever calls."""
+    """A declared writable argument refuses read-only memory, from any caller."""
     text = (
         r"twice: argument 2 'y': expected a writable tensor, found a read-only one; declared as "
         r"void twice\(const float \*x, float \*y, int64_t n\)"

@@ -36,7 +36,7 @@ from ...support.vm_programs import allocating, builtin, identity, make
 
 
 def test_results_are_never_written_to_again() -> None:
-    """Memory is used again only once nobody has the tensor."""
+    """Memory is reused only after the last reference to the tensor."""
     main = allocating(64, 0, [4, 4])
     results = [main() for _ in range(5)]
     assert [r.numpy()[0, 0] for r in results] == [1, 2, 3, 4, 5]
@@ -93,7 +93,7 @@ def test_reshape_is_a_view() -> None:
 
 
 def test_a_lent_view_in_a_tuple_is_kept() -> None:
-    """What a tuple or closure keeps of an argument is a copy of it."""
+    """A tuple or closure keeps a copy of an argument."""
     names = ["reshape", "make_tuple"]
     code = [call(1, 1, reg(0), const(0)), call(2, 2, reg(1), reg(0)), ret(2)]
     functions = [Code("main", ["x"], code, 3), *(packed(f"vm.builtin.{n}") for n in names)]

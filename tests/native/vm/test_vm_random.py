@@ -49,7 +49,7 @@ CONSTANTS = [
     (TENSOR, np.arange(6, dtype="float32")),
     (TENSOR, np.array(1, dtype="int32")),
 ]
-# Calls that succeed more often than not: a storage lies in register 1, a heap in 2, tensors in 3, a
+# Calls that succeed more often than not: a storage is in register 1, a heap in 2, tensors in 3, a
 # shape in 4, tuples in 5, a closure in 0.
 USUAL = [
     (1, "alloc_storage", [CONTEXT, const(0), imm(0), const(7), const(4)]),
@@ -139,7 +139,7 @@ def a_routine(numbers: random.Random, routine: int) -> Code:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_random_code_is_refused_or_runs(seed: int) -> None:
-    """Whatever verified code does with values of the wrong kind is an exception."""
+    """Verified code that uses values of the wrong kind raises an exception."""
     numbers = random.Random(seed)
     outcomes = {"refused": 0, "raised": 0, "ran": 0}
     for _ in range(PROGRAMS):

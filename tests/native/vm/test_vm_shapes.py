@@ -101,7 +101,7 @@ def test_numbers_are_matched_and_made() -> None:
 
 @pytest.mark.parametrize("wrong", [np.zeros(2, "int64"), runtime.empty((2,), "int64"), 3])
 def test_only_what_alloc_shape_heap_made_is_a_heap(wrong: object) -> None:
-    """Another tensor may be memory that is not to be written."""
+    """Another tensor may be memory that must not be written."""
     text = "argument 2, expected a shape heap that alloc_shape_heap made, found"
     with pytest.raises(TypeError, match=f"match_shape: {text}"):
         builtin("match_shape", 1, const(0), reg(0), imm(0), VOID, constants=[(SHAPE, [])])(wrong)
@@ -110,7 +110,7 @@ def test_only_what_alloc_shape_heap_made_is_a_heap(wrong: object) -> None:
 
 
 def test_a_view_of_a_heap_is_none() -> None:
-    """The flag is the heap's alone; the heap itself may leave the machine and come back."""
+    """The flag belongs to the heap alone; the heap itself may leave the machine and return."""
     heap = builtin("alloc_shape_heap", 0, CONTEXT, imm(2))()
     make_shape = builtin("make_shape", 1, reg(0), imm(1), imm(1), imm(0))
     heap.numpy()[0] = 5

@@ -57,13 +57,13 @@ def test_memory_that_the_machine_lacks_is_an_error_of_ours() -> None:
 
 @pytest.mark.parametrize("value", [None, 3, -(2**63), True, 0.5, "short", "longer than 7", b"by"])
 def test_plain_values_pass_through(value: object) -> None:
-    """Numbers, strings and None come back as they went in."""
+    """Numbers, strings and None are returned unchanged."""
     result = identity()(value)
     assert result == value and type(result) is type(value)
 
 
 def test_a_returned_argument_is_a_copy() -> None:
-    """What a model returns never is the caller's array."""
+    """The result of a model is never the caller's array."""
     array = np.arange(4, dtype="float32")
     result = identity()(array)
     array[0] = 9
@@ -104,7 +104,7 @@ def test_a_tuple_in_itself_is_refused() -> None:
 
 @pytest.mark.parametrize("depth", [64, 200])
 def test_tuples_in_tuples_have_a_limit(depth: int) -> None:
-    """What comes in may be nested 64 deep."""
+    """An argument may be nested 64 deep."""
     nested: Any = 1
     for _ in range(depth):
         nested = (nested,)

@@ -53,7 +53,7 @@ def test_special_file_is_refused_without_reading(packer: Packer, tmp_path: Path,
             ("export", path, "add.c", "--function", ADD),
         ):
             text = refused(packer(*arguments, timeout=30))
-            # The kernel calls /proc/self/mem a regular file; reading it is an error all the same.
+            # The kernel calls /proc/self/mem a regular file, but reading it is an error.
             assert "regular file" in text or "expected a file" in text or "/proc" in path
 
 
@@ -74,7 +74,7 @@ def test_output_is_no_input(packer: Packer, tmp_path: Path) -> None:
 
 
 def test_forgotten_output_keeps_the_source(packer: Packer, tmp_path: Path) -> None:
-    """Where no output is named, the first source stands in its place; it is not written over."""
+    """Without a named output, the first source takes its place; it is not overwritten."""
     (tmp_path / "sub.c").write_text(CODE.replace("add", "sub"))
     assert "is the name of a source" in refused(packer("export", "add.c", "sub.c"))
     assert (tmp_path / "add.c").read_text() == CODE

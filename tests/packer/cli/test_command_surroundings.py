@@ -44,7 +44,7 @@ def test_reader_that_goes_away_is_no_error(packer: Packer, tmp_path: Path) -> No
 
 
 def test_full_disk_under_stdout_is_reported(packer: Packer, tmp_path: Path) -> None:
-    """What could not be said is an error."""
+    """Output that cannot be written is an error."""
     done(packer("export", "model.so", "add.c", "--function", ADD))
     with open("/dev/full", "w") as full:
         command = [*COMMAND, "load", "model.so"]

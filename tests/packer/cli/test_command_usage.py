@@ -25,7 +25,7 @@ WRONG_USAGE = {
     "two projects": ("export", "m.so", "add.c", "--project", "packer.toml"),
     "embed": ("export", "m.so", "add.c", "--embed", "b"),
     "no library": ("load",),
-    "option behind": ("load", "m.so", "--quiet"),
+    "option after the path": ("load", "m.so", "--quiet"),
     "inspect": ("inspect",),
     "two folders": ("init", "a", "b"),
 }
@@ -47,7 +47,7 @@ def test_version(packer: Packer) -> None:
 def test_inspect_shows_a_damaged_blob_and_exits_with_1(
     packer: Packer, compile_library: Callable[..., Path]
 ) -> None:
-    """What can be shown is shown, with what is wrong."""
+    """The command shows the readable parts, with the errors."""
     blob = "const unsigned char __tvm_dev_mblob[9] = {1, 0, 0, 0, 0, 0, 0, 0, 0};"
     for options in ([], ["--json"]):
         run = packer("inspect", str(compile_library(blob)), *options)

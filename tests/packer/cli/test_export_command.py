@@ -25,7 +25,7 @@ def test_simple_case_goes_by_flags(packer: Packer, tmp_path: Path) -> None:
 
 
 def test_flags_and_paths_come_in_any_order(packer: Packer, tmp_path: Path) -> None:
-    """A flag may stand between two paths, and be given several times."""
+    """A flag may be between two paths, and be given several times."""
     (tmp_path / "sub.c").write_text(CODE.replace("add", "sub").replace("+", "-"))
     done(packer("export", "--function", ADD, "m.so", "add.c", "--function", f"sub={TWO}", "sub.c"))
     assert runtime.load(tmp_path / "m.so")["sub"](4, 5) == -1
@@ -53,7 +53,7 @@ def test_sources_win_over_the_project_file(packer: Packer, tmp_path: Path) -> No
 
 
 def test_flags_win_over_the_project_file(packer: Packer, tmp_path: Path) -> None:
-    """Output, entry and embed; the project file may have any name and lie anywhere."""
+    """Output, entry and embed of the flags win; the project file may have any name and folder."""
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/my.toml").write_text(
         '[library]\noutput = "m.so"\nentry = "nonesuch"\n[module.m]\nkind = "c"\n'
@@ -87,7 +87,7 @@ def test_verbose_prints_steps_and_commands(packer: Packer) -> None:
 
 
 def test_workspace_keeps_the_intermediate_files(packer: Packer, tmp_path: Path) -> None:
-    """What the compilers were given can be looked at."""
+    """The workspace keeps the inputs of the compilers."""
     (tmp_path / "kept").mkdir()
     done(packer("export", "model.so", "add.c", "--function", ADD, "--save-temps", "kept"))
     assert list((tmp_path / "kept").glob("packer-*/glue.c"))
@@ -106,7 +106,7 @@ def test_step_is_shown_on_a_terminal(packer: Packer, tmp_path: Path) -> None:
 
 
 def test_compiler_error_is_shown_whole(packer: Packer, tmp_path: Path) -> None:
-    """What the compiler said stands before the one line that sums it up."""
+    """The compiler's output precedes the one line that sums it up."""
     (tmp_path / "bad.c").write_text("int f(void) { return nonesuch; }\nint g(void) { return 1 }\n")
     lines = refused(packer("export", "m.so", "bad.c")).splitlines()
     assert "packer: " in lines[-1]

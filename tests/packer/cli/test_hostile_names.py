@@ -43,7 +43,7 @@ def test_hostile_name_is_only_a_name(packer: Packer, tmp_path: Path, name: str) 
 
 
 def test_hostile_folder_is_only_a_folder(packer: Packer, tmp_path: Path) -> None:
-    """For all that lies below it: the project, its sources, the workspace."""
+    """Everything below a hostile folder is handled: the project, its sources, the workspace."""
     for name in HOSTILE.values():
         folder = tmp_path / name
         done(packer("init", "--", name))
@@ -88,7 +88,7 @@ def test_encoding_that_lacks_a_character_escapes_it(packer: Packer) -> None:
 
 
 def test_json_is_valid_for_hostile_names(packer: Packer, tmp_path: Path) -> None:
-    """Whatever a path or a kernel is called."""
+    """The JSON is valid for any name of a path or a kernel."""
     (tmp_path / "k.cl").write_text("")
     (tmp_path / "packer.toml").write_text(
         f"[module.m]\nkind = 'c'\nsources = ['add.c']\nimports = ['k']\nfunctions.add = '{TWO}'\n"

@@ -1,4 +1,4 @@
-"""What a terminal shows of a long copy."""
+"""The output of a terminal during a long copy."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ with showing_steps(verbose=False) as steps:
 
 @pytest.mark.parametrize("before", [0, 2])
 def test_copy_that_takes_over_a_second_shows_bytes_and_rate(before: int) -> None:
-    """Not before, and not for every piece; the line is gone in the end.
+    """The line appears late, not for every piece, and is removed in the end.
 
-    What was copied beside the link counts as done, not as copied in the time since.
+    Bytes that were copied during the link count as done, not as copied in the time since.
     """
     parent, child = pty.openpty()
     subprocess.run([sys.executable, "-c", _COPY, str(before)], stderr=child, check=True)

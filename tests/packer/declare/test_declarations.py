@@ -67,7 +67,7 @@ def test_a_parameter_keeps_its_name_and_const(text: str, expected: Parameter) ->
 
 
 def test_a_declaration_keeps_the_words_of_the_user() -> None:
-    """White space is normalised, nothing else; doc and gil are separate fields."""
+    """White space is normalised, nothing else; doc and gil are beside the declaration."""
     given = FunctionDeclaration(
         "int64_t (const float*x,\n\t int n)", doc="Sum.\n\nAll.", gil="keep"
     )
@@ -186,7 +186,7 @@ def test_the_ir_type_lists_what_is_as_good() -> None:
     ],
 )
 def test_a_declaration_is_refused_by_function_and_parameter(text: Any, match: str) -> None:
-    """A declaration that has no wrapper is refused by a message that names the place."""
+    """A declaration that cannot be wrapped is refused with the function and the parameter."""
     with pytest.raises(ExportError, match=r"^c: function 'f': ") as caught:
         parse(text)
     assert caught.value.module == "c"

@@ -104,7 +104,7 @@ def test_main_may_be_the_entry(tmp_path: Path) -> None:
 
 
 def test_an_error_without_a_loader_is_a_plain_failure(tmp_path: Path) -> None:
-    """Without a handler for errors a wrapper returns -1 and does not crash."""
+    """Without a loader, a wrapper returns -1 and does not crash."""
     path = build(tmp_path, "void f(void) {}", {"f": "void()"})
     function = ctypes.CDLL(str(path))["__tvm_ffi_f"]
     assert function(None, None, 1, ctypes.byref(Any16())) == -1

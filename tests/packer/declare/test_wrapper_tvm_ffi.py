@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def run_tvm_ffi(library: Path, code: str) -> str:
-    """Run code in a separate process against a library that the real tvm_ffi loads."""
+    """Run code against a library that the real tvm_ffi loads, in a separate process."""
     start = "import sys, numpy as np, tvm_ffi\nm = tvm_ffi.load_module(sys.argv[1])\n"
     command = [sys.executable, "-c", start + code, str(library)]
     made = subprocess.run(command, capture_output=True, text=True)
@@ -38,7 +38,7 @@ for _ in range(2000): m["letters"](1999)
 
 
 def test_tvm_ffi_raises_what_a_wrapper_raises(product: Path) -> None:
-    """Kind and message arrive as a Python exception, of the kinds that tvm_ffi knows."""
+    """Kind and message arrive as a Python exception, of the kinds that tvm_ffi registers."""
     code = """
 tvm_ffi.register_error("OverflowError", OverflowError)
 for name, args in [("index", (np.zeros(3, "int64"), 1)), ("same_int8_t", (128,)),

@@ -90,7 +90,7 @@ def test_members_of_archives_are_compared(options, x86, tmp_path) -> None:
 
 
 def test_members_of_bsd_archives_are_compared(x86, tmp_path) -> None:
-    """Their long names lie before the members."""
+    """Their long names are stored before the members."""
     data = x86.read_bytes()
     name = b"a long name of BSD's.o\0\0"
     size = len(name) + len(data)
@@ -209,7 +209,7 @@ def test_ir_of_another_triple_is_refused(as_bitcode, tmp_path) -> None:
 
 
 def test_compiler_option_for_another_float_abi_is_found_out(cross_gcc, tmp_path) -> None:
-    """What was compiled is looked at too, since options can change its ABI."""
+    """The compiled object is checked too, since options can change its ABI."""
     root = host(options=["-mabi=lp64", "-march=rv64imac"])
     found = "lib0.o: riscv \\(64-bit little-endian, soft-float\\)"
     with pytest.raises(packer.ExportError, match=f"{found}, expected {RISCV64}"):

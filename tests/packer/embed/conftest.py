@@ -1,4 +1,4 @@
-"""Fixtures for the tests of the segment."""
+"""Fixtures of the tests of the segment."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def works(path: Path) -> bool:
 
 
 def test_large_blob_lies_behind_a_lead_and_loads(weights, tmp_path) -> None:
-    """The linked part may have any length that fits before the bytes; the rest is a hole."""
+    """The blob follows code of any length that fits in front of it; the lead is a hole."""
     path = packer.export_library(model(weights), tmp_path / "model.so")
     assert blob_offset(path) == LEAD
     assert works(path)
@@ -72,7 +72,7 @@ def test_library_works_after(commands, weights, tmp_path) -> None:
 
 
 def test_code_that_is_longer_than_the_lead_is_followed_by_the_blob(weights, tmp_path) -> None:
-    """The copy that was made ahead is discarded, and the bytes are copied again."""
+    """Bytes that were copied ahead are given up, and copied again."""
     table = f"const char table[{2 * LEAD}] = {{1}};"
     path = packer.export_library(model(weights, ADD + table), tmp_path / "model.so")
     assert blob_offset(path) > 2 * LEAD
@@ -87,7 +87,7 @@ def test_compiler_that_breaks_off_ends_the_copy(weights, tmp_path) -> None:
 
 
 def test_weights_that_change_before_they_are_copied_are_an_export_error(weights, tmp_path) -> None:
-    """An error of the parallel copy is reported after the end of the link."""
+    """An error during the link is reported when the link has ended."""
 
     def shorten(step: str) -> None:
         if step == "embed":

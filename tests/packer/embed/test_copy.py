@@ -47,7 +47,7 @@ def source(tmp_path) -> Path:
 @pytest.mark.parametrize("to", [0, 64, 65_536, 65_537, 70_001])
 @pytest.mark.parametrize("nbytes", [0, 1, 4095, 4096, 65_537, NBYTES - 70_001])
 def test_range_is_copied_whatever_its_alignment(at, to, nbytes, copy, source) -> None:
-    """The kernel copies if both files have the same offset in their pages, else memory does."""
+    """The kernel copies where source and target are aligned alike, else memory does."""
     data = source.read_bytes()
     written = copy(to, FileRange(str(source), at, nbytes))
     assert written[to:] == data[at : at + nbytes]
@@ -83,7 +83,7 @@ def test_source_on_another_file_system_is_copied(to, copy, elsewhere, source) ->
 
 
 def test_holes_stay_holes(copy, tmp_path) -> None:
-    """A gigabyte of zeros takes no room: between data, before and after."""
+    """A gigabyte of holes takes no room: between data, in front and after it."""
     path = tmp_path / "sparse"
     with path.open("wb") as file:
         for position in (1 << 28, 1 << 29):
@@ -168,7 +168,7 @@ def test_source_that_is_too_short_or_gone_is_an_export_error(copy, tmp_path, sou
 
 
 def test_source_that_breaks_and_target_that_breaks_are_told_apart(tmp_path, source) -> None:
-    """An error of the target is not reported as an error of the source."""
+    """The error names the file of the failing side, even if the kernel's copy does not."""
     for offset in (0, 64):
         descriptor = os.open(source, os.O_RDONLY)  # cannot be written
         with pytest.raises(OSError, match="Bad file descriptor"):
@@ -177,7 +177,7 @@ def test_source_that_breaks_and_target_that_breaks_are_told_apart(tmp_path, sour
 
 
 def test_signal_handlers_run_during_a_copy(copy, source) -> None:
-    """An exception of theirs ends the copy; a normal return does not."""
+    """An exception that a handler raises ends the copy; otherwise the copy continues."""
     import signal
 
     calls = []

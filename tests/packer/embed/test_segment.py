@@ -30,7 +30,7 @@ def test_blob_lies_in_a_read_only_segment_of_its_own(linked) -> None:
 
 
 def test_loads_and_calls(linked) -> None:
-    """The library loads with any linker."""
+    """A library of any linker loads."""
     assert works(linked[0])
 
 

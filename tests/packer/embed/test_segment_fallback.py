@@ -70,7 +70,7 @@ def test_linker_that_leaves_no_place_is_an_error_where_segment_is_asked_for(tmp_
 
 
 def test_library_without_section_headers_falls_back(tmp_path) -> None:
-    """A library without section headers cannot be rewritten."""
+    """A stripped library cannot be rewritten."""
 
     def fcompile(output, files, options=None):
         packer.create_shared(output, files, options=options)
@@ -87,7 +87,7 @@ def test_library_without_section_headers_falls_back(tmp_path) -> None:
 
 @pytest.mark.parametrize("make", [lambda data: b"", lambda data: data[:3000]], ids=["empty", "cut"])
 def test_linker_that_lies_is_found_out_before_anything_is_placed(make, tmp_path) -> None:
-    """A wrong output of the linker is found before anything is placed."""
+    """A linker whose output does not match its report is refused before any byte is placed."""
 
     def fcompile(output, files, options=None):
         packer.create_shared(output, files, options=options)

@@ -36,7 +36,7 @@ def test_no_compiler_and_no_linker_is_started(tmp_path, monkeypatch) -> None:
 
 
 def test_compiler_that_is_named_and_missing_is_not_passed_over(tmp_path, monkeypatch) -> None:
-    """CC determines the machine of the library."""
+    """CC decides which machine the library is for."""
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("CC", "/nonexistent/aarch64-linux-gnu-gcc")
     with pytest.raises(packer.ToolchainError, match="aarch64-linux-gnu-gcc"):

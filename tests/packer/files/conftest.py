@@ -1,4 +1,4 @@
-"""What the tests of output files share."""
+"""Fixtures of the tests of output files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...support.replaced_file import OLD
 
 @pytest.fixture
 def old(tmp_path):
-    """An output that stood there before."""
+    """An output that exists before the export."""
     path = tmp_path / "model.so"
     path.write_bytes(OLD)
     return path
@@ -21,7 +21,7 @@ def old(tmp_path):
 
 @pytest.fixture
 def shared_folder():
-    """A folder that anybody can reach and write."""
+    """A folder that any user can reach and write."""
     path = Path(tempfile.mkdtemp())
     path.chmod(0o777)
     yield path

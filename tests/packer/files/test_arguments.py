@@ -1,4 +1,4 @@
-"""One word where a list of words stands: refused, since it would be taken letter by letter."""
+"""A single word in place of a list of words is refused: it would be taken letter by letter."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_one_word_is_no_list(call, word, tmp_path) -> None:
 
 
 def test_number_is_no_list(tmp_path) -> None:
-    """What cannot be listed at all is refused in the same words."""
+    """An object that is not iterable is refused in the same words."""
     with pytest.raises(packer.ExportError, match="^options: expected a list of str, found 3$"):
         export(tmp_path / "lib.so", options=3)
 

@@ -106,7 +106,7 @@ def test_full_disk(tmp_path):
 
 
 def run_python_under(command: list[str], code: str) -> subprocess.CompletedProcess[str]:
-    """Run some lines of Python behind another command."""
+    """Run some lines of Python under another command."""
     return subprocess.run([*command, *python(code)], capture_output=True, text=True, timeout=120)
 
 
@@ -118,7 +118,7 @@ def test_other_errors_of_the_block_are_not_ours(old):
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO])
 def test_full_disk_in_the_block_is_about_the_output(old, code):
-    """Whoever writes into the workspace need not think of a full disk, or a broken one."""
+    """A full or broken disk in the block is reported about the output."""
     with (
         untouched(old),
         pytest.raises(ExportError, match=f"cannot write: {os.strerror(code)}") as caught,
@@ -141,7 +141,7 @@ def test_target_that_became_a_folder(tmp_path):
 
 
 def test_temporary_folder_of_the_system_does_not_matter(old):
-    """A TMPDIR that is missing or full has no say: all lies beside the target."""
+    """A missing or full TMPDIR has no effect: all files are beside the target."""
     code = f"with replacing({str(old)!r}) as w:\n    w.output.write_bytes(b'new'); w.commit()\n"
     completed = run_python(code, env={**os.environ, "TMPDIR": "/no/such/folder"})
     assert completed.returncode == 0, completed.stderr

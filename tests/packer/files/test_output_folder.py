@@ -36,7 +36,7 @@ def test_write_protected_file(shared_folder):
 
 
 def test_unreadable_file_is_replaced(shared_folder):
-    """What the old file held is nobody's business: mode 0200 will do."""
+    """The contents of the old file do not matter: mode 0200 is enough."""
     old = shared_folder / "model.so"
 
     def replaced():

@@ -87,7 +87,7 @@ def test_folder(tmp_path):
 
 @pytest.mark.parametrize("path", ["/dev/null", "/dev/full", "/dev/zero"])
 def test_device(path):
-    """A device is refused as such; tried by somebody who could do it no harm."""
+    """A device is refused as such; the test runs as a user who could not harm it."""
 
     def refused():
         with pytest.raises(ExportError, match=f"^{path}: is a device, pipe or socket"):

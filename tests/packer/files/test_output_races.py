@@ -10,7 +10,7 @@ from ...support.replaced_file import export, names, python
 
 
 def test_sixteen_exporters_race(tmp_path):
-    """Each succeeds, the file is always one of theirs, and nothing stays behind."""
+    """Each succeeds, the file is always one of theirs, and no other file remains."""
     target = tmp_path / "model.so"
     code = (
         "for count in range(25):\n"
@@ -37,7 +37,7 @@ def test_sixteen_exporters_race(tmp_path):
 
 
 def test_threads_race(tmp_path):
-    """Within one process too every export has a folder of its own."""
+    """Within one process too every export has a separate folder."""
     target = tmp_path / "model.so"
     failures = []
 

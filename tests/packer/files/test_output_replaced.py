@@ -35,7 +35,7 @@ def test_without_commit_nothing_changes(old):
 
 
 def test_workspace_is_private_and_beside_the_target(tmp_path):
-    """Intermediate files lie in a folder of mode 0700 on the target's file system."""
+    """Intermediate files are in a folder of mode 0700 on the target's file system."""
     with replacing(tmp_path / "model.so") as workspace:
         assert workspace.directory.parent == tmp_path
         assert workspace.directory.name.startswith(".packer-")
@@ -48,14 +48,14 @@ def test_workspace_is_private_and_beside_the_target(tmp_path):
 
 
 def test_exception_removes_the_workspace(old):
-    """What the block raises leaves as it is, and the old file stays."""
+    """An exception of the block passes unchanged, and the old file stays."""
     with untouched(old), pytest.raises(ZeroDivisionError), replacing(old) as workspace:  # noqa: PT012
         workspace.output.write_bytes(NEW)
         raise ZeroDivisionError
 
 
 def test_kept_workspace(tmp_path):
-    """With workspace_dir the intermediate files stay; the output never lies there."""
+    """With workspace_dir the intermediate files stay; the output is never among them."""
     kept = tmp_path / "kept"
     kept.mkdir()
     directories = []
@@ -96,7 +96,7 @@ def test_mode_follows_the_umask(old, umask):
 
 
 def test_relative_name_means_the_current_folder(tmp_path, monkeypatch):
-    """A bare name lies where we are when the block begins."""
+    """A bare name means a file in the folder that is current when the block begins."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     with replacing("model.so") as workspace:

@@ -101,7 +101,7 @@ def test_empty_folder_of_a_dead_process_is_swept(tmp_path):
 
 
 def test_stale_folder_that_cannot_be_removed_keeps_its_lock_file(shared_folder):
-    """What cannot be swept today can be swept tomorrow."""
+    """A folder that cannot be swept now can be swept later."""
     stale = shared_folder / ".packer-0123456789abcdef"
 
     def swept():
@@ -134,7 +134,7 @@ def test_folder_with_an_orphan_at_work_keeps_its_lock_file(tmp_path):
 
 
 def test_stale_folder_of_another_user_is_left(tmp_path):
-    """Root too leaves what somebody else planted or is at work in."""
+    """Root too leaves folders of another user."""
     if os.geteuid() != 0:
         needs.system("root's rights", "only root could remove the folders of others")
     stale = tmp_path / ".packer-0123456789abcdef"
@@ -146,7 +146,7 @@ def test_stale_folder_of_another_user_is_left(tmp_path):
 
 
 def test_file_system_without_locks(old, tmp_path_factory):
-    """Where flock is not to be had an export works, and nobody's folder is swept."""
+    """Without flock an export works, and no folder is swept."""
     shim = build_shim(
         tmp_path_factory, "int flock(int f, int o) { (void)f; (void)o; return errno = ENOLCK, -1; }"
     )

@@ -29,7 +29,7 @@ def by_name(path: Path, **options) -> Mapping[str, Finding]:
 
 
 def loads(path: Path) -> bool:
-    """Whether a fresh process can load it."""
+    """Return True if a fresh process can load it."""
     code = "import runtime, sys; runtime.load(sys.argv[1])"
     run = subprocess.run([sys.executable, "-c", code, path], capture_output=True, check=False)
     return run.returncode == 0
@@ -139,7 +139,7 @@ def test_library_is_found_through_the_environment(chain, tmp_path, monkeypatch) 
 
 @pytest.mark.parametrize("kind", ["folder", "text"])
 def test_what_is_no_library_ends_the_search(kind, chain, tmp_path, monkeypatch) -> None:
-    """As it ends that of the dynamic loader, though the right one lies further on."""
+    """It ends the search of the dynamic loader too, even if the right library follows."""
     path, other = chain(), tmp_path / "other/libdeep.so"
     other.parent.mkdir()
     other.mkdir() if kind == "folder" else other.write_text("text, no library at all")
@@ -193,7 +193,7 @@ def test_symbols_of_the_program_are_known(compile_library) -> None:
 
 
 def test_damaged_blob_fails_and_unknown_types_warn(compile_library, tmp_path) -> None:
-    """What keeps it from loading, and what keeps a part from use."""
+    """A damaged blob keeps a library from loading; an unknown type keeps only a part from use."""
     blob = 'const unsigned char __attribute__((visibility("default"))) __tvm_dev_mblob[9] = {1};'
     finding = by_name(compile_library(blob))["contents"]
     assert (finding.status, finding.remedy) == ("fail", "export it again, or copy it again")
@@ -235,7 +235,7 @@ def test_cuda_code_is_compared_with_the_devices(tmp_path) -> None:
 
 
 def answering(*names: str, architecture: str = "sm_86"):
-    """What asks a driver, and is told of these devices."""
+    """Return a function that answers for a driver with these devices."""
     devices = [{"name": name, "architecture": architecture} for name in names]
     return lambda kind: {"version": "1", "devices": devices}
 
@@ -254,7 +254,7 @@ def test_kernels_that_the_runtime_cannot_launch_are_named(tmp_path) -> None:
 
 
 def test_opencl_kernels_need_a_device(tmp_path) -> None:
-    """A loader without a driver behind it is no device."""
+    """A loader without a driver is not a device."""
     needs.opencl_device()
     root = runtime.DeviceModule("opencl", "__kernel void k() {}", "cl", [])
     path = packer.export_library(root, tmp_path / "kernels.so")

@@ -119,7 +119,7 @@ def test_json_lists_all(library, tmp_path) -> None:
 
 
 def test_stripped_library_differs_in_static_symbols_and_what_they_name(library, tmp_path) -> None:
-    """What a load sees is the same; constructors have lost their names."""
+    """A load sees no difference; constructors have lost their names."""
     stripped = tmp_path / "stripped.so"
     subprocess.run(["strip", "-o", stripped, library], check=True)
     groups = {d.group for d in diff_libraries(library, stripped)}

@@ -64,7 +64,7 @@ def test_targets_and_kernels_are_told() -> None:
 
 
 def test_missing_driver_has_a_remedy() -> None:
-    """What is not here is a warning, since only some need it."""
+    """A missing driver is a warning, since only some users need it."""
     findings = {finding.name: finding for finding in examine_machine()}
     for kind, library in (("cuda", "libcuda.so.1"), ("opencl", "libOpenCL.so.1")):
         finding = findings[f"{kind} driver"]
@@ -108,7 +108,7 @@ int clGetDeviceInfo(void *id, uint32_t key, size_t n, char *text, size_t *size) 
 
 @pytest.fixture
 def driver(tmp_path, compile_library, monkeypatch):
-    """``driver(code)``: libcuda.so.1 and libOpenCL.so.1 of our own, whose cuInit runs the code."""
+    """``driver(code)``: false libcuda.so.1 and libOpenCL.so.1 whose cuInit runs the code."""
 
     def install(broken: str) -> None:
         made = compile_library(DRIVER.replace("BROKEN", broken)).read_bytes()

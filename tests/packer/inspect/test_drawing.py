@@ -61,7 +61,7 @@ def test_tables_are_aligned() -> None:
 
 
 def on_terminal(columns: int, *command: str, **env: str) -> str:
-    """What a command writes on a terminal of so many columns."""
+    """Return the output of a command on a terminal of so many columns."""
     parent, child = pty.openpty()
     ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}

@@ -71,7 +71,7 @@ def library(tmp_path_factory) -> Path:
 
 
 def blob_of(path: Path) -> bytes:
-    """The bytes behind the blob's symbol."""
+    """Return the bytes of the blob."""
     blob = open_library(path).report.blob
     return path.read_bytes()[blob.offset : blob.offset + blob.nbytes]
 
@@ -108,7 +108,7 @@ def test_payloads_are_the_files_they_were(library, tmp_path) -> None:
 
 
 def test_project_has_words_for_what_it_can(library, tmp_path) -> None:
-    """Kinds of its own where it has them, Python functions for the rest."""
+    """Modules that have a kind in packer.toml use it; Python functions make the rest."""
     extract_library(library, tmp_path)
     tables = tomllib.loads((tmp_path / "packer.toml").read_text())["module"]
     kinds = {name: table["kind"] for name, table in tables.items()}
@@ -120,7 +120,7 @@ def test_project_has_words_for_what_it_can(library, tmp_path) -> None:
 
 
 def test_a_graph_that_can_run_has_words(tmp_path) -> None:
-    """Graph and parameters become files of their own, and the same blob again."""
+    """Graph and parameters become separate files, and the same blob again."""
     params = {"w": numpy.zeros((2, 3), "float32")}
     factory = runtime.GraphExecutorFactory(json.dumps(sum_graph()), params, "sum")
     library = packer.export_library(factory, tmp_path / "model.so")
@@ -194,7 +194,7 @@ HOSTILE = [
 
 
 def test_hostile_names_stay_in_the_folder(tmp_path) -> None:
-    """As kernels, constants, formats; they come back as they were."""
+    """Hostile names of kernels, constants and formats are restored."""
     infos = {name: runtime.FunctionInfo(name) for name in HOSTILE}
     arrays = {name: numpy.zeros(1) for name in HOSTILE if name}
     root = runtime.DeviceModule("metal", dict.fromkeys(HOSTILE, "x"), "../evil", infos)
@@ -222,7 +222,7 @@ def test_names_are_given_once_in_any_case() -> None:
 
 
 def test_quoted_text_is_toml() -> None:
-    """Whatever it holds."""
+    """A text with any characters is quoted."""
     for text in (*HOSTILE, "\x7f", "\u2028", "\U0001f600", "\\U0041"):
         assert tomllib.loads(f"x = {quoted(text)}")["x"] == text
 

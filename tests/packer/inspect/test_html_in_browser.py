@@ -18,7 +18,7 @@ from ...support.html_page import kernels
 
 @pytest.fixture(scope="module")
 def browser():
-    """One browser for all tests; each has a page of its own."""
+    """One browser for all tests; each has a separate page."""
     with running_browser() as browser:
         yield browser
 
@@ -31,7 +31,7 @@ def page(browser, page_path):
 
 
 def test_page_shows_what_the_report_says(page, hostile_library) -> None:
-    """Name, size, functions, tensors and libraries stand on the page; nothing went wrong."""
+    """Name, size, functions, tensors and libraries are on the page, without errors."""
     assert page.locator("h1").inner_text() == "model.so"
     overview = page.locator("#overview").inner_text()
     assert f"{hostile_library.stat().st_size:,} bytes" in overview
@@ -67,7 +67,7 @@ def test_kernels_are_shown_with_what_they_take(page) -> None:
 
 
 def test_search_filters_functions(page) -> None:
-    """Words are looked for in names, signatures and docs; the count is told."""
+    """Names, signatures and docs are searched; the page shows the count."""
     total = page.locator("#functions-list code").count()
     page.fill("#functions-query", "SUB long")
     assert page.locator("#functions-list code").all_inner_texts() == ["long sub(long a, long b)"]
@@ -209,7 +209,7 @@ INTRUDER = """(address) => {
 
 
 def test_policy_stops_what_should_never_be_there(browser, page_path) -> None:
-    """Were markup to get in all the same, its script would not run and no request leave."""
+    """If markup got into the page, its script would not run and no request would leave."""
     page = browser.new_page()
     page.goto(page_path.as_uri())
     with socket.create_server(("127.0.0.1", 0)) as server:

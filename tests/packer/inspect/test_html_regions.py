@@ -19,7 +19,7 @@ from packer.inspect.page.region import Region, fill, group, nest
 
 
 def regions_of(path: Path) -> Region:
-    """What a file's bytes are."""
+    """Return the regions of a file."""
     report = inspect_library(path)
     return lay_out(Image(memoryview(path.read_bytes()), str(path), []), report)
 
@@ -33,14 +33,14 @@ def all_regions(root: Region) -> list[Region]:
 
 
 def content_of(path: Path) -> dict:
-    """What the page of a library is made of."""
+    """Return the content of the page of a library."""
     report = inspect_library(path)
     data = memoryview(path.read_bytes())
     return describe(report, data, lay_out(Image(data, str(path), []), report))
 
 
 def assert_filled(root: Region) -> None:
-    """The children of each region lie end to end from its start to its end."""
+    """The children of each region follow one another from its start to its end."""
     for region in all_regions(root):
         ends = [region.offset, *(child.end for child in region.children)]
         if region.children:
@@ -51,7 +51,7 @@ def assert_filled(root: Region) -> None:
 
 @pytest.mark.parametrize("name", ["packed", "plain"])
 def test_regions_are_the_sections_of_readelf(name, hostile_library) -> None:
-    """Nothing is left out, and every section with bytes stands where readelf has it."""
+    """Nothing is left out, and every section with bytes is at the offset that readelf reports."""
     path = hostile_library if name == "packed" else Path(runtime._core.__file__)
     root = regions_of(path)
     assert_filled(root)
@@ -78,7 +78,7 @@ def test_blob_entries_are_regions_with_their_bytes(hostile_library) -> None:
 
 
 def test_rows_of_the_arrays_are_those_of_the_modules(accepted_blob, pack_blob) -> None:
-    """Whatever order a blob has, a module's row has its key, and leads to its imports."""
+    """The row of a module has its key and leads to its imports, in any order of the blob."""
     _, path = accepted_blob
     content = content_of(pack_blob(path.with_suffix(".bin").read_bytes()))
     keys = [r[0] for r in sorted(content["regions"], key=lambda r: (r[-1] is None, r[-1] or 0))]
@@ -96,7 +96,7 @@ def test_rows_of_the_arrays_are_those_of_the_modules(accepted_blob, pack_blob) -
     st.lists(st.tuples(st.integers(1, 4), st.integers(-9, 200), st.integers(-9, 200)), max_size=30)
 )
 def test_lying_headers_make_no_overlap(places) -> None:
-    """Whatever offsets and sizes headers claim, the regions fill the file, each byte once."""
+    """The regions fill the file with each byte once, for any offsets and sizes in its headers."""
     root = Region("file", "file", "loaded", 0, 0, 100)
     nest(root, [Region("", "", "", *place) for place in places])
     fill(root, lambda parent, start, end: Region("", "gap", "", 9, start, end - start))

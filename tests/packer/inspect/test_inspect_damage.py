@@ -30,7 +30,7 @@ def library(tmp_path_factory) -> Path:
 
 
 def test_damaged_files_give_reports_or_our_errors(library, tmp_path) -> None:
-    """Cut, flipped and lying ones: all that inspect shows can be shown."""
+    """Cut, flipped and inconsistent files: all parts of the report can be shown."""
     path, shown, refused = tmp_path / "damaged.so", 0, 0
     for name, data in damaged(library.read_bytes()):
         path.write_bytes(data)

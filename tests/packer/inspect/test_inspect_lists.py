@@ -68,7 +68,7 @@ def system_libraries() -> list[Path]:
 
 
 def is_library(path: Path) -> bool:
-    """Whether it is a shared object of ELF-64, and not so large that nm takes long."""
+    """Return True if it is a shared object of ELF-64, and not so large that nm takes long."""
     if not path.is_file() or not 0 < path.stat().st_size <= MAX_NBYTES:
         return False
     with path.open("rb") as file:
@@ -163,7 +163,7 @@ def test_our_symbols_are_explained(library) -> None:
 
 
 def test_a_million_symbols_are_counted_and_not_decoded(tmp_path, monkeypatch) -> None:
-    """What a summary needs is looked up; only a listing decodes each symbol."""
+    """A summary looks its symbols up; only a listing decodes each symbol."""
     path = tmp_path / "many.so"
     lines = [f".globl f{i}\nf{i}:" for i in range(20_000)]
     (tmp_path / "many.s").write_text(
@@ -205,7 +205,7 @@ def test_payload_heads_are_decoded(library) -> None:
 
 
 def test_blob_listing_says_where_each_entry_is_in_the_file(library) -> None:
-    """At the offset that is shown, the key stands."""
+    """The key of an entry is at the offset that is shown."""
     data = library.read_bytes()
     text = draw(list_entries(inspect_library(library).blob))
     rows = re.findall(r"^  0x[0-9a-f]+ +(0x[0-9a-f]+) +[\d,]+  (\S+)$", text, re.MULTILINE)

@@ -125,9 +125,9 @@ def test_lying_program_headers_are_refused(field, value, packed_library, tmp_pat
     """Without them nothing can be shown."""
     elf = Elf(packed_library.read_bytes())
     elf.poke(elf.header, field, value)
-    (tmp_path / "lies.so").write_bytes(elf.data)
-    with pytest.raises(LibraryLoadError, match=r"lies\.so: "):
-        inspect_library(tmp_path / "lies.so")
+    (tmp_path / "wrong.so").write_bytes(elf.data)
+    with pytest.raises(LibraryLoadError, match=r"wrong\.so: "):
+        inspect_library(tmp_path / "wrong.so")
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ def test_lying_section_headers_are_a_problem(field, value, packed_library, tmp_p
     """A load does not need them, so the tree is shown."""
     elf = Elf(packed_library.read_bytes())
     elf.poke(elf.header, field, value)
-    (tmp_path / "lies.so").write_bytes(elf.data)
-    report = inspect_library(tmp_path / "lies.so")
+    (tmp_path / "wrong.so").write_bytes(elf.data)
+    report = inspect_library(tmp_path / "wrong.so")
     assert len(report.modules) == 3
     assert any("section headers" in p or "e_shentsize" in p for p in report.problems)
 
@@ -154,7 +154,7 @@ def test_lying_section_headers_are_a_problem(field, value, packed_library, tmp_p
 def test_damaged_files_give_our_errors_only(packed_library, tmp_path_factory, data) -> None:
     """Bytes and words of the tables overwritten: a report with valid JSON, or our error.
 
-    Whatever the loader's check refuses is a problem in the report.
+    A library that the loader's check refuses has a problem in the report.
     """
     original = packed_library.read_bytes()
     damaged = bytearray(original)

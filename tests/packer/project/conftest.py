@@ -1,4 +1,4 @@
-"""What the tests of project files share."""
+"""Fixtures of the tests of project files."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_static_library_is_linked(folder: Path) -> None:
 
 
 def test_addons_are_linked(folder: Path) -> None:
-    """What a module leaves undefined may come from an addon."""
+    """An addon may define a symbol that a module leaves undefined."""
     subprocess.run(["cc", "-c", "-fPIC", "sub.c", "-o", "sub.o"], cwd=folder, check=True)
     (folder / "add.c").write_text(
         "#include <stdint.h>\nint64_t sub(int64_t, int64_t);\n"

@@ -14,7 +14,7 @@ FACTORY = "[module.own]\nkind = 'python'\nfactory = 'build.py:make'\n"
 
 
 def test_factory_makes_the_module(folder: Path) -> None:
-    """It may import what lies beside it; nothing of it stays in the interpreter or the folder."""
+    """It may import files beside it; none of them stays in the interpreter or the folder."""
     (folder / "beside_build.py").write_text("code = 'kernel void f() {}'\n")
     (folder / "build.py").write_text(
         "from dataclasses import dataclass\nimport beside_build\nimport runtime\n"
@@ -50,7 +50,7 @@ FACTORY_MISTAKES = {
     ("code", "message"), FACTORY_MISTAKES.values(), ids=FACTORY_MISTAKES.keys()
 )
 def test_factory_mistake_names_its_line(folder: Path, code: str, message: str) -> None:
-    """Whatever the user's code does, the error says where in it."""
+    """The error of the user's code says its line."""
     (folder / "build.py").write_text(code)
     assert f"[module.own]: {folder}/build.py{message}" in refusal(folder, FACTORY)
     assert "packer factory" not in sys.modules

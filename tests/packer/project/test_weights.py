@@ -62,7 +62,7 @@ def check_weights(module: runtime.Module) -> None:
 
 
 def test_weights_go_beside_host_code(folder: Path) -> None:
-    """The library has functions and weights, and calls take the weights as they lie."""
+    """The library has functions and weights, and calls use the weights in place."""
     weights = ["--weights", "1.safetensors", "--weights", "2.safetensors"]
     line = export(folder, "model.so", "dot.c", "--function", f"dot={DOT}", *weights)
     assert "1 function, 3 modules" in line
@@ -260,7 +260,7 @@ print(found["Shared_Clean:"], found["Private_Clean:"] + found["Private_Dirty:"])
 
 
 def test_processes_share_the_memory_of_weights(folder: Path) -> None:
-    """Two that have read them all have the same pages, and none of their own (proc(5), smaps)."""
+    """Two processes that have read all weights share all pages (proc(5), smaps)."""
     nbytes = 8 << 20
     array = numpy.frombuffer(os.urandom(nbytes), "u1")
     module = runtime.SafetensorsModule(safetensors.numpy.save({"w": array}))

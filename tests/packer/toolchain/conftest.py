@@ -1,4 +1,4 @@
-"""Fixtures for the tests of compilers."""
+"""Fixtures of the tests of compilers."""
 
 from __future__ import annotations
 

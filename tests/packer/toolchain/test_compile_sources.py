@@ -75,7 +75,7 @@ def test_object_does_not_depend_on_the_private_folder(tmp_path):
 
 
 def test_several_sources_keep_their_order(tmp_path):
-    """Objects are returned in the order of their sources, whatever finishes first."""
+    """Objects are in the order of their sources, whichever finishes first."""
     jobs = []
     for index in range(6):
         source = write(tmp_path / f"s{index}.c", f"int f{index}(void) {{ return {index}; }}\n")

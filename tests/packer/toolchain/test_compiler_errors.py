@@ -1,4 +1,4 @@
-"""Messages when a compiler fails, dies or writes nothing."""
+"""The errors of a compiler that fails, dies or makes nothing."""
 
 from __future__ import annotations
 
@@ -116,6 +116,6 @@ def test_compiler_that_cannot_start(tmp_path, add_c, content, reason):
 
 
 def test_nul_in_an_option(add_c):
-    """An argument that no command line can contain is refused."""
+    """An option that no command line can contain is refused."""
     with pytest.raises(ToolchainError, match="cannot start: embedded null byte"):
         compile_c(add_c, options=["-DX=\0"])

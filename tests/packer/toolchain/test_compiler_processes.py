@@ -55,7 +55,7 @@ def test_environment_of_a_program(tmp_path, monkeypatch):
 
 
 def test_stdin_is_empty(tmp_path):
-    """The compiler does not read this process's stdin."""
+    """The compiler does not read the standard input of packer."""
     script = program(tmp_path / "cc", "cat\n")
     code = f"print(run([{script!r}], cwd=Path({str(tmp_path)!r})).output)"
     command = [sys.executable, "-c", PRELUDE + code]
@@ -199,7 +199,7 @@ with terminate_as_exception():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_that_arrives_while_a_program_starts_ends_it(tmp_path, number) -> None:
-    """The signal is deferred until the program is recorded; then it is handled as always."""
+    """The signal waits until the process is registered; then it ends it as always."""
     command = [sys.executable, "-c", STARTING, str(int(number))]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     expected = -signal.SIGINT if number == signal.SIGINT else 128 + number
@@ -217,7 +217,7 @@ def run_python(code: str) -> str:
 
 
 def is_gone(pid: int) -> bool:
-    """Return True if a process has ended, even if it is not reaped yet."""
+    """Return True if a process has ended, reaped or not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):

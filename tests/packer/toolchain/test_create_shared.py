@@ -50,7 +50,7 @@ def test_needed_libm_is_linked(tmp_path):
 
 
 def test_sources_are_compiled_in_place(tmp_path, add_c, monkeypatch):
-    """Sources and objects mix; C++ selects its driver and so its library; no file remains."""
+    """Sources and objects mix; C++ brings its driver, hence its library; no file remains."""
     source = write(
         tmp_path / "s.cpp",
         '#include <string>\nextern "C" int add(int, int);\n'

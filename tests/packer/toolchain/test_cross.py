@@ -185,7 +185,7 @@ def test_library_without_host_code_is_opened_on_riscv(tmp_path, riscv) -> None:
 
 
 def test_cross_compiler_is_an_fcompile(tmp_path, riscv) -> None:
-    """As in TVM: a compiler with further options and files determines the target of all modules."""
+    """As in TVM, a compiler with separate options and files states the target of all modules."""
     (tmp_path / "more.c").write_text("double more(void) { return MORE; }\n")
     fcompile = packer.cross_compiler(
         "riscv64-linux-gnu-gcc", options=["-DMORE=2"], add_files=[tmp_path / "more.c"]
@@ -223,7 +223,7 @@ def nothing_here(monkeypatch) -> None:
     ],
 )
 def test_missing_toolchain_names_the_package(target, language, advice, nothing_here) -> None:
-    """The message lists the compilers that were searched, and what to install."""
+    """The error names the searched compilers, and the package to install."""
     with pytest.raises(packer.ToolchainError, match=f"for target {target!r}: .*{advice}"):
         find_cross_compiler(find_target(target), language)
 
@@ -273,7 +273,7 @@ def test_compiler_that_cc_names_for_another_target_is_an_error(
 
 
 def test_target_that_cc_itself_names_is_kept(tmp_path, nothing_here, monkeypatch) -> None:
-    """It must be the same; zig and clang get each option once."""
+    """The target must be the same; zig and clang receive it once."""
     clang = program(tmp_path / "bin" / "clang", "what?")
     monkeypatch.setenv("CC", f"{clang} --target=aarch64-unknown-linux-gnu")
     found = find_cross_compiler(find_target("aarch64-linux-gnu"), "c")
@@ -351,7 +351,7 @@ PROTECTED = [
 @pytest.mark.parametrize("embed", ["segment", "llvm", "c"])
 @pytest.mark.parametrize(("target", "option", "linker", "marks"), PROTECTED)
 def test_marks_of_the_inputs_are_kept(target, option, linker, marks, embed, tmp_path) -> None:
-    """Packer's objects have the marks, so a library has them if the user's code has."""
+    """The objects that packer adds have the marks, so a library has them if the user's code has."""
     if target.startswith("aarch64"):
         needs.program("aarch64-linux-gnu-gcc")
     needs.linker(linker)

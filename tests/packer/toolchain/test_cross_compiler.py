@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("no_compiler_variables")
 
 
 def test_cross_compiler_of_a_program(tmp_path, add_c):
-    """Another compiler, with further options and files, and its triple."""
+    """Another compiler, with separate options and files, and its triple."""
     compiler = program(
         tmp_path / "arm-cc", f'test "$*" = -dumpmachine && echo arm-x-y || exec {GCC} "$@"\n'
     )

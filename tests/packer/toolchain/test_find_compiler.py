@@ -77,7 +77,7 @@ def test_argument_that_names_nothing_is_an_error():
 
 
 def test_unbalanced_quote_in_variable_is_an_error(monkeypatch):
-    """A value that a shell could not parse is refused with the reason."""
+    """A value that a shell cannot read is refused with the reason."""
     monkeypatch.setenv("CC", "gcc '-DX")
     with pytest.raises(ToolchainError, match=r"CC=.*no closing quotation"):
         find_compiler("c")

@@ -111,7 +111,7 @@ def test_command_line_links(tmp_path) -> None:
 
 
 def test_project_says_what_is_made(tmp_path) -> None:
-    """Packer.toml can contain output, system_lib and c_symbol_prefix; flags take precedence."""
+    """Output, system_lib and c_symbol_prefix are in packer.toml; flags come first."""
     (tmp_path / "add.c").write_text("long add(long a, long b) { return a + b; }")
     (tmp_path / "packer.toml").write_text(
         '[library]\noutput = "net.o"\nsystem_lib = true\nc_symbol_prefix = "net1_"\n'

@@ -59,7 +59,7 @@ functions = {{ h = "int64_t(int64_t)" }}
 
 
 def make_project(folder: Path, options: list[str], own: list[str], *, with_cxx: bool) -> Path:
-    """Write the project into a folder, with different file times."""
+    """Write the project into a folder, with separate times."""
     for name, text in SOURCES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -169,7 +169,7 @@ def test_every_linker(linker, tmp_path) -> None:
 
 
 def test_link_time_optimisation(tmp_path) -> None:
-    """GCC chooses names at random, unless an option sets a seed."""
+    """GCC draws names by chance, unless it gets a seed."""
     check_same(export_twice(tmp_path, options=["-flto", "-g"], own=["-flto"]), tmp_path)
 
 
@@ -185,7 +185,7 @@ def test_clang(target, tmp_path) -> None:
 
 @pytest.mark.parametrize("target", ["x86_64-linux-gnu.2.17", "aarch64-linux-gnu"])
 def test_zig(target, tmp_path) -> None:
-    """The bytes are the same on any processor."""
+    """The bytes do not depend on the processor."""
     libraries = export_twice(
         tmp_path,
         "--target",

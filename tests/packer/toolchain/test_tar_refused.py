@@ -86,7 +86,7 @@ def test_tar_that_no_export_made_is_refused(member, match, tmp_path) -> None:
 
 
 def test_option_that_is_repeated_is_passed_on(tmp_path) -> None:
-    """An option is accepted if the user repeats it; libraries are passed on unchanged."""
+    """The linker decides about repeated options; libraries are passed unchanged."""
     options = ["-lm", "-Wl,-soname,libmodel.so"]
     made = packer.export_library(tree(), tmp_path / "model.tar", options=options)
     with pytest.raises(packer.ExportError, match=r"repeat it: --option=-Wl,-soname,libmodel.so"):
@@ -118,7 +118,7 @@ def test_tar_cut_anywhere_is_refused(tmp_path) -> None:
 
 
 def test_damaged_object_is_refused_before_the_linker_runs(tmp_path) -> None:
-    """Any field of its headers may be wrong."""
+    """Every field of its headers may be wrong."""
     made = packer.export_library(tree(), tmp_path / "model.o")
     data = bytearray(made.read_bytes())
     shoff = int.from_bytes(data[40:48], "little")

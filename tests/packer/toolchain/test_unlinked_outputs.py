@@ -19,7 +19,7 @@ UNLINKED = ("tar", "o", "a")
 
 
 def names_in(path: Path) -> list[str]:
-    """The members that tar(1) finds in a tar."""
+    """Return the names that tar(1) finds in a tar."""
     return subprocess.check_output(["tar", "tf", path], text=True).split()
 
 
@@ -123,7 +123,7 @@ def test_objects_link_to_an_object(tmp_path) -> None:
 
 
 def test_segment_is_for_libraries(tmp_path) -> None:
-    """Bytes are placed in a linked library only; an object is refused before any work."""
+    """Bytes are placed in a linked file, not in an object; the error is raised before any work."""
     steps: list[str] = []
     with pytest.raises(packer.ExportError, match="embed 'segment': expected a library as output"):
         packer.export_library(tree(), tmp_path / "m.o", embed="segment", progress=steps.append)
@@ -145,7 +145,7 @@ def test_fcompile_that_makes_something_else_is_refused(tmp_path) -> None:
 
 
 def test_compiler_that_makes_no_object_is_found_out(tmp_path) -> None:
-    """Outputs of every format are read back."""
+    """The output of every kind is read again and checked."""
 
     def lying(output, objects, options=None):
         Path(output).write_bytes(b"not an object")

@@ -1,4 +1,4 @@
-"""The linker's output is read back: a wrong one is refused, and the old file stays."""
+"""The output of the linker is checked: a wrong one is refused, and the old file stays."""
 
 from __future__ import annotations
 

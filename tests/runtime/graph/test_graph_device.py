@@ -73,7 +73,7 @@ def test_a_graph_over_two_devices(opencl) -> None:
 
 
 def test_a_graph_on_the_one_device_that_is_given(opencl) -> None:
-    """Without a plan of its own the whole graph is there; arrays are copied in and out."""
+    """Without a plan the whole graph runs on the device; arrays are copied in and out."""
     fields = graph([null("x"), op("y", "twice", [0])], [1])
     executor = factory(fields, {"x": X}, Operators())["default"](opencl)
     executor.run()
@@ -97,7 +97,7 @@ def test_times_of_a_device(opencl) -> None:
 
 
 def test_a_device_that_is_not_given() -> None:
-    """What was planned for a device is not put on another one."""
+    """A tensor that is planned for a device is not put on another one."""
     with pytest.raises(runtime.DeviceError, match="device type 4, expected .* given 'cpu:0'"):
         runtime.graph_executor.create(json.dumps(two_devices()), Operators())
 

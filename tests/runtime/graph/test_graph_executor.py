@@ -36,7 +36,7 @@ def test_the_factory_is_the_root_and_its_model_the_entry(tmp_path) -> None:
 
 
 def test_device_modules_hang_under_the_library(tmp_path) -> None:
-    """Factory, host code, device modules: the tree comes back."""
+    """Factory, host code, device modules: the tree is restored."""
     code = host()
     code.import_module(runtime.DeviceModule("cuda", b"payload", "cubin", []))
     packer.export_library(factory(sum_graph(), {"w": W}, code), tmp_path / "deploy.so")
@@ -69,14 +69,14 @@ def test_inputs_by_keyword_and_index(create) -> None:
 
 
 def test_an_input_with_strides(create) -> None:
-    """A copy is made in order, whatever lies between the elements."""
+    """A copy is made in order, without the bytes between the elements."""
     executor = create(sum_graph())
     executor.run(x=np.asfortranarray(X), w=np.repeat(W, 2, axis=1)[:, ::2])
     assert np.array_equal(executor.get_output(0).numpy(), X + 2 * W)
 
 
 def test_an_input_that_is_not_copied(create) -> None:
-    """A zero-copy input is read where it lies, at every run."""
+    """A zero-copy input is read in place, at every run."""
     executor, mine = create(sum_graph()), aligned(X)
     executor.set_input(w=W)
     executor.set_input_zero_copy("x", mine)
@@ -150,7 +150,7 @@ def test_unknown_inputs(create) -> None:
 
 
 def test_running_without_an_input(create) -> None:
-    """Inputs that nobody set are listed, before anything runs."""
+    """Inputs that were not set are listed before anything runs."""
     executor = create(sum_graph())
     executor.set_input("x", X)
     with pytest.raises(runtime.PackerError, match="that are not set: 'w'"):
@@ -171,7 +171,7 @@ def test_a_reshape_is_no_call(create) -> None:
 
 
 def test_a_reshape_to_another_data_type(create) -> None:
-    """The same bytes, read as something else, wherever they lie."""
+    """The same bytes are read as another type, at any offset."""
     fields = graph([null("x"), op("y", "__nop", [0])], [1], [[2, 3], [12]], [0, 0])
     fields["attrs"]["dltype"] = ["list_str", ["float32", "uint16"]]
     executor = create(fields)

@@ -22,7 +22,7 @@ Poke = Callable[[dict[str, Any]], object]
 
 
 def put(value: Any, *path: Any) -> Poke:
-    """Set what lies at a path."""
+    """Set the value at a path."""
 
     def poke(fields: dict[str, Any]) -> None:
         for key in path[:-1]:
@@ -33,7 +33,7 @@ def put(value: Any, *path: Any) -> Poke:
 
 
 def drop(*path: Any) -> Poke:
-    """Remove what lies at a path."""
+    """Remove the value at a path."""
 
     def poke(fields: dict[str, Any]) -> None:
         for key in path[:-1]:
@@ -112,7 +112,7 @@ POKES = {
     ),
     "65 dimensions": (put([1] * 65, "attrs", "shape", 1, 2), "expected at most 64 extents"),
     "size wraps": (put([1 << 32, 1 << 32], "attrs", "shape", 1, 2), "a size that can be addressed"),
-    "size wraps behind 0": (put([0, 1 << 62, 4], "attrs", "shape", 1, 2), "that can be addressed"),
+    "size wraps after 0": (put([0, 1 << 62, 4], "attrs", "shape", 1, 2), "that can be addressed"),
     "extent of 2^63": (
         put([1 << 63], "attrs", "shape", 1, 2),
         "shape, expected at most 64 extents",
@@ -186,7 +186,7 @@ TEXTS = {
     "half a surrogate pair": ("\udc80", "half a surrogate pair, expected Unicode"),
     "a long number": ('{"a": 1' + "0" * 1_000_000 + "}", "1000001 digits in a number, expected at"),
     "deep": ("[" * 1_000_000, "1000000 levels, expected at most 64"),
-    "deep behind a string": ('{"[\\"[": ' + "[" * 64, "65 levels, expected at most 64"),
+    "deep after a string": ('{"[\\"[": ' + "[" * 64, "65 levels, expected at most 64"),
     "many values": ("[" + "[]," * MAX_VALUES + "[]]", "values, expected at most 400000"),
 }
 
@@ -213,7 +213,7 @@ def test_brackets_and_digits_in_strings_do_not_count() -> None:
 
 
 def test_what_is_not_listed_is_passed_over() -> None:
-    """Versions of TVM write attributes of their own, and references of two numbers."""
+    """Versions of TVM write private attributes, and references of two numbers."""
     fields = sum_graph()
     fields["attrs"]["other"] = ["list_int", []]
     fields["metadata"] = {"signature": 1.5}

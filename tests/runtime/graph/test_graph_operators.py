@@ -73,7 +73,7 @@ def test_an_executor_in_a_circle_is_collected() -> None:
 
 
 def test_executors_run_side_by_side(operators) -> None:
-    """Each thread has an executor of its own, over one library."""
+    """Each thread has a separate executor, over one library."""
     text, wrong = json.dumps(sum_graph()), []
 
     def work(number: int) -> None:
@@ -123,7 +123,7 @@ DSO_EXPORT int add(TVMValue *args, int *codes, int num_args, TVMValue *ret, int 
 
 
 def test_packed_c_functions_are_operators(compile_library) -> None:
-    """What legacy TVM compiled is called in its own ABI."""
+    """Operators that legacy TVM compiled are called in the legacy ABI."""
     library = runtime.load(compile_library(PACKED))
     executor = runtime.graph_executor.create(json.dumps(sum_graph()), library)
     executor.run(x=X, w=W)

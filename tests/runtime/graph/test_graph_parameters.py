@@ -13,7 +13,7 @@ from ...support.graphs import factory, graph, host, null, op, sum_graph
 
 
 def test_parameters_of_a_safetensors_module(tmp_path) -> None:
-    """Parameters that lie apart in the tree are found by name, and used where they lie."""
+    """Parameters in separate parts of the tree are found by name, and used in place."""
     header = b'{"w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}'
     weights = runtime.SafetensorsModule(len(header).to_bytes(8, "little") + header + W.tobytes())
     packer.export_library(factory(sum_graph(), {}, host(), weights), tmp_path / "deploy.so")

@@ -27,7 +27,7 @@ W = np.array([2, 3, 4], "float32")
 
 
 def test_constants_reach_host_code(tmp_path) -> None:
-    """Through one library: the constants lie in the blob, the code in the library."""
+    """One library serves both: the constants are in the blob, the code in the library."""
     root = runtime.ConstLoaderModule({"w": W}, {"conv": ["w"]})
     root.import_module(packer.CSourceModule(SOURCE, functions=FUNCTIONS))
     packer.export_library(root, tmp_path / "model.so")

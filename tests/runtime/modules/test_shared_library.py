@@ -19,7 +19,7 @@ from ...support.process import run_python
 
 @each_form
 def test_loaded_library_is_itself_again(form, build) -> None:
-    """Equal bytes are loaded once, so what comes back in one process is the same module."""
+    """Equal bytes are loaded once, so the restored module is the same in one process."""
     module = runtime.load(build(1))
     assert form(module) is module
     assert form(runtime.load_from_bytes(build(2).read_bytes()))["answer"]() == 2
@@ -48,7 +48,7 @@ def test_library_whose_imports_were_changed_is_refused(form, change, build, tmp_
 
 
 def test_library_whose_file_is_gone_or_another_is_refused(build, tmp_path) -> None:
-    """What is read again must be what runs."""
+    """The file must still contain the loaded library when it is read again."""
     path = tmp_path / "lib.so"
     path.write_bytes(build(1).read_bytes())
     module = runtime.load(path)
@@ -145,7 +145,7 @@ def test_carried_library_with_imports_beside_it_is_refused(build) -> None:
 
 
 def test_carried_library_without_host_code_is_refused(tmp_path) -> None:
-    """A file that only carries modules has no library module to stand in the tree."""
+    """A file that only carries modules has no library module for the tree."""
     path = packer.export_library(device("alone"), tmp_path / "alone.so")
     with pytest.raises(runtime.BlobFormatError, match="a library without host code"):
         runtime.deserialize_module_from_bytes(wrapped(path.read_bytes()))

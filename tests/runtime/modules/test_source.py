@@ -16,7 +16,7 @@ CARRIED = [
 
 @pytest.mark.parametrize("module", CARRIED, ids=lambda module: module.type_key)
 def test_carried_host_code_is_never_compiled(module: runtime.Module) -> None:
-    """It comes back as a module that cannot run, and no process is started for it."""
+    """Its source is restored as a module that cannot run, and no process is started for it."""
     code = """
 import json, sys
 events = []

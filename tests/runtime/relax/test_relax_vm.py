@@ -62,7 +62,7 @@ def test_a_model_travels_in_a_library(tmp_path: Path, dialect: str) -> None:
 
 
 def test_threads_share_a_machine() -> None:
-    """Each call has a stack of its own."""
+    """Each call has a separate stack."""
     main, results = allocating(256, 0, [64]), []
 
     def run() -> None:

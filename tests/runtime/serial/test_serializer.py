@@ -37,7 +37,7 @@ def connect(modules, imports):
 
 
 def test_siblings_ascend() -> None:
-    """Imports stand in import order, not reversed as TVM's writer leaves them."""
+    """Imports are in import order, not reversed as TVM's writer leaves them."""
     root = connect([device(n) for n in "rabc"], [[1, 2, 3], [], [], []])
     assert order(root) == ["r", "a", "b", "c"]
 
@@ -70,7 +70,7 @@ def test_lone_host_root_writes_no_entry() -> None:
 
 
 def test_module_that_would_be_dropped_is_named_with_its_place() -> None:
-    """What is neither host code nor serialisable is refused, wherever it hangs."""
+    """A module that is neither host code nor serialisable is refused at any depth."""
 
     class Odd(runtime.Module):
         type_key = "test.odd"

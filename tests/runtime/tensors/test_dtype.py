@@ -1,4 +1,4 @@
-"""Data types as text: every triple has one name, and comes back from it."""
+"""Data types as text: every triple has one name, and the name is parsed to the triple."""
 
 from __future__ import annotations
 

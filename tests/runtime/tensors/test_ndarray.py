@@ -1,4 +1,4 @@
-"""NDArrays in bytes that lie: one field poked per row, and the guard that meets it."""
+"""NDArrays in inconsistent bytes: each row pokes one field, and names the guard that refuses it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import runtime
 from runtime.tensors.ndarray import NDARRAY_MAGIC
 from runtime.tensors.params import PARAMS_MAGIC
 
-ARRAY_AT = 8 + 8 + 8 + 8 + 1 + 8  # behind magic, reserved, one name of one letter, and the count
+ARRAY_AT = 8 + 8 + 8 + 8 + 1 + 8  # after magic, reserved, one name of one letter, and the count
 
 
 def ndarray(
@@ -32,7 +32,7 @@ def params(array: bytes, *, names: tuple[bytes, ...] = (b"w",), count: int = 1) 
 
 
 def test_well_formed() -> None:
-    """What the rows below poke."""
+    """The array that the rows below poke is valid."""
     tensor = runtime.load_param_dict(params(ndarray()))["w"]
     assert (tensor.shape, tensor.dtype, tensor.nbytes) == ((2, 3), "float32", 24)
 
@@ -82,7 +82,7 @@ def test_array_that_lies_is_refused(array: bytes, at: int, message: str) -> None
     ],
 )
 def test_names_that_lie_are_refused(names: tuple[bytes, ...], count: int, message: str) -> None:
-    """Each array has a name of its own."""
+    """Each array has a unique name."""
     data = params(ndarray() * len(names), names=names, count=count)
     with pytest.raises(runtime.BlobFormatError, match=message):
         runtime.load_param_dict(data)

@@ -9,7 +9,7 @@ import runtime
 
 
 def test_bytes_and_back() -> None:
-    """Names, shapes and data types come back in order; the bytes are the golden files' form."""
+    """Names, shapes and data types are restored in order; the bytes have the golden files' form."""
     params = {"w": np.arange(6, dtype="float32").reshape(2, 3), "b": np.array(7, "int64")}
     data = runtime.save_param_dict(params)
     back = runtime.load_param_dict(data)
@@ -19,7 +19,7 @@ def test_bytes_and_back() -> None:
 
 
 def test_golden_files_are_reproduced(params_file) -> None:
-    """What real TVM wrote, read and written again."""
+    """A file of real TVM is written again with the same bytes."""
     _, path = params_file
     data = path.with_suffix(".bin").read_bytes()
     assert runtime.save_param_dict(runtime.load_param_dict(data)) == data

@@ -94,7 +94,7 @@ def test_without_packages_the_bytes_are_there(blocked, pack_blob: PackBlob) -> N
 
 
 def test_header_forms_that_the_reference_reads() -> None:
-    """Spaces behind, further keys of a tensor, tensors in any order of their offsets, none."""
+    """Spaces after the header, unknown keys, tensors in any order of offsets, no tensor."""
     for header, data, names in [
         (ONE + " " * 9, b"1234", ["a"]),
         (ONE.replace('"U8"', '"U8", "note": [1.5]'), b"1234", ["a"]),

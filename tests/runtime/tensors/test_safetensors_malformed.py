@@ -18,7 +18,7 @@ MALFORMED = {
     "space before": (" " + ONE, "expected to begin with"),
     "byte order mark": ("\ufeff" + ONE, "expected to begin with"),
     "cut": (ONE[:-1], "0x43: header is not JSON: expecting ',' delimiter"),
-    "text behind": (ONE + "x", "0x44: header is not JSON: extra data"),
+    "text after it": (ONE + "x", "0x44: header is not JSON: extra data"),
     "control character": ('{"a\n": 1}', "header is not JSON: invalid control character"),
     "NaN": (ONE.replace("4]}", '4], "x": NaN}'), "NaN, expected a finite number"),
     "deep": (
@@ -45,7 +45,7 @@ MALFORMED = {
     "65 dimensions": (ONE.replace("[4]", str([1] * 64 + [4])), "shape, expected at most 64"),
     "overflow": (ONE.replace("[4]", str([1 << 32] * 2)), "shape, .* that can be addressed"),
     "overflow to 4": (ONE.replace("[4]", str([1 << 62, 4, 1])), "shape, .* can be addressed"),
-    "overflow behind 0": (ONE.replace("[4]", str([0, 1 << 62, 4])), "shape, .* can be addressed"),
+    "overflow after 0": (ONE.replace("[4]", str([0, 1 << 62, 4])), "shape, .* can be addressed"),
     "no offsets": (ONE.replace("data_o", "o"), r"data_offsets, expected \[begin, end\]"),
     "one offset": (ONE.replace("[0, 4]", "[4]"), r"data_offsets, .*, found \[4\]"),
     "negative offset": (ONE.replace("[0, 4]", "[-4, 0]"), r"data_offsets, .*, found \[-4, 0\]"),
@@ -56,10 +56,10 @@ MALFORMED = {
     "hole": (TWO.replace("[2, 4]", "[3, 5]"), r"'b': .*expected 2 \(a hole\), found \[3, 5\]"),
     "overlap": (TWO.replace("[2, 4]", "[1, 3]"), r"'b': .*expected 2 \(an overlap\)"),
     "beyond the data": (ONE.replace("4", "5"), "tensor data of 5 bytes, expected at most 4 left"),
-    "bytes behind": (ONE.replace("4", "3"), "1 bytes after the last tensor, expected none"),
+    "bytes after it": (ONE.replace("4", "3"), "1 bytes after the last tensor, expected none"),
 }
-# What the reference reads: it is laxer than its own text, or than what an array can have.
-LAX = {"space before", "overflow behind 0", "65 dimensions"}
+# Inputs that the reference reads: it is laxer than its text, or than an array can be.
+LAX = {"space before", "overflow after 0", "65 dimensions"}
 NOT_LAX = set(MALFORMED) - LAX
 
 

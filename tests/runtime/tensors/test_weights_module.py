@@ -21,7 +21,7 @@ from ...support.weights_files import ONE, TWO, PackBlob, address_of, blob_of, fi
 
 
 def is_in_mapping(address: int, path: Path) -> bool:
-    """Whether an address lies in a read-only mapping of a file."""
+    """Return True if an address is in a read-only mapping of a file."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         span, mode, *_, name = line.split()
         start, end = (int(word, 16) for word in span.split("-"))
@@ -44,7 +44,7 @@ MODULES: dict[str, Callable[[bytes], runtime.Module]] = {
 def test_module_hands_on_views(
     make: Callable[[bytes], runtime.Module], pack_blob, tmp_path
 ) -> None:
-    """What was given, and what a loaded module has in its library's mapping, is not copied."""
+    """Arrays of the caller, and those in a library's mapping, are not copied."""
     data = os.urandom(1 << 20)
     module = make(data)
     path = pack_blob(blob_of(module))
@@ -62,7 +62,7 @@ def test_module_hands_on_views(
 
 @pytest.mark.parametrize("pad", range(0, 80, 7))
 def test_data_area_is_aligned_from_the_symbol(pad: int, pack_blob: PackBlob) -> None:
-    """Whatever stands before it and however long the header is; written again, the same bytes."""
+    """The area is aligned for any offset and header length, and is written again unchanged."""
     modules: list[runtime.Module] = [
         runtime.SafetensorsModule(file_of(ONE + " " * (pad + more), b"1234")) for more in (0, 5)
     ]
@@ -144,7 +144,7 @@ def test_relative_path_is_that_of_the_moment(tmp_path: Path, monkeypatch) -> Non
 
 @pytest.mark.parametrize("change", ["size", "time", "gone"])
 def test_file_that_changed_is_refused(change: str, tmp_path: Path) -> None:
-    """What was checked is what is written, or nothing."""
+    """A file is written as it was checked, or not at all."""
     path = tmp_path / "w.safetensors"
     path.write_bytes(file_of(ONE, b"1234"))
     module = runtime.SafetensorsModule(path)

@@ -116,7 +116,7 @@ API cuMemcpyPeer(uint64_t to, uintptr_t to_context, uint64_t from, uintptr_t fro
   return to_context != from_context ? move(to, from, n, __func__) : 1;
 }
 
-/* What is loaded is told by its first bytes: ELF with its flags, a fatbin, or a text. */
+/* The first bytes identify the code: ELF with its flags, a fatbin, or a text. */
 API cuModuleLoadDataEx(uintptr_t *module, const void *data, unsigned count, int *names, void **values) {
   char line[128], text[64] = "";
   uint32_t flags;

@@ -16,7 +16,7 @@ void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind, const char *message);
                                   dso_any *result)
 #define UNUSED (void)handle, (void)args, (void)num_args, (void)result
 
-/* TVMFFIFunctionCell stands behind the header. */
+/* TVMFFIFunctionCell follows the header. */
 typedef struct {
   dso_object object;
   dso_safe_call safe_call;
@@ -216,7 +216,7 @@ FUNCTION(make_tensor) {
   return 0;
 }
 
-/* A tensor object whose shape is a lie: (ndim, extent, stride). */
+/* A tensor object with an inconsistent shape: (ndim, extent, stride). */
 FUNCTION(make_lie) {
   UNUSED;
   struct { tensor_object head; int64_t shape[2], strides[2]; } *made =

@@ -100,7 +100,7 @@ SAFE(context) {
   return 0;
 }
 
-/* Call a function from a thread of our own, and wait for it; the caller keeps the GIL. */
+/* Call a function from a private thread, and wait for it; the caller keeps the GIL. */
 struct work {
   const char *name;
   dso_any result;

@@ -16,7 +16,7 @@ DSO_EXPORT int (*__TVMFuncCall)(void *function, TVMValue *args, int *codes, int 
                                 TVMValue *result, int *result_code) = 0;
 enum { CODE_INT = 0, CODE_FLOAT = 2, CODE_HANDLE = 3 };
 
-/* A tensor comes as the DLTensor itself, or as an object that has it behind its header. */
+/* A tensor is the DLTensor itself, or an object that has it after its header. */
 static DLTensor *tensor_of(const dso_any *value) {
   if (value->type_index == DSO_DLTENSOR_PTR) return value->v_ptr;
   return (DLTensor *)((dso_object *)value->v_ptr + 1);
@@ -34,7 +34,7 @@ DSO_EXPORT int __tvm_ffi_host(void *self, const dso_any *args, int32_t count, ds
   return launch(tensor_of(&args[0]), args[1].v_float64);
 }
 
-/* What the launch is given is up to the caller: (function, arguments...). */
+/* Launches with the caller's arguments: (function, arguments...). */
 DSO_EXPORT int __tvm_ffi_apply(void *self, const dso_any *args, int32_t count, dso_any *result) {
   (void)self;
   return dso_call_function(args[0].v_ptr, result, args + 1, count - 1);

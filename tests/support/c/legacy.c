@@ -44,7 +44,7 @@ RUNTIME(int, TVMBackendParallelBarrier, (int, TVMParallelGroupEnv *))
 
 struct work { const float *x; float *y, *sums; int64_t n; };
 
-/* Neighbours are added up in a workspace; nobody reads it before all have written. */
+/* Adds up neighbours in a workspace; all tasks write before any reads it. */
 static int smooth_part(int task_id, TVMParallelGroupEnv *env, void *data) {
   struct work *work = data;
   for (int64_t i = task_id; i < work->n; i += env->num_task)

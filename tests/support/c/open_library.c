@@ -1,6 +1,6 @@
 /* Open a library as a C program does, call its safe-call function "f", and show its blob.
  *
- * host LIBRARY BLOB: prints f(40, 2) and the page size; the bytes behind __tvm_dev_mblob go to
+ * host LIBRARY BLOB: prints f(40, 2) and the page size; the bytes of __tvm_dev_mblob go to
  * BLOB. Without the function, prints none. */
 #include <dlfcn.h>
 #include <stdint.h>

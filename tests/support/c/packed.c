@@ -56,12 +56,12 @@ PACKED(scale) {
   return 0;
 }
 
-/* The bytes that are behind a TVMByteArray. */
+/* The size of a TVMByteArray. */
 PACKED(nbytes) { UNUSED; return give_int(ret, ret_code, (int64_t)((ByteArray *)args[0].v_handle)->size); }
 
 PACKED(length) { UNUSED; return give_int(ret, ret_code, (int64_t)strlen(args[0].v_str)); }
 
-/* A string of its own, which the next call overwrites. */
+/* A private string, which the next call overwrites. */
 PACKED(greet) {
   UNUSED;
   static char text[64];
@@ -108,7 +108,7 @@ PACKED(call_as) {
 
 PACKED(call_null) { UNUSED; return __TVMFuncCall(NULL, args, codes, count, ret, ret_code); }
 
-/* What the error says that a call left. */
+/* The error that a call left. */
 PACKED(error_of) {
   void *function;
   UNUSED;

@@ -69,7 +69,7 @@ EXPORT int miss(int id, struct parallel_group_env *env, void *data) {
   return id == 0 ? 0 : pool_barrier(id, env);
 }
 
-/* Like it, and nobody looks at what the barrier said. */
+/* Like miss, but the result of the barrier is ignored. */
 EXPORT int miss_silently(int id, struct parallel_group_env *env, void *data) {
   (void)data;
   if (id != 0) (void)pool_barrier(id, env);
@@ -100,7 +100,7 @@ EXPORT int nest(int id, struct parallel_group_env *env, void *data) {
   return 0;
 }
 
-/* The child of a fork in a task goes on with a launch of its own. */
+/* The child of a fork in a task continues with a separate launch. */
 EXPORT int launch_counts(int num_task) {
   struct counts counts = {0};
   int sum = 0;

@@ -37,7 +37,7 @@ FUNCTION(sum) {
   return give_int(result, sum);
 }
 
-/* A plain value comes back as it is, small_len too; bytes come back as a heap object. */
+/* A plain value is returned unchanged, small_len too; bytes are returned as a heap object. */
 static int give_object(dso_any *result, int32_t type_index, const char *data, uint64_t size,
                        uint64_t counts);
 FUNCTION(echo) {
