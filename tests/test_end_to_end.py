@@ -19,7 +19,7 @@ PAGE = 4096
 
 @pytest.mark.parametrize("embed", ["c", "llvm", "segment"])
 @pytest.mark.parametrize("nbytes", [0, 1, PAGE - 1, PAGE, PAGE + 1, (1 << 20) + 5])
-def test_payload_of_any_size_comes_back_in_a_fresh_process(embed, nbytes, tmp_path) -> None:
+def test_payload_of_any_size_is_restored_in_a_fresh_process(embed, nbytes, tmp_path) -> None:
     """Every embedder puts the same bytes at the same symbol, at the sizes around the edges."""
     data = os.urandom(nbytes)
     root = host()
@@ -116,7 +116,7 @@ def test_runtime_alone_loads_and_runs_a_packed_library(tmp_path) -> None:
     assert run_python(code, str(path), blocked=blocked) == [42, ["cuda", "const_loader"]]
 
 
-def test_compiling_without_packer_says_what_to_install(tmp_path) -> None:
+def test_compiling_without_packer_names_the_package_to_install(tmp_path) -> None:
     """The one arrow back: a runtime alone cannot export, and says so."""
     code = (
         "import runtime, json\n"
@@ -186,7 +186,7 @@ def test_unknown_type_without_a_manifest_is_refused(tmp_path, pack_blob) -> None
     assert "__tvm_dev_mblob at 0x8" in str(info.value)
 
 
-def test_const_loader_hands_constants_to_host_code_once(tmp_path) -> None:
+def test_const_loader_passes_constants_to_host_code_once(tmp_path) -> None:
     """On the first look-up of a listed symbol its __init_ function gets the arrays."""
     source = """
     static const float *weights; static int inits;

@@ -193,7 +193,7 @@ def test_photo_demo(loader: ModuleType, tmp_path: Path, monkeypatch: pytest.Monk
     assert [key for key, _ in nodes] == ["photo.palette", "const_loader", "_lib", "opencl"]
 
 
-def test_filter_bank_is_what_the_script_computes() -> None:
+def test_filter_bank_has_the_values_of_the_script() -> None:
     """The numbers in filters.npy are those of build.py."""
     filters = imported(PHOTO / "build.py").filters()
     np.testing.assert_allclose(np.load(PHOTO / "filters.npy"), filters, rtol=1e-6)

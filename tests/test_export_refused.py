@@ -27,7 +27,7 @@ def test_wrong_declaration_of_ir_is_refused_with_both_types() -> None:
         packer.LLVMModule(MUL, functions={"mul": "double(int64_t a, int64_t b)"})
 
 
-def test_declared_function_that_nobody_defines_is_found_out(tmp_path) -> None:
+def test_declared_function_without_definition_is_detected(tmp_path) -> None:
     """A static function, or none at all, would be an undefined symbol at load."""
     module = packer.CSourceModule("int other;", functions={"missing": "int(void)"})
     with pytest.raises(packer.ToolchainError, match="undefined reference to .missing'"):

@@ -124,7 +124,7 @@ def _is_refused_by_us(golden: dict[str, Any]) -> bool:
 
 
 def _has_true_cycle(dso: list[bool], imports: list[list[int]]) -> bool:
-    """A separate oracle: remove modules without remaining imports; a cycle remains."""
+    """An independent oracle: remove each module without remaining imports; only cycles remain."""
     group = [-1 if merged else i for i, merged in enumerate(dso)]
     edges: dict[int, set[int]] = {}
     pending, seen = [0], set()
@@ -139,7 +139,7 @@ def _has_true_cycle(dso: list[bool], imports: list[list[int]]) -> bool:
     return bool(edges)
 
 
-def test_random_tree_goes_through_a_library(random_tree, empty_object, tmp_path) -> None:
+def test_random_tree_survives_a_library(random_tree, empty_object, tmp_path) -> None:
     """A graph is exported, loaded, and has its import order; a true cycle is refused."""
     dso, imports = random_tree["dso"], random_tree["imports"]
     modules = [

@@ -40,7 +40,7 @@ def test_readelf_has_nothing_to_complain_about(library) -> None:
     assert "Warning" not in tool("readelf", "-aW", library)
 
 
-def test_symbols_have_the_sizes_of_what_they_hold(library) -> None:
+def test_symbols_have_the_sizes_of_their_contents(library) -> None:
     """The blob symbol is nbytes + 8 long and read-only data; all our symbols are exported."""
     lines = tool("readelf", "--dyn-syms", "-W", library).splitlines()
     symbols = {

@@ -235,7 +235,7 @@ def test_fresh_process(library: Path, deployed: runtime.Module, tmp_path: Path) 
     assert done.stdout.splitlines()[-1] == f"top 5: {top}"
 
 
-def test_figure_of_the_docs_is_what_its_script_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figure_of_the_docs_is_the_output_of_its_script(monkeypatch: pytest.MonkeyPatch) -> None:
     """The committed picture is that of the example."""
     monkeypatch.syspath_prepend(DOCS)
     drawn = runpy.run_path(str(DOCS / "make_resnet18_figure.py"))["resnet18_figure"]()

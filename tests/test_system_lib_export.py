@@ -70,7 +70,7 @@ def test_large_payload_registers_too(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("options", "first"), [({}, "embed='segment' for a library, or "), ({"system_lib": True}, "")]
 )
-def test_array_that_no_compiler_takes_says_what_is_possible(options, first, tmp_path) -> None:
+def test_array_that_no_compiler_takes_names_the_alternative(options, first, tmp_path) -> None:
     """Bytes that are placed after the linked library register nothing; LLVM's always can."""
     root = tree(1, payload=bytes((16 << 20) + 1))
     text = re.escape(f"the largest array for compilers; use {first}embed='llvm'")

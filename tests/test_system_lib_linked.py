@@ -59,7 +59,7 @@ def test_models_of_the_other_dialect(suffix, tmp_path) -> None:
     assert beside_python(library, "[m['add'](40, 2), m.function_names()]") == [42, ["add"]]
 
 
-def test_cpp_models_keep_what_templates_made(tmp_path) -> None:
+def test_cpp_models_keep_their_template_instances(tmp_path) -> None:
     """Symbols that C++ defines in every object stay separate for each model; exceptions work."""
     code = """
     #include <stdexcept>
@@ -92,7 +92,7 @@ def test_same_prefix_twice_is_refused_by_the_linker(tmp_path) -> None:
     assert "multiple definition of `" in done.stderr
 
 
-def test_registered_twice_is_told_and_the_first_stays(tmp_path) -> None:
+def test_name_registered_twice_is_an_error_and_the_first_stays(tmp_path) -> None:
     """A name with another address is refused in words; with the same one it is nothing."""
     (tmp_path / "again.c").write_text(
         f"{REGISTER}static int mine;\n"

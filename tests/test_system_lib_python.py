@@ -73,7 +73,7 @@ def test_packed_functions_register_by_their_names(tmp_path) -> None:
     assert beside_python(tmp_path / "tvm.so", "m['f'](40, 2)") == 42
 
 
-def test_host_code_calls_what_its_model_imports(tmp_path) -> None:
+def test_host_code_calls_the_imports_of_its_model(tmp_path) -> None:
     """Context symbols are filled: each model finds its own imports, then global functions."""
     code = (
         '#include "dso_packer.h"\n'
@@ -156,7 +156,7 @@ def test_refusal_is_that_of_the_library_that_registered(refused, tmp_path) -> No
     assert list(said.values()) == ["", ""]
 
 
-def test_nothing_registered_says_what_to_do(tmp_path) -> None:
+def test_error_without_registration_says_how_to_register(tmp_path) -> None:
     """The module is there; a look-up names the remedy, and a later load helps."""
     library = packer.link_library([model(tmp_path, 1)], tmp_path / "net1.so")
     code = (
@@ -180,7 +180,7 @@ def test_nothing_registered_says_what_to_do(tmp_path) -> None:
     ],
     ids=["huge", "wraps", "malformed"],
 )
-def test_registered_blob_that_lies_is_refused(data, match, tmp_path) -> None:
+def test_inconsistent_registered_blob_is_refused(data, match, tmp_path) -> None:
     """The size of a registered blob is only the one in its header."""
     source = (
         f"{REGISTER}{data}\n__attribute__((constructor)) static void add(void) {{\n"

@@ -93,7 +93,7 @@ print(json.dumps(y.tolist()))
     assert run_python(code, str(library)) == [1, 2, 3, 4]
 
 
-def test_types_and_docs_are_told_by_tvm_ffis_own_api(tmp_path) -> None:
+def test_tvm_ffis_api_reports_types_and_docs(tmp_path) -> None:
     """Every code of a declaration, in dialect tvm-ffi; what TVM FFI parses, it prints."""
     source = """
 #include <stdint.h>

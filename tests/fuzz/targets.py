@@ -76,7 +76,7 @@ def blob_target(dialect: str) -> Target:
 
 
 def pickle_target() -> Target:
-    """The target of the arguments in a pickle."""
+    """The target of the bytes in a pickle."""
 
     def read(data: bytes) -> None:
         read_tree(rebuild_module(data))

@@ -56,7 +56,7 @@ def test_errors_of_ours_are_no_findings() -> None:
     ],
     ids=["error", "message", "time", "memory"],
 )
-def test_what_goes_wrong_is_found(read: Callable[[bytes], Any], message: str) -> None:
+def test_failures_are_found(read: Callable[[bytes], Any], message: str) -> None:
     """Any other error, a second of work, and memory beyond the input's size."""
     with pytest.raises(FoundError, match=message):
         fed(read)

@@ -55,7 +55,7 @@ def test_cuobjdump_lists_and_extracts(tmp_path: Path, architecture: str) -> None
         (images()[0], r"images: expected a list of cubins and PTX, found one; write \[image\]"),
     ],
 )
-def test_what_is_no_image_is_refused(given: Sequence[bytes], message: str) -> None:
+def test_bytes_that_are_not_an_image_are_refused(given: Sequence[bytes], message: str) -> None:
     """Source, a fatbin in a fatbin, and an image that would be taken byte by byte."""
     with pytest.raises(ExportError, match=message):
         packer.create_fatbin(given)

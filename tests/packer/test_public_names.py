@@ -20,7 +20,7 @@ def test_every_public_name_is_imported_and_documented() -> None:
         assert name in vars(packer)
 
 
-def test_stub_lists_what_can_be_imported() -> None:
+def test_stub_lists_the_importable_names() -> None:
     """Type checkers see the names that the import system finds, and no others."""
     lines = ast.parse(Path(packer.__file__).with_suffix(".pyi").read_text()).body[1:]
     listed = [alias.asname for line in lines for alias in line.names]

@@ -111,7 +111,7 @@ def test_blob_cut_at_every_byte_is_refused() -> None:
             parse(GOOD[:size])
 
 
-def test_a_lying_length_allocates_nothing() -> None:
+def test_excessive_length_allocates_nothing() -> None:
     """A payload of 4 GiB in an 80 KB file costs no memory."""
     data = blob(text("cuda") + u64(2**32)) + bytes(80_000)
     tracemalloc.start()
@@ -204,7 +204,7 @@ def test_child_a_thousand_times_is_one_import() -> None:
     assert len(link_tree(parsed).imported_modules) == 1
 
 
-def test_child_may_stand_before_its_parent() -> None:
+def test_child_may_precede_its_parent() -> None:
     """Only a real cycle is one; gen 1 put children anywhere."""
     data = blob(cuda("root"), cuda("leaf"), cuda("middle"), tree([0, 1, 1, 2], [2, 1]))
     root = link_tree(parse(data))
@@ -249,7 +249,7 @@ def test_header_that_disagrees_with_the_symbol_is_refused(data, message) -> None
         parse_symbol(memoryview(data), path="lib.so")
 
 
-def test_real_and_source_layouts_are_told_apart_by_where_they_end() -> None:
+def test_real_and_source_layouts_are_distinguished_by_their_end() -> None:
     """metal, vulkan and webgpu have two layouts each; both may occur in one blob."""
     infos = [runtime.FunctionInfo("k", ["handle"], ["threadIdx.x"])]
     modules = [

@@ -37,7 +37,7 @@ def test_crc_is_the_one_of_zlib(data: bytes) -> None:
     assert crc32(data) == zlib.crc32(data)
 
 
-def test_library_that_has_what_it_lists_loads(compile_library) -> None:
+def test_library_with_all_listed_symbols_loads(compile_library) -> None:
     """A symbol that the list does not name is not a fault."""
     runtime.load(library(compile_library, GOOD, 'const char other[] = "two";'))
 
@@ -83,7 +83,7 @@ def test_wrong_list_is_refused(listed, match, compile_library) -> None:
         ElfFile(str(path)).checksums("__packer_checksums")
 
 
-def test_newer_list_says_what_reads_it(compile_library) -> None:
+def test_newer_list_names_the_version_that_reads_it(compile_library) -> None:
     """Newer list says what reads it."""
     path = library(compile_library, "packer-checksums 2\nsize 4 some_data\n")
     text = "first line 'packer-checksums 2', expected 'packer-checksums 1'; load it with the "

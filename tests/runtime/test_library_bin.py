@@ -140,7 +140,7 @@ def host(*imports: runtime.Module) -> packer.CSourceModule:
 
 
 @pytest.mark.parametrize("embed", ["segment", "llvm", "c"])
-def test_library_comes_back_as_its_tree(embed, tmp_path) -> None:
+def test_library_is_restored_as_its_tree(embed, tmp_path) -> None:
     """The blob is at the other symbol, whichever embedder put it there."""
     inner = runtime.DeviceModule("cuda", b"ptx text", "ptx", [KERNEL])
     outer = runtime.DeviceModule("opencl", b"cl text", "cl", [])
@@ -156,7 +156,7 @@ def test_library_comes_back_as_its_tree(embed, tmp_path) -> None:
     assert (report.dialect, report.blob.symbol) == ("tvm-ffi", "__tvm_ffi__library_bin")
 
 
-def test_weights_lie_as_aligned_as_in_the_other_dialect(tmp_path) -> None:
+def test_weights_are_as_aligned_as_in_the_other_dialect(tmp_path) -> None:
     """An aligned payload counts its offset on from the symbol."""
     (tmp_path / "w.safetensors").write_bytes(
         text(b'{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}  ') + struct.pack("<2f", 1, 2)
@@ -216,7 +216,7 @@ def test_docs_and_metadata_of_others_are_asked_for(tmp_path) -> None:
         _ = library["g"].__doc__
 
 
-def test_our_metadata_is_what_a_real_tvm_ffi_reads(tmp_path) -> None:
+def test_real_tvm_ffi_reads_our_metadata(tmp_path) -> None:
     """Types of the declaration; a doc comes from the facts, without a call."""
     add = packer.FunctionDeclaration("long(long a, long b)", doc="The sum.")
     root = packer.CSourceModule(

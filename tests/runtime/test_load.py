@@ -136,7 +136,7 @@ def test_strange_file_names_work(name, compile_library, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("name", ["$LIB", "${ORIGIN}", "a$PLATFORM.b", "${LIB}/$ORIGIN"])
-def test_name_that_dlopen_would_expand_means_this_file(name, compile_library, tmp_path) -> None:
+def test_name_that_dlopen_would_expand_is_taken_literally(name, compile_library, tmp_path) -> None:
     """And its neighbour, under the same name, is another."""
     paths = [tmp_path / name / "lib.so", tmp_path / f"{name}.so", tmp_path / f"{name}2.so"]
     for number, path in enumerate(paths):

@@ -95,7 +95,7 @@ def replace(path: Path, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("change", [overwrite, replace])
-def test_bytes_are_compared_with_what_was_loaded(change, data, tmp_path) -> None:
+def test_bytes_are_compared_with_the_loaded_ones(change, data, tmp_path) -> None:
     """A changed file is not the loaded one, whatever its times; here a name was changed."""
     path = tmp_path / "lib.so"
     path.write_bytes(data)
@@ -107,7 +107,7 @@ def test_bytes_are_compared_with_what_was_loaded(change, data, tmp_path) -> None
     assert again.imported_modules[0].fmt == "Cubin"
 
 
-def test_bytes_of_equal_size_are_told_apart(data) -> None:
+def test_bytes_of_equal_size_are_distinguished(data) -> None:
     """One byte makes another library: here one of the device module's."""
     other = data.replace(b"cubin", b"Cubin", 1)
     first, second = runtime.load_from_bytes(data), runtime.load_from_bytes(other)
@@ -159,7 +159,7 @@ def test_library_that_cannot_be_bound_is_refused(compile_library) -> None:
     assert info.value.reason == "dlopen"
 
 
-def test_what_is_no_contiguous_buffer_is_a_type_error(data) -> None:
+def test_object_without_contiguous_buffer_is_a_type_error(data) -> None:
     """As Python itself says it."""
     for wrong in ("text", None, 42):
         with pytest.raises(TypeError, match="bytes-like"):
@@ -203,7 +203,7 @@ def test_number_that_is_used_again_gives_the_new_library(tmp_path) -> None:
     assert run_python(NEVER_UNLOADED, *paths) == [True, 1, 2]
 
 
-def test_rounds_leave_nothing_behind(tmp_path) -> None:
+def test_rounds_leave_nothing_open(tmp_path) -> None:
     """Two libraries in turn: no descriptor and no mapping is left."""
     files = [library_bytes(tmp_path, number) for number in (1, 2)]
     gc.collect()

@@ -97,9 +97,7 @@ def measured(code: str) -> object:
         ("k.hsaco", "hip", "hsaco"),
     ],
 )
-def test_device_code_is_a_module_with_the_kernels_that_are_told(
-    name, type_key, fmt, tmp_path
-) -> None:
+def test_device_code_is_a_module_with_the_given_kernels(name, type_key, fmt, tmp_path) -> None:
     """The file's bytes, and what the file beside it says."""
     (tmp_path / name).write_bytes(b"code")
     (tmp_path / "k.tvm_meta.json").write_text(json.dumps(META))
@@ -110,7 +108,7 @@ def test_device_code_is_a_module_with_the_kernels_that_are_told(
     assert runtime.load(os.fsencode(tmp_path / name)).type_key == type_key
 
 
-def test_saved_device_code_comes_back(tmp_path) -> None:
+def test_saved_device_code_is_restored(tmp_path) -> None:
     """Code and kernels are written as TVM writes them, and read again."""
     runtime.DeviceModule("cuda", PTX, "ptx", {"add_kernel": INFO}).save(tmp_path / "k.ptx")
     assert json.loads((tmp_path / "k.tvm_meta.json").read_text()) == META
@@ -234,7 +232,7 @@ def test_shaders_are_for_vulkan(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("name", ["k.cubin", "k.fatbin", "k.clbin", "k.hsaco", "k.cl"])
-def test_code_that_does_not_tell_says_what_is_needed(name, tmp_path) -> None:
+def test_code_without_signatures_says_which_argument_is_needed(name, tmp_path) -> None:
     """The module is there; a look-up names the file that would tell."""
     (tmp_path / name).write_bytes(b"\x7fELF")
     with pytest.raises(runtime.FunctionNotFoundError, match=r"write .*k.tvm_meta.json beside it"):
@@ -312,7 +310,7 @@ def test_safetensors_are_a_module_with_weights(tmp_path) -> None:
     ],
     ids=["missing", "folder", "pipe", "device"],
 )
-def test_what_is_no_file_is_refused(make, name, tmp_path) -> None:
+def test_path_that_is_not_a_file_is_refused(make, name, tmp_path) -> None:
     """Named, without blocking."""
     make(tmp_path / name)
     with pytest.raises(runtime.LibraryLoadError, match=name):

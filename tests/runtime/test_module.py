@@ -33,7 +33,7 @@ class Named(runtime.Module):
         return self.entry
 
 
-def test_in_asks_what_a_look_up_would_find() -> None:
+def test_in_agrees_with_a_look_up() -> None:
     """``"f" in module`` goes through the imports; anything but a str is no name."""
     root = Named("root", ["f"])
     root.import_module(Named("child", ["g"]))
@@ -48,7 +48,7 @@ def test_module_is_no_sequence() -> None:
         list(Named("m", ["f"]))
 
 
-def test_what_is_no_module_is_named() -> None:
+def test_error_names_an_object_that_is_not_a_module() -> None:
     """Code in the place of a module."""
     text = r"expected a runtime\.Module, found str"
     with pytest.raises(TypeError, match=text):

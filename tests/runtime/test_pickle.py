@@ -130,7 +130,7 @@ def test_pickle_does_not_follow_the_path(build, tmp_path) -> None:
     assert pickle.loads(data)["answer"]() == 1
 
 
-def test_a_pickle_names_what_pickles_of_0_1_0_name() -> None:
+def test_a_pickle_names_the_same_functions_as_in_0_1_0() -> None:
     """That function must stay where it is."""
     data = pickle.dumps(device("scale"), protocol=2)
     assert b"runtime.interchange\nrebuild_module\n" in data

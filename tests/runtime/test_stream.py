@@ -47,7 +47,7 @@ def test_primitive_cut_short_is_refused(kind) -> None:
 
 @pytest.mark.parametrize("length", [4, 2**31, 2**32, 2**61, 2**63, 2**64 - 1])
 @pytest.mark.parametrize("read", ["read_bytes", "read_string", "read_u64_vector"])
-def test_length_beyond_the_end_is_refused_where_it_stands(read, length) -> None:
+def test_length_beyond_the_end_is_refused_at_its_offset(read, length) -> None:
     """A length beyond the end allocates nothing; the error has its offset."""
     reader = Reader(bytes(8) + length.to_bytes(8, "little") + b"abc")
     reader.read_u64()
@@ -64,7 +64,7 @@ def test_vector_count_is_bounded_by_the_least_element() -> None:
         reader.read_vector(reader.read_u64, 8)
 
 
-def test_vector_and_map_come_back_in_order() -> None:
+def test_vector_and_map_are_restored_in_order() -> None:
     """Order is the writer's; a reader keeps the first of duplicate keys."""
     data = written(
         lambda w: w.write_map({"b": [1, 2], "a": []}, lambda v: w.write_vector(v, w.write_u64))

@@ -100,7 +100,7 @@ def test_outputs_passed_in_are_written(path) -> None:
     assert module.library["address"](1) == y.data_ptr()
 
 
-def test_several_outputs_come_back_as_they_were_made(path) -> None:
+def test_several_outputs_are_returned_unchanged(path) -> None:
     """A tuple, of an entry that is named, from a module that is loaded; other results too."""
     library = runtime.load(path)
 

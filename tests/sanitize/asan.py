@@ -25,7 +25,7 @@ OPTIONS = (
 # libraries crash a child, as their tests say. Beside a global tvm_ffi a bridge is opened with
 # RTLD_DEEPBIND, which AddressSanitizer ends the process for.
 EXCEPT = (
-    "not test_end_while_tasks_call_python and not test_initialiser_at_other_code_is_not_told_apart "
+    "not test_end_while_tasks_call_python and not test_initialiser_at_other_code_is_not_detected "
     "and not test_a_host_function_with_another_n_runs_in_a_child "
     "and not test_function_of_a_library_of_tvm_is_packed"
 )

@@ -72,7 +72,7 @@ def test_bytecode_reads_as_tvm_prints_it(models: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_payloads_come_back_byte_for_byte(models: Path, name: str) -> None:
+def test_payloads_are_restored_byte_for_byte(models: Path, name: str) -> None:
     """A payload of TVM is written again unchanged."""
     payload = payload_of((models / f"llvm_{name}.so").read_bytes())
     writer = Writer()

@@ -81,7 +81,7 @@ def _constants() -> runtime.Module:
     return root
 
 
-def test_functions_take_and_give_what_they_do_here(theirs) -> None:
+def test_functions_take_and_return_the_same_values_as_here(theirs) -> None:
     """Arrays of NumPy and tensors of TVM, text of both lengths, the entry; static libraries too."""
     plain = theirs["plain"]
     assert plain["kinds"] == ["library"]
@@ -106,7 +106,7 @@ def test_their_const_loader_initialises_our_host_code(theirs) -> None:
     assert constants["constants"] == {"w": [2, 3], "b": [1]}
 
 
-def test_host_code_calls_what_their_tree_has(theirs) -> None:
+def test_host_code_calls_functions_of_their_tree(theirs) -> None:
     """The header's dso_call, of global functions and of modules imported after the load."""
     caller = theirs["caller"]
     assert caller["told"] == [["hello", 3]]

@@ -14,7 +14,7 @@ from .conftest import TVM_PYTHON, RunScript
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pytorch"
 
 
-def test_networks_give_what_pytorch_gives(tmp_path: Path, run_script: RunScript) -> None:
+def test_networks_compute_the_values_of_pytorch(tmp_path: Path, run_script: RunScript) -> None:
     """A CNN, a transformer encoder and a dynamic batch, in a process without torch and TVM."""
     run_script(TVM_PYTHON, str(EXAMPLE / "compile.py"), tmp_path)
     output = run_script(sys.executable, str(EXAMPLE / "run.py"), tmp_path)

@@ -112,7 +112,7 @@ def test_build_log_is_in_the_error() -> None:
         DeviceModule("cuda", text, "ptx", [SCALE])["scale"](None, 1.0, 0, 1, 1)
 
 
-def test_signature_that_lies_is_refused() -> None:
+def test_inconsistent_signature_is_refused() -> None:
     """From CUDA 12.4 on the driver tells what the code takes."""
     if [int(part) for part in FOUND["version"].split(".")] < [12, 4]:
         needs.system("kernel parameters", f"a driver of CUDA {FOUND['version']} does not tell")
@@ -156,8 +156,8 @@ def test_threads_launch() -> None:
         np.testing.assert_allclose(x.numpy(), np.ones(64), rtol=1e-4)
 
 
-def test_stray_address_is_told() -> None:
-    """A process reports a lost context and continues; the test runs in a separate process."""
+def test_stray_address_is_reported() -> None:
+    """An error reports the lost context, and the process (a separate one) continues."""
     code = """
 import json, pathlib, sys
 import runtime

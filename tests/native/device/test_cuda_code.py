@@ -51,7 +51,7 @@ def test_code_at_any_address_is_loaded(fake_driver: Path) -> None:
 
 
 def test_ptx_of_a_fatbin_is_loaded(launch: Fake, tmp_path: Path) -> None:
-    """An uncompressed fatbin passes PTX alone: a younger device takes the youngest PTX."""
+    """An uncompressed image is passed alone: a younger device takes the youngest PTX."""
     images = [compile_ptx(architecture=name) for name in ("sm_80", "sm_90", "sm_90a", "sm_100")]
     path = tmp_path / "all.fatbin"
     path.write_bytes(packer.create_fatbin([*images, (DATA / "scale.sm_80.cubin").read_bytes()]))
@@ -151,7 +151,7 @@ def test_cut_ptx_is_the_drivers_to_refuse(launch: Fake, tmp_path: Path) -> None:
 def test_code_of_another_kind_is_refused(
     launch: Fake, tmp_path: Path, data: bytes, what: str
 ) -> None:
-    """Bytes in an unknown format are refused with the first of them."""
+    """The error of bytes in another format names that format."""
     path = tmp_path / "code"
     path.write_bytes(data)
     (printed,), log = launch(path)

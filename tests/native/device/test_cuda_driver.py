@@ -10,7 +10,7 @@ from ...support.cuda import run_with_fake
 from ...support.cuda_launch import LAUNCH, PARAMS, PTX, TAGS, Fake
 
 
-def test_no_device_is_told(launch: Fake) -> None:
+def test_no_device_is_reported(launch: Fake) -> None:
     """A driver without a device."""
     (printed,), _ = launch(PTX, devices="")
     assert (
@@ -19,7 +19,7 @@ def test_no_device_is_told(launch: Fake) -> None:
     )
 
 
-def test_wrong_index_is_told(fake_driver: Path) -> None:
+def test_wrong_index_is_reported(fake_driver: Path) -> None:
     """An index beyond the devices lists those that are there."""
     code = LAUNCH.replace('Device("cuda", 0)', 'Device("cuda", 2)')
     (printed,), _ = run_with_fake(fake_driver, code, PTX, TAGS, 1, 1, devices="80 90")
@@ -43,20 +43,20 @@ def test_wrong_index_is_told(fake_driver: Path) -> None:
         ),
     ],
 )
-def test_codes_of_the_driver_are_told(launch: Fake, fail: str, message: str) -> None:
+def test_codes_of_the_driver_are_reported(launch: Fake, fail: str, message: str) -> None:
     """Every code becomes a DeviceError with its name, its meaning, and what would help."""
     printed, _ = launch(PTX, fail=fail)
     assert message in "\n".join(printed)
 
 
-def test_memory_that_outlives_the_driver_is_let_go(launch: Fake) -> None:
+def test_memory_that_outlives_the_driver_is_released(launch: Fake) -> None:
     """At exit the driver may be gone first: nothing is printed then."""
     printed, _ = launch(PTX, fail="cuMemFree_v2 4")
     assert printed == ["launched"]
 
 
-def test_process_forked_after_use_is_told(fake_driver: Path) -> None:
-    """A process that was forked after its parent used CUDA advises spawning instead."""
+def test_process_forked_after_use_is_refused(fake_driver: Path) -> None:
+    """A process forked from one that used CUDA fails, and the error recommends spawning."""
     code = LAUNCH + (
         "import os\n"
         "sys.stdout.flush()\n"
@@ -73,7 +73,7 @@ def test_process_forked_after_use_is_told(fake_driver: Path) -> None:
     assert "cuda:0: CUDA does not work after a fork of a process that used it" in printed[1]
 
 
-def test_driver_that_is_too_old_is_told(tmp_path: Path) -> None:
+def test_driver_that_is_too_old_is_reported(tmp_path: Path) -> None:
     """A driver library without a function that is needed is refused by that name."""
     from ...support.compile import compile_c
 
@@ -85,7 +85,7 @@ def test_driver_that_is_too_old_is_told(tmp_path: Path) -> None:
     )
 
 
-def test_missing_driver_is_told(tmp_path: Path) -> None:
+def test_missing_driver_is_reported(tmp_path: Path) -> None:
     """A file that is not a library is not a driver; the error says which package to install."""
     (tmp_path / "libcuda.so.1").write_text("not a library")
     code = LAUNCH + "print(module.property_mask)\n"

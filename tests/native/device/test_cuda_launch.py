@@ -74,7 +74,7 @@ def test_extents_beyond_the_device_are_refused(
         ("8 8 4", "argument 2: 8 bytes in the code, 4 in the signature"),
     ],
 )
-def test_signature_that_lies_is_refused(launch: Fake, params: str, message: str) -> None:
+def test_inconsistent_signature_is_refused(launch: Fake, params: str, message: str) -> None:
     """Where the driver tells what the code takes, the signature is compared with it."""
     (printed,), _ = launch(PTX, params=params)
     assert message in printed
@@ -110,7 +110,7 @@ def test_copies_go_the_way_that_fits(fake_driver: Path) -> None:
     assert log == ["cuMemcpyHtoD_v2", "cuMemcpyDtoD_v2", "cuMemcpyPeer", "cuMemcpyDtoH_v2"]
 
 
-def test_kernel_goes_to_the_device_of_its_tensors(fake_driver: Path) -> None:
+def test_kernel_runs_on_the_device_of_its_tensors(fake_driver: Path) -> None:
     """Code is loaded for each device apart, in that device's primary context."""
     code = LAUNCH.replace(
         'print("launched")', 'module["scale"](x.to(Device("cuda", 1)), 1, 8, 1, 1)'

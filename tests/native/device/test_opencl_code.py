@@ -97,7 +97,7 @@ def test_function_keeps_its_code() -> None:
     assert x.numpy()[3] == 4
 
 
-def test_module_goes_with_its_last_function() -> None:
+def test_module_is_freed_with_its_last_function() -> None:
     """Nothing points back: a module and its code are gone at once, without the collector."""
     module = kernels(SCALE_SOURCE, SCALE)
     scale, gone = module["scale"], weakref.ref(module)

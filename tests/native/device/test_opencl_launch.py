@@ -205,7 +205,7 @@ def test_block_beyond_the_device_is_refused() -> None:
         (("handle", "handle", "int32"), "argument 2: 'float' in the code"),
     ],
 )
-def test_signature_that_lies_is_refused(arg_types: tuple[str, ...], message: str) -> None:
+def test_inconsistent_signature_is_refused(arg_types: tuple[str, ...], message: str) -> None:
     """A signature that the code does not have is refused before the launch."""
     kernel = kernels(SCALE_SOURCE, FunctionInfo("scale", arg_types, ()))["scale"]
     values = {"handle": None, "float32x4": np.zeros(4, np.float32)}

@@ -89,7 +89,7 @@ print(os.read(reader, 10000).decode())
     assert all(text.startswith("opencl:0: OpenCL does not work after a fork") for text in said)
 
 
-def test_child_may_use_what_its_parent_did_not() -> None:
+def test_child_may_use_a_driver_that_its_parent_did_not() -> None:
     """A process that was forked before OpenCL was used has it for itself."""
     code = """
 import os, runtime

@@ -39,7 +39,7 @@ def test_found_library_is_refused(name: str) -> None:
     assert caught.value.path == str(FOUND / f"{name}.so")
 
 
-def test_initialiser_at_other_code_is_not_told_apart() -> None:
+def test_initialiser_at_other_code_is_not_detected() -> None:
     """DT_INIT in the middle of the text passes: its code runs, and may do anything (child)."""
     path = FOUND / "elf_dt_init_other_code.so"
     assert ElfFile(str(path)).machine == 62

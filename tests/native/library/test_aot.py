@@ -35,7 +35,7 @@ def test_a_model_runs(compile_library) -> None:
     assert np.array_equal(executor.get_output(0).numpy(), X * (X + 1))
 
 
-def test_a_model_comes_back_from_its_bytes(compile_library) -> None:
+def test_a_model_is_restored_from_its_bytes(compile_library) -> None:
     """The factory's payload holds the parameters; its imports the code."""
     made = factory(compile_library(SOURCE), {"w": X})
     bare = made.remove_params()

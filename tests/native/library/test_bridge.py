@@ -71,7 +71,7 @@ def test_bridge_does_not_stay(undefined) -> None:
     assert str(undefined) not in Path("/proc/self/maps").read_text()
 
 
-def test_function_that_nobody_has_is_named(compile_library) -> None:
+def test_missing_function_is_named(compile_library) -> None:
     """A function that the core does not provide stays undefined."""
     path = compile_library(SOURCE.read_text(), "-DMORE")
     with pytest.raises(runtime.LibraryLoadError, match="undefined symbol: TVMFFINobody") as caught:

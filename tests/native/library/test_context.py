@@ -83,7 +83,7 @@ def test_each_kind_of_argument_arrives(host) -> None:
     assert seen == [None, -5, True, 0.5, "text", runtime.Device("cpu:2"), b"abc"]
 
 
-def test_result_that_nobody_wants_is_released(host) -> None:
+def test_unused_result_is_released(host) -> None:
     """A long string and a callable are objects: dropping them leaves nothing."""
 
     class Result:

@@ -49,7 +49,7 @@ def test_replaced_global_function_is_seen(host, register_func) -> None:
     assert host["call"]("test.context.g") == "second"
 
 
-def test_change_elsewhere_keeps_what_was_found(host) -> None:
+def test_change_elsewhere_keeps_cached_functions(host) -> None:
     """After a change of another tree the same function object serves; nothing piles up."""
 
     def function() -> int:

@@ -122,7 +122,7 @@ def test_two_libraries_over_one_image_share_a_context(host_path) -> None:
     assert second["call"]("g") == "second"
 
 
-def test_library_that_is_never_unmapped_keeps_what_it_found(compile_library) -> None:
+def test_library_that_is_never_unmapped_keeps_its_cached_functions(compile_library) -> None:
     """Opened anew, the image is the old one; what it remembers is looked up anew."""
     path = compile_library(HOST.read_text(), "-Wl,-z,nodelete")
     host = runtime.load(path)
@@ -161,7 +161,7 @@ print(json.dumps(host["finish"]()))
 
 
 @pytest.mark.parametrize("provider", ["python", "library"])
-def test_call_that_waits_for_the_gil_while_its_module_goes(
+def test_call_that_waits_for_the_gil_while_its_module_is_freed(
     provider, compile_library, host_path
 ) -> None:
     """The function of a call is freed before the call reaches it, and is looked up again."""

@@ -181,7 +181,7 @@ def test_own_declaration_of_the_library_stays(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("name", ["twic", "strlen", "data", "zwölf", "a\0b", "\ud800", ""])
-def test_declared_function_has_to_be_there(name, compile_library, tmp_path) -> None:
+def test_declared_function_must_exist(name, compile_library, tmp_path) -> None:
     """The error names it and what is like it; then none is declared."""
     path = copy(compile_library(PACKED + "int data;"), tmp_path)
     module = runtime.load(path)

@@ -41,7 +41,7 @@ def test_symbols_of_a_dependency_are_not_the_librarys(
 def test_symbol_that_is_no_constant_data(
     compile_library: CompileLibrary, symbol: str, expected: str
 ) -> None:
-    """A blob in the file-backed, read-only part is accepted, or is refused by name."""
+    """A blob outside the file-backed, read-only part is refused by name."""
     library = Library(str(compile_library(SYMBOLS)))
     with pytest.raises(LibraryLoadError, match=f": {symbol} at 0x[0-9a-f]+: {expected}") as caught:
         library.data(symbol)
@@ -72,7 +72,7 @@ def test_symbol_that_is_no_function(compile_library: CompileLibrary) -> None:
         ("packer-function 1\\n\\0doc\\n", "expected text that ends with its only NUL"),
     ],
 )
-def test_malformed_facts_are_refused(
+def test_malformed_metadata_is_refused(
     compile_library: CompileLibrary, text: str, expected: str
 ) -> None:
     """The function is not called by facts that cannot be read."""
@@ -83,7 +83,7 @@ def test_malformed_facts_are_refused(
     assert caught.value.reason == "malformed"
 
 
-def test_facts_without_nul_or_in_writable_memory(compile_library: CompileLibrary) -> None:
+def test_metadata_without_nul_or_in_writable_memory(compile_library: CompileLibrary) -> None:
     """The text ends within its symbol, in memory that cannot be written."""
     source = "int __tvm_ffi_f(void) { return 0; } int __tvm_ffi_g(void) { return 0; }"
     source += 'const char __packer_fn_f[3] = "pac"; char __packer_fn_g[] = "packer-function 1\\n";'

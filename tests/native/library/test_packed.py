@@ -62,7 +62,7 @@ def test_argument_has_its_type_code(library, value, code) -> None:
 @pytest.mark.parametrize(
     "value", [0, -(2**63), 0.5, None, "text", "a text of many bytes", b"bytes", b"a\0b" * 9]
 )
-def test_value_comes_back(library, value) -> None:
+def test_value_is_returned(library, value) -> None:
     """Python gets the value that a packed function returns; strings are copied."""
     assert library["echo"](value) == value
 
@@ -163,7 +163,7 @@ def test_host_code_calls_an_import(library) -> None:
 
 
 @pytest.mark.parametrize("value", [7, True, 0.5, None])
-def test_result_of_an_import_comes_back(library, value) -> None:
+def test_result_of_an_import_is_returned(library, value) -> None:
     """Through __TVMFuncCall and the packed function."""
     importing(library, f=lambda: value)
     assert library["call"]("f") == value
@@ -181,7 +181,7 @@ def test_string_of_an_import_lives_until_the_next_call(library, value) -> None:
     assert lengths == [len(value)]
 
 
-def test_what_a_thread_kept_may_call_back_when_the_thread_ends(library) -> None:
+def test_value_that_a_thread_kept_may_call_back_when_the_thread_ends(library) -> None:
     """Each result is released once, also the one that the release of another made."""
     arrays = [np.ones(2).view(Watched), np.ones(3).view(Watched)]
     gone = [weakref.ref(array) for array in arrays]
@@ -317,14 +317,14 @@ def facts(text: str) -> str:
     )
 
 
-def test_facts_of_a_packed_function_need_its_symbol(compile_library) -> None:
+def test_metadata_of_a_packed_function_needs_its_symbol(compile_library) -> None:
     """A library that says what it does not have is malformed."""
     module = runtime.load(compile_library(facts("abi packed_c\\n")))
     with pytest.raises(runtime.LibraryLoadError, match="__packer_fn_f: declares a packed C"):
         module.get_function("f")
 
 
-def test_facts_decide_about_the_abi(compile_library) -> None:
+def test_metadata_decides_about_the_abi(compile_library) -> None:
     """A safe call without its symbol is no packed function; an unknown ABI is refused."""
     module = runtime.load(compile_library(facts("abi safe_call\\n"), "-DDEFINED"))
     assert not module.implements_function("f")

@@ -73,7 +73,7 @@ TVMFFIHandleInitOnce TVMFuncCall TVMGetLastError
 """
 
 
-def test_core_exports_what_it_provides_and_no_more() -> None:
+def test_core_exports_its_provided_symbols_and_no_more() -> None:
     """Its dynamic symbols are this list."""
     path = runtime._core.__file__
     nm = subprocess.run(

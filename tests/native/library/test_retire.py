@@ -78,7 +78,7 @@ def test_import_stays_while_a_thread_calls_it(kind, is_kept, compile_library) ->
     assert result == [42, [True, is_kept]]
 
 
-def test_caller_that_is_closed_closes_what_it_called(compile_library, tmp_path: Path) -> None:
+def test_closed_caller_closes_the_libraries_that_it_called(compile_library, tmp_path: Path) -> None:
     """Only a caller that stays mapped keeps the other library."""
     paths = [tmp_path / name for name in ("host.so", "other.so")]
     for path in paths:
@@ -165,7 +165,7 @@ print(json.dumps(answers))
 """
 
 
-def test_collected_library_leaves_what_its_code_remembers(compile_library) -> None:
+def test_collected_library_leaves_objects_that_its_code_points_to(compile_library) -> None:
     """The collector frees what a function leads to, but not the object that code points to."""
     host = compile_library(HOST.read_text(), "-Wl,-z,nodelete", "-pthread")
     assert run_python(CYCLE, str(host)) == [42, 7]

@@ -111,7 +111,7 @@ def test_many_dtype_objects(probe: Probe) -> None:
         del made
 
 
-def test_subclass_goes_by_the_buffer_protocol(probe: Probe) -> None:
+def test_subclass_uses_the_buffer_protocol(probe: Probe) -> None:
     """A matrix is not an ndarray to us, but still an array."""
 
     class Own(np.ndarray[Any, Any]):

@@ -114,7 +114,7 @@ def test_read_only_dlpack_is_refused_where_it_is_written(probe: Probe) -> None:
         probe("scale")(OnlyOldDLPack(_read_only()), 2.0)
 
 
-def test_tensor_goes_as_its_own_dltensor(probe: Probe) -> None:
+def test_tensor_is_passed_as_its_dltensor(probe: Probe) -> None:
     """Unaligned bytes are aligned first; an incomplete tensor is refused."""
     tensor = TensorBase(memoryview(b"x" + bytes(16))[1:], (2,), (0, 64, 1))
     address = probe("address")(tensor)

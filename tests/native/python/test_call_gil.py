@@ -31,6 +31,6 @@ def test_gil_is_released_during_a_call(probe: Probe) -> None:
     assert _wait_beside_a_thread(probe, "wait", 30000) is True
 
 
-def test_gil_is_kept_when_the_facts_say_so(probe: Probe) -> None:
+def test_gil_is_kept_when_the_metadata_says_so(probe: Probe) -> None:
     """No other Python thread runs during the call, so no thread answers."""
     assert _wait_beside_a_thread(probe, "wait_keep", 50) is False

@@ -34,12 +34,12 @@ class Note(runtime.Module):
 # ---- Modules
 
 
-def test_module_is_an_argument_of_its_own_type(probe: Probe) -> None:
+def test_module_is_an_argument_of_module_type(probe: Probe) -> None:
     """It can be called, but is no function."""
     assert probe("type_index")(Note()) == MODULE
 
 
-def test_module_comes_back_as_itself(probe: Probe) -> None:
+def test_module_is_returned_as_itself(probe: Probe) -> None:
     """Through C code, as argument and result of a callback."""
     module, seen = Note(), []
     result = probe("apply")(lambda given: seen.append(given) or given, module)
@@ -128,7 +128,7 @@ def test_returned_array_lives_as_long_as_its_tensor(probe: Probe) -> None:
     assert made[0]() is None
 
 
-def test_bytearray_can_grow_again_once_its_tensor_is_gone(probe: Probe) -> None:
+def test_bytearray_can_grow_again_once_its_tensor_is_freed(probe: Probe) -> None:
     """The view that the result holds on the buffer ends with it."""
     data = bytearray(16)
     tensor = probe("apply")(lambda: data)
@@ -155,7 +155,7 @@ def test_returned_array_is_released_in_any_thread(probe: Probe) -> None:
     assert tensors == []
 
 
-def test_lent_tensor_is_no_result(probe: Probe) -> None:
+def test_borrowed_tensor_cannot_be_a_result(probe: Probe) -> None:
     """A tensor that was borrowed for the call is invalid when the call returns."""
     with pytest.raises(ValueError, match="^<lambda>: result: expected") as caught:
         probe("lend")(lambda tensor: tensor)

@@ -80,7 +80,7 @@ def test_views_keep_the_object_and_its_library(compile_library: Callable[..., Pa
         assert path not in maps.read()
 
 
-def test_tensor_result_goes_on(probe: Probe) -> None:
+def test_tensor_result_can_be_passed_again(probe: Probe) -> None:
     """A result is an argument as any other array is."""
     tensor = probe("make_tensor")(*FLOAT32, CPU, 5)
     seen: list[Any] = []
@@ -145,7 +145,7 @@ def test_buffer_requests_for_strides(probe: Probe, flags: int, expected: str) ->
         (1, 2, 2**62, "a stride of 4611686018427387904 elements is beyond the address space"),
     ],
 )
-def test_tensor_that_lies_is_released(
+def test_inconsistent_tensor_is_released(
     probe: Probe, ndim: int, extent: int, stride: int, expected: str
 ) -> None:
     """Shape and strides of a library are checked as any input is."""

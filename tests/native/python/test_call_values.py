@@ -24,7 +24,7 @@ class _Level(enum.IntEnum):
     HIGH = 7
 
 
-def test_function_knows_its_facts(library: Library) -> None:
+def test_function_knows_its_metadata(library: Library) -> None:
     """Name, signature, documentation and owner come from the fact symbol and the look-up."""
     owner = object()
     add = library.function("add", owner)
@@ -35,7 +35,7 @@ def test_function_knows_its_facts(library: Library) -> None:
     assert repr(add) == "<Function add: int64_t add(int64_t a, int64_t b)>"
 
 
-def test_function_without_facts_has_no_signature(probe: Probe) -> None:
+def test_function_without_metadata_has_no_signature(probe: Probe) -> None:
     """A library that another tool made can be called without metadata."""
     count = probe("count")
     assert (count.signature, count.__doc__, repr(count)) == (None, None, "<Function count>")
@@ -85,7 +85,7 @@ def test_argument_travels_as(probe: Probe, value: object, type_index: int) -> No
     [None, 0, -1, 2**63 - 1, -(2**63), True, False, 0.1, float("inf"), "", "żółw 🐢", b"", b"a\0b",
      bytes(range(256))],
 )  # fmt: skip
-def test_argument_comes_back_as_it_went(probe: Probe, value: object) -> None:
+def test_argument_is_returned_unchanged(probe: Probe, value: object) -> None:
     """Values survive the way there and back, type and all."""
     result = probe("echo")(value)
     assert result == value
@@ -112,7 +112,7 @@ def test_keyword_argument_is_refused(probe: Probe) -> None:
 
 
 @pytest.mark.parametrize("value", [2**63, 2**64 - 1])
-def test_u64_goes_and_comes_unsigned(probe: Probe, value: int) -> None:
+def test_u64_is_passed_and_returned_unsigned(probe: Probe, value: int) -> None:
     """The upper half of uint64 travels where the function declares it."""
     assert probe("echo_u64")(value) == value
 

@@ -15,7 +15,7 @@ SOURCE = "functions.c"
 CPU, CUDA = 1, 2
 
 
-def test_lent_array_is_the_callers(probe: Probe) -> None:
+def test_borrowed_array_is_the_callers(probe: Probe) -> None:
     """A callback sees and fills the array itself."""
     array = np.zeros((4, 6), "f4")
 
@@ -32,7 +32,7 @@ def test_lent_array_is_the_callers(probe: Probe) -> None:
     assert array.sum() == 21
 
 
-def test_lent_tensor_with_strides_and_offset(probe: Probe) -> None:
+def test_borrowed_tensor_with_strides_and_offset(probe: Probe) -> None:
     """Shape, strides and offset are as host code says."""
     seen: list[object] = []
 
@@ -45,7 +45,7 @@ def test_lent_tensor_with_strides_and_offset(probe: Probe) -> None:
     assert seen == [[[1, 3, 5], [7, 9, 11]]]
 
 
-def test_lent_tensor_ends_with_the_call(probe: Probe) -> None:
+def test_borrowed_tensor_is_invalid_after_the_call(probe: Probe) -> None:
     """Kept beyond the call, it says so instead of showing memory that is gone."""
     kept: list[runtime.Tensor] = []
     probe("lend")(kept.append, CPU)
@@ -69,7 +69,7 @@ def test_view_that_outlives_the_call_is_an_error(probe: Probe, view: Any) -> Non
     kept.clear()
 
 
-def test_lent_device_tensor_is_not_read(probe: Probe) -> None:
+def test_borrowed_device_tensor_is_not_read(probe: Probe) -> None:
     """A tensor on a device can be passed to a function, but not viewed."""
 
     def look(tensor: runtime.Tensor) -> None:

@@ -102,7 +102,7 @@ def test_capsule_is_taken_once() -> None:
         from_dlpack(capsule)
 
 
-def test_producer_is_told_when_the_last_view_goes() -> None:
+def test_deleter_runs_when_the_last_view_is_freed() -> None:
     """Not before, and once."""
     source = np.zeros(4)
     before = sys.getrefcount(source)
@@ -125,7 +125,7 @@ def test_producer_is_told_when_the_last_view_goes() -> None:
         ({"dtype": 2}, ValueError, "found a tensor with a data type of 0 bits"),
     ],
 )
-def test_capsule_that_lies_is_refused(
+def test_inconsistent_capsule_is_refused(
     changes: dict[str, int], error: type[Exception], message: str
 ) -> None:
     """And the producer gets its tensor back."""
@@ -168,7 +168,7 @@ def test_packed_elements_with_strides_are_not_copied() -> None:
 
 
 @pytest.mark.parametrize("extent", [-1, 1 << 62])
-def test_shape_that_lies_is_refused(extent: int) -> None:
+def test_inconsistent_shape_is_refused(extent: int) -> None:
     """Each product is checked."""
     source = np.zeros((2, 3))
     capsule = source.__dlpack__(max_version=(1, 0))
@@ -213,7 +213,7 @@ def test_device_tensor_of_others_is_carried() -> None:
 
 
 @pytest.mark.parametrize("source", [3, None, [1], "text", object()])
-def test_what_has_no_dlpack_is_refused(source: Any) -> None:
+def test_object_without_dlpack_is_refused(source: Any) -> None:
     """The message names the type."""
     with pytest.raises(TypeError, match="expected an array with __dlpack__, found "):
         from_dlpack(source)

@@ -26,7 +26,7 @@ def test_function_is_called_without_python(probe: Probe) -> None:
         probe("apply")(probe("fails_keep"))
 
 
-def test_callable_comes_back_as_itself(probe: Probe) -> None:
+def test_callable_is_returned_as_itself(probe: Probe) -> None:
     """A function that Python made is never wrapped twice."""
     apply = probe("apply")
     assert probe("apply")(echo, len) is len

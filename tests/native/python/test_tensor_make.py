@@ -77,7 +77,7 @@ def resident() -> int:
         return int(file.read().split()[1]) * 4096
 
 
-def test_memory_goes_with_the_last_view() -> None:
+def test_memory_is_freed_with_the_last_view() -> None:
     """The tensor may go first; its memory stays until no one sees it."""
     views: list[Callable[[Tensor], Any]] = [
         np.asarray, memoryview, lambda t: t.raw, lambda t: from_dlpack(t), np.from_dlpack,
@@ -128,13 +128,13 @@ def test_tensor_of_ml_dtypes() -> None:
      (np.zeros(2, "f4,i4"), TypeError), (np.array([None]), TypeError),
      (np.zeros(2, ">f4"), TypeError)],
 )  # fmt: skip
-def test_what_is_no_array_is_refused(source: Any, error: type[Exception]) -> None:
+def test_object_that_is_not_an_array_is_refused(source: Any, error: type[Exception]) -> None:
     """And what cannot be viewed as it is."""
     with pytest.raises((error, BufferError)):
         tensor(source)
 
 
-def test_what_is_no_array_is_named() -> None:
+def test_object_that_is_not_an_array_is_named() -> None:
     """A list is the usual one."""
     with pytest.raises(TypeError, match="expected an array, of a buffer .* found list"):
         tensor([1, 2])

@@ -120,7 +120,7 @@ def test_task_that_fails_without_raising(pool: ctypes.CDLL) -> None:
     assert pool.take_error() == expected
 
 
-def test_tasks_behind_a_failure_are_left_out(pool: ctypes.CDLL) -> None:
+def test_tasks_after_a_failure_are_skipped(pool: ctypes.CDLL) -> None:
     """Of many tasks few begin once one has failed."""
     begun = []
 

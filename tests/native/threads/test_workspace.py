@@ -33,7 +33,7 @@ def test_memory_is_aligned_and_writable(core: ctypes.CDLL, nbytes: int) -> None:
     assert core.release(*CPU, address) == 0
 
 
-def test_what_was_given_back_is_reused(core: ctypes.CDLL) -> None:
+def test_freed_memory_is_reused(core: ctypes.CDLL) -> None:
     """The same nest of workspaces gets the same memory, call after call."""
     sizes = (1 << 16, 1 << 12, 1 << 14)
     rounds = []
@@ -53,7 +53,7 @@ def test_any_order_of_giving_back(core: ctypes.CDLL) -> None:
         assert core.release(*CPU, addresses[index]) == 0
 
 
-def test_growing_workspace_leaves_nothing_behind(core: ctypes.CDLL) -> None:
+def test_growing_workspace_leaks_nothing(core: ctypes.CDLL) -> None:
     """Each larger one replaces the one before."""
 
     def resident() -> int:

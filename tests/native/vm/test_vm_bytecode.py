@@ -75,7 +75,7 @@ def read(program: Program) -> VMExecutable:
     return executable
 
 
-def test_a_payload_comes_back_byte_for_byte() -> None:
+def test_a_payload_is_restored_byte_for_byte() -> None:
     """A payload is written again as it was read."""
     payload = make_program().payload()
     writer = Writer()
@@ -201,7 +201,7 @@ def test_a_function_does_not_end_in_a_call() -> None:
         read(program)
 
 
-def test_a_fault_is_told_by_its_place_in_the_file() -> None:
+def test_a_fault_is_reported_by_its_offset_in_the_file() -> None:
     """The offset is that of the very word, or of the function's entry."""
     program = make_program()
     program.words[13] = 9
@@ -255,7 +255,7 @@ def test_a_long_name_is_cut_between_characters(length: int) -> None:
         read(program)
 
 
-def test_a_fault_is_told_to_programs() -> None:
+def test_a_fault_has_attributes_for_programs() -> None:
     """The error of an executable has the table and the index as attributes."""
     good = read(make_program())
     words = bytearray(good.words)

@@ -118,7 +118,7 @@ def test_registers_of_recursion_have_a_limit() -> None:
         main(0)
 
 
-def test_a_machine_that_is_called_by_what_it_calls_has_a_limit() -> None:
+def test_reentering_the_machine_has_a_limit() -> None:
     """Python code between runs uses the C stack."""
     main = one_call("again", 1, reg(0), again=lambda n: main(n + 1))
     with pytest.raises(RecursionError, match="callees re-enter the virtual machine too deeply"):
@@ -155,7 +155,7 @@ def test_closures_of_python_are_invoked() -> None:
 
 
 def test_operators_are_passed_as_values() -> None:
-    """A function by name is an argument: the extents of a shape follow it."""
+    """A function is passed as an argument; call_tir_dyn appends the extents of a shape."""
     program = Program(
         [
             Code("main", ["x"], [call(1, 2, func(1), reg(0), const(0)), ret(1)], 2),

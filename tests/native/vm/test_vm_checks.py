@@ -66,7 +66,7 @@ def test_arguments_are_checked(
         check(wrong)
 
 
-def test_what_a_function_raises_arrives_as_itself() -> None:
+def test_an_exception_of_a_function_arrives_as_itself() -> None:
     """An exception of a Python function is that very one."""
     error = KeyError("mine")
 
@@ -90,7 +90,7 @@ def test_unknown_functions_are_named() -> None:
     assert model.function_names() == ["main"]
 
 
-def test_global_functions_provide_what_is_missing() -> None:
+def test_global_functions_provide_missing_functions() -> None:
     """A registered function is called by its name."""
     runtime.register_func("test.vm.twice", override=True)(lambda x: 2 * x)
     assert one_call("test.vm.twice", 1, reg(0))(21) == 42

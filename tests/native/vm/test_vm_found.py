@@ -91,7 +91,7 @@ def test_shared_tuples_become_shared_tuples() -> None:
     assert machine.get_outputs("main")[0] is machine.get_outputs("main")[1]
 
 
-def test_shared_tuples_that_have_to_be_copied_are_bounded() -> None:
+def test_copied_shared_tuples_are_bounded() -> None:
     """An unaligned tensor in them is copied for each place that has it, so places are counted."""
     value: Any = np.zeros(17, "float32")[1:]
     for _ in range(40):
@@ -153,7 +153,7 @@ def test_ctrl_c_ends_a_run(make: Callable[[], Any]) -> None:
         timer.join()
 
 
-def test_a_handler_runs_while_a_run_goes_on() -> None:
+def test_a_handler_runs_during_a_run() -> None:
     """A handler that raises nothing does not end the run, whose arguments are freed in the end."""
     seen: list[int] = []
 

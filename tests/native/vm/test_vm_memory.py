@@ -56,7 +56,7 @@ def test_a_tensor_outlives_its_machine() -> None:
     ("nbytes", "offset", "shape"),
     [(64, 0, [17]), (64, 4, [16]), (64, -4, [4]), (64, 65, [0]), (0, 0, [1]), (64, 0, [2**62, 4])],
 )
-def test_a_tensor_lies_in_its_storage(nbytes: int, offset: int, shape: list[int]) -> None:
+def test_a_tensor_is_within_its_storage(nbytes: int, offset: int, shape: list[int]) -> None:
     """A tensor beyond its storage is refused, however the sizes multiply."""
     with pytest.raises(ValueError, match="alloc_tensor: the tensor at offset .* is not within"):
         allocating(nbytes, offset, shape)()
@@ -92,7 +92,7 @@ def test_reshape_is_a_view() -> None:
         reshape(array, (4, 2))
 
 
-def test_a_lent_view_in_a_tuple_is_kept() -> None:
+def test_a_borrowed_view_in_a_tuple_is_kept() -> None:
     """A tuple or closure keeps a copy of an argument."""
     names = ["reshape", "make_tuple"]
     code = [call(1, 1, reg(0), const(0)), call(2, 2, reg(1), reg(0)), ret(2)]
@@ -169,7 +169,7 @@ def counted(first: list[int], step: list[int], name: str, constants: Any) -> Cal
     ],
     ids=["views", "closures"],
 )
-def test_what_holds_another_ends_without_recursion(first, step, name, constants) -> None:
+def test_nested_objects_are_freed_without_recursion(first, step, name, constants) -> None:
     """Views of views, and closures in closures, are as deep as a program makes them."""
     main, results = counted(first, step, name, constants), []
     before = threading.stack_size(128 * 1024)

@@ -48,7 +48,7 @@ def memory_map(path: Path) -> Any:
 
 @pytest.mark.parametrize("in_a_tuple", [False, True])
 @pytest.mark.parametrize("kind", ["array", "bytes", "map", "dlpack", "tensor"])
-def test_a_declared_output_refuses_what_may_only_be_read(
+def test_a_declared_output_refuses_read_only_memory(
     kind: str, in_a_tuple: bool, tmp_path: Path
 ) -> None:
     """An argument, a view of it, and an item of a tuple all stay read-only; others are written."""

@@ -100,7 +100,7 @@ def test_numbers_are_matched_and_made() -> None:
 
 
 @pytest.mark.parametrize("wrong", [np.zeros(2, "int64"), runtime.empty((2,), "int64"), 3])
-def test_only_what_alloc_shape_heap_made_is_a_heap(wrong: object) -> None:
+def test_only_alloc_shape_heap_makes_heaps(wrong: object) -> None:
     """Another tensor may be memory that must not be written."""
     text = "argument 2, expected a shape heap that alloc_shape_heap made, found"
     with pytest.raises(TypeError, match=f"match_shape: {text}"):

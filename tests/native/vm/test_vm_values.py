@@ -87,7 +87,7 @@ def test_tuples_go_in_and_come_out() -> None:
     assert tensor.numpy().tolist() == [0, 1, 2]
 
 
-def test_a_tuple_with_what_cannot_be_passed_is_refused() -> None:
+def test_a_tuple_with_unsupported_values_is_refused() -> None:
     """The item is named, and why is the cause."""
     with pytest.raises(TypeError, match=r"main: argument 1: item 1 of a tuple cannot be") as caught:
         identity()((1, object()))
@@ -143,7 +143,7 @@ def test_an_aligned_array_is_passed_as_it_is() -> None:
     assert seen == [tensor.numpy().ctypes.data]
 
 
-def test_arrays_are_let_go_after_the_call() -> None:
+def test_arrays_are_released_after_the_call() -> None:
     """Nothing keeps an argument, in a tuple or alone."""
     array = np.zeros(4, "float32")
     gone = weakref.ref(array)
@@ -160,7 +160,7 @@ def test_the_number_of_arguments_is_checked(count: int) -> None:
         identity()(*range(count))
 
 
-def test_constants_are_what_the_payload_says() -> None:
+def test_constants_are_those_of_the_payload() -> None:
     """Each kind of constant arrives at a function as its value."""
     array = np.arange(6, dtype="int16").reshape(3, 2)
     constants = [(TENSOR, array), (SHAPE, [4, 5]), (STR, "text"), (INT, -3), (FLOAT, 0.25)]

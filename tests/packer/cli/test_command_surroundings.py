@@ -24,7 +24,7 @@ def test_closed_streams_do_no_harm(packer: Packer, tmp_path: Path, closed: str) 
     assert done(packer("load", "-q", "model.so", "add", "40", "2")) == "42\n"
 
 
-def test_reader_that_goes_away_is_no_error(packer: Packer, tmp_path: Path) -> None:
+def test_closed_reader_is_not_an_error(packer: Packer, tmp_path: Path) -> None:
     """EPIPE ends it as SIGPIPE would, without a word."""
     done(packer("export", "model.so", "add.c", "--function", ADD))
     reader, writer = os.pipe()

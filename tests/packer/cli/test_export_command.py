@@ -15,7 +15,7 @@ from ...support import needs
 from ...support.command_line import ADD, CODE, COMMAND, TWO, Packer, done, refused, script_compiler
 
 
-def test_simple_case_goes_by_flags(packer: Packer, tmp_path: Path) -> None:
+def test_simple_case_works_with_flags(packer: Packer, tmp_path: Path) -> None:
     """One line on success: path, size, functions, modules, seconds."""
     line = done(packer("export", "model.so", "add.c", "--function", ADD, "--entry", "add"))
     size = (tmp_path / "model.so").stat().st_size / 1024

@@ -14,7 +14,7 @@ from ...support.command_line import Packer, done, refused
 from ...support.graphs import sum_graph
 
 
-def test_init_writes_what_export_takes(packer: Packer, tmp_path: Path) -> None:
+def test_export_accepts_the_output_of_init(packer: Packer, tmp_path: Path) -> None:
     """The sample is a whole project: init, export, load."""
     assert done(packer("init")) == "host.c: written\npacker.toml: written\n"
     assert ", 2 functions, 1 module, " in done(packer("export"))

@@ -83,7 +83,7 @@ def test_a_function_may_have_no_parameters(text: str) -> None:
     assert parse(text).parameters == ()
 
 
-def test_facts_are_the_lines_that_travel() -> None:
+def test_metadata_is_the_stored_lines() -> None:
     """The text of __packer_fn_<name>, key by key, the doc last."""
     given = FunctionDeclaration("void(const float *x, float *, int64_t n)", doc="One.\nTwo.")
     assert dump_facts(parse(given)) == (
@@ -116,7 +116,7 @@ def test_pycparser_is_imported_only_to_parse() -> None:
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
 
 
-def test_the_ir_type_lists_what_is_as_good() -> None:
+def test_the_ir_type_lists_equivalent_types() -> None:
     """A bool is i1 or i8; every pointer is ptr."""
     declaration = parse(
         "bool(int8_t a, bool b, float c, double d, void *e, const char *s, DLTensor *t)"

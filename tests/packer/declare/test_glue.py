@@ -57,7 +57,7 @@ def test_the_symbols_of_a_library(product: Path) -> None:
     assert not [name for name in names if name.startswith("dso_")]
 
 
-def test_facts_in_the_library_are_the_text_and_a_nul(product: Path) -> None:
+def test_metadata_in_the_library_is_the_text_and_a_nul(product: Path) -> None:
     """Quotes, trigraphs and UTF-8 survive; the symbol's size counts the NUL."""
     lines = subprocess.check_output(
         ["readelf", "--dyn-syms", "-W", product], text=True

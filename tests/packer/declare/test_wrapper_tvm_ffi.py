@@ -37,7 +37,7 @@ for _ in range(2000): m["letters"](1999)
     assert run_tvm_ffi(product, code) == "True True True True True None\nTrue True True\n"
 
 
-def test_tvm_ffi_raises_what_a_wrapper_raises(product: Path) -> None:
+def test_tvm_ffi_raises_the_error_of_a_wrapper(product: Path) -> None:
     """Kind and message arrive as a Python exception, of the kinds that tvm_ffi registers."""
     code = """
 tvm_ffi.register_error("OverflowError", OverflowError)

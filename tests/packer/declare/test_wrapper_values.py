@@ -28,7 +28,7 @@ def boolean(value: int) -> Any16:
 
 
 @pytest.mark.parametrize(("name", "bounds"), INTEGERS.items())
-def test_an_integer_in_range_goes_through(
+def test_an_integer_in_range_is_accepted(
     library: Library, name: str, bounds: tuple[int, int]
 ) -> None:
     """Both ends, and a bool; a result beyond int64 is marked."""

@@ -18,7 +18,7 @@ def test_cache_agrees_with_ldconfig() -> None:
     assert list(parse_cache(data)) == expected
 
 
-def test_damaged_cache_gives_what_can_be_read() -> None:
+def test_damaged_cache_gives_its_readable_entries() -> None:
     """Nothing of what is not there, and no error."""
     data = Path("/etc/ld.so.cache").read_bytes()
     for nbytes in range(0, 4096, 64):
@@ -26,7 +26,7 @@ def test_damaged_cache_gives_what_can_be_read() -> None:
     assert list(parse_cache(b"")) == []
 
 
-def test_search_finds_what_the_dynamic_loader_maps() -> None:
+def test_search_finds_the_libraries_that_the_dynamic_loader_maps() -> None:
     """The libraries of this very process."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     mapped = {os.path.realpath(one.split()[-1]) for one in lines if "/libc.so.6" in one}

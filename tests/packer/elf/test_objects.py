@@ -123,7 +123,7 @@ def test_objects_of_other_systems_are_refused(head, kind, tmp_path) -> None:
     refused(path, f"other.o: {kind}, expected an ELF object for riscv64 for the target {RISCV!r}")
 
 
-def test_what_says_no_machine_is_passed_over(tmp_path) -> None:
+def test_file_without_machine_is_ignored(tmp_path) -> None:
     """Sources and the linker's own scripts, as distributions have for libc.so."""
     (tmp_path / "libc.so").write_text("/* GNU ld script */ GROUP ( libc.so.6 )\n")
     (tmp_path / "add.c").write_text(FUNCTION)

@@ -55,8 +55,8 @@ def works(path: Path) -> bool:
     return root["add"](40, 2) == 42 and data[:64] == MARK[:64] and data[-64:] == MARK[-64:]
 
 
-def test_large_blob_lies_behind_a_lead_and_loads(weights, tmp_path) -> None:
-    """The blob follows code of any length that fits in front of it; the lead is a hole."""
+def test_large_blob_follows_a_lead_and_loads(weights, tmp_path) -> None:
+    """The blob begins at the same offset for all code that fits before it; the lead is a hole."""
     path = packer.export_library(model(weights), tmp_path / "model.so")
     assert blob_offset(path) == LEAD
     assert works(path)
@@ -79,7 +79,7 @@ def test_code_that_is_longer_than_the_lead_is_followed_by_the_blob(weights, tmp_
     assert works(path)
 
 
-def test_compiler_that_breaks_off_ends_the_copy(weights, tmp_path) -> None:
+def test_failing_compiler_ends_the_copy(weights, tmp_path) -> None:
     """The compiler's error is the one that counts, and nothing is left."""
     with pytest.raises(packer.ToolchainError, match="lib0.c"):
         packer.export_library(model(weights, "long add(;"), tmp_path / "model.so")

@@ -47,7 +47,7 @@ def source(tmp_path) -> Path:
 @pytest.mark.parametrize("to", [0, 64, 65_536, 65_537, 70_001])
 @pytest.mark.parametrize("nbytes", [0, 1, 4095, 4096, 65_537, NBYTES - 70_001])
 def test_range_is_copied_whatever_its_alignment(at, to, nbytes, copy, source) -> None:
-    """The kernel copies where source and target are aligned alike, else memory does."""
+    """The kernel copies if both offsets are alike in their pages; otherwise the data is read."""
     data = source.read_bytes()
     written = copy(to, FileRange(str(source), at, nbytes))
     assert written[to:] == data[at : at + nbytes]
@@ -100,7 +100,7 @@ def test_holes_stay_holes(copy, tmp_path) -> None:
     os.close(descriptor)
 
 
-def test_blocks_are_reserved_for_what_will_be_written(tmp_path) -> None:
+def test_blocks_are_reserved_for_the_bytes_to_write(tmp_path) -> None:
     """Reserved, they read as zeros; where that is impossible, nothing happens."""
     descriptor = os.open(tmp_path / "target", os.O_RDWR | os.O_CREAT)
     reserve(descriptor, 4096, NBYTES)
@@ -157,7 +157,7 @@ def test_source_that_changes_meanwhile_is_an_export_error(change, to, copy, sour
     assert info.value.path == str(source)
 
 
-def test_source_that_is_too_short_or_gone_is_an_export_error(copy, tmp_path, source) -> None:
+def test_source_that_is_too_short_or_missing_is_an_export_error(copy, tmp_path, source) -> None:
     """Before a byte of it is copied."""
     with pytest.raises(packer.ExportError, match="it changed while it was read"):
         copy(0, FileRange(str(source), 1, NBYTES))
@@ -167,8 +167,8 @@ def test_source_that_is_too_short_or_gone_is_an_export_error(copy, tmp_path, sou
         copy(0, FileRange(str(tmp_path), 0, 1))
 
 
-def test_source_that_breaks_and_target_that_breaks_are_told_apart(tmp_path, source) -> None:
-    """The error names the file of the failing side, even if the kernel's copy does not."""
+def test_errors_of_source_and_target_are_distinguished(tmp_path, source) -> None:
+    """A failing target raises a plain OSError, copied by the kernel or not."""
     for offset in (0, 64):
         descriptor = os.open(source, os.O_RDONLY)  # cannot be written
         with pytest.raises(OSError, match="Bad file descriptor"):

@@ -14,7 +14,7 @@ from ...support.elf_poke import Elf
 from ...support.segments import DATA, complaints, host, works
 
 
-def test_blob_lies_in_a_read_only_segment_of_its_own(linked) -> None:
+def test_blob_is_in_a_separate_read_only_segment(linked) -> None:
     """The last PT_LOAD, on a page of x86-64 (4 KiB); the number of headers is the same."""
     path, before = linked
     elf, old = Elf(path.read_bytes()), Elf(before.read_bytes())

@@ -86,8 +86,8 @@ def test_library_without_section_headers_falls_back(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("make", [lambda data: b"", lambda data: data[:3000]], ids=["empty", "cut"])
-def test_linker_that_lies_is_found_out_before_anything_is_placed(make, tmp_path) -> None:
-    """A linker whose output does not match its report is refused before any byte is placed."""
+def test_wrong_linker_output_is_detected_before_the_blob_is_placed(make, tmp_path) -> None:
+    """A wrong output of the linker is refused before any byte is placed."""
 
     def fcompile(output, files, options=None):
         packer.create_shared(output, files, options=options)

@@ -138,7 +138,7 @@ def test_library_is_found_through_the_environment(chain, tmp_path, monkeypatch) 
 
 
 @pytest.mark.parametrize("kind", ["folder", "text"])
-def test_what_is_no_library_ends_the_search(kind, chain, tmp_path, monkeypatch) -> None:
+def test_file_that_is_not_a_library_ends_the_search(kind, chain, tmp_path, monkeypatch) -> None:
     """It ends the search of the dynamic loader too, even if the right library follows."""
     path, other = chain(), tmp_path / "other/libdeep.so"
     other.parent.mkdir()
@@ -288,7 +288,7 @@ REFUSED = sorted({path.name for path in FOUND.glob("elf_*.so")} - ACCEPTED)
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_a_load_refuses_fails(name: str) -> None:
+def test_library_that_a_load_refuses_fails(name: str) -> None:
     """The same check as a load's, and its words; nothing is loaded. `inspect` says it, too."""
     with pytest.raises(LibraryLoadError) as caught:
         runtime.load(FOUND / name)
@@ -310,7 +310,7 @@ def test_json_has_the_same_findings(compile_library) -> None:
     assert content["findings"] == [finding.to_dict() for finding in check_library(path)]
 
 
-def test_what_is_no_library_is_refused(tmp_path) -> None:
+def test_file_that_is_not_a_library_is_refused(tmp_path) -> None:
     """By name."""
     (tmp_path / "text").write_text("text")
     with pytest.raises(LibraryLoadError, match="not an ELF shared object"):

@@ -118,7 +118,7 @@ def test_json_lists_all(library, tmp_path) -> None:
     assert json.loads(diff(library, library, "--json").stdout)["same"] is True
 
 
-def test_stripped_library_differs_in_static_symbols_and_what_they_name(library, tmp_path) -> None:
+def test_stripped_library_differs_in_static_symbols_and_their_names(library, tmp_path) -> None:
     """A load sees no difference; constructors have lost their names."""
     stripped = tmp_path / "stripped.so"
     subprocess.run(["strip", "-o", stripped, library], check=True)
@@ -126,7 +126,7 @@ def test_stripped_library_differs_in_static_symbols_and_what_they_name(library, 
     assert groups == {"static symbols", "constructors", "file"}
 
 
-def test_what_is_no_library_is_refused(library, tmp_path) -> None:
+def test_file_that_is_not_a_library_is_refused(library, tmp_path) -> None:
     """Either of both."""
     (tmp_path / "text").write_text("text")
     for pair in ((library, tmp_path / "text"), (tmp_path / "text", library)):

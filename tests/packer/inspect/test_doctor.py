@@ -46,7 +46,7 @@ def test_tools_are_found_with_their_versions() -> None:
     assert findings["C compiler"].status == "pass"
 
 
-def test_targets_and_kernels_are_told() -> None:
+def test_targets_and_kernels_are_reported() -> None:
     """The compilers that --target would take, and whose kernels are launched."""
     findings = {finding.name: finding for finding in examine_machine()}
     for machine in ("aarch64", "riscv64"):

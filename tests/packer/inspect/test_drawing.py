@@ -27,7 +27,7 @@ def test_roles_are_colours_on_demand() -> None:
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J", "\x9b31m", "\r", "\x07", "a\nb", "\u202e", "\x00"])
-def test_what_steers_a_terminal_is_written_out(text) -> None:
+def test_control_characters_are_escaped(text) -> None:
     """In any role, coloured or not."""
     for role in ("", "name"):
         drawn = draw([line((text, role))], colour=True)

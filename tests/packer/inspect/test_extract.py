@@ -76,7 +76,7 @@ def blob_of(path: Path) -> bytes:
     return path.read_bytes()[blob.offset : blob.offset + blob.nbytes]
 
 
-def test_tree_without_host_code_comes_back_to_the_same_blob(library, tmp_path) -> None:
+def test_tree_without_host_code_is_restored_to_the_same_blob(library, tmp_path) -> None:
     """Through files and packer.toml alone, in another folder."""
     paths = extract_library(library, tmp_path / "out")
     assert paths[-1] == tmp_path / "out/packer.toml"
@@ -107,7 +107,7 @@ def test_payloads_are_the_files_they_were(library, tmp_path) -> None:
     assert numpy.load(tmp_path / "const_loader.b.npy").shape == ()
 
 
-def test_project_has_words_for_what_it_can(library, tmp_path) -> None:
+def test_project_describes_the_kinds_that_it_supports(library, tmp_path) -> None:
     """Modules that have a kind in packer.toml use it; Python functions make the rest."""
     extract_library(library, tmp_path)
     tables = tomllib.loads((tmp_path / "packer.toml").read_text())["module"]
@@ -119,7 +119,7 @@ def test_project_has_words_for_what_it_can(library, tmp_path) -> None:
     assert set(kinds) == set(modules())
 
 
-def test_a_graph_that_can_run_has_words(tmp_path) -> None:
+def test_a_runnable_graph_is_described(tmp_path) -> None:
     """Graph and parameters become separate files, and the same blob again."""
     params = {"w": numpy.zeros((2, 3), "float32")}
     factory = runtime.GraphExecutorFactory(json.dumps(sum_graph()), params, "sum")
@@ -155,7 +155,7 @@ def test_host_code_is_replaced_by_a_stub(tmp_path) -> None:
     assert runtime.load(whole)["f"].__doc__ == 'A "doc".'
 
 
-def test_carried_host_code_goes_back_as_its_payload(tmp_path) -> None:
+def test_carried_host_code_is_restored_as_its_payload(tmp_path) -> None:
     """An export would compile it, and another blob would come out."""
     path = tmp_path / "carried.so"
     first = runtime.MetadataModule()
@@ -241,7 +241,7 @@ def test_nothing_is_overwritten_without_force(library, tmp_path) -> None:
     assert not (tmp_path / "out/cuda.ptx").is_symlink()
 
 
-def test_what_carries_nothing_is_refused(compile_library, tmp_path) -> None:
+def test_library_without_modules_is_refused(compile_library, tmp_path) -> None:
     """A plain library, a damaged blob of either dialect; no folder is made."""
     data = 'const unsigned char __attribute__((visibility("default")))'
     for source, match in (
@@ -262,7 +262,7 @@ def test_folder_that_cannot_be_made_is_an_error(library, tmp_path) -> None:
             extract_library(library, folder)
 
 
-def test_command_lists_what_it_wrote(library, tmp_path) -> None:
+def test_command_lists_the_written_files(library, tmp_path) -> None:
     """A line for each file; then `packer export` packs it again."""
     command = [sys.executable, "-m", "packer"]
     options = {"capture_output": True, "text": True, "cwd": tmp_path, "check": True}

@@ -30,7 +30,7 @@ def page(browser, page_path):
         yield page
 
 
-def test_page_shows_what_the_report_says(page, hostile_library) -> None:
+def test_page_agrees_with_the_report(page, hostile_library) -> None:
     """Name, size, functions, tensors and libraries are on the page, without errors."""
     assert page.locator("h1").inner_text() == "model.so"
     overview = page.locator("#overview").inner_text()
@@ -45,7 +45,7 @@ def test_page_shows_what_the_report_says(page, hostile_library) -> None:
     assert titles == page.locator("h2").all_inner_texts()
 
 
-def test_problems_stand_first(browser, hostile_library, tmp_path) -> None:
+def test_problems_are_first(browser, hostile_library, tmp_path) -> None:
     """A library that would be refused still has its page, which says so before all else."""
     data = bytearray(hostile_library.read_bytes())
     offset = inspect_library(hostile_library).blob.offset
@@ -59,7 +59,7 @@ def test_problems_stand_first(browser, hostile_library, tmp_path) -> None:
         assert page.locator("main section").first.get_attribute("id") == "findings"
 
 
-def test_kernels_are_shown_with_what_they_take(page) -> None:
+def test_kernels_are_shown_with_their_parameters(page) -> None:
     """A function of a module has its signature, as far as the module says."""
     page.fill("#functions-query", "onerror")
     (text,) = page.locator("#functions-list code").all_inner_texts()
@@ -208,7 +208,7 @@ INTRUDER = """(address) => {
 }"""
 
 
-def test_policy_stops_what_should_never_be_there(browser, page_path) -> None:
+def test_policy_blocks_injected_markup(browser, page_path) -> None:
     """If markup got into the page, its script would not run and no request would leave."""
     page = browser.new_page()
     page.goto(page_path.as_uri())

@@ -89,7 +89,7 @@ def test_page_that_cannot_be_written_is_reported(hostile_library, tmp_path) -> N
     assert os.listdir(tmp_path) == []
 
 
-def test_figure_of_the_docs_is_what_its_script_draws() -> None:
+def test_figure_of_the_docs_is_the_output_of_its_script() -> None:
     """The committed picture is that of the golden blob, and well-formed."""
     drawn = runpy.run_path(str(DOCS / "make_figures.py"))["storage_figure"]()
     assert drawn == (DOCS / "storage.svg").read_text(encoding="utf-8")

@@ -95,7 +95,7 @@ def test_rows_of_the_arrays_are_those_of_the_modules(accepted_blob, pack_blob) -
 @given(
     st.lists(st.tuples(st.integers(1, 4), st.integers(-9, 200), st.integers(-9, 200)), max_size=30)
 )
-def test_lying_headers_make_no_overlap(places) -> None:
+def test_inconsistent_headers_make_no_overlap(places) -> None:
     """The regions fill the file with each byte once, for any offsets and sizes in its headers."""
     root = Region("file", "file", "loaded", 0, 0, 100)
     nest(root, [Region("", "", "", *place) for place in places])

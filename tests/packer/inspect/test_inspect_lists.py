@@ -290,7 +290,7 @@ def test_wrong_selection_is_wrong_usage(options, capsys) -> None:
     assert "usage: packer inspect" in capsys.readouterr().err
 
 
-def test_json_says_what_the_report_says(library) -> None:
+def test_json_agrees_with_the_report(library) -> None:
     """It is written as it is made, and nothing of the report is lost."""
     text = inspect(library, "--json").stdout
     assert json.loads(text) == json.loads(json.dumps(inspect_library(library).to_dict()))

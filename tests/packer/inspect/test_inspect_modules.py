@@ -38,7 +38,7 @@ def test_other_dialect_is_listed(compile_library) -> None:
     assert [f.name for f in report.functions] == ["f"]
 
 
-def test_types_that_only_code_tells_are_said_to_be(compile_library) -> None:
+def test_types_that_only_code_states_are_marked(compile_library) -> None:
     """TVM's metadata of a function is a function itself: it is named, and never run."""
     source = SAFE_CALL.format("f") + SAFE_CALL.format("g") + SAFE_CALL.format("_metadata_f")
     report = inspect_library(compile_library(source))
@@ -51,7 +51,7 @@ def test_types_that_only_code_tells_are_said_to_be(compile_library) -> None:
     assert "g: safe_call, no declaration" in text
 
 
-def test_bytecode_says_what_it_has_and_calls(tmp_path) -> None:
+def test_bytecode_lists_its_functions_and_calls(tmp_path) -> None:
     """A model of relax: its functions come first, its constants are weights."""
     code = Code("main", ["x"], [call(1, 1, reg(0)), ret(1)], 2)
     constants = [(TENSOR, np.zeros((2, 3), "f4")), (SHAPE, (4,))]

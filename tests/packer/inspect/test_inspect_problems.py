@@ -95,7 +95,9 @@ def test_blob_symbol_that_a_load_refuses_is_a_problem(source, match, compile_lib
         ("packer-function 1\\n\\0more", "expected text that ends with its only NUL"),
     ],
 )
-def test_malformed_facts_are_a_problem_and_the_function_stays(text, match, compile_library) -> None:
+def test_malformed_metadata_is_a_problem_and_the_function_stays(
+    text, match, compile_library
+) -> None:
     """The symbol is named, and what was expected."""
     source = f'{SAFE_CALL.format("f")} const char __packer_fn_f[] = "{text}";'
     report = inspect_library(compile_library(source))
@@ -105,7 +107,7 @@ def test_malformed_facts_are_a_problem_and_the_function_stays(text, match, compi
     assert [(f.name, f.signature) for f in report.functions] == [("f", None)]
 
 
-def test_unknown_facts_are_skipped_and_packed_functions_listed(compile_library) -> None:
+def test_unknown_metadata_is_skipped_and_packed_functions_listed(compile_library) -> None:
     """A newer packer may say more; a packed C function is known by its facts alone."""
     facts = "packer-function 1\\nabi packed_c\\nnews x\\ngil keep\\ndoc A\\ndoc B\\n"
     report = inspect_library(

@@ -77,7 +77,7 @@ def test_other_classes_and_byte_orders_are_refused(at, value, packed_library, tm
         inspect_library(tmp_path / "file")
 
 
-def test_what_is_no_regular_file_is_refused_without_blocking(tmp_path) -> None:
+def test_irregular_file_is_refused_without_blocking(tmp_path) -> None:
     """And a file that is not there."""
     os.mkfifo(tmp_path / "fifo")
     for path in (tmp_path, tmp_path / "fifo", "/dev/zero", tmp_path / "none", ""):
@@ -121,7 +121,7 @@ def test_file_cut_anywhere_is_refused_or_a_problem(packed_library, tmp_path) -> 
         ("e_phoff", 2**64 - 1),
     ],
 )
-def test_lying_program_headers_are_refused(field, value, packed_library, tmp_path) -> None:
+def test_inconsistent_program_headers_are_refused(field, value, packed_library, tmp_path) -> None:
     """Without them nothing can be shown."""
     elf = Elf(packed_library.read_bytes())
     elf.poke(elf.header, field, value)
@@ -139,7 +139,7 @@ def test_lying_program_headers_are_refused(field, value, packed_library, tmp_pat
         ("e_shoff", 2**64 - 1),
     ],
 )
-def test_lying_section_headers_are_a_problem(field, value, packed_library, tmp_path) -> None:
+def test_inconsistent_section_headers_are_a_problem(field, value, packed_library, tmp_path) -> None:
     """A load does not need them, so the tree is shown."""
     elf = Elf(packed_library.read_bytes())
     elf.poke(elf.header, field, value)

@@ -40,7 +40,7 @@ def test_tree_is_seen_after(command, packed_library, tmp_path) -> None:
     assert (after.modules, after.functions) == (before.modules, before.functions)
 
 
-def test_stripped_library_says_what_cannot_be_seen(packed_library, tmp_path) -> None:
+def test_stripped_library_reports_its_hidden_parts(packed_library, tmp_path) -> None:
     """Static symbols are gone; the note says so."""
     path = tmp_path / "lib.so"
     subprocess.run(["strip", "-o", path, packed_library], check=True)

@@ -40,7 +40,7 @@ def test_functions_are_described_as_loaded_ones_are(packed_library) -> None:
     )
 
 
-def test_blob_lies_where_the_report_says(packed_library) -> None:
+def test_blob_is_at_the_reported_offset(packed_library) -> None:
     """Header and keys are at the offsets of the report; entries leave no hole."""
     report, data = inspect_library(packed_library), packed_library.read_bytes()
     blob = report.blob

@@ -147,7 +147,7 @@ def test_output_that_is_the_weights_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("header_nbytes", "multiple"), [(64 * 3, 4096), (64 * 3 + 8, 64)])
-def test_large_weights_lie_in_pages_as_their_file_does(
+def test_large_weights_have_the_page_offset_of_their_file(
     header_nbytes: int, multiple: int, tmp_path: Path
 ) -> None:
     """Where its data is 64-aligned, too: the kernel can copy that, and share the blocks."""
@@ -222,7 +222,7 @@ print(json.dumps([list(array.shape), *ends, array.ctypes.data % 64]))
 
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "linked"])
 @pytest.mark.parametrize("nbytes", EDGES)
-def test_tensor_of_any_size_comes_back(nbytes: int, whole: bool, tmp_path: Path) -> None:
+def test_tensor_of_any_size_is_restored(nbytes: int, whole: bool, tmp_path: Path) -> None:
     """Around nothing, a page, 2 and 4 GiB: a sparse file, and the library stays sparse."""
     header = json.dumps({"w": {"dtype": "U8", "shape": [nbytes], "data_offsets": [0, nbytes]}})
     path = tmp_path / "w.safetensors"

@@ -86,7 +86,7 @@ def test_closed_stdout_is_not_the_end(tmp_path):
     assert (tmp_path / "made").exists()
 
 
-def test_child_that_stays_behind_is_ended(tmp_path):
+def test_child_that_outlives_its_parent_is_ended(tmp_path):
     """A program that leaves a child with its output open neither blocks us nor leaves it."""
     script = "sleep 1000 & echo $! > child; echo done; exit 0\n"
     completed = run([program(tmp_path / "cc", script)], cwd=tmp_path)
@@ -199,7 +199,7 @@ with terminate_as_exception():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_that_arrives_while_a_program_starts_ends_it(tmp_path, number) -> None:
-    """The signal waits until the process is registered; then it ends it as always."""
+    """The signal waits until the process is registered; then it acts as always."""
     command = [sys.executable, "-c", STARTING, str(int(number))]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     expected = -signal.SIGINT if number == signal.SIGINT else 128 + number

@@ -108,7 +108,7 @@ def test_missing_folder_of_the_library(tmp_path, add_c):
         create_shared(tmp_path / "no" / "a.so", add_c, cc="no-such-cc")
 
 
-def test_create_shared_says_what_it_makes():
+def test_create_shared_states_its_output():
     """The attributes are TVM's."""
     assert create_shared.output_format == "so"
     assert create_shared.object_format == "o"

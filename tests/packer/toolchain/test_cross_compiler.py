@@ -50,7 +50,7 @@ def test_cross_compiler_of_a_function():
     assert fcompile.get_target_triple() == "wasm32-wasi"
 
 
-def test_cross_compiler_takes_what_it_is_told():
+def test_cross_compiler_uses_the_given_options():
     """Format and triple given outright win."""
     fcompile = cross_compiler("gcc", output_format="dylib", get_target_triple=lambda: "a-b")
     assert fcompile.output_format == "dylib"

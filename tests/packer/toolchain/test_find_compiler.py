@@ -92,7 +92,7 @@ def test_unbalanced_quote_in_variable_is_an_error(monkeypatch):
         ("link", r"g\+\+, gcc, clang\+\+, clang, c\+\+, cc", "CXX or CC"),
     ],
 )
-def test_empty_path_lists_what_was_tried(monkeypatch, language, tried, advice):
+def test_empty_path_lists_the_tried_compilers(monkeypatch, language, tried, advice):
     """Without any compiler the message says what was looked for and what to do."""
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ToolchainError, match=f"none of {tried} is on PATH; .*{advice}") as caught:

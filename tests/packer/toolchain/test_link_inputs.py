@@ -110,7 +110,7 @@ def test_command_line_links(tmp_path) -> None:
     assert run_python(CALL, str(tmp_path / "model.so")) == [42, ["cuda"]]
 
 
-def test_project_says_what_is_made(tmp_path) -> None:
+def test_project_decides_about_the_output(tmp_path) -> None:
     """Output, system_lib and c_symbol_prefix are in packer.toml; flags come first."""
     (tmp_path / "add.c").write_text("long add(long a, long b) { return a + b; }")
     (tmp_path / "packer.toml").write_text(

@@ -197,7 +197,7 @@ def test_zig(target, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("output", ["lib.o", "lib.a", "lib.tar"])
-def test_what_is_not_linked(output, tmp_path) -> None:
+def test_outputs_that_are_not_linked(output, tmp_path) -> None:
     """Objects, archives and tars: no time, user or mode in them."""
     check_same(export_twice(tmp_path, "--embed", "llvm", output=output), tmp_path)
 

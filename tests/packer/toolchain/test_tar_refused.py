@@ -86,7 +86,7 @@ def test_tar_that_no_export_made_is_refused(member, match, tmp_path) -> None:
 
 
 def test_option_that_is_repeated_is_passed_on(tmp_path) -> None:
-    """The linker decides about repeated options; libraries are passed unchanged."""
+    """A stored option needs the consent of the one who links; libraries are passed unchanged."""
     options = ["-lm", "-Wl,-soname,libmodel.so"]
     made = packer.export_library(tree(), tmp_path / "model.tar", options=options)
     with pytest.raises(packer.ExportError, match=r"repeat it: --option=-Wl,-soname,libmodel.so"):

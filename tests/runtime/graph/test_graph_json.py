@@ -167,7 +167,7 @@ OWN = {
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_what_the_executor_does_itself(name) -> None:
+def test_operators_of_the_executor_itself(name) -> None:
     """Sizes and memory of reshapes and copies, which no function checks at a call."""
     function, shape, storage_id, expected = OWN[name]
     fields = graph([null("x"), op("y", function, [0])], [1], [[2, 3], shape], [0, storage_id])
@@ -212,7 +212,7 @@ def test_brackets_and_digits_in_strings_do_not_count() -> None:
     assert parse_graph(json.dumps(fields)).nodes[3].name == fields["nodes"][3]["name"]
 
 
-def test_what_is_not_listed_is_passed_over() -> None:
+def test_unknown_attributes_are_ignored() -> None:
     """Versions of TVM write private attributes, and references of two numbers."""
     fields = sum_graph()
     fields["attrs"]["other"] = ["list_int", []]

@@ -47,7 +47,7 @@ def test_library_whose_imports_were_changed_is_refused(form, change, build, tmp_
         form(module)
 
 
-def test_library_whose_file_is_gone_or_another_is_refused(build, tmp_path) -> None:
+def test_library_whose_file_is_missing_or_replaced_is_refused(build, tmp_path) -> None:
     """The file must still contain the loaded library when it is read again."""
     path = tmp_path / "lib.so"
     path.write_bytes(build(1).read_bytes())
@@ -127,7 +127,7 @@ def wrapped(data: bytes) -> bytes:
     return runtime.serialize_module_to_bytes(root, export_dso=False)
 
 
-def test_carried_library_that_is_damaged_is_refused_where_it_lies() -> None:
+def test_damaged_carried_library_is_refused_at_its_offset() -> None:
     """The place in the blob, then what is wrong with the file."""
     with pytest.raises(runtime.LibraryLoadError, match="^blob at 0x.*: <5 bytes>: .*not an ELF"):
         runtime.deserialize_module_from_bytes(wrapped(b"hello"))

@@ -32,7 +32,7 @@ from ...support.vm_assembler import (
 from ...support.vm_programs import allocating, closure_program, make
 
 
-def test_functions_say_what_they_take_and_whose_they_are() -> None:
+def test_functions_state_their_parameters_and_owner() -> None:
     """Name and parameters; a function keeps its model, and what is dropped goes at once."""
     model = make(Program([Code("main", ["x", "weight"], [ret(0)], 2)]))
     main: Any = model["main"]

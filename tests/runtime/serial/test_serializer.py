@@ -100,7 +100,7 @@ def graphs(draw):
 
 
 @given(graphs())
-def test_any_graph_comes_back_with_its_import_order(imports) -> None:
+def test_any_graph_is_restored_with_its_import_order(imports) -> None:
     """Every acyclic graph is accepted, keeps each import order, and is deterministic."""
     root = connect([device(str(i)) for i in range(len(imports))], imports)
     data = runtime.serialize_module_to_bytes(root)

@@ -28,7 +28,7 @@ def test_name_and_triple_belong_together(text, code) -> None:
     assert string_to_dtype(text) == code
 
 
-def test_every_triple_comes_back() -> None:
+def test_every_triple_survives_a_round_trip() -> None:
     """All codes and bits, and some lanes: 300,000 names, all different."""
     triples = {
         (code, bits, lanes)

@@ -63,7 +63,7 @@ def test_well_formed() -> None:
         (ndarray(shape=(2**40, 2**10), nbytes=2**52), 56, "4503599627370496"),
     ],
 )  # fmt: skip
-def test_array_that_lies_is_refused(array: bytes, at: int, message: str) -> None:
+def test_array_with_inconsistent_header_is_refused(array: bytes, at: int, message: str) -> None:
     """BlobFormatError at the field, before anything is allocated for it."""
     with pytest.raises(runtime.BlobFormatError, match=message) as caught:
         runtime.load_param_dict(params(array))
@@ -81,14 +81,14 @@ def test_array_that_lies_is_refused(array: bytes, at: int, message: str) -> None
         ((b"w",), 2**34, "17179869184 arrays for 1 names, expected as many"),
     ],
 )
-def test_names_that_lie_are_refused(names: tuple[bytes, ...], count: int, message: str) -> None:
+def test_inconsistent_names_are_refused(names: tuple[bytes, ...], count: int, message: str) -> None:
     """Each array has a unique name."""
     data = params(ndarray() * len(names), names=names, count=count)
     with pytest.raises(runtime.BlobFormatError, match=message):
         runtime.load_param_dict(data)
 
 
-def test_count_of_names_that_lies_is_refused() -> None:
+def test_wrong_count_of_names_is_refused() -> None:
     """2^34 names do not fit in the bytes that there are."""
     data = struct.pack("<QQQ", PARAMS_MAGIC, 0, 2**34) + bytes(100)
     with pytest.raises(runtime.BlobFormatError, match="17179869184"):

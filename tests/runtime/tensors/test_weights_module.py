@@ -41,9 +41,7 @@ MODULES: dict[str, Callable[[bytes], runtime.Module]] = {
 
 
 @pytest.mark.parametrize("make", MODULES.values(), ids=MODULES.keys())
-def test_module_hands_on_views(
-    make: Callable[[bytes], runtime.Module], pack_blob, tmp_path
-) -> None:
+def test_module_returns_views(make: Callable[[bytes], runtime.Module], pack_blob, tmp_path) -> None:
     """Arrays of the caller, and those in a library's mapping, are not copied."""
     data = os.urandom(1 << 20)
     module = make(data)
