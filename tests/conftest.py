@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-# Before the first import of a helper: its assertions tell what differs, as those of tests do.
+# Before the first import of a helper: pytest then rewrites its assertions, as it does in tests.
 pytest.register_assert_rewrite("tests.support")
 
 from .support import needs  # noqa: E402
@@ -32,7 +32,7 @@ CompileLibrary = Callable[..., Path]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let golden files and malformed ones come from other folders of the same form."""
+    """Add options that read golden and malformed files from other folders of the same form."""
     parser.addoption("--golden-dir", type=Path, default=GOLDEN, help="golden files")
     parser.addoption("--malformed-dir", type=Path, help="malformed blobs, with an index.json")
 
@@ -52,7 +52,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test per file: a test says by a parameter's name which files it takes."""
+    """Make one test per file: the name of a parameter selects the files."""
     folder: Path = metafunc.config.getoption("golden_dir")
     sources = {
         "accepted_blob": lambda: _goldens(folder, _is_accepted_blob),

@@ -28,7 +28,7 @@ TIMES_SET = {"0.2 ms", "50 ms"}
 
 
 def run(command: list[str | Path], folder: Path) -> str:
-    """Run a program as a user does, beside the packages that are tested; return what it prints."""
+    """Run a program as a user does, with the tested packages; return its output."""
     environment = {**os.environ, "PYTHONPATH": str(Path(packer.__file__).parents[1])}
     environment.pop("PYTHONSAFEPATH", None)
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
@@ -58,7 +58,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_reference_pages_are_current(tmp_path: Path) -> None:
-    """docs/reference/ is what `make docs` writes of the code."""
+    """docs/reference/ is the output of `make docs`."""
     run([sys.executable, DOCS / "generate.py", "--check"], tmp_path)
 
 

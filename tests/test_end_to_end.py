@@ -62,7 +62,7 @@ def test_entry_is_called_by_calling_the_module(tmp_path) -> None:
 
 
 def test_function_keeps_library_and_imports_alive(tmp_path) -> None:
-    """A function outlives the module it came from; so does a view of a payload."""
+    """A function outlives its module; so does a view of a payload."""
     root = host()
     root.import_module(device(b"x" * 10_000))
     path = packer.export_library(root, tmp_path / "lib.so")
@@ -75,7 +75,7 @@ def test_function_keeps_library_and_imports_alive(tmp_path) -> None:
 
 
 def test_library_is_closed_when_nothing_is_left_of_it(tmp_path) -> None:
-    """Without a cycle in between: no collector has to run."""
+    """The tree has no cycle: the collector need not run."""
     path = packer.export_library(host(), tmp_path / "lib.so")
     module = runtime.load(path)
     add = module["add"]
@@ -117,7 +117,7 @@ def test_runtime_alone_loads_and_runs_a_packed_library(tmp_path) -> None:
 
 
 def test_compiling_without_packer_names_the_package_to_install(tmp_path) -> None:
-    """The one arrow back: a runtime alone cannot export, and says so."""
+    """The one upward dependency: a runtime alone cannot export, and the error says so."""
     code = (
         "import runtime, json\n"
         "try: runtime.Module().export_library('x.so')\n"
@@ -177,7 +177,7 @@ def test_unknown_type_is_carried_through_the_manifest_and_explains_itself(tmp_pa
 
 
 def test_unknown_type_without_a_manifest_is_refused(tmp_path, pack_blob) -> None:
-    """Nothing tells where its payload ends."""
+    """The end of its payload is unknown."""
     key = b"test.unknown"
     blob = (1).to_bytes(8, "little") + len(key).to_bytes(8, "little") + key
     with pytest.raises(runtime.LoaderNotFoundError, match="'test.unknown' has no loader") as info:

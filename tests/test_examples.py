@@ -1,4 +1,4 @@
-"""Every example runs and does what it says; so does every example in a docstring."""
+"""Every example runs as it claims; so does every example in a docstring."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FUNCTIONS = {"scale": "int64_t(int64_t a, int64_t b)", "answer": "int32_t(void)"
 
 
 def run(script: Path, *arguments: object, cwd: Path) -> str:
-    """Run an example as a user does, warnings as errors, and return what it prints."""
+    """Run an example as a user does, warnings as errors, and return its output."""
     command = [sys.executable, "-W", "error", str(script), *map(str, arguments)]
     # The packages under test, wherever they are installed; scripts may import files of their
     # folder.
@@ -79,7 +79,7 @@ def nested(module: runtime.Module) -> tuple[str, list[Any]]:
 
 
 def nested_nodes(nodes: list[tuple[str, list[int]]], index: int = 0) -> tuple[str, list[Any]]:
-    """The same of what the loader of 60 lines gives."""
+    """The nodes as the loader of 60 lines reads them."""
     key, children = nodes[index]
     return key, [nested_nodes(nodes, child) for child in children]
 
@@ -103,7 +103,7 @@ def test_loader_reads_a_library_without_imports(loader: ModuleType, tmp_path: Pa
 def test_loader_calls(
     loader: ModuleType, library: Path, name: str, ints: tuple[int, ...], expected: int
 ) -> None:
-    """A call by hand through the safe-call ABI gives what the runtime gives."""
+    """A call by hand through the safe-call ABI returns the result of the runtime."""
     assert expected == loader.call(str(library), name, *ints)
     assert expected == runtime.load(library)[name](*ints)
 
@@ -210,7 +210,7 @@ def own_modules() -> list[str]:
 
 @pytest.mark.parametrize("name", own_modules())
 def test_docstring_examples(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every example in a docstring gives what it shows."""
+    """Every example in a docstring has the output that it shows."""
     if name == "runtime.torch":
         needs.module("torch", "torch")
     monkeypatch.chdir(tmp_path)

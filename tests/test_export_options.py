@@ -13,7 +13,7 @@ from .support.host_modules import MUL, device, host
 
 
 def test_fpack_imports_replaces_the_embedder(tmp_path) -> None:
-    """TVM's hook: a function that packs the imports, and returns what to link."""
+    """TVM's hook: a function that packs the imports, and returns the file to link."""
     calls = []
 
     def fpack_imports(module, system_lib, c_symbol_prefix, workspace_dir):

@@ -109,7 +109,7 @@ def test_status_is_a_result_only() -> None:
 
 
 def test_llvm_function_with_a_status(tmp_path) -> None:
-    """An i32 that is not 0 is a failure; what was not raised is said to be so."""
+    """An i32 that is not 0 is a failure; a failure without a raised error is reported as such."""
     ir = "define i32 @f(i32 %x) { ret i32 %x }"
     module = packer.LLVMModule(ir, functions={"f": "dso_status(int x)"})
     function = runtime.load(packer.export_library(module, tmp_path / "f.so"))["f"]

@@ -138,7 +138,7 @@ def _seconds_to_ready_and_end(export: list[str]) -> float:
 
 
 def test_readers_in_a_loop_see_whole_files_while_two_exporters_replace_them(tmp_path) -> None:
-    """Each load sees a whole library, or says that it was replaced within dlopen itself."""
+    """Each load sees a whole library, or reports that it was replaced within dlopen itself."""
     path = packer.export_library(host(), tmp_path / "lib.so")
     (tmp_path / "add.c").write_text(ADD)
     export = [

@@ -54,7 +54,7 @@ def environment(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory, environment) -> Path:
-    """A source distribution, made of a copy of what git would check out."""
+    """A source distribution, made of a copy of the tracked files."""
     source = tmp_path_factory.mktemp("source") / "tree"
     ignored = shutil.ignore_patterns(
         ".git", ".venv", "build", "dist", "*.egg-info", "*.so", ".*_cache"
@@ -103,7 +103,7 @@ def test_wheel_has_core_header_templates_and_types(wheel) -> None:
 
 
 def test_runtime_takes_less_than_2_mb(wheel) -> None:
-    """Installed, with its core: what a machine needs that only runs libraries."""
+    """Installed, with its core, on a machine that only runs libraries."""
     with zipfile.ZipFile(wheel) as archive:
         sizes = [i.file_size for i in archive.infolist() if i.filename.startswith("runtime/")]
     assert 100_000 < sum(sizes) < 2_000_000
@@ -132,7 +132,7 @@ def test_editable_install_runs_from_the_source_tree(sdist, environment, tmp_path
 
 
 def test_free_threaded_python_is_refused_at_build_time(environment) -> None:
-    """The core relies on the GIL, and building it elsewhere says so."""
+    """The core relies on the GIL, and a build elsewhere reports that."""
     code = (
         "import runpy, sysconfig\n"
         "sysconfig.get_config_vars()['Py_GIL_DISABLED'] = 1\n"

@@ -44,7 +44,7 @@ def example() -> Iterator[dict[str, ModuleType]]:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The whole network in one library, as its packer.toml says."""
+    """The whole network in one library, as packer.toml describes it."""
     root = read_project(FOLDER / "packer.toml").root
     return packer.export_library(root, tmp_path_factory.mktemp("resnet18") / "deploy.so")
 
@@ -132,7 +132,7 @@ def test_convolution(
     stride: int,
     side: int,
 ) -> None:
-    """Every window, stride and parity gives NumPy's sums, by each instruction set, framed anew."""
+    """Every window, stride and parity gives NumPy's sums, by each instruction set."""
     data = values(inputs, stride * side, stride * side)
     weight, bias = values(outputs, inputs, kernel, kernel), values(outputs)
     residual = values(outputs, side, side)

@@ -1,4 +1,4 @@
-"""Properties of the format: what is dumped parses to the same; damage is our error or a tree."""
+"""Properties of the format: a dump parses to the same tree; damage is our error or a tree."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ modules = st.one_of(
 
 @given(modules, st.lists(modules, max_size=4))
 def test_any_tree_is_dumped_parsed_and_dumped_to_the_same_bytes(root, children) -> None:
-    """Every type re-encodes what it decoded, and ends where it ended."""
+    """Every type re-encodes its decoded payload, and ends at the same offset."""
     for child in children:
         root.import_module(child)
     data = runtime.serialize_module_to_bytes(root, export_dso=False)
@@ -64,7 +64,7 @@ def test_any_tree_is_dumped_parsed_and_dumped_to_the_same_bytes(root, children) 
 
 @given(st.sampled_from(BLOBS), st.data())
 def test_damaged_golden_blob_is_our_error_or_a_tree(blob, data) -> None:
-    """Bytes replaced, cut or doubled anywhere: only our errors leave; what loads is a tree."""
+    """Bytes replaced, cut or doubled anywhere: only our errors are raised."""
     start = data.draw(st.integers(0, max(0, len(blob) - 1)))
     length = data.draw(st.integers(0, 16))
     damaged = blob[:start] + data.draw(st.binary(max_size=16)) + blob[start + length :]

@@ -1,4 +1,4 @@
-"""Static linking: what an export of a model makes, and what it refuses."""
+"""Static linking: the output of an export of a model, and the refusals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_same_model_is_the_same_bytes(embed, suffix, tmp_path) -> None:
 
 
 def test_embedded_text_is_that_of_tvm(tmp_path) -> None:
-    """The C way is the text that pack_imports_to_c writes, which golden files fix."""
+    """The C embedder writes the text of pack_imports_to_c, which golden files fix."""
     model(tmp_path, 1, embed="c", workspace_dir=tmp_path)
     (text,) = tmp_path.glob("packer-*/devc.cc")
     expected = packer.pack_imports_to_c(tree(1), True, "net1_")
@@ -61,7 +61,7 @@ def test_linker_that_compiles_nothing_by_itself_makes_a_model(tmp_path) -> None:
 
 
 def test_large_payload_registers_too(tmp_path) -> None:
-    """Beyond 1 MiB the bytes come from the assembler."""
+    """Beyond 1 MiB the assembler adds the bytes."""
     root = tree(1, payload=bytes(range(256)) * 5000)
     library = packer.link_library([model(tmp_path, 1, root=root)], tmp_path / "net1.so")
     assert beside_python(library, "len(m.imported_modules[0].data)") == 256 * 5000
@@ -80,7 +80,7 @@ def test_array_that_no_compiler_takes_names_the_alternative(options, first, tmp_
 
 @pytest.mark.parametrize("suffix", ["so", "o"])
 def test_prefix_alone_is_refused(suffix, tmp_path) -> None:
-    """It would do nothing for what is loaded."""
+    """It would have no effect on a loaded library."""
     path = tmp_path / f"net.{suffix}"
     for refused in (
         lambda: packer.export_library(tree(1), path, c_symbol_prefix="net1_"),

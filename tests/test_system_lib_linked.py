@@ -33,7 +33,7 @@ def test_archives_are_linked_as_a_whole(tmp_path) -> None:
 
 
 def test_models_share_no_global_symbol(tmp_path) -> None:
-    """Not even what both define by the same name, entry and context symbols among it."""
+    """Entry, context symbols, and functions of the same name in both models are not shared."""
 
     def defined(path: Path) -> set[str]:
         lines = subprocess.check_output(["nm", "-g", "--defined-only", path], text=True)
@@ -51,7 +51,7 @@ def test_models_share_no_global_symbol(tmp_path) -> None:
 
 @pytest.mark.parametrize("suffix", ["o", "a", "tar", "so"])
 def test_models_of_the_other_dialect(suffix, tmp_path) -> None:
-    """Metadata has the name that tvm_ffi looks for: the prefix, then all of what it is without."""
+    """Metadata has the name that tvm_ffi looks for: the prefix, then the name without it."""
     paths = [model(tmp_path, number, suffix, format="tvm-ffi") for number in (1, 2)]
     library = packer.link_library(paths, tmp_path / "both.so") if suffix != "so" else paths[0]
     defined = subprocess.check_output(["nm", "-D", "--defined-only", library], text=True).split()
@@ -93,7 +93,7 @@ def test_same_prefix_twice_is_refused_by_the_linker(tmp_path) -> None:
 
 
 def test_name_registered_twice_is_an_error_and_the_first_stays(tmp_path) -> None:
-    """A name with another address is refused in words; with the same one it is nothing."""
+    """A name with another address is refused; with the same one it has no effect."""
     (tmp_path / "again.c").write_text(
         f"{REGISTER}static int mine;\n"
         "__attribute__((constructor(65535))) static void again(void) {\n"
@@ -153,7 +153,7 @@ def test_large_payload_registers_on_another_machine(machine, suffix, tmp_path) -
     payload = bytes(range(256)) * 5000
     root, target = tree(1, payload), f"{machine}-linux-gnu"
     made = model(tmp_path, 1, suffix, root=root, target=target, embed="llvm")
-    # An archive is named by its object, so that a linker takes it without being told to.
+    # An archive is named by its object, so a linker takes it without an option.
     blob = printed_on(machine, BLOB, tmp_path, made, "-Wl,-u,net1___tvm_dev_mblob")
     assert payload in blob
     assert len(blob) == 8 + int.from_bytes(blob[:8], "little")

@@ -1,4 +1,4 @@
-"""Static linking: models beside Python, and registrations that are refused."""
+"""Static linking: models in a Python process, and refused registrations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real tvm_ffi loads what we export; both runtimes live on one file in one process."""
+"""Real tvm_ffi loads our exports; both runtimes use one file in one process."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ print(json.dumps(y.tolist()))
 
 
 def test_tvm_ffis_api_reports_types_and_docs(tmp_path) -> None:
-    """Every code of a declaration, in dialect tvm-ffi; what TVM FFI parses, it prints."""
+    """Every code of a declaration, in dialect tvm-ffi: TVM FFI prints the text that it parses."""
     source = """
 #include <stdint.h>
 #include "dso_abi.h"

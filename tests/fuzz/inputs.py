@@ -1,9 +1,9 @@
-"""Feed what this project reads with inputs that are nearly right.
+"""Feed the readers of this project with inputs that are nearly right.
 
     python tests/fuzz/inputs.py --seconds 600 [--seed 1] [--only blob-tvm] [--examples 1000]
 
-Each round a child process feeds one target with so many inputs, which Hypothesis draws and, if one
-goes wrong, shrinks. Findings are printed, and their inputs saved in build/fuzz/. Exit status 1
+Each round a child process feeds one target with so many inputs, which Hypothesis draws and, after a
+failure, shrinks. Findings are printed, and their inputs saved in build/fuzz/. Exit status 1
 if there are any.
 """
 
@@ -42,7 +42,7 @@ _COUNTS = struct.Struct("<QQQ")  # accepted, refused, the bytes of the input und
 
 
 class Round:
-    """One child's work, which tells its parent over shared memory how far it is."""
+    """The work of one child, which reports its progress in shared memory."""
 
     def __init__(self, target: Target, seed: int, examples: int) -> None:
         self.target, self.seed, self.examples = target, seed, examples
@@ -114,7 +114,7 @@ class Round:
 
 
 def _wait(child: int) -> int:
-    """The exit status as waitpid gives it; a child that hangs is ended."""
+    """Return the exit status as waitpid gives it; a child that hangs is ended."""
     end = time.monotonic() + HANG_SECONDS
     while time.monotonic() < end:
         pid, status = os.waitpid(child, os.WNOHANG)
@@ -133,7 +133,7 @@ def _ending(status: int) -> str:
 
 
 def run(targets: Sequence[Target], seconds: float, seed: int, examples: int) -> int:
-    """Feed the targets in turn until the time is over; how many findings there are."""
+    """Feed the targets in turn until the time is over; return the number of findings."""
     totals: dict[str, Counter[str]] = {target.name: Counter() for target in targets}
     found = {(target.name, REFUSED) for target in targets if not accepts_seeds(target)}
     for name, finding in found:

@@ -36,7 +36,7 @@ class Target(NamedTuple):
 
 
 class FoundError(AssertionError):
-    """An input went wrong; the message is one line, the same for the same cause."""
+    """An input failed; the message is one line, the same for the same cause."""
 
 
 def judge(target: Target, data: bytes) -> bool:
@@ -81,7 +81,7 @@ def _is_slow_again(target: Target, data: bytes) -> bool:
 
 
 def _reset_peak() -> None:
-    """proc(5): 5 sets the peak of the resident set to what it is now."""
+    """proc(5): 5 sets the peak of the resident set to its current size."""
     Path("/proc/self/clear_refs").write_text("5")
 
 

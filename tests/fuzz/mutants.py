@@ -1,7 +1,7 @@
 """Inputs that are nearly right: valid seeds with some edits.
 
-Hypothesis draws a number for each edit, which says all of that edit: so an input is drawn quickly,
-and one that goes wrong is shrunk to the edits that it needs.
+Hypothesis draws one number for each edit, which decides all of that edit. So an input is drawn
+quickly, and a failing one is shrunk to the edits that it needs.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _edit_value(random: Random, value: Any) -> Any:
 
 
 def lines(seeds: Sequence[str], tokens: Sequence[str]) -> st.SearchStrategy[bytes]:
-    """Text with lines dropped, doubled or moved, and what follows ``=`` replaced."""
+    """Text with lines dropped, doubled or moved, and the value after ``=`` replaced."""
 
     def edit(random: Random, text: str) -> str:
         rows = text.split("\n")

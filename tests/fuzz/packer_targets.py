@@ -81,7 +81,7 @@ def tar_target(folder: Path) -> Target:
 
 
 def project_target(folder: Path) -> Target:
-    """packer.toml, beside the files that it names."""
+    """packer.toml, with the files that it names in the same folder."""
     home = folder / "project"
     home.mkdir()
     (home / "a.c").write_text("int one(void) { return 1; }\n")

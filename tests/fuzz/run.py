@@ -29,7 +29,7 @@ CLANG = (
     *("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
     *(f"-I{folder}" for folder in INCLUDE),
 )
-# -timeout: seconds for one input; -rss_limit_mb: with what the sanitizers need.
+# -timeout: seconds for one input; -rss_limit_mb: includes the memory of the sanitizers.
 LIMITS = ("-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1", "-verbosity=0")
 SEED = 1  # the same sample in each run; --seed 0 takes another one each time
 
@@ -75,7 +75,7 @@ def build_core() -> Path:
 
 
 def run(target: Path, library: Path | None, seconds: int, seed: int) -> int:
-    """Run one target; prints what it says at its end, or all of it if it found something."""
+    """Run one target; print the end of its output, or all of it after a finding."""
     start = time.monotonic()
     command = [sys.executable, target, "--seconds", str(seconds), "--seed", str(seed)]
     if library is not None and target.suffix == ".c":

@@ -171,7 +171,7 @@ def graph_target() -> Target:
 
 
 def cuda_targets(folder: Path) -> list[Target]:
-    """Cubins and fatbins as a launch takes them apart, beside a FAKE driver that takes all."""
+    """Cubins and fatbins as a launch splits them, with a FAKE driver that accepts all."""
     os.environ |= {
         "FAKE_CUDA_DEVICES": "80",
         "FAKE_CUDA_LOG": os.devnull,
@@ -199,7 +199,7 @@ def read_kernels(path: Path) -> None:
 
 
 def meta_target(folder: Path) -> Target:
-    """The file beside device code."""
+    """The metadata file next to device code."""
     path = folder / "meta.tvm_meta.json"
     read = in_file(path, lambda _: read_meta(folder / "meta.ptx", runtime.FunctionInfo))
     return Target("tvm_meta", json_texts([META]), [json.dumps(META).encode()], read)

@@ -1,4 +1,4 @@
-"""The fuzzing of inputs: its seeds are valid, what is wrong is found, a short run finds nothing."""
+"""The fuzzing of inputs: its seeds are valid, failures are found, a short run finds nothing."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def test_every_folder_has_a_row() -> None:
 
 
 def test_rows_point_downward() -> None:
-    """A folder may include only folders that come before it: no cycles."""
+    """A folder may include only folders that precede it: no cycles."""
     floors = list(MAY_INCLUDE)
     for folder, included in MAY_INCLUDE.items():
         assert included <= set(floors[: floors.index(folder)]), folder

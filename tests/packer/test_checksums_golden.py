@@ -32,7 +32,7 @@ DEVICES = [("cuda", [("hip", [])]), ("opencl", [("hip", [])])]
     ("name", "imports"), [("host", DEVICES), ("ffi", DEVICES), ("functions", [])]
 )
 def test_library_with_host_code_loads(name, imports) -> None:
-    """Tree, entry, functions, facts."""
+    """Tree, entry, functions and metadata are there."""
     module = runtime.load(LIBRARIES / f"{name}.so")
     assert shape(module) == ("library", imports)
     assert module(40, 2) == module["add"](40, 2) == 42
@@ -92,7 +92,7 @@ def test_list_is_there_and_nothing_is_wrong(name) -> None:
 
 
 def test_library_whose_blob_symbol_was_renamed_is_refused() -> None:
-    """A library of 0.1.0, which loaded as a plain one: its manifest says that it had a blob."""
+    """A library of 0.1.0, which loaded as a plain one: its manifest shows that it had a blob."""
     path = DATA / "found" / "elf_blob_symbol_renamed_tree_lost.so"
     with pytest.raises(runtime.LibraryLoadError, match=r"DT_GNU_HASH|expected a blob beside it"):
         runtime.load(path)

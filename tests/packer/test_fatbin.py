@@ -34,7 +34,7 @@ def test_fatbin_holds_its_images() -> None:
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90a", "sm_100f"])
 def test_cuobjdump_lists_and_extracts(tmp_path: Path, architecture: str) -> None:
-    """NVIDIA's cuobjdump finds every image, and takes them out as they went in."""
+    """NVIDIA's cuobjdump finds every image, and extracts it unchanged."""
     tool = needs.cuda_tool("cuobjdump")
     ptx = compile_ptx(architecture=architecture)
     (tmp_path / "all.fatbin").write_bytes(packer.create_fatbin([*images()[:3], ptx]))

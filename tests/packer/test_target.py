@@ -1,4 +1,4 @@
-"""Triples: what each means, and which targets are refused, with the reason."""
+"""Triples: their meanings, and the refused targets, with the reason."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_triple_is_read(triple, expected) -> None:
 
 
 def test_this_machine_is_the_default() -> None:
-    """None is this machine; the empty text is no target."""
+    """None is this machine; the empty text is not a target."""
     assert find_target(None).machine.name == "x86_64"
     with pytest.raises(packer.ExportError, match="unknown machine ''"):
         find_target("")

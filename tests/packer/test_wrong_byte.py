@@ -1,4 +1,4 @@
-"""One wrong byte in what an export wrote beside the payloads: refused, or nothing is lost by it."""
+"""One wrong byte in the symbols of an export beside the payloads: refused, or nothing is lost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def golden(request: pytest.FixtureRequest) -> Path:
 
 # ---- One wrong byte
 
-# Loads argv[1] with each byte of argv[3:] changed in two ways, and prints what came of it: how many
+# Loads argv[1] with each byte of argv[3:] changed in two ways, and prints the outcome: how many
 # were refused, how many loaded as before, and the offsets at which something was lost.
 _FLIP = """
 import json, os, pathlib, runtime, sys
@@ -127,7 +127,7 @@ def structure(path: Path, place: int, nbytes: int) -> Iterator[int]:
 
 @pytest.mark.skipif(not IS_X86_64, reason="only on hardware with x86-64")
 def test_no_byte_is_lost_in_silence(golden, tmp_path) -> None:
-    """Every byte of names, hash table, facts, manifest, checksums and tree, in two ways."""
+    """Every byte of names, hash table, metadata, manifest, checksums and tree, in two ways."""
     for kind, offsets in places(golden).items():
         refused, kept, lost = run_python(_FLIP, str(golden), str(tmp_path), json.dumps(offsets))
         assert lost == [], kind
@@ -228,7 +228,7 @@ def test_damage_is_named_by_load_inspect_and_check(kind, made, tmp_path) -> None
 
 
 def command(*arguments: object) -> Any:
-    """Run packer, which finds fault; return what it says as JSON."""
+    """Run packer, which reports a fault; return its JSON."""
     words = [sys.executable, "-m", "packer", *map(str, arguments)]
     run = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stderr) == (1, "")
@@ -247,7 +247,7 @@ def test_extract_says_why_there_is_no_tree(made, tmp_path) -> None:
 
 
 def test_payloads_are_not_covered(made, tmp_path) -> None:
-    """Weights of any size are not read by a load: only a digest of the file tells."""
+    """A load does not read weights of any size: only a digest of the file detects it."""
     path = tmp_path / "other.so"
     module = runtime.DeviceModule("cuda", b"some code", "ptx", [])
     packer.export_library(module, path)
@@ -280,7 +280,7 @@ def test_models_linked_into_one_library_have_a_list_each(tmp_path) -> None:
 
 
 def test_stale_glue_is_found_out(tmp_path) -> None:
-    """A compiler cache that returns the object of an older export: its facts are not the list's."""
+    """A compiler cache returns the object of an older export: its metadata is not the list's."""
 
     def fcompile(output, files, options=None):
         packer.create_shared(output, files, options=options)

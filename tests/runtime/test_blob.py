@@ -97,7 +97,7 @@ def test_good_blob_is_written_back() -> None:
     ],
 )
 def test_poked_blob_reaches_its_guard(data, message) -> None:
-    """One thing wrong: BlobFormatError, with the offset and what was found."""
+    """One field is wrong: BlobFormatError, with the offset and the value found."""
     with pytest.raises(runtime.BlobFormatError, match=message) as info:
         parse(data)
     assert info.value.offset is not None
@@ -220,7 +220,7 @@ def test_gen0_blob_hangs_all_modules_under_the_library() -> None:
 
 
 def test_gen0_blob_without_a_library_is_refused() -> None:
-    """Bytes from memory have no library to be the root."""
+    """Bytes from memory have no library for the root."""
     with pytest.raises(runtime.BlobFormatError, match="only a library can be its root"):
         runtime.deserialize_module_from_bytes(blob(cuda()))
 

@@ -74,7 +74,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("listed", "match"), WRONG, ids=[match for _, match in WRONG])
 def test_wrong_list_is_refused(listed, match, compile_library) -> None:
-    """Each says what is wrong and what to do; a check of the file alone says the same."""
+    """Each message has the problem and the fix; a check of the file alone has the same."""
     path = library(compile_library, listed)
     text = f"{re.escape(match)}.*{re.escape(DAMAGE)}$"
     with pytest.raises(runtime.LibraryLoadError, match=text):
@@ -84,7 +84,7 @@ def test_wrong_list_is_refused(listed, match, compile_library) -> None:
 
 
 def test_newer_list_names_the_version_that_reads_it(compile_library) -> None:
-    """Newer list says what reads it."""
+    """The error names the version that reads the newer list."""
     path = library(compile_library, "packer-checksums 2\nsize 4 some_data\n")
     text = "first line 'packer-checksums 2', expected 'packer-checksums 1'; load it with the "
     with pytest.raises(runtime.LibraryLoadError, match=f"{text}dso-packer that wrote it, or a new"):
@@ -119,7 +119,7 @@ def test_manifest_without_a_blob_is_refused(compile_library) -> None:
 
 
 def test_nothing_of_a_damaged_library_runs(compile_library, tmp_path) -> None:
-    """The file alone tells, so its constructors are not run."""
+    """The file is checked first, so its constructors are not run."""
     mark = tmp_path / "ran"
     code = f"""
     #include <fcntl.h>

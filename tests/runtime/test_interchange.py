@@ -46,7 +46,7 @@ def test_shared_module_stays_shared(form) -> None:
 
 @each_form
 def test_carried_source_stays_source(form) -> None:
-    """Source that came in a blob has a binary form; nothing compiles it on the way."""
+    """Source from a blob has a binary form; nothing compiles it."""
     back = form(runtime.CarriedSourceModule("int f;", "c", ["f"]))
     assert (back.type_key, back.get_source(), back.func_names) == ("c", "int f;", ("f",))
 
@@ -67,7 +67,7 @@ def test_one_bad_module_deep_in_a_tree_is_named(form) -> None:
 
 @each_refusing_form
 def test_host_code_that_is_not_compiled_is_refused(form) -> None:
-    """A C source module has no bytes; the message says what to do instead."""
+    """A C source module has no bytes; the message states the alternative."""
     with pytest.raises(runtime.ExportError, match=r"the root module \(<CSourceModule 'c'>\)") as e:
         form(host())
     assert "is host code" in str(e.value)
@@ -87,7 +87,7 @@ def test_base64_of_host_code_is_the_library(tmp_path) -> None:
 
 
 def test_base64_of_host_code_needs_packer() -> None:
-    """Where it is not installed the message says what to do."""
+    """Without packer the message states the fix."""
     code = """
 import json, runtime
 class Host(runtime.Module):
@@ -117,7 +117,7 @@ def test_text_that_is_no_base64_is_refused(text) -> None:
 
 
 def test_bytes_that_are_no_tree_are_refused() -> None:
-    """The text may be well formed and what it holds not."""
+    """The text may be well formed, but its contents not."""
     with pytest.raises(runtime.BlobFormatError, match="a blob of 3 bytes, expected at least 8"):
         runtime.import_module_from_base64("QUJD")
     with pytest.raises(runtime.LibraryLoadError, match="^<64 bytes>: "):

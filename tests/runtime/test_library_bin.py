@@ -44,7 +44,7 @@ def of(*modules: runtime.Module) -> bytes:
 
 
 def test_every_golden_module_survives_the_other_dialect(accepted_blob) -> None:
-    """Each payload, told by its fields, and the tree; written again to the same bytes."""
+    """Each payload, by its fields, and the tree are restored; written again to the same bytes."""
     golden = parse(accepted_blob[1].with_suffix(".bin").read_bytes())
     count = len(golden.nodes)
     rows = (golden.import_tree_row_ptr, golden.import_tree_child_indices)
@@ -97,7 +97,7 @@ def test_code_by_kernel_is_a_map_to_bytes(key, code, fmt, wire_codes) -> None:
 
 
 def test_kind_without_a_loader_is_carried() -> None:
-    """Payloads tell their length, so it takes no manifest; the module says what it needs."""
+    """Payloads state their length, so no manifest is needed; the module names its loader."""
     thing = OpaqueModule("vendor.thing", memoryview(b"12345"))
     (found,) = parse(of(thing), "tvm-ffi").modules[1:]
     assert (found.type_key, bytes(found.payload)) == ("vendor.thing", b"12345")
@@ -117,7 +117,7 @@ def test_payload_must_end_where_its_length_says() -> None:
 
 
 def test_blob_of_too_many_modules_is_refused_before_any_is_read() -> None:
-    """The row pointers alone tell."""
+    """The row pointers alone show the count."""
     with pytest.raises(runtime.BlobFormatError, match="65538 elements, expected at most 65537"):
         parse(u64(65538, *[0] * 65539), "tvm-ffi")
 
@@ -206,7 +206,7 @@ FUNCTION(_doc_g) { return dso_raise("ValueError", "no words"); }
 
 
 def test_docs_and_metadata_of_others_are_asked_for(tmp_path) -> None:
-    """Libraries that packer did not make have functions that tell; what they raise arrives."""
+    """Libraries of other tools have functions for it; their errors arrive."""
     path = packer.export_library(packer.CSourceModule(TELLING), tmp_path / "lib.so")
     library = runtime.load(path)
     assert library["f"].__doc__ == "What f does."
@@ -217,7 +217,7 @@ def test_docs_and_metadata_of_others_are_asked_for(tmp_path) -> None:
 
 
 def test_real_tvm_ffi_reads_our_metadata(tmp_path) -> None:
-    """Types of the declaration; a doc comes from the facts, without a call."""
+    """Types of the declaration; the metadata has the doc, without a call."""
     add = packer.FunctionDeclaration("long(long a, long b)", doc="The sum.")
     root = packer.CSourceModule(
         "long add(long a, long b) { return a + b; }", functions={"add": add}

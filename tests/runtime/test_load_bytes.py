@@ -32,7 +32,7 @@ def library_bytes(folder: Path, number: int = 42, *, nbytes: int = 0, options=()
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> bytes:
-    """A library's file, which is gone from disk."""
+    """A library's file, which is removed from disk."""
     return library_bytes(tmp_path_factory.mktemp("bytes"))
 
 
@@ -160,7 +160,7 @@ def test_library_that_cannot_be_bound_is_refused(compile_library) -> None:
 
 
 def test_object_without_contiguous_buffer_is_a_type_error(data) -> None:
-    """As Python itself says it."""
+    """The message is Python's."""
     for wrong in ("text", None, 42):
         with pytest.raises(TypeError, match="bytes-like"):
             runtime.load_from_bytes(wrong)
@@ -286,7 +286,7 @@ ADVICE = "; to load a private file that is not sealed, use load_from_bytes(data,
 
 
 def test_without_memory_files_a_private_one_may_be_used(data, tmp_path, monkeypatch) -> None:
-    """Only if it is allowed; readable by its owner only, and gone when the load is over."""
+    """Only if it is allowed; readable only by its owner, and removed after the load."""
     (tmp_path / "lib.so").write_bytes(data)
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))

@@ -1,4 +1,4 @@
-"""Lone files of device code and weights, and the file beside device code that tells its kernels."""
+"""Lone files of device code and weights, and the metadata file next to device code."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def measured(code: str) -> object:
     ],
 )
 def test_device_code_is_a_module_with_the_given_kernels(name, type_key, fmt, tmp_path) -> None:
-    """The file's bytes, and what the file beside it says."""
+    """The file's bytes, and the kernels of the file next to it."""
     (tmp_path / name).write_bytes(b"code")
     (tmp_path / "k.tvm_meta.json").write_text(json.dumps(META))
     module = runtime.load(tmp_path / name)
@@ -117,7 +117,7 @@ def test_saved_device_code_is_restored(tmp_path) -> None:
 
 
 def test_tags_of_older_files_are_read(tmp_path) -> None:
-    """thread_axis_tags, no tags, and fields that came later."""
+    """thread_axis_tags, no tags, and later fields are accepted."""
     told = {"k": {"name": "k", "arg_types": [], "thread_axis_tags": ["threadIdx.x"]}}
     told["n"] = {"name": "n", "arg_types": ["int8"], "arg_extra_tags": [0]}
     (tmp_path / "k.ptx").write_text(PTX)
@@ -146,7 +146,7 @@ def test_tags_of_older_files_are_read(tmp_path) -> None:
     ],
 )
 def test_code_tells_its_kernels_itself(name, code, expected, tmp_path) -> None:
-    """Without a file beside it: names and types, and all six launch integers."""
+    """Without a metadata file: names and types, and all six launch integers."""
     (tmp_path / name).write_bytes(code)
     functions = runtime.load(tmp_path / name).functions
     assert {key: list(info.arg_types) for key, info in functions.items()} == expected
@@ -224,7 +224,7 @@ def test_spirv_entries_share_their_parameters(tmp_path) -> None:
 
 
 def test_shaders_are_for_vulkan(tmp_path) -> None:
-    """SPIR-V whose entry points are no kernels."""
+    """SPIR-V whose entry points are not kernels."""
     (tmp_path / "k.spv").write_bytes(spirv(model=5))
     module = runtime.load(tmp_path / "k.spv")
     assert (module.type_key, module.function_names()) == ("vulkan", ["scale"])
@@ -233,7 +233,7 @@ def test_shaders_are_for_vulkan(tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["k.cubin", "k.fatbin", "k.clbin", "k.hsaco", "k.cl"])
 def test_code_without_signatures_says_which_argument_is_needed(name, tmp_path) -> None:
-    """The module is there; a look-up names the file that would tell."""
+    """The module is loaded; a look-up names the missing metadata file."""
     (tmp_path / name).write_bytes(b"\x7fELF")
     with pytest.raises(runtime.FunctionNotFoundError, match=r"write .*k.tvm_meta.json beside it"):
         runtime.load(tmp_path / name)["k"]
@@ -265,7 +265,7 @@ def test_malformed_meta_is_refused(text, tmp_path) -> None:
 
 
 def test_damaged_spirv_is_carried(tmp_path) -> None:
-    """Any bytes: what cannot be read tells no kernels, and breaks nothing."""
+    """Any bytes: unreadable code has no kernels, and raises no error."""
     good = spirv()
     for length in range(0, len(good), 2):
         (tmp_path / "k.spv").write_bytes(good[:length])

@@ -34,7 +34,7 @@ class Named(runtime.Module):
 
 
 def test_in_agrees_with_a_look_up() -> None:
-    """``"f" in module`` goes through the imports; anything but a str is no name."""
+    """``"f" in module`` searches the imports; only a str is a name."""
     root = Named("root", ["f"])
     root.import_module(Named("child", ["g"]))
     assert [name in root for name in ("f", "g", "h", 3, None)] == [True, True, False, False, False]
@@ -58,7 +58,7 @@ def test_error_names_an_object_that_is_not_a_module() -> None:
 
 
 def test_function_of_host_code_is_called_after_an_export() -> None:
-    """The message says so: in its module it is source."""
+    """The message says why: in its module it is source."""
     host = packer.CSourceModule("int f(void);", functions={"f": "int(void)"})
     with pytest.raises(runtime.FunctionNotFoundError, match="not compiled; export the tree, and"):
         host["f"]
@@ -71,7 +71,7 @@ def test_name_in_another_case_is_near() -> None:
 
 
 def test_names_that_are_left_out_are_counted() -> None:
-    """Where no name is near, the message shows the first twenty, and says that there are more."""
+    """If no name is similar, the message shows the first twenty, and counts the rest."""
     with pytest.raises(runtime.FunctionNotFoundError, match=r"'f00', .*'f19' and 5 more$"):
         Named("m", [f"f{i:02}" for i in range(25)])["something"]
 
@@ -85,7 +85,7 @@ def test_lookup_finds_own_function_before_imported_one() -> None:
 
 
 def test_lookup_goes_depth_first_in_import_order() -> None:
-    """The first import with all below it comes before the second."""
+    """The first import with all below it precedes the second."""
     root, a, b, c = Named("root"), Named("a"), Named("b", ["f"]), Named("c", ["f"])
     root.import_module(a)
     root.import_module(b)

@@ -26,7 +26,7 @@ print(json.dumps([module["answer"](), below, again, module.path]))
 
 
 def test_whole_library_through_pickle_into_another_process(build, tmp_path) -> None:
-    """The process has neither the file nor packer; what it gets it can pickle again."""
+    """The process has neither the file nor packer; it can pickle the module again."""
     path = tmp_path / "lib.so"
     path.write_bytes(build(1).read_bytes())
     (tmp_path / "pickled").write_bytes(pickle.dumps(runtime.load(path)))
@@ -60,7 +60,7 @@ def test_two_libraries_alternately_twenty_times(build, tmp_path) -> None:
 
 
 def test_pickle_keeps_the_bytes_out_of_band(build) -> None:
-    """Protocol 5 hands over a view of the file, not a copy; it loads from what comes."""
+    """Protocol 5 passes a view of the file, not a copy; the load uses the received bytes."""
     path, buffers = build(1), []
     module = runtime.load(path)
     data = pickle.dumps(module, protocol=5, buffer_callback=buffers.append)

@@ -20,7 +20,7 @@ def test_second_loader_for_a_key_is_refused() -> None:
 
 
 def test_unknown_key_names_itself_and_the_known_ones() -> None:
-    """The error says which key, what is known, and what to do."""
+    """The error has the key, the known keys, and the fix."""
     with pytest.raises(runtime.LoaderNotFoundError, match="'no.such' has no loader here") as info:
         find_loader("no.such")
     assert info.value.type_key == "no.such"

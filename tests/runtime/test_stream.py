@@ -77,7 +77,7 @@ def test_vector_and_map_are_restored_in_order() -> None:
 
 
 def test_bytes_are_views_not_copies() -> None:
-    """A payload shares memory with what is read, read-only."""
+    """A payload shares memory with the input, read-only."""
     data = bytearray((5).to_bytes(8, "little") + b"hello")
     view = Reader(data).read_bytes()
     data[8] = ord("J")

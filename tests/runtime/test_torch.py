@@ -190,7 +190,7 @@ def test_saved_device_tree_keeps_its_bytes(tmp_path) -> None:
 
 
 def test_weights_only_refuses_it(scale) -> None:
-    """Loading runs the library's code, so torch.load must be told that this is meant."""
+    """Loading runs the library's code, so torch.load needs an explicit option."""
     file = io.BytesIO()
     torch.save(scale, file)
     file.seek(0)

@@ -16,14 +16,14 @@ TESTS = (
     *("device", "elf_*", "files", "graph*", "kept", "kernel*", "lifetime", "library", "load"),
     *("opencl", "opening", "packed", "retire", "tensor*", "tvm_ffi", "vm*"),
 )
-# Compilers that the tests start leak too: exitcode 0 lets them, the logs tell whose a leak is.
-# Tests look at the memory of the process, and ask for too much of it.
+# Compilers that the tests start leak too: exitcode 0 allows them, and the logs name the owner of a
+# leak. Tests look at the memory of the process, and ask for too much of it.
 OPTIONS = (
     "detect_leaks=1:exitcode=0:quarantine_size_mb=16:allocator_may_return_null=1:log_path={}/asan"
 )
-# Python ends threads in the middle of calls, which then leak: nothing to be done about it. Two
-# libraries crash a child, as their tests say. Beside a global tvm_ffi a bridge is opened with
-# RTLD_DEEPBIND, which AddressSanitizer ends the process for.
+# Python ends threads in the middle of calls, which then leak: this cannot be avoided. Two libraries
+# crash a child, as their tests say. With a global tvm_ffi a bridge is opened with RTLD_DEEPBIND,
+# for which AddressSanitizer ends the process.
 EXCEPT = (
     "not test_end_while_tasks_call_python and not test_initialiser_at_other_code_is_not_detected "
     "and not test_a_host_function_with_another_n_runs_in_a_child "
@@ -34,12 +34,12 @@ LEAK = re.compile(r"^(?:Direct|Indirect) leak of .*?(?:\n\n|\Z)", re.MULTILINE |
 
 
 def run_tests(folder: Path) -> list[Row]:
-    """Run them; one row for what the tests and the sanitizers say, one for leaks."""
+    """Run them; one row for the tests and the sanitizers, one for leaks."""
     environment = build_packages(folder, *FLAGS)
     logs = folder / "logs"
     logs.mkdir()
     environment |= {
-        # libstdc++, which tvm_ffi brings later, has to be there when libasan looks for __cxa_throw.
+        # libstdc++, which tvm_ffi loads later, must be loaded when libasan looks for __cxa_throw.
         "LD_PRELOAD": f"{_runtime('libasan.so')} {_runtime('libstdc++.so.6')}",
         "ASAN_OPTIONS": OPTIONS.format(logs),
         "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -62,7 +62,7 @@ def _runtime(name: str) -> str:
 def _errors(done: subprocess.CompletedProcess[str], texts: list[str]) -> Row:
     errors = [text for text in texts if ERROR.search(text)]
     last = "".join(done.stdout.strip().splitlines()[-1:])
-    # A sanitizer ends the process with status 0, too: the last line tells that all tests ran.
+    # A sanitizer ends the process with status 0, too: the last line shows that all tests ran.
     is_complete = done.returncode == 0 and " passed" in last
     output = "\n".join([*errors, *([] if is_complete else [done.stdout + done.stderr])])
     return Row("asan, ubsan: tests of the core", not output, last, output)

@@ -36,7 +36,7 @@ CALLS = [
 
 
 def main() -> None:
-    """Load, call, unload; then open what is no library."""
+    """Load, call, unload; then open files that are not libraries."""
     path = sys.argv[1]
     for _ in range(3):
         module = runtime.load(path)

@@ -1,6 +1,6 @@
 """make sanitize: the native core under ASan, UBSan, LeakSanitizer, valgrind and TSan.
 
-Prints what each found, then a table; the exit status is 1 if one of them found something.
+Prints the findings of each, then a table; the exit status is 1 if there is a finding.
 """
 
 from __future__ import annotations

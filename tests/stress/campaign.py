@@ -1,4 +1,4 @@
-"""Load mutants in expendable processes, and tell what each of them ended by."""
+"""Load mutants in expendable processes, and report how each of them ended."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Campaign:
             self._find(group[0].number, f"{len(group)} took more memory than any of them", [])
 
     def _load(self, mutant: Mutant) -> bool:
-        """Load one in its own process, and count what comes of it; False if all is well."""
+        """Load one in a separate process, and count the outcome; return False if it is good."""
         end = self._fork([mutant.path])
         self._count(end.results)
         if end.is_good and end.peak <= MEMORY:

@@ -12,7 +12,7 @@ _OTHERS = ("libc.so", "libm.so", "libgcc", "linux-vdso", "crash.so")
 
 
 class Crash(NamedTuple):
-    """One crash. `cause` is what it is counted as; a finding is ours to repair."""
+    """One crash. `cause` is its category; a finding must be repaired in this project."""
 
     cause: str
     is_finding: bool

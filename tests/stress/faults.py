@@ -24,7 +24,7 @@ OLD = b"the old file"
 
 
 def main() -> int:
-    """Run all; 1 if an export went otherwise than it should."""
+    """Run all; return 1 if an export had an unexpected outcome."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         weights = write_weights(folder, 1)
@@ -53,7 +53,7 @@ def attempt(output: Path, weights: Path, **options: object) -> tuple[int, str]:
 
 
 def expect(title: str, results: list[tuple[int, str]], what: str) -> bool:
-    """Print how many exports there were, and whether all refusals are a line that tells why."""
+    """Print how many exports there were, and whether all refusals are a line with the reason."""
     refused = [said.splitlines()[-1] for code, said in results if code]
     odd = [line for line in refused if not line.startswith(("ExportError: ", "ToolchainError: "))]
     odd += [line for line in refused if what not in line]
@@ -108,7 +108,7 @@ def full_tmpdir(folder: Path, weights: Path) -> bool:
 
 
 def broken_disk(folder: Path, weights: Path) -> bool:
-    """Export to a disk that takes what it is given, and breaks when that is flushed."""
+    """Export to a disk that accepts writes, and fails when they are flushed."""
     results = []
     for size in (4, 6, 8, 12):
         with mounted("tmpfs", folder / "small", f"size={size}m") as small:

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from model import export, start_export, version_of, write_weights
 
-# How far beyond the usual time of an export the last kill comes.
+# How far after the usual time of an export the last kill is.
 BEYOND = 1.2
 
 
 def main(rounds: int) -> int:
-    """Kill so many exports; 1 if a file was neither, one never came, or something was left."""
+    """Kill so many exports; return 1 if a file was neither, never appeared, or was left."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         weights = {version: write_weights(folder, version) for version in (1, 3)}

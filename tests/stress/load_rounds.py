@@ -89,7 +89,7 @@ def build(path: Path) -> Path:
 
 
 def call(module: runtime.Module) -> None:
-    """Call it in each way: by declaration, through its context, back into Python."""
+    """Call it in each way: by declaration, through its context, and from Python's callback."""
     scaling = Scaling()
     module.import_module(scaling)
     assert module["add"](40, 2) == 42

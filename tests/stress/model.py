@@ -21,7 +21,7 @@ STRIDE, PIECE = 64 * MIB, MIB // 4
 
 
 def write_weights(folder: Path, version: int, *, is_dense: bool = False) -> Path:
-    """Write weights that tell their version at every piece; dense ones are all data."""
+    """Write weights whose every piece has their version; dense ones are all data."""
     path = folder / f"weights{version}.safetensors"
     tensor = {"dtype": "U8", "shape": [GIB], "data_offsets": [0, GIB]}
     header = json.dumps({"w": tensor}).encode()
@@ -54,7 +54,7 @@ def start_export(output: Path, version: int, weights: Path, **options: object) -
 
 
 def version_of(path: Path) -> int:
-    """Load a model, and tell its version; AssertionError if its parts differ in that."""
+    """Load a model, and return its version; AssertionError if its parts differ in that."""
     module = runtime.load(path)
     version: int = module["version"]()
     data = memoryview(module.weights["w"].numpy())

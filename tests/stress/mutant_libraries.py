@@ -83,7 +83,7 @@ def tree(root: runtime.Module) -> runtime.Module:
 
 
 def host() -> packer.CSourceModule:
-    """The host code, with what it declares."""
+    """The host code, with its declarations."""
     return packer.CSourceModule(SOURCE, functions=FUNCTIONS)
 
 

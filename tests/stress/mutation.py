@@ -108,7 +108,7 @@ class Library:
                 yield Part(tag, [Field(place + i, 2) for i in range(0, 96, 2)], [])
 
     def _find_ranges(self) -> Iterator[Part]:
-        """Symbols' bytes: the blob, the manifest and the facts, and whatever is no code."""
+        """Symbols' bytes: the blob, the manifest, the metadata, and all that is not code."""
         section = self.elf.section("DYNSYM")
         count = self.elf.peek(section, "sh_size") // SIZES["symbol"]
         for index in range(1, count):

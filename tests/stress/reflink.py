@@ -47,7 +47,7 @@ def is_shared(kind: str, folder: Path) -> bool:
 
 
 def export(weights: Path, *, has_code: bool) -> int:
-    """Export weights beside them, and see that they are all there; what that took of the disk."""
+    """Export with weights, and check that they are all there; return the disk space used."""
     root: runtime.Module = runtime.SafetensorsModule(weights)
     if has_code:
         root = packer.CSourceModule("int f(void) { return 1; }", functions={"f": "int(void)"})

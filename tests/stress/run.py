@@ -1,6 +1,6 @@
-"""make stress: what takes minutes.
+"""make stress: the tests that take minutes.
 
-One script per row; each prints what it found, and its exit status says whether that is right.
+One script per row; each prints its results, and its exit status is 0 if they are right.
 """
 
 from __future__ import annotations

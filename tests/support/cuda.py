@@ -62,7 +62,7 @@ def build_fake_driver(folder: Path) -> Path:
 def run_with_fake(
     folder: Path, code: str, *args: Any, **settings: str
 ) -> tuple[list[str], list[str]]:
-    """Run Python beside the FAKE driver: what it prints, and the driver's log.
+    """Run Python with the FAKE driver; return its output, and the driver's log.
 
     Settings are those of `fake_cuda.c`, without FAKE_CUDA_, in lower case.
     """

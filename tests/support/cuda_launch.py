@@ -1,4 +1,4 @@
-"""Programs that launch beside the FAKE driver."""
+"""Programs that launch with the FAKE driver."""
 
 from __future__ import annotations
 

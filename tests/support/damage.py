@@ -19,7 +19,7 @@ _NUM_FLIPPED = 60
 
 
 def damaged(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Give each damaged file with a name that says what was done."""
+    """Yield each damaged file with a name that describes the damage."""
     for part in range(1, 32):
         yield f"cut-{part}", data[: len(data) * part // 32]
     yield from _flipped(data)

@@ -103,7 +103,7 @@ def call(folder: Path) -> Callable[[], Any]:
 
 
 def fail(folder: Path) -> Callable[[], Any]:
-    """Call what raises, through C code."""
+    """Call a failing function, through C code."""
     module = runtime.load(make_library(folder))
 
     def operation() -> Any:

@@ -44,7 +44,7 @@ SHT = {"PROGBITS": 1, "STRTAB": 3, "DYNAMIC": 6, "NOBITS": 8, "DYNSYM": 11}
 
 
 class Record(NamedTuple):
-    """One structure of the file: what it is and where it starts."""
+    """One structure of the file: its kind and its offset."""
 
     kind: str
     offset: int

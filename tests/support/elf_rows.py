@@ -136,7 +136,7 @@ def end_strings_without_nul(elf: Elf) -> None:
 
 
 def relro(elf: Elf) -> Record:
-    """Find the program header of what is read-only after relocation."""
+    """Find the program header of the part that is read-only after relocation."""
     return elf.program("RELRO")
 
 

@@ -78,7 +78,7 @@ def make_module(m: dict[str, Any]) -> runtime.Module:
 
 
 def make_tree(golden: dict[str, Any]) -> runtime.Module:
-    """Build a golden tree; raises what `import_module` raises."""
+    """Build a golden tree; raise the errors of `import_module`."""
     modules = [make_module(m) for m in golden["modules"]]
     for module, imports in zip(modules, golden["imports"], strict=True):
         for child in imports:

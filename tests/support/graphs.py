@@ -25,7 +25,7 @@ FUNCTIONS = {
 
 
 def host() -> packer.CSourceModule:
-    """The operators: add, increase (in place, and as result), rank (of what it is given)."""
+    """The operators: add, increase (in place, and as result), rank (of its input)."""
     return packer.CSourceModule(OPERATORS, functions=FUNCTIONS)
 
 
@@ -75,7 +75,7 @@ def sum_graph() -> dict[str, Any]:
 def factory(
     fields: dict[str, Any], params: dict[str, Any], *imports: runtime.Module
 ) -> runtime.GraphExecutorFactory:
-    """A factory with what it imports."""
+    """A factory with its imports."""
     made = runtime.GraphExecutorFactory(json.dumps(fields), params)
     for module in imports:
         made.import_module(module)

@@ -1,6 +1,6 @@
 """Check JSON against a schema: the few words of draft 2020-12 that ours uses, and strictly.
 
-Strictly means that a property which the schema does not name is a fault: what is printed is
+Strictly means that a property which the schema does not name is a fault: the output is
 published.
 """
 

@@ -1,4 +1,4 @@
-"""The native core without Python as a library, for what only C code reaches."""
+"""The native core without Python as a library, for functions that only C code reaches."""
 
 from __future__ import annotations
 

@@ -125,5 +125,5 @@ def hardware(is_there: bool, what: str) -> None:
 
 
 def system(what: str, why: str) -> NoReturn:
-    """Skip a test for what this machine's system does not grant, in CI too."""
+    """Skip a test for a right or feature that this machine's system lacks, in CI too."""
     pytest.skip(f"only where the system grants {what}: {why}")

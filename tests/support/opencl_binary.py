@@ -1,4 +1,4 @@
-"""OpenCL through ctypes: what tests need of a driver that is not ours to call."""
+"""OpenCL through ctypes: the driver calls that tests need and the runtime does not make."""
 
 from __future__ import annotations
 

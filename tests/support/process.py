@@ -1,4 +1,4 @@
-"""Run Python in a fresh process, and get what it says."""
+"""Run Python in a fresh process, and return its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Export into a file that exists, and see what is left."""
+"""Export into a file that exists, and check the remaining files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOBODY = 65534
 
 
 def export(path, data: bytes = NEW) -> None:
-    """Play an export that goes well."""
+    """Simulate an export that succeeds."""
     with replacing(path) as workspace:
         workspace.output.write_bytes(data)
         workspace.commit()
@@ -36,7 +36,7 @@ def mode(path: Path) -> int:
 
 @contextlib.contextmanager
 def untouched(path: Path):
-    """Check that the file and its folder are afterwards what they were, to the inode."""
+    """Check that the file and its folder are unchanged afterwards, to the inode."""
 
     def state():
         found = path.stat()

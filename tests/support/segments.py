@@ -55,7 +55,7 @@ def works(path: Path) -> bool:
 
 
 def keeping_linked(copy: Path) -> Any:
-    """A linker that keeps what it made, before anything is placed in it."""
+    """A linker that keeps its output, before the blob is placed in it."""
 
     def fcompile(output, files, options=None):
         packer.create_shared(output, files, options=options)

@@ -76,7 +76,7 @@ def packed(name: str) -> Code:
 
 @dataclass
 class Program:
-    """All that a payload says; fields can be poked before it is written."""
+    """The contents of a payload; fields can be poked before it is written."""
 
     functions: list[Code]
     constants: list[tuple[int, Any]] = field(default_factory=list)
@@ -141,7 +141,7 @@ def _ndarray(array: Any) -> bytes:
 
 
 def doubling() -> Program:
-    """``main(x)`` gives what ``twice(x, y, 4)`` writes, for four floats."""
+    """``main(x)`` returns the output of ``twice(x, y, 4)``, for four floats."""
     code = [
         call(1, 1, CONTEXT, const(0), imm(0), const(1), const(2)),
         call(2, 2, reg(1), imm(0), const(3), const(4)),

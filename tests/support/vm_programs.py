@@ -56,7 +56,7 @@ def one_call(
     constants: list[tuple[int, Any]] | None = None,
     **functions: Callable[..., Any],
 ) -> Callable[..., Any]:
-    """A function that gives what one call gives; its parameters are registers 0 and on."""
+    """A function that returns the result of one call; its parameters are registers 0 and on."""
     params = [f"p{i}" for i in range(num_params)]
     code = [call(num_params, 1, *args), ret(num_params)]
     main = Code("main", params, code, num_params + 1)

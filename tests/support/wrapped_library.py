@@ -38,7 +38,7 @@ def glue_source(declarations: Sequence[Declaration], entry: str | None = None) -
 
 
 def gcc(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run the compiler in the C locale, whatever comes of it."""
+    """Run the compiler in the C locale, whatever its outcome."""
     command = ["gcc", "-O2", "-fPIC", *INCLUDE, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})
 

@@ -1,4 +1,4 @@
-"""The calls that both runtimes make, and what became of them. Knows neither of the two."""
+"""The calls that both runtimes make, and their outcomes. Independent of both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Call:
-    """One call: a function, and how its arguments are made anew."""
+    """One call: a function, and a way to make its arguments again."""
 
     function: str
     make: Callable[[], tuple[Any, ...]]
@@ -103,7 +103,7 @@ CALLS = {
 
 
 class Told:
-    """A global function that host code calls: it notes what it was given."""
+    """A global function that host code calls: it notes its arguments."""
 
     def __init__(self) -> None:
         self.notes: list[Any] = []
@@ -117,7 +117,7 @@ class Told:
 
 
 def outcome(call: Call, function: Callable[..., Any], pass_array: Callable[..., Any]) -> Any:
-    """Call, and say what became of it: result, arrays afterwards, or the error's kind and text."""
+    """Call, and return the outcome: result, arrays afterwards, or the error's kind and text."""
     passed = [pass_array(a, call) if isinstance(a, np.ndarray) else a for a in call.make()]
     try:
         result = function(*passed)

@@ -20,7 +20,7 @@ RunScript = Callable[..., str]
 
 @pytest.fixture(scope="session")
 def run_script() -> RunScript:
-    """``run_script(python, script, *args)``: run a script of this folder; what it prints."""
+    """``run_script(python, script, *args)``: run a script of this folder; return its output."""
 
     def run_script(python: str, script: str, *args: object) -> str:
         # Scripts import files of their folder.

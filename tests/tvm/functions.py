@@ -116,7 +116,7 @@ class LlvmOnly:
 
 @I.ir_module
 class Constant:
-    """A function that takes constants from C code beside it."""
+    """A function that takes constants from C code in the same library."""
 
     @T.prim_func
     def scale(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
@@ -152,7 +152,7 @@ class Kernels:
 
 @I.ir_module
 class Serial:
-    """The same functions for the CPU: what the others must give."""
+    """The same functions for the CPU: the expected results of the others."""
 
     @T.prim_func
     def scale(x: T.handle, y: T.handle):

@@ -13,7 +13,7 @@ from calls import floats
 from tvm.runtime import _ffi_api
 
 HOSTS = ("llvm", "c")
-# This TVM makes OpenCL code, but cannot run it; the same functions for the CPU say what is right.
+# This TVM makes OpenCL code, but cannot run it; the same functions for the CPU are the oracle.
 REFERENCE = "reference"
 DEVICES = (REFERENCE, "opencl_llvm", "opencl_c")
 
@@ -79,7 +79,7 @@ def nested(target: str) -> Any:
 
 
 def kernels(target: str) -> Any:
-    """Kernels, and the host code that launches them; or what they must give."""
+    """Kernels, and the host code that launches them; or the expected results."""
     if target == REFERENCE:
         return compiled(functions.Serial, "llvm")
     host = target.removeprefix("opencl_")
@@ -98,7 +98,7 @@ def kernels_beside(*others: Callable[[str], Any]) -> Callable[[str], Any]:
     return make
 
 
-# name -> (what makes the tree for a target, the targets)
+# name -> (the maker of the tree for a target, the targets)
 LIBRARIES: dict[str, tuple[Callable[[str], Any], tuple[str, ...]]] = {
     "plain": (lambda target: compiled(functions.Plain, target), HOSTS),
     "errors": (lambda target: compiled(functions.Plain, target), HOSTS),

@@ -1,6 +1,6 @@
-"""Make the libraries of the matrix with real TVM, and run them there: ``make_libraries.py FOLDER``.
+"""Compile the libraries of the matrix with real TVM, and run them: ``make_libraries.py FOLDER``.
 
-Beside each ``<target>_<name>.so`` its outcomes are stored, as TVM had them.
+The outcomes in TVM are stored next to each ``<target>_<name>.so``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def store_outcomes(path: Path, name: str) -> None:
 
 
 def pass_array(array: np.ndarray, call: Call) -> object:
-    """As it is, where NumPy can tell TVM what it is."""
+    """Unchanged, if NumPy can pass it to TVM."""
     return tvm.runtime.tensor(array) if array.dtype == BFLOAT16 else array
 
 

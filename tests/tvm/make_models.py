@@ -19,7 +19,7 @@ from tvm import relax
 
 
 def pass_value(value: Any) -> Any:
-    """As TVM wants it."""
+    """Convert a value to the form of TVM."""
     if isinstance(value, Shape):
         return tvm_ffi.Shape(value)
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""The calls of models that both runtimes make, and what became of them. Knows neither one."""
+"""The calls of models that both runtimes make, and their outcomes. Independent of both."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Shape(tuple[int, ...]):
-    """A shape, which TVM tells from a tuple."""
+    """A shape, which TVM distinguishes from a tuple."""
 
 
 def floats(*shape: int) -> np.ndarray:
@@ -68,7 +68,7 @@ ON_OPENCL = ("mlp", "cnn", "dynamic")
 def outcomes(
     model: str, functions: Any, pass_value: Callable[[Any], Any], read_value: Callable[[Any], Any]
 ) -> list[Any]:
-    """Make the calls: what each gave, or "refused"."""
+    """Make the calls; return the result of each, or "refused"."""
     made = []
     for name, args in CALLS[model]:
         try:

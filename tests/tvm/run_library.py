@@ -30,7 +30,7 @@ def pass_array(array: Any, call: Call) -> Any:
 
 
 def main(path: str, name: str, to: str) -> None:
-    """Run the calls and store what became of them."""
+    """Run the calls and store their outcomes."""
     import runtime
 
     told = Told()

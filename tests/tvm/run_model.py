@@ -41,7 +41,7 @@ class OnDevice:
 
 
 def main(folder: Path) -> None:
-    """Run all of them, and store what became of the calls, and the bytecode as text."""
+    """Run all of them, and store the outcomes of the calls, and the bytecode as text."""
     from model_calls import CALLS, outcomes
 
     import runtime

@@ -56,7 +56,7 @@ def constants(module: Any) -> dict[str, Any]:
 
 
 def caller(module: Any, other: Any) -> dict[str, Any]:
-    """Host code calls global functions, and functions of what is imported."""
+    """Host code calls global functions, and functions of its imports."""
     told: list[Any] = []
     tvm_ffi.register_global_func("test.told", lambda *values: told.append(values[:2]))
     module["ask"]("test.told", 3)

@@ -1,4 +1,4 @@
-"""Models that real TVM compiled run here, with no TVM in the process, and give what TVM gave."""
+"""Models that real TVM compiled run here, without TVM in the process, with TVM's results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def models(tmp_path_factory: pytest.TempPathFactory, run_script: RunScript) -> P
 
 @pytest.mark.parametrize(("target", "name"), MATRIX)
 def test_results_equal_those_of_tvm(models: Path, target: str, name: str) -> None:
-    """Every result bit by bit; what TVM refuses is refused."""
+    """Every result equals TVM's bit by bit; calls that TVM refuses are refused."""
     library = models / f"{target}_{name}.so"
     theirs, (ours, _) = read(library.with_suffix(".outcomes")), read(library.with_suffix(".ours"))
     assert len(theirs) == len(ours) == len(CALLS[name])
@@ -42,7 +42,7 @@ def test_results_equal_those_of_tvm(models: Path, target: str, name: str) -> Non
 
 @pytest.mark.parametrize("name", ON_OPENCL)
 def test_models_run_on_opencl(models: Path, name: str) -> None:
-    """Host code, kernels and the machine's memory on a device give what the CPU gives."""
+    """Host code, kernels and memory on a device give the results of the CPU."""
     theirs, (ours, _) = read(models / f"llvm_{name}.outcomes"), read(models / f"opencl_{name}.ours")
     for expected, actual in zip(theirs, ours, strict=True):
         assert kinds(actual) == kinds(expected)

@@ -99,7 +99,7 @@ def test_their_api_tells_types_and_docs(theirs) -> None:
 
 
 def test_their_const_loader_initialises_our_host_code(theirs) -> None:
-    """It hands all arrays over as one, once, and wants 0 for an answer."""
+    """It passes all arrays in one call, once, and expects 0."""
     constants = theirs["constants"]
     assert constants["kinds"] == ["const_loader", ["library"]]
     assert constants["scaled"] == [6, 9]
@@ -116,5 +116,5 @@ def test_host_code_calls_functions_of_their_tree(theirs) -> None:
 
 
 def test_a_type_that_their_build_lacks_is_named(theirs) -> None:
-    """The wheel has no OpenCL: it says which loader it wants."""
+    """The wheel has no OpenCL: the error names the missing loader."""
     assert "ffi.Module.load_from_bytes.opencl" in theirs["with_kernels"]

@@ -1,4 +1,4 @@
-"""Models of PyTorch, compiled by TVM, run here and give what PyTorch gives (examples/pytorch)."""
+"""Models of PyTorch, compiled by TVM, run here with PyTorch's results (examples/pytorch)."""
 
 from __future__ import annotations
 

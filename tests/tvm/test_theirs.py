@@ -1,4 +1,4 @@
-"""Libraries that real TVM exported run here, with no TVM in the process, and give what TVM gave."""
+"""Libraries that real TVM exported run here, without TVM in the process, with TVM's results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The FAKE driver, and launches beside it."""
+"""The FAKE driver, and launches with it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def fake_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def launch(fake_driver: Path) -> Fake:
-    """``launch(path, tags, *extents, **settings)``: what is printed, and the FAKE's log."""
+    """``launch(path, tags, *extents, **settings)``: the printed lines, and the FAKE's log."""
 
     def launch(
         path: Path, tags: str = TAGS, *extents: int, **settings: str

@@ -24,8 +24,8 @@ DEVICE = Device("cuda", 0)
 TAGS = ("blockIdx.x", "threadIdx.x")
 SHARED = "tir.use_dyn_shared_memory"
 SCALE = FunctionInfo("scale", ("handle", "float32", "int32"), TAGS)
-# void turn(int *x): x reversed within a block, by way of dynamic shared memory; the last thread's
-# place is that of the end of what it was given (%dynamic_smem_size)
+# void turn(int *x): x reversed within a block, in dynamic shared memory; the last thread writes the
+# size of that memory (%dynamic_smem_size).
 TURN = """
 @room = external addrspace(3) global [0 x i32], align 4
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -113,7 +113,7 @@ def test_build_log_is_in_the_error() -> None:
 
 
 def test_inconsistent_signature_is_refused() -> None:
-    """From CUDA 12.4 on the driver tells what the code takes."""
+    """From CUDA 12.4 on the driver reports the parameters of the code."""
     if [int(part) for part in FOUND["version"].split(".")] < [12, 4]:
         needs.system("kernel parameters", f"a driver of CUDA {FOUND['version']} does not tell")
     short = FunctionInfo("scale", ("handle", "float32"), TAGS)

@@ -1,4 +1,4 @@
-"""CUDA modules beside a FAKE driver: the choice of code, and code that is damaged."""
+"""CUDA modules with a FAKE driver: the choice of code, and damaged code."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_ptx_of_a_fatbin_is_loaded(launch: Fake, tmp_path: Path) -> None:
 def test_code_for_other_devices_is_refused(
     launch: Fake, name: str, capability: str, inside: str
 ) -> None:
-    """The error names device and driver, and for what the code was built."""
+    """The error names device and driver, and the devices of the code."""
     (printed,), log = launch(DATA / name, devices=capability)
     head = f"cuda:0|None|cuda:0: 'FAKE 0' (sm_{capability}, driver of CUDA 12.4): the device cannot"
     assert printed.startswith(head)
@@ -86,7 +86,7 @@ def test_code_for_other_devices_is_refused(
 
 @pytest.mark.parametrize("name", ["scale.sm_80.cubin", "scale.sm_80.cuda12.cubin", "scale.fatbin"])
 def test_cut_code_never_reaches_a_driver(launch: Fake, tmp_path: Path, name: str) -> None:
-    """The driver is given no length, so that what is cut short is refused before."""
+    """The driver receives no length, so cut code is refused before."""
     data = (DATA / name).read_bytes()
     cut = tmp_path / name
     for nbytes in (3, 15, 60, 700, len(data) - 100, len(data) - 1):

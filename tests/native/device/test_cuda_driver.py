@@ -1,4 +1,4 @@
-"""CUDA modules beside a FAKE driver: its errors, and drivers that are missing or too old."""
+"""CUDA modules with a FAKE driver: its errors, and drivers that are missing or too old."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_wrong_index_is_reported(fake_driver: Path) -> None:
     ],
 )
 def test_codes_of_the_driver_are_reported(launch: Fake, fail: str, message: str) -> None:
-    """Every code becomes a DeviceError with its name, its meaning, and what would help."""
+    """Every code becomes a DeviceError with its name, its meaning, and a remedy."""
     printed, _ = launch(PTX, fail=fail)
     assert message in "\n".join(printed)
 
 
 def test_memory_that_outlives_the_driver_is_released(launch: Fake) -> None:
-    """At exit the driver may be gone first: nothing is printed then."""
+    """At exit the driver may be unloaded first: nothing is printed then."""
     printed, _ = launch(PTX, fail="cuMemFree_v2 4")
     assert printed == ["launched"]
 

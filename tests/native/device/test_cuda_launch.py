@@ -1,4 +1,4 @@
-"""CUDA modules beside a FAKE driver: launches, copies, contexts."""
+"""CUDA modules with a FAKE driver: launches, copies, contexts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...support.cuda_launch import LAUNCH, PARAMS, PTX, TAGS, Fake
 
 
 def test_launch_passes_extents_and_arguments(launch: Fake) -> None:
-    """Each tag's integer goes to its extent, each argument's bytes to its parameter."""
+    """Each tag's integer sets its extent, each argument's bytes its parameter."""
     tags = "threadIdx.y blockIdx.z blockIdx.x tir.use_dyn_shared_memory threadIdx.x"
     _, log = launch(PTX, tags, 3, 7, 5, 256, 2)
     (line,) = [line for line in log if line.startswith("launch")]
@@ -75,7 +75,7 @@ def test_extents_beyond_the_device_are_refused(
     ],
 )
 def test_inconsistent_signature_is_refused(launch: Fake, params: str, message: str) -> None:
-    """Where the driver tells what the code takes, the signature is compared with it."""
+    """The signature is compared with the parameters that the driver reports."""
     (printed,), _ = launch(PTX, params=params)
     assert message in printed
 
@@ -141,7 +141,7 @@ def test_context_of_others_is_left_as_it_was(fake_driver: Path) -> None:
 
 
 def test_threads_load_once(fake_driver: Path) -> None:
-    """Threads that launch at once share what the first of them loads."""
+    """Threads that launch at the same time share the code that the first of them loads."""
     code = LAUNCH.replace(
         'print("launched")',
         "import threading\n"
@@ -180,7 +180,7 @@ except ValueError as error:
 
 
 def test_host_code_launches(fake_driver: Path, tmp_path: Path) -> None:
-    """Host code finds the kernel of its import; a view's offset counts; an error comes through."""
+    """Host code finds the kernel of its import; a view's offset counts; an error passes through."""
     declaration = "dso_status(DLTensor *x, int64_t offset)"
     host = packer.CSourceModule(HOST, functions={"scale_from": declaration})
     info = runtime.FunctionInfo("scale", ("handle", "float32", "int32"), TAGS.split())

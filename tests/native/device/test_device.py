@@ -62,7 +62,7 @@ def test_device_is_copied_and_pickled(device: Device) -> None:
              "cpu:9999999999", "żółw", "cpu\0"],
 )  # fmt: skip
 def test_other_text_is_refused(text: str) -> None:
-    """Row G18: the message says which kinds there are."""
+    """The message lists the kinds of devices."""
     with pytest.raises(
         ValueError, match=r"expected a kind and an index such as 'opencl:0'.*\bcuda\b"
     ):
@@ -129,7 +129,7 @@ def test_set_device_is_a_global_function() -> None:
 
 
 def test_device_is_an_argument(probe: Probe) -> None:
-    """It travels as TVM FFI's type 6, to functions and back from callbacks."""
+    """A device is passed as TVM FFI's type 6, to functions and from callbacks."""
     assert probe("type_index")(Device("opencl:1")) == 6
     seen: list[object] = []
     back = probe("apply")(lambda device: seen.append(device) or device, Device("cuda:2"))

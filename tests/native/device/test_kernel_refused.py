@@ -1,4 +1,4 @@
-"""Kernels of device modules: look-up, signatures, and what is refused before a driver is asked."""
+"""Kernels of device modules: look-up, signatures, and refusals before the driver is called."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def module(*infos: FunctionInfo, code: str = "") -> DeviceModule:
 
 
 def test_lookup_shows_arguments_and_launch_tags() -> None:
-    """A kernel's signature tells its arguments, and the integers that its launch takes."""
+    """A kernel's signature shows its arguments, and the integers of its launch."""
     function = module(SCALE)["scale"]
     signature = "void scale(handle arg0, float32 arg1, int32 arg2, blockIdx.x, threadIdx.x)"
     assert (function.name, function.signature) == ("scale", signature)
@@ -96,7 +96,7 @@ def test_type_no_kernel_takes_is_refused_at_lookup(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800"])
 def test_name_no_driver_can_take_is_refused(name: str) -> None:
-    """A name that is no C string is refused as a name, not cut."""
+    """A name that is not a C string is refused, not cut."""
     with pytest.raises(DeviceError, match="expected names of plain text"):
         module(FunctionInfo(name, (), ()))[name]
 
@@ -111,7 +111,7 @@ def test_scalar_is_checked(text: str, value: object, error: type[Exception], mes
 
 @pytest.mark.parametrize("count", [0, 4, 6])
 def test_argument_count_is_checked(count: int) -> None:
-    """Too few and too many arguments are refused, telling both kinds apart."""
+    """Too few and too many arguments are refused; the message counts both kinds."""
     text = rf"expected 5 arguments \(3 of the kernel and 2 for the launch\), found {count}"
     with pytest.raises(TypeError, match=text):
         module(SCALE)["scale"](*[1] * count)
@@ -127,13 +127,13 @@ def test_argument_count_is_checked(count: int) -> None:
     ],
 )
 def test_extent_is_checked(extent: object, error: type[Exception], message: str) -> None:
-    """Extents from 2^31 on, and what is no integer, are refused."""
+    """Extents from 2^31 on, and values that are not integers, are refused."""
     with pytest.raises(error, match=f"^scale: argument 5: {message}"):
         module(SCALE)["scale"](None, 1.0, 1, 1, extent)
 
 
 def test_array_of_the_host_is_refused() -> None:
-    """An array on the CPU is no argument of a kernel; the message says what to do."""
+    """A kernel refuses an array on the CPU; the message states the fix."""
     text = "expected a tensor on opencl, found one on cpu:0; copy it there with runtime.tensor("
     with pytest.raises(ValueError, match=re.escape(text)):
         module(SCALE)["scale"](bytearray(8), 1.0, 1, 1, 1)
@@ -149,7 +149,7 @@ def test_note_of_written_parameters_takes_no_integer() -> None:
 
 
 def test_module_without_binding_is_carried() -> None:
-    """A module whose devices the runtime cannot drive is carried, and says so."""
+    """A module whose devices the runtime cannot drive is carried; a launch reports that."""
     hip = DeviceModule("hip", "", "hip", [SCALE])
     assert hip.property_mask == runtime.ModuleProperty.BINARY_SERIALIZABLE
     with pytest.raises(runtime.FunctionNotFoundError, match="carries it, but cannot run here"):

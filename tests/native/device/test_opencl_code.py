@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("opencl_device")
 
 
 def test_kernel_that_the_code_lacks_is_named() -> None:
-    """A name that the code does not have is refused, telling those that it has."""
+    """An unknown name is refused with a list of the names in the code."""
     module = kernels(SCALE_SOURCE, FunctionInfo("scales", SCALE.arg_types, TAGS))
     with pytest.raises(
         DeviceError, match="kernel 'scales': the code does not contain this kernel.*scale"
@@ -51,7 +51,7 @@ def test_build_log_is_in_the_error() -> None:
     ],
 )
 def test_code_of_another_kind_is_refused(code: bytes, fmt: str, message: str) -> None:
-    """Code that is not what its format says is refused by kind."""
+    """Code that does not match its format is refused by kind."""
     kernel = DeviceModule("opencl", code, fmt, [FunctionInfo("f")])["f"]
     with pytest.raises(DeviceError, match=message):
         kernel()
@@ -67,7 +67,7 @@ def test_spirv_that_is_cut_short_is_refused(cut: int) -> None:
 
 
 def test_spirv_runs_or_is_refused_by_name() -> None:
-    """A device takes SPIR-V, or is named with what it takes, as Debian's PoCL is."""
+    """A device accepts SPIR-V, or the error lists its formats, as for Debian's PoCL."""
     info = FunctionInfo("fill", ("handle", "int32"), TAGS)
     kernel = DeviceModule("opencl", compile_spirv(FILL), "spirv", [info])["fill"]
     x = on_device(np.zeros(64, np.int32))
@@ -98,7 +98,7 @@ def test_function_keeps_its_code() -> None:
 
 
 def test_module_is_freed_with_its_last_function() -> None:
-    """Nothing points back: a module and its code are gone at once, without the collector."""
+    """No reference points back: a module and its code are freed without the collector."""
     module = kernels(SCALE_SOURCE, SCALE)
     scale, gone = module["scale"], weakref.ref(module)
     scale(on_device(np.ones(1, np.float32)), 1.0, 1, 1, 1)

@@ -1,4 +1,4 @@
-"""An OpenCL driver that is missing blocks its kernels alone, and the error says the remedy."""
+"""A missing OpenCL driver blocks only its kernels, and the error states the remedy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from ...support.compile import compile_c
 
-# Launch a kernel, say what happened, and go on without the driver.
+# Launch a kernel, report the outcome, and continue without the driver.
 LAUNCH = """
 import runtime
 module = runtime.DeviceModule("opencl", "__kernel void f() {}", "cl", [runtime.FunctionInfo("f")])
@@ -54,7 +54,7 @@ def test_library_that_is_too_old(tmp_path: Path) -> None:
 
 
 def test_library_without_a_platform(tmp_path: Path) -> None:
-    """A driver library that knows no platform, hence no device, says what to install."""
+    """A driver library without a platform, hence without a device, advises what to install."""
     mask, error, rest = launch(OCL_ICD_VENDORS=tmp_path)
     assert (mask, rest) == ("3", "2")
     assert error.startswith("opencl:0: no OpenCL device found on 0 platforms; install one")

@@ -30,7 +30,7 @@ SCALARS = [
     ("bool", "char", (False, True), "?"),
     ("float32", "float", (-1.5, 3.4028234663852886e38), "f"),
     ("float64", "double", (-1.5, 1e308), "d"),
-    # A type of the code's own name, since half is no argument without an extension.
+    # A type that the code defines, since half cannot be an argument without an extension.
     ("float16", "bits", (-1.5, 65504.0, 5.960464477539063e-08, 0.1, 2047.5, 65519.9), "e"),
 ]  # fmt: skip
 
@@ -62,7 +62,7 @@ def test_scalar_arrives(text: str, name: str, values: tuple[Any, ...], form: str
 
 @pytest.mark.parametrize("lanes", [2, 3, 4, 8, 16])
 def test_vector_arrives(lanes: int) -> None:
-    """A vector goes as an array of its lanes; one of three has the room of four."""
+    """A vector is passed as an array of its lanes; one of three has the size of four."""
     source = (
         f"__kernel void store(__global int *out, int{lanes} value, int last)"
         f" {{ vstore{lanes}(value, 0, out); out[{lanes}] = last; }}"
@@ -141,7 +141,7 @@ def test_empty_launch_is_checked_too(
 
 
 def test_kernel_without_arguments_or_tags_runs_once() -> None:
-    """A kernel without any tag is one work-item; one without tensors goes to the current device."""
+    """A kernel without tags is one work-item; one without tensors runs on the current device."""
     assert kernels("__kernel void f() {}", FunctionInfo("f"))["f"]() is None
 
 

@@ -1,4 +1,4 @@
-"""OpenCL from a library, in threads, beside forks, and devices that are missing."""
+"""OpenCL from a library, in threads, with forks, and with missing devices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("opencl_device")
 
 
 def test_loaded_library_launches(tmp_path: Path) -> None:
-    """A module that travelled in a library launches there."""
+    """A module that was stored in a library launches after the load."""
     path = packer.export_library(kernels(SCALE_SOURCE, SCALE), tmp_path / "kernels.so")
     x = on_device(np.ones(4, np.float32))
     runtime.load(path)["scale"](x, 4.0, 4, 1, 4)
@@ -58,7 +58,7 @@ def test_work_is_done_in_order() -> None:
 
 
 def test_fork_after_use_is_refused_in_the_child() -> None:
-    """A child of a process that used OpenCL gets an error and no hang."""
+    """A child of a process that used OpenCL raises an error and does not hang."""
     code = """
 import json, os, runtime
 source = "__kernel void f(int n) {}"
@@ -106,7 +106,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def test_device_that_is_not_there() -> None:
-    """A wrong index is refused, telling which devices there are."""
+    """A wrong index is refused with a list of the devices."""
     with pytest.raises(DeviceError, match=r"opencl:99: no such device, found \d+: opencl:0 '"):
         runtime.empty((1,), "float32", Device("opencl", 99))
 

@@ -19,7 +19,7 @@ import pytest
 from ...support import needs
 from ...support.spirv import FILL, compile_spirv
 
-# Says what came of each step, as JSON; a step that raised says its error.
+# Prints the result of each step as JSON; for a failed step, its error.
 STEPS = '''
 import json, sys
 import numpy as np
@@ -136,7 +136,7 @@ def test_arguments_on_two_devices_are_refused(said: dict[str, Any]) -> None:
 
 
 def test_copies_go_between_devices(said: dict[str, Any]) -> None:
-    """Copies between devices go through the host, and wait for what was launched."""
+    """Copies between devices use the host, and wait for earlier launches."""
     assert said["copies_between_devices"] == ["opencl:0", [5, 8, 11, 14], [3, 6, 9, 12]]
     assert said["large_copy_between_devices"] is True
 
@@ -150,7 +150,7 @@ def test_spirv_runs_where_the_device_takes_it(said: dict[str, Any]) -> None:
 
 
 def test_device_of_a_launch_without_tensors(said: dict[str, Any]) -> None:
-    """Without tensors a kernel goes to the device that `__tvm_set_device` chose."""
+    """Without tensors a kernel runs on the device that `__tvm_set_device` chose."""
     assert said["without_tensors_the_current_device_counts"].startswith(
         "DeviceError: opencl:1: 'pthread"
     )

@@ -63,7 +63,7 @@ def test_copies_of_every_direction() -> None:
 
 @pytest.mark.parametrize("view", [NUMBERS.T, NUMBERS[:, ::-2], np.broadcast_to(NUMBERS[0], (2, 4))])
 def test_strides_on_the_cpu(view: Any) -> None:
-    """They are packed on the way to the device, and unpacked on the way back."""
+    """Strides are packed on the way to the device, and restored on the way to the CPU."""
     there = empty(view.shape, "float32", DEVICE).copy_from(view)
     assert np.array_equal(there.numpy(), view)
     around = np.zeros((8, 9), "f4")
@@ -75,7 +75,7 @@ def test_strides_on_the_cpu(view: Any) -> None:
 
 
 def test_pytorch_both_ways() -> None:
-    """PyTorch's tensors are copied to the device, and returned by way of NumPy or DLPack."""
+    """PyTorch's tensors are copied to the device, and returned through NumPy or DLPack."""
     torch = needs.module("torch", "torch")
     source = torch.arange(6.0).reshape(2, 3)
     there = tensor(source.T, DEVICE)

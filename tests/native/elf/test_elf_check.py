@@ -89,7 +89,7 @@ def test_poked_field_is_refused(good: bytes, tmp_path: Path, row: str) -> None:
 
 @pytest.mark.parametrize("row", SYSV_ROWS)
 def test_poked_sysv_hash_is_refused(sysv: bytes, tmp_path: Path, row: str) -> None:
-    """A SysV hash table that leaves its bounds or goes round for ever is refused."""
+    """A SysV hash table that leaves its bounds or has a cycle is refused."""
     change, match = SYSV_ROWS[row]
     elf = Elf(sysv)
     change(elf)
@@ -140,7 +140,7 @@ def test_good_library_is_accepted(
 
 @pytest.mark.parametrize("path", sorted(SEEDS.iterdir()), ids=lambda path: path.name)
 def test_library_of_any_linker_and_machine_is_accepted(path: Path) -> None:
-    """The seeds of the fuzzer are what compilers make, for three machines, by two linkers."""
+    """The seeds of the fuzzer are libraries of compilers, for three machines, by two linkers."""
     machine = int.from_bytes(path.read_bytes()[18:20], "little")
     assert ElfFile(str(path), machine).symbol("add") is not None
 
@@ -175,7 +175,7 @@ def test_truncation_is_refused(kind: str, request: pytest.FixtureRequest, tmp_pa
 def test_flipped_bytes_never_crash(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """With 1 to 4 bytes overwritten, mostly in the tables, we refuse or find what we look up."""
+    """With 1 to 4 bytes overwritten, mostly in the tables, the check refuses or look-ups work."""
     data: bytes = request.getfixturevalue(kind)
     choose = random.Random(20)
     path = tmp_path / "flipped.so"
@@ -240,13 +240,13 @@ NOT_ELF: dict[str, tuple[bytes, str, str]] = {
 
 @pytest.mark.parametrize("row", NOT_ELF)
 def test_other_format_is_named(tmp_path: Path, row: str) -> None:
-    """A file that is no ELF file is refused by the name of what it is."""
+    """The error of a file that is not an ELF file names its format."""
     data, reason, match = NOT_ELF[row]
     refuse(tmp_path / "other.so", data, reason, match)
 
 
 def test_object_file_is_named(tmp_path: Path) -> None:
-    """A compiled but not linked object says that it must be linked."""
+    """The error of an object that is not linked advises linking it."""
     path = compile_c(GOOD, tmp_path / "object.o", "-c")
     refuse(path, path.read_bytes(), "format", "relocatable object .*link it first")
 
@@ -333,7 +333,7 @@ def test_large_string_table_without_nul_is_refused(
 
 @pytest.mark.parametrize("tags", ["--enable-new-dtags", "--disable-new-dtags"])
 def test_rpath_and_runpath_are_accepted(compile_library: CompileLibrary, tags: str) -> None:
-    """Search paths beside the library are what conda, spack and auditwheel write."""
+    """conda, spack and auditwheel write search paths relative to the library."""
     path = compile_library(GOOD, *GNU, "-Wl,-rpath,$ORIGIN/libs", f"-Wl,{tags}")
     assert ElfFile(str(path)).symbol("blob") is not None
 
@@ -350,6 +350,6 @@ def test_foreign_code_by_linker_option_is_refused(
 def test_executable_stack_by_linker_option_is_refused(
     compile_library: CompileLibrary, tmp_path: Path
 ) -> None:
-    """`-z execstack` makes a library that we refuse, with what to do."""
+    """The check refuses a library of `-z execstack`, and states the fix."""
     data = compile_library(GOOD, *GNU, "-Wl,-z,execstack").read_bytes()
     refuse(tmp_path / "lib.so", data, "policy", "link with -z noexecstack")

@@ -28,7 +28,7 @@ def factory(path: Path, params: dict[str, np.ndarray]) -> runtime.AotExecutorFac
 
 
 def test_a_model_runs(compile_library) -> None:
-    """Its main function is the one operator; the library says what that takes."""
+    """Its main function is the one operator, whose parameters the library states."""
     executor = factory(compile_library(SOURCE), {"w": X + 1})["default"]()
     assert executor.get_input_info() == ({"x": (2, 3)}, {"x": "float32"})
     executor.run(x=X)
@@ -73,7 +73,7 @@ def test_metadata_that_is_not_understood(compile_library, option, found) -> None
     ],
 )
 def test_metadata_that_cannot_be(compile_library, option, match) -> None:
-    """Counts and sizes that a library tells are bounded before anything is read or made by them."""
+    """Counts and sizes in a library are bounded before they are used for reading or allocating."""
     library = compile_library(SOURCE, f"-D{option}")
     with pytest.raises(runtime.BlobFormatError, match=f"^get_c_metadata: {match}"):
         factory(library, {})["default"]()
@@ -86,7 +86,7 @@ def test_a_library_without_metadata() -> None:
 
 
 def test_an_address_is_expected(compile_library) -> None:
-    """A function that returns something else is refused, and so is no Function."""
+    """The argument must be a Function, and its result an address."""
     library = LibraryModule(Library(str(compile_library(SOURCE))))
     with pytest.raises(TypeError, match="wrong_metadata: result, expected an address"):
         call_for_address(library["wrong_metadata"])

@@ -37,7 +37,7 @@ def load_beside(path: Path) -> runtime.Module:
 
 
 def test_plain_dlopen_refuses_such_a_library(undefined) -> None:
-    """It is what the bridge is for."""
+    """A plain dlopen cannot open the library that the bridge opens."""
     with pytest.raises(OSError, match="undefined symbol: TVMFFI"):
         ctypes.CDLL(str(undefined), os.RTLD_NOW)
 
@@ -81,7 +81,7 @@ def test_missing_function_is_named(compile_library) -> None:
 
 
 def test_replaced_file_gives_new_code(compile_library, tmp_path) -> None:
-    """A new file under an old name is opened anew, while the old one is in use."""
+    """A new file under an old name is opened again, while the old one is in use."""
     path = tmp_path / "lib.so"
     modules = []
     for version in (1, 2, 3):
@@ -97,7 +97,7 @@ def test_replaced_file_gives_new_code(compile_library, tmp_path) -> None:
     "name", ["with space.so", "ż'ółw\"\n.so", "$(echo).so", "-Wl,x.so", "$LIB.so"]
 )
 def test_any_file_name(undefined, tmp_path, name) -> None:
-    """The path goes into a dynamic section as it is."""
+    """The path is stored unchanged in a dynamic section."""
     path = tmp_path / name
     path.write_bytes(undefined.read_bytes())
     assert load_beside(path)["version"]() == 1

@@ -1,4 +1,4 @@
-"""Host code that looks up and calls what its library imports."""
+"""Host code that looks up and calls functions of its library's imports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_host_code_calls_a_function_of_an_import(host) -> None:
 
 
 def test_imports_are_asked_depth_first_in_import_order(host) -> None:
-    """The first import's imports come before the second import."""
+    """The imports of the first import precede the second import."""
     first, second = Functions(), Functions(f=lambda: "second")
     first.import_module(Functions(f=lambda: "below first"))
     host.import_module(first)
@@ -42,7 +42,7 @@ def test_global_functions_come_last(host, register_func) -> None:
 
 
 def test_unknown_name_is_refused_with_near_ones(host) -> None:
-    """The error names the function, the library and what is like it."""
+    """The error names the function, the library and similar names."""
     importing(host, scale=abs)
     with pytest.raises(runtime.FunctionNotFoundError) as caught:
         host["call"]("scaled")
@@ -52,13 +52,13 @@ def test_unknown_name_is_refused_with_near_ones(host) -> None:
 
 
 def test_name_that_is_not_utf8_is_an_error(host) -> None:
-    """It is no crash, and no name of a function."""
+    """Such a name does not crash, and names no function."""
     with pytest.raises(UnicodeDecodeError):
         host["call_bad_name"]()
 
 
 def test_null_name_and_null_function_are_errors(host) -> None:
-    """NULL where a name or a function is expected is said, not followed."""
+    """NULL in place of a name or a function is reported, not followed."""
     with pytest.raises(TypeError, match="look-up: expected a name, found NULL"):
         host["find_null"]()
     with pytest.raises(TypeError, match="call: expected a function, found NULL"):

@@ -1,4 +1,4 @@
-"""A context lives as long as its library, and keeps nothing else."""
+"""A context lives as long as its library, and keeps no other object."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _call_of(path: Path) -> Callable[..., Any]:
 
 
 def test_import_that_leads_back_is_collected(host_path) -> None:
-    """A cycle through Python, over what host code found, goes with the garbage collector."""
+    """The collector frees a cycle through Python, over a function that host code looked up."""
     host = runtime.load(host_path)
     add = host["add"]
     importing(host, twice=lambda x, add=add: add(x, x))
@@ -60,7 +60,7 @@ def test_import_that_leads_back_is_collected(host_path) -> None:
 
 
 class Viewing(Functions):
-    """A module that keeps a view of the library that it came with."""
+    """A module that keeps a view of its library."""
 
     def __init__(self, view: memoryview, **functions: Callable[..., Any]) -> None:
         super().__init__(**functions)
@@ -111,7 +111,7 @@ def test_function_over_weights_does_not_keep_the_library_open(compile_library) -
 
 
 def test_two_libraries_over_one_image_share_a_context(host_path) -> None:
-    """The module that came first is asked first; what code remembers outlives it."""
+    """The first module is searched first; objects that code points to outlive it."""
     first, second = (runtime.LibraryModule(Library(str(host_path))) for _ in range(2))
     importing(first, f=lambda: "first")
     importing(second, f=lambda: "second", g=lambda: "second")
@@ -123,7 +123,7 @@ def test_two_libraries_over_one_image_share_a_context(host_path) -> None:
 
 
 def test_library_that_is_never_unmapped_keeps_its_cached_functions(compile_library) -> None:
-    """Opened anew, the image is the old one; what it remembers is looked up anew."""
+    """A second open returns the old image; its functions are looked up again."""
     path = compile_library(HOST.read_text(), "-Wl,-z,nodelete")
     host = runtime.load(path)
     importing(host, f=lambda: "remembered", g=lambda: "old")

@@ -1,4 +1,4 @@
-"""Pointers that are no context, contexts of closed libraries, objects that are no function."""
+"""Invalid context pointers, contexts of closed libraries, and objects that are not functions."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def test_threads_look_up_at_once(host) -> None:
 
 
 def test_load_call_unload_in_threads(host_path) -> None:
-    """Libraries come and go while others call; a context is never mistaken."""
+    """Libraries open and close while others call; a context is never mistaken."""
     failures: list[BaseException] = []
 
     def work(number: int) -> None:
@@ -146,6 +146,6 @@ print(json.dumps(call("f1")))
 
 
 def test_process_ends_while_threads_look_up(host_path) -> None:
-    """Daemon threads are in look-ups when the interpreter goes, and so is a __del__."""
+    """Daemon threads and a __del__ are in look-ups when the interpreter ends."""
     for _ in range(3):
         assert run_python(EXIT, str(host_path)) == 1

@@ -49,7 +49,7 @@ def copy(path: Path, folder: Path) -> Path:
 
 
 def test_function_of_a_plain_library_is_not_called(compile_library) -> None:
-    """Its type is not known: the error tells how to declare it."""
+    """Its type is unknown: the error explains how to declare it."""
     module = runtime.load(compile_library(SCALE))
     with pytest.raises(runtime.FunctionNotFoundError, match=UNDECLARED) as caught:
         module["scale"](np.ones(4, "float32"), 4, 2.0)
@@ -104,7 +104,7 @@ def test_data_is_not_offered_as_a_function(compile_library) -> None:
     ],
 )
 def test_function_of_a_library_of_tvm_is_packed(mark, compile_library) -> None:
-    """A symbol of TVM's tells that TVM made the file."""
+    """A symbol of TVM's shows that TVM made the file."""
     assert runtime.load(compile_library(PACKED + mark))["twice"](21) == 42
 
 
@@ -120,7 +120,7 @@ def test_mark_of_packer_outweighs_those_of_tvm(compile_library) -> None:
 
 
 def test_exported_again_with_a_declaration_it_is_called(tmp_path) -> None:
-    """As the message says it: packer export, --function and the type."""
+    """The message states the command: packer export, --function and the type."""
     (tmp_path / "a.c").write_text(SCALE)
     export = [sys.executable, "-m", "packer", "export", "a.so", "a.c"]
     subprocess.run(export, cwd=tmp_path, check=True, capture_output=True)
@@ -136,7 +136,7 @@ def test_exported_again_with_a_declaration_it_is_called(tmp_path) -> None:
 
 
 def test_load_declares_a_packed_function(compile_library, tmp_path) -> None:
-    """functions={"twice": "packed"}: it can be called and is listed; nothing else can."""
+    """functions={"twice": "packed"}: the function can be called and is listed; no other can."""
     path = copy(compile_library(PACKED), tmp_path)
     module = runtime.load(path, functions={"twice": "packed"})
     assert module["twice"](21) == 42
@@ -172,7 +172,7 @@ def test_declarations_go_with_the_module(compile_library, tmp_path) -> None:
 
 
 def test_own_declaration_of_the_library_stays(tmp_path) -> None:
-    """A safe-call function is called as such, whatever the load says."""
+    """A safe-call function is called as such, whatever the load declares."""
     source = packer.CSourceModule(SCALE, functions={"scale": "void(float *x, long n, double f)"})
     path = packer.export_library(source, tmp_path / "scale.so")
     array = np.ones(4, "float32")
@@ -182,7 +182,7 @@ def test_own_declaration_of_the_library_stays(tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["twic", "strlen", "data", "zwölf", "a\0b", "\ud800", ""])
 def test_declared_function_must_exist(name, compile_library, tmp_path) -> None:
-    """The error names it and what is like it; then none is declared."""
+    """The error names the function and similar names; then none is declared."""
     path = copy(compile_library(PACKED + "int data;"), tmp_path)
     module = runtime.load(path)
     with pytest.raises(runtime.FunctionNotFoundError, match="functions: expected a function of"):
@@ -198,7 +198,7 @@ def test_other_declarations_are_refused(kind, compile_library) -> None:
 
 
 def test_lone_file_has_no_functions_to_declare(tmp_path) -> None:
-    """A file of weights or device code is no library."""
+    """A file of weights or device code is not a library."""
     (tmp_path / "kernel.cl").write_text("kernel void f() {}")
     with pytest.raises(ValueError, match="functions: expected a library, found a lone file"):
         runtime.load(tmp_path / "kernel.cl", functions={"f": "packed"})

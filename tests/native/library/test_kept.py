@@ -12,7 +12,7 @@ from ...support.process import run_python
 
 SOURCE = (C_SOURCES / "packed.c").read_text()
 
-# call(name, ...) of packed.c returns what TVMFuncCall gave it.
+# call(name, ...) of packed.c returns the result of TVMFuncCall.
 BEGIN = """
 import gc, json, sys, threading, time
 import runtime
@@ -145,7 +145,7 @@ print(json.dumps([left, Object.alive]))
 
 
 def test_endless_chain_of_finalizers_ends(run) -> None:
-    """Objects whose ends make new ones for ever do not hang a call."""
+    """Objects whose finalizers create new objects for ever do not hang a call."""
     code = """
 def forever():
     return Object(lambda: library["call"]("forever"))

@@ -75,7 +75,7 @@ def test_last_error_arrives(library) -> None:
 
 
 def test_functions_are_found_from_host_code(library, register_func) -> None:
-    """A global function first; then an import, which comes before it."""
+    """A global function precedes an import; an import that precedes it is used first."""
     register_func("answer", lambda x: x + 0.25)
     assert library["ask"](1.5) == 3.5
 

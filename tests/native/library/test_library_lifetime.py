@@ -14,7 +14,7 @@ from ...support.plain_library import answer
 
 
 def test_last_reference_closes_the_library(library_file: Path) -> None:
-    """It is closed when the Library goes, and not before."""
+    """The library is closed with its last reference, and not before."""
     library = Library(str(library_file))
     assert is_mapped(library_file)
     del library

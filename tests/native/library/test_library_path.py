@@ -17,7 +17,7 @@ from ...support.plain_library import ADD, CompileLibrary, answer
 
 
 def test_key_is_that_of_the_file(library_file: Path) -> None:
-    """Device, inode, size and time tell one file from another."""
+    """Device, inode, size and time distinguish one file from another."""
     status = library_file.stat()
     expected = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
     library = Library(os.fsencode(library_file))
@@ -35,7 +35,7 @@ def test_same_file_by_another_name_is_one_image(library_file: Path, tmp_path: Pa
 def test_new_file_at_an_old_path_is_new_code(
     compile_library: CompileLibrary, library_file: Path
 ) -> None:
-    """Each replacement is loaded beside those that are still open, and found again."""
+    """Each replacement is loaded while the others are open, and found again."""
     libraries = []
     for value in range(1, 6):
         made = compile_library(ADD, f"-DANSWER={value}")
@@ -51,7 +51,7 @@ def test_new_file_at_an_old_path_is_new_code(
 def test_origin_is_the_folder_of_the_library(
     compile_library: CompileLibrary, tmp_path: Path
 ) -> None:
-    """A dependency beside the library is found, also under the second spelling."""
+    """A dependency in the library's folder is found, also under the second spelling."""
     needed = compile_library("int needed(void) { return 1; }", "-Wl,-soname,libneeded.so")
     shutil.copy(needed, tmp_path / "libneeded.so")
     source = "int needed(void); int use(void) { return needed(); } int v%d;"
@@ -126,7 +126,7 @@ __attribute__((constructor)) static void touch(void) {
 def test_file_replaced_while_it_is_opened(
     compile_library: CompileLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that changes once is opened anew; one that never rests is busy."""
+    """A file that changes once is opened again; one that changes repeatedly is busy."""
     path = Path(shutil.copy(compile_library(TOUCHES_ITSELF), tmp_path / "lib.so"))
     (tmp_path / "once").touch()
     monkeypatch.setenv("TOUCHED", str(path))

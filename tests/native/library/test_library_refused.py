@@ -1,4 +1,4 @@
-"""Files that are no library, or cannot be opened, are refused before dlopen."""
+"""Files that are not libraries, or cannot be opened, are refused before dlopen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Symbols of a library: constants, functions, facts, context symbols."""
+"""Symbols of a library: constants, functions, metadata, context symbols."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_symbol_that_is_no_function(compile_library: CompileLibrary) -> None:
 def test_malformed_metadata_is_refused(
     compile_library: CompileLibrary, text: str, expected: str
 ) -> None:
-    """The function is not called by facts that cannot be read."""
+    """A function with unreadable metadata is not called."""
     source = f'int __tvm_ffi_f(void) {{ return 0; }} const char __packer_fn_f[] = "{text}";'
     library = Library(str(compile_library(source)))
     with pytest.raises(LibraryLoadError, match=f": __packer_fn_f: {expected}$") as caught:

@@ -118,7 +118,7 @@ def load(
 
 
 def test_file_replaced_before_dlopen_is_checked_anew(load) -> None:
-    """No code of the first file ran: the load goes on with the second one."""
+    """No code of the first file ran: the load continues with the second one."""
     assert load("check") == ["B", "B", False, "B"]
 
 
@@ -129,10 +129,10 @@ REFUSED = [
 
 
 def test_file_replaced_as_dlopen_opens_it_is_refused(load) -> None:
-    """It becomes no Module; its constructors have run, which the error says."""
+    """No Module is made; the error says that the constructors have run."""
     assert load("dlopen") == [REFUSED, "B", False, "B"]
 
 
 def test_file_that_is_back_in_its_place_does_not_hide_another(load) -> None:
-    """The path leads to the checked file before and after; what was opened is another one."""
+    """The path leads to the checked file before and after, but another file was opened."""
     assert load("dlopen", swap_back=True) == [REFUSED, "B", False, "A"]

@@ -106,7 +106,7 @@ def test_unknown_type_code_of_a_result_is_refused(library, code) -> None:
 
 
 def test_packed_function_keeps_its_library(compile_library, tmp_path) -> None:
-    """As every function does, also on its way through C code."""
+    """A packed function keeps its library, as every function does, also when C code passes it."""
     path = tmp_path / "own.so"
     path.write_bytes(compile_library(SOURCE.read_text()).read_bytes())
     sum_of = runtime.load(path)["sum"]
@@ -171,7 +171,7 @@ def test_result_of_an_import_is_returned(library, value) -> None:
 
 @pytest.mark.parametrize("value", ["", "abc", "a text of many bytes", b"", b"abc", b"a\0b" * 9])
 def test_string_of_an_import_lives_until_the_next_call(library, value) -> None:
-    """It is the thread's own, and goes with the thread or the next result."""
+    """The thread owns the string, and frees it at its end or at the next result."""
     importing(library, f=lambda: value)
     assert library["call"]("f") == value
     lengths: list[int] = []
@@ -203,7 +203,7 @@ def test_array_of_an_import_is_a_tensor(library) -> None:
 
 
 def test_functions_of_both_dialects_call_each_other(library, compile_library) -> None:
-    """A packed function calls a safe one, and the other way; a handle is one in both."""
+    """A packed function calls a safe one, and vice versa; a handle is the same in both."""
     host = runtime.load(compile_library((C_SOURCES / "host.c").read_text() + "/**/"))
     library.import_module(host)
     assert library["call"]("add", 40, 2) == 42
@@ -246,7 +246,7 @@ def test_null_function_is_refused(library) -> None:
 
 
 def test_exception_passes_through_packed_code_as_itself(library) -> None:
-    """The very object, and its text is what TVMGetLastError says meanwhile."""
+    """The same object is raised; meanwhile TVMGetLastError returns its text."""
     error = ValueError("mine")
 
     def fail() -> None:
@@ -308,7 +308,7 @@ def test_packed_entry_is_called_by_the_module(tmp_path) -> None:
 
 
 def facts(text: str) -> str:
-    """A library whose only function is what its facts say."""
+    """A library whose only function has this metadata."""
     return (
         f'const char __packer_fn_f[] = "packer-function 1\\n{text}";\n'
         "#ifdef DEFINED\n"
@@ -318,14 +318,14 @@ def facts(text: str) -> str:
 
 
 def test_metadata_of_a_packed_function_needs_its_symbol(compile_library) -> None:
-    """A library that says what it does not have is malformed."""
+    """A library whose metadata names a missing symbol is malformed."""
     module = runtime.load(compile_library(facts("abi packed_c\\n")))
     with pytest.raises(runtime.LibraryLoadError, match="__packer_fn_f: declares a packed C"):
         module.get_function("f")
 
 
 def test_metadata_decides_about_the_abi(compile_library) -> None:
-    """A safe call without its symbol is no packed function; an unknown ABI is refused."""
+    """A safe call without its symbol is not a packed function; an unknown ABI is refused."""
     module = runtime.load(compile_library(facts("abi safe_call\\n"), "-DDEFINED"))
     assert not module.implements_function("f")
     module = runtime.load(compile_library(facts("abi fastcall\\n"), "-DDEFINED"))

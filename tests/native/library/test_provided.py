@@ -14,7 +14,7 @@ from ...support.importing import HOST, importing
 
 
 def test_handle_is_made_once(host) -> None:
-    """Threads that come at once wait for the one that makes it."""
+    """Concurrent threads wait for the one that makes the handle."""
     results: list[int] = []
     threads = [
         threading.Thread(target=lambda: results.append(host["init_once"](0))) for _ in range(8)

@@ -72,7 +72,7 @@ print(json.dumps([result, mapped]))
 
 @pytest.mark.parametrize(("kind", "is_kept"), [("symbol", True), ("object", False)])
 def test_import_stays_while_a_thread_calls_it(kind, is_kept, compile_library) -> None:
-    """A library's function keeps that open as long as the caller is mapped; another one goes."""
+    """A mapped caller keeps the import open if it called its symbol, but not through an object."""
     host = compile_library(HOST.read_text(), "-Wl,-z,nodelete", "-pthread")
     result = run_python(IN_CALL, str(host), str(compile_library(SLOW)), kind)
     assert result == [42, [True, is_kept]]
@@ -166,6 +166,6 @@ print(json.dumps(answers))
 
 
 def test_collected_library_leaves_objects_that_its_code_points_to(compile_library) -> None:
-    """The collector frees what a function leads to, but not the object that code points to."""
+    """The collector frees objects that a function references, but not those that code points to."""
     host = compile_library(HOST.read_text(), "-Wl,-z,nodelete", "-pthread")
     assert run_python(CYCLE, str(host)) == [42, 7]

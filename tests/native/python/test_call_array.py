@@ -218,7 +218,7 @@ def _capsule(api: _Api, name: bytes = b"dlpack_exchange_api") -> Any:
 
 
 class _Exchanged:
-    """An array that counts which way it went."""
+    """An array that counts the ways by which it was passed."""
 
     def __init__(self, array: Any, device: int = 1, fails: bool = False) -> None:
         self.array, self.device, self.fails = array, device, fails

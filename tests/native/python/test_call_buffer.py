@@ -106,7 +106,7 @@ def test_read_only_array_is_refused_where_it_is_written(probe: Probe, value: obj
 
 
 def test_read_only_dlpack_is_refused_where_it_is_written(probe: Probe) -> None:
-    """The flag of DLPack 1.x says it; before, the producer refuses."""
+    """The flag of DLPack 1.x states it; in older versions the producer refuses."""
     expected = r"^scale: argument 1 'y': expected (a writable array|an array that can be shared), "
     with pytest.raises(ValueError, match=expected):
         probe("scale")(OnlyDLPack(_read_only()), 2.0)
@@ -131,7 +131,7 @@ def test_tensor_is_passed_as_its_dltensor(probe: Probe) -> None:
 
 
 def test_array_is_released_after_the_call(probe: Probe) -> None:
-    """A bytearray that a call looked at can be resized, whether the call went well or not."""
+    """A bytearray can be resized after a call, successful or not."""
     data = bytearray(8)
     probe("ndim")(data)
     with pytest.raises(TypeError):

@@ -61,7 +61,7 @@ def test_dlpack_that_the_producer_refuses(probe: Probe) -> None:
 
 @pytest.mark.parametrize("capsule", [None, 3, "used"])
 def test_dlpack_without_capsule_is_refused(probe: Probe, capsule: Any) -> None:
-    """Something else than an unused capsule is no tensor."""
+    """An object that is not an unused capsule is not a tensor."""
     if capsule == "used":
         capsule = np.ones(4).__dlpack__()
         probe("ndim")(_GivesCapsule(capsule))
@@ -97,7 +97,7 @@ def _capsule(managed: _Managed) -> Any:
 
 
 def test_dlpack_device_tensor_without_strides(probe: Probe) -> None:
-    """Any device goes through as it is, and NULL strides become compact ones."""
+    """Any device is passed unchanged, and NULL strides become compact ones."""
     shape = (ctypes.c_int64 * 3)(4, 5, 6)
     managed = _Managed(major=1, ndim=3, bits=32, code=2, lanes=1, device_type=2, shape=shape)
     assert probe("device")(_GivesCapsule(_capsule(managed))) == 2

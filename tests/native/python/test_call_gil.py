@@ -1,4 +1,4 @@
-"""The GIL during a call: released, or kept where the facts say so."""
+"""The GIL during a call: released, or kept if the metadata says so."""
 
 from __future__ import annotations
 

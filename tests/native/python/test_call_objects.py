@@ -35,7 +35,7 @@ class Note(runtime.Module):
 
 
 def test_module_is_an_argument_of_module_type(probe: Probe) -> None:
-    """It can be called, but is no function."""
+    """A module can be called, but is not a function."""
     assert probe("type_index")(Note()) == MODULE
 
 
@@ -106,7 +106,7 @@ def test_buffers_and_torch_tensors_are_arrays_too(probe: Probe) -> None:
 
 
 def test_returned_array_lives_as_long_as_its_tensor(probe: Probe) -> None:
-    """The tensor keeps the array, and the array goes with it."""
+    """The tensor keeps the array, and frees it at its end."""
 
     class Array(np.ndarray):
         """An array that can be watched."""
@@ -163,7 +163,7 @@ def test_borrowed_tensor_cannot_be_a_result(probe: Probe) -> None:
 
 
 def test_array_that_cannot_be_passed_is_no_result(probe: Probe) -> None:
-    """The message names the callable and says that it is its result."""
+    """The message names the callable and its result."""
 
     def give() -> Any:
         return np.array(["text"])

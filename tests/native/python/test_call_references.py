@@ -65,7 +65,7 @@ CALLBACKS: dict[str, tuple[str, tuple[Any, ...], type[Exception] | None]] = {
 
 
 def _leaves_nothing(path: Path, name: str, arguments: tuple[Any, ...], error: Any) -> None:
-    """Call often: every count, and the number of all blocks, is what it was."""
+    """Call often: all reference counts, and the number of blocks, stay the same."""
     library, owner = Library(str(path)), object()
     function = library.function(name, owner)
     assert function is not None
@@ -82,7 +82,7 @@ def _leaves_nothing(path: Path, name: str, arguments: tuple[Any, ...], error: An
     rounds(20)
     watched = [*arguments, owner, library, function]
     before = [sys.getrefcount(each) for each in watched]
-    # The interpreter's own caches grow now and then; what leaks grows each time.
+    # The interpreter's caches grow now and then; a leak grows each time.
     assert min(_new_blocks(lambda: rounds(300)) for _ in range(4)) < 100
     assert [sys.getrefcount(each) for each in watched] == before
 
@@ -108,7 +108,7 @@ def test_callback_leaves_no_reference(outcome: str, functions_file: Path) -> Non
 
 
 def test_wrong_call_of_the_library_leaves_no_reference(probe_file: Path) -> None:
-    """Look-ups that find nothing or are refused give back what they took."""
+    """Failing look-ups release the references that they took."""
     library, owner, name = Library(str(probe_file)), object(), "no such function"
     before = [sys.getrefcount(each) for each in (library, owner, name)]
     for _ in range(50):

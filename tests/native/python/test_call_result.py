@@ -89,7 +89,7 @@ def test_tensor_result_can_be_passed_again(probe: Probe) -> None:
 
 
 def test_tensor_given_to_a_callback_can_be_kept(probe: Probe) -> None:
-    """A Tensor object is owned, unlike a tensor by pointer, and goes on as what it is."""
+    """A Tensor object is owned, unlike a tensor by pointer, and can be passed again."""
     kept: list[runtime.Tensor] = []
     probe("apply")(kept.append, probe("make_tensor")(*FLOAT32, CPU, 0))
     assert kept[0].numpy().tolist() == [[1, 2, 3], [4, 5, 6]]
@@ -106,7 +106,7 @@ def test_dtype_without_a_buffer_format(probe: Probe) -> None:
 
 
 def test_raw_wants_one_piece_of_memory(probe: Probe) -> None:
-    """With strides or on a device there are no bytes to show."""
+    """A tensor with strides, or on a device, has no contiguous bytes."""
     for stride, device in ((5, CPU), (0, CUDA)):
         tensor = probe("make_tensor")(*FLOAT32, device, stride)
         with pytest.raises(
@@ -181,7 +181,7 @@ def test_pytorch_takes_it_without_a_copy() -> None:
 
 
 def test_read_only_tensor_says_so() -> None:
-    """DLPack 1.x has a flag for it; what cannot carry the flag gets nothing."""
+    """DLPack 1.x has a flag for it; a consumer that cannot read the flag is refused."""
     tensor = runtime.Tensor(bytes(24), (2, 3), "float32")
     with pytest.raises(
         BufferError, match="^a read-only tensor, which DLPack before 1.0 cannot express"

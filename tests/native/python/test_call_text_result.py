@@ -12,7 +12,7 @@ SMALL_STR, SMALL_BYTES, STR_OBJECT, BYTES_OBJECT, MAP_OBJECT = 11, 12, 65, 66, 7
 
 @pytest.mark.parametrize("text", ["", "x", "seven77", "ä🐢"])
 def test_small_string_result(probe: Probe, text: str) -> None:
-    """Up to seven bytes come inside the result."""
+    """Up to seven bytes are stored inside the result."""
     length = len(text.encode())
     assert probe("small")(SMALL_STR, text, length) == text
     assert probe("small")(SMALL_BYTES, text, length) == text.encode()
@@ -27,7 +27,7 @@ def test_small_string_longer_than_its_room_is_refused(probe: Probe) -> None:
 
 
 def test_object_result_is_released(probe: Probe) -> None:
-    """A heap string is copied out; its only reference goes with one call of the deleter."""
+    """A heap string is copied; one call of the deleter frees its only reference."""
     assert probe("object")(STR_OBJECT, "a longer text", 1, 1) == "a longer text"
     assert probe("deleter_flags")() == 3
     assert probe("object")(BYTES_OBJECT, "a longer text", 1, 1) == b"a longer text"
@@ -65,7 +65,7 @@ def test_null_object_result_is_refused(probe: Probe) -> None:
 
 @pytest.mark.parametrize("name", ["not_utf8", "small_not_utf8"])
 def test_result_that_is_not_utf8(probe: Probe, name: str) -> None:
-    """A str result has to be text."""
+    """A str result must be text."""
     with pytest.raises(ValueError, match=rf"^{name}: result: a str of \d bytes, expected UTF-8$"):
         probe(name)()
     assert probe("live_objects")() == 0

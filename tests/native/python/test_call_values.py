@@ -25,7 +25,7 @@ class _Level(enum.IntEnum):
 
 
 def test_function_knows_its_metadata(library: Library) -> None:
-    """Name, signature, documentation and owner come from the fact symbol and the look-up."""
+    """Name, signature, documentation and owner are those of the metadata symbol and the look-up."""
     owner = object()
     add = library.function("add", owner)
     assert add is not None
@@ -86,7 +86,7 @@ def test_argument_travels_as(probe: Probe, value: object, type_index: int) -> No
      bytes(range(256))],
 )  # fmt: skip
 def test_argument_is_returned_unchanged(probe: Probe, value: object) -> None:
-    """Values survive the way there and back, type and all."""
+    """Values keep their type when they are passed and returned."""
     result = probe("echo")(value)
     assert result == value
     assert type(result) is type(value)
@@ -113,7 +113,7 @@ def test_keyword_argument_is_refused(probe: Probe) -> None:
 
 @pytest.mark.parametrize("value", [2**63, 2**64 - 1])
 def test_u64_is_passed_and_returned_unsigned(probe: Probe, value: int) -> None:
-    """The upper half of uint64 travels where the function declares it."""
+    """A function that declares uint64 accepts its upper half."""
     assert probe("echo_u64")(value) == value
 
 
@@ -145,7 +145,7 @@ def test_str_that_c_cannot_hold_is_refused(probe: Probe, value: str) -> None:
     "value", [object(), {}, [1], 1j, np.complex64(1), np.datetime64("2020-01-01"), ...]
 )
 def test_unsupported_type_names_function_argument_and_type(probe: Probe, value: object) -> None:
-    """The message says where, what is taken, what came, and the declaration."""
+    """The message has the argument, the accepted types, the value found and the declaration."""
     expected = (
         r"^add: argument 2 'b': unsupported type, expected int, float, .*, "
         rf"found {type(value).__name__ if type(value).__module__ == 'builtins' else 'numpy'}"

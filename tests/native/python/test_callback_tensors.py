@@ -1,4 +1,4 @@
-"""Tensors lent to callbacks: views that end with the call."""
+"""Tensors that callbacks borrow: views that end with the call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_borrowed_array_is_the_callers(probe: Probe) -> None:
 
 
 def test_borrowed_tensor_with_strides_and_offset(probe: Probe) -> None:
-    """Shape, strides and offset are as host code says."""
+    """Shape, strides and offset are those of host code."""
     seen: list[object] = []
 
     def look(tensor: runtime.Tensor) -> None:
@@ -46,7 +46,7 @@ def test_borrowed_tensor_with_strides_and_offset(probe: Probe) -> None:
 
 
 def test_borrowed_tensor_is_invalid_after_the_call(probe: Probe) -> None:
-    """Kept beyond the call, it says so instead of showing memory that is gone."""
+    """A tensor that is kept after the call raises an error instead of showing freed memory."""
     kept: list[runtime.Tensor] = []
     probe("lend")(kept.append, CPU)
     (tensor,) = kept

@@ -28,7 +28,7 @@ def test_callback_from_a_native_thread(probe: Probe) -> None:
 
 
 def test_exception_in_a_native_thread(probe: Probe) -> None:
-    """It ends there; what host code makes of it is what arrives."""
+    """The exception ends in the thread; the caller gets the error that host code makes of it."""
 
     def fail(_: int) -> int:
         raise KeyError("there")

@@ -1,4 +1,4 @@
-"""Forks beside loads, and many rounds of load and drop."""
+"""Forks during loads, and many rounds of load and drop."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ print(json.dumps(sorted(codes)))
 
 
 def test_fork_in_a_thread_while_others_load(probe_file: Path, functions_file: Path) -> None:
-    """The child calls what was loaded and loads: no lock is shut, no loader half done."""
+    """The child calls the loaded library and loads: no lock is held, no loader half done."""
     assert run_python(FORKS, str(probe_file), str(functions_file)) == [43]
 
 

@@ -1,4 +1,4 @@
-"""from_dlpack: capsules, versions, packed elements, and who frees what."""
+"""from_dlpack: capsules, versions, packed elements, and the owner of the memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CUDA, VULKAN = 2, 7
 
 
 class Producer:
-    """An array of NumPy's whose capsule is as the test says."""
+    """An array of NumPy's with a capsule of the test's choice."""
 
     def __init__(self, array: Any, **changes: int) -> None:
         self.array, self.changes, self.asked = array, changes, None
@@ -150,7 +150,7 @@ def test_packed_elements_are_exchanged() -> None:
 
 
 def test_padded_elements_are_refused() -> None:
-    """A producer that gives each element a byte says so; those of whole bytes are as any."""
+    """Padded elements of less than a byte are refused; whole bytes ignore the flag."""
     text = "expected packed elements of less than a byte, found padded ones; pack them"
     source = np.zeros(6, "u1")
     before = sys.getrefcount(source)
@@ -231,7 +231,7 @@ def test_error_of_the_producer_is_its_own() -> None:
 
 
 def test_pytorch() -> None:
-    """A view of its memory; what DLPack cannot tell of a tensor is refused."""
+    """A view of its memory; a tensor that DLPack cannot describe is refused."""
     torch = needs.module("torch", "torch")
     source = torch.arange(6.0).reshape(2, 3).T
     made = tensor(source)

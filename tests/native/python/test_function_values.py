@@ -34,7 +34,7 @@ def test_callable_is_returned_as_itself(probe: Probe) -> None:
 
 
 def test_function_result_is_callable(probe: Probe) -> None:
-    """A closure of the library becomes a Function, and goes when that goes."""
+    """A closure of the library becomes a Function, and is freed with it."""
     add = probe("make_adder")(40)
     assert isinstance(add, Function)
     assert (add(2), probe("apply")(add, 3), probe("live_objects")()) == (42, 43, 1)
@@ -59,7 +59,7 @@ def test_function_argument_can_be_kept(probe: Probe) -> None:
 
 
 def test_function_result_keeps_its_library(compile_library: Callable[..., Path]) -> None:
-    """Neither the maker nor the library is needed any longer to call what was made."""
+    """A function that was returned works without its maker and its library."""
     source = (C_SOURCES / "functions.c").read_text() + "/* on its own */"
     library = Library(str(compile_library(source)))
     owner = CallableObject()
@@ -73,7 +73,7 @@ def test_function_result_keeps_its_library(compile_library: Callable[..., Path])
 
 
 def test_kept_callable_lives_as_long_as_it_is_kept(probe: Probe) -> None:
-    """Host code that takes a reference may call later; with its release the callable goes."""
+    """Host code that takes a reference may call later; its release frees the callable."""
 
     def function(value: int) -> int:
         return value * 2

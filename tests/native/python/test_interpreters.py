@@ -11,7 +11,7 @@ import pytest
 
 import runtime
 
-# Python has had three spellings of this; what the interpreter found is written to a file.
+# Python has had three spellings of this; the interpreter writes its result to a file.
 IN_ANOTHER = """
 import sys
 inside = '''
@@ -45,7 +45,7 @@ CPYTHONS = "module runtime._core does not support loading in subinterpreters"
 
 @pytest.mark.parametrize("isolated", [False, True])
 def test_subinterpreter_is_refused(isolated, compile_library, tmp_path) -> None:
-    """An ImportError that says what to do, and the main interpreter is none the worse."""
+    """An ImportError states the fix, and the main interpreter is unaffected."""
     library = str(compile_library("int any;"))
     found = tmp_path / "found.txt"
     code = IN_ANOTHER.format(found=str(found), isolated=isolated, library=library)

@@ -80,7 +80,7 @@ def test_callback_drops_everything_that_it_can(functions_file: Path) -> None:
 
 
 def test_failing_callback_drops_everything_that_it_can(functions_file: Path) -> None:
-    """The error's message and traceback need nothing that is gone."""
+    """The error's message and traceback need no freed object."""
     held: dict[str, Any] = {"library": Library(str(functions_file))}
     held["apply"] = held["library"].function("apply", held["library"])
 

@@ -102,7 +102,7 @@ def test_exit_is_quiet(
 
 
 def test_destructor_at_exit_may_raise(compile_library: Callable[..., Path]) -> None:
-    """A library that is never closed runs its destructor after the interpreter has gone."""
+    """A library that is never closed runs its destructor after the interpreter has ended."""
     path = compile_library("""
 #include "dso_packer.h"
 void (*__TVMFFIErrorSetRaisedFromCStr)(const char *, const char *);

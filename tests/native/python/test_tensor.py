@@ -25,7 +25,7 @@ def _unaligned(nbytes: int) -> memoryview:
                                    "c8", "c16", "?"])  # fmt: skip
 @pytest.mark.parametrize("shape", [(), (3,), (2, 0), (2, 3, 4)])
 def test_numpy_sees_the_same_array(dtype: str, shape: tuple[int, ...]) -> None:
-    """Each standard dtype goes through the buffer protocol, in place."""
+    """Each standard dtype passes through the buffer protocol, in place."""
     array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
     code = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}[array.dtype.kind]
     tensor = TensorBase(array, shape, (code, array.itemsize * 8, 1))
@@ -85,7 +85,7 @@ def test_size_of_other_dtypes(dtype: tuple[int, int, int], count: int, nbytes: i
     ],
 )
 def test_contradiction_is_refused(nbytes: int, shape: Any, dtype: Any, expected: str) -> None:
-    """Bytes, shape and dtype have to agree."""
+    """Bytes, shape and dtype must agree."""
     with pytest.raises(ValueError, match=expected):
         TensorBase(bytes(nbytes), shape, dtype)
 
@@ -98,13 +98,13 @@ def test_shape_of_another_type_is_refused(shape: Any) -> None:
 
 
 def test_non_contiguous_data_is_refused() -> None:
-    """The exporter says that it has no plain bytes."""
+    """The exporter reports that its bytes are not contiguous."""
     with pytest.raises((BufferError, ValueError)):
         TensorBase(np.zeros((4, 4), "f4")[:, 1], (4,), F32)
 
 
 def test_unaligned_read_only_data_is_copied_once() -> None:
-    """The first use makes an aligned copy; raw stays what it was."""
+    """The first use makes an aligned copy; raw stays unchanged."""
     tensor = TensorBase(_unaligned(16), (2,), I64)
     first, second = np.asarray(tensor), np.asarray(tensor)
     assert (first.ctypes.data % 64, first.ctypes.data) == (0, second.ctypes.data)
@@ -120,7 +120,7 @@ def test_aligned_data_is_not_copied() -> None:
 
 
 def test_unaligned_writable_data_is_refused() -> None:
-    """A copy would lose what is written."""
+    """A copy would lose writes."""
     data = memoryview(bytearray(17))
     at = 1 if np.frombuffer(data, "u1").ctypes.data % 8 != 7 else 2
     with pytest.raises(
@@ -159,7 +159,7 @@ def test_buffer_requests() -> None:
 
 
 def test_views_keep_the_bytes() -> None:
-    """A view keeps the tensor, and that the buffer it views; then all of it goes."""
+    """A view keeps the tensor, and the tensor the buffer; the last view frees all."""
     data = bytearray(8)
     tensor = TensorBase(data, (2,), F32)
     gone = weakref.ref(tensor)
@@ -174,7 +174,7 @@ def test_views_keep_the_bytes() -> None:
 
 
 def test_construction_leaves_no_reference() -> None:
-    """Good and refused tensors give back what they took."""
+    """Good and refused tensors release the references that they took."""
     data, shape = bytes(8), (2, 1)
     before = sys.getrefcount(data), sys.getrefcount(shape)
     for _ in range(20):

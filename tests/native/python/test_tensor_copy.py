@@ -15,7 +15,7 @@ from ...support.strided_arrays import FORMS, strided
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("via_dlpack", [False, True])
 def test_copy_from_any_layout(form: str, via_dlpack: bool) -> None:
-    """NumPy is the oracle; strides come through the buffer protocol and through DLPack."""
+    """NumPy is the oracle; strides are passed through the buffer protocol and through DLPack."""
     source = strided(form)
     made = empty((3, 4)).copy_from(from_dlpack(source) if via_dlpack else source)
     assert made.numpy().tolist() == source.tolist()
@@ -61,7 +61,7 @@ def test_copy_of_edge_shapes(shape: tuple[int, ...]) -> None:
     ],
 )
 def test_copy_that_does_not_fit(source: Any, error: type[Exception], message: str) -> None:
-    """Shape and data type have to be those of the goal, which stays as it was."""
+    """Shape and data type must be those of the target, which stays unchanged."""
     made = empty((2, 3)).copy_from(np.ones((2, 3), "f4"))
     with pytest.raises(error, match=message):
         made.copy_from(source)

@@ -129,7 +129,7 @@ def test_tensor_of_ml_dtypes() -> None:
      (np.zeros(2, ">f4"), TypeError)],
 )  # fmt: skip
 def test_object_that_is_not_an_array_is_refused(source: Any, error: type[Exception]) -> None:
-    """And what cannot be viewed as it is."""
+    """An array that cannot be viewed is refused too."""
     with pytest.raises((error, BufferError)):
         tensor(source)
 

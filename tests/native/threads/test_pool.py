@@ -80,7 +80,7 @@ def test_many_more_tasks_than_threads(pool: ctypes.CDLL) -> None:
 
 @pytest.mark.parametrize("num_task", [0, 1, 2, 3])
 def test_barrier_waits_for_all(pool: ctypes.CDLL, num_task: int) -> None:
-    """Between two barriers everyone sees what all have written."""
+    """Between two barriers every thread sees the writes of all."""
     launch(pool, "step", num_task)
 
 
@@ -106,7 +106,7 @@ def test_missed_barrier_is_an_error(pool: ctypes.CDLL, task: str) -> None:
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
 def test_error_of_a_task_is_the_launch_s(pool: ctypes.CDLL, failing: int) -> None:
-    """Kind and message arrive, whichever thread raised; who waits for that task is let go."""
+    """Kind and message arrive from any thread; tasks that wait for the failed one are released."""
     for _ in range(20):
         assert pool.launch(pool.fail, ctypes.byref(ctypes.c_int(failing)), 3) == -1
         assert pool.take_error() == b"KeyError: of one task"
@@ -114,7 +114,7 @@ def test_error_of_a_task_is_the_launch_s(pool: ctypes.CDLL, failing: int) -> Non
 
 
 def test_task_that_fails_without_raising(pool: ctypes.CDLL) -> None:
-    """The launch says which it was, and what it returned."""
+    """The launch names the task, and its return value."""
     assert pool.launch(pool.fail_silently, None, 1) == -1
     expected = b"RuntimeError: parallel task 0 returned 7 without raising"
     assert pool.take_error() == expected

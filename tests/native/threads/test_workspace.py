@@ -47,7 +47,7 @@ def test_freed_memory_is_reused(core: ctypes.CDLL) -> None:
 
 
 def test_any_order_of_giving_back(core: ctypes.CDLL) -> None:
-    """Host code gives back in reverse, but need not."""
+    """Host code frees in reverse order, but need not."""
     addresses = [core.alloc(*CPU, 100) for _ in range(4)]
     for index in (2, 0, 3, 1):
         assert core.release(*CPU, addresses[index]) == 0
@@ -69,7 +69,7 @@ def test_growing_workspace_leaks_nothing(core: ctypes.CDLL) -> None:
 
 @pytest.mark.parametrize("nbytes", [(1 << 64) - 1, 1 << 63, (1 << 63) - 1, 1 << 60])
 def test_size_that_cannot_be_is_refused(core: ctypes.CDLL, nbytes: int) -> None:
-    """NULL, and the error says how much was asked for."""
+    """NULL, and the error has the requested size."""
     assert core.alloc(*CPU, nbytes) is None
     error = core.take_error()
     assert error.startswith(b"DeviceError: cpu:0: no memory for ")
@@ -106,7 +106,7 @@ def test_foreign_pointer_is_refused(core: ctypes.CDLL) -> None:
 
 
 def test_thread_that_ends_frees_its_pools(core: ctypes.CDLL) -> None:
-    """Given back or not."""
+    """The memory is freed, returned or not."""
 
     def work() -> None:
         for keep in (False, True):

@@ -133,7 +133,7 @@ def test_closures_have_their_last_arguments() -> None:
 
 
 def test_a_closure_outlives_its_model() -> None:
-    """It is a function for Python, and keeps its machine and what it saved."""
+    """Python sees a function, which keeps its machine and its saved values."""
     join: Callable[..., str] = lambda a, b: f"{a}{b.numpy().tolist()}"  # noqa: E731
     closure = make(closure_program(), join=join)["make"](np.arange(3))
     gc.collect()

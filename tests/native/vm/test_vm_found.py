@@ -184,7 +184,7 @@ def test_a_handler_runs_during_a_run() -> None:
 
 
 def test_a_host_function_with_another_n_runs_in_a_child() -> None:
-    """Its bytecode is valid, and says how much the host function writes: nothing here can know."""
+    """Its bytecode is valid and states how much the host function writes: the check cannot know."""
     code = (
         "import sys, numpy, runtime\n"
         "function = runtime.load(sys.argv[1])['main']\n"

@@ -46,7 +46,7 @@ def test_results_are_never_written_to_again() -> None:
 
 
 def test_a_tensor_outlives_its_machine() -> None:
-    """The pool goes with its last piece."""
+    """The last piece frees the pool."""
     result = allocating(64, 16, [3])()
     gc.collect()
     assert result.numpy().tolist() == [1, 1, 1]
@@ -63,7 +63,7 @@ def test_a_tensor_is_within_its_storage(nbytes: int, offset: int, shape: list[in
 
 
 def test_a_storage_beyond_memory_is_refused() -> None:
-    """No memory is an error that says how much was asked for."""
+    """The error of a failed allocation has the requested size."""
     with pytest.raises(runtime.DeviceError, match="cpu:0: no memory for 1152921504606846976 bytes"):
         allocating(2**60, 0, [1])()
 
@@ -104,7 +104,7 @@ def test_a_borrowed_view_in_a_tuple_is_kept() -> None:
 
 
 def test_to_device_knows_the_machines_devices() -> None:
-    """A tensor stays where it is, or goes where the machine has memory."""
+    """A tensor stays on its device, or moves to one where the machine has memory."""
     to_device = builtin("to_device", 2, reg(0), reg(1), imm(0))
     assert to_device(np.ones(2, "float32"), 1).numpy().tolist() == [1, 1]
     with pytest.raises(runtime.DeviceError, match="device type 4, id 0, which is not a device"):
@@ -112,7 +112,7 @@ def test_to_device_knows_the_machines_devices() -> None:
 
 
 def test_arrays_can_be_reset_in_place() -> None:
-    """An item of a tuple can be let go before the tuple."""
+    """An item of a tuple can be released before the tuple."""
     names = ["make_tuple", "tuple_reset_item"]
     code = [call(1, 1, reg(0), imm(5)), call(VOID, 2, reg(1), imm(0)), ret(1)]
     functions = [Code("main", ["x"], code, 2), *(packed(f"vm.builtin.{n}") for n in names)]

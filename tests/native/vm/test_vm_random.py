@@ -153,7 +153,7 @@ def test_random_code_is_refused_or_runs(seed: int) -> None:
 
 
 def tensors_of(numbers: random.Random) -> tuple[Program, list[tuple[int, Any]]]:
-    """A program that returns tensors of random data types, extents and offsets; what they are."""
+    """A program that returns tensors of random types, extents and offsets; and their layouts."""
     constants: list[tuple[int, Any]] = [(DATA_TYPE, UINT8), (STR, "global")]
     code, expected = [], []
     for index in range(6):

@@ -1,4 +1,4 @@
-"""Read-only travels with a tensor through the virtual machine."""
+"""Read-only memory stays read-only in the virtual machine."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_a_view_of_a_heap_is_none() -> None:
 
 @pytest.mark.parametrize("count", [-1, (1 << 20) + 1, 1 << 54])
 def test_a_heap_has_a_limit(count: int) -> None:
-    """A number in the code is no reason to allocate."""
+    """A number in the code does not allocate memory without limit."""
     alloc = builtin("alloc_shape_heap", 0, CONTEXT, imm(count))
     with pytest.raises(ValueError, match=f"alloc_shape_heap: {count} slots, expected 0 to 1048576"):
         alloc()

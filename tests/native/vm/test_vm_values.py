@@ -71,7 +71,7 @@ def test_a_returned_argument_is_a_copy() -> None:
 
 
 def test_a_machine_made_tensor_passes_without_a_copy() -> None:
-    """A result that goes in again is the same memory, which its object keeps."""
+    """A result that is passed again is the same memory, which its object keeps."""
     first = identity()(np.arange(4, dtype="float32"))
     second = identity()(first)
     assert first.numpy().ctypes.data == second.numpy().ctypes.data
@@ -155,7 +155,7 @@ def test_arrays_are_released_after_the_call() -> None:
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_the_number_of_arguments_is_checked(count: int) -> None:
-    """A call with too few or too many says how many there should be."""
+    """A call with too few or too many says the expected number."""
     with pytest.raises(TypeError, match=f"main: expected 1 arguments, found {count}"):
         identity()(*range(count))
 

@@ -25,7 +25,7 @@ def test_closed_streams_do_no_harm(packer: Packer, tmp_path: Path, closed: str) 
 
 
 def test_closed_reader_is_not_an_error(packer: Packer, tmp_path: Path) -> None:
-    """EPIPE ends it as SIGPIPE would, without a word."""
+    """EPIPE ends the program as SIGPIPE would, without output."""
     done(packer("export", "model.so", "add.c", "--function", ADD))
     reader, writer = os.pipe()
     os.close(reader)
@@ -61,7 +61,7 @@ def test_full_disk_under_stdout_is_reported(packer: Packer, tmp_path: Path) -> N
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
 def test_signal_leaves_the_old_file(tmp_path: Path, packer: Packer, number: int, code: int) -> None:
-    """The compiler ends too, nothing is left, the exit code says which signal."""
+    """The compiler ends too, no file is left, and the exit code states the signal."""
     (tmp_path / "model.so").write_text("old")
     started, survived = tmp_path / "started", tmp_path / "survived"
     environment = script_compiler(tmp_path, f"echo > {started}; sleep 3; echo > {survived}")
@@ -92,7 +92,7 @@ def test_signal_in_a_factory_is_not_its_error(tmp_path: Path, packer: Packer) ->
 
 
 def test_surroundings_do_not_change_the_bytes(packer: Packer, tmp_path: Path) -> None:
-    """Locale, time zone and umask; the mode is what the umask leaves."""
+    """Locale, time zone and umask do not matter; the umask decides only the mode."""
     (tmp_path / "packer.toml").write_text(
         f"[module.m]\nkind = 'c'\nsources = ['add.c']\nimports = ['k']\nfunctions.add = '{TWO}'\n"
         "[module.k]\nkind = 'opencl'\nsources = ['k.cl']\n"

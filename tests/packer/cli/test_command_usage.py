@@ -68,7 +68,7 @@ def test_help_has_examples(packer: Packer, command: str) -> None:
 
 
 def test_help_is_cheap(tmp_path: Path) -> None:
-    """No help imports what only some exports need."""
+    """No help imports packages that only some exports need."""
     code = (
         "import sys; from packer.cli import main\n"
         "try: main(sys.argv[1:])\n"

@@ -94,7 +94,7 @@ def test_workspace_keeps_the_intermediate_files(packer: Packer, tmp_path: Path) 
 
 
 def test_step_is_shown_on_a_terminal(packer: Packer, tmp_path: Path) -> None:
-    """One line, which is gone in the end."""
+    """One line, which is cleared in the end."""
     parent, child = pty.openpty()
     command = [*COMMAND, "export", "model.so", "add.c", "--function", ADD]
     subprocess.run(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=child, check=True)
@@ -115,7 +115,7 @@ def test_compiler_error_is_shown_whole(packer: Packer, tmp_path: Path) -> None:
 
 
 def test_long_compiler_error_is_cut(packer: Packer, tmp_path: Path) -> None:
-    """Pages of it would hide what is wrong."""
+    """Pages of output would hide the cause."""
     (tmp_path / "bad.c").write_text(
         "".join(f"int f{i}(void) {{ return x{i}; }}\n" for i in range(99))
     )
@@ -126,7 +126,7 @@ def test_long_compiler_error_is_cut(packer: Packer, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("linker", ["bfd", "gold", "lld"])
 def test_declared_function_that_is_not_there_is_named(packer: Packer, linker: str) -> None:
-    """However a linker says it: of a name that was misspelt it shows the wrapper alone."""
+    """Any linker's message is handled: for a misspelt name it shows only the wrapper."""
     needs.linker(linker)
     option = f"--option=-fuse-ld={linker}"
     text = refused(packer("export", "m.so", "add.c", option, "--function", f"ad={TWO}"))

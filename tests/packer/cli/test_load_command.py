@@ -60,7 +60,7 @@ ARGUMENTS = {
 
 @pytest.mark.parametrize(("text", "expected"), ARGUMENTS.values(), ids=ARGUMENTS.keys())
 def test_argument_is_parsed(text: str, expected: object) -> None:
-    """A word of the command line becomes what it looks like."""
+    """A word of the command line becomes the value that it looks like."""
     from packer.cli.load import parse_argument
 
     value = parse_argument(text)

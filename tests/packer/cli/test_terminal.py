@@ -69,7 +69,7 @@ ssize_t pwrite(int file, const void *data, size_t nbytes, off_t offset) {
 
 
 def test_export_to_a_slow_disk_shows_its_progress(tmp_path: Path) -> None:
-    """The command line shows what the copy tells."""
+    """The command line shows the progress of the copy."""
     header = b'{"w": {"dtype": "U8", "shape": [4194304], "data_offsets": [0, 4194304]}}'
     weights = tmp_path / "w.safetensors"
     weights.write_bytes(len(header).to_bytes(8, "little") + header + b"w" * (4 << 20))

@@ -1,4 +1,4 @@
-"""C declarations: what is read, and what is refused."""
+"""C declarations: the accepted ones, and the refused ones."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_scalar_type_has_its_code_as_value_pointer_and_result(spelling: str, c
     ],
 )
 def test_a_parameter_keeps_its_name_and_const(text: str, expected: Parameter) -> None:
-    """Pointers, arrays and nameless parameters come out as the facts say."""
+    """The metadata keeps pointers, arrays and nameless parameters."""
     assert parse(f"void({text})").parameters == (expected,)
 
 
@@ -94,7 +94,7 @@ def test_metadata_is_the_stored_lines() -> None:
 
 
 def test_names_alone_are_packed_functions() -> None:
-    """A plain list makes facts, no wrapper, and no redeclaration."""
+    """A plain list makes metadata, no wrapper, and no redeclaration."""
     declarations = parse_functions(["f", "g"], module="c")
     assert [d.abi for d in declarations] == ["packed_c", "packed_c"]
     assert dump_facts(declarations[0]) == "packer-function 1\nabi packed_c\ngil release\n"
@@ -219,7 +219,7 @@ def test_a_declaration_is_refused_by_function_and_parameter(text: Any, match: st
 )
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_name_is_refused(name: Any, match: str, packed: bool) -> None:
-    """Names that are no symbols, or symbols of ours, never reach the linker."""
+    """Names that are not symbols, or reserved symbols, never reach the linker."""
     with pytest.raises(ExportError, match=match):
         parse_functions([name] if packed else {name: "void()"}, module="c", entry="f")
 
@@ -232,6 +232,6 @@ def test_functions_are_a_mapping_or_a_list(functions: Any) -> None:
 
 
 def test_a_name_twice_is_refused() -> None:
-    """Two facts under one symbol would break the link."""
+    """Two metadata records under one symbol would break the link."""
     with pytest.raises(ExportError, match="function 'f': listed twice"):
         parse_functions(["f", "g", "f"], module="c")

@@ -47,7 +47,7 @@ def test_the_glue_is_cpp_too(tmp_path: Path) -> None:
 
 
 def test_the_symbols_of_a_library(product: Path) -> None:
-    """Wrappers, facts and entry are exported; nothing private of the glue is."""
+    """Wrappers, metadata and entry are exported; private symbols of the glue are not."""
     names = subprocess.check_output(["nm", "-D", "--defined-only", product], text=True).split()[
         2::3
     ]

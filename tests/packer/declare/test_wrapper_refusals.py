@@ -92,7 +92,7 @@ DECLARED = "; declared as uintptr_t in_float(const float *x)"
 def test_a_wrong_argument_is_refused(
     library: Library, name: str, value: Any16, kind: str, message: str
 ) -> None:
-    """The message names function, argument, type, what was expected and what was found."""
+    """The message names function, argument, type, the expected value and the value found."""
     found = library.refusal(name, value)
     assert found[0] == kind
     assert message in found[1]

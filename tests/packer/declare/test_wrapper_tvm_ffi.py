@@ -17,7 +17,7 @@ def run_tvm_ffi(library: Path, code: str) -> str:
 
 
 def test_tvm_ffi_calls_with_numbers_and_arrays(product: Path) -> None:
-    """NumPy arrays, numbers, bools and None go in; numbers come out."""
+    """NumPy arrays, numbers, bools and None are accepted; numbers are returned."""
     code = """
 x = np.arange(3, dtype="float32")
 print(m["index"](x, 5), m["index"](None, 5), m["gamma"](1), m["read"](1), m["main"](x, 6))

@@ -1,4 +1,4 @@
-"""Wrappers: each kind of argument and result goes through."""
+"""Wrappers: each kind of argument and result is passed."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_float_takes_every_number(library: Library) -> None:
 
 
 def test_arguments_arrive_in_their_places(library: Library) -> None:
-    """Integers and floats of several widths beside each other."""
+    """Integers and floats of several widths are passed together."""
     values = integer(-1), floating(0.5), integer(60000), floating(0.25), integer(10)
     assert library.call("sum", *values).v_float64 == 60009.75
 

@@ -19,7 +19,7 @@ def fatbin(*entries: tuple[int, int]) -> bytes:
 
 
 def test_architectures_are_read_from_code() -> None:
-    """PTX says it as text, a cubin in its flags, a fatbin for each part; others nothing."""
+    """PTX states it as text, a cubin in its flags, a fatbin for each part; others do not."""
     for data, expected in (
         (PTX, ["ptx sm_80"]),
         (b".target sm_90a\n", ["ptx sm_90a"]),
@@ -36,7 +36,7 @@ def test_architectures_are_read_from_code() -> None:
 
 
 def test_architectures_run_where_nvidia_says() -> None:
-    """PTX on later devices, a cubin in its generation, a suffix says less."""
+    """PTX runs on later devices, a cubin in its generation, and a suffix restricts that."""
     runs = [
         (Architecture("ptx", 80), [80, 86, 90, 100, 103, 120]),
         (Architecture("cubin", 80), [80, 86]),

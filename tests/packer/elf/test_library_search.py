@@ -19,7 +19,7 @@ def test_cache_agrees_with_ldconfig() -> None:
 
 
 def test_damaged_cache_gives_its_readable_entries() -> None:
-    """Nothing of what is not there, and no error."""
+    """Missing entries are left out, without an error."""
     data = Path("/etc/ld.so.cache").read_bytes()
     for nbytes in range(0, 4096, 64):
         list(parse_cache(data[:nbytes]))

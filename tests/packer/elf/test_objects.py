@@ -62,7 +62,7 @@ def test_class_and_byte_order_are_compared(x86) -> None:
     ("flags", "found"), [(1, "soft-float"), (3, "single-float"), (13, "double-float, 16 registers")]
 )
 def test_floating_point_abi_is_compared(flags, found, x86) -> None:
-    """E_flags of RISC-V; compressed instructions are no matter of the ABI."""
+    """E_flags of RISC-V are compared; compressed instructions do not affect the ABI."""
     fields = {"e_machine": (18, b"\xf3\0"), "e_flags": (48, bytes([flags, 0, 0, 0]))}
     refused(poked(x86, **fields), f"riscv \\(64-bit little-endian, {found}\\), expected {RISCV64}")
     for good in (4, 5):

@@ -42,7 +42,7 @@ def model(weights: Path, source: str = ADD) -> packer.CSourceModule:
 
 
 def blob_offset(path: Path) -> int:
-    """Where the last PT_LOAD begins in the file, as readelf says."""
+    """Return the offset of the last PT_LOAD, from readelf."""
     text = subprocess.run(["readelf", "-lW", path], capture_output=True, text=True, check=True)
     assert text.stderr == ""
     return [int(line.split()[1], 16) for line in text.stdout.splitlines() if " LOAD " in line][-1]
@@ -99,7 +99,7 @@ def test_weights_that_change_before_they_are_copied_are_an_export_error(weights,
 
 
 def test_no_space_for_the_copy_is_an_export_error_and_the_old_file_stays(weights, tmp_path) -> None:
-    """The size is claimed at once, so it does not take the whole copy to find out."""
+    """The size is reserved first, so a full disk is detected before the copy."""
     (tmp_path / "model.so").write_bytes(b"old")
     refused = run_python(
         "import json, packer, resource, runtime, sys\n"

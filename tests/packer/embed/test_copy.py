@@ -1,4 +1,4 @@
-"""Bytes on their way into a library: any alignment, other disks, holes, sources that change."""
+"""The copy of bytes into a library: any alignment, other disks, holes, sources that change."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def elsewhere() -> Iterator[Path]:
 
 @pytest.mark.parametrize("to", [0, 64])
 def test_source_on_another_file_system_is_copied(to, copy, elsewhere, source) -> None:
-    """copy_file_range says EXDEV between them."""
+    """copy_file_range returns EXDEV between them."""
     data = source.read_bytes()
     (elsewhere / "source").write_bytes(data)
     with (elsewhere / "source").open("rb") as file, (source.parent / "t").open("wb") as target:

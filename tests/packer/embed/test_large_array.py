@@ -49,7 +49,7 @@ def test_llvm_takes_large_bytes_from_a_file(nbytes, way, tmp_path) -> None:
 
 
 def test_large_sections_are_laid_out_last() -> None:
-    """Beyond 1 GiB: nothing of 32 bits then has to reach over them; in pieces that GNU as takes."""
+    """Beyond 1 GiB: 32-bit references need not reach over them; in pieces that GNU as accepts."""
     nbytes = (1 << 31) + 1
     section, *_, first, second, third = incbin_lines("w", Path("f"), nbytes, "x86_64-linux-gnu")
     assert section == '.section .lrodata,"al",@progbits'

@@ -42,7 +42,7 @@ def test_debuggers_still_find_the_build_id(linked) -> None:
 
 
 def test_lint_finds_nothing_that_the_linkers_own_output_lacks(linked) -> None:
-    """Outside tools read it without a word."""
+    """Outside tools read it without complaint."""
     needs.program("eu-elflint")
     path, before = linked
     assert complaints(path) <= complaints(before) | {"No errors"}

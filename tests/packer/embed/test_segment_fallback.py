@@ -44,7 +44,7 @@ def test_linker_that_leaves_no_place_falls_back_and_says_so(way, tmp_path) -> No
 
 
 def test_fallback_is_said_with_v_alone(tmp_path) -> None:
-    """The command line is silent about it otherwise: the library is as good."""
+    """The command line does not mention it otherwise: the library is equivalent."""
     (tmp_path / "add.c").write_text("long add(long a, long b) { return a + b; }")
     (tmp_path / "w.safetensors").write_bytes(b"\2\0\0\0\0\0\0\0{}")
     options = [f"--option={option}" for option in discarding(".note.packer", tmp_path)]
@@ -61,7 +61,7 @@ def test_fallback_is_said_with_v_alone(tmp_path) -> None:
 
 
 def test_linker_that_leaves_no_place_is_an_error_where_segment_is_asked_for(tmp_path) -> None:
-    """It says why, and what to do."""
+    """The error has the reason and the fix."""
     options = discarding(".note.packer", tmp_path)
     text = "the linker wrote no PT_NOTE for section .note.packer; use embed='llvm'"
     with pytest.raises(packer.ToolchainError, match=text):

@@ -12,7 +12,7 @@ from ...support.segments import REWRITERS, rewrite, works
 
 @pytest.mark.parametrize("commands", REWRITERS.values(), ids=REWRITERS.keys())
 def test_library_works_after(commands, linked, tmp_path) -> None:
-    """Tools that write the file anew keep segment, symbols and tree."""
+    """Tools that rewrite the file keep segment, symbols and tree."""
     path = Path(shutil.copy(linked[0], tmp_path))
     rewrite(path, commands)
     assert works(path)

@@ -81,7 +81,7 @@ def test_nothing_in_it_can_be_run(whole) -> None:
 
 @pytest.mark.parametrize("commands", REWRITERS.values(), ids=REWRITERS.keys())
 def test_library_works_after(commands, whole) -> None:
-    """Tools that write the file anew keep it loadable."""
+    """Tools that rewrite the file keep it loadable."""
     rewrite(whole, commands)
     assert bytes(runtime.load(whole).data) == DATA
 

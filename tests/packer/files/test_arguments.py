@@ -61,7 +61,7 @@ def test_number_is_no_list(tmp_path) -> None:
 
 @pytest.mark.parametrize("make", [packer.create_shared, packer.create_object, packer.tar])
 def test_objects_may_be_one_path(make, tmp_path) -> None:
-    """A str or path is one object, as in TVM; bytes are no path here."""
+    """A str or path is one object, as in TVM; bytes are not a path here."""
     source = tmp_path / "one.c"
     source.write_text("int one = 1;")
     make(tmp_path / "made", str(source))

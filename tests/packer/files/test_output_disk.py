@@ -32,7 +32,7 @@ def test_file_size_limit(old):
 
 @pytest.mark.parametrize("name", ["EIO", "ENOSPC", "EDQUOT"])
 def test_disk_that_breaks_in_the_flush(old, tmp_path_factory, name):
-    """A write that comes out as bad in fsync leaves the old file."""
+    """A write error that fsync reports leaves the old file."""
     with untouched(old):
         completed = commit_with_fsync(old, tmp_path_factory, f"return errno = {name}, -1;")
     reason = os.strerror(getattr(errno, name))
@@ -40,7 +40,7 @@ def test_disk_that_breaks_in_the_flush(old, tmp_path_factory, name):
 
 
 def test_folder_without_flush(old, tmp_path_factory):
-    """A file system that does not flush folders is no reason to complain after the rename."""
+    """A file system that does not flush folders causes no error after the rename."""
     body = (
         "struct stat s; fstat(f, &s);if (S_ISDIR(s.st_mode)) return errno = EINVAL, -1; return 0;"
     )
@@ -111,7 +111,7 @@ def run_python_under(command: list[str], code: str) -> subprocess.CompletedProce
 
 
 def test_other_errors_of_the_block_are_not_ours(old):
-    """An input that is missing, say, is no trouble with the output."""
+    """A missing input, say, is not an error of the output."""
     with untouched(old), pytest.raises(FileNotFoundError), replacing(old):
         (old.parent / "missing").read_bytes()
 
@@ -141,7 +141,7 @@ def test_target_that_became_a_folder(tmp_path):
 
 
 def test_temporary_folder_of_the_system_does_not_matter(old):
-    """A missing or full TMPDIR has no effect: all files are beside the target."""
+    """A missing or full TMPDIR has no effect: all files are in the target's folder."""
     code = f"with replacing({str(old)!r}) as w:\n    w.output.write_bytes(b'new'); w.commit()\n"
     completed = run_python(code, env={**os.environ, "TMPDIR": "/no/such/folder"})
     assert completed.returncode == 0, completed.stderr

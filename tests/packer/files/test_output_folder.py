@@ -66,7 +66,7 @@ def test_write_protected_folder(shared_folder, folder_mode):
 
 
 def test_folder_that_cannot_be_listed(shared_folder):
-    """Mode 0300 is enough: what is stale there stays."""
+    """Mode 0300 is enough: stale files stay."""
     folder = shared_folder / "dark"
 
     def exported():
@@ -79,6 +79,6 @@ def test_folder_that_cannot_be_listed(shared_folder):
 
 
 def test_folder_that_only_claims_to_be_writable():
-    """Root may write anywhere, says access(); /proc says no when it is tried."""
+    """access() says that root may write anywhere; a write to /proc fails."""
     with pytest.raises(ExportError, match=r"/proc/model\.so: cannot write"):
         export("/proc/model.so")

@@ -1,4 +1,4 @@
-"""Names of an output: any name that a file can have, links, and what is no file."""
+"""Names of an output: any file name, links, and paths that are not files."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_pipe_and_socket(tmp_path):
 
 
 def test_link_end_is_replaced(tmp_path, old):
-    """Of a symbolic link, or a chain of them, what it points to is replaced."""
+    """The target of a symbolic link, or of a chain of them, is replaced."""
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "a.so").symlink_to("b.so")
     (tmp_path / "links" / "b.so").symlink_to("../model.so")
@@ -119,7 +119,7 @@ def test_link_end_is_replaced(tmp_path, old):
 
 
 def test_dangling_link(tmp_path):
-    """A link to what is not there yet makes it, if its folder is there."""
+    """A link to a missing file creates it, if its folder exists."""
     (tmp_path / "a.so").symlink_to("model.so")
     (tmp_path / "b.so").symlink_to("no/model.so")
     export(tmp_path / "a.so")

@@ -1,4 +1,4 @@
-"""An output file is replaced at once or not at all; the workspace beside it is private."""
+"""An output file is replaced at once or not at all; the workspace next to it is private."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...support.replaced_file import NEW, OLD, export, mode, names, untouched
 
 
 def test_new_file(tmp_path):
-    """The file is there, and nothing else."""
+    """The folder has the file, and no other."""
     export(tmp_path / "model.so")
     assert (tmp_path / "model.so").read_bytes() == NEW
     assert names(tmp_path) == ["model.so"]

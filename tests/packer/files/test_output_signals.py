@@ -19,7 +19,7 @@ from ...support.replaced_file import python, untouched
     [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
 )
 def test_signal_cleans_up(old, number, status):
-    """Ctrl-C, SIGTERM and SIGHUP leave the old file and nothing else."""
+    """Ctrl-C, SIGTERM and SIGHUP leave only the old file."""
     code = (
         f"with terminate_as_exception(), replacing({str(old)!r}) as workspace:\n"
         "    workspace.output.write_bytes(b'half')\n"

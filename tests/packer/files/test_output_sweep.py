@@ -25,7 +25,7 @@ from ...support.replaced_file import (
 
 
 def test_killed_export_is_swept_by_the_next(old):
-    """A kill -9 leaves the old file; the next export takes away what was left."""
+    """A kill -9 leaves the old file; the next export removes the leftovers."""
     code = (
         f"with replacing({str(old)!r}) as workspace:\n"
         "    (workspace.directory / 'sub').mkdir()\n"
@@ -119,7 +119,7 @@ def test_stale_folder_that_cannot_be_removed_keeps_its_lock_file(shared_folder):
 
 
 def test_folder_with_an_orphan_at_work_keeps_its_lock_file(tmp_path):
-    """A file that an orphaned compiler makes while its folder is swept goes the next time."""
+    """A file that an orphaned compiler makes during a sweep is removed by the next sweep."""
     stale = tmp_path / ".packer-0123456789abcdef"
     stale.mkdir()
     (stale / ".lock").touch()

@@ -82,7 +82,7 @@ def test_constructor_leaves_no_mark(compile_library, tmp_path, monkeypatch) -> N
 
 
 def test_other_machine_is_named(compile_library, tmp_path) -> None:
-    """And nothing else is compared."""
+    """No other property is compared."""
     elf = Elf(compile_library("int f;").read_bytes())
     elf.poke(elf.header, "e_machine", 183)
     (tmp_path / "foreign.so").write_bytes(elf.data)
@@ -106,7 +106,7 @@ def test_newer_glibc_is_named(compile_library, tmp_path) -> None:
 
 
 def test_missing_library_is_named_with_who_needs_it(chain) -> None:
-    """Nothing says where libdeep.so is; and its symbols cannot be found then."""
+    """No entry finds libdeep.so, and its symbols are missing too."""
     path = chain()
     findings = by_name(path)
     assert findings["needed libdeep.so"].status == "fail"
@@ -170,7 +170,7 @@ def test_undefined_symbol_is_named(compile_library) -> None:
 
 
 def test_symbols_that_a_load_binds_to_the_runtime_are_known(compile_library) -> None:
-    """As TVM's own libraries leave them; with a TVM beside it, or others of TVM, nothing does."""
+    """A load binds the symbols that TVM's libraries leave undefined, but no others of TVM."""
     source = "int {0}(const char *, void *); int f(void) {{ return {0}(0, 0); }}"
     path = compile_library(source.format("TVMBackendRegisterSystemLibSymbol"))
     findings = by_name(path)
@@ -271,7 +271,7 @@ def check(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_exit_code_says_whether_it_would_load(chain, compile_library, tmp_path) -> None:
-    """0, 1 with the remedy below the line, and 1 for what is no library."""
+    """0; 1 with the remedy below the line; and 1 for a file that is not a library."""
     run = check(compile_library("int f;"))
     assert (run.returncode, run.stderr) == (0, "")
     assert all(line.startswith("pass  ") for line in run.stdout.splitlines())
@@ -289,7 +289,7 @@ REFUSED = sorted({path.name for path in FOUND.glob("elf_*.so")} - ACCEPTED)
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_library_that_a_load_refuses_fails(name: str) -> None:
-    """The same check as a load's, and its words; nothing is loaded. `inspect` says it, too."""
+    """The check is the load's, with its message; nothing is loaded. `inspect` reports it, too."""
     with pytest.raises(LibraryLoadError) as caught:
         runtime.load(FOUND / name)
     text = caught.value.message.removeprefix(f"{FOUND / name}: ")

@@ -1,4 +1,4 @@
-"""packer diff: what differs between two libraries, and the exit codes of diff(1)."""
+"""packer diff: the differences of two libraries, and the exit codes of diff(1)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_same_bytes_are_no_difference(library, tmp_path) -> None:
 
 
 def test_functions_are_compared_by_name_and_signature(library, tmp_path) -> None:
-    """One changed, one gone, one new; symbols follow."""
+    """One changed, one removed, one new; symbols follow."""
     differences = found(library, export(tmp_path / "b.so", f="int(int x)", h="int(void)"))
     assert differences["functions", "f", "signature"] == ("long f(long x)", "int f(int x)")
     assert differences["functions", "g", "removed"][0]["signature"] == "int g(void)"
@@ -85,7 +85,7 @@ def test_needed_libraries_and_code_are_compared(library, tmp_path) -> None:
 
 
 def test_other_bytes_alone_are_a_difference(library, tmp_path) -> None:
-    """Nothing is said to be the same that is not."""
+    """Libraries with different bytes are never reported as equal."""
     other = tmp_path / "b.so"
     other.write_bytes(library.read_bytes() + b"x")
     nbytes = library.stat().st_size

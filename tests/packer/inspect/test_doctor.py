@@ -1,4 +1,4 @@
-"""packer doctor: what this machine has, against the tools themselves."""
+"""packer doctor: the tools of this machine, compared with their own output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def doctor(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_tools_are_found_with_their_versions() -> None:
-    """As each says itself."""
+    """The versions are those that the tools print."""
     findings = {finding.name: finding for finding in examine_machine()}
     assert findings["runtime core"].detail.startswith(runtime.__version__)
     assert findings["llvmlite"].detail.startswith(llvmlite.__version__)
@@ -144,7 +144,7 @@ def test_broken_driver_is_a_warning(broken, match, driver) -> None:
 
 
 def test_missing_compiler_fails(tmp_path: Path) -> None:
-    """Without one no host code can be packed; the remedy says what to install."""
+    """Without a compiler no host code can be packed; the remedy names the package to install."""
     run = doctor(PATH=str(tmp_path))
     assert (run.returncode, run.stderr) == (1, "")
     assert "fail  C compiler: no compiler for 'c'" in run.stdout

@@ -36,7 +36,7 @@ def test_control_characters_are_escaped(text) -> None:
 
 
 def test_narrow_lines_are_cut_or_wrapped() -> None:
-    """A line with a hang goes on below, indented; another one ends in an ellipsis."""
+    """A line with an indent is wrapped; another one ends in an ellipsis."""
     assert draw([line(LONG)], width=20) == "one two three four …\n"
     wrapped = draw([line(LONG, hang=4)], width=20).splitlines()
     assert wrapped == ["one two three four", "    five six seven"]

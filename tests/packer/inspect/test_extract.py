@@ -87,7 +87,7 @@ def test_tree_without_host_code_is_restored_to_the_same_blob(library, tmp_path) 
 
 
 def test_payloads_are_the_files_they_were(library, tmp_path) -> None:
-    """Sources, binaries, JSON, arrays, weights; what is unknown as its bytes."""
+    """Sources, binaries, JSON, arrays, weights; an unknown payload becomes its bytes."""
     paths = extract_library(library, tmp_path)
     files = {p.name: p.read_bytes() for p in paths}
     assert files["cuda.ptx"] == "// ptx \u00e9\n".encode()
@@ -148,7 +148,7 @@ def test_host_code_is_replaced_by_a_stub(tmp_path) -> None:
     assert '# f = { declaration = "const char *(long a)", doc = "A \\"doc\\"." }' in text
     again = packer.export_library(read_project(paths[-1]).root, tmp_path / "again.so")
     assert blob_of(again) == blob_of(library)
-    # With the host code put back, and the comments taken for what they say, it is whole again.
+    # With the host code restored, and the comments applied, it is complete again.
     (tmp_path / "out/host.c").write_text("const char *f(long a) { return a ? 0 : 0; }")
     paths[-1].write_text(text.replace("# [mod", "[mod").replace("# f =", "f ="))
     whole = packer.export_library(read_project(paths[-1]).root, tmp_path / "whole.so")
@@ -156,7 +156,7 @@ def test_host_code_is_replaced_by_a_stub(tmp_path) -> None:
 
 
 def test_carried_host_code_is_restored_as_its_payload(tmp_path) -> None:
-    """An export would compile it, and another blob would come out."""
+    """An export would compile it, and make another blob."""
     path = tmp_path / "carried.so"
     first = runtime.MetadataModule()
     source = runtime.CarriedSourceModule("int f;", "c", ["f"])
@@ -177,7 +177,7 @@ def _carried(module: runtime.Module) -> runtime.OpaqueModule:
 
 
 def test_alias_of_a_type_key_is_kept(tmp_path) -> None:
-    """A module knows its key alone; the blob's alias goes back as a payload."""
+    """A module knows only its key; the blob's alias is restored as a payload."""
     module = runtime.DeviceModule("hip", b"code", "hsaco", [])
     payload = _carried(module).payload
     root = runtime.OpaqueModule("hsaco", payload)
@@ -214,7 +214,7 @@ def test_hostile_names_stay_in_the_folder(tmp_path) -> None:
 
 
 def test_names_are_given_once_in_any_case() -> None:
-    """Some file systems do not tell upper from lower case."""
+    """Some file systems do not distinguish upper from lower case."""
     names = Names(["packer.toml"])
     given = [names.of_file(text, suffix=".c") for text in ("a", "A", "a/", "?")]
     assert given == ["a.c", "A_2.c", "a_.c", "_.c"]

@@ -46,7 +46,7 @@ def test_page_agrees_with_the_report(page, hostile_library) -> None:
 
 
 def test_problems_are_first(browser, hostile_library, tmp_path) -> None:
-    """A library that would be refused still has its page, which says so before all else."""
+    """A library that a load would refuse still has its page, which states that first."""
     data = bytearray(hostile_library.read_bytes())
     offset = inspect_library(hostile_library).blob.offset
     data[offset : offset + 8] = (1 << 40).to_bytes(8, "little")
@@ -60,7 +60,7 @@ def test_problems_are_first(browser, hostile_library, tmp_path) -> None:
 
 
 def test_kernels_are_shown_with_their_parameters(page) -> None:
-    """A function of a module has its signature, as far as the module says."""
+    """A function of a module has its signature, as far as the module states it."""
     page.fill("#functions-query", "onerror")
     (text,) = page.locator("#functions-list code").all_inner_texts()
     assert text.endswith("(handle) [blockIdx.x]")
@@ -140,7 +140,7 @@ def test_tree_works_by_keyboard(page) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_theme_follows_the_system_until_it_is_toggled(browser, page_path, scheme) -> None:
-    """The page is dark where the system is; the button turns it round, and says so."""
+    """The page is dark if the system is; the button switches it, and is labelled."""
     background = "getComputedStyle(document.body).backgroundColor"
     with opened(browser, page_path, color_scheme=scheme) as page:
         before = page.evaluate(background)
@@ -237,13 +237,13 @@ def test_page_is_accessible(browser, page_path, scheme, width) -> None:
 
 @pytest.mark.parametrize("width", [320, 600, 1280])
 def test_page_fits_its_window(browser, page_path, width) -> None:
-    """No reader has to scroll sideways (WCAG 1.4.10)."""
+    """No reader must scroll sideways (WCAG 1.4.10)."""
     with opened(browser, page_path, viewport={"width": width, "height": 700}) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_page_prints(browser, page_path) -> None:
-    """On paper there are no controls, and the weights are a list of the largest."""
+    """The printed page has no controls, and lists the largest weights."""
     with opened(browser, page_path) as page:
         page.emulate_media(media="print")
         page.evaluate("dispatchEvent(new Event('beforeprint'))")

@@ -60,7 +60,7 @@ def test_page_is_no_program(page_path) -> None:
 
 
 def test_command_writes_the_page(hostile_library, page_path, tmp_path, capsys) -> None:
-    """``packer inspect --html`` writes it, and prints what it prints without."""
+    """``packer inspect --html`` writes it, and prints the same as without."""
     assert main(["inspect", str(hostile_library), "--html", str(tmp_path / "page.html")]) == 0
     with_page = capsys.readouterr().out
     assert (tmp_path / "page.html").read_bytes() == page_path.read_bytes()

@@ -104,7 +104,7 @@ def test_inconsistent_headers_make_no_overlap(places) -> None:
 
 
 def test_many_parts_are_grouped() -> None:
-    """However many entries a blob has, no bar has more blocks than can be told apart."""
+    """However many entries a blob has, no bar has more blocks than are distinguishable."""
     root = Region("file", "file", "loaded", 0, 0, 70_000)
     root.children = [Region("", "", "", 1, i, 1, entry=i) for i in range(70_000)]
     group(root)

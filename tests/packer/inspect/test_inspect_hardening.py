@@ -38,7 +38,7 @@ def test_relro(options, relro, compile_library) -> None:
     ],
 )
 def test_branch_protection_agrees_with_readelf(command, option, marks, tmp_path) -> None:
-    """CET and BTI: what the linker marked the whole file with."""
+    """CET and BTI: the marks of the linker for the whole file."""
     needs.program(command)
     path = tmp_path / "marked.so"
     source = tmp_path / "marked.c"
@@ -55,7 +55,7 @@ def test_branch_protection_agrees_with_readelf(command, option, marks, tmp_path)
 
 
 def test_executable_stack_is_shown_and_is_a_problem(compile_library) -> None:
-    """A load refuses it, and the report says so."""
+    """A load refuses it, and the report states that."""
     path = compile_library("int f;", "-Wl,-z,execstack", "-Wl,--no-warn-execstack")
     report = inspect_library(path)
     assert not report.hardening.nx

@@ -137,7 +137,7 @@ def test_symbols_can_be_selected_and_sorted(library) -> None:
 
 
 def test_our_symbols_are_explained(library) -> None:
-    """Blob, manifest, entry, wrappers, facts, context; plain ones are not."""
+    """Blob, manifest, entry, wrappers, metadata, context; plain ones are not."""
     symbols = list(inspect_library(library).symbols.dynamic)
     text = draw(list_symbols("dynamic symbols", symbols, len(symbols)))
     assert text.startswith(f"dynamic symbols: {len(symbols)}\n")
@@ -242,7 +242,7 @@ def test_json_follows_the_published_schema(library, compile_library) -> None:
 
 
 def test_glibc_floor_is_the_newest_version_needed(library) -> None:
-    """As readelf shows what is needed of each library."""
+    """The version is the newest of each library that readelf shows."""
     linkage = inspect_library(library).linkage
     versions = re.findall(r"Name: GLIBC_([\d.]+)", "\n".join(tool("readelf", "-VW", library)))
     newest = max(versions, key=lambda text: [int(part) for part in text.split(".")])

@@ -52,7 +52,7 @@ def test_types_that_only_code_states_are_marked(compile_library) -> None:
 
 
 def test_bytecode_lists_its_functions_and_calls(tmp_path) -> None:
-    """A model of relax: its functions come first, its constants are weights."""
+    """A model of relax: its functions are first, its constants are weights."""
     code = Code("main", ["x"], [call(1, 1, reg(0)), ret(1)], 2)
     constants = [(TENSOR, np.zeros((2, 3), "f4")), (SHAPE, (4,))]
     program = Program([code, packed("vm.builtin.copy")], constants)
@@ -103,7 +103,7 @@ def test_blob_of_another_object_is_not_shown(compile_library, packed_library, tm
 
 
 def test_same_name_in_two_modules_is_reported(packed_library, tmp_path) -> None:
-    """The report says which of them a look-up finds."""
+    """The report states which of them a look-up finds."""
     root = packer.CSourceModule("int k(void) { return 1; }", functions={"k": "int(void)"})
     kernel = runtime.FunctionInfo("k", [], [])
     root.import_module(runtime.DeviceModule("cuda", "//", "ptx", [kernel]))
@@ -116,7 +116,7 @@ def test_same_name_in_two_modules_is_reported(packed_library, tmp_path) -> None:
 
 
 def test_type_without_loader_is_carried_with_a_manifest_alone(compile_library, tmp_path) -> None:
-    """With lengths it is a module; without it is what is wrong with the blob."""
+    """With lengths it is a module; without them it is a problem of the blob."""
     blob = u64(1) + entry("strange", b"123")
     bare = inspect_library(with_blob(compile_library, tmp_path, blob))
     assert "module type 'strange' has no loader here" in bare.blob.error

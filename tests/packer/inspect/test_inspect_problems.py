@@ -1,4 +1,4 @@
-"""inspect_library: malformed blobs, facts and manifests are problems that hide nothing else."""
+"""inspect_library: malformed blobs, metadata and manifests are problems that hide nothing else."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ...support.inspected import DATA, SAFE_CALL, entry, library_bin, u64, with_
 def test_malformed_blob_of_the_other_dialect_is_a_problem(
     modules, tree, match, compile_library
 ) -> None:
-    """Each guard names what is wrong, and the functions are still shown."""
+    """Each guard names the problem, and the functions are still shown."""
     report = inspect_library(compile_library(library_bin(*modules, tree=tree)))
     assert match in report.blob.error
     assert report.problems == (report.blob.error,)
@@ -39,7 +39,7 @@ def test_malformed_blob_of_the_other_dialect_is_a_problem(
 def test_malformed_blob_is_a_problem_that_hides_nothing_else(
     malformed_case, compile_library, tmp_path
 ) -> None:
-    """Rows A and B: the text says what, the symbols and functions are there as in any library."""
+    """Rows A and B: the text states the problem; symbols and functions are as in any library."""
     _, case, blob = malformed_case
     path = with_blob(
         compile_library, tmp_path, blob, SAFE_CALL.format("f"), nbytes=case.get("header_nbytes")
@@ -77,7 +77,7 @@ def test_malformed_blob_is_a_problem_that_hides_nothing_else(
     ],
 )
 def test_blob_symbol_that_a_load_refuses_is_a_problem(source, match, compile_library) -> None:
-    """As the loader says."""
+    """The message is the loader's."""
     path = compile_library(source)
     with pytest.raises(PackerError):
         runtime.load(path)
@@ -98,7 +98,7 @@ def test_blob_symbol_that_a_load_refuses_is_a_problem(source, match, compile_lib
 def test_malformed_metadata_is_a_problem_and_the_function_stays(
     text, match, compile_library
 ) -> None:
-    """The symbol is named, and what was expected."""
+    """The error has the symbol and the expected value."""
     source = f'{SAFE_CALL.format("f")} const char __packer_fn_f[] = "{text}";'
     report = inspect_library(compile_library(source))
     (problem,) = report.problems
@@ -108,7 +108,7 @@ def test_malformed_metadata_is_a_problem_and_the_function_stays(
 
 
 def test_unknown_metadata_is_skipped_and_packed_functions_listed(compile_library) -> None:
-    """A newer packer may say more; a packed C function is known by its facts alone."""
+    """A newer packer may add lines; a packed C function is known only by its metadata."""
     facts = "packer-function 1\\nabi packed_c\\nnews x\\ngil keep\\ndoc A\\ndoc B\\n"
     report = inspect_library(
         compile_library(f'int f(void) {{ return 0; }} const char __packer_fn_f[] = "{facts}";')

@@ -73,7 +73,7 @@ def test_exported_constructor_is_named_through_its_relocation(compile_library) -
 
 
 def test_init_function_and_ifunc_are_listed(compile_library) -> None:
-    """DT_INIT comes first; the resolver of an IFUNC runs at load too."""
+    """DT_INIT is first; the resolver of an IFUNC runs at load too."""
     path = compile_library(
         "int one(void) { return 1; }\n"
         "static void *pick(void) { return (void *)one; }\n"

@@ -16,7 +16,7 @@ from ...support.inspected import SAFE_CALL, entry, tool, u64, with_blob
 
 
 def test_plain_library_has_no_blob(compile_library) -> None:
-    """One module, the library itself, and nothing else to say about a tree."""
+    """One module, the library itself, and no tree."""
     report = inspect_library(compile_library("int f(void) { return 1; }"))
     assert (report.dialect, report.blob, report.functions) == (None, None, ())
     assert [m.type_key for m in report.modules] == ["library"]
@@ -41,7 +41,7 @@ def test_tree_is_seen_after(command, packed_library, tmp_path) -> None:
 
 
 def test_stripped_library_reports_its_hidden_parts(packed_library, tmp_path) -> None:
-    """Static symbols are gone; the note says so."""
+    """Static symbols are missing; the note states that."""
     path = tmp_path / "lib.so"
     subprocess.run(["strip", "-o", path, packed_library], check=True)
     report = inspect_library(path)

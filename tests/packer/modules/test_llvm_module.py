@@ -27,7 +27,7 @@ def test_llvm_module_runs_before_it_is_exported() -> None:
 
 
 def test_bitcode_and_text_give_the_same_object(tmp_path) -> None:
-    """IR comes as text, bitcode or llvmlite's own; LLVM emits for any of its targets."""
+    """IR is text, bitcode or an object of llvmlite; LLVM emits for any of its targets."""
     text = packer.LLVMModule(MUL)
     text.save(tmp_path / "m.bc")
     bitcode = packer.LLVMModule((tmp_path / "m.bc").read_bytes())

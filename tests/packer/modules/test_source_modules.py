@@ -28,7 +28,7 @@ def test_c_llvm_and_static_modules_merge_anywhere_in_the_tree(tmp_path, compile_
 
 
 def test_archive_is_linked_with_all_its_members(tmp_path, compile_object) -> None:
-    """A function that nothing else refers to is there: members are not picked."""
+    """A function without references is linked: members are not picked."""
     import subprocess
 
     members = [compile_object(f"int f{i}(void) {{ return {i}; }}") for i in range(2)]

@@ -1,4 +1,4 @@
-"""packer.toml: what it describes is what is exported."""
+"""packer.toml: the export has the described tree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FUNCTIONS = ", ".join(f'{name} = "{type_}"' for name, type_ in graphs.FUNCTIONS.
 
 
 def test_tree_is_as_described(folder: Path) -> None:
-    """Every kind of module becomes what it says, with its imports in order."""
+    """Every kind of module is made as described, with its imports in order."""
     found = project(
         folder,
         '[library]\noutput = "model.so"\nentry = "add"\nembed = "c"\noptions = ["-lm"]\n'

@@ -129,7 +129,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize(("text", "message"), MISTAKES.values(), ids=MISTAKES.keys())
 def test_mistake_names_its_place(folder: Path, text: str, message: str) -> None:
-    """File, table and key, what was expected and what was found."""
+    """File, table and key, the expected value and the value found."""
     assert message in refusal(folder, text)
 
 
@@ -152,7 +152,7 @@ def test_file_that_is_no_text_is_refused(folder: Path) -> None:
 
 
 def test_object_array_is_refused(folder: Path) -> None:
-    """Nothing is unpickled, and what is no number is refused."""
+    """Nothing is unpickled, and an array that is not numeric is refused."""
     text = "[module.w]\nkind = 'const_loader'\nconstants = { w = 'w.npy' }\n"
     numpy.save(folder / "w.npy", numpy.array([{}]), allow_pickle=True)
     assert "cannot be read as a .npy array: Object arrays" in refusal(folder, text)

@@ -15,7 +15,7 @@ from ...support.projects import ADD, HOST, TWO, exported, project
 
 
 def test_sources_share_their_declarations(folder: Path) -> None:
-    """Each function goes to the LLVM file that defines it, else to C, wherever C has it."""
+    """Each function belongs to the LLVM file that defines it, else to C."""
     subprocess.run(["cc", "-c", "-fPIC", "sub.c", "-o", "sub.o"], cwd=folder, check=True)
     files = [folder / name for name in ("sub.o", "mul.ll", "add.c")]
     found = project_of_sources(files, dict.fromkeys(("sub", "mul", "add"), TWO))
@@ -44,7 +44,7 @@ def test_unknown_suffix_is_refused(folder: Path) -> None:
 
 
 def test_changed_input_is_noticed(folder: Path) -> None:
-    """A file that was written again, or is gone, is not what was read."""
+    """A file that was rewritten, or removed, is not the one that was read."""
     inputs = project(folder, HOST).inputs
     inputs.check_unchanged()
     assert (folder / "packer.toml", folder / "add.c") == inputs.paths

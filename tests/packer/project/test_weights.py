@@ -1,4 +1,4 @@
-"""Weights on their way from safetensors files through an export into a loaded library."""
+"""Weights from safetensors files through an export to a loaded library."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def export(folder: Path, *arguments: str, code: int = 0) -> str:
-    """Run ``packer export``; give what it says."""
+    """Run ``packer export``; return its output."""
     run = subprocess.run(
         [sys.executable, "-m", "packer", "export", *arguments],
         cwd=folder,
@@ -136,7 +136,7 @@ def test_mistake_is_said(folder: Path, arguments: list[str], code: int, expected
 
 
 def test_output_that_is_the_weights_is_refused(folder: Path) -> None:
-    """Through the Python interface, and under another name, too: the file stays what it is."""
+    """The file stays unchanged, through the Python interface and under another name, too."""
     path, link = folder / "1.safetensors", folder / "link.so"
     before = path.read_bytes()
     link.symlink_to(path)
@@ -165,7 +165,7 @@ def test_large_weights_have_the_page_offset_of_their_file(
 
 
 def test_bad_file_in_packer_toml_is_placed(folder: Path) -> None:
-    """File, table, and what is wrong with the weights."""
+    """File, table, and the problem of the weights."""
     (folder / "packer.toml").write_text(
         '[module.w]\nkind = "safetensors"\nsources = ["1.safetensors", "bad.safetensors"]\n'
     )

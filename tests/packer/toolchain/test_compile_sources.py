@@ -57,7 +57,7 @@ def test_hostile_source_names(tmp_path, monkeypatch, name):
 
 
 def test_non_utf8_source_name(tmp_path):
-    """A name that is no text is a name."""
+    """A name that is not text is accepted."""
     source = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe.c"))
     assert compile_c(write(source, "int f(void) { return 1; }\n")).is_file()
 

@@ -34,7 +34,7 @@ def test_colours_do_not_hide_the_error(tmp_path):
 
 
 def test_without_an_error_line_the_last_twenty_are_shown(tmp_path, add_c):
-    """A compiler that says nothing known is quoted from its end."""
+    """A compiler without a known error line is quoted from its end."""
     compiler = program(tmp_path / "cc", "for i in $(seq 30); do echo line $i; done; exit 3\n")
     with pytest.raises(ToolchainError) as caught:
         compile_c(add_c, cc=compiler)
@@ -44,7 +44,7 @@ def test_without_an_error_line_the_last_twenty_are_shown(tmp_path, add_c):
 
 
 def test_silent_compiler(tmp_path, add_c):
-    """One that says nothing is reported as such."""
+    """A compiler without output is reported as such."""
     with pytest.raises(ToolchainError, match=r"exited with 2 compiling add\.c: it printed nothing"):
         compile_c(add_c, cc=program(tmp_path / "cc", "exit 2\n"))
 
@@ -86,14 +86,14 @@ def test_compiler_that_makes_an_empty_file(tmp_path, add_c):
 
 
 def test_stale_object_is_not_taken_for_a_new_one(tmp_path, add_c):
-    """An object that lay there before does not pass for what the compiler made."""
+    """An object that existed before is not mistaken for the compiler's output."""
     compile_c(add_c)
     with pytest.raises(ToolchainError, match="wrote no output"):
         compile_c(add_c, cc=program(tmp_path / "cc", "exit 0\n"))
 
 
 def test_stale_library_is_not_taken_for_a_new_one(tmp_path, add_c):
-    """A library that lay there before stays, and does not pass for what the linker made."""
+    """A library that existed before stays, and is not mistaken for the linker's output."""
     library = write(tmp_path / "old.so", "old")
     with pytest.raises(ToolchainError, match=r"linking old\.so, but wrote no output"):
         create_shared(library, compile_c(add_c), cc=program(tmp_path / "cc", "exit 0\n"))

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("no_compiler_variables")
 
 
 def test_output_is_bounded(tmp_path):
-    """Of 200 MB that are no text, the start and the end are kept."""
+    """Of 200 MB that are not text, the start and the end are kept."""
     script = "echo first; head -c 200000000 /dev/zero | tr '\\0' '\\377'; echo; echo last: error\n"
     completed = run([program(tmp_path / "cc", script)], cwd=tmp_path)
     assert completed.output.startswith("first\n\N{REPLACEMENT CHARACTER}")
@@ -212,7 +212,7 @@ PRELUDE = "from pathlib import Path\nfrom packer.toolchain.process import run\n"
 
 
 def run_python(code: str) -> str:
-    """Run some lines in a fresh Python, and give what they print."""
+    """Run some lines in a fresh Python; return their output."""
     return output_of(sys.executable, "-c", PRELUDE + code)
 
 

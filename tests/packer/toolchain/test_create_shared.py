@@ -50,7 +50,7 @@ def test_needed_libm_is_linked(tmp_path):
 
 
 def test_sources_are_compiled_in_place(tmp_path, add_c, monkeypatch):
-    """Sources and objects mix; C++ brings its driver, hence its library; no file remains."""
+    """Sources and objects mix; C++ uses its driver, and so its library; no file remains."""
     source = write(
         tmp_path / "s.cpp",
         '#include <string>\nextern "C" int add(int, int);\n'
@@ -66,7 +66,7 @@ def test_sources_are_compiled_in_place(tmp_path, add_c, monkeypatch):
 
 
 def test_static_library_with_cxx_inside(tmp_path):
-    """An archive of C++ objects links without a word about C++."""
+    """An archive of C++ objects links without an option for C++."""
     source = write(tmp_path / "s.cc", '#include <new>\nextern "C" int *f() { return new int; }\n')
     made = compile_source(source, tmp_path / "s.o", language="cc", cwd=tmp_path)
     output_of("ar", "rc", tmp_path / "libs.a", made)
@@ -93,7 +93,7 @@ def test_options_are_not_changed(tmp_path, add_c):
 
 
 def test_undefined_reference_is_the_line_shown(tmp_path):
-    """Of a linker's many lines the one that tells is shown."""
+    """Of a linker's many lines the one with the cause is shown."""
     source = write(tmp_path / "u.c", "int foo(void);\nint f(void) { return foo(); }\n")
     with pytest.raises(
         ToolchainError, match=r"g\+\+ exited with 1 linking u\.so: .*undefined reference to .foo"
@@ -137,7 +137,7 @@ def test_variable_that_names_no_compiler_is_an_error(tmp_path, monkeypatch, vari
 
 
 def test_variable_is_asked_though_nothing_is_compiled(tmp_path, monkeypatch):
-    """A tree without host code needs no compiler, and yet a wrong variable is no accident."""
+    """A tree without host code needs no compiler, but a wrong variable is still an error."""
     import packer
     import runtime
 

@@ -33,7 +33,7 @@ IR = "define double @half(double %x) {\n  %y = fmul double %x, 0.5\n  ret double
 
 
 class Way(NamedTuple):
-    """A target, what compiles for it, and what runs its programs: one row of docs/cross.md."""
+    """A target, its compiler, and the runner of its programs: one row of docs/cross.md."""
 
     target: str
     toolchain: str
@@ -96,7 +96,7 @@ def export(project: Path, *options: str) -> Path:
 
 
 def run_host(library: Path, way: Way) -> tuple[bytes, str]:
-    """Open a library by a C program of its target: the blob it shows, and what it prints."""
+    """Open a library by a C program of its target: the blob it shows, and its output."""
     host, blob = library.with_name("host"), library.with_name("blob")
     options = ["-std=c11", "-D_DEFAULT_SOURCE", f"-I{INCLUDE}"]
     subprocess.run([*way.host, *options, HOST, "-o", host, "-ldl"], check=True)
@@ -126,7 +126,7 @@ def riscv() -> Way:
     ("embed", "nbytes"), [("llvm", 0), ("llvm", 2 << 20), ("c", 0)], ids=["llvm", "large", "c"]
 )
 def test_other_embedders_cross_too(embed, nbytes, project, riscv) -> None:
-    """LLVM's objects and the compiler's have one floating-point ABI; large bytes go another way."""
+    """LLVM's objects and the compiler's have one floating-point ABI, with payloads of any size."""
     way = riscv
     (project / "k.ptx").write_bytes(DATA + bytes(nbytes))
     blob, printed = run_host(export(project, "--target", way.target, "--embed", embed), way)
@@ -229,7 +229,7 @@ def test_missing_toolchain_names_the_package(target, language, advice, nothing_h
 
 
 def program(path: Path, says: str) -> str:
-    """A compiler that knows its target, and nothing else."""
+    """A compiler that only reports its target."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"#!/bin/sh\necho {says}\n")
     path.chmod(0o755)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("no_compiler_variables")
 
 
 def test_finds_gcc_on_path():
-    """Without a word from the user the compilers are those on PATH, by absolute path."""
+    """Without a choice of the user the compilers are those on PATH, by absolute path."""
     assert find_compiler("c") == (shutil.which("gcc"),)
     assert find_compiler("cc") == (shutil.which("g++"),)
     assert find_compiler("link") == (shutil.which("g++"),)
@@ -93,7 +93,7 @@ def test_unbalanced_quote_in_variable_is_an_error(monkeypatch):
     ],
 )
 def test_empty_path_lists_the_tried_compilers(monkeypatch, language, tried, advice):
-    """Without any compiler the message says what was looked for and what to do."""
+    """Without any compiler the message has the searched names and the fix."""
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ToolchainError, match=f"none of {tried} is on PATH; .*{advice}") as caught:
         find_compiler(language)

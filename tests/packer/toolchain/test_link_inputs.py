@@ -1,4 +1,4 @@
-"""packer link: which inputs it takes, for which machine, and what it refuses."""
+"""packer link: the accepted inputs, the target machine, and the refusals."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def test_output_that_is_an_input_is_refused(tmp_path) -> None:
 
 
 def test_tar_is_no_output_of_a_link(tmp_path) -> None:
-    """A tar is what an export makes."""
+    """Only an export makes a tar."""
     made = packer.export_library(tree(), tmp_path / "model.o")
     with pytest.raises(packer.ExportError, match="a tar is not linked"):
         packer.link_library([made], tmp_path / "model.tar")
 
 
 def test_two_models_in_one_link_clash_in_words(tmp_path) -> None:
-    """The linker says which symbol is there twice."""
+    """The linker names the symbol that is defined twice."""
     made = [packer.export_library(tree(), tmp_path / f"{i}.o") for i in range(2)]
     with pytest.raises(packer.ToolchainError, match="multiple definition of `"):
         packer.link_library(made, tmp_path / "model.so")

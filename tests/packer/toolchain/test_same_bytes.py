@@ -84,7 +84,7 @@ def other_user() -> list[str]:
 def surroundings(tmp_path: Path) -> list[dict[str, Any]]:
     """Two: folder, locale, time zone, umask, user, temporary folder, hash seed.
 
-    In the name of a folder is what may be in one; but for a "=", which ends it for clang.
+    The folder's name has all allowed characters except "=", which ends it for clang.
     """
     cache = os.environ.get("ZIG_GLOBAL_CACHE_DIR", str(Path.home() / ".cache" / "zig"))
     made = []

@@ -34,7 +34,7 @@ def hostile(path: Path, *members: tuple[str, bytes] | tarfile.TarInfo) -> Path:
 
 
 def special(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
-    """A member that is no regular file."""
+    """A member that is not a regular file."""
     entry = tarfile.TarInfo(name)
     entry.type, entry.linkname = kind, target
     return entry

@@ -1,4 +1,4 @@
-"""Objects, archives and tars: what an export makes beside libraries."""
+"""Objects, archives and tars: the outputs of an export other than libraries."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_outputs_are_the_same_bytes_in_another_folder(suffix, embed, tmp_path, m
 
 
 def test_tar_links_by_hand_too(tmp_path) -> None:
-    """Tar and cc are all that it takes where there is no packer."""
+    """Without packer, tar and cc are sufficient."""
     packer.export_library(tree(), tmp_path / "model.tar", entry="add")
     subprocess.run(["tar", "xf", "model.tar"], cwd=tmp_path, check=True)
     assert names_in(tmp_path / "model.tar") == ["packer.json", "lib0.o", "glue.o", "devc.o"]
@@ -83,7 +83,7 @@ def test_tar_without_host_code_needs_no_compiler(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("suffix", ["c", "cc", "cpp", "cxx", "C", "s"])
 def test_sources_become_objects_in_a_tar(suffix, tmp_path) -> None:
-    """By every suffix that says a language."""
+    """Every suffix that stands for a language is accepted."""
     source = tmp_path / f"one.{suffix}"
     source.write_text(".globl one\none:\n" if suffix == "s" else "extern int one;\nint one = 1;\n")
     packer.tar(tmp_path / "model.tar", source)
@@ -101,7 +101,7 @@ def test_archive_has_an_index_and_one_member(tmp_path) -> None:
 
 
 def test_archives_and_large_payloads_go_through_a_tar(tmp_path, compile_object) -> None:
-    """All members of an archive are there; a payload beyond 1 MiB comes from the assembler."""
+    """All members of an archive are there; the assembler adds a payload beyond 1 MiB."""
     archive = tmp_path / "two.a"
     members = [compile_object(f"int f{i}(void) {{ return {i}; }}") for i in range(2)]
     subprocess.run(["ar", "rcs", archive, *members], check=True)
@@ -137,7 +137,7 @@ def test_embedder_beside_a_packer_of_the_users_own_is_refused(tmp_path) -> None:
 
 
 def test_fcompile_that_makes_something_else_is_refused(tmp_path) -> None:
-    """A name ends as what is made does."""
+    """The suffix of the name must match the output."""
     with pytest.raises(packer.ExportError, match=r"model.tar: fcompile makes 'so', expected 'tar'"):
         packer.export_library(tree(), tmp_path / "model.tar", fcompile=packer.create_shared)
     path = packer.export_library(tree(), tmp_path / "model.tar", fcompile=packer.tar)

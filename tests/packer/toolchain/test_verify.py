@@ -33,7 +33,7 @@ def old(tmp_path) -> Path:
 
 
 def refused(old: Path, match: str, **options) -> None:
-    """Export over the old file: refused, and it is as it was; nothing else is left."""
+    """Export over the old file: refused, the old file is unchanged, and no other file is left."""
     before = hashlib.sha256(old.read_bytes()).hexdigest()
     with pytest.raises(packer.ToolchainError, match=match):
         packer.export_library(tree(), old, **{"embed": "c", **options})
@@ -42,7 +42,7 @@ def refused(old: Path, match: str, **options) -> None:
 
 
 def lying(change):
-    """A linker that links, and then changes what it made."""
+    """A linker that links, and then changes its output."""
 
     def fcompile(output, files, options=None):
         packer.create_shared(output, files, options=options)
@@ -97,7 +97,7 @@ def test_blob_with_another_byte_is_refused(old) -> None:
 
 @pytest.mark.parametrize("name", ["__tvm_dev_mblob", "__tvm_ffi_add", "__packer_fn_add"])
 def test_symbol_that_a_version_script_hides_is_missed(name, old, tmp_path_factory) -> None:
-    """An option can drop what a load needs."""
+    """An option can drop a symbol that a load needs."""
     script = tmp_path_factory.mktemp("script") / "hide.map"
     script.write_text(f"{{ local: {name}; }};")
     options = [f"-Wl,--version-script={script}"]

@@ -103,7 +103,7 @@ def test_a_device_that_is_not_given() -> None:
 
 
 def test_a_device_that_is_not_there() -> None:
-    """The driver's own error says what is missing."""
+    """The driver's error states the missing device."""
     with pytest.raises(runtime.DeviceError, match="opencl:9"):
         runtime.graph_executor.create(json.dumps(two_devices()), Operators(), "opencl:9")
 

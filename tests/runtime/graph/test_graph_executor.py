@@ -27,7 +27,7 @@ def test_a_model_is_one_file(tmp_path) -> None:
 
 
 def test_the_factory_is_the_root_and_its_model_the_entry(tmp_path) -> None:
-    """The library hangs under the factory; calling the module makes an executor."""
+    """The library is below the factory; calling the module makes an executor."""
     packer.export_library(factory(sum_graph(), {"w": W}, host()), tmp_path / "deploy.so")
     module = runtime.load(tmp_path / "deploy.so")
     assert [m.type_key for m in module.imported_modules] == ["library"]
@@ -45,7 +45,7 @@ def test_device_modules_hang_under_the_library(tmp_path) -> None:
 
 
 def test_methods_are_functions(create) -> None:
-    """``m["run"]()`` is TVM's way to say it."""
+    """``m["run"]()`` is the form of TVM."""
     executor = create(sum_graph())
     executor["set_input"]("x", X)
     executor["set_input"](1, W)
@@ -86,7 +86,7 @@ def test_an_input_that_is_not_copied(create) -> None:
 
 
 def test_a_copy_after_zero_copy_leaves_the_callers_array(create) -> None:
-    """set_input goes back to memory of the executor's own."""
+    """set_input then uses memory of the executor again."""
     executor, mine = create(sum_graph()), aligned(X)
     executor.set_input_zero_copy("x", mine)
     executor.set_input(x=W, w=W)
@@ -96,7 +96,7 @@ def test_a_copy_after_zero_copy_leaves_the_callers_array(create) -> None:
 
 
 def test_a_read_only_array_that_an_operator_writes_is_copied(create) -> None:
-    """``increase`` writes to its input: a parameter of the file's must not be what it gets."""
+    """``increase`` writes to its input, which must not be a parameter of the file."""
     executor, mine = create(graph([null("x"), op("y", "increase", [0])], [1])), aligned(X)
     mine.flags.writeable = False
     with pytest.raises(ValueError, match="writable where one writes"):
@@ -225,7 +225,7 @@ def test_arrays_beyond_the_address_space_are_refused(operators) -> None:
 
 
 def test_an_executor_keeps_its_library(tmp_path) -> None:
-    """Nothing else needs to be held; outputs outlive the executor."""
+    """The executor keeps all it needs; outputs outlive the executor."""
     packer.export_library(factory(sum_graph(), {"w": W}, host()), tmp_path / "deploy.so")
     executor = runtime.load(tmp_path / "deploy.so")["default"]()
     executor.set_input(x=X)

@@ -206,7 +206,7 @@ def test_too_much_json() -> None:
 
 
 def test_brackets_and_digits_in_strings_do_not_count() -> None:
-    """Names may hold what they like."""
+    """Names may contain any characters."""
     fields = sum_graph()
     fields["nodes"][3]["name"] = '["\\' * MAX_DEPTH + "9" * 100
     assert parse_graph(json.dumps(fields)).nodes[3].name == fields["nodes"][3]["name"]
@@ -255,12 +255,12 @@ class Anything(runtime.Module):
     """Has every operator."""
 
     def find_function(self, name: str) -> Callable[..., None]:
-        """Find what does nothing."""
+        """Return a function that does nothing."""
         return lambda *_: None
 
 
 def test_an_empty_graph() -> None:
-    """Nothing to run is no mistake."""
+    """A graph without operators is valid."""
     empty = {"nodes": [], "arg_nodes": [], "heads": [], "node_row_ptr": [0]}
     empty["attrs"] = {"shape": ["list_shape", []], "dltype": ["list_str", []]}
     empty["attrs"]["storage_id"] = ["list_int", []]

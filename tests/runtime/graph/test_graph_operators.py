@@ -18,7 +18,7 @@ from ...support.graphs import factory, graph, null, op, sum_graph
 
 
 def test_python_operators() -> None:
-    """Any module of the tree can have the operators; what they raise arrives as itself."""
+    """Any module of the tree can have the operators; their errors arrive unchanged."""
 
     class Operators(runtime.Module):
         def find_function(self, name: str) -> Any:

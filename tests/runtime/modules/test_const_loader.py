@@ -1,4 +1,4 @@
-"""const_loader: constants are handed to host code on the first look-up of what needs them."""
+"""const_loader: host code receives the constants at the first look-up that needs them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_constants_reach_host_code(tmp_path) -> None:
 
 
 class Host(runtime.Module):
-    """Host code in Python that says when it is initialised."""
+    """Host code in Python that records its initialisation."""
 
     def __init__(self) -> None:
         self.given: list[Any] = []
@@ -48,7 +48,7 @@ class Host(runtime.Module):
         return {"__init_conv": self.init, "conv": lambda: len(self.given)}.get(name)
 
     def init(self, *arrays: Any) -> None:
-        """Take a while, so that another thread can come."""
+        """Take a while, so that another thread can start."""
         time.sleep(0.01)
         self.given.append(arrays)
 
@@ -74,7 +74,7 @@ def test_initialised_once_in_any_thread() -> None:
 
 
 def test_a_failed_initialisation_is_tried_again() -> None:
-    """Its error arrives as itself; the next look-up begins anew."""
+    """The error arrives unchanged; the next look-up starts again."""
     host = Host()
     loader, init = loader_of(host), host.init
 
@@ -114,7 +114,7 @@ def _above(*imports: runtime.Module) -> runtime.ConstLoaderModule:
 
 
 def test_a_chain_of_const_loaders_is_looked_through_without_recursion() -> None:
-    """A look-up goes through const loaders of any depth."""
+    """A look-up searches const loaders of any depth."""
     root = _above()
     for _ in range(20_000):
         root = _above(root)

@@ -128,13 +128,13 @@ def wrapped(data: bytes) -> bytes:
 
 
 def test_damaged_carried_library_is_refused_at_its_offset() -> None:
-    """The place in the blob, then what is wrong with the file."""
+    """The message has the offset in the blob, then the problem of the file."""
     with pytest.raises(runtime.LibraryLoadError, match="^blob at 0x.*: <5 bytes>: .*not an ELF"):
         runtime.deserialize_module_from_bytes(wrapped(b"hello"))
 
 
 def test_carried_library_with_imports_beside_it_is_refused(build) -> None:
-    """Its imports come with the file; others would change a module that is shared."""
+    """The file has its imports; others would change a module that is shared."""
     library = runtime.CarriedSharedLibraryModule(build(1).read_bytes())
     entries = [Entry("shared_library", library), Entry("metadata_module", runtime.MetadataModule())]
     tree = Entry("_import_tree", None)

@@ -33,7 +33,7 @@ from ...support.vm_programs import allocating, closure_program, make
 
 
 def test_functions_state_their_parameters_and_owner() -> None:
-    """Name and parameters; a function keeps its model, and what is dropped goes at once."""
+    """Name and parameters; a function keeps its model, and a dropped one is freed at once."""
     model = make(Program([Code("main", ["x", "weight"], [ret(0)], 2)]))
     main: Any = model["main"]
     assert repr(main) == "<Function main: main(x, weight)>" and main.owner is model

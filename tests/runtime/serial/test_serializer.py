@@ -43,7 +43,7 @@ def test_siblings_ascend() -> None:
 
 
 def test_diamond_is_accepted_with_the_shared_module_last() -> None:
-    """TVM refuses plain diamonds; a parent only has to precede its children."""
+    """TVM refuses plain diamonds; a parent must only precede its children."""
     root = connect([device(n) for n in "rabs"], [[1, 2], [3], [3], []])
     assert order(root) == ["r", "a", "b", "s"]
 

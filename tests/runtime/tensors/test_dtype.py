@@ -43,6 +43,6 @@ def test_every_triple_survives_a_round_trip() -> None:
     "text", ["", "float", "int", "x4", "floaty32", "int8x", "int300", "int8x70000"]
 )
 def test_other_text_is_refused(text) -> None:
-    """A name that is none says what one looks like."""
+    """The error of an unknown name shows the form of a valid one."""
     with pytest.raises(ValueError, match="data type|range of DLDataType"):
         string_to_dtype(text)

@@ -124,6 +124,6 @@ def test_elements_of_less_than_a_byte(
 
 @pytest.mark.parametrize("shape", [(0, 2**62, 4), (2**62, 0)])
 def test_an_extent_of_0_does_not_hide_the_others(shape: tuple[int, ...]) -> None:
-    """The size that the others ask for has to be one that can be addressed."""
+    """The size of the other extents must be addressable."""
     with pytest.raises(runtime.BlobFormatError, match="data_byte_size 0, expected 0, of a shape"):
         runtime.load_param_dict(params(ndarray(shape=shape, nbytes=0, data=b"")))

@@ -1,4 +1,4 @@
-"""safetensors: what the reference package writes is read alike, in place."""
+"""safetensors: files of the reference package are read equally, in place."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ARRAYS = {f"layer.{code}": np.arange(12).astype(code).reshape(3, 4) for code in 
 
 @pytest.mark.parametrize("origin", ["path", "buffer", "library"])
 def test_arrays_are_those_of_the_reference(origin: str, pack_blob: PackBlob, tmp_path) -> None:
-    """A file that the reference package writes gives the same arrays, however it comes."""
+    """A file of the reference package has the same arrays, from a path and from bytes."""
     path = tmp_path / "w.safetensors"
     safetensors.numpy.save_file(ARRAYS, path, metadata={"format": "np"})
     if origin == "library":
@@ -74,7 +74,7 @@ def test_bfloat16_is_a_view_through_ml_dtypes() -> None:
 
 @pytest.mark.parametrize("blocked", [("ml_dtypes",), ("ml_dtypes", "numpy", "packer")])
 def test_without_packages_the_bytes_are_there(blocked, pack_blob: PackBlob) -> None:
-    """Without ml_dtypes NumPy lacks bfloat16, and says so; raw bytes need nothing."""
+    """Without ml_dtypes NumPy lacks bfloat16, and the error says so; raw bytes need no package."""
     header = (
         '{"b": {"dtype": "BF16", "shape": [1], "data_offsets": [4, 6]},'
         ' "f": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}'

@@ -65,7 +65,7 @@ NOT_LAX = set(MALFORMED) - LAX
 
 @pytest.mark.parametrize("case", MALFORMED)
 def test_malformed_file_is_refused(case: str) -> None:
-    """One poke for each rule; the message says where and what; the reference refuses it too."""
+    """One poke for each rule; the message has offset and problem; the reference refuses it too."""
     header, match = MALFORMED[case]
     file = file_of(header, b"1234") if header is not None else b"\x63" + bytes(7) + b"1234"
     with pytest.raises(runtime.BlobFormatError, match=match) as caught:

@@ -85,7 +85,7 @@ def test_weights_are_views_of_the_mapped_library(pack_blob: PackBlob) -> None:
 
 
 def test_array_outlives_module_and_library(pack_blob: PackBlob) -> None:
-    """The mapping goes with the last array."""
+    """The last array frees the mapping."""
     file = safetensors.numpy.save({"w": np.arange(1000, dtype="i8")})
     path = pack_blob(blob_of(runtime.SafetensorsModule(file)))
     module = runtime.load(path)
@@ -172,7 +172,7 @@ def test_file_that_changed_is_refused(change: str, tmp_path: Path) -> None:
     ],
 )
 def test_file_that_cannot_be_used_is_named(kind: str, match: str, tmp_path: Path) -> None:
-    """The error says which file and why; nothing blocks."""
+    """The error has the file and the reason; nothing blocks."""
     good, path = file_of(ONE, b"1234"), tmp_path / "w.safetensors"
     contents = {
         "empty": b"",
@@ -197,7 +197,7 @@ def test_file_that_cannot_be_used_is_named(kind: str, match: str, tmp_path: Path
 
 
 def test_header_is_parsed_at_the_first_use_of_the_weights() -> None:
-    """A load steps over the file; what is wrong inside is said when it is asked for."""
+    """A load skips the file; an error inside is raised at the first use."""
     blob = blob_of(runtime.SafetensorsModule(file_of(TWO, b"1234")))
     module = runtime.deserialize_module_from_bytes(blob.replace(b'"U8"', b'"XX"', 1))
     for _ in range(2):
