@@ -91,7 +91,7 @@ def test_kill_at_any_time_leaves_the_old_file_or_the_new(tmp_path) -> None:
     new = _measured_export(export, path)
     counts = {old: 0, new: 0}
     for i in range(100):
-        if i % 10 == 0:  # measured anew, since other work on the machine comes and goes
+        if i % 10 == 0:  # again, since other work on the machine varies
             span = 1.2 * _seconds_to_ready_and_end(export)
         packer.export_library(host(), path) if _sha256(path) == new else None
         process = subprocess.Popen(export, stdout=subprocess.PIPE)

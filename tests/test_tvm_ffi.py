@@ -115,9 +115,9 @@ void none(void) {}
 import json, sys, tvm_ffi
 from tvm_ffi.core import TypeSchema
 m = tvm_ffi.load_module(sys.argv[1])
-def told(f): return str(TypeSchema.from_json_str(m.get_function_metadata(f)["type_schema"]))
+def schema_of(f): return str(TypeSchema.from_json_str(m.get_function_metadata(f)["type_schema"]))
 docs = [m.get_function_doc("many"), m.get_function_doc("none"), m.get_function_metadata("nothing")]
-print(json.dumps([told("many"), told("none"), *docs]))
+print(json.dumps([schema_of("many"), schema_of("none"), *docs]))
 """
     assert run_python(code, str(path)) == [
         "Callable[[int, int, bool, float, str, Tensor | None, Tensor], int]",

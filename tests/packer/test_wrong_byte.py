@@ -135,7 +135,7 @@ def test_no_byte_is_lost_in_silence(golden, tmp_path) -> None:
         assert refused > kept, kind
 
 
-# ---- What each kind of damage is called
+# ---- The name of each kind of damage
 
 
 def tree() -> packer.CSourceModule:
@@ -191,7 +191,10 @@ def words(*values: int) -> bytes:
 
 DAMAGE = {
     "tree": (reorder_rows, "keys, sizes or import tree with CRC-32"),
-    "facts": (replace_once(b"params a:", b"params c:"), "symbol __packer_fn_add: CRC-32, expected"),
+    "metadata": (
+        replace_once(b"params a:", b"params c:"),
+        "symbol __packer_fn_add: CRC-32, expected",
+    ),
     "manifest": (
         replace_once(b'"type_key":"cuda"', b'"type_key":"cudb"'),
         "symbol __packer_manifest: CRC-32, expected",
@@ -200,7 +203,7 @@ DAMAGE = {
         rename("__tvm_dev_mblob", "__packer_fn_add"),
         "symbol __tvm_dev_mblob: expected as",
     ),
-    "facts lost": (
+    "metadata lost": (
         rename("__packer_fn_add", "__tvm_ffi_add"),
         "symbol __packer_fn_add: expected as",
     ),
@@ -243,7 +246,7 @@ def test_extract_says_why_there_is_no_tree(made, tmp_path) -> None:
         extract_library(path, tmp_path / "parts")
 
 
-# ---- What is no damage
+# ---- Changes that are not damage
 
 
 def test_payloads_are_not_covered(made, tmp_path) -> None:

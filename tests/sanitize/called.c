@@ -18,7 +18,7 @@ DSO_EXPORT int __tvm_ffi_fail(void *handle, const dso_any *args, int32_t num_arg
   return dso_raise("ValueError", version);
 }
 
-/* The sum of what f(1), g(2) and h(3) give. */
+/* The sum of f(1), g(2) and h(3). */
 DSO_EXPORT int __tvm_ffi_look_up(void *handle, const dso_any *args, int32_t num_args,
                                  dso_any *result) {
   const char *const names[] = {"f", "g", "h"};

@@ -41,7 +41,7 @@ class End(NamedTuple):
     """How a process ended that loaded mutants."""
 
     status: int
-    peak: int  # bytes, beyond the file's and what the process had before
+    peak: int  # bytes, without the file's and those used before
     results: bytes  # a letter for each that was loaded or refused
 
     @property
@@ -176,7 +176,7 @@ class Campaign:
             return self._judge_signal(mutant, os.WTERMSIG(end.status))
         text = self._read_report()
         cause = f"exit {os.WEXITSTATUS(end.status)}"
-        if "_dl_update_slotinfo" in text:  # of __tls_get_addr, with what the code gave it
+        if "_dl_update_slotinfo" in text:  # of __tls_get_addr, with the code's argument
             return f"{cause} of __tls_get_addr, called by the library's code"
         return self._find(mutant.number, cause, text.splitlines()[-3:])
 

@@ -37,7 +37,7 @@ Result = tuple[Counter[str], list[Finding]]
 def work(folder: Path, seed: int, first: int, count: int) -> None:
     """Try some mutants, and print the outcomes as JSON. The number of the last one is in a file."""
     libraries = [Library(path) for path in sorted((folder / "libraries").glob("*.so"))]
-    for library in libraries:  # what the children need is imported here, once
+    for library in libraries:  # imports here, once, the modules of the children
         visit(str(folder / "libraries" / f"{library.name}.so"))
     campaign = Campaign(libraries, seed, folder)
     campaign.run(first, count)

@@ -1,4 +1,4 @@
-/* LD_PRELOAD: in Python the FAULT_AT-th of these calls gives FAULT_ERRNO. */
+/* LD_PRELOAD: in Python the FAULT_AT-th of these calls fails with FAULT_ERRNO. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

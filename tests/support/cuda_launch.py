@@ -7,7 +7,7 @@ from collections.abc import Callable
 from .cuda import DATA
 
 PTX = DATA / "scale.ptx"
-PARAMS = "8 4 4"  # what scale takes
+PARAMS = "8 4 4"  # the parameters of scale
 Fake = Callable[..., tuple[list[str], list[str]]]
 # Launch the kernel of a file; whatever is refused is printed. argv: file, format, tags, extents.
 LAUNCH = """

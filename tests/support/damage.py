@@ -23,8 +23,8 @@ def damaged(data: bytes) -> Iterator[tuple[str, bytes]]:
     for part in range(1, 32):
         yield f"cut-{part}", data[: len(data) * part // 32]
     yield from _flipped(data)
-    yield from _lying_headers(data)
-    yield from _lying_tags(data)
+    yield from _wrong_headers(data)
+    yield from _wrong_tags(data)
 
 
 def _flipped(data: bytes) -> Iterator[tuple[str, bytes]]:
@@ -38,7 +38,7 @@ def _flipped(data: bytes) -> Iterator[tuple[str, bytes]]:
         yield f"flip-{number}", bytes(flipped)
 
 
-def _lying_headers(data: bytes) -> Iterator[tuple[str, bytes]]:
+def _wrong_headers(data: bytes) -> Iterator[tuple[str, bytes]]:
     for field in _HEADER:
         for value in _LIES[:4]:  # most fields of the ELF header have 16 bits
             yield f"{field}-{value}", _poked(data, Elf(data).header, field, value)
@@ -49,7 +49,7 @@ def _lying_headers(data: bytes) -> Iterator[tuple[str, bytes]]:
                     yield f"{name}{nth}-{field}-{value}", _poked(data, record, field, value)
 
 
-def _lying_tags(data: bytes) -> Iterator[tuple[str, bytes]]:
+def _wrong_tags(data: bytes) -> Iterator[tuple[str, bytes]]:
     for name in DT:
         try:
             record = Elf(data).tag(name)

@@ -240,7 +240,7 @@ def growth(operation: Callable[[], Any], fail: Fail, n: int, expected: Any) -> i
 def main(folder: Path, name: str, allocator: str) -> int:
     """Fail the first, the second, ... allocation, until an operation needs fewer."""
     operation = OPERATIONS[name](folder)
-    expected = operation()  # what is made once has been made
+    expected = operation()  # so that objects that are made once exist
     fail = _core.fail_allocation if allocator == "core" else python_hook(folder)
     outcomes: dict[str, list[int]] = {}
     bad = 0

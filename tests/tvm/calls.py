@@ -16,7 +16,7 @@ class Call:
 
     function: str
     make: Callable[[], tuple[Any, ...]]
-    is_kernel: bool = False  # runs where the library's device is
+    is_kernel: bool = False  # runs on the library's device
 
 
 def floats(*shape: int) -> np.ndarray:
@@ -121,7 +121,7 @@ def outcome(call: Call, function: Callable[..., Any], pass_array: Callable[..., 
     passed = [pass_array(a, call) if isinstance(a, np.ndarray) else a for a in call.make()]
     try:
         result = function(*passed)
-    except Exception as error:  # any: it is what is compared
+    except Exception as error:  # any error: the test compares it
         return type(error).__name__, str(error)
     if hasattr(result, "items"):
         result = {str(name): array.numpy() for name, array in result.items()}

@@ -18,7 +18,7 @@ def raised(function: Callable[..., Any], *args: Any) -> str:
     """Call, and return the error's kind and text."""
     try:
         return f"returned {function(*args)}"
-    except Exception as error:  # any: it is what is compared
+    except Exception as error:  # any error: the test compares it
         return f"{type(error).__name__}: {error}"
 
 

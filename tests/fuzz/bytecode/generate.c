@@ -123,7 +123,7 @@ static void skipped_block(struct scope *scope) {
   struct scope block =
       begin_block(scope, scope->writable & scope_draw(scope, 1 << NUM_REGISTERS));
   instructions(&block, 1 + scope_draw(scope, 4));
-  if (program->num_instructions == at + 1) /* a branch has to lead to another instruction */
+  if (program->num_instructions == at + 1) /* a branch must lead to another instruction */
     call_named(&block, "vm.builtin.copy", VM_VOID_REGISTER, branch + 1, 1, NULL);
   program->words[program->offsets[at] + 2] = program->num_instructions - at;
 }

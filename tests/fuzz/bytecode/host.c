@@ -16,7 +16,7 @@ static int begin_call(const dso_any *args, int32_t num_args) {
   return 0;
 }
 
-/* Gives what it is given first, unless that is lent. */
+/* Returns its first argument, unless that is borrowed. */
 static int echo(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
   (void)handle;
   if (begin_call(args, num_args) != 0) return -1;

@@ -118,7 +118,7 @@ void draw_extents(struct draws *draws, int64_t *ndim, int64_t *dims);
 
 /* An argument from outside with its memory, and what is known of it in the machine. */
 dso_any draw_argument(struct draws *draws, struct value *known, int depth);
-void free_arguments(void); /* the memory of those that are lent */
+void free_arguments(void); /* the memory of borrowed ones */
 
 /* A constant tensor in memory that ends the process when it is written. */
 dso_object *readonly_tensor(struct draws *draws, struct value *known);

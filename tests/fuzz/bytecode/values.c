@@ -1,4 +1,4 @@
-/* Values that come from outside a program, in memory of each kind. */
+/* Values from outside a program, in memory of each kind. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include <stdlib.h>
 #include <string.h>
@@ -172,7 +172,7 @@ static dso_any draw_tuple(struct draws *draws, struct value *known, int depth) {
     int is_same = i > 0 && is_odd(draws);
     dso_any item = is_same ? array->items[i - 1] : draw_argument(draws, &ignored, depth + 1);
     if (item.type_index >= DSO_DLTENSOR_PTR && item.type_index < DSO_SMALL_STR)
-      item = (dso_any){.type_index = DSO_INT, .v_int64 = i}; /* a lent one cannot be in an array */
+      item = (dso_any){.type_index = DSO_INT, .v_int64 = i}; /* a borrowed one cannot be in an array */
     else if (is_same) any_retain(&item);
     array->items[i] = item;
   }

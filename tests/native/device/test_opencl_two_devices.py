@@ -26,12 +26,12 @@ import numpy as np
 import runtime
 from runtime import Device, DeviceModule, FunctionInfo
 
-said = {}
+steps = {}
 def step(work):
     try:
-        said[work.__name__] = work()
+        steps[work.__name__] = work()
     except Exception as error:
-        said[work.__name__] = f"{type(error).__name__}: {error}"
+        steps[work.__name__] = f"{type(error).__name__}: {error}"
 
 TAGS = ("blockIdx.x", "threadIdx.x")
 devices = [Device("opencl", 0), Device("opencl", 1)]
@@ -85,7 +85,7 @@ def no_such_device():
 def without_tensors_the_current_device_counts():
     runtime.get_global_func("__tvm_set_device")(4, 1)
     DeviceModule("opencl", b"no binary", "clbin", [FunctionInfo("f")])["f"]()
-print(json.dumps(said))
+print(json.dumps(steps))
 '''
 
 
@@ -99,7 +99,7 @@ def intel_folder() -> Path:
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return the output of each step, in a process that sees both drivers."""
     folder = intel_folder()
     code = tmp_path_factory.mktemp("spirv") / "fill.spv"
@@ -122,36 +122,36 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return answer
 
 
-def test_module_is_built_for_each_device(said: dict[str, Any]) -> None:
+def test_module_is_built_for_each_device(steps: dict[str, Any]) -> None:
     """One module runs on both devices, each tensor's own."""
-    assert said["each_device_runs_its_own_build"] == [[2, 4, 6, 8], [3, 6, 9, 12]]
+    assert steps["each_device_runs_its_own_build"] == [[2, 4, 6, 8], [3, 6, 9, 12]]
 
 
-def test_arguments_on_two_devices_are_refused(said: dict[str, Any]) -> None:
+def test_arguments_on_two_devices_are_refused(steps: dict[str, Any]) -> None:
     """Tensors of two devices in one launch are refused, naming both arguments."""
-    assert said["arguments_on_two_devices"] == (
+    assert steps["arguments_on_two_devices"] == (
         "ValueError: add: argument 2: expected a tensor on opencl:0, like argument 1, "
         "found one on opencl:1; copy it there"
     )
 
 
-def test_copies_go_between_devices(said: dict[str, Any]) -> None:
+def test_copies_go_between_devices(steps: dict[str, Any]) -> None:
     """Copies between devices use the host, and wait for earlier launches."""
-    assert said["copies_between_devices"] == ["opencl:0", [5, 8, 11, 14], [3, 6, 9, 12]]
-    assert said["large_copy_between_devices"] is True
+    assert steps["copies_between_devices"] == ["opencl:0", [5, 8, 11, 14], [3, 6, 9, 12]]
+    assert steps["large_copy_between_devices"] is True
 
 
-def test_spirv_runs_where_the_device_takes_it(said: dict[str, Any]) -> None:
+def test_spirv_runs_where_the_device_takes_it(steps: dict[str, Any]) -> None:
     """SPIR-V of llvmlite runs on one device, and the other one is named as taking none."""
-    assert said["spirv_on_the_first"] == [7, 7, 7, 0]
-    assert said["spirv_on_the_second"].startswith(
-        f"DeviceError: opencl:1: '{said['names'][1]}': SPIR-V is unsupported"
+    assert steps["spirv_on_the_first"] == [7, 7, 7, 0]
+    assert steps["spirv_on_the_second"].startswith(
+        f"DeviceError: opencl:1: '{steps['names'][1]}': SPIR-V is unsupported"
     )
 
 
-def test_device_of_a_launch_without_tensors(said: dict[str, Any]) -> None:
+def test_device_of_a_launch_without_tensors(steps: dict[str, Any]) -> None:
     """Without tensors a kernel runs on the device that `__tvm_set_device` chose."""
-    assert said["without_tensors_the_current_device_counts"].startswith(
+    assert steps["without_tensors_the_current_device_counts"].startswith(
         "DeviceError: opencl:1: 'pthread"
     )
-    assert said["no_such_device"].startswith("DeviceError: opencl:2: no such device, found 2:")
+    assert steps["no_such_device"].startswith("DeviceError: opencl:2: no such device, found 2:")

@@ -45,7 +45,7 @@ def copy(path: Path, folder: Path) -> Path:
     return Path(shutil.copy(path, folder / "copy.so"))
 
 
-# ---- What has no declaration
+# ---- Functions without a declaration
 
 
 def test_function_of_a_plain_library_is_not_called(compile_library) -> None:

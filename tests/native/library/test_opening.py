@@ -103,7 +103,7 @@ def load(
     shutil.copy(compile_library(VERSION, '-DNAME="B"', option), other)
     os.link(path, back)
     shim = compile_library(SHIM, "-ldl")
-    before = os.environ.get("LD_PRELOAD", "")  # sanitizers have to come first
+    before = os.environ.get("LD_PRELOAD", "")  # sanitizers must be first
     monkeypatch.setenv("LD_PRELOAD", f"{before} {shim}".strip())
     for name, value in {"PATH": path, "WITH": other}.items():
         monkeypatch.setenv(f"SWAP_{name}", str(value))

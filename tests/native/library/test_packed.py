@@ -307,7 +307,7 @@ def test_packed_entry_is_called_by_the_module(tmp_path) -> None:
     assert module(21) == 42
 
 
-def facts(text: str) -> str:
+def metadata(text: str) -> str:
     """A library whose only function has this metadata."""
     return (
         f'const char __packer_fn_f[] = "packer-function 1\\n{text}";\n'
@@ -319,20 +319,20 @@ def facts(text: str) -> str:
 
 def test_metadata_of_a_packed_function_needs_its_symbol(compile_library) -> None:
     """A library whose metadata names a missing symbol is malformed."""
-    module = runtime.load(compile_library(facts("abi packed_c\\n")))
+    module = runtime.load(compile_library(metadata("abi packed_c\\n")))
     with pytest.raises(runtime.LibraryLoadError, match="__packer_fn_f: declares a packed C"):
         module.get_function("f")
 
 
 def test_metadata_decides_about_the_abi(compile_library) -> None:
     """A safe call without its symbol is not a packed function; an unknown ABI is refused."""
-    module = runtime.load(compile_library(facts("abi safe_call\\n"), "-DDEFINED"))
+    module = runtime.load(compile_library(metadata("abi safe_call\\n"), "-DDEFINED"))
     assert not module.implements_function("f")
-    module = runtime.load(compile_library(facts("abi fastcall\\n"), "-DDEFINED"))
+    module = runtime.load(compile_library(metadata("abi fastcall\\n"), "-DDEFINED"))
     with pytest.raises(runtime.LibraryLoadError, match="abi, expected safe_call or packed_c"):
         module.get_function("f")
     module = runtime.load(
-        compile_library(facts("abi packed_c\\ngil keep\\ndoc Text\\n"), "-DDEFINED")
+        compile_library(metadata("abi packed_c\\ngil keep\\ndoc Text\\n"), "-DDEFINED")
     )
     function = module.get_function("f")
     assert (function(), function.__doc__) == (None, "Text")

@@ -150,7 +150,7 @@ def test_inconsistent_tensor_is_released(
 ) -> None:
     """Shape and strides of a library are checked as any input is."""
     with pytest.raises(ValueError, match=expected):
-        probe("make_lie")(ndim, extent, stride)
+        probe("make_inconsistent")(ndim, extent, stride)
     assert probe("live_objects")() == 0
 
 

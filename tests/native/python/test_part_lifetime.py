@@ -17,7 +17,7 @@ from runtime._core import Library, TensorBase
 from ...support.mapped import is_mapped
 
 
-def _facts(library: Library) -> memoryview:
+def _metadata(library: Library) -> memoryview:
     view = library.data("__packer_fn_add")
     assert view is not None
     return view
@@ -25,10 +25,10 @@ def _facts(library: Library) -> memoryview:
 
 PARTS: dict[str, Callable[[Library], Any]] = {
     "function": lambda library: library.function("add", None),
-    "view": _facts,
-    "slice": lambda library: _facts(library)[3:9],
-    "array": lambda library: np.frombuffer(_facts(library), "u1")[::2],
-    "tensor": lambda library: TensorBase(_facts(library)[:4], (4,), (1, 8, 1)),
+    "view": _metadata,
+    "slice": lambda library: _metadata(library)[3:9],
+    "array": lambda library: np.frombuffer(_metadata(library), "u1")[::2],
+    "tensor": lambda library: TensorBase(_metadata(library)[:4], (4,), (1, 8, 1)),
 }
 
 

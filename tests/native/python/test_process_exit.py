@@ -75,7 +75,7 @@ time.sleep(0.05)
 threading.Thread(target=probe["wait"], args=(60000,), daemon=True).start()
 while not probe["is_waiting"](): pass
 """,
-    "daemon thread waits, names gone": """
+    "daemon thread waits, names deleted": """
 threading.Thread(target=probe["wait"], args=(60000,), daemon=True).start()
 while not probe["is_waiting"](): pass
 del probe, add

@@ -107,7 +107,7 @@ def test_the_source_is_text_as_tvm_prints_it() -> None:
     ]
 
 
-# ---- What is refused: one thing poked in a good program
+# ---- Refusals: one field of a good program is poked
 
 
 def row(index: int, field: int, value: int) -> Callable[[Program], None]:

@@ -180,7 +180,7 @@ def test_a_handler_runs_during_a_run() -> None:
     assert gone() is None
 
 
-# ---- What only a digest could tell
+# ---- Changes that only a digest could detect
 
 
 def test_a_host_function_with_another_n_runs_in_a_child() -> None:

@@ -83,7 +83,7 @@ def test_verbose_prints_steps_and_commands(packer: Packer) -> None:
     expected = ["collect", "serialize", "save", "embed", "link", "verify", "commit"]
     assert expected == [step.removeprefix("packer: ") for step in steps]
     assert any(" -shared " in line for line in run.stderr.splitlines())
-    assert "/bin/sh" not in run.stderr  # what guards the compilers is none of the commands
+    assert "/bin/sh" not in run.stderr  # the guard of the compilers is not shown
 
 
 def test_workspace_keeps_the_intermediate_files(packer: Packer, tmp_path: Path) -> None:

@@ -283,7 +283,7 @@ def test_exit_code_says_whether_it_would_load(chain, compile_library, tmp_path) 
     assert check(tmp_path / "text").returncode == 1
 
 
-ACCEPTED = {"elf_dt_init_other_code.so"}  # its code runs: only a digest could tell
+ACCEPTED = {"elf_dt_init_other_code.so"}  # its code runs: only a digest could detect it
 REFUSED = sorted({path.name for path in FOUND.glob("elf_*.so")} - ACCEPTED)
 
 

@@ -91,7 +91,7 @@ def test_child_that_outlives_its_parent_is_ended(tmp_path):
     script = "sleep 1000 & echo $! > child; echo done; exit 0\n"
     completed = run([program(tmp_path / "cc", script)], cwd=tmp_path)
     assert completed.output == "done\n"
-    wait_until(lambda: is_gone(int((tmp_path / "child").read_text())))
+    wait_until(lambda: has_ended(int((tmp_path / "child").read_text())))
 
 
 def test_ignored_sigchld(tmp_path):
@@ -125,7 +125,7 @@ def test_interrupt_ends_a_hanging_compiler_and_its_children(tmp_path, add_c, num
     assert process.returncode == (-signal.SIGINT if number == signal.SIGINT else 143)
     pids = [int(pid) for file in tmp_path.glob("cc.*.pids") for pid in file.read_text().split()]
     assert len(pids) == 2 * wanted
-    wait_until(lambda: all(is_gone(pid) for pid in pids))
+    wait_until(lambda: all(has_ended(pid) for pid in pids))
     assert library.read_text() == "old"
     assert list(tmp_path.glob(".packer-*")) == []
 
@@ -148,7 +148,7 @@ def test_killed_exporter_takes_its_compilers_along(tmp_path, add_c, number):
     assert len(guards) == 1
     process.send_signal(number)
     assert process.wait() == -number
-    wait_until(lambda: all(is_gone(pid) for pid in pids + guards))
+    wait_until(lambda: all(has_ended(pid) for pid in pids + guards))
 
 
 def test_thread_that_ends_leaves_its_compiler(tmp_path):
@@ -205,7 +205,7 @@ def test_signal_that_arrives_while_a_program_starts_ends_it(tmp_path, number) ->
     expected = -signal.SIGINT if number == signal.SIGINT else 128 + number
     assert done.returncode == expected, done.stderr
     guard, sleeper = map(int, done.stdout.split())
-    assert is_gone(guard) and is_gone(sleeper)
+    assert has_ended(guard) and has_ended(sleeper)
 
 
 PRELUDE = "from pathlib import Path\nfrom packer.toolchain.process import run\n"
@@ -216,7 +216,7 @@ def run_python(code: str) -> str:
     return output_of(sys.executable, "-c", PRELUDE + code)
 
 
-def is_gone(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     """Return True if a process has ended, reaped or not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -147,12 +147,12 @@ def test_fcompile_that_makes_something_else_is_refused(tmp_path) -> None:
 def test_compiler_that_makes_no_object_is_found_out(tmp_path) -> None:
     """The output of every kind is read again and checked."""
 
-    def lying(output, objects, options=None):
+    def fcompile(output, objects, options=None):
         Path(output).write_bytes(b"not an object")
 
     for suffix in UNLINKED:
         with pytest.raises(packer.ToolchainError, match="output is wrong: begins with b'not an o'"):
-            packer.export_library(tree(), tmp_path / f"model.{suffix}", fcompile=lying)
+            packer.export_library(tree(), tmp_path / f"model.{suffix}", fcompile=fcompile)
     assert not list(tmp_path.iterdir())
 
 

@@ -41,7 +41,7 @@ def refused(old: Path, match: str, **options) -> None:
     assert [p.name for p in old.parent.iterdir()] == [old.name]
 
 
-def lying(change):
+def changing(change):
     """A linker that links, and then changes its output."""
 
     def fcompile(output, files, options=None):
@@ -66,7 +66,7 @@ def lying(change):
 )
 def test_output_that_is_no_library_for_the_target_is_refused(change, match, old) -> None:
     """Exit status 0 proves nothing."""
-    refused(old, match, fcompile=lying(change))
+    refused(old, match, fcompile=changing(change))
 
 
 def test_missing_output_is_refused(old) -> None:
@@ -91,7 +91,7 @@ def test_stale_output_is_refused(old, tmp_path_factory) -> None:
 
 def test_blob_with_another_byte_is_refused(old) -> None:
     """Every byte of the blob is compared."""
-    change = lying(lambda data: data.replace(b"payloadpayload", b"payloadPayload", 1))
+    change = changing(lambda data: data.replace(b"payloadpayload", b"payloadPayload", 1))
     refused(old, "__tvm_dev_mblob has other bytes in the result", fcompile=change)
 
 

@@ -46,7 +46,7 @@ def drop(*path: Any) -> Poke:
 # The nodes: x, w, first = add(x, w), total = add(first, w).
 POKES = {
     "no nodes": (drop("nodes"), "nodes, expected a list, found None"),
-    "node is no object": (put(7, "nodes", 1), "node 1, expected an object, found 7"),
+    "node is not an object": (put(7, "nodes", 1), "node 1, expected an object, found 7"),
     "no name": (drop("nodes", 0, "name"), "node 0: name, expected text, found None"),
     "empty name": (put("", "nodes", 0, "name"), "node 0: name, expected text, found ''"),
     "half surrogate": (put("\udc80", "nodes", 0, "name"), "node 0: name, expected Unicode"),

@@ -2,7 +2,7 @@
  * a module gives it, in which context, what a launch passes, and what its errors become.
  *
  * FAKE_CUDA_DEVICES  capabilities of its devices: "80 90"; none: cuInit finds no device
- * FAKE_CUDA_FAIL     "cuLaunchKernel 700": what this function gives from now on
+ * FAKE_CUDA_FAIL     "cuLaunchKernel 700": the result of this function from now on
  * FAKE_CUDA_PARAMS   what each kernel's code takes: "8 4 4" bytes
  * FAKE_CUDA_LOG      a file that gets one line per call that matters
  *

@@ -1,4 +1,4 @@
-/* Safe-call functions that take and give functions and tensors. */
+/* Safe-call functions that take and return functions and tensors. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -217,7 +217,7 @@ FUNCTION(make_tensor) {
 }
 
 /* A tensor object with an inconsistent shape: (ndim, extent, stride). */
-FUNCTION(make_lie) {
+FUNCTION(make_inconsistent) {
   UNUSED;
   struct { tensor_object head; int64_t shape[2], strides[2]; } *made =
       new_object(sizeof *made, DSO_TENSOR, result);

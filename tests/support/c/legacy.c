@@ -70,7 +70,7 @@ PACKED(smooth) {
   return CALL(TVMBackendFreeWorkspace)(CPU, 0, work.sums) ? -1 : status;
 }
 
-/* ask(x): twice what the function "answer" says of x. */
+/* ask(x): twice the result of the function "answer" for x. */
 PACKED(ask) {
   UNUSED;
   void *answer;

@@ -21,7 +21,7 @@ EXPORT void raise_error(const char *kind, const char *message) { raised_set(kind
 EXPORT void *alloc(int type, int id, uint64_t nbytes) { return workspace_alloc(type, id, nbytes, 2, 32); }
 EXPORT int release(int type, int id, void *data) { return workspace_free(type, id, data); }
 
-/* The error of this thread as "kind: message", or ""; its copy in a real tvm_ffi goes, too. */
+/* The error of this thread as "kind: message", or ""; its copy in a real tvm_ffi is cleared, too. */
 EXPORT const char *take_error(void) {
   static _Thread_local char text[512];
   char *kind;
@@ -76,7 +76,7 @@ EXPORT int miss_silently(int id, struct parallel_group_env *env, void *data) {
   return 0;
 }
 
-/* Fails where the number in `data` says; the others wait for it. */
+/* Fails in the task whose number is in `data`; the others wait for it. */
 EXPORT int fail(int id, struct parallel_group_env *env, void *data) {
   if (id != *(int *)data) return pool_barrier(id, env);
   usleep(1000);
