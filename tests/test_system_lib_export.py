@@ -92,7 +92,7 @@ def test_prefix_alone_is_refused(suffix, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["1net", "net-", "net 1", "né", "a\0b", '"'])
-def test_prefix_that_is_no_name_is_refused(prefix, tmp_path) -> None:
+def test_prefix_that_is_not_a_name_is_refused(prefix, tmp_path) -> None:
     """A prefix precedes names in C."""
     with pytest.raises(packer.ExportError, match="expected the beginning of a C name"):
         packer.export_library(tree(1), tmp_path / "m.o", system_lib=True, c_symbol_prefix=prefix)

@@ -102,7 +102,7 @@ def test_each_context_symbol_of_a_model_is_filled(tmp_path) -> None:
     assert beside_python(library, "m['count']()") == len(names)
 
 
-def test_second_copy_is_refused_in_words(tmp_path) -> None:
+def test_second_copy_is_refused(tmp_path) -> None:
     """The registered library stays; a file with the same names is not loaded."""
     first = packer.link_library([model(tmp_path, 1)], tmp_path / "one.so")
     (tmp_path / "two.so").write_bytes(first.read_bytes())

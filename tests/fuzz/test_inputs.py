@@ -40,7 +40,7 @@ def work(seconds: float) -> None:
         pass
 
 
-def test_errors_of_ours_are_no_findings() -> None:
+def test_our_errors_are_not_findings() -> None:
     """A value is accepted, an error of ours refused."""
     assert fed(len)
     assert not fed(fail(BlobFormatError("blob at 0x0: wrong")))

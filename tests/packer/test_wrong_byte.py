@@ -238,7 +238,7 @@ def command(*arguments: object) -> Any:
     return json.loads(run.stdout)
 
 
-def test_extract_says_why_there_is_no_tree(made, tmp_path) -> None:
+def test_extract_states_why_there_is_no_tree(made, tmp_path) -> None:
     """Not that the library carries none."""
     path = tmp_path / "damaged.so"
     path.write_bytes(DAMAGE["blob lost"][0](made.read_bytes()))
@@ -282,7 +282,7 @@ def test_models_linked_into_one_library_have_a_list_each(tmp_path) -> None:
     assert f"symbol __packer_fn_{prefix}add: CRC-32, expected".encode() in run.stderr
 
 
-def test_stale_glue_is_found_out(tmp_path) -> None:
+def test_stale_glue_is_detected(tmp_path) -> None:
     """A compiler cache returns the object of an older export: its metadata is not the list's."""
 
     def fcompile(output, files, options=None):

@@ -110,13 +110,13 @@ def test_base64_of_a_loaded_library_is_its_file(build) -> None:
 @pytest.mark.parametrize(
     "text", ["?", "QUJ", "QUJD\nREVG", "QUJDRA==QUJD", "ÄÖÜ=", "QUJD\ud800", b"\xff\xfe"]
 )
-def test_text_that_is_no_base64_is_refused(text) -> None:
+def test_text_that_is_not_base64_is_refused(text) -> None:
     """Nothing is passed over: a damaged text is not half a module."""
     with pytest.raises(runtime.BlobFormatError, match="^base64: .*expected base64 text"):
         runtime.import_module_from_base64(text)
 
 
-def test_bytes_that_are_no_tree_are_refused() -> None:
+def test_bytes_that_are_not_a_tree_are_refused() -> None:
     """The text may be well formed, but its contents not."""
     with pytest.raises(runtime.BlobFormatError, match="a blob of 3 bytes, expected at least 8"):
         runtime.import_module_from_base64("QUJD")

@@ -83,7 +83,7 @@ def test_text_that_was_damaged_is_our_error_or_a_tree(data) -> None:
             assert isinstance(read(damaged), runtime.Module)
 
 
-def test_json_of_other_dialect_is_refused_in_words() -> None:
+def test_json_of_other_dialect_is_refused() -> None:
     """As apache-tvm 0.27 writes it (tvm.ir.save_json of a C source module)."""
     node = {"type": "ffi.Module", "data": "AgAAAAAAAAA="}
     text = json.dumps({"root_index": 0, "nodes": [node], "metadata": {"tvm_version": "0.27.0"}})

@@ -205,7 +205,7 @@ FUNCTION(_doc_g) { return dso_raise("ValueError", "no words"); }
 """
 
 
-def test_docs_and_metadata_of_others_are_asked_for(tmp_path) -> None:
+def test_docs_and_metadata_of_other_libraries_are_queried(tmp_path) -> None:
     """Libraries of other tools have functions for it; their errors arrive."""
     path = packer.export_library(packer.CSourceModule(TELLING), tmp_path / "lib.so")
     library = runtime.load(path)

@@ -69,7 +69,7 @@ def test_blob_symbol_too_short_for_its_header_is_refused(size, compile_library) 
     ],
     ids=["writable", "bss", "function"],
 )
-def test_blob_symbol_that_is_no_constant_data_is_refused(source, message, compile_library) -> None:
+def test_blob_symbol_that_is_not_constant_data_is_refused(source, message, compile_library) -> None:
     """The bytes must be in a read-only, file-backed part of this file."""
     with pytest.raises(runtime.LibraryLoadError, match=message) as info:
         runtime.load(compile_library(source))
@@ -116,7 +116,7 @@ def test_bare_name_means_the_current_directory(compile_library, tmp_path, monkey
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "/", "no/such/file", "/dev/zero", "/dev/null"])
-def test_path_that_is_no_file_is_a_clear_error(name, tmp_path, monkeypatch) -> None:
+def test_path_that_is_not_a_file_is_a_clear_error(name, tmp_path, monkeypatch) -> None:
     """Nothing blocks, nothing is read."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(runtime.LibraryLoadError) as info:
@@ -163,7 +163,7 @@ def test_stripped_library_loads(pack_blob) -> None:
     assert runtime.load(path).type_key == "library"
 
 
-def test_entry_name_that_is_no_text_is_refused(compile_library) -> None:
+def test_entry_name_that_is_not_text_is_refused(compile_library) -> None:
     """The text of the entry must be ASCII."""
     module = runtime.load(compile_library(data_symbol("__tvm_main__", b"\xff\xfe\0")))
     with pytest.raises(runtime.LibraryLoadError, match="__tvm_main__ holds"):

@@ -47,7 +47,7 @@ def mappings() -> str:
     return Path("/proc/self/maps").read_text()
 
 
-def test_library_comes_from_its_bytes(data) -> None:
+def test_library_is_loaded_from_its_bytes(data) -> None:
     """Functions and imports are there, and it is named by its size."""
     module = runtime.load_from_bytes(data)
     assert module["answer"]() == 42
@@ -195,7 +195,7 @@ print(json.dumps([numbers[0] == module._library.descriptor, *answers, module["an
 """
 
 
-def test_number_that_is_used_again_gives_the_new_library(tmp_path) -> None:
+def test_reused_number_gives_the_new_library(tmp_path) -> None:
     """One that is never unloaded keeps the name; dlopen compares names first."""
     library_bytes(tmp_path, 1, options=("-Wl,-z,nodelete",))
     library_bytes(tmp_path, 2)
@@ -319,7 +319,7 @@ except runtime.LibraryLoadError as error:
 """
 
 
-def test_no_room_for_the_bytes_is_said(data, tmp_path, monkeypatch) -> None:
+def test_missing_room_for_the_bytes_is_reported(data, tmp_path, monkeypatch) -> None:
     """Neither in memory nor on disk; nothing is left there."""
     (tmp_path / "lib.so").write_bytes(data)
     (tmp_path / "temporary").mkdir()

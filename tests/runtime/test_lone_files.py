@@ -145,7 +145,7 @@ def test_tags_of_older_files_are_read(tmp_path) -> None:
         ("k.spv", spirv(), {"scale": ["handle", "int32", "float32"]}),
     ],
 )
-def test_code_tells_its_kernels_itself(name, code, expected, tmp_path) -> None:
+def test_code_states_its_kernels(name, code, expected, tmp_path) -> None:
     """Without a metadata file: names and types, and all six launch integers."""
     (tmp_path / name).write_bytes(code)
     functions = runtime.load(tmp_path / name).functions
@@ -206,7 +206,7 @@ def test_kernel_of_a_compiler_is_found(tmp_path) -> None:
     ],
     ids=["30000", "65000", "256"],
 )
-def test_spirv_of_too_many_parameters_tells_no_kernels(code, tmp_path) -> None:
+def test_spirv_of_too_many_parameters_has_no_kernels(code, tmp_path) -> None:
     """Entry points that share a long function took minutes; the bounds are generous."""
     (tmp_path / "k.spv").write_bytes(code)
     path = str(tmp_path / "k.spv")

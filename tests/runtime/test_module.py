@@ -40,7 +40,7 @@ def test_in_agrees_with_a_look_up() -> None:
     assert [name in root for name in ("f", "g", "h", 3, None)] == [True, True, False, False, False]
 
 
-def test_module_is_no_sequence() -> None:
+def test_module_is_not_a_sequence() -> None:
     """Neither an index nor a loop reaches find_function with a number."""
     with pytest.raises(TypeError, match="a function's name is a str, found int"):
         Named("m", ["f"])[0]
@@ -192,7 +192,7 @@ def test_properties_follow_the_mask() -> None:
     assert not module.is_runnable
 
 
-def test_module_without_a_form_says_so() -> None:
+def test_module_without_a_form_is_reported() -> None:
     """Source, file and binary form of a type that has none are errors that name it."""
     module = Named("m")
     with pytest.raises(runtime.PackerError, match="'test.named'> has no source text"):

@@ -220,7 +220,7 @@ print(json.dumps([module(torch.ones(2)).tolist(), list(module.library.weights)])
     assert run_python(code, str(tmp_path / "model.pt"), blocked=blocked) == [[2, 2], ["w"]]
 
 
-def test_without_torch_the_import_says_so() -> None:
+def test_import_without_torch_names_the_package() -> None:
     """An ImportError that names the package; the rest of the runtime does without."""
     code = """
 import json, sys, runtime

@@ -90,7 +90,7 @@ def test_functions_take_and_return_the_same_values_as_here(theirs) -> None:
     assert plain["refused"].startswith("TypeError: add_one: argument 2 'y' (float *): expected")
 
 
-def test_their_api_tells_types_and_docs(theirs) -> None:
+def test_their_api_reports_types_and_docs(theirs) -> None:
     """get_function_metadata and get_function_doc."""
     plain = theirs["plain"]
     assert plain["schema"] == "Callable[[Tensor | None, Tensor | None, int], None]"

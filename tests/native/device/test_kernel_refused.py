@@ -57,7 +57,7 @@ def test_lookup_is_by_key_and_finds_no_other() -> None:
         kernels["alia"]
 
 
-def test_one_word_is_no_list_of_types_or_tags() -> None:
+def test_one_word_is_not_a_list_of_types_or_tags() -> None:
     """It would be taken letter by letter."""
     with pytest.raises(TypeError, match=r"arg_types: .* found 'handle'; write \['handle'\]"):
         FunctionInfo("f", "handle")
@@ -66,7 +66,7 @@ def test_one_word_is_no_list_of_types_or_tags() -> None:
 
 
 @pytest.mark.parametrize("functions", [["scale"], {"scale": "scale"}, "scale"])
-def test_name_alone_is_no_kernel(functions) -> None:
+def test_name_alone_is_not_a_kernel(functions) -> None:
     """A kernel without its types and tags is refused when the module is made."""
     with pytest.raises(TypeError, match=r"functions: expected runtime\.FunctionInfo, found '"):
         DeviceModule("opencl", "", "cl", functions)

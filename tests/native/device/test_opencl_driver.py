@@ -61,7 +61,7 @@ def test_library_without_a_platform(tmp_path: Path) -> None:
     assert error.endswith("|opencl:0|-1001")
 
 
-def test_driver_that_came_later_is_found(tmp_path: Path) -> None:
+def test_driver_that_was_installed_later_is_found(tmp_path: Path) -> None:
     """A driver that was installed after a first look is found, without a new process."""
     code = LAUNCH.replace(
         'print(runtime.tensor(b"ab").nbytes)',

@@ -128,7 +128,7 @@ def test_index_beyond_those_there_is_refused() -> None:
     assert caught.value.device == "opencl:99"
 
 
-def test_memory_is_given_back() -> None:
+def test_memory_is_released() -> None:
     """Many more bytes than there are, one after another, and by many threads."""
     wrong: list[object] = []
 

@@ -261,7 +261,7 @@ def test_executable_is_refused(tmp_path: Path, option: str) -> None:
     refuse(path, path.read_bytes(), "format", "executable")
 
 
-def test_other_machine_is_checked_when_asked_for(good: bytes, tmp_path: Path) -> None:
+def test_other_machine_is_checked_on_request(good: bytes, tmp_path: Path) -> None:
     """A cross-compiled library is checked for its own machine and refused for another."""
     path = tmp_path / "arm.so"
     elf = Elf(good).poke(Elf(good).header, "e_machine", 183)

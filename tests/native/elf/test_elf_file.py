@@ -12,7 +12,7 @@ from runtime.error import LibraryLoadError
 from ...support.plain_library import SYMBOLS, CompileLibrary
 
 
-def test_elf_file_says_where_in_the_file(compile_library: CompileLibrary) -> None:
+def test_elf_error_has_the_offset_in_the_file(compile_library: CompileLibrary) -> None:
     """A symbol is an offset and a size in the file, without loading it."""
     path = compile_library(SYMBOLS)
     elf = ElfFile(str(path))

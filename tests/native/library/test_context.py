@@ -18,7 +18,7 @@ def test_host_code_calls_a_function_of_an_import(host) -> None:
     assert host["call"]("scale", 21, 2) == 42
 
 
-def test_imports_are_asked_depth_first_in_import_order(host) -> None:
+def test_imports_are_searched_depth_first_in_import_order(host) -> None:
     """The imports of the first import precede the second import."""
     first, second = Functions(), Functions(f=lambda: "second")
     first.import_module(Functions(f=lambda: "below first"))
@@ -27,13 +27,13 @@ def test_imports_are_asked_depth_first_in_import_order(host) -> None:
     assert host["call"]("f") == "below first"
 
 
-def test_library_itself_is_not_asked(host) -> None:
+def test_library_itself_is_not_searched(host) -> None:
     """A function of the library's own is called in C, not by name."""
     with pytest.raises(runtime.FunctionNotFoundError):
         host["call"]("add", 1, 2)
 
 
-def test_global_functions_come_last(host, register_func) -> None:
+def test_global_functions_are_last(host, register_func) -> None:
     """A global function serves only a name that no import has."""
     register_func("test.context.f", lambda: "global")
     assert host["call"]("test.context.f") == "global"

@@ -23,7 +23,7 @@ def test_context_without_module_has_the_global_functions(host_path, register_fun
 
 
 @pytest.mark.parametrize("pointer", [0, 1, 8, 0x5EAF00D, 2**47 - 8])
-def test_pointer_that_is_no_context_is_never_followed(host, pointer) -> None:
+def test_pointer_that_is_not_a_context_is_never_followed(host, pointer) -> None:
     """The pointer that a library passes is only compared."""
     found = "NULL" if pointer == 0 else "an unknown pointer"
     with pytest.raises(RuntimeError, match=f"look-up of 'f': library context.*{found}"):
@@ -43,7 +43,7 @@ print(json.dumps(messages))
 """
 
 
-def test_pointer_that_is_no_context_is_not_given_to_a_real_tvm_ffi(host_path) -> None:
+def test_pointer_that_is_not_a_context_is_not_given_to_a_real_tvm_ffi(host_path) -> None:
     """tvm_ffi would follow the pointer; it receives only modules of its kind."""
     messages = run_python(BESIDE_TVM_FFI, str(host_path))
     assert len(messages) == 5
@@ -63,14 +63,14 @@ def test_context_of_a_closed_library_is_none(host, host_path, tmp_path) -> None:
         host["find_with"](pointer, "f")
 
 
-def test_object_that_is_no_function_is_not_called(host) -> None:
+def test_object_that_is_not_a_function_is_not_called(host) -> None:
     """A handle to something else is a TypeError."""
     importing(host, long=lambda: "a string that is long enough to be an object")
     with pytest.raises(TypeError, match="expected a function, found another object"):
         host["call_result"]("long")
 
 
-def test_library_that_dlopen_opened_says_who_has_to_load_it(host_path, tmp_path) -> None:
+def test_library_that_dlopen_opened_names_the_required_loader(host_path, tmp_path) -> None:
     """A library without filled context symbols fails at a call, and does not crash."""
     code = (
         "import ctypes, json, sys\n"

@@ -76,7 +76,7 @@ def test_host_code_does_not_call_it_either(compile_library) -> None:
         host["call"]("scale")
 
 
-def test_raising_alone_is_no_mark_of_tvm(compile_library) -> None:
+def test_raising_alone_is_not_a_mark_of_tvm(compile_library) -> None:
     """C code with dso_abi.h has TVM FFI's pointer for errors, as packer's wrappers have."""
     source = '#include "dso_abi.h"\n' + SCALE
     source += "void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind, const char *message);\n"

@@ -38,7 +38,7 @@ def test_symbols_of_a_dependency_are_not_the_librarys(
         ("absolute", "is an absolute value, expected data"),
     ],
 )
-def test_symbol_that_is_no_constant_data(
+def test_symbol_that_is_not_constant_data(
     compile_library: CompileLibrary, symbol: str, expected: str
 ) -> None:
     """A blob outside the file-backed, read-only part is refused by name."""
@@ -48,7 +48,7 @@ def test_symbol_that_is_no_constant_data(
     assert caught.value.reason == "blob"
 
 
-def test_symbol_that_is_no_function(compile_library: CompileLibrary) -> None:
+def test_symbol_that_is_not_a_function(compile_library: CompileLibrary) -> None:
     """Data under a function's name is not called."""
     library = Library(str(compile_library("const char __tvm_ffi_f[8] = {1}; char __tvm_ffi_g;")))
     for name in "fg":
@@ -147,7 +147,7 @@ def test_context_symbol_is_filled_once(
         "_Thread_local void *__TVMFFIErrorSetRaisedFromCStr;",
     ],
 )
-def test_context_symbol_that_is_no_variable_is_left(
+def test_context_symbol_that_is_not_a_variable_is_left(
     compile_library: CompileLibrary, source: str
 ) -> None:
     """Constants, small variables, functions and thread-local ones are not written to."""

@@ -117,7 +117,7 @@ def load(
     return load
 
 
-def test_file_replaced_before_dlopen_is_checked_anew(load) -> None:
+def test_file_replaced_before_dlopen_is_checked_again(load) -> None:
     """No code of the first file ran: the load continues with the second one."""
     assert load("check") == ["B", "B", False, "B"]
 

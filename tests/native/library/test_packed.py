@@ -262,7 +262,7 @@ def test_exception_passes_through_packed_code_as_itself(library) -> None:
 # ---- Which names are packed functions
 
 
-def test_safe_call_of_the_same_name_comes_first(compile_library) -> None:
+def test_safe_call_of_the_same_name_is_first(compile_library) -> None:
     """As TVM looks them up."""
     path = compile_library(
         '#include "dso_packer.h"\n'
@@ -274,7 +274,7 @@ def test_safe_call_of_the_same_name_comes_first(compile_library) -> None:
     assert runtime.load(path)["f"]() == 2
 
 
-def test_data_and_undefined_symbols_are_no_functions(library) -> None:
+def test_data_and_undefined_symbols_are_not_functions(library) -> None:
     """Only code of this very file can be called."""
     for name in ("data_symbol", "strlen", "__TVMFuncCall"):
         assert not library.implements_function(name)

@@ -132,7 +132,7 @@ print(json.dumps(runtime.load(host_path)["stop"]()))
 
 
 @pytest.mark.parametrize("kind", ["library", "python"])
-def test_threads_of_a_library_call_while_its_imports_come_and_go(kind, tmp_path: Path) -> None:
+def test_threads_of_a_library_call_while_its_imports_change(kind, tmp_path: Path) -> None:
     """Four threads and 200 rounds; without the guard every run crashed."""
     host = packer.CSourceModule(CALLS, functions={"start": "void()", "stop": "long()"})
     options = ["-Wl,-z,nodelete", "-pthread"]

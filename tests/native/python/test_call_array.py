@@ -50,7 +50,7 @@ print(found == expected, lookalike.buffers() - before)
     [("0", 0), ("DATA", 2), ("ND", 2), ("DIMENSIONS", 2), ("STRIDES", 2), ("DESCR", 2),
      ("WRITEABLE", 2), ("WARN", 2)],
 )  # fmt: skip
-def test_struct_that_does_not_fit_is_noticed(
+def test_struct_that_does_not_fit_is_detected(
     library: Library, tmp_path: Path, wrong: str, buffers: int
 ) -> None:
     """The struct is read only if it agrees with the buffer protocol, which else serves for good."""
@@ -78,7 +78,7 @@ print(Library(sys.argv[1]).function("extent", None)(ndarray(), 0))
 """
 
 
-def test_struct_that_is_too_small_is_noticed(library: Library) -> None:
+def test_struct_that_is_too_small_is_detected(library: Library) -> None:
     """Nothing is read after the end of an object."""
     command = [sys.executable, "-c", SMALL, library.path]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -264,7 +264,7 @@ def test_exchange_api_serves(probe: Probe) -> None:
 @pytest.mark.parametrize(
     ("dtype", "options"), [("f4", {"device": 2}), ("f4", {"fails": True}), ("c8", {})]
 )
-def test_exchange_api_gives_way(probe: Probe, dtype: str, options: dict[str, Any]) -> None:
+def test_exchange_api_is_bypassed(probe: Probe, dtype: str, options: dict[str, Any]) -> None:
     """Devices need a stream, a refusal a reason, and complex numbers may be conjugate."""
 
     class Array(_Exchanged):

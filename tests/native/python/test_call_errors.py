@@ -41,7 +41,7 @@ def test_long_and_null_texts(probe: Probe) -> None:
     assert caught.value.args == ("",)
 
 
-def test_failure_without_an_error_says_so(probe: Probe) -> None:
+def test_failure_without_an_error_is_reported(probe: Probe) -> None:
     """-1 alone names the function; so does any other status."""
     with pytest.raises(RuntimeError, match=r"^fail_silently: returned -1 without raising$"):
         probe("fail_silently")()

@@ -162,7 +162,7 @@ def test_borrowed_tensor_cannot_be_a_result(probe: Probe) -> None:
     assert "borrowed for a call that has ended" in str(caught.value.__cause__)
 
 
-def test_array_that_cannot_be_passed_is_no_result(probe: Probe) -> None:
+def test_array_that_cannot_be_passed_cannot_be_a_result(probe: Probe) -> None:
     """The message names the callable and its result."""
 
     def give() -> Any:

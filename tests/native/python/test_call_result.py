@@ -105,7 +105,7 @@ def test_dtype_without_a_buffer_format(probe: Probe) -> None:
     assert (tensor.dtype, tensor.raw.nbytes) == ("bfloat16", 12)
 
 
-def test_raw_wants_one_piece_of_memory(probe: Probe) -> None:
+def test_raw_needs_contiguous_memory(probe: Probe) -> None:
     """A tensor with strides, or on a device, has no contiguous bytes."""
     for stride, device in ((5, CPU), (0, CUDA)):
         tensor = probe("make_tensor")(*FLOAT32, device, stride)
@@ -180,7 +180,7 @@ def test_pytorch_takes_it_without_a_copy() -> None:
     assert bytes(tensor.raw[:2]) == b"\0\x40"
 
 
-def test_read_only_tensor_says_so() -> None:
+def test_read_only_tensor_has_the_flag() -> None:
     """DLPack 1.x has a flag for it; a consumer that cannot read the flag is refused."""
     tensor = runtime.Tensor(bytes(24), (2, 3), "float32")
     with pytest.raises(

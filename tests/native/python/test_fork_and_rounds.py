@@ -87,7 +87,7 @@ int wants_gil;
 """
 
 
-def test_fork_beside_a_constructor_that_wants_the_gil(
+def test_fork_beside_a_constructor_that_needs_the_gil(
     compile_library: Callable[..., Path],
 ) -> None:
     """A fork waits for loads, but not for ever: the forking thread has the GIL."""

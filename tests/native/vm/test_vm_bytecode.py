@@ -83,7 +83,7 @@ def test_a_payload_is_restored_byte_for_byte() -> None:
     assert b"".join(bytes(chunk) for chunk in writer.finish()) == payload
 
 
-def test_a_payload_tells_its_functions_and_weights() -> None:
+def test_a_payload_states_its_functions_and_weights() -> None:
     """Functions of the bytecode are listed, tensors among the constants are weights."""
     executable = read(make_program())
     assert executable.function_names() == ["main", "helper"]

@@ -167,7 +167,7 @@ def test_operators_are_passed_as_values() -> None:
     assert make(program, operator=lambda *args: str(args))["main"]("x") == "('x', 7, 8)"
 
 
-def test_the_machines_own_functions_are_no_values() -> None:
+def test_the_machines_own_functions_are_not_values() -> None:
     """Passing one on is refused when the model is bound, by name."""
     program = Program(
         [Code("main", [], [call(0, 1, func(1)), ret(0)], 1), packed("vm.builtin.copy")]

@@ -57,14 +57,14 @@ def test_a_result_of_packed_elements_shows_its_own_bytes(name: str, nbytes: int)
         result.numpy()
 
 
-def test_a_constant_is_no_heap() -> None:
+def test_a_constant_is_not_a_heap() -> None:
     """match_shape stores into a heap of alloc_shape_heap, never into a constant."""
     text = r"match_shape: argument 2, expected a shape heap that alloc_shape_heap made"
     with pytest.raises(TypeError, match=text):
         model("vm_stores_into_constant")["main"](np.zeros(4, "float32"))
 
 
-def test_a_constant_is_no_output() -> None:
+def test_a_constant_is_not_an_output() -> None:
     """A declared writable argument refuses read-only memory, from any caller."""
     text = (
         r"twice: argument 2 'y': expected a writable tensor, found a read-only one; declared as "

@@ -79,7 +79,7 @@ def test_a_machine_made_tensor_passes_without_a_copy() -> None:
     assert second.numpy().tolist() == [0, 1, 2, 3]
 
 
-def test_tuples_go_in_and_come_out() -> None:
+def test_tuples_are_passed_and_returned() -> None:
     """Tuples and lists become tuples, nested ones too; tensors in them are kept."""
     array = np.arange(3, dtype="int64")
     number, (text, tensor), empty = identity()((1, ["x" * 20, array], ()))

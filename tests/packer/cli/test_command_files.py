@@ -22,7 +22,7 @@ def test_relative_name_means_the_current_directory(packer: Packer, tmp_path: Pat
 
 
 @pytest.mark.parametrize("path", ["", ".", "..", "/", "add.c/", "./", "nonesuch/m.so"])
-def test_output_that_is_no_file_is_refused(packer: Packer, tmp_path: Path, path: str) -> None:
+def test_output_that_is_not_a_file_is_refused(packer: Packer, tmp_path: Path, path: str) -> None:
     """Before the compiler starts."""
     run = packer("export", path, "add.c", "--function", ADD, env=with_compiler("/nonesuch"))
     assert "nonesuch" not in refused(run) or path.startswith("nonesuch")
@@ -30,7 +30,7 @@ def test_output_that_is_no_file_is_refused(packer: Packer, tmp_path: Path, path:
 
 
 @pytest.mark.parametrize("path", ["", ".", "..", "/", "add.c/", "nonesuch"])
-def test_input_that_is_no_file_is_refused(packer: Packer, path: str) -> None:
+def test_input_that_is_not_a_file_is_refused(packer: Packer, path: str) -> None:
     """By every command that reads."""
     refused(packer("load", path))
     refused(packer("export", "m.so", path))
@@ -57,7 +57,7 @@ def test_special_file_is_refused_without_reading(packer: Packer, tmp_path: Path,
             assert "regular file" in text or "expected a file" in text or "/proc" in path
 
 
-def test_output_is_no_input(packer: Packer, tmp_path: Path) -> None:
+def test_output_cannot_be_an_input(packer: Packer, tmp_path: Path) -> None:
     """Under whatever spelling, refused before work."""
     os.link(tmp_path / "add.c", tmp_path / "link")
     (tmp_path / "packer.toml").write_text(

@@ -24,14 +24,14 @@ def test_simple_case_works_with_flags(packer: Packer, tmp_path: Path) -> None:
     assert runtime.load(tmp_path / "model.so")(40, 2) == 42
 
 
-def test_flags_and_paths_come_in_any_order(packer: Packer, tmp_path: Path) -> None:
+def test_flags_and_paths_may_be_in_any_order(packer: Packer, tmp_path: Path) -> None:
     """A flag may be between two paths, and be given several times."""
     (tmp_path / "sub.c").write_text(CODE.replace("add", "sub").replace("+", "-"))
     done(packer("export", "--function", ADD, "m.so", "add.c", "--function", f"sub={TWO}", "sub.c"))
     assert runtime.load(tmp_path / "m.so")["sub"](4, 5) == -1
 
 
-def test_export_says_that_nothing_can_be_called(packer, tmp_path) -> None:
+def test_export_reports_that_nothing_can_be_called(packer, tmp_path) -> None:
     """Without a declaration a C function cannot be called; the advice leads to one that can."""
     run = packer("export", "model.so", "add.c")
     assert (run.returncode, len(run.stderr.splitlines())) == (0, 1)
@@ -133,7 +133,7 @@ def test_declared_function_that_is_not_there_is_named(packer: Packer, linker: st
     assert text.endswith("; declared, but defined by no source, or as static: ad\n")
 
 
-def test_source_that_changes_meanwhile_is_noticed(packer: Packer, tmp_path: Path) -> None:
+def test_source_that_changes_meanwhile_is_detected(packer: Packer, tmp_path: Path) -> None:
     """The compile runs on, but the output stays."""
     (tmp_path / "model.so").write_text("old")
     environment = script_compiler(tmp_path, f"echo >> {tmp_path}/add.c")

@@ -208,7 +208,7 @@ def test_ir_of_another_triple_is_refused(as_bitcode, tmp_path) -> None:
             export(root, tmp_path)
 
 
-def test_compiler_option_for_another_float_abi_is_found_out(cross_gcc, tmp_path) -> None:
+def test_compiler_option_for_another_float_abi_is_detected(cross_gcc, tmp_path) -> None:
     """The compiled object is checked too, since options can change its ABI."""
     root = host(options=["-mabi=lp64", "-march=rv64imac"])
     found = "lib0.o: riscv \\(64-bit little-endian, soft-float\\)"

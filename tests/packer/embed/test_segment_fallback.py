@@ -30,7 +30,7 @@ def renaming(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("way", ["note", "section"])
-def test_linker_that_leaves_no_place_falls_back_and_says_so(way, tmp_path) -> None:
+def test_linker_that_leaves_no_place_falls_back_with_a_message(way, tmp_path) -> None:
     """By "auto" it is linked again with the next embedder; note and section are both needed."""
     options = discarding(".note.packer", tmp_path) if way == "note" else renaming(tmp_path)
     steps: list[str] = []
@@ -43,7 +43,7 @@ def test_linker_that_leaves_no_place_falls_back_and_says_so(way, tmp_path) -> No
     assert steps[place + 2 :] == ["embed", "link", "verify", "commit"]
 
 
-def test_fallback_is_said_with_v_alone(tmp_path) -> None:
+def test_fallback_is_reported_only_with_v(tmp_path) -> None:
     """The command line does not mention it otherwise: the library is equivalent."""
     (tmp_path / "add.c").write_text("long add(long a, long b) { return a + b; }")
     (tmp_path / "w.safetensors").write_bytes(b"\2\0\0\0\0\0\0\0{}")
@@ -60,7 +60,7 @@ def test_fallback_is_said_with_v_alone(tmp_path) -> None:
     assert runtime.load(tmp_path / "lib.so")["add"](40, 2) == 42
 
 
-def test_linker_that_leaves_no_place_is_an_error_where_segment_is_asked_for(tmp_path) -> None:
+def test_linker_that_leaves_no_place_is_an_error_for_embed_segment(tmp_path) -> None:
     """The error has the reason and the fix."""
     options = discarding(".note.packer", tmp_path)
     text = "the linker wrote no PT_NOTE for section .note.packer; use embed='llvm'"

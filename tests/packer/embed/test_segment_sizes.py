@@ -54,7 +54,7 @@ def test_sizes_around_two_and_four_gigabytes_load_and_read_back(nbytes, whole, t
     assert (bytes.fromhex(head), bytes.fromhex(tail)) == (b"head", b"tail")
 
 
-def test_export_reports_bytes_where_they_are_asked_for(tmp_path) -> None:
+def test_export_reports_bytes_on_request(tmp_path) -> None:
     """progress.bytes: ascending, up to the whole blob."""
 
     class Progress:

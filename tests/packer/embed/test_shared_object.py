@@ -35,7 +35,7 @@ def test_no_compiler_and_no_linker_is_started(tmp_path, monkeypatch) -> None:
     assert bytes(runtime.load(path).data) == DATA
 
 
-def test_compiler_that_is_named_and_missing_is_not_passed_over(tmp_path, monkeypatch) -> None:
+def test_missing_compiler_in_cc_is_an_error(tmp_path, monkeypatch) -> None:
     """CC decides which machine the library is for."""
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("CC", "/nonexistent/aarch64-linux-gnu-gcc")

@@ -44,7 +44,7 @@ def export(output: Path, **given) -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("word", ["-lfoo", b"-lfoo", Path("-lfoo")])
-def test_one_word_is_no_list(call, word, tmp_path) -> None:
+def test_one_word_is_not_a_list(call, word, tmp_path) -> None:
     """The message names the argument, and shows the list that was meant."""
     name, function = CALLS[call]
     text = f"{name}: expected a list of str, found {word!r}; write ['-lfoo']"
@@ -53,7 +53,7 @@ def test_one_word_is_no_list(call, word, tmp_path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_number_is_no_list(tmp_path) -> None:
+def test_number_is_not_a_list(tmp_path) -> None:
     """An object that is not iterable is refused in the same words."""
     with pytest.raises(packer.ExportError, match="^options: expected a list of str, found 3$"):
         export(tmp_path / "lib.so", options=3)

@@ -148,7 +148,7 @@ def test_file_that_is_not_a_library_ends_the_search(kind, chain, tmp_path, monke
     assert not loads(path)
 
 
-def test_library_for_another_machine_is_passed_over(chain, tmp_path) -> None:
+def test_library_for_another_machine_is_skipped(chain, tmp_path) -> None:
     """As the dynamic loader does."""
     path = chain("-Wl,-rpath,$ORIGIN/deep")
     elf = Elf((tmp_path / "deep/libdeep.so").read_bytes())
@@ -270,7 +270,7 @@ def check(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_exit_code_says_whether_it_would_load(chain, compile_library, tmp_path) -> None:
+def test_exit_code_states_whether_it_would_load(chain, compile_library, tmp_path) -> None:
     """0; 1 with the remedy below the line; and 1 for a file that is not a library."""
     run = check(compile_library("int f;"))
     assert (run.returncode, run.stderr) == (0, "")

@@ -43,7 +43,7 @@ def found(library: Path, other: Path) -> dict[tuple[str, str, str], tuple[object
     }
 
 
-def test_same_bytes_are_no_difference(library, tmp_path) -> None:
+def test_same_bytes_are_not_a_difference(library, tmp_path) -> None:
     """An export is deterministic, so that another one of the same tree has none either."""
     other = export(tmp_path / "b.so", f="long(long x)", g="int(void)")
     assert diff_libraries(library, other) == []

@@ -119,7 +119,7 @@ def driver(tmp_path, compile_library, monkeypatch):
     return install
 
 
-def test_drivers_are_asked_for_their_devices(driver) -> None:
+def test_drivers_are_queried_for_their_devices(driver) -> None:
     """Version, names and architectures."""
     driver("0")
     device = {"name": "GPU \x1b[31m", "architecture": "sm_86"}

@@ -45,7 +45,7 @@ def test_narrow_lines_are_cut_or_wrapped() -> None:
 
 
 @pytest.mark.parametrize("width", [20, 21, 33])
-def test_no_line_is_wider_than_asked(width) -> None:
+def test_no_line_is_wider_than_requested(width) -> None:
     """Wide letters count twice, combining marks not at all."""
     text = "語" * 30 + "e\u0301" * 30 + LONG
     for hang in (None, 4):

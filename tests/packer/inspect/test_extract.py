@@ -213,7 +213,7 @@ def test_hostile_names_stay_in_the_folder(tmp_path) -> None:
     assert blob_of(again) == blob_of(library)
 
 
-def test_names_are_given_once_in_any_case() -> None:
+def test_names_are_used_once_in_any_case() -> None:
     """Some file systems do not distinguish upper from lower case."""
     names = Names(["packer.toml"])
     given = [names.of_file(text, suffix=".c") for text in ("a", "A", "a/", "?")]

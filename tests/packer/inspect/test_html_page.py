@@ -54,7 +54,7 @@ def test_page_is_the_same_again(hostile_library, page_path, tmp_path) -> None:
     assert first == second == page_path.read_bytes()
 
 
-def test_page_is_no_program(page_path) -> None:
+def test_page_is_not_a_program(page_path) -> None:
     """The file's mode is that of a text."""
     assert stat.S_IMODE(page_path.stat().st_mode) & 0o111 == 0
 

@@ -204,7 +204,7 @@ def test_payload_heads_are_decoded(library) -> None:
     assert fields["_import_tree"]["import_tree_child_indices"] == "[1, 2, 3, 4, 5, 6]"
 
 
-def test_blob_listing_says_where_each_entry_is_in_the_file(library) -> None:
+def test_blob_listing_has_the_offset_of_each_entry_in_the_file(library) -> None:
     """The key of an entry is at the offset that is shown."""
     data = library.read_bytes()
     text = draw(list_entries(inspect_library(library).blob))

@@ -140,7 +140,7 @@ def test_a_graph_that_is_none(folder: Path) -> None:
     assert refusal(folder, table) == f"{place}: byte 0x0: not UTF-8, expected JSON"
 
 
-def test_parameters_that_are_no_inputs_of_the_graph(folder: Path) -> None:
+def test_parameters_that_are_not_inputs_of_the_graph(folder: Path) -> None:
     """Extra names are listed."""
     (folder / "graph.json").write_text(json.dumps(graphs.sum_graph()))
     (folder / "p.params").write_bytes(runtime.save_param_dict({"u": b"1", "v": b"2"}))

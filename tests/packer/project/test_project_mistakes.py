@@ -144,7 +144,7 @@ def test_cycle_is_spelt_in_import_order(folder: Path) -> None:
     assert circle in ("a -> b -> c -> a", "b -> c -> a -> b", "c -> a -> b -> c")
 
 
-def test_file_that_is_no_text_is_refused(folder: Path) -> None:
+def test_file_that_is_not_text_is_refused(folder: Path) -> None:
     """A library in place of the project file is detected by its bytes."""
     (folder / "packer.toml").write_bytes(b"\x7fELF\xff")
     with pytest.raises(packer.ExportError, match="byte 0x4: not UTF-8, expected a TOML file"):

@@ -43,7 +43,7 @@ def test_unknown_suffix_is_refused(folder: Path) -> None:
     assert isinstance(project_of_sources([folder / "add.c"], {}).root, SourceFileModule)
 
 
-def test_changed_input_is_noticed(folder: Path) -> None:
+def test_changed_input_is_detected(folder: Path) -> None:
     """A file that was rewritten, or removed, is not the one that was read."""
     inputs = project(folder, HOST).inputs
     inputs.check_unchanged()

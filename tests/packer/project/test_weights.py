@@ -61,7 +61,7 @@ def check_weights(module: runtime.Module) -> None:
         numpy.testing.assert_array_equal(module.weights[name].numpy(), array, strict=True)
 
 
-def test_weights_go_beside_host_code(folder: Path) -> None:
+def test_weights_are_stored_beside_host_code(folder: Path) -> None:
     """The library has functions and weights, and calls use the weights in place."""
     weights = ["--weights", "1.safetensors", "--weights", "2.safetensors"]
     line = export(folder, "model.so", "dot.c", "--function", f"dot={DOT}", *weights)
@@ -128,7 +128,7 @@ def test_weights_go_by_packer_toml(folder: Path) -> None:
         ),
     ],
 )
-def test_mistake_is_said(folder: Path, arguments: list[str], code: int, expected: str) -> None:
+def test_mistake_is_reported(folder: Path, arguments: list[str], code: int, expected: str) -> None:
     """Nothing is written, and no weights are overwritten."""
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert expected in export(folder, *arguments, code=code)

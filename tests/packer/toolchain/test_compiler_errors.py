@@ -49,7 +49,7 @@ def test_silent_compiler(tmp_path, add_c):
         compile_c(add_c, cc=program(tmp_path / "cc", "exit 2\n"))
 
 
-def test_the_linkers_epilogue_tells_nothing(tmp_path, add_c):
+def test_the_linkers_epilogue_is_not_the_cause(tmp_path, add_c):
     """That "ld returned 1" is shown only with the lines before it."""
     script = "echo odd trouble; echo 'collect2: error: ld returned 1 exit status'; exit 1\n"
     with pytest.raises(ToolchainError, match=r"add\.c: odd trouble\ncollect2: error"):

@@ -136,7 +136,7 @@ def test_variable_that_names_no_compiler_is_an_error(tmp_path, monkeypatch, vari
     assert list(tmp_path.iterdir()) == []
 
 
-def test_variable_is_asked_though_nothing_is_compiled(tmp_path, monkeypatch):
+def test_variable_is_checked_though_nothing_is_compiled(tmp_path, monkeypatch):
     """A tree without host code needs no compiler, but a wrong variable is still an error."""
     import packer
     import runtime

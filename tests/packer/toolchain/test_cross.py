@@ -145,7 +145,7 @@ def test_library_for_an_older_glibc_needs_no_newer_symbol(project) -> None:
     assert runtime.load(library)["f"](40.0, 2) == 42.0
 
 
-def test_project_file_says_the_target(project) -> None:
+def test_project_file_states_the_target(project) -> None:
     """``target`` in [library]; --target on the command line wins."""
     needs.program("aarch64-linux-gnu-gcc")
     text = (project / "packer.toml").read_text()

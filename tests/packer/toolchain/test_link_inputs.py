@@ -34,7 +34,7 @@ def test_input_that_is_none_of_the_three_is_refused(make, match, tmp_path) -> No
         packer.link_library([tmp_path / "input.o"], tmp_path / "model.so")
 
 
-def test_library_is_no_input(tmp_path) -> None:
+def test_library_cannot_be_an_input(tmp_path) -> None:
     """A linked library cannot be linked again."""
     library = packer.export_library(tree(), tmp_path / "model.so")
     what = r"a shared library or program \(e_type 3\), expected a relocatable"
@@ -74,14 +74,14 @@ def test_output_that_is_an_input_is_refused(tmp_path) -> None:
     assert before == made.read_bytes()
 
 
-def test_tar_is_no_output_of_a_link(tmp_path) -> None:
+def test_tar_cannot_be_the_output_of_a_link(tmp_path) -> None:
     """Only an export makes a tar."""
     made = packer.export_library(tree(), tmp_path / "model.o")
     with pytest.raises(packer.ExportError, match="a tar is not linked"):
         packer.link_library([made], tmp_path / "model.tar")
 
 
-def test_two_models_in_one_link_clash_in_words(tmp_path) -> None:
+def test_two_models_in_one_link_clash(tmp_path) -> None:
     """The linker names the symbol that is defined twice."""
     made = [packer.export_library(tree(), tmp_path / f"{i}.o") for i in range(2)]
     with pytest.raises(packer.ToolchainError, match="multiple definition of `"):

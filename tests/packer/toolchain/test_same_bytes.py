@@ -218,7 +218,7 @@ def test_library_without_host_code(tmp_path) -> None:
     check_same(libraries, tmp_path)
 
 
-def test_the_date_is_the_one_that_is_asked_for(tmp_path) -> None:
+def test_the_date_is_the_requested_one(tmp_path) -> None:
     """SOURCE_DATE_EPOCH, in the compilers that know it and in those that do not."""
     for compiler in ("gcc", "clang"):
         needs.program(compiler)

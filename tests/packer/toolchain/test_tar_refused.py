@@ -165,7 +165,7 @@ def test_output_that_no_file_can_have_is_refused(name, tmp_path) -> None:
         packer.link_library([made], name)
 
 
-def test_compressed_tar_says_so(tmp_path) -> None:
+def test_compressed_tar_is_refused(tmp_path) -> None:
     """Nothing is unpacked that could be larger than the file."""
     packer.export_library(tree(), tmp_path / "model.tar")
     subprocess.run(["gzip", "model.tar"], cwd=tmp_path, check=True)

@@ -60,7 +60,7 @@ def test_tar_links_by_hand_too(tmp_path) -> None:
     assert run_python(CALL, str(tmp_path / "model.so")) == [42, ["cuda"]]
 
 
-def test_date_of_a_tar_is_the_one_that_is_asked_for(tmp_path, monkeypatch) -> None:
+def test_date_of_a_tar_is_the_requested_one(tmp_path, monkeypatch) -> None:
     """SOURCE_DATE_EPOCH; otherwise 1970."""
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     path = packer.export_library(tree(), tmp_path / "model.tar")
@@ -144,7 +144,7 @@ def test_fcompile_that_makes_something_else_is_refused(tmp_path) -> None:
     assert path.read_bytes() == packer.export_library(tree(), path).read_bytes()
 
 
-def test_compiler_that_makes_no_object_is_found_out(tmp_path) -> None:
+def test_compiler_that_makes_no_object_is_detected(tmp_path) -> None:
     """The output of every kind is read again and checked."""
 
     def fcompile(output, objects, options=None):
@@ -156,7 +156,7 @@ def test_compiler_that_makes_no_object_is_found_out(tmp_path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_object_without_the_blob_is_found_out(tmp_path) -> None:
+def test_object_without_the_blob_is_detected(tmp_path) -> None:
     """A symbol is missing, or has other bytes."""
 
     def without(output, objects, options=None):
@@ -173,7 +173,7 @@ def test_object_without_the_blob_is_found_out(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("suffix", UNLINKED)
-def test_load_says_how_to_link(suffix, tmp_path) -> None:
+def test_load_error_states_how_to_link(suffix, tmp_path) -> None:
     """The message is the command."""
     path = packer.export_library(tree(), tmp_path / f"model.{suffix}")
     with pytest.raises(runtime.LibraryLoadError, match=f"packer link model.{suffix} -o model.so"):

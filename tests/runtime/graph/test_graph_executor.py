@@ -157,7 +157,7 @@ def test_running_without_an_input(create) -> None:
         executor.run()
 
 
-def test_a_reshape_is_no_call(create) -> None:
+def test_a_reshape_is_not_a_call(create) -> None:
     """``__nop`` gives its input another shape, also when that was bound without a copy."""
     nodes = [null("x"), op("r", "__nop", [0]), op("y", "rank", [1])]
     executor = create(graph(nodes, [2, 1], [[2, 3], [6], [2, 3]], [0, 0, 1]))

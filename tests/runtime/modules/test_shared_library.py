@@ -61,7 +61,7 @@ def test_library_whose_file_is_missing_or_replaced_is_refused(build, tmp_path) -
         pickle.dumps(module)
 
 
-def test_root_that_is_no_host_code_travels_as_the_file(tmp_path) -> None:
+def test_root_that_is_not_host_code_is_stored_as_the_file(tmp_path) -> None:
     """The factory of a model, its library and its parameters are one file; nothing is twice."""
     root = runtime.GraphExecutorFactory("{}", {}, "default")
     root.import_module(host(7))
