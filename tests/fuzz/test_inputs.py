@@ -41,7 +41,7 @@ def work(seconds: float) -> None:
 
 
 def test_our_errors_are_not_findings() -> None:
-    """A value is accepted, an error of ours refused."""
+    """A value is accepted, and one of our errors refused."""
     assert fed(len)
     assert not fed(fail(BlobFormatError("blob at 0x0: wrong")))
 

@@ -24,7 +24,7 @@ MAY_INCLUDE = {
 
 
 def test_every_folder_has_a_row() -> None:
-    """A new folder is added to the table, at its floor."""
+    """A new folder is added to the table, at its level."""
     assert {path.name for path in NATIVE.iterdir() if path.is_dir()} == set(MAY_INCLUDE)
 
 

@@ -218,7 +218,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_damage_is_named_by_load_inspect_and_check(kind, made, tmp_path) -> None:
-    """The same words from all of them; the exit status is 1."""
+    """All commands print the same message; the exit status is 1."""
     change, text = DAMAGE[kind]
     path = tmp_path / "damaged.so"
     path.write_bytes(change(made.read_bytes()))
@@ -239,7 +239,7 @@ def command(*arguments: object) -> Any:
 
 
 def test_extract_states_why_there_is_no_tree(made, tmp_path) -> None:
-    """Not that the library carries none."""
+    """The error does not say that the library carries none."""
     path = tmp_path / "damaged.so"
     path.write_bytes(DAMAGE["blob lost"][0](made.read_bytes()))
     with pytest.raises(runtime.PackerError, match=r"DT_GNU_HASH|__tvm_dev_mblob: expected as"):

@@ -105,7 +105,7 @@ def test_poked_blob_reaches_its_guard(data, message) -> None:
 
 
 def test_blob_cut_at_every_byte_is_refused() -> None:
-    """No prefix of a blob is a blob."""
+    """A cut blob is never a valid blob."""
     for size in range(len(GOOD)):
         with pytest.raises(runtime.BlobFormatError):
             parse(GOOD[:size])
@@ -122,7 +122,7 @@ def test_excessive_length_allocates_nothing() -> None:
 
 
 def test_more_than_65536_modules_are_refused() -> None:
-    """Refused by the count, before any entry is read."""
+    """The count is refused before any entry is read."""
     data = u64(MAX_MODULES + 2) + bytes(20 * MAX_MODULES)
     with pytest.raises(runtime.BlobFormatError, match="65538 entries, expected at most 65537"):
         parse(data)
@@ -184,7 +184,7 @@ def test_message_shows_the_first_of_many_names() -> None:
 
 
 def test_chain_of_20000_modules_is_linked() -> None:
-    """No recursion over the depth of a tree."""
+    """A deep tree needs no recursion."""
     n = 20_000
     entries = [text("metadata_module")] * n
     data = blob(*entries, tree([*range(n), n - 1], list(range(1, n))))
@@ -292,7 +292,7 @@ def test_loader_that_raises_is_named_with_its_place() -> None:
 
 
 def test_unknown_dialect_is_a_value_error() -> None:
-    """The known ones are named."""
+    """The error lists the known ones."""
     with pytest.raises(ValueError, match="dialect 'x' is not known; known: tvm"):
         parse(GOOD, "x")
 

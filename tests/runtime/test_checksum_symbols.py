@@ -43,7 +43,7 @@ def test_library_with_all_listed_symbols_loads(compile_library) -> None:
 
 
 def test_library_without_a_list_loads(compile_library) -> None:
-    """0.1.0 wrote none."""
+    """Libraries of 0.1.0 have no list."""
     runtime.load(compile_library("int some_code(void) { return 1; }"))
 
 

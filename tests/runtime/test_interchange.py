@@ -29,7 +29,7 @@ def test_lone_device_module(form) -> None:
 
 @each_form
 def test_four_nested_device_modules(form) -> None:
-    """The structure is kept, with the order of imports."""
+    """The restored tree has the same structure and order of imports."""
     leaves = device("c", type_key="opencl"), device("d", type_key="hip")
     module = device("a", device("b", *leaves))
     assert shape(form(module)) == shape(module)
@@ -53,7 +53,7 @@ def test_carried_source_stays_source(form) -> None:
 
 @each_form
 def test_one_bad_module_deep_in_a_tree_is_named(form) -> None:
-    """With its place, whatever it is asked for."""
+    """The error has the module's place in the tree, in every form."""
 
     class Odd(runtime.Module):
         type_key = "test.odd"
@@ -101,7 +101,7 @@ except runtime.PackerError as error:
 
 
 def test_base64_of_a_loaded_library_is_its_file(build) -> None:
-    """Nothing is added, so that any tool can have it."""
+    """The text has no additions, so any tool can use it."""
     path = build(1)
     text = runtime.export_module_to_base64(runtime.load(path))
     assert base64.b64decode(text, validate=True) == path.read_bytes()
@@ -111,7 +111,7 @@ def test_base64_of_a_loaded_library_is_its_file(build) -> None:
     "text", ["?", "QUJ", "QUJD\nREVG", "QUJDRA==QUJD", "ÄÖÜ=", "QUJD\ud800", b"\xff\xfe"]
 )
 def test_text_that_is_not_base64_is_refused(text) -> None:
-    """Nothing is passed over: a damaged text is not half a module."""
+    """A damaged text is refused as a whole."""
     with pytest.raises(runtime.BlobFormatError, match="^base64: .*expected base64 text"):
         runtime.import_module_from_base64(text)
 

@@ -123,7 +123,7 @@ def test_blob_of_too_many_modules_is_refused_before_any_is_read() -> None:
 
 
 def test_unknown_dialect_is_refused() -> None:
-    """By the reader and by an export."""
+    """The reader refuses it, and so does an export."""
     with pytest.raises(ValueError, match="dialect 'x' is not known; known: tvm, tvm-ffi"):
         parse(b"", "x")
     with pytest.raises(ValueError, match="dialect 'x' is not known"):

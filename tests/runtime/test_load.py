@@ -28,7 +28,7 @@ def data_symbol(name: str, data: bytes, qualifier: str = "const") -> str:
 
 
 def test_plain_library_is_one_module_without_imports(compile_library) -> None:
-    """No blob symbol, no tree."""
+    """A library without the blob symbol has no tree."""
     module = runtime.load(compile_library("int x;"))
     assert (module.type_key, module.imported_modules) == ("library", [])
     assert module.function_names() == []
@@ -53,7 +53,7 @@ def test_root_without_imports_is_the_library(compile_library) -> None:
 
 @pytest.mark.parametrize("size", [1, 7])
 def test_blob_symbol_too_short_for_its_header_is_refused(size, compile_library) -> None:
-    """Fewer than 8 bytes."""
+    """A symbol of fewer than 8 bytes is refused."""
     with pytest.raises(
         runtime.BlobFormatError, match=f"a symbol of {size} bytes, expected at least"
     ):
@@ -117,7 +117,7 @@ def test_bare_name_means_the_current_directory(compile_library, tmp_path, monkey
 
 @pytest.mark.parametrize("name", ["", ".", "..", "/", "no/such/file", "/dev/zero", "/dev/null"])
 def test_path_that_is_not_a_file_is_a_clear_error(name, tmp_path, monkeypatch) -> None:
-    """Nothing blocks, nothing is read."""
+    """A load of such a file neither blocks nor reads."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(runtime.LibraryLoadError) as info:
         runtime.load(name)
@@ -128,7 +128,7 @@ def test_path_that_is_not_a_file_is_a_clear_error(name, tmp_path, monkeypatch) -
     "name", ["sp ace.so", "new\nline.so", 'qu"o$(te).so', "üñí 文.so", b"\xff\xfe.so", "-x", "@x"]
 )
 def test_strange_file_names_work(name, compile_library, tmp_path) -> None:
-    """A name is a name."""
+    """Any name is accepted."""
     source = compile_library("int z;").read_bytes()
     path = os.path.join(os.fsencode(tmp_path), os.fsencode(name))
     Path(os.fsdecode(path)).write_bytes(source)
@@ -137,7 +137,7 @@ def test_strange_file_names_work(name, compile_library, tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["$LIB", "${ORIGIN}", "a$PLATFORM.b", "${LIB}/$ORIGIN"])
 def test_name_that_dlopen_would_expand_is_taken_literally(name, compile_library, tmp_path) -> None:
-    """And its neighbour, under the same name, is another."""
+    """The file that the expanded name means is a different module."""
     paths = [tmp_path / name / "lib.so", tmp_path / f"{name}.so", tmp_path / f"{name}2.so"]
     for number, path in enumerate(paths):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -147,7 +147,7 @@ def test_name_that_dlopen_would_expand_is_taken_literally(name, compile_library,
 
 
 def test_link_to_a_loaded_file_gives_the_same_module(compile_library, tmp_path) -> None:
-    """The file counts, not its name."""
+    """The file is compared, not its name."""
     path = compile_library("int link;")
     os.symlink(path, tmp_path / "soft.so")
     os.link(path, tmp_path / "hard.so")
@@ -156,7 +156,7 @@ def test_link_to_a_loaded_file_gives_the_same_module(compile_library, tmp_path) 
 
 
 def test_stripped_library_loads(pack_blob) -> None:
-    """The dynamic section is enough."""
+    """The dynamic section is sufficient."""
     path = pack_blob(bytes(8))
     subprocess.run(["strip", "--strip-section-headers", path], check=False, capture_output=True)
     subprocess.run(["strip", path], check=True)

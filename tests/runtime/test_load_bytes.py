@@ -48,7 +48,7 @@ def mappings() -> str:
 
 
 def test_library_is_loaded_from_its_bytes(data) -> None:
-    """Functions and imports are there, and it is named by its size."""
+    """Functions and imports are available, and the module is named by its size."""
     module = runtime.load_from_bytes(data)
     assert module["answer"]() == 42
     assert [m.type_key for m in module.imported_modules] == ["cuda"]
@@ -69,7 +69,7 @@ def test_equal_bytes_are_one_module(data, tmp_path) -> None:
 
 
 def test_file_that_was_overwritten_is_not_taken_for_its_old_bytes(data, tmp_path) -> None:
-    """The bytes count, not that such a file was loaded once."""
+    """The bytes are loaded, not a file that was loaded before."""
     path = tmp_path / "lib.so"
     path.write_bytes(data)
     module = runtime.load(path)
@@ -79,7 +79,7 @@ def test_file_that_was_overwritten_is_not_taken_for_its_old_bytes(data, tmp_path
 
 
 def overwrite(path: Path, data: bytes) -> None:
-    """In place, with the times of before."""
+    """The file is changed in place, with its earlier times."""
     times = path.stat()
     with path.open("r+b") as file:
         file.write(data)
@@ -87,7 +87,7 @@ def overwrite(path: Path, data: bytes) -> None:
 
 
 def replace(path: Path, data: bytes) -> None:
-    """By a rename, with the times of before."""
+    """The file is replaced by a rename, with its earlier times."""
     times = path.stat()
     path.with_name("fresh").write_bytes(data)
     os.utime(path.with_name("fresh"), ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -152,7 +152,7 @@ def test_damaged_bytes_are_refused_before_they_run(damage, reason, data) -> None
 
 
 def test_library_that_cannot_be_bound_is_refused(compile_library) -> None:
-    """The undefined symbol is named."""
+    """The error names the undefined symbol."""
     data = compile_library("long no_such(void); long f(void) { return no_such(); }").read_bytes()
     with pytest.raises(runtime.LibraryLoadError, match="undefined symbol: no_such") as info:
         runtime.load_from_bytes(data)
@@ -215,7 +215,7 @@ def test_rounds_leave_nothing_open(tmp_path) -> None:
 
 
 def test_many_threads_get_one_module(tmp_path) -> None:
-    """Loads take turns, for equal bytes and for different ones."""
+    """Loads run one after another, for equal bytes and for different ones."""
     files = [library_bytes(tmp_path, number) for number in (1, 2)] * 16
     with ThreadPoolExecutor(16) as pool:
         modules = list(pool.map(runtime.load_from_bytes, files))
@@ -224,7 +224,7 @@ def test_many_threads_get_one_module(tmp_path) -> None:
 
 
 def test_large_bytes_are_not_copied_in_python(tmp_path) -> None:
-    """Neither to load them, nor to find that they are loaded: some 32 MiB."""
+    """A load, and a search for loaded bytes, copy nothing: some 32 MiB."""
     data = library_bytes(tmp_path, nbytes=32 << 20)
     tracemalloc.start()
     module = runtime.load_from_bytes(data)

@@ -257,7 +257,7 @@ def test_code_without_signatures_says_which_argument_is_needed(name, tmp_path) -
     ids=range(11),
 )
 def test_malformed_meta_is_refused(text, tmp_path) -> None:
-    """Our error, which names the file."""
+    """The error is ours, and names the file."""
     (tmp_path / "k.ptx").write_text(PTX)
     (tmp_path / "k.tvm_meta.json").write_text(text)
     with pytest.raises(runtime.BlobFormatError, match=r"k.tvm_meta.json: .*expected func_info"):
@@ -290,7 +290,7 @@ def test_params_are_a_module_with_weights(tmp_path) -> None:
 
 
 def test_safetensors_are_a_module_with_weights(tmp_path) -> None:
-    """The file as it is."""
+    """The module has the bytes of the file."""
     header = b'{"w": {"dtype": "I16", "shape": [2], "data_offsets": [0, 4]}}'
     data = len(header).to_bytes(8, "little") + header + bytes([1, 0, 2, 0])
     (tmp_path / "model.safetensors").write_bytes(data)
@@ -311,7 +311,7 @@ def test_safetensors_are_a_module_with_weights(tmp_path) -> None:
     ids=["missing", "folder", "pipe", "device"],
 )
 def test_path_that_is_not_a_file_is_refused(make, name, tmp_path) -> None:
-    """Named, without blocking."""
+    """The error names the file, without blocking."""
     make(tmp_path / name)
     with pytest.raises(runtime.LibraryLoadError, match=name):
         runtime.load(tmp_path / name)
@@ -320,7 +320,7 @@ def test_path_that_is_not_a_file_is_refused(make, name, tmp_path) -> None:
 @pytest.mark.parametrize("name", ["model.params", "model.safetensors"])
 @pytest.mark.parametrize("data", [b"", b"\xff" * 40], ids=["empty", "other"])
 def test_weights_that_are_none_are_refused(name, data, tmp_path: Path) -> None:
-    """Malformed, and named."""
+    """The error says that the file is malformed, and names it."""
     (tmp_path / name).write_bytes(data)
     with pytest.raises(runtime.BlobFormatError, match=name):
         runtime.load(tmp_path / name)

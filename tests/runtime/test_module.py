@@ -49,7 +49,7 @@ def test_module_is_not_a_sequence() -> None:
 
 
 def test_error_names_an_object_that_is_not_a_module() -> None:
-    """Code in the place of a module."""
+    """Source text is not a module."""
     text = r"expected a runtime\.Module, found str"
     with pytest.raises(TypeError, match=text):
         packer.export_library("int f(void);", "f.so")
@@ -65,7 +65,7 @@ def test_function_of_host_code_is_called_after_an_export() -> None:
 
 
 def test_name_in_another_case_is_near() -> None:
-    """However few letters are the same."""
+    """Names are offered even if few letters are equal."""
     with pytest.raises(runtime.FunctionNotFoundError, match="near names: 'GEMM'$"):
         Named("m", ["GEMM", "other"])["gemm"]
 
@@ -104,7 +104,7 @@ def test_get_function_alone_does_not_ask_imports() -> None:
 
 
 def test_missing_function_names_near_ones() -> None:
-    """The message lists names that are like the one asked for."""
+    """The message lists similar names."""
     root = Named("root", ["convolve", "threshold"])
     with pytest.raises(runtime.FunctionNotFoundError, match="near names: 'convolve'") as info:
         root["convolv"]
@@ -135,13 +135,13 @@ def test_import_that_closes_a_cycle_is_refused() -> None:
 
 
 def test_import_of_something_else_is_a_type_error() -> None:
-    """Only modules can be imported."""
+    """Only a module can be imported."""
     with pytest.raises(TypeError, match=r"takes a runtime\.Module, found int"):
         Named("root").import_module(3)
 
 
 def test_imported_modules_is_a_copy() -> None:
-    """Changing the list does not change the tree."""
+    """A change of the list does not change the tree."""
     root = Named("root")
     root.imported_modules.append(root)
     assert root.imported_modules == []

@@ -1,4 +1,4 @@
-"""CUDA kernels on a real GPU, with NVIDIA's own driver; skipped, with the reason, where none is."""
+"""CUDA kernels on a real GPU, with NVIDIA's driver; skipped with a reason if there is none."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ define ptx_kernel void @turn(ptr addrspace(1) %x, i32 %step) {
 
 
 def architecture() -> str:
-    """The device's, as ``"90"``."""
+    """Return the capability of the device, as ``"90"``."""
     return str(FOUND["devices"][0]["architecture"]).removeprefix("sm_")
 
 
@@ -79,7 +79,7 @@ def test_extent_of_zero_launches_nothing(extents: tuple[int, int]) -> None:
 
 
 def test_cubin_and_fatbin_run(tmp_path: Path) -> None:
-    """A cubin of the very device, alone and in a fatbin with others."""
+    """A cubin for this device runs, alone and in a fatbin with others."""
     ptxas, fatbinary = needs.cuda_tool("ptxas"), needs.cuda_tool("fatbinary")
     own = tmp_path / "own.cubin"
     command = [ptxas, f"-arch=sm_{architecture()}", str(DATA / "scale.ptx"), "-o", str(own)]
@@ -92,7 +92,7 @@ def test_cubin_and_fatbin_run(tmp_path: Path) -> None:
 
 
 def test_fatbin_of_the_test_data_runs() -> None:
-    """Its cubins or its compressed PTX, whichever fits."""
+    """The fatbin's cubins or its compressed PTX are loaded, whichever fits."""
     check_scale(DeviceModule("cuda", (DATA / "scale.fatbin").read_bytes(), "fatbin", [SCALE]))
 
 

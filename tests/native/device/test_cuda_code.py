@@ -29,7 +29,7 @@ from ...support.cuda_launch import LAUNCH, PARAMS, PTX, TAGS, Fake
     ],
 )
 def test_best_fit_is_loaded(launch: Fake, name: str, capability: str, loaded: str) -> None:
-    """Exact, else the nearest older cubin of the same major version, else PTX; once, FAKE."""
+    """An exact cubin is loaded, else the nearest older one of the same major version, else PTX."""
     printed, log = launch(DATA / name, devices=capability)
     assert printed == ["launched"]
     assert [line for line in log if "load" in line] == [

@@ -29,7 +29,7 @@ def test_launch_passes_extents_and_arguments(launch: Fake) -> None:
 
 @pytest.mark.parametrize("extents", [(0, 4), (2, 0), (0, 0)])
 def test_extent_of_zero_launches_nothing(launch: Fake, extents: tuple[int, int]) -> None:
-    """An extent of 0 is nothing to launch; the driver is not asked."""
+    """An extent of 0 launches nothing; the driver is not called."""
     printed, log = launch(PTX, TAGS, *extents)
     assert printed == ["launched"]
     assert any(line.startswith("load") for line in log)
@@ -104,14 +104,14 @@ print(memoryview(z.to(Device("cpu", 0))).tolist(), z.device, second.name)
 
 
 def test_copies_go_the_way_that_fits(fake_driver: Path) -> None:
-    """From and to the CPU, within a device, and between two."""
+    """Copies run from and to the CPU, within a device, and between two."""
     printed, log = run_with_fake(fake_driver, COPIES, devices="80 90")
     assert printed == ["[0, 1, 2, 3, 4, 5] cuda:1 FAKE 1"]
     assert log == ["cuMemcpyHtoD_v2", "cuMemcpyDtoD_v2", "cuMemcpyPeer", "cuMemcpyDtoH_v2"]
 
 
 def test_kernel_runs_on_the_device_of_its_tensors(fake_driver: Path) -> None:
-    """Code is loaded for each device apart, in that device's primary context."""
+    """Code is loaded for each device separately, in that device's primary context."""
     code = LAUNCH.replace(
         'print("launched")', 'module["scale"](x.to(Device("cuda", 1)), 1, 8, 1, 1)'
     )

@@ -33,7 +33,7 @@ SOURCE = "functions.c"
 def test_device_is_made(
     arguments: tuple[Any, ...], kind: str, device_type: int, index: int
 ) -> None:
-    """By name, by name and index, by DLDeviceType, and of another one."""
+    """A device is made by name, by name and index, by DLDeviceType, or of another device."""
     device = Device(*arguments)
     assert (device.kind, device.device_type, device.index) == (kind, device_type, index)
     assert str(device) == f"{kind}:{index}"
@@ -41,7 +41,7 @@ def test_device_is_made(
 
 
 def test_devices_are_equal_by_kind_and_index() -> None:
-    """However they were written; they serve as keys."""
+    """Devices compare equal in every spelling, and serve as keys."""
     same = {Device("opencl:1"), Device("opencl", 1), Device(4, index=1)}
     assert len(same) == 1
     assert Device("opencl") != Device("opencl:1")
@@ -53,7 +53,7 @@ def test_devices_are_equal_by_kind_and_index() -> None:
 
 @pytest.mark.parametrize("device", [Device("cpu"), Device("cuda:3"), Device(99, 1)])
 def test_device_is_copied_and_pickled(device: Device) -> None:
-    """It is a value."""
+    """A device can be copied and pickled."""
     assert copy.deepcopy(device) == pickle.loads(pickle.dumps(device)) == device
 
 
@@ -76,13 +76,13 @@ def test_other_text_is_refused(text: str) -> None:
      (("cpu", 1 << 40), OverflowError), ((), TypeError)],
 )  # fmt: skip
 def test_other_arguments_are_refused(arguments: tuple[Any, ...], error: type[Exception]) -> None:
-    """Kind and index once each, and numbers that a DLDevice holds."""
+    """Kind and index are given once each, and fit a DLDevice."""
     with pytest.raises(error):
         Device(*arguments)
 
 
 def test_cpu_is_there() -> None:
-    """It has a name, and nothing to wait for."""
+    """The CPU has a name, and no pending work."""
     device = Device("cpu")
     assert device.exist
     assert device.name
@@ -98,7 +98,7 @@ def test_cpu_is_there() -> None:
     ],
 )
 def test_missing_device(device: Device, message: str) -> None:
-    """It does not exist; whatever needs it raises DeviceError, and names it."""
+    """A missing device raises DeviceError with its name."""
     assert not device.exist
     set_device = runtime.get_global_func("__tvm_set_device")
     uses: list[Callable[[], object]] = [
@@ -114,7 +114,7 @@ def test_missing_device(device: Device, message: str) -> None:
 
 
 def test_device_error_names_the_device() -> None:
-    """The attribute is for programs."""
+    """The error has the device as an attribute."""
     with pytest.raises(runtime.DeviceError) as caught:
         Device("cpu:1").sync()
     assert (caught.value.device, caught.value.code) == ("cpu:1", None)
@@ -137,7 +137,7 @@ def test_device_is_an_argument(probe: Probe) -> None:
 
 
 def test_devices_of_many_threads() -> None:
-    """Errors of one thread are not another's."""
+    """The errors of one thread do not reach another."""
     wrong: list[object] = []
 
     def ask(index: int) -> None:

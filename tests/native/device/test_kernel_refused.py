@@ -58,7 +58,7 @@ def test_lookup_is_by_key_and_finds_no_other() -> None:
 
 
 def test_one_word_is_not_a_list_of_types_or_tags() -> None:
-    """It would be taken letter by letter."""
+    """A string would be taken letter by letter."""
     with pytest.raises(TypeError, match=r"arg_types: .* found 'handle'; write \['handle'\]"):
         FunctionInfo("f", "handle")
     with pytest.raises(TypeError, match="launch_param_tags: expected a list of str"):

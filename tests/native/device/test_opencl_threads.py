@@ -90,7 +90,7 @@ print(os.read(reader, 10000).decode())
 
 
 def test_child_may_use_a_driver_that_its_parent_did_not() -> None:
-    """A process that was forked before OpenCL was used has it for itself."""
+    """A child that was forked before OpenCL was used has a separate driver state."""
     code = """
 import os, runtime
 module = runtime.DeviceModule("opencl", "__kernel void f() {}", "cl", [runtime.FunctionInfo("f")])

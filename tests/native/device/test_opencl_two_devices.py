@@ -123,7 +123,7 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_module_is_built_for_each_device(steps: dict[str, Any]) -> None:
-    """One module runs on both devices, each tensor's own."""
+    """One module runs on both devices, each with its tensor."""
     assert steps["each_device_runs_its_own_build"] == [[2, 4, 6, 8], [3, 6, 9, 12]]
 
 
@@ -142,7 +142,7 @@ def test_copies_go_between_devices(steps: dict[str, Any]) -> None:
 
 
 def test_spirv_runs_where_the_device_takes_it(steps: dict[str, Any]) -> None:
-    """SPIR-V of llvmlite runs on one device, and the other one is named as taking none."""
+    """SPIR-V of llvmlite runs on one device; the other device refuses it."""
     assert steps["spirv_on_the_first"] == [7, 7, 7, 0]
     assert steps["spirv_on_the_second"].startswith(
         f"DeviceError: opencl:1: '{steps['names'][1]}': SPIR-V is unsupported"

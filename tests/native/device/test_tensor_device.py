@@ -23,7 +23,7 @@ NUMBERS = np.arange(12, dtype="f4").reshape(3, 4)
 
 
 def test_device_is_there() -> None:
-    """It has a name of its driver's, and can be waited for."""
+    """The device has the name of its driver, and can be waited for."""
     assert DEVICE.exist
     assert DEVICE.name
     DEVICE.sync()
@@ -50,7 +50,7 @@ def test_other_data_types() -> None:
 
 
 def test_copies_of_every_direction() -> None:
-    """Each side may be there; shapes and data types are checked as on the CPU."""
+    """Source and target may be on the device; shapes and data types are checked as on the CPU."""
     there, other = empty((3, 4), "float32", DEVICE), empty((3, 4), "float32", DEVICE)
     assert there.copy_from(NUMBERS) is there
     other.copy_from(there)
@@ -111,7 +111,7 @@ def test_dlpack(stream: int | None) -> None:
 
 
 def test_more_than_it_has_is_refused() -> None:
-    """DeviceError with the driver's code, and the device works on."""
+    """The driver's code is in a DeviceError, and the device still works."""
     with pytest.raises(DeviceError, match="^opencl:0: ") as caught:
         empty(1 << 50, "int8", DEVICE)
     assert (caught.value.device, caught.value.code) == ("opencl:0", -61)
@@ -119,7 +119,7 @@ def test_more_than_it_has_is_refused() -> None:
 
 
 def test_index_beyond_those_there_is_refused() -> None:
-    """The message lists them."""
+    """The message lists the known devices."""
     assert not Device("opencl", 99).exist
     with pytest.raises(
         DeviceError, match=r"^opencl:99: no such device, found .*opencl:0"
@@ -129,7 +129,7 @@ def test_index_beyond_those_there_is_refused() -> None:
 
 
 def test_memory_is_released() -> None:
-    """Many more bytes than there are, one after another, and by many threads."""
+    """Allocations that are freed do not add up, one after another and in many threads."""
     wrong: list[object] = []
 
     def work() -> None:
@@ -150,6 +150,6 @@ def test_memory_is_released() -> None:
 
 
 def resident() -> int:
-    """The bytes of memory that this process has: PoCL's devices share it."""
+    """Return the bytes of memory of this process: PoCL's devices share it."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096

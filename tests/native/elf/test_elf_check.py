@@ -58,13 +58,13 @@ def good(compile_library: CompileLibrary) -> bytes:
 
 @pytest.fixture(scope="session")
 def sysv(compile_library: CompileLibrary) -> bytes:
-    """The same with a SysV hash table."""
+    """The same library with a SysV hash table."""
     return compile_library(GOOD, *SYSV).read_bytes()
 
 
 @pytest.fixture(scope="session")
 def relr(compile_library: CompileLibrary) -> bytes:
-    """The same with packed relative relocations."""
+    """The same library with packed relative relocations."""
     return compile_library(GOOD, *RELR).read_bytes()
 
 
@@ -194,7 +194,7 @@ def test_flipped_bytes_never_crash(
 def test_mutated_words_never_crash(
     compile_library: CompileLibrary, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    """Any 8 bytes anywhere may be anything: our error, or a library."""
+    """Any 8 bytes may have any value: our error, or a library."""
     good = bytearray(compile_library(GOOD, *GNU).read_bytes())
     offset = data.draw(st.integers(0, len(good) - 8))
     good[offset : offset + 8] = data.draw(st.binary(min_size=8, max_size=8))

@@ -80,7 +80,7 @@ def test_metadata_that_cannot_be(compile_library, option, match) -> None:
 
 
 def test_a_library_without_metadata() -> None:
-    """The function that is missing is named."""
+    """The error names the missing function."""
     with pytest.raises(runtime.FunctionNotFoundError, match="get_c_metadata"):
         runtime.AotExecutorFactory({})["default"]()
 

@@ -62,7 +62,7 @@ def test_nothing_becomes_global(undefined) -> None:
 
 
 def test_bridge_does_not_stay(undefined) -> None:
-    """No descriptor and no mapping is left of it; closing the library unmaps that, too."""
+    """No descriptor and no mapping remains; closing the library unmaps it too."""
     descriptors = len(os.listdir("/proc/self/fd"))
     module = load_beside(undefined)
     assert len(os.listdir("/proc/self/fd")) == descriptors
@@ -104,7 +104,7 @@ def test_any_file_name(undefined, tmp_path, name) -> None:
 
 
 def test_bridges_in_threads(undefined, tmp_path) -> None:
-    """Same file and different ones, at once."""
+    """Threads load one file and different ones at the same time."""
     paths = [tmp_path / f"{i}.so" for i in range(4)]
     for path in paths:
         path.write_bytes(undefined.read_bytes())
@@ -212,7 +212,7 @@ def test_beside_a_global_tvm_ffi(undefined, order) -> None:
 
 
 def test_pointer_variables_beside_a_global_tvm_ffi(compile_library) -> None:
-    """They get the core's own functions, which know the core's contexts."""
+    """Such libraries get the core's functions, which know the core's contexts."""
     path = compile_library((C_SOURCES / "host.c").read_text())
     code = (
         "import runtime\n"

@@ -28,7 +28,7 @@ def test_imports_are_searched_depth_first_in_import_order(host) -> None:
 
 
 def test_library_itself_is_not_searched(host) -> None:
-    """A function of the library's own is called in C, not by name."""
+    """Host code calls its library's functions in C, not by name."""
     with pytest.raises(runtime.FunctionNotFoundError):
         host["call"]("add", 1, 2)
 
@@ -66,7 +66,7 @@ def test_null_name_and_null_function_are_errors(host) -> None:
 
 
 def test_call_without_arguments_and_none_as_result(host) -> None:
-    """The macro takes no arguments, too."""
+    """The macro accepts a call without arguments, too."""
     importing(host, none=lambda *args: args or None)
     assert host["call_none"]() is None
 
@@ -102,7 +102,7 @@ def test_unused_result_is_released(host) -> None:
 
 
 def test_exception_of_an_import_passes_through_host_code_as_itself(host) -> None:
-    """The very object arrives, with the traceback of where it was raised."""
+    """The same object arrives, with the traceback of its origin."""
     error = KeyError("mine")
 
     def fail() -> None:

@@ -13,7 +13,7 @@ from ...support.importing import Functions, importing
 
 
 def test_name_is_looked_up_once(host) -> None:
-    """From then on no module is asked."""
+    """After the first look-up no module is searched."""
     module = importing(host, f=lambda: 1)
     for _ in range(5):
         host["call"]("f")
@@ -21,7 +21,7 @@ def test_name_is_looked_up_once(host) -> None:
 
 
 def test_later_import_is_seen(host) -> None:
-    """import_module and clear_imports count for names that were looked up before."""
+    """import_module and clear_imports invalidate names that were looked up before."""
     importing(host, f=lambda: "first")
     assert host["call"]("f") == "first"
     host.clear_imports()
@@ -42,7 +42,7 @@ def test_change_further_down_the_tree_is_seen(host) -> None:
 
 
 def test_replaced_global_function_is_seen(host, register_func) -> None:
-    """register_func(override=True) counts for names that were looked up before."""
+    """register_func(override=True) invalidates names that were looked up before."""
     register_func("test.context.g", lambda: "first")
     assert host["call"]("test.context.g") == "first"
     register_func("test.context.g", lambda: "second")
@@ -50,7 +50,7 @@ def test_replaced_global_function_is_seen(host, register_func) -> None:
 
 
 def test_change_elsewhere_keeps_cached_functions(host) -> None:
-    """After a change of another tree the same function object serves; nothing piles up."""
+    """After a change of another tree the same function object is used; memory does not grow."""
 
     def function() -> int:
         return 1

@@ -31,7 +31,7 @@ def test_library_is_closed_with_its_last_reference(host_path) -> None:
 
 
 def test_function_keeps_library_and_imports(host_path) -> None:
-    """A function that outlives the module calls on."""
+    """A function that outlives its module can still be called."""
     call = _call_of(host_path)
     gc.collect()
     assert call("f") == 1
@@ -68,7 +68,7 @@ class Viewing(Functions):
 
 
 def test_module_that_views_the_library_does_not_keep_it_open(compile_library) -> None:
-    """Modules of a library's own blob do: dropping the last reference closes it, at once."""
+    """The modules of a library's blob do not keep it open: its last reference closes it at once."""
     path = compile_library(
         HOST.read_text() + 'DSO_EXPORT const char some_data[] = "data of the library";\n'
     )

@@ -64,7 +64,7 @@ def test_context_of_a_closed_library_is_none(host, host_path, tmp_path) -> None:
 
 
 def test_object_that_is_not_a_function_is_not_called(host) -> None:
-    """A handle to something else is a TypeError."""
+    """A handle that is not a function is a TypeError."""
     importing(host, long=lambda: "a string that is long enough to be an object")
     with pytest.raises(TypeError, match="expected a function, found another object"):
         host["call_result"]("long")

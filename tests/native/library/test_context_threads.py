@@ -58,7 +58,7 @@ def test_load_call_unload_in_threads(host_path) -> None:
 
 
 def test_look_up_works_on_both_sides_of_a_fork(host) -> None:
-    """Names found before and after, in parent and child."""
+    """Names are found before and after a fork, in parent and child."""
     importing(host, f=lambda: 1, g=lambda: 2)
     assert host["call"]("f") == 1
     child = os.fork()

@@ -1,4 +1,4 @@
-"""Which C functions can be called by their own names: those that are declared, or TVM's."""
+"""Which C functions can be called by name: those that are declared, or TVM's."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_function_of_a_plain_library_is_not_called(compile_library) -> None:
 
 @pytest.mark.parametrize("with_import", [False, True])
 def test_function_that_an_export_did_not_declare_is_not_called(with_import, tmp_path) -> None:
-    """With a blob and without; also where host code of another library asks for it."""
+    """The error is the same with a blob and without, and for host code of another library."""
     source = packer.CSourceModule(SCALE)
     if with_import:
         source.import_module(runtime.DeviceModule("cuda", b"code", "cubin", []))
@@ -69,7 +69,7 @@ def test_function_that_an_export_did_not_declare_is_not_called(with_import, tmp_
 
 
 def test_host_code_does_not_call_it_either(compile_library) -> None:
-    """The look-up by name ends with the same advice."""
+    """The error of a look-up by name ends with the same advice."""
     host = runtime.load(compile_library((C_SOURCES / "host.c").read_text() + "/*declared*/"))
     host.import_module(runtime.load(compile_library(SCALE)))
     with pytest.raises(runtime.FunctionNotFoundError, match=UNDECLARED):
@@ -85,7 +85,7 @@ def test_raising_alone_is_not_a_mark_of_tvm(compile_library) -> None:
 
 
 def test_data_is_not_offered_as_a_function(compile_library) -> None:
-    """The advice is for code alone."""
+    """The advice is given only for code."""
     module = runtime.load(compile_library("int number = 1;"))
     with pytest.raises(runtime.FunctionNotFoundError) as caught:
         module["number"]
@@ -159,7 +159,7 @@ def test_later_load_declares_more_functions_of_the_same_module(compile_library, 
 
 
 def test_declarations_go_with_the_module(compile_library, tmp_path) -> None:
-    """A library that was closed and loaded again has none."""
+    """A library that was closed and loaded again has no declarations."""
     path = copy(compile_library(PACKED), tmp_path)
     module = runtime.load(path, functions={"twice": "packed"})
     function, gone = module["twice"], weakref.ref(module)
@@ -192,7 +192,7 @@ def test_declared_function_must_exist(name, compile_library, tmp_path) -> None:
 
 @pytest.mark.parametrize("kind", ["safe_call", "int64_t(int64_t)", "", None, 1])
 def test_other_declarations_are_refused(kind, compile_library) -> None:
-    """The one value is "packed"."""
+    """The only value is "packed"."""
     with pytest.raises(ValueError, match="functions: 'twice': expected 'packed', found"):
         runtime.load(compile_library(PACKED), functions={"twice": kind})
 
@@ -205,7 +205,7 @@ def test_lone_file_has_no_functions_to_declare(tmp_path) -> None:
 
 
 def test_declared_function_is_an_import_of_host_code(compile_library, tmp_path) -> None:
-    """Host code of another library finds it by name, also after it was refused."""
+    """Host code of another library finds the function by name, also after a refusal."""
     host = runtime.load(compile_library((C_SOURCES / "host.c").read_text() + "/*again*/"))
     importing(host)
     path = copy(compile_library(PACKED), tmp_path)
@@ -224,7 +224,7 @@ class TestLibraries010:
     """Libraries that dso-packer 0.1.0 exported load and run."""
 
     def test_packed_function(self, tmp_path) -> None:
-        """The declared one can be called, the other one cannot."""
+        """The declared function can be called, the other one cannot."""
         module = runtime.load(copy(LIBRARIES / "packed.so", tmp_path))
         assert module["twice"](21) == 42
         assert module.function_names() == ["twice"]
@@ -232,7 +232,7 @@ class TestLibraries010:
 
     @pytest.mark.parametrize("name", ["scale", "scale_tvm_ffi"])
     def test_safe_call_and_blob(self, name, tmp_path) -> None:
-        """In both dialects."""
+        """Such libraries of both dialects load."""
         module = runtime.load(copy(LIBRARIES / f"{name}.so", tmp_path))
         array = np.ones(4, "float32")
         module["scale"](array, 4, 2.0)
@@ -242,7 +242,7 @@ class TestLibraries010:
         assert (imported.fmt, bytes(imported.data)) == ("cubin", b"device code")
 
     def test_undeclared_function(self, tmp_path) -> None:
-        """0.1.0 called it as a packed C function, and crashed."""
+        """Version 0.1.0 called it as a packed C function, and crashed."""
         module = runtime.load(copy(LIBRARIES / "undeclared.so", tmp_path))
         with pytest.raises(runtime.FunctionNotFoundError, match=UNDECLARED):
             module["scale"](np.ones(4, "float32"), 4, 2.0)

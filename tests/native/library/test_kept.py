@@ -56,7 +56,7 @@ print(json.dumps([list(kinds), Object.alive]))
 
 
 def test_module_of_an_import_is_returned(run) -> None:
-    """A module is an object like others."""
+    """A module is passed like other objects."""
     code = """
 module = Functions()
 before = sys.getrefcount(module)
@@ -130,7 +130,7 @@ print(json.dumps([left, Object.alive]))
 
 @pytest.mark.parametrize("depth", [0, 1, 3, 50])
 def test_chain_of_finalizers_ends_with_the_thread(run, depth) -> None:
-    """The same where the thread ends: each object is released once."""
+    """Objects are released once when the thread ends, too."""
     code = f"""
 for _ in range(20):
     thread = threading.Thread(target=begin, args=({depth},))

@@ -59,7 +59,7 @@ def test_tree_is_that_of_its_generation(library, generation) -> None:
 
 
 def test_workspace_and_threads_serve_packed_functions(library) -> None:
-    """By name, and as the entry that ``__tvm_main__`` names."""
+    """The entry is found by name, and by ``__tvm_main__``."""
     x, y = np.arange(1000, dtype="float32"), np.zeros(1000, "float32")
     expected = (x + np.append(x[1:], 0).astype("float32"))[::-1]
     for function in (library["smooth"], library):
@@ -69,7 +69,7 @@ def test_workspace_and_threads_serve_packed_functions(library) -> None:
 
 
 def test_last_error_arrives(library) -> None:
-    """With the kind that it begins with."""
+    """The exception class is the kind at the start of the message."""
     with pytest.raises(ValueError, match="smooth: two lengths"):
         library["smooth"](np.zeros(3, "float32"), np.zeros(4, "float32"))
 
@@ -99,7 +99,7 @@ def test_absent_function_is_named(library) -> None:
 
 
 def test_kernel_of_the_oldest_generation_is_launched(load_legacy) -> None:
-    """By packed host code, on a real device."""
+    """Packed host code launches a kernel on a real device."""
     kernel = (
         "__kernel void scale(__global float *x, float by, int n) { x[get_global_id(0)] *= by; }"
     )

@@ -35,7 +35,7 @@ def test_view_keeps_the_library_open(library_file: Path) -> None:
 
 
 def test_function_keeps_library_and_owner(library_file: Path) -> None:
-    """A Function is all that is needed to call."""
+    """A Function is sufficient for a call."""
 
     class Owner:
         pass

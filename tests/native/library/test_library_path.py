@@ -84,7 +84,7 @@ def test_bare_name_is_a_file_here(
     "name", [b"with space.so", "ümläut 🐢.so".encode(), b"\xff\xfe.so", b"-rf.so", b"$(x)'\".so"]
 )
 def test_any_file_name_works(library_file: Path, tmp_path: Path, name: bytes) -> None:
-    """Names are bytes, and go both ways."""
+    """Names are bytes, in arguments and in results."""
     path = os.path.join(os.fsencode(tmp_path), name)
     os.rename(library_file, path)
     assert answer(Library(path)) == answer(Library(os.fsdecode(path))) == 1
@@ -139,7 +139,7 @@ def test_file_replaced_while_it_is_opened(
 
 
 def test_file_without_a_name(library_file: Path) -> None:
-    """Bytes in memory are a file too; a descriptor number that is used again is another one."""
+    """Bytes in memory are a file too; a reused descriptor number is another file."""
     for _ in range(2):
         descriptor = os.memfd_create("library")
         try:

@@ -57,7 +57,7 @@ def test_fifo_and_socket_do_not_block(tmp_path: Path) -> None:
     ],
 )
 def test_file_that_cannot_be_opened(library_file: Path, name: str, expected: str) -> None:
-    """The system's own words, and the path."""
+    """The error has the system's message, and the path."""
     (library_file.parent / "loop").symlink_to("loop")
     path = f"{library_file.parent}/{name}"
     with pytest.raises(LibraryLoadError) as caught:
@@ -85,7 +85,7 @@ except OSError as error:
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", b"text " * 100])
 def test_content_is_checked_before_dlopen(tmp_path: Path, content: bytes) -> None:
-    """The words are those of the static check, not of the dynamic loader."""
+    """The message is the static check's, not the dynamic loader's."""
     path = tmp_path / "bad.so"
     path.write_bytes(content)
     with pytest.raises(LibraryLoadError, match=f"^{path}: ") as caught:
@@ -94,13 +94,13 @@ def test_content_is_checked_before_dlopen(tmp_path: Path, content: bytes) -> Non
 
 
 def test_proc_self_mem_is_refused() -> None:
-    """A regular file of size 0 by its status."""
+    """The kernel reports such a file as a regular one of size 0."""
     with pytest.raises(LibraryLoadError):
         Library("/proc/self/mem")
 
 
 def test_undefined_symbol_is_named(compile_library: CompileLibrary) -> None:
-    """All symbols are bound at once, and the missing one is named."""
+    """All symbols are bound at load, and the missing one is named."""
     path = compile_library("int nowhere(void); int f(void) { return nowhere(); }")
     with pytest.raises(LibraryLoadError, match=f"^{path}: undefined symbol: nowhere$") as caught:
         Library(str(path))
@@ -108,7 +108,7 @@ def test_undefined_symbol_is_named(compile_library: CompileLibrary) -> None:
 
 
 def test_missing_dependency_is_named(compile_library: CompileLibrary, tmp_path: Path) -> None:
-    """The library that cannot be found is named."""
+    """The error names the missing library."""
     gone = compile_library("int gone(void) { return 1; }", "-Wl,-soname,libgone.so")
     path = compile_library("int gone(void); int f(void) { return gone(); }", str(gone))
     with pytest.raises(LibraryLoadError, match=f"^{path}: libgone.so: cannot open") as caught:

@@ -16,7 +16,7 @@ from ...support.plain_library import ADD, SYMBOLS, CompileLibrary, answer
 def test_symbols_of_a_dependency_are_not_the_librarys(
     compile_library: CompileLibrary, tmp_path: Path
 ) -> None:
-    """Blob and functions are looked up in this very object, where dlsym would go on."""
+    """Blob and functions are looked up in this object only, where dlsym would search further."""
     inner = compile_library(ADD, "-DANSWER=1", "-Wl,-soname,libinner.so")
     shutil.copy(inner, tmp_path / "libinner.so")
     link = (str(tmp_path / "libinner.so"), "-Wl,--no-as-needed", f"-Wl,-rpath,{tmp_path}")
@@ -105,7 +105,7 @@ def test_metadata_without_nul_or_in_writable_memory(compile_library: CompileLibr
 def test_signature_has_the_name_in_its_place(
     compile_library: CompileLibrary, declared: str, signature: str
 ) -> None:
-    """The declaration reads as C."""
+    """The signature reads as C."""
     source = "int __tvm_ffi_f(void) { return 0; }"
     source += f'const char __packer_fn_f[] = "packer-function 1\\ntype {declared}\\n";'
     function = Library(str(compile_library(source))).function("f", None)

@@ -15,7 +15,7 @@ from ...support.plain_library import ADD, CompileLibrary, answer
 
 
 def test_many_threads_open_and_close(compile_library: CompileLibrary, library_file: Path) -> None:
-    """The same and different files, opened, called and dropped at once."""
+    """Threads open, call and drop the same file and different ones."""
     paths = [library_file, *(compile_library(ADD, f"-DANSWER={n}") for n in (2, 3, 4))]
     found: list[bool] = []
 

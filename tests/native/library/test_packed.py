@@ -55,7 +55,7 @@ def library(compile_library, tmp_path) -> runtime.Module:
     ],
 )
 def test_argument_has_its_type_code(library, value, code) -> None:
-    """Python's values are the codes of TVM's c_runtime_api.h."""
+    """Python's values have the codes of TVM's c_runtime_api.h."""
     assert library["code"](value) == code
 
 
@@ -68,27 +68,27 @@ def test_value_is_returned(library, value) -> None:
 
 
 def test_any_number_of_arguments(library) -> None:
-    """On the stack and beyond it."""
+    """Arguments are passed on the stack and beyond it."""
     for count in (0, 1, 16, 17, 400):
         assert library["count"](*range(count)) == count
         assert library["sum"](*range(count)) == sum(range(count))
 
 
 def test_result_is_preset_to_none(library) -> None:
-    """A function need not set it; resource_handle is NULL."""
+    """A function need not set its result; resource_handle is NULL."""
     assert library["nothing"]() is None
     assert library["preset"]() == NULL + 100
 
 
 def test_array_is_changed_in_place(library) -> None:
-    """A DLTensor pointer, as in a safe call."""
+    """An array is passed as a DLTensor pointer, as in a safe call."""
     array = np.arange(4, dtype="float32")
     library["scale"](array, 2.0)
     np.testing.assert_array_equal(array, [0, 2, 4, 6])
 
 
 def test_bytes_have_their_length(library) -> None:
-    """A TVMByteArray; NULs are bytes like others."""
+    """Bytes are passed as a TVMByteArray; a NUL is a byte like others."""
     assert library["nbytes"](b"a\0b") == 3
 
 
@@ -100,7 +100,7 @@ def test_string_result_is_copied(library) -> None:
 
 @pytest.mark.parametrize("code", [-1, 14, 15, 99])
 def test_unknown_type_code_of_a_result_is_refused(library, code) -> None:
-    """It names the code; nothing is read through it."""
+    """The error has the code; nothing is read through the value."""
     with pytest.raises(TypeError, match=f"result: type code, expected 0 to 13, found {code}"):
         library["echo_as"](1, code)
 
@@ -136,7 +136,7 @@ def test_packed_function_keeps_its_library(compile_library, tmp_path) -> None:
     ],
 )
 def test_last_error_is_the_exception(library, text, error, message) -> None:
-    """A kind in front is the exception's class, as TVM has it."""
+    """A kind at the start of the message is the exception's class, as in TVM."""
     with pytest.raises(error) as caught:
         library["fail"](text)
     assert type(caught.value) is error
@@ -144,7 +144,7 @@ def test_last_error_is_the_exception(library, text, error, message) -> None:
 
 
 def test_failure_without_text_is_an_error(library) -> None:
-    """NULL, and nothing at all."""
+    """The text of the error is NULL, or was never set."""
     with pytest.raises(RuntimeError):
         library["fail_null"]()
     with pytest.raises(RuntimeError, match="fail_silently: returned -3 without raising"):
@@ -164,7 +164,7 @@ def test_host_code_calls_an_import(library) -> None:
 
 @pytest.mark.parametrize("value", [7, True, 0.5, None])
 def test_result_of_an_import_is_returned(library, value) -> None:
-    """Through __TVMFuncCall and the packed function."""
+    """The call passes through __TVMFuncCall and the packed function."""
     importing(library, f=lambda: value)
     assert library["call"]("f") == value
 
@@ -197,7 +197,7 @@ def test_value_that_a_thread_kept_may_call_back_when_the_thread_ends(library) ->
 
 
 def test_array_of_an_import_is_a_tensor(library) -> None:
-    """Its code is that of a DLTensor pointer."""
+    """The code of a tensor is that of a DLTensor pointer."""
     importing(library, f=lambda: np.ones(3))
     assert library["call_for_length"]("f") == -TENSOR
 
@@ -214,7 +214,7 @@ def test_functions_of_both_dialects_call_each_other(library, compile_library) ->
 
 
 def test_many_arguments_from_host_code(library) -> None:
-    """More than fit the stack."""
+    """More arguments are passed than fit the stack."""
     importing(library, f=lambda *args: len(args))
     assert library["call"]("f", *range(100)) == 100
 
@@ -233,14 +233,14 @@ def test_type_codes_from_host_code(library, value, code, seen) -> None:
 
 @pytest.mark.parametrize("code", [-1, 14, 2**31 - 1])
 def test_unknown_type_code_of_an_argument_is_refused(library, code) -> None:
-    """It names the argument and the code."""
+    """The error names the argument and the code."""
     importing(library, f=lambda *args: args)
     with pytest.raises(TypeError, match=f"argument 1: type code, expected 0 to 13, found {code}"):
         library["call_as"]("f", 1, code)
 
 
 def test_null_function_is_refused(library) -> None:
-    """A handle that was never looked up."""
+    """The handle is one that was never looked up."""
     with pytest.raises(TypeError, match="call: expected a function, found NULL"):
         library["call_null"]()
 
@@ -263,7 +263,7 @@ def test_exception_passes_through_packed_code_as_itself(library) -> None:
 
 
 def test_safe_call_of_the_same_name_is_first(compile_library) -> None:
-    """As TVM looks them up."""
+    """Functions are found in the order of TVM."""
     path = compile_library(
         '#include "dso_packer.h"\n'
         "int f(void *a, int *c, int n, int64_t *ret, int *code, void *r) { *ret = 1; *code = 0;"
@@ -275,7 +275,7 @@ def test_safe_call_of_the_same_name_is_first(compile_library) -> None:
 
 
 def test_data_and_undefined_symbols_are_not_functions(library) -> None:
-    """Only code of this very file can be called."""
+    """Only code of this file can be called."""
     for name in ("data_symbol", "strlen", "__TVMFuncCall"):
         assert not library.implements_function(name)
 
@@ -292,7 +292,7 @@ int twice(int64_t *args, int *codes, int n, int64_t *ret, int *code, void *resou
 
 
 def test_named_functions_of_a_source_are_packed(tmp_path) -> None:
-    """CSourceModule(functions=[...]); nothing that is not named can be called."""
+    """CSourceModule(functions=[...]): a function without a name in the list cannot be called."""
     source = packer.CSourceModule(PACKED_SOURCE, functions=["twice"])
     module = runtime.load(packer.export_library(source, tmp_path / "twice.so"))
     assert module["twice"](21) == 42
@@ -301,7 +301,7 @@ def test_named_functions_of_a_source_are_packed(tmp_path) -> None:
 
 
 def test_packed_entry_is_called_by_the_module(tmp_path) -> None:
-    """entry= names it, and calling the module runs it."""
+    """entry= names the function that a call of the module runs."""
     source = packer.CSourceModule(PACKED_SOURCE, functions=["twice"])
     module = runtime.load(packer.export_library(source, tmp_path / "e.so", entry="twice"))
     assert module(21) == 42

@@ -37,7 +37,7 @@ def test_init_that_fails_or_makes_nothing_is_an_error(host) -> None:
 
 @pytest.mark.parametrize("compiler", [("cc", "-xc", "-std=c99"), ("c++", "-xc++", "-std=c++11")])
 def test_header_is_plain_c_and_cplusplus(compiler, tmp_path) -> None:
-    """No warning of the strictest kind, in C99 and C++11."""
+    """The header compiles with the strictest warnings, in C99 and C++11."""
     text = (
         '#include "dso_packer.h"\n'
         "int f(DLTensor *x, dso_any *result);\n"
@@ -74,7 +74,7 @@ TVMFFIHandleInitOnce TVMFuncCall TVMGetLastError
 
 
 def test_core_exports_its_provided_symbols_and_no_more() -> None:
-    """Its dynamic symbols are this list."""
+    """The dynamic symbols are exactly this list."""
     path = runtime._core.__file__
     nm = subprocess.run(
         ["nm", "-D", "--defined-only", "--format=posix", path],

@@ -1,4 +1,4 @@
-"""Imports that go while a library that stays mapped still calls them."""
+"""Imports that are closed while a mapped library still calls them."""
 
 from __future__ import annotations
 

@@ -341,7 +341,7 @@ def test_torch_tensor_that_is_refused(probe: Probe, torch: Any, make: Any, expec
 
 @pytest.mark.parametrize("index", [slice(None), 0, slice(0, 1)])
 def test_torch_tensor_with_the_negative_bit(probe: Probe, torch: Any, index: Any) -> None:
-    """The sign of such a tensor is not in its memory."""
+    """The negative bit of a tensor is not in its memory."""
     tensor = torch.ones(3, dtype=torch.complex64).conj().imag[index]
     with pytest.raises(ValueError, match=r"negative bit set; pass its resolve_neg\(\)"):
         probe("first")(tensor)

@@ -60,7 +60,7 @@ def test_strides_count_elements(probe: Probe) -> None:
 
 
 def test_many_dimensions(probe: Probe) -> None:
-    """Up to NumPy's own limit, beyond the room that a call sets aside."""
+    """Arrays have up to NumPy's limit of dimensions, beyond the room that a call reserves."""
     ndim = 32
     array = np.zeros((1,) * (ndim - 1) + (5,), "f8")
     assert (probe("ndim")(array), probe("stride")(array, ndim - 1)) == (ndim, 1)

@@ -40,7 +40,7 @@ def test_module_is_an_argument_of_module_type(probe: Probe) -> None:
 
 
 def test_module_is_returned_as_itself(probe: Probe) -> None:
-    """Through C code, as argument and result of a callback."""
+    """A module passes through C code, as argument and result of a callback."""
     module, seen = Note(), []
     result = probe("apply")(lambda given: seen.append(given) or given, module)
     assert seen == [module]
@@ -129,7 +129,7 @@ def test_returned_array_lives_as_long_as_its_tensor(probe: Probe) -> None:
 
 
 def test_bytearray_can_grow_again_once_its_tensor_is_freed(probe: Probe) -> None:
-    """The view that the result holds on the buffer ends with it."""
+    """The view of the result on the buffer ends with the result."""
     data = bytearray(16)
     tensor = probe("apply")(lambda: data)
     with pytest.raises(BufferError):

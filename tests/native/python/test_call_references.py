@@ -103,7 +103,7 @@ def test_call_leaves_no_reference(outcome: str, probe_file: Path) -> None:
 
 @pytest.mark.parametrize("outcome", CALLBACKS)
 def test_callback_leaves_no_reference(outcome: str, functions_file: Path) -> None:
-    """The same with Python called from there."""
+    """References are the same when C code calls Python."""
     _leaves_nothing(functions_file, *CALLBACKS[outcome])
 
 

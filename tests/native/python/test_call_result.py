@@ -162,7 +162,7 @@ def _tensor(**options: Any) -> runtime.Tensor:
 
 
 def test_numpy_takes_it_without_a_copy() -> None:
-    """Writes go both ways, and the tensor is kept."""
+    """Writes are seen on both sides, and the tensor is kept."""
     tensor = _tensor()
     view = np.from_dlpack(tensor)
     tensor.numpy()[0, 1] = 5
@@ -171,7 +171,7 @@ def test_numpy_takes_it_without_a_copy() -> None:
 
 
 def test_pytorch_takes_it_without_a_copy() -> None:
-    """Also where the buffer protocol has no format."""
+    """A data type without a buffer format is passed, too."""
     torch = needs.module("torch", "torch")
     tensor = runtime.Tensor(bytearray(b"\x80\x3f" * 4), (4,), "bfloat16")
     view = torch.from_dlpack(tensor)
@@ -208,7 +208,7 @@ def test_capsule_that_is_not_taken(version: tuple[int, int] | None, name: str) -
 
 
 def test_requests_that_cannot_be_met() -> None:
-    """No other device than the CPU, no copy that is forbidden, no data that is not there."""
+    """Another device than the CPU, a forbidden copy, and missing data are refused."""
     tensor = _tensor()
     assert tensor.__dlpack__(dl_device=(CPU, 0), copy=False, stream=None) is not None
     with pytest.raises(BufferError, match="^the tensor is on another device"):

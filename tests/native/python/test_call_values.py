@@ -43,7 +43,7 @@ def test_function_without_metadata_has_no_signature(probe: Probe) -> None:
 
 @pytest.mark.parametrize("name", ["missing", "", "add\0", "\udc80", "__tvm_ffi_add"])
 def test_unknown_name_is_none(library: Library, name: str) -> None:
-    """No symbol, no function; the prefix is ours to add."""
+    """A missing symbol gives None; the runtime adds the prefix."""
     assert library.function(name, None) is None
 
 

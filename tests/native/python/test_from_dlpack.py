@@ -79,7 +79,7 @@ def pointer(capsule: object, name: bytes) -> int:
     [*((form, Producer) for form in FORMS), ("compact", Old), ("transposed", Old)],
 )
 def test_dlpack_is_a_view(form: str, kind: type[Producer]) -> None:
-    """With its strides, and its read-only flag where DLPack can say it."""
+    """The tensor has the strides, and the read-only flag if DLPack can express it."""
     source = strided(form)
     made = from_dlpack(kind(source))
     assert np.shares_memory(made.numpy(), source)
@@ -103,7 +103,7 @@ def test_capsule_is_taken_once() -> None:
 
 
 def test_deleter_runs_when_the_last_view_is_freed() -> None:
-    """Not before, and once."""
+    """The deleter runs once, and not before."""
     source = np.zeros(4)
     before = sys.getrefcount(source)
     made = from_dlpack(source)
@@ -128,7 +128,7 @@ def test_deleter_runs_when_the_last_view_is_freed() -> None:
 def test_inconsistent_capsule_is_refused(
     changes: dict[str, int], error: type[Exception], message: str
 ) -> None:
-    """And the producer gets its tensor back."""
+    """The producer gets its tensor back through the deleter."""
     source = np.zeros((2, 3))
     before = sys.getrefcount(source)
     with pytest.raises(error, match=message):
@@ -169,7 +169,7 @@ def test_packed_elements_with_strides_are_not_copied() -> None:
 
 @pytest.mark.parametrize("extent", [-1, 1 << 62])
 def test_inconsistent_shape_is_refused(extent: int) -> None:
-    """Each product is checked."""
+    """Each product is checked for overflow."""
     source = np.zeros((2, 3))
     capsule = source.__dlpack__(max_version=(1, 0))
     managed = Versioned.from_address(pointer(capsule, b"dltensor_versioned"))
@@ -180,20 +180,20 @@ def test_inconsistent_shape_is_refused(extent: int) -> None:
 
 
 def test_null_strides_are_compact() -> None:
-    """As DLPack before 1.2 may give them."""
+    """DLPack before 1.2 permits NULL strides."""
     source = np.arange(6.0).reshape(2, 3)
     assert from_dlpack(Producer(source, strides=0)).numpy().tolist() == source.tolist()
 
 
 def test_byte_offset_counts() -> None:
-    """On the CPU it is part of the address."""
+    """On the CPU the offset is part of the address."""
     source = np.arange(4.0)
     made = from_dlpack(Producer(source[:3], byte_offset=8))
     assert made.numpy().tolist() == [1, 2, 3]
 
 
 def test_device_tensor_of_others_is_carried() -> None:
-    """It can be passed on; without a driver its elements cannot be read."""
+    """A device tensor can be passed; without a driver its elements cannot be read."""
     made = from_dlpack(Producer(np.zeros((2, 3), "f4"), device_type=VULKAN, byte_offset=8))
     assert (made.device, made.__dlpack_device__()) == (Device("vulkan"), (VULKAN, 0))
     assert repr(made) == "<Tensor float32[2, 3] on vulkan:0>"
@@ -220,7 +220,7 @@ def test_object_without_dlpack_is_refused(source: Any) -> None:
 
 
 def test_error_of_the_producer_is_its_own() -> None:
-    """It arrives as it was raised."""
+    """The producer's error arrives unchanged."""
 
     class Failing:
         def __dlpack__(self, **asked: Any) -> None:
@@ -266,7 +266,7 @@ def test_streams_of_consumers(stream: int | None) -> None:
 
 
 def test_numpy_and_ours_share() -> None:
-    """There and back, it is one memory."""
+    """A tensor and an array that are made from each other share memory."""
     made = empty((2, 3))
     there = np.from_dlpack(made)
     there[...] = 5

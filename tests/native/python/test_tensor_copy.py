@@ -34,7 +34,7 @@ def test_copy_into_any_layout(form: str, source_form: str) -> None:
 
 
 def test_copy_within_one_array() -> None:
-    """Overlap does no harm."""
+    """Overlapping memory is copied correctly."""
     numbers = np.arange(10.0)
     tensor(numbers[1:]).copy_from(numbers[:-1])
     assert numbers.tolist() == [0, 0, 1, 2, 3, 4, 5, 6, 7, 8]
@@ -69,7 +69,7 @@ def test_copy_that_does_not_fit(source: Any, error: type[Exception], message: st
 
 
 def test_copy_into_read_only_is_refused() -> None:
-    """It would change bytes, or pages of a library."""
+    """The copy would change bytes, or pages of a library."""
     with pytest.raises(ValueError, match="expected a writable tensor, found <Tensor uint8"):
         tensor(b"abc").copy_from(b"xyz")
 

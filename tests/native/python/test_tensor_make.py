@@ -32,7 +32,7 @@ def test_empty(shape: tuple[int, ...], dtype: str) -> None:
 
 @pytest.mark.parametrize("shape", [3, [3], (np.int64(3),), iter([3])])
 def test_shape_as_one_writes_it(shape: Any) -> None:
-    """A number, or any iterable of them."""
+    """A shape is a number, or any iterable of numbers."""
     assert empty(shape).shape == (3,)
 
 
@@ -43,7 +43,7 @@ def test_shape_as_one_writes_it(shape: Any) -> None:
      (ml_dtypes.float8_e4m3fn, "float8_e4m3fn")],
 )  # fmt: skip
 def test_data_type_as_one_writes_it(dtype: Any, name: str) -> None:
-    """A name, a triple, or NumPy's own."""
+    """A data type is a name, a triple, or NumPy's dtype."""
     assert empty(2, dtype).dtype == name
 
 
@@ -66,7 +66,7 @@ def test_data_type_as_one_writes_it(dtype: Any, name: str) -> None:
 def test_empty_that_cannot_be(
     arguments: tuple[Any, ...], error: type[Exception], message: str
 ) -> None:
-    """Refused before memory is asked for, or by the device."""
+    """The error is raised before the allocation, or by the device."""
     with pytest.raises(error, match=message):
         empty(*arguments)
 
@@ -78,7 +78,7 @@ def resident() -> int:
 
 
 def test_memory_is_freed_with_the_last_view() -> None:
-    """The tensor may go first; its memory stays until no one sees it."""
+    """The tensor may be freed first; its memory stays until the last view."""
     views: list[Callable[[Tensor], Any]] = [
         np.asarray, memoryview, lambda t: t.raw, lambda t: from_dlpack(t), np.from_dlpack,
     ]  # fmt: skip
@@ -101,7 +101,7 @@ def test_memory_is_freed_with_the_last_view() -> None:
     "source", [b"abc", array.array("i", [1, 2]), np.zeros((2, 3)), np.zeros(()), np.zeros((0, 2))]
 )
 def test_tensor_is_a_view(source: Any) -> None:
-    """Of a buffer, with its shape and data type, read-only where that is."""
+    """A view of a buffer has its shape and data type, and is read-only if it is."""
     made = tensor(source)
     expected = np.asarray(memoryview(source))
     assert (made.shape, made.numpy().dtype) == (expected.shape, expected.dtype)
@@ -135,6 +135,6 @@ def test_object_that_is_not_an_array_is_refused(source: Any, error: type[Excepti
 
 
 def test_object_that_is_not_an_array_is_named() -> None:
-    """A list is the usual one."""
+    """A list is the usual mistake."""
     with pytest.raises(TypeError, match="expected an array, of a buffer .* found list"):
         tensor([1, 2])

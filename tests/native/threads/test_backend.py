@@ -38,7 +38,7 @@ def test_parallel_function(host: runtime.Module, n: int, num_task: int) -> None:
 
 
 def test_parallel_functions_from_many_threads(host: runtime.Module) -> None:
-    """Python threads call at once, the GIL released."""
+    """Python threads call concurrently, with the GIL released."""
     x = np.random.default_rng(0).random(5000, dtype="f4")
     expected, wrong = neighbours(x), []
 
@@ -88,7 +88,7 @@ print(json.dumps(answers))
 
 
 def test_exception_of_a_task(compile_library) -> None:
-    """The caller's own thread raises it as itself, another one by its kind and message."""
+    """An exception of the caller's thread arrives unchanged, another one by kind and message."""
     answers = run_python(EXCEPTIONS, str(compile_library(SOURCE.read_text())))
     assert answers == [["of task 0", True], ["of task 1", False]]
 
@@ -108,7 +108,7 @@ def test_workspace(host: runtime.Module) -> None:
 def test_workspace_that_cannot_be(
     host: runtime.Module, device: tuple[int, int], nbytes: int, message: str
 ) -> None:
-    """DeviceError, with the device."""
+    """DeviceError contains the device."""
     with pytest.raises(runtime.DeviceError, match=message):
         host["workspace"](*device, nbytes)
 

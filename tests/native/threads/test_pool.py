@@ -62,7 +62,7 @@ def run(path: Path, code: str, **environment: str) -> str:
 
 @pytest.mark.parametrize("num_task", [1, 2, 3, 4, 17, 64])
 def test_each_task_runs_once(pool: ctypes.CDLL, num_task: int) -> None:
-    """As many tasks as asked for, more than threads as well."""
+    """A launch runs the requested number of tasks, even more than threads."""
     for _ in range(50):
         counts = launch(pool, "count", num_task)
         assert list(counts.calls) == [1] * num_task + [0] * (64 - num_task)
@@ -85,7 +85,7 @@ def test_barrier_waits_for_all(pool: ctypes.CDLL, num_task: int) -> None:
 
 
 def test_barrier_of_more_tasks_than_threads_is_refused(pool: ctypes.CDLL) -> None:
-    """It would wait for ever for tasks that have no thread."""
+    """A barrier would wait for ever for tasks without a thread."""
     assert pool.launch(pool.step, ctypes.byref(Counts()), 4) == -1
     assert pool.take_error() == (
         b"RuntimeError: barrier: 4 tasks on 3 threads cannot all wait at once, expected at most as "
@@ -136,7 +136,7 @@ def test_tasks_after_a_failure_are_skipped(pool: ctypes.CDLL) -> None:
 
 
 def test_negative_number_of_tasks_is_refused(pool: ctypes.CDLL) -> None:
-    """And nothing runs."""
+    """No task runs."""
     assert pool.launch(pool.count, None, -1) == -1
     expected = (
         b"ValueError: parallel launch: expected at least 0 tasks (0: one per thread), found -1"
@@ -151,7 +151,7 @@ def test_nested_launches(pool: ctypes.CDLL) -> None:
 
 
 def test_launches_from_several_threads(pool: ctypes.CDLL) -> None:
-    """Each has its own tasks, barriers and errors."""
+    """Each launch has separate tasks, barriers and errors."""
     wrong: list[object] = []
 
     def work(failing: int) -> None:
@@ -186,7 +186,7 @@ def test_launches_from_several_threads(pool: ctypes.CDLL) -> None:
     ],
 )
 def test_size(pool_library: Path, environment: dict[str, str], threads: int | None) -> None:
-    """The usual variables say it, else the processors that the process may use."""
+    """The usual variables set the number, else the processors that the process may use."""
     expected = threads or len(os.sched_getaffinity(0))
     assert run(pool_library, "print(pool.threads())", **environment) == str(expected)
 
@@ -306,7 +306,7 @@ print(status, os.waitstatus_to_exitcode(os.waitpid(pids[0], 0)[1]))
     "end", ["", "sys.exit(0)", "os._exit(0)", "import _ctypes; _ctypes.dlclose(pool._handle)"]
 )
 def test_end_of_the_process(pool_library: Path, end: str) -> None:
-    """With workers asleep or spinning, the library closed or not, nothing hangs."""
+    """Nothing hangs with workers asleep or spinning, the library closed or not."""
     assert run(pool_library, f"pool.launch_counts(0)\n{end}", TVM_NUM_THREADS="4") == ""
 
 
@@ -322,7 +322,7 @@ time.sleep(0.05)
 
 
 def test_closed_library_stays_while_threads_run_in_it(pool_library: Path) -> None:
-    """After dlclose it is mapped still; opened again it is the same, with the same threads."""
+    """After dlclose it is still mapped; a second open returns it, with the same threads."""
     code = """
 import _ctypes
 pool.launch_counts(0)

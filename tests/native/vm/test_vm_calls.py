@@ -90,7 +90,7 @@ def test_functions_call_themselves() -> None:
 
 
 def test_recursion_has_a_limit() -> None:
-    """Beyond it there is an error, in a thread of little stack too; the machine stays usable."""
+    """Beyond it a call fails, also in a thread with a small stack; the machine stays usable."""
     main, errors = countdown(), []
 
     def run() -> None:
@@ -168,7 +168,7 @@ def test_operators_are_passed_as_values() -> None:
 
 
 def test_the_machines_own_functions_are_not_values() -> None:
-    """Passing one on is refused when the model is bound, by name."""
+    """Passing such a function is refused when the model is bound, by name."""
     program = Program(
         [Code("main", [], [call(0, 1, func(1)), ret(0)], 1), packed("vm.builtin.copy")]
     )

@@ -129,7 +129,7 @@ def test_a_heap_has_a_limit(count: int) -> None:
 
 
 def test_shapes_of_tensors_and_tensors_as_shapes() -> None:
-    """Both ways."""
+    """A shape is made of an array's extents, or of the elements of a vector."""
     assert builtin("shape_of", 1, reg(0))(np.zeros((2, 0, 3))) == (2, 0, 3)
     to_shape = builtin("tensor_to_shape", 1, reg(0))
     assert to_shape(np.array([4, 5], "int64")) == to_shape(np.array([4, 5], "int32")) == (4, 5)

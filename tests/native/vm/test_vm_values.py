@@ -88,7 +88,7 @@ def test_tuples_are_passed_and_returned() -> None:
 
 
 def test_a_tuple_with_unsupported_values_is_refused() -> None:
-    """The item is named, and why is the cause."""
+    """The error names the item, and its cause has the reason."""
     with pytest.raises(TypeError, match=r"main: argument 1: item 1 of a tuple cannot be") as caught:
         identity()((1, object()))
     assert "unsupported type" in str(caught.value.__cause__)
@@ -137,7 +137,7 @@ def test_operators_get_compact_aligned_tensors(make_array: Callable[[], Any]) ->
 
 
 def test_an_aligned_array_is_passed_as_it_is() -> None:
-    """No copy where none is needed."""
+    """No copy is made if none is needed."""
     tensor, seen = runtime.empty((4,)), []
     one_call("operator", 1, reg(0), operator=lambda t: seen.append(t.numpy().ctypes.data))(tensor)
     assert seen == [tensor.numpy().ctypes.data]

@@ -12,7 +12,7 @@ from ...support.command_line import ADD, CODE, TWO, Packer, digest, done, refuse
 
 
 def test_relative_name_means_the_current_directory(packer: Packer, tmp_path: Path) -> None:
-    """A bare name is never looked up on the library path."""
+    """A bare name is never searched on the library path."""
     assert "cannot open: No such file" in refused(packer("load", "libm.so.6"))
     environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}
     done(packer("export", "model.so", "add.c", "--function", ADD))
@@ -23,7 +23,7 @@ def test_relative_name_means_the_current_directory(packer: Packer, tmp_path: Pat
 
 @pytest.mark.parametrize("path", ["", ".", "..", "/", "add.c/", "./", "nonesuch/m.so"])
 def test_output_that_is_not_a_file_is_refused(packer: Packer, tmp_path: Path, path: str) -> None:
-    """Before the compiler starts."""
+    """The refusal precedes the compiler's start."""
     run = packer("export", path, "add.c", "--function", ADD, env=with_compiler("/nonesuch"))
     assert "nonesuch" not in refused(run) or path.startswith("nonesuch")
     assert sorted(os.listdir(tmp_path)) == ["add.c"]
@@ -31,7 +31,7 @@ def test_output_that_is_not_a_file_is_refused(packer: Packer, tmp_path: Path, pa
 
 @pytest.mark.parametrize("path", ["", ".", "..", "/", "add.c/", "nonesuch"])
 def test_input_that_is_not_a_file_is_refused(packer: Packer, path: str) -> None:
-    """By every command that reads."""
+    """Every command that reads refuses such a file."""
     refused(packer("load", path))
     refused(packer("export", "m.so", path))
     refused(packer("export", "--project", path))
@@ -41,7 +41,7 @@ def test_input_that_is_not_a_file_is_refused(packer: Packer, path: str) -> None:
     "path", ["fifo", "socket", "/dev/zero", "/dev/null", "/dev/full", "/proc/self/mem"]
 )
 def test_special_file_is_refused_without_reading(packer: Packer, tmp_path: Path, path: str) -> None:
-    """No pipe blocks, no device is read for ever, none is replaced by a library."""
+    """A pipe does not block, a device is not read for ever, and none is replaced by a library."""
     os.mkfifo(tmp_path / "fifo")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(f"{tmp_path}/socket")
@@ -58,7 +58,7 @@ def test_special_file_is_refused_without_reading(packer: Packer, tmp_path: Path,
 
 
 def test_output_cannot_be_an_input(packer: Packer, tmp_path: Path) -> None:
-    """Under whatever spelling, refused before work."""
+    """Any spelling of the path is refused before work."""
     os.link(tmp_path / "add.c", tmp_path / "link")
     (tmp_path / "packer.toml").write_text(
         f"[module.m]\nkind = 'c'\nsources = ['add.c']\nfunctions.add = '{TWO}'\n"

@@ -15,7 +15,7 @@ from ...support.command_line import ADD, CODE, COMMAND, TWO, Packer, digest, don
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_do_no_harm(packer: Packer, tmp_path: Path, closed: str) -> None:
-    """Nothing that is printed ends up in a file that was opened instead."""
+    """Output never ends up in a file that was opened in place of a closed stream."""
     command = ["sh", "-c", f'exec "$@" {closed}', "sh", *COMMAND]
     arguments = ["export", "model.so", "add.c", "--function", ADD, "-v"]
     assert subprocess.run([*command, *arguments], cwd=tmp_path, check=False).returncode == 0

@@ -68,7 +68,7 @@ def test_flags_win_over_the_project_file(packer: Packer, tmp_path: Path) -> None
 
 
 def test_without_project_and_sources_both_ways_are_shown(packer: Packer) -> None:
-    """The message is a guide."""
+    """The message explains both ways."""
     text = refused(packer("export", "model.so"))
     assert "no packer.toml here" in text
     assert "`packer init`" in text

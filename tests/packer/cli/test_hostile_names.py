@@ -32,7 +32,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_name_is_only_a_name(packer: Packer, tmp_path: Path, name: str) -> None:
-    """As output, as source and as library; printed so that nothing acts."""
+    """Names are accepted as output, source and library; they are printed escaped."""
     source, output = f"{name}.c", f"{name}.so"
     (tmp_path / "add.c").rename(tmp_path / source)
     line = done(packer("export", "--function", ADD, "--", output, source))

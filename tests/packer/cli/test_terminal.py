@@ -45,7 +45,7 @@ def test_copy_that_takes_over_a_second_shows_bytes_and_rate(before: int) -> None
 
 
 def test_pipe_gets_nothing_of_it() -> None:
-    """However long it takes; a log has no line that is overwritten."""
+    """A log contains no line that is overwritten, however long the copy takes."""
     run = subprocess.run([sys.executable, "-c", _COPY, "0"], capture_output=True, check=True)
     assert (run.stdout, run.stderr) == (b"", b"")
 

@@ -103,7 +103,7 @@ def test_names_alone_are_packed_functions() -> None:
 
 
 def test_no_functions_is_none() -> None:
-    """A module need not declare anything."""
+    """A module may have no declaration."""
     assert parse_functions(None, module="c") == parse_functions({}, module="c") == ()
 
 

@@ -25,7 +25,7 @@ from ...support.wrapped_library import (
 
 
 def test_the_glue_text_is_the_same_every_time() -> None:
-    """Nothing of it depends on anything but the declarations."""
+    """The glue depends only on the declarations."""
     functions = {"f": "void(int a)", "g": "const char *(DLTensor *t)"}
     texts = {glue_source(parse_functions(functions, module="c"), "f") for _ in range(3)}
     assert len(texts) == 1
@@ -98,7 +98,7 @@ def test_a_dotted_name_of_llvm_is_wrapped(tmp_path: Path) -> None:
 
 
 def test_main_may_be_the_entry(tmp_path: Path) -> None:
-    """Its wrapper is the entry itself."""
+    """The wrapper of a function named main is the entry itself."""
     path = build(tmp_path, "int main(void) { return 5; }", {"main": "int()"}, entry="main")
     assert Library(path).call("main").v_int64 == 5
 

@@ -120,7 +120,7 @@ def test_the_whole_message(library: Library) -> None:
 def test_a_wrong_number_of_arguments_is_refused(
     library: Library, name: str, count: int, message: str
 ) -> None:
-    """Before any argument is looked at."""
+    """The count is checked before any argument."""
     kind, found = library.refusal(name, *[NONE] * count)
     assert kind == "TypeError"
     assert found.startswith(message)

@@ -1,4 +1,4 @@
-"""Which GPU architectures a module's code is for, and where that code runs."""
+"""The GPU architectures that a module's code is for, and where that code runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a library is found: against ldconfig and the dynamic loader."""
+"""The search for a library: against ldconfig and the dynamic loader."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def poked(path: Path, **fields: tuple[int, bytes]) -> Path:
 
 
 def test_machine_of_an_object_is_compared(x86) -> None:
-    """Found and expected, and for which target."""
+    """The error has the machine found, the one expected, and the target."""
     refused(x86, f"x86.o: {X86_64}, expected {RISCV64} for the target {RISCV!r}")
     check_objects([x86], find_target("x86_64-linux-musl"))
 
@@ -103,7 +103,7 @@ def test_members_of_bsd_archives_are_compared(x86, tmp_path) -> None:
 
 
 def test_thin_archive_without_its_member_is_refused(x86, tmp_path) -> None:
-    """It only names files."""
+    """A thin archive only names files."""
     subprocess.run(["ar", "rcsT", tmp_path / "lib.a", x86], check=True)
     x86.unlink()
     refused(tmp_path / "lib.a", "lib.a: cannot be read: No such file", "x86_64-linux-gnu")
@@ -117,14 +117,14 @@ def test_thin_archive_without_its_member_is_refused(x86, tmp_path) -> None:
     ],
 )
 def test_objects_of_other_systems_are_refused(head, kind, tmp_path) -> None:
-    """By how they begin."""
+    """Files are recognised by their first bytes."""
     path = tmp_path / "other.o"
     path.write_bytes(head + bytes(200))
     refused(path, f"other.o: {kind}, expected an ELF object for riscv64 for the target {RISCV!r}")
 
 
 def test_file_without_machine_is_ignored(tmp_path) -> None:
-    """Sources and the linker's own scripts, as distributions have for libc.so."""
+    """Sources and linker scripts have no machine; a distribution's libc.so is a script."""
     (tmp_path / "libc.so").write_text("/* GNU ld script */ GROUP ( libc.so.6 )\n")
     (tmp_path / "add.c").write_text(FUNCTION)
     (tmp_path / "empty.o").touch()
@@ -133,7 +133,7 @@ def test_file_without_machine_is_ignored(tmp_path) -> None:
 
 
 def test_bitcode_of_another_triple_is_refused(tmp_path) -> None:
-    """For link-time optimisation; and where it has none, it is for any."""
+    """Bitcode for link-time optimisation is checked; without a triple it fits any target."""
     from llvmlite import binding
 
     for triple in ("x86_64-pc-linux-gnu", ""):
@@ -168,7 +168,7 @@ def host(**options) -> packer.CSourceModule:
 
 
 def test_addon_for_another_machine_is_refused(x86, cross_gcc, tmp_path) -> None:
-    """Objects, archives and shared libraries alike."""
+    """Objects, archives and shared libraries are checked alike."""
     shared = compile_c(FUNCTION, tmp_path / "x86.so")
     archive = tmp_path / "x86.a"
     subprocess.run(["ar", "rcs", archive, x86], check=True)
@@ -185,7 +185,7 @@ def test_static_library_for_another_machine_is_refused(x86, tmp_path) -> None:
 
 
 def test_static_library_may_be_a_thin_archive(x86, tmp_path) -> None:
-    """Its members are found from where it is."""
+    """The archive's members are found relative to its folder."""
     (tmp_path / "thin").mkdir()
     subprocess.run(["ar", "rcsT", "thin/lib.a", x86.name], check=True, cwd=tmp_path)
     root = packer.StaticLibraryModule(tmp_path / "thin" / "lib.a", {"f": "long(long a)"})
@@ -194,7 +194,7 @@ def test_static_library_may_be_a_thin_archive(x86, tmp_path) -> None:
 
 @pytest.mark.parametrize("as_bitcode", [False, True], ids=["text", "bitcode"])
 def test_ir_of_another_triple_is_refused(as_bitcode, tmp_path) -> None:
-    """Its own triple is believed; IR without one is for any target."""
+    """IR is checked by its triple; IR without one is for any target."""
     from llvmlite import binding
 
     text = "define i64 @f(i64 %a) {\n  ret i64 %a\n}\n"

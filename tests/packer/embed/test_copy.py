@@ -114,7 +114,7 @@ def test_blocks_are_reserved_for_the_bytes_to_write(tmp_path) -> None:
 
 
 def test_much_is_reserved_before_it_is_written(copy, tmp_path) -> None:
-    """Of a range and of a view: when the first piece is there, the blocks of all are."""
+    """The blocks of a range and of a view are reserved before the first piece is written."""
 
     def note(done: int, total: int) -> None:
         nblocks.append(os.stat(tmp_path / "target").st_blocks)
@@ -150,7 +150,7 @@ def shorten(path: Path) -> None:
 @pytest.mark.parametrize("change", [append, overwrite, shorten])
 @pytest.mark.parametrize("to", [0, 64])
 def test_source_that_changes_meanwhile_is_an_export_error(change, to, copy, source) -> None:
-    """It is noticed, and nothing that is half old, half new is taken for the file."""
+    """The change is detected, and a half-old file is never accepted."""
     os.utime(source, (0, 0))
     with pytest.raises(packer.ExportError, match="source: .*it changed while it was read") as info:
         copy(to, FileRange(str(source), 0, NBYTES), report=lambda done, total: change(source))
@@ -158,7 +158,7 @@ def test_source_that_changes_meanwhile_is_an_export_error(change, to, copy, sour
 
 
 def test_source_that_is_too_short_or_missing_is_an_export_error(copy, tmp_path, source) -> None:
-    """Before a byte of it is copied."""
+    """The error is raised before the copy of a byte."""
     with pytest.raises(packer.ExportError, match="it changed while it was read"):
         copy(0, FileRange(str(source), 1, NBYTES))
     with pytest.raises(packer.ExportError, match="gone: cannot be copied: No such file"):

@@ -17,7 +17,7 @@ from ...support.segments import Weights
 
 
 def test_array_that_no_compiler_takes_is_refused_at_once(tmp_path) -> None:
-    """embed="c" points to the others."""
+    """embed="c" names the other embedders."""
     big = tmp_path / "big"
     with big.open("wb") as file:
         file.truncate((16 << 20) + 1)
@@ -38,7 +38,7 @@ def test_array_is_written_as_it_is_read(tmp_path) -> None:
 
 @pytest.mark.parametrize(("nbytes", "way"), [(1 << 19, "constant"), (1 << 21, "incbin")])
 def test_llvm_takes_large_bytes_from_a_file(nbytes, way, tmp_path) -> None:
-    """Beyond 1 MiB they do not become text."""
+    """Payloads beyond 1 MiB do not become text."""
     source = tmp_path / "weights"
     source.write_bytes(os.urandom(nbytes))
     path = tmp_path / "lib.so"

@@ -65,7 +65,7 @@ OPTIONS = [
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_link_option_leaves_the_way(option, tmp_path) -> None:
-    """Garbage collection, LTO, other layouts, no build id."""
+    """The segment works with garbage collection, LTO, other layouts, and no build id."""
     assert works(
         packer.export_library(host(), tmp_path / "lib.so", embed="segment", options=[option])
     )

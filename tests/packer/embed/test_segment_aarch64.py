@@ -91,7 +91,7 @@ def test_aarch64_library_works_after_tools(linker, aarch64, tmp_path) -> None:
 
 @pytest.mark.parametrize("page", [None, LARGE_PAGE], ids=["4 KiB pages", "64 KiB pages"])
 def test_whole_aarch64_library_shows_its_blob(page, aarch64, tmp_path, monkeypatch) -> None:
-    """The compiler that CC names is only asked for its target: there is nothing to link."""
+    """The compiler of CC is only asked for its target: there is nothing to link."""
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("CC", AARCH64)
     path = packer.export_library(carried(), tmp_path / "lib.so")

@@ -25,7 +25,7 @@ def whole(tmp_path) -> Path:
 
 
 def test_no_compiler_and_no_linker_is_started(tmp_path, monkeypatch) -> None:
-    """An empty PATH is enough."""
+    """An empty PATH is sufficient."""
     for variable in ("CC", "CXX"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PATH", "/nonexistent")
@@ -72,7 +72,7 @@ def test_tools_have_nothing_to_complain_about(whole) -> None:
 
 
 def test_nothing_in_it_can_be_run(whole) -> None:
-    """Neither a segment nor the stack; the blob can only be read."""
+    """Neither a segment nor the stack is executable; the blob is read-only."""
     assert packer.inspect_library(whole).problems == ()
     elf = Elf(whole.read_bytes())
     assert [elf.peek(load, "p_flags") for load in elf.programs("LOAD")] == [6, 4]
@@ -87,7 +87,7 @@ def test_library_works_after(commands, whole) -> None:
 
 
 def test_same_tree_gives_the_same_bytes(whole, tmp_path) -> None:
-    """Under another name, in another folder."""
+    """The bytes are equal under another name, in another folder."""
     (tmp_path / "other").mkdir()
     other = packer.export_library(carried(), tmp_path / "other" / "name.so")
     assert other.read_bytes() == whole.read_bytes()
@@ -107,7 +107,7 @@ def test_it_can_be_linked_against(whole, tmp_path, compile_object) -> None:
 
 
 def test_modes_follow_the_umask_as_after_a_link(whole) -> None:
-    """0777 less the umask."""
+    """The mode is 0777 less the umask."""
     mask = os.umask(0)
     os.umask(mask)
     assert whole.stat().st_mode & 0o777 == 0o777 & ~mask

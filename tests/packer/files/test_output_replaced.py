@@ -29,7 +29,7 @@ def test_old_file_is_replaced_by_a_new_inode(old):
 
 
 def test_without_commit_nothing_changes(old):
-    """Leaving the block is not enough."""
+    """A file is not replaced without a commit."""
     with untouched(old), replacing(old) as workspace:
         workspace.output.write_bytes(NEW)
 

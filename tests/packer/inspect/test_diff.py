@@ -44,7 +44,7 @@ def found(library: Path, other: Path) -> dict[tuple[str, str, str], tuple[object
 
 
 def test_same_bytes_are_not_a_difference(library, tmp_path) -> None:
-    """An export is deterministic, so that another one of the same tree has none either."""
+    """An export is deterministic, so another one of the same tree has no difference."""
     other = export(tmp_path / "b.so", f="long(long x)", g="int(void)")
     assert diff_libraries(library, other) == []
     run = diff(library, other)

@@ -228,7 +228,7 @@ def test_quoted_text_is_toml() -> None:
 
 
 def test_nothing_is_overwritten_without_force(library, tmp_path) -> None:
-    """Not even in part; with it, a link is replaced and not followed."""
+    """Without force no file is written; with it a link is replaced, not followed."""
     victim = tmp_path / "victim"
     victim.write_text("precious")
     (tmp_path / "out").mkdir()
@@ -255,7 +255,7 @@ def test_library_without_modules_is_refused(compile_library, tmp_path) -> None:
 
 
 def test_folder_that_cannot_be_made_is_an_error(library, tmp_path) -> None:
-    """It is a file, or has no parent."""
+    """The output is a file, or has no parent."""
     (tmp_path / "file").write_text("")
     for folder in (tmp_path / "file", tmp_path / "none/out"):
         with pytest.raises(ExportError, match="cannot create the folder"):

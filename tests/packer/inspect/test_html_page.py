@@ -55,7 +55,7 @@ def test_page_is_the_same_again(hostile_library, page_path, tmp_path) -> None:
 
 
 def test_page_is_not_a_program(page_path) -> None:
-    """The file's mode is that of a text."""
+    """The file has the mode of a text file."""
     assert stat.S_IMODE(page_path.stat().st_mode) & 0o111 == 0
 
 

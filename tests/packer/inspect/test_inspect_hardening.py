@@ -79,7 +79,7 @@ def test_linkage_agrees_with_readelf(compile_library, packed_library) -> None:
 
 
 def test_audit_and_filter_are_listed_and_are_problems(compile_library) -> None:
-    """A load refuses both."""
+    """A load refuses libraries with either."""
     audit = inspect_library(compile_library("int f;", "-Wl,--audit=/x/audit.so"))
     assert audit.linkage.audit == ("/x/audit.so",)
     assert "audit: /x/audit.so" in render(audit)

@@ -284,14 +284,14 @@ def test_json_symbols_can_be_selected(library) -> None:
     "options", ["--filter x", "--sort size", "--symbols --regex (", "--symbols --sort x"]
 )
 def test_wrong_selection_is_wrong_usage(options, capsys) -> None:
-    """Exit status 2, and nothing is read."""
+    """Exit status 2; no file is read."""
     with pytest.raises(SystemExit, match="2"):
         parse(["none.so", *options.split()])
     assert "usage: packer inspect" in capsys.readouterr().err
 
 
 def test_json_agrees_with_the_report(library) -> None:
-    """It is written as it is made, and nothing of the report is lost."""
+    """The JSON is written as it is made, and is complete."""
     text = inspect(library, "--json").stdout
     assert json.loads(text) == json.loads(json.dumps(inspect_library(library).to_dict()))
     assert not list(faults(json.loads(text), SCHEMA, SCHEMA))

@@ -120,7 +120,7 @@ def test_unknown_metadata_is_skipped_and_packed_functions_listed(compile_library
 
 
 def test_malformed_manifest_and_entry_name_are_problems(compile_library, tmp_path) -> None:
-    """Both are named; the tree is still read."""
+    """Both problems are named; the tree is still read."""
     blob = u64(2) + entry("_lib") + entry("_import_tree", u64(2, 0, 0, 0))
     source = 'const char __packer_manifest[] = "{"; const char __tvm_main__[] = "\\xff";'
     report = inspect_library(with_blob(compile_library, tmp_path, blob, source))

@@ -58,7 +58,7 @@ def test_other_formats_are_refused_by_name(data, match, tmp_path) -> None:
 def test_other_kinds_of_elf_are_refused_by_name(
     field, value, match, packed_library, tmp_path
 ) -> None:
-    """On any machine."""
+    """The refusal is the same on any machine."""
     for machine in (62, 183):
         elf = Elf(packed_library.read_bytes())
         elf.poke(elf.header, field, value).poke(elf.header, "e_machine", machine)
@@ -78,7 +78,7 @@ def test_other_classes_and_byte_orders_are_refused(at, value, packed_library, tm
 
 
 def test_irregular_file_is_refused_without_blocking(tmp_path) -> None:
-    """And a file that is not there."""
+    """A missing file is refused, too."""
     os.mkfifo(tmp_path / "fifo")
     for path in (tmp_path, tmp_path / "fifo", "/dev/zero", tmp_path / "none", ""):
         with pytest.raises(LibraryLoadError):
@@ -96,7 +96,7 @@ def attempt(path: Path) -> tuple[LibraryReport | None, PackerError | None]:
 
 
 def test_file_cut_anywhere_is_refused_or_a_problem(packed_library, tmp_path) -> None:
-    """In steps of 64 bytes; nothing but our error leaves."""
+    """Files that are cut in steps of 64 bytes raise only our error."""
     data, path = packed_library.read_bytes(), tmp_path / "cut.so"
     shown = 0
     for nbytes in range(0, len(data), 64):
@@ -122,7 +122,7 @@ def test_file_cut_anywhere_is_refused_or_a_problem(packed_library, tmp_path) -> 
     ],
 )
 def test_inconsistent_program_headers_are_refused(field, value, packed_library, tmp_path) -> None:
-    """Without them nothing can be shown."""
+    """A report needs valid program headers."""
     elf = Elf(packed_library.read_bytes())
     elf.poke(elf.header, field, value)
     (tmp_path / "wrong.so").write_bytes(elf.data)
@@ -177,7 +177,7 @@ def test_damaged_files_give_our_errors_only(packed_library, tmp_path_factory, da
 
 
 def test_terminal_escapes_are_shown_and_not_obeyed(compile_library, tmp_path) -> None:
-    """In symbols, sonames, docs and kernels' names; the JSON is valid."""
+    """Symbols, sonames, docs and kernels' names are hostile; the JSON is valid."""
     facts = "packer-function 1\\ntype int(int \\033[2Jx)\\ndoc \\302\\233 \\342\\200\\256 red\\n"
     source = (
         SAFE_CALL.format("f")
@@ -199,7 +199,7 @@ def test_terminal_escapes_are_shown_and_not_obeyed(compile_library, tmp_path) ->
 
 
 def test_path_of_any_bytes_works(packed_library, tmp_path) -> None:
-    """It is shown as text that UTF-8 can hold."""
+    """A name is shown as text that UTF-8 can hold."""
     path = os.fsencode(tmp_path) + b"/\xff $(x)\n\xe2\x80\xae.so"
     Path(os.fsdecode(path)).write_bytes(packed_library.read_bytes())
     for given_path in (path, os.fsdecode(path)):

@@ -48,7 +48,7 @@ def loaded_path(name: str) -> Path:
 
 
 def test_static_symbols_agree_with_readelf(compile_library) -> None:
-    """Local functions are seen too."""
+    """Local functions are listed too."""
     path = compile_library("static int hidden(int x) { return x; } int (*f)(int) = hidden;")
     symbols = [s for s in inspect_library(path).symbols.static if s.type != "SECTION"]
     assert "hidden" in [s.name for s in symbols]

@@ -64,7 +64,7 @@ def test_described_library_works(folder: Path) -> None:
 
 
 def test_paths_are_relative_to_the_file(folder: Path, tmp_path_factory, monkeypatch) -> None:
-    """The current directory does not matter."""
+    """Paths do not depend on the current directory."""
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     assert exported(project(folder, HOST), folder)["add"](40, 2) == 42
 

@@ -134,7 +134,7 @@ def test_mistake_names_its_place(folder: Path, text: str, message: str) -> None:
 
 
 def test_cycle_is_spelt_in_import_order(folder: Path) -> None:
-    """The circle reads as the file does."""
+    """The cycle is shown in the order of the file."""
     names = ("a", "b", "c")
     text = "".join(
         f"[module.{a}]\nkind = 'opencl'\nsources = ['k.cl']\nimports = ['{b}']\n"

@@ -74,7 +74,7 @@ def test_weights_are_stored_beside_host_code(folder: Path) -> None:
 
 
 def test_weights_go_without_host_code(folder: Path) -> None:
-    """Then the first file is the root."""
+    """Without host code the first file is the root."""
     export(folder, "w.so", "--weights", "1.safetensors", "--weights", "2.safetensors")
     module = runtime.load(folder / "w.so")
     assert isinstance(module, runtime.SafetensorsModule)
@@ -82,7 +82,7 @@ def test_weights_go_without_host_code(folder: Path) -> None:
 
 
 def test_weights_go_with_nothing_on_the_path(folder: Path) -> None:
-    """Neither a compiler nor a linker is there, nor a variable that names one."""
+    """The export needs no compiler, no linker, and no variable that names one."""
     command = [sys.executable, "-m", "packer", "export", "w.so", "--weights", "1.safetensors"]
     subprocess.run(command, cwd=folder, env={"PATH": ""}, check=True, capture_output=True)
     assert set(runtime.load(folder / "w.so").weights) == set(FIRST)
@@ -129,7 +129,7 @@ def test_weights_go_by_packer_toml(folder: Path) -> None:
     ],
 )
 def test_mistake_is_reported(folder: Path, arguments: list[str], code: int, expected: str) -> None:
-    """Nothing is written, and no weights are overwritten."""
+    """No file is written, and no weights are overwritten."""
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert expected in export(folder, *arguments, code=code)
     assert before == {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -103,7 +103,7 @@ def test_undefined_reference_is_the_line_shown(tmp_path):
 
 
 def test_missing_folder_of_the_library(tmp_path, add_c):
-    """A library in no folder is refused before anything is compiled."""
+    """A library in a missing folder is refused before any compile."""
     with pytest.raises(ExportError, match=r"no/a\.so: cannot write: No such file or directory"):
         create_shared(tmp_path / "no" / "a.so", add_c, cc="no-such-cc")
 

@@ -146,7 +146,7 @@ def test_library_for_an_older_glibc_needs_no_newer_symbol(project) -> None:
 
 
 def test_project_file_states_the_target(project) -> None:
-    """``target`` in [library]; --target on the command line wins."""
+    """``target`` in [library] is used; --target on the command line wins."""
     needs.program("aarch64-linux-gnu-gcc")
     text = (project / "packer.toml").read_text()
     (project / "packer.toml").write_text(
@@ -176,7 +176,7 @@ def test_library_without_host_code_needs_no_compiler(
 
 
 def test_library_without_host_code_is_opened_on_riscv(tmp_path, riscv) -> None:
-    """By the target's own C library."""
+    """The library runs with the target's C library."""
     root = runtime.DeviceModule("cuda", DATA, "ptx", [])
     packer.export_library(root, tmp_path / "lib.so", target=riscv.target)
     blob, printed = run_host(tmp_path / "lib.so", riscv)
@@ -247,7 +247,7 @@ def test_cross_gcc_is_found_by_its_name(tmp_path, nothing_here, monkeypatch) -> 
 
 
 def test_clang_without_a_c_library_is_not_taken(tmp_path, nothing_here, monkeypatch) -> None:
-    """It is asked whether it finds the headers."""
+    """The compiler is asked whether it finds the headers."""
     for name in ("ld.lld", "clang"):
         program(tmp_path / "bin" / name, "; exit 1")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin")
@@ -261,7 +261,7 @@ def test_clang_without_a_c_library_is_not_taken(tmp_path, nothing_here, monkeypa
 def test_compiler_that_cc_names_for_another_target_is_an_error(
     tmp_path, nothing_here, monkeypatch
 ) -> None:
-    """It is never passed over for another; the message names both."""
+    """A named compiler is never replaced by another; the message names both."""
     cc = program(tmp_path / "bin" / "my-cc", "x86_64-linux-gnu")
     monkeypatch.setenv("CC", cc)
     text = f"CC names {cc}, which compiles for 'x86_64-linux-gnu', expected 'riscv64-linux-gnu'"
@@ -287,14 +287,14 @@ def test_target_that_cc_itself_names_is_kept(tmp_path, nothing_here, monkeypatch
 
 
 def test_cxx_must_be_named_where_cc_is(tmp_path, nothing_here, monkeypatch) -> None:
-    """Code of two toolchains is not mixed."""
+    """Code of two toolchains is refused."""
     monkeypatch.setenv("CC", program(tmp_path / "bin" / "cc", "riscv64-linux-gnu"))
     with pytest.raises(packer.ToolchainError, match="CXX is not set, but CC is"):
         find_cross_compiler(find_target("riscv64-linux-gnu"), "cc")
 
 
 def test_fcompile_for_another_target_is_an_error(tmp_path) -> None:
-    """Where both are given they must agree."""
+    """Two given targets must agree."""
     fcompile = packer.cross_compiler("gcc", get_target_triple=lambda: "aarch64-linux-gnu")
     root = packer.CSourceModule("int f(void) { return 0; }", functions={"f": "int(void)"})
     text = "target 'riscv64-linux-gnu', but the target of fcompile is 'aarch64-linux-gnu'"

@@ -64,14 +64,14 @@ def test_link_follows_the_users_compiler(tmp_path, monkeypatch, variable):
     ("language", "variable"), [("c", "CC"), ("cc", "CXX"), ("cu", "NVCC"), ("link", "CXX")]
 )
 def test_variable_that_names_nothing_is_an_error(monkeypatch, language, variable):
-    """A wrong variable is named, not passed over."""
+    """A wrong variable is an error."""
     monkeypatch.setenv(variable, "no-such-cc -O3")
     with pytest.raises(ToolchainError, match=f"{variable}='no-such-cc -O3': .* 'no-such-cc'"):
         find_compiler(language)
 
 
 def test_argument_that_names_nothing_is_an_error():
-    """A wrong argument likewise."""
+    """A wrong argument is an error, too."""
     with pytest.raises(ToolchainError, match="cc='no-such-cc': there is no program"):
         find_compiler("c", "no-such-cc")
 

@@ -28,7 +28,7 @@ from ...support.unlinked_tree import CALL, tree
     ids=["empty", "script", "folder", "pipe", "missing", "device"],
 )
 def test_input_that_is_none_of_the_three_is_refused(make, match, tmp_path) -> None:
-    """Named, without blocking."""
+    """The error names the file, without blocking."""
     make(tmp_path / "input.o")
     with pytest.raises(packer.ExportError, match=match):
         packer.link_library([tmp_path / "input.o"], tmp_path / "model.so")
@@ -43,7 +43,7 @@ def test_library_cannot_be_an_input(tmp_path) -> None:
 
 
 def test_object_for_another_machine_is_refused(tmp_path) -> None:
-    """Both machines are named."""
+    """The error names both machines."""
     made = packer.export_library(tree(), tmp_path / "model.o")
     data = bytearray(made.read_bytes())
     data[18:20] = (183).to_bytes(2, "little")

@@ -198,12 +198,12 @@ def test_zig(target, tmp_path) -> None:
 
 @pytest.mark.parametrize("output", ["lib.o", "lib.a", "lib.tar"])
 def test_outputs_that_are_not_linked(output, tmp_path) -> None:
-    """Objects, archives and tars: no time, user or mode in them."""
+    """Objects, archives and tars contain no time, user or mode."""
     check_same(export_twice(tmp_path, "--embed", "llvm", output=output), tmp_path)
 
 
 def test_library_without_host_code(tmp_path) -> None:
-    """Written by us alone."""
+    """Only packer writes this output."""
     libraries = []
     for where in surroundings(tmp_path):
         where["folder"].mkdir(parents=True)

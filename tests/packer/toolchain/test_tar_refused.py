@@ -106,7 +106,7 @@ def test_sparse_member_is_refused(tmp_path) -> None:
 
 
 def test_tar_cut_anywhere_is_refused(tmp_path) -> None:
-    """Our error, and no library."""
+    """The error is ours, and no library is made."""
     made = packer.export_library(tree(), tmp_path / "model.tar")
     data = made.read_bytes()
     used = len(data.rstrip(b"\0"))
@@ -152,7 +152,7 @@ def test_names_within_names_are_refused(tmp_path) -> None:
 
 @pytest.mark.parametrize("make", [packer.tar, packer.create_archive, packer.create_object])
 def test_missing_folder_is_refused(make, tmp_path, compile_object) -> None:
-    """The makers on their own say so, too."""
+    """tar, create_archive and create_object refuse it, too."""
     with pytest.raises(packer.ExportError, match="cannot write: No such file"):
         make(tmp_path / "missing" / "model.x", compile_object("int f(void) { return 1; }"))
 

@@ -131,7 +131,7 @@ def test_segment_is_for_libraries(tmp_path) -> None:
 
 
 def test_embedder_beside_a_packer_of_the_users_own_is_refused(tmp_path) -> None:
-    """One of the two would do nothing."""
+    """One of the two would have no effect."""
     with pytest.raises(packer.ExportError, match="embed 'c' and fpack_imports"):
         packer.export_library(tree(), tmp_path / "m.so", embed="c", fpack_imports=lambda *_: "m.c")
 
@@ -174,7 +174,7 @@ def test_object_without_the_blob_is_detected(tmp_path) -> None:
 
 @pytest.mark.parametrize("suffix", UNLINKED)
 def test_load_error_states_how_to_link(suffix, tmp_path) -> None:
-    """The message is the command."""
+    """The message contains the command."""
     path = packer.export_library(tree(), tmp_path / f"model.{suffix}")
     with pytest.raises(runtime.LibraryLoadError, match=f"packer link model.{suffix} -o model.so"):
         runtime.load(path)

@@ -65,7 +65,7 @@ def changing(change):
     ids=["empty", "truncated", "text", "other machine"],
 )
 def test_output_that_is_not_a_library_for_the_target_is_refused(change, match, old) -> None:
-    """Exit status 0 proves nothing."""
+    """Exit status 0 is not sufficient."""
     refused(old, match, fcompile=changing(change))
 
 

@@ -89,7 +89,7 @@ def test_a_graph_on_the_one_device_that_is_given(opencl) -> None:
 
 
 def test_times_of_a_device(opencl) -> None:
-    """Both wait until the device is done."""
+    """Both calls wait until the device is done."""
     executor = factory(two_devices(), {}, Operators())["default"]("cpu", "opencl")
     executor.set_input(x=X)
     assert [row.name for row in executor.profile(2)] == ["up", "twice", "down"]

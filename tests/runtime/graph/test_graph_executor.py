@@ -139,7 +139,7 @@ def test_an_array_of_another_kind(create, array, found) -> None:
 
 
 def test_unknown_inputs(create) -> None:
-    """Names and indices that are not there; near names are listed."""
+    """Missing names and indices are refused; similar names are listed."""
     executor = create(sum_graph())
     with pytest.raises(KeyError, match="no input 'ww'; near names: 'w'"):
         executor.set_input("ww", X)
@@ -214,7 +214,7 @@ def test_storage_is_shared(create) -> None:
 
 
 def test_arrays_beyond_the_address_space_are_refused(operators) -> None:
-    """The error is ours, and MemoryError, too."""
+    """The error is ours, and also a MemoryError."""
     nodes = [null("x"), op("y", "add", [0, 0])]
     fields = graph(nodes, [1], shapes=[[1], [1 << 57]])
     message = f"the graph's arrays take {64 + (4 << 57)} bytes: .*; use smaller shapes"

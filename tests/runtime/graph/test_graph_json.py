@@ -144,7 +144,7 @@ POKES = {
 
 @pytest.mark.parametrize("name", POKES)
 def test_a_malformed_graph(name) -> None:
-    """Refused when the graph is parsed, with the node's name."""
+    """The error is raised when the graph is parsed, with the node's name."""
     poke, expected = POKES[name]
     fields = sum_graph()
     poke(fields)
@@ -193,14 +193,14 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_hostile_json(name) -> None:
-    """Bounds are looked at before anything is built."""
+    """Bounds are checked before any allocation."""
     text, expected = TEXTS[name]
     with pytest.raises(runtime.BlobFormatError, match=re.escape(expected)):
         parse_graph(text)
 
 
 def test_too_much_json() -> None:
-    """At most 100 MB."""
+    """The limit is 100 MB."""
     with pytest.raises(runtime.BlobFormatError, match="100000001 bytes, expected at most"):
         parse_graph(" " * 100_000_001)
 

@@ -44,7 +44,7 @@ def test_python_operators() -> None:
 
 
 def test_an_operator_that_runs_its_own_executor() -> None:
-    """Memory is the executor's own, so it runs once at a time."""
+    """The executor owns its memory, so it runs one call at a time."""
 
     class Operators(runtime.Module):
         def find_function(self, name: str) -> Any:
@@ -94,7 +94,7 @@ def test_executors_run_side_by_side(operators) -> None:
 
 
 def test_missing_operators_are_listed(operators) -> None:
-    """All that the library lacks, by name."""
+    """The error lists all missing operators."""
     nodes = [null("x"), op("y", "lost", [0]), op("z", "gone", [1])]
     with pytest.raises(runtime.FunctionNotFoundError, match="'lost', 'gone'"):
         runtime.graph_executor.create(json.dumps(graph(nodes, [2])), operators)

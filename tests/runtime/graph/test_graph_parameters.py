@@ -36,7 +36,7 @@ def test_a_params_dict(create) -> None:
 
 
 def test_a_bool_parameter_of_legacy_tvm(create) -> None:
-    """It was written as uint1."""
+    """A bool parameter was written as uint1."""
     fields = graph([null("x"), op("y", "__copy", [0])], [1])
     fields["attrs"]["dltype"] = ["list_str", ["bool", "bool"]]
     executor = create(fields)

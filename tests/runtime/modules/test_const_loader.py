@@ -97,7 +97,7 @@ def test_an_initialisation_that_reports_failure() -> None:
 
 
 def test_an_operator_of_a_graph_below_a_const_loader() -> None:
-    """Binding a graph's calls is a look-up, too."""
+    """Binding a graph's calls is also a look-up."""
     from ...support.graphs import factory, graph, null, op
 
     host = Host()
@@ -122,7 +122,7 @@ def test_a_chain_of_const_loaders_is_looked_through_without_recursion() -> None:
 
 
 def test_diamonds_of_const_loaders_are_looked_through_once() -> None:
-    """2^40 paths, and each module is asked once."""
+    """A tree of 2^40 paths searches each module once."""
     root = _above()
     for _ in range(40):
         root = _above(_above(root), _above(root))

@@ -111,7 +111,7 @@ def test_the_class_has_tvms_methods() -> None:
 
 
 def test_the_class_refuses_wrong_use() -> None:
-    """Each mistake by its own error."""
+    """Each mistake has a separate error."""
     machine = VirtualMachine(make(Program([Code("main", ["x"], [ret(0)], 1)])))
     with pytest.raises(ValueError, match="no input of 'main' was set; use set_input"):
         machine.invoke_stateful("main")

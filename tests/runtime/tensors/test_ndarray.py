@@ -110,7 +110,7 @@ def test_cut_array_is_refused(cut: int) -> None:
 def test_elements_of_less_than_a_byte(
     dtype: tuple[int, int, int], nbytes: int, is_usable: bool
 ) -> None:
-    """TVM writes each in a byte, a tensor has them packed: others are carried as they are."""
+    """TVM writes each element in a byte, a tensor packs them: others are carried unchanged."""
     data = params(ndarray(dtype=dtype, nbytes=nbytes, data=bytes(range(nbytes))))
     tensor = runtime.load_param_dict(data)["w"]
     assert bytes(tensor.raw) == bytes(range(nbytes))

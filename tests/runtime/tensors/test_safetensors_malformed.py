@@ -78,13 +78,13 @@ def test_malformed_file_is_refused(case: str) -> None:
 
 
 def test_header_that_is_not_utf8_is_refused() -> None:
-    """The offset is that of the byte."""
+    """The offset in the error is that of the byte."""
     with pytest.raises(runtime.BlobFormatError, match="0xa: header is not UTF-8, expected JSON"):
         runtime.SafetensorsModule(file_of(b'{"\xff": 1}'))
 
 
 def test_header_beyond_the_limit_is_refused() -> None:
-    """Before anything of it is read."""
+    """The error is raised before any byte of the header is read."""
     data = (100_000_001).to_bytes(8, "little") + bytes(9)
     with pytest.raises(
         runtime.BlobFormatError, match="header of 100000001 bytes, expected at most 100000000"
@@ -108,7 +108,7 @@ def test_header_at_the_limit_is_read() -> None:
     ],
 )
 def test_padding_is_checked(at: int, value: int, match: str) -> None:
-    """It is less than a page, and zeros."""
+    """The padding is less than a page, and zero."""
     blob = bytearray(
         runtime.serialize_module_to_bytes(runtime.SafetensorsModule(file_of(ONE, b"1234")))
     )
@@ -120,7 +120,7 @@ def test_padding_is_checked(at: int, value: int, match: str) -> None:
 
 
 def test_blob_cut_anywhere_is_refused() -> None:
-    """Never another error, never a tree."""
+    """A load raises our error."""
     blob = blob_of(runtime.SafetensorsModule(file_of(TWO, b"1234")))
     for nbytes in range(len(blob)):
         with pytest.raises(runtime.BlobFormatError):
