@@ -16,8 +16,8 @@ from packer.project.arrays import read_array
 from packer.toolchain.link_input import LinkInput
 
 from ..support.graphs import sum_graph
+from .edited_inputs import Seed, binary, lines
 from .judge import Target
-from .mutants import Seed, binary, lines
 from .reading import in_file, of_seeds, words
 from .seeds import PROJECTS, TOKENS, arrays, safetensors
 

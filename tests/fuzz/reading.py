@@ -10,8 +10,8 @@ import runtime
 from packer.inspect.payload import signatures_of
 from runtime.module import preorder
 
+from .edited_inputs import Seed, binary
 from .judge import Target
-from .mutants import Seed, binary
 
 
 class Library(runtime.Module):

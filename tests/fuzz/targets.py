@@ -23,8 +23,8 @@ from runtime.manifest import parse_manifest
 
 from ..support.cuda import DATA, build_fake_driver
 from ..support.graphs import sum_graph
+from .edited_inputs import Seed, binary, json_texts
 from .judge import Target
-from .mutants import Seed, binary, json_texts
 from .packer_targets import npy_target, project_target, tar_target
 from .reading import Library, in_file, of_seeds, read_tree, words
 from .seeds import META, arrays, blobs, reader_fields, safetensors, spirv, trees
