@@ -3,7 +3,7 @@
  * The generated glue.c contains only data (one dso_function per wrapper) and calls of the functions
  * below. The success path is inline. Each refusal is one call of a cold function, which examines
  * the argument again to describe the error. C11 and C++17, GCC and Clang. Layouts: dso_abi.h;
- * rules: docs/design.md, Functions. */
+ * rules: docs/functions.md. */
 #ifndef DSO_PACKER_GLUE_H
 #define DSO_PACKER_GLUE_H
 
