@@ -5,7 +5,7 @@ VENV := .venv
 VENV_TVM := .venv-tvm
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
-C_WARNINGS := -std=c11 -O2 -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
+C_WARNINGS := -std=c11 -O2 -pthread -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
 
 # A third of the nodes that the analyzer visits by default, in half the time.
 TIDY_FLAGS = -std=c11 -Iruntime/native -Iruntime/include \

@@ -21,7 +21,7 @@ def run_script(folder: Path) -> Row:
     if shutil.which("valgrind") is None:
         return Row(NAME, None, "no valgrind here")
     environment = build_packages(folder)
-    probe = ROOT / "tests" / "runtime" / "probe.c"
+    probe = ROOT / "tests" / "support" / "c" / "probe.c"
     library = compile_c([probe], folder / "probe.so", "-shared", "-fPIC")
     log = folder / "memcheck.log"
     command = [*COMMAND, f"--log-file={log}", sys.executable, HERE / "every_call.py", library]

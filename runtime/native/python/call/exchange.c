@@ -1,6 +1,7 @@
 /* Tensors as arguments, by DLPack's C exchange API, which PyTorch's tensors offer. */
-#include "abi/dtype.h"
 #include "python/call/convert.h"
+
+#include "abi/dtype.h"
 #include "python/call/torch.h"
 #include "python/exception.h"
 
