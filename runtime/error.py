@@ -117,7 +117,7 @@ class DeviceError(PackerError, RuntimeError):
 class OutOfMemoryError(PackerError, MemoryError):
     """Memory cannot be allocated.
 
-    Python raises a plain MemoryError if it cannot allocate one of its own objects.
+    Python raises a plain MemoryError if it cannot allocate an object.
     """
 
 

@@ -6,6 +6,7 @@ A look-up by name searches the string table, not the symbols: a library may have
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import compress, islice
@@ -52,9 +53,9 @@ class Symbol(NamedTuple):
 class Decoded(Sequence[Item]):
     """A sequence whose items are decoded from bytes when they are read."""
 
+    @abstractmethod
     def decode(self, indices: Iterable[int]) -> Iterator[Item]:
         """Decode the items at some indices, all inside the sequence."""
-        raise NotImplementedError
 
     @overload
     def __getitem__(self, index: int) -> Item: ...
