@@ -3,14 +3,24 @@
 `c_type` parses a declaration. From it are made the facts in the library (`facts`), the
 redeclaration that the user's compiler checks (`redeclaration`), the wrapper in ``glue.c``
 (`wrapper`), and the LLVM types (`modules.llvm`).
+
+A code names a C type by what it is, not by its spelling (docs/format.md, "Codes of types"):
+
+    i8 ... i64, u8 ... u64, bool, f16, bf16, f32, f64, c64, c128    numbers
+    *T &T          a pointer to T and to const T; T is a number, char, void or {struct}
+    *T[4][n]       the same with extents: numbers or names of parameters
+    str strs       const char *, and an array of those (char **)
+    @kind          a pointer to an incomplete struct, or to one that is used as such: a handle
+    {struct}       a struct by value
+    fn             a function pointer
+    tensor status void
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-# Codes of integers in the facts; the others are bool, f32, f64, str, tensor, void and status.
-# "*" before a code is a pointer to it, "&" a pointer to const.
 SIGNED = ("i8", "i16", "i32", "i64")
 UNSIGNED = ("u8", "u16", "u32", "u64")
 
@@ -21,16 +31,37 @@ class FunctionDeclaration(NamedTuple):
     Parameters
     ----------
     declaration : str
-        The C function type without the name: ``"int64_t(const float *x, int64_t n)"``.
+        The C function type without the name: ``"int64_t(const float *x, int64_t n)"``. Empty if
+        the source or the header declares the function.
     doc : str
         The docstring of the loaded function.
     gil : str
         ``"release"`` (others may run during a call) or ``"keep"``.
+    out : sequence of str
+        Parameters that callers do not pass: the function writes them through a pointer, and they
+        are returned after its result.
+    errno : bool
+        True if a result of -1 or NULL raises the OSError of errno.
+    free : str
+        The function that releases a result: a handle with its last reference, text after it was
+        copied.
+    symbol : str
+        The C function to call, if it has another name.
+    lifetime : str
+        The parameter whose handle is kept alive by the handle that the function returns.
+    defaults : mapping of str to object
+        The values of parameters that callers omit.
     """
 
-    declaration: str
+    declaration: str = ""
     doc: str = ""
     gil: str = "release"
+    out: tuple[str, ...] = ()
+    errno: bool = False
+    free: str = ""
+    symbol: str = ""
+    lifetime: str = ""
+    defaults: Mapping[str, Any] = {}
 
 
 class Parameter(NamedTuple):
@@ -41,6 +72,53 @@ class Parameter(NamedTuple):
     code: str
 
 
+class Field(NamedTuple):
+    """One field of a struct: its name, its code (``f64``, ``f32[4]``, ``{point}``), its offset."""
+
+    name: str
+    code: str
+    offset: int
+
+
+class Struct(NamedTuple):
+    """The layout of a struct.
+
+    Attributes
+    ----------
+    name : str
+        Its tag, or the name of the typedef if it has none; a code writes it in braces.
+    spelling : str
+        The type in C: ``struct point``, or the typedef's name.
+    size, alignment : int
+        In bytes.
+    """
+
+    name: str
+    spelling: str
+    size: int
+    alignment: int
+    fields: tuple[Field, ...]
+
+
+class Callback(NamedTuple):
+    """The type of the function that a parameter points to.
+
+    Attributes
+    ----------
+    parameter : str
+        The name of the parameter of the declared function.
+    parameters : tuple of Parameter
+        What the C code passes to the callback.
+    result, result_text : str
+        The code and the C type of what the callback returns.
+    """
+
+    parameter: str
+    parameters: tuple[Parameter, ...]
+    result: str
+    result_text: str
+
+
 class Declaration(NamedTuple):
     """One declared function.
 
@@ -48,10 +126,22 @@ class Declaration(NamedTuple):
     ----------
     text : str
         The C function type as the user wrote it, white space normalised; empty if packed_c.
+    parameters : tuple of Parameter
+        All parameters of the C function, in order.
     result, result_text : str
         The code and the C type of the result.
     abi : str
         ``"safe_call"`` (it gets a wrapper) or ``"packed_c"`` (it needs none).
+    out, errno, free, lifetime, defaults
+        As in `FunctionDeclaration`.
+    symbol : str
+        The symbol that the wrapper calls; empty for `name`.
+    structs : tuple of Struct
+        The structs that codes name; each after those that it contains.
+    callbacks : tuple of Callback
+        One for each parameter of code ``fn``.
+    is_external : bool
+        True if another library may define the symbol.
     """
 
     name: str
@@ -62,6 +152,26 @@ class Declaration(NamedTuple):
     doc: str = ""
     gil: str = "release"
     abi: str = "safe_call"
+    out: tuple[str, ...] = ()
+    errno: bool = False
+    free: str = ""
+    symbol: str = ""
+    lifetime: str = ""
+    defaults: Mapping[str, Any] = {}
+    structs: tuple[Struct, ...] = ()
+    callbacks: tuple[Callback, ...] = ()
+    is_external: bool = False
+
+    @property
+    def passed(self) -> tuple[Parameter, ...]:
+        """The parameters that callers pass, in order."""
+        return tuple(p for p in self.parameters if p.name not in self.out)
+
+    @property
+    def returned(self) -> tuple[Parameter, ...]:
+        """The parameters that are results, in the order of `out`; with the codes of the results."""
+        by_name = {p.name: p for p in self.parameters}
+        return tuple(by_name[name] for name in self.out)
 
     @property
     def prototype(self) -> str:
