@@ -17,7 +17,8 @@ from .embed import NotPlacedError
 from .files.progress import bytes_of
 from .modules.host import CodeFile
 from .toolchain.compilation import Compilation
-from .toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
+from .toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES, find_compiler
+from .toolchain.cuda import RUNTIME_OPTIONS, static_runtime
 from .toolchain.verify import check_linked
 
 if TYPE_CHECKING:
@@ -101,10 +102,12 @@ class Link:
             rename_symbols(files[0], self._naming.isolated)
         elif archives and self._linker.output_format == "tar":
             files, archives = [*files, self._merge([], archives)], []
-        names = [*map(str, files), *self._code.addons]
+        runtime_archives, runtime_options = self._cuda_runtime()
+        names = [*map(str, files), *self._code.addons, *runtime_archives]
+        words = [*self._code.options, *runtime_options]
         link = self._linker.link_c if self._is_c() else self._linker
         try:
-            link(output, names, options=[*self._code.options, *options, *archives])
+            link(output, names, options=[*words, *options, *archives])
         except ToolchainError as error:
             raise self._explained(error) from None
 
@@ -112,6 +115,15 @@ class Link:
         """Return True if nothing can need a C++ library."""
         languages = {file.language for file in self._code.files}
         return not self._code.addons and not self._code.options and languages <= {"c"}
+
+    def _cuda_runtime(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the archive and options that code compiled by nvcc needs, unless options do."""
+        is_compiled_here = self._linker.compile_sources is not None
+        has_cuda = any(file.language == "cu" for file in self._code.files)
+        names_runtime = any(word.startswith("-lcudart") for word in self._code.options)
+        if not (is_compiled_here and has_cuda) or names_runtime:
+            return (), ()
+        return [str(static_runtime(find_compiler("cu")))], RUNTIME_OPTIONS
 
     def _explained(self, error: ToolchainError) -> ToolchainError:
         """Name the declared functions that are undefined: the linker only names our wrapper."""

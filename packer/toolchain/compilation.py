@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..files.text import shown_path
 from .compiler import Compilers, Language, find_compiler, is_clang, is_nvcc
+from .cuda import NVCC_DEFAULTS, options_for_nvcc
 from .outcome import check
 from .process import run_all
 from .reproducible import compile_options
@@ -73,7 +74,8 @@ def _compile_command(job: Compilation, cwd: Path, compiler: Sequence[str]) -> li
     include = [folder.absolute() for folder in job.include]
     source = spell(job.source, cwd)
     if is_nvcc(compiler):
-        defaults = ["-O2", "-Xcompiler", "-fPIC"]
+        defaults = [*NVCC_DEFAULTS]
+        options = [*options_for_nvcc(job.options)]
     else:
         folders = {
             **{folder: folder.name for folder in include},
@@ -82,12 +84,12 @@ def _compile_command(job: Compilation, cwd: Path, compiler: Sequence[str]) -> li
         }
         name, clang = job.output.name, is_clang(compiler)
         fixed = compile_options(name, folders, job.options, is_clang=clang)
-        defaults = ["-O2", "-fPIC", *fixed]
+        defaults, options = ["-O2", "-fPIC", *fixed], [*job.options]
     return [
         *compiler,
         *defaults,
         *(f"-I{folder}" for folder in include),
-        *job.options,
+        *options,
         *("-x", _LANGUAGE_OPTIONS[job.language]),
         *("-c", source),
         *("-o", spell(job.output, cwd)),

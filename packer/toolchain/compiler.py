@@ -13,6 +13,7 @@ from typing import Literal
 
 from runtime.error import ToolchainError
 
+from .cuda import find_installed
 from .outcome import ending, failure
 from .process import run
 
@@ -35,7 +36,7 @@ LANGUAGE_OF_SUFFIX: dict[str, Language] = {
 _COMPILERS: dict[Language, tuple[tuple[str, ...], tuple[str, ...], str]] = {
     "c": (("CC",), ("gcc", "clang", "cc"), "a C compiler, such as gcc,"),
     "cc": (("CXX",), ("g++", "clang++", "c++"), "a C++ compiler, such as g++,"),
-    "cu": (("NVCC",), ("nvcc",), "the CUDA toolkit"),
+    "cu": (("NVCC",), ("nvcc",), "the CUDA toolkit or PyPI's nvidia-cuda-nvcc,"),
     "link": (
         ("CXX", "CC"),
         ("g++", "gcc", "clang++", "clang", "c++", "cc"),
@@ -53,7 +54,7 @@ def find_compiler(language: Language, cc: str | None = None) -> tuple[str, ...]:
         ``"link"`` for the driver that links code of any language.
     cc : str, optional
         The name or path of the compiler, and options after it; by default the value of CC, CXX or
-        NVCC, in the same form. If that is not set, PATH is searched.
+        NVCC, in the same form. If that is not set, PATH is searched, and for nvcc PyPI's packages.
 
     Raises
     ------
@@ -68,6 +69,8 @@ def find_compiler(language: Language, cc: str | None = None) -> tuple[str, ...]:
     for program in programs:
         if path := shutil.which(program):
             return (os.path.abspath(path),)
+    if language == "cu" and (path := find_installed()):
+        return (path,)
     raise ToolchainError(
         f"no compiler for {language!r}: none of {', '.join(programs)} is on PATH; "
         f"install {package} or name one in {' or '.join(variables)}"

@@ -95,6 +95,7 @@ def test_unbalanced_quote_in_variable_is_an_error(monkeypatch):
 def test_empty_path_lists_the_tried_compilers(monkeypatch, language, tried, advice):
     """Without any compiler the message has the searched names and the fix."""
     monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("sys.path", [])  # an installed package has nvcc
     with pytest.raises(ToolchainError, match=f"none of {tried} is on PATH; .*{advice}") as caught:
         find_compiler(language)
     assert caught.value.command == ()
