@@ -17,7 +17,7 @@ NVCC_DEFAULTS = (
     *("-O2", "-Xcompiler", "-fPIC"),
     *("-objtemp", "-forward-unknown-to-host-compiler"),
 )
-# What the static CUDA runtime needs of the system. It opens the driver when the code runs.
+# The libraries that the static CUDA runtime needs. It opens the driver when the code runs.
 RUNTIME_OPTIONS = ("-lrt", "-lpthread", "-ldl")
 _RUNTIME = "libcudart_static.a"
 # nvcc splits a value at commas and removes quotes and backslashes.
