@@ -14,7 +14,7 @@ from runtime.modules.device import DeviceModule
 from ..elf.linkage import version_numbers
 from . import open_library, read_dynamic
 from .check_devices import check_devices
-from .dependencies import Dependencies, resolve_dependencies
+from .dependencies import Dependencies, defined_by_this_process, resolve_dependencies
 from .device_query import query_devices
 from .findings import Finding
 
@@ -94,21 +94,28 @@ def _contents(report: LibraryReport) -> Iterator[Finding]:
 
 
 def _glibc(report: LibraryReport, dependencies: Dependencies) -> Iterator[Finding]:
-    needs = [n for n in (report.linkage.glibc, dependencies.glibc) if n]
-    if not needs:
+    own, (library, others) = report.linkage.glibc, dependencies.glibc or ("", None)
+    if own and others and version_numbers(others) <= version_numbers(own):
+        others = None
+    needed = others or own
+    if needed is None:
         return
-    needed = max(needs, key=version_numbers)
     name, here = platform.libc_ver()
-    detail = f"needs {needed}, this is {here or 'unknown'}"
-    if name == "glibc" and version_numbers(here) >= version_numbers(needed):
+    detail = f"needs {own}"
+    if others:
+        by = f"{library}, which it loads,"
+        detail = f"{detail} ({by} {others})" if own else f"{by} needs {others}"
+    if name != "glibc":
+        detail += ", this system has none"
+        yield Finding("glibc", "fail", detail, "use a system with glibc")
+        return
+    detail += f", this is {here or 'unknown'}"
+    if version_numbers(here) >= version_numbers(needed):
         yield Finding("glibc", "pass", detail)
-    elif name == "glibc":
-        remedy = f"use a system with glibc {needed} or newer, or export it on an older one"
-        yield Finding("glibc", "fail", detail, remedy)
     else:
-        yield Finding(
-            "glibc", "fail", f"needs {needed}, this system has none", "use a system with glibc"
-        )
+        instead = f"install {library} for glibc {here}" if others else "export it on an older one"
+        remedy = f"use a system with glibc {needed} or newer, or {instead}"
+        yield Finding("glibc", "fail", detail, remedy)
 
 
 def _needed(dependencies: Dependencies) -> Iterator[Finding]:
@@ -138,9 +145,14 @@ def _undefined(report: LibraryReport, dependencies: Dependencies) -> Iterator[Fi
     if provided := _provided(left, report):
         detail = f"{_some(provided)}: bound to the runtime; a plain dlopen would not find them"
         yield Finding("symbols of TVM", "pass", detail)
-    lost = left - provided
+    in_process = defined_by_this_process(left - provided)
+    if in_process:
+        detail = f"{_some(in_process)}: no needed library defines them, only this Python does"
+        remedy = "link it with the library that defines them, or load it in this Python only"
+        yield Finding("symbols of this Python", "warn", detail, remedy)
+    lost = left - provided - in_process
     if not lost:
-        count = len(wanted - provided)
+        count = len(wanted - left)
         detail = f"all {count} are defined by what it needs" if count else "none"
         yield Finding("undefined symbols", "pass", detail)
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -33,23 +33,32 @@ class Dependencies:
         The libraries that are not found, on any level, and the first library that needs each.
     missing_versions : list of (library, version, requester)
         The symbol versions that the found library does not define.
-    glibc : str or None
+    glibc : (library, version) or None
         The newest glibc that any of them needs, except glibc's own libraries.
     """
 
     direct: dict[str, str | None] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     missing_versions: list[tuple[str, str, str]] = field(default_factory=list)
-    glibc: str | None = None
+    glibc: tuple[str, str] | None = None
     _found: dict[str, Dynamic | None] = field(default_factory=dict)
 
     def defined_among(self, names: Set[str]) -> set[str]:
-        """Return the names that the found libraries or the running program define."""
-        left = set(names)
-        for dynamic in (*self._found.values(), *_of_this_process()):
-            if left and dynamic is not None:
-                left -= {s.name for s in dynamic.symbols if s.defined and s.name in left}
-        return set(names) - left
+        """Return the names that the found libraries define."""
+        return _defined_among(names, self._found.values())
+
+
+def defined_by_this_process(names: Set[str]) -> set[str]:
+    """Return the names that the running program or its libraries define; a load finds them too."""
+    return _defined_among(names, _of_this_process()) if names else set()
+
+
+def _defined_among(names: Set[str], libraries: Iterable[Dynamic | None]) -> set[str]:
+    left = set(names)
+    for dynamic in libraries:
+        if left and dynamic is not None:
+            left -= {s.name for s in dynamic.symbols if s.defined and s.name in left}
+    return set(names) - left
 
 
 def resolve_dependencies(path: str | os.PathLike[str], linkage: Linkage) -> Dependencies:
@@ -73,19 +82,20 @@ def _resolve(path: str, linkage: Linkage, process: Requester | None) -> Dependen
                     result.missing[name] = os.path.basename(asking)
                 elif found is not None:
                     pending.append((found, dynamic.linkage(), requester))
-                    _note_glibc(result, dynamic)
+                    _note_glibc(result, name, dynamic)
             if asking == path:
                 result.direct[name] = _path_of(result._found[name])
         _compare_versions(result, os.path.basename(asking), wants)
     return result
 
 
-def _note_glibc(result: Dependencies, dynamic: Dynamic) -> None:
+def _note_glibc(result: Dependencies, name: str, dynamic: Dynamic) -> None:
     needed = dynamic.linkage().glibc
     is_glibc = any(version.startswith("GLIBC_") for version in dynamic.defined_versions)
-    if needed is not None and not is_glibc:
-        texts = [text for text in (needed, result.glibc) if text]
-        result.glibc = max(texts, key=version_numbers)
+    if needed is None or is_glibc:
+        return
+    if result.glibc is None or version_numbers(needed) > version_numbers(result.glibc[1]):
+        result.glibc = (os.path.basename(name), needed)
 
 
 def _compare_versions(result: Dependencies, asking: str, wants: Linkage) -> None:

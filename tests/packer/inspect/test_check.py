@@ -105,6 +105,27 @@ def test_newer_glibc_is_named(compile_library, tmp_path) -> None:
     assert not loads(path)
 
 
+def test_glibc_that_a_needed_library_needs_is_named_with_it(chain, tmp_path) -> None:
+    """The library itself needs an older one; its own version comes first."""
+    path = chain("-Wl,-rpath,$ORIGIN/deep")
+    deep = tmp_path / "deep/libdeep.so"
+    source = '#include <stdio.h>\nint deep(void) { return puts("x"); }'
+    command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", deep, "-Wl,-soname,libdeep.so"]
+    subprocess.run(command, input=source, text=True, check=True)
+    own = packer.inspect_library(path).linkage.glibc
+    (needs_,) = packer.inspect_library(deep).linkage.version_needs
+    newer = b"GLIBC_9.".ljust(len(needs_.versions[0]), b"9")
+    deep.write_bytes(deep.read_bytes().replace(needs_.versions[0].encode() + b"\0", newer + b"\0"))
+    finding = by_name(path)["glibc"]
+    version = newer.decode().removeprefix("GLIBC_")
+    by = "libdeep.so, which it loads,"
+    assert finding.status == "fail"
+    assert finding.detail.startswith(
+        f"needs {own} ({by} {version})" if own else f"{by} needs {version}, this is 2."
+    )
+    assert "install libdeep.so for glibc 2." in finding.remedy
+
+
 def test_missing_library_is_named_with_who_needs_it(chain) -> None:
     """No entry finds libdeep.so, and its symbols are missing too."""
     path = chain()
@@ -183,12 +204,15 @@ def test_symbols_that_a_load_binds_to_the_runtime_are_known(compile_library) -> 
     assert not loads(path)
 
 
-def test_symbols_of_the_program_are_known(compile_library) -> None:
-    """Python's own are there when a library is loaded into it."""
+def test_symbols_of_the_running_python_are_a_warning(compile_library) -> None:
+    """They are there when this Python loads the library, and not in a C program."""
     path = compile_library(
         "void *PyLong_FromLong(long); void *f(void) { return PyLong_FromLong(1); }"
     )
-    assert by_name(path)["undefined symbols"].status == "pass"
+    findings = by_name(path)
+    finding = findings["symbols of this Python"]
+    assert (finding.status, finding.detail.split(":")[0]) == ("warn", "PyLong_FromLong")
+    assert findings["undefined symbols"].detail == "none"
     assert loads(path)
 
 
