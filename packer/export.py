@@ -15,6 +15,7 @@ from runtime.stream import FileRange
 
 from .declare.glue import Glue
 from .dialect import Dialect, Naming
+from .elf.object_file import contains
 from .embed import Embed, find_embedders
 from .embed.contents import checksums_of, symbols_of
 from .files.arguments import list_of
@@ -147,7 +148,7 @@ def export_library(
         checksums = checksums_of(glue.symbols, glue.texts, lines)
         required = [naming.checksums, *glue.symbols] if hosts else []
         if hosts:
-            files.append(save_glue(folder, glue.source(checksums)))
+            files.append(save_glue(folder, glue.source(checksums), files))
         elif symbols:
             symbols[naming.checksums] = [checksums.encode() + b"\0"]
         if fpack_imports is not None:
@@ -167,7 +168,9 @@ def export_library(
         step("verify")
         result = output_format.read_back(workspace.output, triple)
         verify_output(workspace.output, result, required, symbols, linked)
-        refuse_undefined(result, [c_symbol_prefix + function.name for function in functions])
+        if functions:
+            names = [c_symbol_prefix + function.name for function in functions]
+            refuse_undefined(result, names, link.explain)
         # From here on the library is known to be correct.
 
         step("commit")
@@ -232,8 +235,19 @@ def save(
     return [host.write_code(folder / f"lib{i}", suffix, target) for i, host in enumerate(hosts)]
 
 
-def save_glue(folder: Path, text: str) -> CodeFile:
-    """Write the C file with the wrappers, facts, entry and checksums of all functions."""
-    path = folder / "glue.c"
+def save_glue(folder: Path, text: str, files: Sequence[CodeFile]) -> CodeFile:
+    """Write the file with the wrappers, facts, entry and checksums of all functions.
+
+    Beside C++ it is C++, so that the wrappers can catch exceptions.
+    """
+    language = "cc" if any(map(_is_cpp, files)) else "c"
+    path = folder / f"glue.{language}"
     path.write_text(text, encoding="utf-8")
-    return CodeFile(path, "c", is_ours=True)
+    return CodeFile(path, language, is_ours=True)
+
+
+def _is_cpp(file: CodeFile) -> bool:
+    """Return True for C++ source, and for objects whose code throws, handles or uses std."""
+    if file.language in ("o", "a"):
+        return contains(file.path, b"__cxa_throw\0", b"__gxx_personality_v0\0", b"\0_ZSt")
+    return file.language in ("cc", "cu")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -16,6 +16,7 @@ from .elf.object_file import rename_symbols
 from .embed import NotPlacedError
 from .files.progress import bytes_of
 from .modules.host import CodeFile
+from .toolchain import linkage
 from .toolchain.compilation import Compilation
 from .toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES, find_compiler
 from .toolchain.cuda import RUNTIME_OPTIONS, static_runtime
@@ -128,15 +129,29 @@ class Link:
     def _explained(self, error: ToolchainError) -> ToolchainError:
         """Name the declared functions that are undefined: the linker only names our wrapper."""
         missing = set(_UNDEFINED.findall(error.stderr)).intersection(self._code.functions)
-        if not missing:
-            return error
-        names = ", ".join(sorted(missing))
-        return ToolchainError(
-            f"{error}; declared, but defined by no source, or as static: {names}",
-            command=error.command,
-            returncode=error.returncode,
-            stderr=error.stderr,
-        )
+        return _with_advice(error, self.explain(missing)) if missing else error
+
+    def explain(self, missing: Iterable[str]) -> str:
+        """Say why declared functions are undefined, and what to do."""
+        names = sorted(missing)
+        objects = {
+            self._objects.get(file.path, file.path): file.source
+            for file in self._code.files
+            if not file.is_ours
+        }
+        found = [linkage.advice(*row) for row in linkage.mangled(names, objects)]
+        text = f"declared, but defined by no source, or as static: {', '.join(names)}"
+        return "; ".join([text, *found])
+
+    def _explained_conflict(self, error: ToolchainError) -> ToolchainError:
+        """Say what to do if only a declaration, which is ours, has C linkage."""
+        written = {file.path.name for file in self._code.files}  # names that users do not know
+        found = [
+            linkage.advice(name, name, "" if place in written else place)
+            for name, place in linkage.conflicting(error.stderr)
+            if name in self._code.functions
+        ]
+        return _with_advice(error, "; ".join(found)) if found else error
 
     def _merge(self, files: Sequence[Path], options: Sequence[str]) -> Path:
         merged = self._folder / "merged.o"
@@ -149,7 +164,10 @@ class Link:
             options = [option for file in sources for option in file.options]
             return [*(f"-I{path}" for path in INCLUDE), *options]
         new = [file for file in sources if file.path not in self._objects]
-        made = self._linker.compile_sources(list(map(self._compilation, new)), cwd=self._folder)
+        try:
+            made = self._linker.compile_sources(list(map(self._compilation, new)), cwd=self._folder)
+        except ToolchainError as error:
+            raise self._explained_conflict(error) from None
         self._objects.update(zip((file.path for file in new), made, strict=True))
         return []
 
@@ -159,6 +177,15 @@ class Link:
             options = (hardening, *options)
         language = cast("Language", file.language)
         return Compilation(file.path, file.path.with_suffix(".o"), language, options, INCLUDE)
+
+
+def _with_advice(error: ToolchainError, advice: str) -> ToolchainError:
+    return ToolchainError(
+        f"{error}; {advice}",
+        command=error.command,
+        returncode=error.returncode,
+        stderr=error.stderr,
+    )
 
 
 def embed_and_link(

@@ -8,6 +8,7 @@
 #define DSO_PACKER_GLUE_H
 
 #include "dso_abi.h"
+#include "exceptions.h"
 
 #include <stdarg.h>
 #include <stddef.h>

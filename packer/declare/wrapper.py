@@ -69,7 +69,9 @@ def body_lines(index: int, declaration: Declaration) -> Iterator[str]:
         yield f"if (dso_take_{take}({given})) return -1;"
     values = ", ".join(f"({_glue_type(p.code)})a{i}" for i, p in parameters)
     call = f"dso_target_{index}({values})"
+    yield "DSO_TRY"
     yield from _result_lines(declaration, call)
+    yield "DSO_CATCH"
 
 
 def _result_lines(declaration: Declaration, call: str) -> Iterator[str]:

@@ -82,6 +82,12 @@ def rename_symbols(path: Path, rename: Callable[[str, bool], str]) -> None:
         file.write(pack([section._replace(sh_offset=end, sh_size=len(strings))]))
 
 
+def contains(path: Path, *names: bytes) -> bool:
+    """Return True if a file contains one of these bytes, as its string table contains names."""
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        return any(mapped.find(name) >= 0 for name in names)
+
+
 def _read(file: IO[bytes], offset: int, nbytes: int | None) -> _Tables:
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         end = len(mapped) if nbytes is None else offset + nbytes

@@ -113,7 +113,8 @@ class CSourceModule(HostModule):
         ]
         path.write_bytes(b"".join(parts))
         beside = ("-iquote", str(self.path.absolute().parent)) if self.path else ()
-        return CodeFile(path, self.fmt, (*beside, *self.options))
+        source = self.path.name if self.path else ""
+        return CodeFile(path, self.fmt, (*beside, *self.options), source=source)
 
     def __repr__(self) -> str:
         return f"<CSourceModule {str(self.path) if self.path else self.fmt!r}>"

@@ -33,6 +33,8 @@ class CodeFile(NamedTuple):
         True if packer wrote the file and chooses how to compile it.
     is_checked : bool
         True if the file is known to be for the target.
+    source : str
+        The name of the user's file, for messages; empty if there is none.
     """
 
     path: Path
@@ -40,6 +42,7 @@ class CodeFile(NamedTuple):
     options: tuple[str, ...] = ()
     is_ours: bool = False
     is_checked: bool = False
+    source: str = ""
 
 
 class HostModule(Module):

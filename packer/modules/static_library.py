@@ -79,14 +79,15 @@ class StaticLibraryModule(HostModule):
         if self._data is None:
             check_objects([self.path], target)
             if _head(self.path) == THIN_MAGIC:
-                return CodeFile(self.path, self.suffix, is_checked=True)
+                return CodeFile(self.path, self.suffix, is_checked=True, source=self.path.name)
         path = stem.with_name(f"{stem.name}.{self.suffix}")
         try:
             self.save(path)
         except OSError as error:
             text = f"{self.path}: cannot be copied for the linker: {error.strerror}"
             raise ExportError(text, module=self.type_key, path=str(self.path)) from error
-        return CodeFile(path, self.suffix, is_checked=self._data is None)
+        is_checked = self._data is None
+        return CodeFile(path, self.suffix, is_checked=is_checked, source=self.path.name)
 
     def __repr__(self) -> str:
         return f"<StaticLibraryModule {str(self.path)!r}>"

@@ -13,7 +13,7 @@ from ..files.chunks import nbytes_of, pieces
 from ..target import find_target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from runtime.stream import Chunk
@@ -56,7 +56,9 @@ def verify_output(
                 _verify_checksums(made, symbol)
 
 
-def refuse_undefined(made: Made, functions: Iterable[str]) -> None:
+def refuse_undefined(
+    made: Made, functions: Iterable[str], explain: Callable[[Iterable[str]], str]
+) -> None:
     """Refuse a library whose declared functions are undefined: no load would find them.
 
     glue.h makes the symbols protected, so that only the library may define them (gABI, Symbol
@@ -65,12 +67,11 @@ def refuse_undefined(made: Made, functions: Iterable[str]) -> None:
     Raises
     ------
     ToolchainError
-        If there are any; the message names them.
+        If there are any; ``explain(names)`` is its text.
     """
     missing = {*made.undefined()}.intersection(functions) if isinstance(made, ElfFile) else None
     if missing:
-        names = ", ".join(sorted(missing))
-        raise ToolchainError(f"declared, but defined by no source, or as static: {names}")
+        raise ToolchainError(explain(missing))
 
 
 def check_linked(path: Path, triple: str | None) -> ElfFile:

@@ -239,7 +239,7 @@ def test_saved_files_and_commands_can_be_seen(tmp_path) -> None:
     )
     (kept,) = (folder / "kept").iterdir()
     names = sorted(path.name for path in kept.iterdir())
-    sources = ["devc.c", "glue.c", "lib0.c", "lib1.o", "lib2.cc"]
+    sources = ["devc.c", "glue.cc", "lib0.c", "lib1.o", "lib2.cc"]
     assert names == sorted([*sources, "devc.o", "glue.o", "lib0.o", "lib2.o"])
     lines = run.stderr.splitlines()
     for name in sources:

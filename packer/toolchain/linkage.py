@@ -1,0 +1,71 @@
+"""C++ linkage: functions whose symbols are not their C names, because extern "C" is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from .link_input import LinkInput
+
+# Errors of g++, clang++ and nvcc: extern "C" precedes only the second declaration of a function.
+_CONFLICT = re.compile(
+    r"conflicting declaration of .*?(?P<gcc>\w+)\(.* with .C. linkage"
+    r"|declaration of .(?P<clang>\w+). has a different language linkage"
+    r'|linkage specification is incompatible with previous "(?P<nvcc>\w+)"'
+)
+_PLACE = re.compile(r"^(?P<file>[^\s<].*?):\d+:\d+: note: previous", re.MULTILINE)
+
+
+def conflicting(stderr: str) -> Iterator[tuple[str, str]]:
+    """Yield the functions that a compiler found declared with two linkages, and their files."""
+    for found in _CONFLICT.finditer(stderr):
+        place = _PLACE.search(stderr, found.end())
+        name = next(name for name in found.groups() if name)
+        yield name, Path(place["file"]).name if place else ""
+
+
+def mangled(names: Iterable[str], objects: Mapping[Path, str]) -> Iterator[tuple[str, str, str]]:
+    """Yield (name, name in C++, file) of functions that objects define with C++ linkage.
+
+    `objects` are object files and archives, and what messages call their sources.
+    """
+    defined = {
+        symbol: shown
+        for path, shown in objects.items()
+        for found in LinkInput(path).objects
+        for symbol in found.definitions
+        if symbol.startswith("_Z")
+    }
+    for name in names:
+        for symbol, shown in defined.items():
+            if (scoped := _demangled(symbol, name)) is not None:
+                yield name, scoped, shown
+                break
+
+
+def advice(name: str, scoped: str, shown: str) -> str:
+    """Say how to give a function of C++ its C name."""
+    place = f" in {shown}" if shown else ""
+    text = f"{scoped} is defined with C++ linkage{place}"
+    if scoped == name:
+        return f'{text}: put extern "C" before its definition'
+    return f'{text}: define a function {name} with extern "C" before it, which calls {scoped}'
+
+
+def _demangled(symbol: str, name: str) -> str | None:
+    """Return the C++ name of a symbol if it is a function `name` of any scope, else None.
+
+    The Itanium C++ ABI writes _Z3addii, and _ZN5outer5inner3addEii in a namespace or class.
+    """
+    own = f"{len(name)}{name}"
+    if symbol.startswith(f"_Z{own}"):
+        return name
+    if not symbol.startswith("_ZN") or f"{own}E" not in symbol:
+        return None
+    parts, rest = [], symbol.removeprefix("_ZN").lstrip("rVK")
+    while length := re.match(r"[1-9]\d*", rest):
+        start = length.end()
+        parts.append(rest[start : start + int(length[0])])
+        rest = rest[start + int(length[0]) :]
+    return "::".join(parts) if rest.startswith("E") and parts[-1:] == [name] else None
