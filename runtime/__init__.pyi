@@ -3,6 +3,7 @@
 from . import blob as blob
 from . import modules as modules
 from ._core import Device as Device
+from ._core import Handle as Handle
 from .error import BlobFormatError as BlobFormatError
 from .error import DeviceError as DeviceError
 from .error import ExportError as ExportError

@@ -3,7 +3,8 @@
 Types only. The code is in native/python/.
 """
 
-from typing import Any, final
+from inspect import Signature
+from typing import Any, Self, final
 
 @final
 class Library:
@@ -113,6 +114,62 @@ class Function:
     def metadata(self) -> str | None: ...
     @property
     def owner(self) -> object: ...
+    @property
+    def __signature__(self) -> Signature | None: ...
+    @property
+    def _declared(
+        self,
+    ) -> tuple[
+        list[tuple[str, str]],
+        str | None,
+        list[tuple[str, str]],
+        list[tuple[str, str]],
+        list[tuple[str, str]],
+    ]:
+        """The parameters, the result, the outs, the defaults (as JSON) and the structs.
+
+        Each is a list of (name, code); a struct's text is ``size alignment field:code@offset``.
+        """
+
+@final
+class Handle:
+    """An object of a library, which only the library's functions can use.
+
+    A function that returns a pointer to an incomplete struct, or a struct that is used as such,
+    returns a handle. It keeps its library open. If the function declares ``free``, that function
+    is called once: by `close`, at the end of a ``with`` block, or with the last reference.
+
+    Attributes
+    ----------
+    kind : str or None
+        The name of the C struct; None for ``void *``. A function accepts its own kind only; a
+        handle without a kind is accepted by all.
+    address : int
+        The pointer.
+    closed : bool
+        True if the object, or the object that it belongs to, was released.
+
+    Notes
+    -----
+    The use of a closed handle raises ValueError. Two handles are equal if address and kind are.
+
+    An exception in ``free`` is raised by `close`. With the last reference it cannot be raised:
+    `sys.unraisablehook` gets it.
+    """
+
+    @property
+    def kind(self) -> str | None: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def closed(self) -> bool: ...
+    def close(self) -> None:
+        """Release the object now; later uses of the handle are errors.
+
+        Raises ValueError if a running call uses it. A second call has no effect.
+        """
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exception: object) -> None: ...
 
 @final
 class DeviceCode:
@@ -158,6 +215,9 @@ def cuda_images(data: bytes | memoryview, /) -> list[tuple[str, int, str]]:
 
 set_device: Function
 """(device_type, device_id): select this thread's device; DeviceError if it is not available."""
+
+make_array: Function
+"""(*items): make an Array of them; the global function ``ffi.Array``."""
 
 class TensorBase:
     """A dense array over borrowed or owned memory, laid out as a DLTensor."""
@@ -252,6 +312,15 @@ class CallSequence:
 
 def call_for_address(function: Any, /, *ints: int) -> int | None:
     """Call a function with integers; return the address that it returns, or None."""
+
+def handle_at(function: Function, address: int, kind: str | None, /) -> Handle | None:
+    """Return a Handle that releases nothing, or None for the address 0.
+
+    It keeps the library of `function` open.
+    """
+
+def buffer_address(view: memoryview, /) -> int:
+    """Return the address of a memoryview's bytes."""
 
 def memory_at(address: int, nbytes: int, owner: object, /) -> memoryview:
     """View the memory at an address that a library returned; `owner` keeps it mapped.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._core import set_device, tree_changed
+from ._core import make_array, set_device, tree_changed
 from .error import FunctionNotFoundError, LoaderNotFoundError, near_names
 
 TYPE_CHECKING = False
@@ -39,7 +39,10 @@ _FAMILY_OF = {key: family for family, keys in _FAMILIES.items() for key in keys}
 
 _loaders: dict[str, Loader] = {}
 _offers: dict[str, EntryPoint] | None = None  # of installed packages, after the first query
-_functions: dict[str, Callable[..., Any]] = {"__tvm_set_device": set_device}
+_functions: dict[str, Callable[..., Any]] = {
+    "__tvm_set_device": set_device,
+    "ffi.Array": make_array,  # wrappers of declared functions call it to return several results
+}
 
 
 def register_loader(type_key: str, *aliases: str) -> Callable[[L], L]:

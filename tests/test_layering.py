@@ -29,7 +29,7 @@ FILES = {
 FLOORS = {
     "runtime": (
         {"abi", "error", "public_names", "timing"},
-        {"mapped_file", "property", "reader", "registry", "strict_json"},
+        {"mapped_file", "property", "reader", "registry", "signature", "strict_json", "structs"},
         {"import_tree", "stream"},
         {"tensors"},
         {"device", "module"},

@@ -58,3 +58,9 @@ PyObject *address_view(PyObject *Py_UNUSED(module), PyObject *args) {
   if (nbytes <= 0) return span_view(owner, "", 0, 1);
   return PyErr_Format(PyExc_ValueError, "%zd bytes at NULL", nbytes);
 }
+
+PyObject *buffer_address(PyObject *Py_UNUSED(module), PyObject *view) {
+  if (PyMemoryView_Check(view)) return PyLong_FromVoidPtr(PyMemoryView_GET_BUFFER(view)->buf);
+  return PyErr_Format(PyExc_TypeError, "buffer_address: expected a memoryview, found %s",
+                      Py_TYPE(view)->tp_name);
+}

@@ -12,4 +12,7 @@ PyObject *address_of_call(PyObject *module, PyObject *const *args, Py_ssize_t co
  * before the first NUL. The address comes from a library and is trusted as its code is. */
 PyObject *address_view(PyObject *module, PyObject *args);
 
+/* buffer_address(view): returns the address of the bytes of a memoryview. */
+PyObject *buffer_address(PyObject *module, PyObject *view);
+
 #endif

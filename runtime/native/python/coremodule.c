@@ -4,11 +4,13 @@
 #include "python/copy_range.h"
 #include "scan/crc32.h"
 #include "python/device.h"
+#include "device/device_set.h"
 #include "python/device_code.h"
 #include "python/elf_file.h"
 #include "python/host.h"
 #include "library/import_cache.h"
 #include "python/call/function.h"
+#include "python/call/handle.h"
 #include "abi/heap.h"
 #include "scan/json_limits.h"
 #include "python/library.h"
@@ -20,6 +22,7 @@
 #include "python/bytecode.h"
 #include "python/virtual_machine.h"
 #include "scan/weights_header.h"
+#include "vm/array_function.h"
 
 #ifdef Py_GIL_DISABLED
 #error "the core relies on the GIL: build it for a CPython that is not free-threaded"
@@ -65,6 +68,11 @@ static PyMethodDef core_methods[] = {
     {"call_for_address", (PyCFunction)(void (*)(void))address_of_call, METH_FASTCALL,
      "call_for_address($module, function, /, *ints)\n--\n\n"
      "Call a function with integers; return the address that it returns, or None."},
+    {"handle_at", handle_at, METH_VARARGS,
+     "handle_at($module, function, address, kind, /)\n--\n\n"
+     "Return a Handle that releases nothing, or None for the address 0."},
+    {"buffer_address", buffer_address, METH_O,
+     "buffer_address($module, view, /)\n--\n\nReturn the address of a memoryview's bytes."},
     {"memory_at", address_view, METH_VARARGS,
      "memory_at($module, address, nbytes, owner, /)\n--\n\n"
      "Return a read-only view of memory that `owner` keeps mapped."},
@@ -124,18 +132,32 @@ static int refuse_subinterpreter(void) {
   return -1;
 }
 
+/* Add a Function for a static Function object; host code that looks it up does not enter Python. */
+static int add_function(PyObject *module, const char *attribute, struct callee *callee,
+                        const char *name, dso_function_object *object) {
+  callee_call_object(callee, &object->object);
+  if (callee->name == NULL) callee->name = PyUnicode_FromString(name);
+  PyObject *function = callee->name != NULL ? function_new(callee, Py_None, Py_None) : NULL;
+  int status = function ? PyModule_AddObjectRef(module, attribute, function) : -1;
+  Py_XDECREF(function);
+  return status;
+}
+
 static int core_exec(PyObject *module) {
   host_fill();
-  PyTypeObject *const types[] = {
-      &Library_Type,    &ElfFile_Type, &Function_Type,      &TensorBase_Type, &CallSequence_Type,
-      &DeviceCode_Type, &Device_Type,  &SystemLibrary_Type, &Bytecode_Type,   &VirtualMachine_Type};
+  PyTypeObject *const types[] = {&Library_Type,    &ElfFile_Type,       &Function_Type,
+                                 &TensorBase_Type, &CallSequence_Type,  &DeviceCode_Type,
+                                 &Device_Type,     &Handle_Type,        &SystemLibrary_Type,
+                                 &Bytecode_Type,   &VirtualMachine_Type};
   if (refuse_subinterpreter() != 0 || PyType_Ready(&Span_Type) != 0) return -1;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (PyModule_AddType(module, types[i]) != 0) return -1;
-  PyObject *set_device = device_set_function_new();
-  int status = set_device ? PyModule_AddObjectRef(module, "set_device", set_device) : -1;
-  Py_XDECREF(set_device);
-  return status;
+  static struct callee set_device, make_array;
+  return add_function(module, "set_device", &set_device, "__tvm_set_device",
+                      &device_set_function) ||
+                 add_function(module, "make_array", &make_array, "ffi.Array", &array_function)
+             ? -1
+             : 0;
 }
 
 static PyModuleDef_Slot core_slots[] = {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "device/device_api.h"
-#include "device/device_set.h"
 #include "python/exception.h"
 #include "python/call/function.h"
 #include "abi/raised.h"
@@ -198,14 +197,6 @@ static PyObject *device_sync(Device *self, PyObject *Py_UNUSED(none)) {
   Py_END_ALLOW_THREADS
   if (status != 0) return raise_native_error("Device.sync", count);
   Py_RETURN_NONE;
-}
-
-/* Host code that imports this function calls it without entering Python. */
-PyObject *device_set_function_new(void) {
-  static struct callee callee;
-  callee_call_object(&callee, &device_set_function.object);
-  if (callee.name == NULL) callee.name = PyUnicode_FromString("__tvm_set_device");
-  return callee.name != NULL ? function_new(&callee, Py_None, Py_None) : NULL;
 }
 
 static PyMethodDef device_methods[] = {

@@ -21,7 +21,4 @@ PyObject *device_new(DLDevice device);
 /* Convert a Device, or an argument of Device(), to a DLDevice: 0, or -1 with an exception set. */
 int device_from_object(PyObject *object, DLDevice *device);
 
-/* Return the Function `__tvm_set_device`; NULL with an exception set. */
-PyObject *device_set_function_new(void);
-
 #endif

@@ -153,6 +153,17 @@ static PyObject *make_own_exception(const char *kind, PyObject *text) {
   return NULL;
 }
 
+/* Make OSError(2, text) of "[Errno 2] text", which is then a FileNotFoundError; NULL, with or without
+ * an exception set, for another text. */
+static PyObject *make_os_error(const char *message) {
+  static const char start[] = "[Errno ";
+  char *end;
+  if (strncmp(message, start, sizeof start - 1) != 0) return NULL;
+  long number = strtol(message + sizeof start - 1, &end, 10);
+  if (strncmp(end, "] ", 2) != 0) return NULL;
+  return PyObject_CallFunction(PyExc_OSError, "ls", number, end + 2);
+}
+
 /* Raise `kind` with `message`. The exception is RuntimeError "<kind>: <message>" if `kind` is
  * neither a builtin exception nor one of runtime.error, or if the class needs more than a message
  * (UnicodeDecodeError). */
@@ -160,7 +171,9 @@ static PyObject *raise_kind(const char *kind, const char *message, Py_ssize_t le
   PyObject *text = PyUnicode_DecodeUTF8(message, length, "replace");
   if (text == NULL) return NULL;
   PyObject *class = builtin_exception(kind);
-  PyObject *error = class ? PyObject_CallOneArg(class, text) : make_own_exception(kind, text);
+  PyObject *error = class == PyExc_OSError ? make_os_error(PyUnicode_AsUTF8(text)) : NULL;
+  if (error == NULL)
+    error = class ? PyObject_CallOneArg(class, text) : make_own_exception(kind, text);
   if (error == NULL && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError)) {
     Py_DECREF(text);
     return NULL;

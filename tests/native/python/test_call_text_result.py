@@ -53,8 +53,8 @@ def test_unsupported_result_is_released_and_named(probe: Probe) -> None:
     with pytest.raises(TypeError, match=r"^object: result: type index 72 is not supported$"):
         probe("object")(MAP_OBJECT, "", 1, 1)
     assert probe("live_objects")() == 0
-    with pytest.raises(TypeError, match=r"^of_type: result: type index 4 is not supported$"):
-        probe("of_type")(4)
+    with pytest.raises(TypeError, match=r"^of_type: result: type index 7 is not supported$"):
+        probe("of_type")(7)
 
 
 def test_null_object_result_is_refused(probe: Probe) -> None:

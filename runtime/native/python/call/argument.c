@@ -14,6 +14,8 @@
  *   def, method, builtin    DSO_FUNCTION: a new callback object (callback.c)
  *
  *   type or protocol        becomes
+ *   Handle                  DSO_OPAQUE_PTR, if it has the parameter's kind and is open
+ *   declared code           strings, complex numbers and structs (by_code.c)
  *   Tensor                  DSO_TENSOR if it has an object, else DSO_DLTENSOR_PTR
  *   Device                  DSO_DEVICE
  *   DLPack's exchange API   DSO_DLTENSOR_PTR (exchange.c); if that fails, the later rows are tried
@@ -35,6 +37,7 @@
 #include "abi/dtype.h"
 #include "python/exception.h"
 #include "python/call/function.h"
+#include "python/call/handle.h"
 #include "python/tensor/tensor.h"
 
 static int set_int(dso_any *arg, int64_t value) {
@@ -119,10 +122,12 @@ static int convert_str(struct call_frame *frame, Py_ssize_t index, PyObject *obj
   if (strlen(text) != (size_t)length)
     return raise_argument_error(frame, index, PyExc_ValueError,
                                 "expected a str without NUL, found %R", object);
+  if (callee_fills_bytes(frame->callee, index)) return refuse_constant(frame, index, "a str");
   return frame_pass(frame, index, DSO_RAW_STR, (void *)(uintptr_t)text);
 }
 
 static int convert_bytes(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
+  if (callee_fills_bytes(frame->callee, index)) return refuse_constant(frame, index, "bytes");
   struct hold *hold = frame_hold(frame, HOLD_MEMORY);
   hold->bytes.data = PyBytes_AS_STRING(object);
   hold->bytes.size = (uint64_t)PyBytes_GET_SIZE(object);
@@ -258,6 +263,8 @@ static int is_plain_callable(const PyTypeObject *type) {
 /* The second table at the top of this file, and callables of exact type. */
 static int convert_other(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   if (is_plain_callable(Py_TYPE(object))) return convert_function(frame, index, object);
+  int decided = argument_by_code(frame, index, object);
+  if (decided != 1) return decided;
   if (tensor_check(object)) return convert_tensor(frame, index, object);
   if (device_check(object)) return convert_device(frame, index, object);
   int status = argument_exchange(frame, index, object);
@@ -280,6 +287,7 @@ static inline int convert(struct call_frame *frame, Py_ssize_t index, PyObject *
   if (type == &PyLong_Type) return convert_int(frame, index, object);
   if (type == &PyFloat_Type) return set_float(&frame->args[index], PyFloat_AS_DOUBLE(object));
   if (type == ndarray_type) return argument_ndarray(frame, index, object);
+  if (type == &Handle_Type) return argument_handle(frame, index, object);
   if (type == &PyBool_Type) return set_bool(&frame->args[index], object == Py_True);
   if (object == Py_None) return frame_pass(frame, index, DSO_NONE, NULL);
   if (type == &PyUnicode_Type) return convert_str(frame, index, object);

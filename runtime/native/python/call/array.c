@@ -1,5 +1,8 @@
 /* Arrays as arguments, by the buffer protocol or by a `__dlpack__` method. */
 #include "python/call/convert.h"
+
+#include <string.h>
+
 #include "abi/dtype.h"
 #include "python/exception.h"
 #include "abi/strides.h"
@@ -40,21 +43,41 @@ static int get_buffer(struct call_frame *frame, Py_ssize_t index, PyObject *obje
                               Py_TYPE(object)->tp_name);
 }
 
+/* A parameter `void *` takes the bytes of any contiguous buffer, one of 8-bit integers also those of
+ * text. */
+static int is_bytes(const struct call_frame *frame, Py_ssize_t index, const Py_buffer *view) {
+  const struct param *param = callee_param(frame->callee, index);
+  if (param == NULL || !PyBuffer_IsContiguous(view, 'C')) return 0;
+  if (param->kind == CODE_VOID) return 1;
+  const char *format = view->format + strspn(view->format, "0123456789");
+  return param->kind == CODE_BYTES && (strcmp(format, "s") == 0 || strcmp(format, "c") == 0);
+}
+
+static int pass_bytes(struct call_frame *frame, Py_ssize_t index, struct hold *hold) {
+  hold_set_dims(hold, hold->dims, 1);
+  hold->dims[0] = hold->buffer.len;
+  hold->dims[1] = 1;
+  hold->tensor.dtype = (DLDataType){.code = DTYPE_UINT, .bits = 8, .lanes = 1};
+  frame_pass(frame, index, DSO_DLTENSOR_PTR, &hold->tensor);
+  return hold->buffer.readonly ? frame_mark_readonly(frame, index) : 0;
+}
+
 int argument_buffer(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   Py_buffer view;
   if (get_buffer(frame, index, object, &view) != 0) return -1;
   struct hold *hold = frame_hold(frame, HOLD_BUFFER);
   hold->buffer = view;
   DLTensor *tensor = &hold->tensor;
-  if (dtype_from_format(view.format, (size_t)view.itemsize, &tensor->dtype) != 0)
+  tensor->data = view.buf;
+  tensor->device = (DLDevice){.device_type = DLPACK_CPU, .device_id = 0};
+  tensor->byte_offset = 0;
+  int is_known = dtype_from_format(view.format, (size_t)view.itemsize, &tensor->dtype) == 0;
+  if (!is_known && is_bytes(frame, index, &view)) return pass_bytes(frame, index, hold);
+  if (!is_known)
     return raise_argument_error(frame, index, PyExc_TypeError,
                                 "unsupported dtype, expected a native int, uint, float, complex "
                                 "or bool, found format '%s' of %zd bytes",
                                 view.format, view.itemsize);
-  tensor->data = view.buf;
-  tensor->device.device_type = DLPACK_CPU;
-  tensor->device.device_id = 0;
-  tensor->byte_offset = 0;
   if (copy_dims(frame, index, hold) != 0) return -1;
   frame_pass(frame, index, DSO_DLTENSOR_PTR, &hold->tensor);
   return view.readonly ? frame_mark_readonly(frame, index) : 0;

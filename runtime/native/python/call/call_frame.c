@@ -3,6 +3,7 @@
 
 #include "abi/strides.h"
 #include "python/call/callback.h"
+#include "python/call/handle.h"
 #include "python/exception.h"
 #include "vm/vm.h"
 
@@ -53,7 +54,28 @@ int refuse_strides(struct call_frame *frame, Py_ssize_t index, Py_ssize_t stride
                               stride, itemsize);
 }
 
+struct handle *frame_handle(const struct call_frame *frame, Py_ssize_t index) {
+  for (int i = 0; i < frame->num_holds; i++) {
+    const struct hold *hold = &frame->holds[i];
+    if (hold->kind == HOLD_HANDLE && frame->args[index].type_index == DSO_OPAQUE_PTR &&
+        hold->handle->address == frame->args[index].v_ptr)
+      return hold->handle;
+  }
+  return NULL;
+}
+
 /* ---- The end of the call */
+
+PyObject *frame_finish(struct call_frame *frame, PyObject *value) {
+  for (int i = 0; value != NULL && i < frame->num_holds; i++) {
+    if (frame->holds[i].kind != HOLD_PACKED) continue;
+    PyObject *finish = PyTuple_GET_ITEM(frame->holds[i].packed, 2);
+    PyObject *none = finish != Py_None ? PyObject_CallNoArgs(finish) : Py_NewRef(Py_None);
+    if (none == NULL) Py_CLEAR(value);
+    Py_XDECREF(none);
+  }
+  return value;
+}
 
 static void release(struct hold *hold) {
   PyMem_Free(hold->more_dims);
@@ -69,6 +91,8 @@ static void release(struct hold *hold) {
       break;
     case HOLD_FUNCTION: callback_end_call(hold->function); break;
     case HOLD_OBJECT: object_release(hold->object); break;
+    case HOLD_HANDLE: handle_end_use(hold->handle); break;
+    case HOLD_PACKED: Py_DECREF(hold->packed); break;
   }
 }
 

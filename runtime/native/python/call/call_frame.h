@@ -19,10 +19,14 @@ enum hold_kind {
   HOLD_DLPACK,
   HOLD_DLPACK_VERSIONED,
   HOLD_FUNCTION,
-  HOLD_OBJECT
+  HOLD_OBJECT,
+  HOLD_HANDLE,
+  HOLD_PACKED
 };
 
 /* Memory and references that one argument needs until the call ends. */
+struct handle;
+
 struct hold {
   enum hold_kind kind;
   int64_t *more_dims; /* owned (PyMem): shape and strides beyond HOLD_DIMS, or NULL */
@@ -35,6 +39,8 @@ struct hold {
     DLManagedTensorVersioned *dlpack_versioned;
     dso_object *function;
     dso_object *object;
+    struct handle *handle; /* borrowed: in use until the call ends */
+    PyObject *packed;      /* owned: (memoryview of bytes, what they refer to, callable or None) */
   };
 };
 
@@ -46,6 +52,7 @@ struct call_frame {
   struct hold *holds; /* one per argument */
   int num_holds;
   int needs_release; /* frame_release must be called */
+  int needs_finish;  /* frame_finish must be called if the call succeeds */
   int is_result;     /* the only value is the result of a callback, not an argument */
   PyObject **arrays; /* the value is an item of a sequence: the arrays made so far; else NULL */
 };
@@ -100,6 +107,13 @@ int frame_mark_readonly(struct call_frame *frame, Py_ssize_t index);
 int refuse_readonly(struct call_frame *frame, Py_ssize_t index);
 int refuse_strides(struct call_frame *frame, Py_ssize_t index, Py_ssize_t stride,
                    Py_ssize_t itemsize);
+
+/* Write what the function stored in packed structs back to the objects that were passed. Return
+ * `value`, or NULL with an exception set, which releases it. */
+PyObject *frame_finish(struct call_frame *frame, PyObject *value);
+
+/* Return the handle that was passed as an argument, borrowed, or NULL. */
+struct handle *frame_handle(const struct call_frame *frame, Py_ssize_t index);
 
 /* Release all holds. An exception that is set stays set. */
 void frame_release(struct call_frame *frame);

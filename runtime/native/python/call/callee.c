@@ -8,12 +8,21 @@
 #include "abi/object.h"
 #include "library/packed.h"
 
+static void free_late(struct callee *callee) {
+  struct callee_late *late = callee->late;
+  for (int i = 0; i < callee->facts.num_params; i++) Py_XDECREF(late->kinds[i]);
+  Py_XDECREF(late->defaults);
+  Py_XDECREF(late->make_result);
+  PyMem_Free(late);
+}
+
 void callee_free(struct callee *callee) {
   if (callee->object != NULL) object_release(callee->object);
   Py_XDECREF(callee->name);
   Py_XDECREF(callee->signature);
   Py_XDECREF(callee->doc);
-  free(callee->facts.params);
+  if (callee->late != NULL) free_late(callee);
+  facts_free(&callee->facts);
   PyMem_Free(callee->text);
   PyMem_Free(callee);
 }
@@ -47,12 +56,36 @@ static const char *copy_text(struct callee *callee, const uint8_t *bytes, size_t
   return facts_parse(callee->text, &callee->facts);
 }
 
+PyObject *code_kind_name(const char *code) {
+  size_t length;
+  const char *name = code_name(code, &length);
+  PyObject *kind = name ? PyUnicode_FromStringAndSize(name, (Py_ssize_t)length) : NULL;
+  if (kind != NULL) PyUnicode_InternInPlace(&kind);
+  return kind;
+}
+
+static int make_late(struct callee *callee) {
+  const struct facts *facts = &callee->facts;
+  struct callee_late *late =
+      PyMem_Calloc(1, sizeof *late + (size_t)facts->num_params * sizeof *late->kinds);
+  callee->late = late;
+  if (late == NULL) {
+    raise_no_memory();
+    return -1;
+  }
+  for (int i = 0; i < facts->num_params; i++) {
+    late->kinds[i] = code_kind_name(facts->params[i].code);
+    if (late->kinds[i] == NULL && PyErr_Occurred()) return -1;
+  }
+  return 0;
+}
+
 static int make_strings(struct callee *callee) {
   const struct facts *facts = &callee->facts;
   if (facts->type != NULL && !(callee->signature = signature_of(facts->type, callee->name)))
     return -1;
   if (facts->doc != NULL && !(callee->doc = PyUnicode_FromString(facts->doc))) return -1;
-  return 0;
+  return callee->text != NULL ? make_late(callee) : 0;
 }
 
 struct callee *callee_new(PyObject *name, const uint8_t *fact_text, size_t nbytes,

@@ -9,6 +9,14 @@
 #include "dso_abi.h"
 #include "library/facts.h"
 
+/* Filled at the first use, except `kinds`. */
+struct callee_late {
+  PyObject *defaults;           /* tuple: the value of each parameter, or Ellipsis; or NULL */
+  PyObject *make_result;        /* Python callable for a result with structs, or NULL */
+  const struct callee *release; /* the function that facts.free names, or NULL */
+  PyObject *kinds[];            /* the handle's kind of each parameter, interned, or NULL */
+};
+
 struct callee {
   dso_safe_call address;
   void *handle;       /* the first argument of every call; NULL for safe-call symbols */
@@ -18,6 +26,7 @@ struct callee {
   PyObject *doc;       /* str, or NULL */
   char *text;          /* owned: the text that `facts` points into */
   struct facts facts;
+  struct callee_late *late; /* owned; NULL without metadata */
 };
 
 /* Make the callee of `name`, without code; fact_text may be NULL. If the metadata is invalid,
@@ -43,6 +52,14 @@ struct callee *callee_find(PyObject *callees, PyObject *name);
 static inline const struct param *callee_param(const struct callee *callee, Py_ssize_t index) {
   return index < callee->facts.num_params ? &callee->facts.params[index] : NULL;
 }
+
+/* Return the kind that a parameter's code names, borrowed, or NULL. */
+static inline PyObject *callee_kind(const struct callee *callee, Py_ssize_t index) {
+  return index < callee->facts.num_params ? callee->late->kinds[index] : NULL;
+}
+
+/* Return the kind that a code names, interned; NULL, possibly with an exception set, if none. */
+PyObject *code_kind_name(const char *code);
 
 /* Return true if the function is declared to write through this argument ("*f32"). */
 static inline int callee_writes(const struct callee *callee, Py_ssize_t index) {

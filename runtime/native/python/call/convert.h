@@ -8,9 +8,11 @@
  *   3. ndarray.c     converts NumPy arrays,
  *      exchange.c    other arrays with DLPack's C exchange API,
  *      array.c       other arrays, by the buffer protocol or `__dlpack__`,
- *      sequence.c    tuples and lists.
+ *      sequence.c    tuples and lists,
+ *      handle.c      handles,
+ *      by_code.c     what the parameter's code decides: structs, complex numbers, strings.
  *   4. function.c    calls the code, without the GIL unless the function is declared to keep it.
- *   5. value.c       converts the result.
+ *   5. value.c       converts the result; results.c those whose code decides.
  *   6. call_frame.c  releases the holds of the arguments.
  *
  * For a callback, callback_call.c converts the arguments by value.c and the result by
@@ -46,6 +48,14 @@ int argument_dlpack(struct call_frame *frame, Py_ssize_t index, PyObject *object
 /* Convert a tuple or list. */
 int argument_sequence(struct call_frame *frame, Py_ssize_t index, PyObject *object);
 
+/* Convert an object by the code of its parameter. Returns 1 if the object's own type decides. */
+int argument_by_code(struct call_frame *frame, Py_ssize_t index, PyObject *object);
+
+/* Return true if the function fills bytes: it writes through a pointer to 8-bit integers, void or a
+ * struct. refuse_constant refuses a str or bytes for such a parameter; always -1. */
+int callee_fills_bytes(const struct callee *callee, Py_ssize_t index);
+int refuse_constant(struct call_frame *frame, Py_ssize_t index, const char *type);
+
 /* Call an array's `__dlpack__`: method(max_version=(1, 0)), or method() if the producer does not
  * accept the keyword (DLPack 0.x). NULL with an exception set. */
 PyObject *array_call_dlpack(PyObject *method);
@@ -73,7 +83,10 @@ PyObject *convert_value(const struct source *source, const dso_any *value);
 /* A long holds an int64_t, and PyLong_FromLong is faster than PyLong_FromLongLong. */
 _Static_assert(sizeof(long) == sizeof(int64_t), "a 64-bit machine");
 
+/* Convert the result of a Function by its declared codes; NULL with an exception set. */
+PyObject *convert_by_code(const struct call_frame *frame, const dso_any *result);
+
 /* Convert the result of a Function and release it; NULL with an exception set. */
-PyObject *convert_result(PyObject *function, const dso_any *result);
+PyObject *convert_result(const struct call_frame *frame, const dso_any *result);
 
 #endif

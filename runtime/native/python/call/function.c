@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "python/call/keywords.h"
 #include "python/exception.h"
 #include "python/library.h"
 #include "abi/raised.h"
@@ -17,11 +18,11 @@ typedef struct {
 } Function;
 
 /* The common results, None and int, are converted inline. */
-static inline PyObject *make_result(PyObject *function, const dso_any *result) {
+static inline PyObject *make_result(const struct call_frame *frame, const dso_any *result) {
   if (result->type_index == DSO_NONE) Py_RETURN_NONE;
   if (result->type_index == DSO_INT && result->small_len != DSO_UNSIGNED)
     return PyLong_FromLong(result->v_int64);
-  return convert_result(function, result);
+  return convert_result(frame, result);
 }
 
 /* Call the code. No Python object is used between SaveThread and RestoreThread. */
@@ -33,7 +34,7 @@ static inline PyObject *invoke(const struct call_frame *frame, int32_t count) {
   int status = callee->address(callee->handle, frame->args, count, &result);
   if (state != NULL) PyEval_RestoreThread(state);
   if (status != 0) return raise_call_error(callee, status, raised);
-  return make_result(frame->function, &result);
+  return make_result(frame, &result);
 }
 
 static inline PyObject *convert_and_invoke(struct call_frame *frame, PyObject *const *objects,
@@ -41,7 +42,9 @@ static inline PyObject *convert_and_invoke(struct call_frame *frame, PyObject *c
   PyObject *value = NULL;
   if (count == 0 || convert_arguments(frame, objects, count) == 0)
     value = invoke(frame, (int32_t)count);
-  if (frame->needs_release) frame_release(frame);
+  if (!frame->needs_release) return value;
+  if (frame->needs_finish) value = frame_finish(frame, value);
+  frame_release(frame);
   return value;
 }
 
@@ -68,13 +71,30 @@ Py_NO_INLINE static PyObject *call_with_heap(Function *self, PyObject *const *ob
   return value;
 }
 
+static PyObject *call_placed(Function *self, PyObject *const *objects, Py_ssize_t count) {
+  return count > STACK_ARGS ? call_with_heap(self, objects, count)
+                            : call_with_stack(self, objects, count);
+}
+
+Py_NO_INLINE static PyObject *call_with_keywords(Function *self, PyObject *const *given,
+                                                 Py_ssize_t count, PyObject *keywords) {
+  PyObject *stack[STACK_ARGS], **objects = stack, *value = NULL;
+  int num_params = self->callee->facts.num_params;
+  if (num_params > STACK_ARGS) objects = PyMem_New(PyObject *, (size_t)num_params);
+  if (objects == NULL) return raise_no_memory();
+  Py_ssize_t total =
+      keywords_place((PyObject *)self, self->callee, given, count, keywords, objects);
+  if (total >= 0) value = call_placed(self, objects, total);
+  if (objects != stack) PyMem_Free(objects);
+  return value;
+}
+
 static PyObject *function_call(PyObject *object, PyObject *const *objects, size_t nargsf,
                                PyObject *keywords) {
   Function *self = (Function *)object;
   Py_ssize_t count = PyVectorcall_NARGS(nargsf);
   if (keywords != NULL && PyTuple_GET_SIZE(keywords) > 0)
-    return PyErr_Format(PyExc_TypeError, "%U: expected positional arguments only, found %R",
-                        self->callee->name, PyTuple_GET_ITEM(keywords, 0));
+    return call_with_keywords(self, objects, count, keywords);
   if (count > STACK_ARGS) return call_with_heap(self, objects, count);
   return call_with_stack(self, objects, count);
 }
@@ -149,8 +169,40 @@ static PyObject *ask_library(Function *self, const char *kind) {
   return text;
 }
 
+/* Without a doc it is the C declaration, so that help() shows it. */
 static PyObject *function_doc(Function *self, void *Py_UNUSED(closure)) {
-  return self->callee->doc ? Py_NewRef(self->callee->doc) : ask_library(self, "_doc_");
+  if (self->callee->doc != NULL) return Py_NewRef(self->callee->doc);
+  PyObject *doc = ask_library(self, "_doc_");
+  if (doc != Py_None) return doc;
+  Py_DECREF(doc);
+  return or_none(self->callee->signature);
+}
+
+/* An inspect.Signature, or None without metadata. */
+static PyObject *function_inspect(Function *self, void *Py_UNUSED(closure)) {
+  if (!self->callee->facts.has_params) Py_RETURN_NONE;
+  PyObject *module = PyImport_ImportModule("runtime.signature"); /* imported at first use */
+  PyObject *signature = module ? PyObject_CallMethod(module, "signature_of", "O", self) : NULL;
+  Py_XDECREF(module);
+  return signature;
+}
+
+static PyObject *pairs(const struct param *params, int count) {
+  PyObject *list = PyList_New(count);
+  for (int i = 0; list != NULL && i < count; i++) {
+    PyObject *pair = Py_BuildValue("(ss)", params[i].name, params[i].code);
+    if (pair == NULL) Py_CLEAR(list);
+    else PyList_SET_ITEM(list, i, pair);
+  }
+  return list;
+}
+
+static PyObject *function_declared(Function *self, void *Py_UNUSED(closure)) {
+  const struct facts *facts = &self->callee->facts;
+  return Py_BuildValue("(NzNNN)", pairs(facts->params, facts->num_params), facts->result,
+                       pairs(facts->outs, facts->num_outs),
+                       pairs(facts->defaults, facts->num_defaults),
+                       pairs(facts->structs, facts->num_structs));
 }
 
 static PyObject *function_metadata(Function *self, void *Py_UNUSED(closure)) {
@@ -166,6 +218,9 @@ static PyGetSetDef function_getset[] = {
     {"__name__", (getter)function_name, NULL, NULL, NULL},
     {"signature", (getter)function_signature, NULL, "The C declaration, or None.", NULL},
     {"__doc__", (getter)function_doc, NULL, NULL, NULL},
+    {"__signature__", (getter)function_inspect, NULL, NULL, NULL},
+    {"_declared", (getter)function_declared, NULL,
+     "(params, result, outs, defaults, structs): pairs of names and codes.", NULL},
     {"metadata", (getter)function_metadata, NULL,
      "The library's description of the types (TVM FFI), as JSON text, or None.", NULL},
     {"owner", (getter)function_get_owner, NULL, "The module that the function keeps alive.", NULL},

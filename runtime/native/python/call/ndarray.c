@@ -59,11 +59,16 @@ static int pass_unwritable(struct call_frame *frame, Py_ssize_t index, PyObject 
   return is_readonly ? frame_mark_readonly(frame, index) : 0;
 }
 
+static int argument_other_dtype(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
+  int status = argument_by_code(frame, index, object);
+  return status == 1 ? argument_buffer(frame, index, object) : status;
+}
+
 int argument_ndarray(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   const ndarray *array = (const ndarray *)object;
   const struct cached_dtype *dtype = dtype_cache_find(array->descr);
   if (dtype == NULL && (dtype = dtype_cache_add(array->descr, object)) == NULL)
-    return PyErr_Occurred() ? -1 : argument_buffer(frame, index, object);
+    return PyErr_Occurred() ? -1 : argument_other_dtype(frame, index, object);
   if (((unsigned)array->flags & (WRITEABLE | WARN_ON_WRITE)) != WRITEABLE)
     return pass_unwritable(frame, index, object, dtype);
   return pass(frame, index, array, dtype);

@@ -7,6 +7,7 @@
 #include "python/device.h"
 #include "python/exception.h"
 #include "python/call/function.h"
+#include "python/call/handle.h"
 #include "abi/object.h"
 #include "python/tensor/tensor.h"
 #include "vm/object.h"
@@ -160,6 +161,7 @@ PyObject *convert_value(const struct source *source, const dso_any *value) {
     case DSO_INT: return integer(value);
     case DSO_BOOL: return PyBool_FromLong(value->v_int64 != 0);
     case DSO_FLOAT: return PyFloat_FromDouble(value->v_float64);
+    case DSO_OPAQUE_PTR: return handle_borrow(source, value->v_ptr);
     case DSO_DATA_TYPE: return dtype_name(value->v_dtype);
     case DSO_DEVICE: return device_new(value->v_device);
     case DSO_DLTENSOR_PTR: return borrowed_tensor(source, value);
@@ -176,9 +178,11 @@ PyObject *convert_value(const struct source *source, const dso_any *value) {
   return value->type_index >= DSO_OBJECT ? object_value(source, value) : unsupported(source, value);
 }
 
-PyObject *convert_result(PyObject *function, const dso_any *result) {
+PyObject *convert_result(const struct call_frame *frame, const dso_any *result) {
+  PyObject *function = frame->function;
   struct source source = {.callable = function, .function = function, .is_result = 1};
-  PyObject *value = convert_value(&source, result);
+  int has_code = result->type_index == DSO_OPAQUE_PTR || result->type_index == DSO_ARRAY;
+  PyObject *value = has_code ? convert_by_code(frame, result) : convert_value(&source, result);
   if (result->type_index < DSO_OBJECT || result->v_ptr == NULL) return value;
   PyObject *pending = value == NULL ? exception_take() : NULL;
   object_release(result->v_ptr);

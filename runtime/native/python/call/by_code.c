@@ -1,0 +1,98 @@
+/* Arguments by the code of their parameter: strings, complex numbers and structs. */
+#include "python/call/convert.h"
+
+#include "abi/dtype.h"
+#include "abi/object.h"
+#include "python/exception.h"
+#include "vm/object.h"
+
+static int pass_complex(struct call_frame *frame, Py_ssize_t index, Py_complex number) {
+  dso_array_object *array = array_object_new(2);
+  if (array == NULL) {
+    raise_no_memory();
+    return -1;
+  }
+  array->items[0] = (dso_any){.type_index = DSO_FLOAT, .v_float64 = number.real};
+  array->items[1] = (dso_any){.type_index = DSO_FLOAT, .v_float64 = number.imag};
+  frame_hold(frame, HOLD_OBJECT)->object = &array->object;
+  return frame_pass(frame, index, DSO_ARRAY, array);
+}
+
+static int argument_complex(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
+  if (PyTuple_Check(object) || PyList_Check(object)) return argument_sequence(frame, index, object);
+  if (!PyComplex_Check(object) && !PyObject_HasAttrString(object, "__complex__")) return 1;
+  Py_complex number = PyComplex_AsCComplex(object);
+  if (number.real == -1.0 && PyErr_Occurred()) return -1;
+  return pass_complex(frame, index, number);
+}
+
+/* Call runtime.structs.<name>(function, index, object). */
+static PyObject *call_structs(struct call_frame *frame, const char *name, Py_ssize_t index,
+                              PyObject *object) {
+  PyObject *structs = PyImport_ImportModule("runtime.structs"); /* imported at first use */
+  PyObject *made =
+      structs ? PyObject_CallMethod(structs, name, "OnO", frame->function, index, object) : NULL;
+  Py_XDECREF(structs);
+  return made;
+}
+
+/* A struct by value is an array of its fields, which owns them. */
+static int argument_struct(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
+  PyObject *fields = call_structs(frame, "fields_of", index, object);
+  if (fields == NULL) return -1;
+  int status = PyTuple_Check(fields) ? argument_sequence(frame, index, fields) : 1;
+  Py_DECREF(fields);
+  return status;
+}
+
+static int pass_bytes(struct call_frame *frame, Py_ssize_t index, PyObject *packed) {
+  struct hold *hold = frame_hold(frame, HOLD_PACKED);
+  hold->packed = Py_NewRef(packed);
+  const Py_buffer *view = PyMemoryView_GET_BUFFER(PyTuple_GET_ITEM(packed, 0));
+  frame->needs_finish |= PyTuple_GET_ITEM(packed, 2) != Py_None;
+  hold_set_dims(hold, hold->dims, 1);
+  hold->tensor.data = view->buf;
+  hold->tensor.device = (DLDevice){.device_type = DLPACK_CPU, .device_id = 0};
+  hold->tensor.dtype = (DLDataType){.code = DTYPE_UINT, .bits = 8, .lanes = 1};
+  hold->tensor.byte_offset = 0;
+  hold->dims[0] = view->len;
+  hold->dims[1] = 1;
+  return frame_pass(frame, index, DSO_DLTENSOR_PTR, &hold->tensor);
+}
+
+/* A pointer to a struct is a tensor of its bytes. Objects that have plain bytes need no packing. */
+static int argument_struct_pointer(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
+  if (PyByteArray_Check(object) || PyMemoryView_Check(object)) return 1;
+  PyObject *packed = call_structs(frame, "packed", index, object);
+  if (packed == NULL) return -1;
+  int status = PyTuple_Check(packed) ? pass_bytes(frame, index, packed) : 1;
+  Py_DECREF(packed);
+  return status;
+}
+
+int argument_by_code(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
+  const struct param *param = callee_param(frame->callee, index);
+  switch (param != NULL ? param->kind : CODE_PLAIN) {
+    case CODE_STRINGS:
+      if (!PyTuple_Check(object) && !PyList_Check(object)) return 1;
+      return argument_sequence(frame, index, object);
+    case CODE_COMPLEX: return argument_complex(frame, index, object);
+    case CODE_STRUCT: return argument_struct(frame, index, object);
+    case CODE_STRUCT_POINTER: return argument_struct_pointer(frame, index, object);
+    default: return 1;
+  }
+}
+
+int refuse_constant(struct call_frame *frame, Py_ssize_t index, const char *type) {
+  return raise_argument_error(frame, index, PyExc_TypeError,
+                              "expected a writable buffer, found %s, which is constant; pass a "
+                              "bytearray or a NumPy array",
+                              type);
+}
+
+int callee_fills_bytes(const struct callee *callee, Py_ssize_t index) {
+  const struct param *param = callee_param(callee, index);
+  if (param == NULL || param->code[0] != '*') return 0;
+  return param->kind == CODE_BYTES || param->kind == CODE_VOID ||
+         param->kind == CODE_STRUCT_POINTER;
+}

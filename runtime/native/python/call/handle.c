@@ -1,0 +1,297 @@
+/* Handle: an opaque pointer that a library returned.
+ *
+ * Lifetime and ownership. A handle keeps its library and module alive, and its parent: the handle
+ * that the function's `lifetime` names. If the function's metadata names a `free` function for this
+ * kind, the handle calls it once: in close(), if the program passes the handle to that function,
+ * or when the last reference is dropped, possibly by the garbage collector. Each use of a closed
+ * handle is an error, and so is the use of a handle whose parent is closed. Such a child is never
+ * released, because its memory may have been freed with the parent's.
+ *
+ * A call may release the GIL, so a handle counts the running calls that use it. It cannot be
+ * closed during such a call. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "python/call/handle.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "abi/object.h"
+#include "abi/raised.h"
+#include "python/call/function.h"
+#include "python/exception.h"
+
+/* ---- Releasing */
+
+static int call_release(Handle *self) {
+  const struct callee *release = self->release;
+  dso_any argument = {.type_index = DSO_OPAQUE_PTR, .v_ptr = self->address};
+  dso_any result = {.type_index = DSO_NONE};
+  uint64_t raised = raised_count();
+  PyThreadState *state = release->facts.gil_keep ? NULL : PyEval_SaveThread();
+  int status = release->address(release->handle, &argument, 1, &result);
+  if (state != NULL) PyEval_RestoreThread(state);
+  if (status != 0) (void)raise_call_error(release, status, raised);
+  else if (result.type_index >= DSO_OBJECT && result.v_ptr != NULL) object_release(result.v_ptr);
+  return status != 0 ? -1 : 0;
+}
+
+/* The handle itself, or the nearest closed parent, or NULL if all are open. */
+static const Handle *find_closed(const Handle *self) {
+  while (self != NULL && !self->is_closed) self = self->parent;
+  return self;
+}
+
+static void handle_finalize(Handle *self) {
+  if (find_closed(self) != NULL || self->release == NULL) return;
+  PyObject *pending = exception_take();
+  self->is_closed = 1;
+  if (call_release(self) != 0) PyErr_WriteUnraisable((PyObject *)self);
+  if (pending != NULL) exception_set(pending);
+}
+
+/* "a handle 'foo'" */
+static PyObject *text_of(PyObject *kind) {
+  return kind != NULL ? PyUnicode_FromFormat("a handle %R", kind)
+                      : PyUnicode_FromString("a handle");
+}
+
+static PyObject *handle_close(Handle *self, PyObject *Py_UNUSED(none)) {
+  const Handle *closed = find_closed(self);
+  if (self->uses > 0)
+    return PyErr_Format(PyExc_ValueError, "%R: in use by a call; close it after the call", self);
+  self->is_closed = 1;
+  if (closed == NULL && self->release != NULL && call_release(self) != 0) return NULL;
+  Py_RETURN_NONE;
+}
+
+/* ---- Arguments */
+
+static int refuse(struct call_frame *frame, Py_ssize_t index, PyObject *class, const Handle *self,
+                  const char *expected, const char *found) {
+  PyObject *text = text_of(self->kind);
+  if (text != NULL)
+    raise_argument_error(frame, index, class, "expected %s, found %U%s", expected, text, found);
+  Py_XDECREF(text);
+  return -1;
+}
+
+static int refuse_closed(struct call_frame *frame, Py_ssize_t index, const Handle *self) {
+  const char *found = self->is_closed ? " that is closed" : " whose parent is closed";
+  return refuse(frame, index, PyExc_ValueError, self, "an open handle", found);
+}
+
+static int refuse_kind(struct call_frame *frame, Py_ssize_t index, const Handle *self,
+                       PyObject *kind) {
+  PyObject *expected = text_of(kind);
+  const char *text = expected != NULL ? PyUnicode_AsUTF8(expected) : NULL;
+  if (text != NULL) refuse(frame, index, PyExc_TypeError, self, text, "");
+  Py_XDECREF(expected);
+  return -1;
+}
+
+/* A parameter without a kind accepts every handle, and a handle without a kind is accepted by every
+ * parameter, like C's void *. */
+static inline int check_kind(struct call_frame *frame, Py_ssize_t index, const Handle *self) {
+  PyObject *kind = callee_kind(frame->callee, index);
+  if (kind == NULL || self->kind == NULL) return 0;
+  if (kind != self->kind) return refuse_kind(frame, index, self, kind);
+  if (self->library == function_library(frame->function)) return 0;
+  return refuse(frame, index, PyExc_ValueError, self, "a handle of this library",
+                " of another library");
+}
+
+/* The call of the function that releases the handle closes it: whatever the call does, the program
+ * must not use it again. */
+static int close_by_call(struct call_frame *frame, Py_ssize_t index, Handle *self) {
+  if (self->uses > 0)
+    return refuse(frame, index, PyExc_ValueError, self, "a handle that no call is using",
+                  " in use; release it after that call");
+  self->is_closed = 1;
+  return 0;
+}
+
+int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
+  Handle *self = (Handle *)object;
+  if (find_closed(self) != NULL) return refuse_closed(frame, index, self);
+  if (check_kind(frame, index, self) != 0) return -1;
+  if (self->release == frame->callee && close_by_call(frame, index, self) != 0) return -1;
+  for (Handle *used = self; used != NULL; used = used->parent) used->uses++;
+  frame_hold(frame, HOLD_HANDLE)->handle = self;
+  return frame_pass(frame, index, DSO_OPAQUE_PTR, self->address);
+}
+
+void handle_end_use(Handle *self) {
+  for (; self != NULL; self = self->parent) self->uses--;
+}
+
+/* ---- Making one */
+
+/* Takes over the reference to `kind`. */
+static Handle *make(void *address, PyObject *kind, PyObject *function) {
+  Handle *self = PyObject_GC_New(Handle, &Handle_Type);
+  if (self == NULL) {
+    Py_XDECREF(kind);
+    return NULL;
+  }
+  self->address = address;
+  self->kind = kind;
+  self->library = function != NULL ? Py_NewRef(function_library(function)) : NULL;
+  self->owner = function != NULL ? Py_NewRef(function_owner(function)) : NULL;
+  self->release = NULL;
+  self->parent = NULL;
+  self->weak = NULL;
+  self->uses = self->is_closed = 0;
+  PyObject_GC_Track(self);
+  return self;
+}
+
+/* Find the function that releases handles of this function; NULL with an exception set. The library
+ * owns it. */
+static const struct callee *find_release(PyObject *function) {
+  const struct callee *callee = function_callee(function);
+  if (callee->late->release != NULL) return callee->late->release;
+  PyObject *release = PyObject_CallMethod(function_library(function), "function", "sO",
+                                          callee->facts.free, function_owner(function));
+  if (release != NULL && function_check(release)) callee->late->release = function_callee(release);
+  else if (release != NULL)
+    PyErr_Format(PyExc_ValueError,
+                 "%U: free, expected a function of the library, found '%s'; export it again",
+                 callee->name, callee->facts.free);
+  Py_XDECREF(release);
+  return callee->late->release;
+}
+
+/* Return true if the function takes handles of this kind. */
+static int releases(const struct callee *release, PyObject *kind) {
+  PyObject *own = callee_kind(release, 0);
+  return own == NULL || kind == NULL || own == kind;
+}
+
+PyObject *handle_from_result(PyObject *function, void *address, const char *code, Handle *parent) {
+  if (address == NULL) Py_RETURN_NONE;
+  const struct callee *callee = function_callee(function), *release = NULL;
+  if (callee->facts.free != NULL && (release = find_release(function)) == NULL) return NULL;
+  PyObject *kind = code != NULL ? code_kind_name(code) : NULL;
+  if (kind == NULL && PyErr_Occurred()) return NULL;
+  Handle *self = make(address, kind, function);
+  if (self == NULL) return NULL;
+  self->parent = (Handle *)Py_XNewRef((PyObject *)parent);
+  if (release != NULL && releases(release, kind)) self->release = release;
+  return (PyObject *)self;
+}
+
+PyObject *handle_borrow(const struct source *source, void *address) {
+  if (address == NULL) Py_RETURN_NONE;
+  return (PyObject *)make(address, NULL, source->function);
+}
+
+PyObject *handle_at(PyObject *Py_UNUSED(module), PyObject *args) {
+  PyObject *function, *integer, *kind;
+  if (!PyArg_ParseTuple(args, "O!O!O:handle_at", &Function_Type, &function, &PyLong_Type, &integer,
+                        &kind))
+    return NULL;
+  void *address = PyLong_AsVoidPtr(integer);
+  if (address == NULL && PyErr_Occurred()) return NULL;
+  if (address == NULL) Py_RETURN_NONE;
+  if (kind == Py_None) return (PyObject *)make(address, NULL, function);
+  Py_INCREF(kind);
+  PyUnicode_InternInPlace(&kind);
+  return (PyObject *)make(address, kind, function);
+}
+
+/* ---- The type */
+
+static int handle_traverse(Handle *self, visitproc visit, void *arg) {
+  Py_VISIT(self->library);
+  Py_VISIT(self->owner);
+  Py_VISIT((PyObject *)self->parent);
+  return 0;
+}
+
+/* The library and the parent are kept, because a cleared handle can still be used. */
+static int handle_clear(Handle *self) {
+  Py_CLEAR(self->owner);
+  return 0;
+}
+
+static void handle_dealloc(Handle *self) {
+  if (PyObject_CallFinalizerFromDealloc((PyObject *)self) < 0) return; /* resurrected */
+  PyObject_GC_UnTrack(self);
+  if (self->weak != NULL) PyObject_ClearWeakRefs((PyObject *)self);
+  PyObject *parent = (PyObject *)self->parent;
+  Py_XDECREF(parent);
+  Py_XDECREF(self->owner);
+  Py_XDECREF(self->library);
+  Py_XDECREF(self->kind);
+  PyObject_GC_Del(self);
+}
+
+static PyObject *handle_kind(Handle *self, void *Py_UNUSED(closure)) {
+  return Py_NewRef(self->kind != NULL ? self->kind : Py_None);
+}
+
+static PyObject *handle_address(Handle *self, void *Py_UNUSED(closure)) {
+  return PyLong_FromVoidPtr(self->address);
+}
+
+static PyObject *handle_closed(Handle *self, void *Py_UNUSED(closure)) {
+  return PyBool_FromLong(find_closed(self) != NULL);
+}
+
+static PyObject *handle_repr(Handle *self) {
+  const char *state = find_closed(self) != NULL ? ", closed" : "";
+  if (self->kind == NULL) return PyUnicode_FromFormat("<Handle at %p%s>", self->address, state);
+  return PyUnicode_FromFormat("<Handle %U at %p%s>", self->kind, self->address, state);
+}
+
+static PyObject *handle_compare(Handle *self, PyObject *object, int operation) {
+  if (!handle_check(object) || (operation != Py_EQ && operation != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  const Handle *other = (Handle *)object;
+  int is_equal = self->address == other->address && self->kind == other->kind;
+  return PyBool_FromLong(is_equal == (operation == Py_EQ));
+}
+
+static Py_hash_t handle_hash(Handle *self) {
+  Py_hash_t hash = (Py_hash_t)((uintptr_t)self->address >> 4 ^ (uintptr_t)self->kind);
+  return hash == -1 ? -2 : hash;
+}
+
+static PyObject *handle_enter(PyObject *self, PyObject *Py_UNUSED(none)) { return Py_NewRef(self); }
+
+static PyObject *handle_exit(Handle *self, PyObject *Py_UNUSED(args)) {
+  return handle_close(self, NULL);
+}
+
+static PyMethodDef handle_methods[] = {
+    {"close", (PyCFunction)handle_close, METH_NOARGS,
+     "close($self, /)\n--\n\nRelease the object now; later uses are errors."},
+    {"__enter__", handle_enter, METH_NOARGS, NULL},
+    {"__exit__", (PyCFunction)handle_exit, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef handle_getset[] = {
+    {"kind", (getter)handle_kind, NULL, "The name of the C struct, or None.", NULL},
+    {"address", (getter)handle_address, NULL, "The pointer as an int.", NULL},
+    {"closed", (getter)handle_closed, NULL, "True if it cannot be used any more.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject Handle_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime.Handle",
+    .tp_doc = "An object of a library, which only the library's functions can use.",
+    .tp_basicsize = sizeof(Handle),
+    .tp_weaklistoffset = offsetof(Handle, weak),
+    .tp_repr = (reprfunc)handle_repr,
+    .tp_hash = (hashfunc)handle_hash,
+    .tp_richcompare = (richcmpfunc)handle_compare,
+    .tp_traverse = (traverseproc)handle_traverse,
+    .tp_clear = (inquiry)handle_clear,
+    .tp_finalize = (destructor)handle_finalize,
+    .tp_dealloc = (destructor)handle_dealloc,
+    .tp_methods = handle_methods,
+    .tp_getset = handle_getset,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+};

@@ -1,0 +1,40 @@
+/* Handle: an opaque pointer that a library returned. Ownership: see handle.c. */
+#ifndef DSO_PACKER_PYTHON_CALL_HANDLE_H
+#define DSO_PACKER_PYTHON_CALL_HANDLE_H
+
+#include "python/call/convert.h"
+
+extern PyTypeObject Handle_Type;
+
+typedef struct handle {
+  PyObject_HEAD
+  void *address;
+  PyObject *kind;               /* interned str; NULL: unknown, like C's void * */
+  PyObject *library;            /* keeps `release` and the object's code; or NULL */
+  PyObject *owner;              /* the module of the function that returned it, or NULL */
+  const struct callee *release; /* called with the last reference; or NULL */
+  struct handle *parent;        /* owned: the object that must outlive this one, or NULL */
+  PyObject *weak;
+  int uses;      /* running calls that got it or a handle whose parent it is */
+  int is_closed; /* released */
+} Handle;
+
+static inline int handle_check(PyObject *object) { return Py_IS_TYPE(object, &Handle_Type); }
+
+/* Make a handle of a result with this code; None for NULL. `parent` is the handle that must outlive
+ * it, or NULL. NULL with an exception set. */
+PyObject *handle_from_result(PyObject *function, void *address, const char *code, Handle *parent);
+
+/* Make a handle without kind that releases nothing. */
+PyObject *handle_borrow(const struct source *source, void *address);
+
+/* Convert an argument: check the kind and that it is open, and mark it as in use. */
+int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object);
+
+/* End the use, after the call. */
+void handle_end_use(Handle *self);
+
+/* handle_at(function, address, kind): a handle that releases nothing; `kind` is a str or None. */
+PyObject *handle_at(PyObject *module, PyObject *args);
+
+#endif

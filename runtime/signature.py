@@ -1,0 +1,83 @@
+"""The Python signature of a declared function: for `inspect`, `help` and keyword arguments.
+
+The native core imports this file at the first keyword, default or signature that needs it.
+"""
+
+from __future__ import annotations
+
+import json
+from inspect import Parameter, Signature
+
+from .error import near_names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from ._core import Function
+
+_NUMBERS = {"bool": bool, "f16": float, "bf16": float, "f32": float, "f64": float}
+_NUMBERS.update({"c64": complex, "c128": complex, "str": str})
+_DTYPES = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
+
+
+def annotation_of(code: str) -> Any:
+    """Return the Python type of a code, or a text that describes it."""
+    base, _, extents = code.partition("[")
+    extents = f" [{extents}" if extents else ""
+    if base in _NUMBERS:
+        return _NUMBERS[base]
+    if base[0] in "iu" and base[1:].isdecimal():
+        return int
+    if base[0] in "*&":
+        return _pointer(base[1:]) + extents
+    named = {"@": f"{base[1:]} handle", "{": f"{base.strip('{}')} struct"}
+    words = {"strs": "list of str", "fn": "callable", "tensor": "array", "void": None}
+    return named.get(base[0]) or words.get(base, base)
+
+
+def _pointer(target: str) -> str:
+    if target[0] == "{":
+        return f"{target.strip('{}')} struct"
+    if target in ("void", "char"):
+        return "buffer"
+    return f"{_DTYPES.get(target[0], '')}{target[1:]} array" if target != "bool" else "bool array"
+
+
+def defaults_of(function: Function) -> tuple[Any, ...]:
+    """Return the default of each parameter, `...` for one that has none."""
+    params, _, _, defaults, _ = function._declared
+    values = {name: json.loads(text) for name, text in defaults}
+    return tuple(values.get(name, ...) for name, _ in params)
+
+
+def signature_of(function: Function) -> Signature:
+    """Return the signature that `inspect.signature` reports."""
+    params, result, outs, _, _ = function._declared
+    made = [
+        Parameter(
+            name,
+            Parameter.POSITIONAL_OR_KEYWORD,
+            default=Parameter.empty if default is ... else default,
+            annotation=annotation_of(code),
+        )
+        for (name, code), default in zip(params, defaults_of(function), strict=True)
+    ]
+    return Signature(made, return_annotation=_results(result, outs))
+
+
+def _results(result: str | None, outs: list[tuple[str, str]]) -> Any:
+    codes = [result] if result not in (None, "void", "status") else []
+    codes += [code for _, code in outs]
+    found = [annotation_of(code) for code in codes if code is not None]
+    if len(found) < 2:
+        return found[0] if found else None
+    names = (item if isinstance(item, str) else item.__name__ for item in found)
+    return f"({', '.join(names)})"
+
+
+def refuse_keyword(function: Function, name: str) -> NoReturn:
+    """Refuse a keyword that no parameter has."""
+    names = [param for param, _ in function._declared[0]]
+    text = f"{function.name}: unexpected keyword argument {name!r}{near_names(name, names)}"
+    raise TypeError(text)
