@@ -1,51 +1,33 @@
-"""C function types: parse the declarations of users, and refuse what cannot be exported.
+"""The declarations of a module's functions: read them, and refuse what cannot be exported.
 
-A declaration is a C function type without the name, ``void(const float *x, int64_t n)``.
+A declaration is a C function type without the name, ``void(const float *x, int64_t n)``, or a
+mapping of it and options. What its names mean is told by a `Scope`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
 
 from runtime.error import ExportError
 
-from .declaration import Declaration, FunctionDeclaration, Parameter
-
-if TYPE_CHECKING:
-    from pycparser import c_ast
-
-# Every C spelling of a type by its code in the facts; words in any order, LP64 widths.
-_SPELLINGS = {
-    "i8": "signed char | int8_t",
-    "i16": "short | short int | signed short | signed short int | int16_t",
-    "i32": "int | signed | signed int | int32_t",
-    "i64": "long | long int | signed long | signed long int | long long | long long int"
-    " | signed long long | signed long long int | int64_t | ptrdiff_t | intptr_t",
-    "u8": "unsigned char | uint8_t",
-    "u16": "unsigned short | unsigned short int | uint16_t",
-    "u32": "unsigned | unsigned int | uint32_t",
-    "u64": "unsigned long | unsigned long int | unsigned long long | unsigned long long int"
-    " | uint64_t | size_t | uintptr_t",
-    "bool": "bool | _Bool",
-    "f32": "float",
-    "f64": "double",
-    "char": "char",
-    "void": "void",
-    "tensor": "DLTensor",
-    "status": "dso_status",
-}
-_CODES = {
-    tuple(sorted(spelling.split())): code
-    for code, spellings in _SPELLINGS.items()
-    for spelling in spellings.split(" | ")
-}
-TYPEDEFS = [
-    word for (word, *more) in _CODES if not more and re.search(r"_t$|^bool|^DL|^dso_", word)
-]
-_C_WORDS = {word for words in _CODES for word in words} | {"const", "volatile", "restrict"}
-_PREAMBLE = "".join(f"typedef int {name};" for name in TYPEDEFS)
+from .c_check import checked
+from .c_code import Codes, UnsupportedError
+from .c_layout import extents_of
+from .c_options import function_declaration, missing_free, problem_of
+from .c_scope import Scope
+from .c_syntax import (
+    Array,
+    CSyntaxError,
+    Declared,
+    Function,
+    Pointer,
+    parse_function_type,
+    render,
+    tokens_of,
+)
+from .declaration import SIGNED, UNSIGNED, Declaration, FunctionDeclaration, Parameter
 
 # The assembler parses a leading "$" as a number, and drops names with ".L" from the object.
 _NAME = re.compile(r"(?!\.L)(?:[A-Za-z_]|\.(?=.))[A-Za-z0-9_.$]*", re.ASCII)
@@ -56,13 +38,15 @@ _LIBC_NAMES = (
     *("calloc", "free", "memchr", "memcmp", "memcpy", "memmove", "memset"),
     *("strlen", "vsnprintf"),
 )
+Functions = Mapping[str, "str | FunctionDeclaration | Mapping[str, Any]"]
 
 
 def parse_functions(
-    functions: Mapping[str, str | FunctionDeclaration] | Sequence[str] | None,
+    functions: Functions | Sequence[str] | None,
     *,
     module: str,
     entry: str | None = None,
+    scope: Scope | None = None,
 ) -> tuple[Declaration, ...]:
     """Parse the declarations of one module's functions.
 
@@ -74,6 +58,9 @@ def parse_functions(
         The module, for messages.
     entry : str or None
         The entry function; only its name may be ``main``.
+    scope : Scope, optional
+        The types of the source; by default only the standard ones are known, and a pointer to any
+        other type is a handle.
 
     Raises
     ------
@@ -83,9 +70,12 @@ def parse_functions(
     if functions is None:
         return ()
     if isinstance(functions, Mapping):
-        return tuple(
-            _Reader(module, name, entry).declaration(given) for name, given in functions.items()
+        made = tuple(
+            FunctionReader(module, name, entry, scope).declaration(given)
+            for name, given in functions.items()
         )
+        check_frees(made, module)
+        return made
     if isinstance(functions, (str, bytes)) or not isinstance(functions, Sequence):
         raise ExportError(
             f"{module}: functions, expected a mapping of names to declarations or a list of names,"
@@ -95,15 +85,29 @@ def parse_functions(
     for name in functions:
         if functions.count(name) > 1:
             raise ExportError(f"{module}: function {name!r}: listed twice", module=module)
-    return tuple(_Reader(module, name, entry).packed() for name in functions)
+    return tuple(FunctionReader(module, name, entry, scope).packed() for name in functions)
 
 
-class _Reader:
-    """The parser of one function's declaration."""
+def check_frees(declarations: Sequence[Declaration], module: str) -> None:
+    """Refuse a handle whose releasing function is not declared."""
+    if not any(declaration.free for declaration in declarations):
+        return
 
-    def __init__(self, module: str, name: str, entry: str | None) -> None:
+    by_name = {declaration.name: declaration for declaration in declarations}
+    for declaration in declarations:
+        if text := missing_free(declaration, by_name):
+            raise ExportError(f"{module}: function {declaration.name!r}: {text}", module=module)
+
+
+class FunctionReader:
+    """The reader of one function's declaration."""
+
+    def __init__(
+        self, module: str, name: str, entry: str | None = None, scope: Scope | None = None
+    ) -> None:
         self.module = module
         self.name = name
+        self.scope = scope
         self.where = f"function {name!r}"
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self.refuse("not a symbol name, expected letters, digits, '_', '.' and '$'")
@@ -120,150 +124,145 @@ class _Reader:
     def packed(self) -> Declaration:
         return Declaration(self.name, abi="packed_c")
 
-    def declaration(self, given: str | FunctionDeclaration) -> Declaration:
-        whole = FunctionDeclaration(given) if isinstance(given, str) else given
-        if not isinstance(whole, FunctionDeclaration) or not isinstance(whole.declaration, str):
-            self.refuse(f"expected a C function type like 'int64_t(int64_t n)', found {given!r}")
-        self.check_wording(whole)
-        text = " ".join(whole.declaration.split())
-        node = self.parsed(text)
-        result_text, result = self.result(node.type)
-        parameters = tuple(self.parameters(node))
-        self.check_implicit_int(text, [result_text, *(p.type_text for p in parameters)])
-        return Declaration(self.name, text, parameters, result, result_text, whole.doc, whole.gil)
+    def declaration(self, given: Any) -> Declaration:
+        """Read a declaration that the user wrote; the source completes one of options alone."""
+        whole = function_declaration(given, self.refuse)
+        if whole.declaration or not (self.scope and self.scope.has_text):
+            text = " ".join(whole.declaration.split()).removesuffix(";").rstrip()
+            return self.typed(whole, self.parsed(text), text)
+        function = self.scope.function(whole.symbol or self.name)
+        if function is None:
+            self.refuse(
+                f"the source does not declare {whole.symbol or self.name}; give its C type:"
+                ' { declaration = "int(int a)", ... }'
+            )
+        return self.typed(whole, function)
 
-    def check_implicit_int(self, text: str, types: list[str]) -> None:
-        """Refuse a missing type: the parser inserts int, as C89 did."""
-        if " ".join(types).split().count("int") > len(re.findall(r"\bint\b", text)):
-            self.where = f"function {self.name!r}"
-            self.refuse(f"a type is missing or unknown, found {text!r}")
-
-    def check_wording(self, given: FunctionDeclaration) -> None:
-        """Refuse text that cannot be stored in the library."""
-        if not given.declaration.isascii():
-            self.refuse(f"expected a declaration in ASCII, found {given.declaration!r}")
-        if given.gil not in ("release", "keep"):
-            self.refuse(f"gil, expected 'release' or 'keep', found {given.gil!r}")
-        if not isinstance(given.doc, str) or not re.fullmatch(r"[^\0\ud800-\udfff]*", given.doc):
-            self.refuse(f"doc, expected text without NUL and surrogates, found {given.doc!r}")
-
-    def parsed(self, text: str) -> c_ast.FuncDecl:
-        from pycparser import c_ast, c_parser
-
+    def parsed(self, text: str) -> Function:
+        """Parse the text of a declaration."""
+        if not text.isascii():
+            self.refuse(f"expected a declaration in ASCII, found {text!r}")
         head, _, rest = text.partition("(")
         if re.search(rf"\b{re.escape(self.name)}$", head.rstrip()):
-            self.refuse(f"expected a C function type without the name, found {text!r}")
-        # The name ends a separate line, so that columns in messages are those of the user's text.
-        source = f'{_PREAMBLE}\n# 1 ""\n{head} f\n{" " * len(head)}{text[len(head) :]};'
-        try:
-            node, *more = c_parser.CParser().parse(source).ext[len(TYPEDEFS) :]
-        except c_parser.ParseError as error:
-            self.check_type_names(head, rest)
-            place = re.sub(r"^.*?:\d+:(\d+): ", r"at column \1, ", str(error)).lstrip(": ")
-            self.refuse(f"not a C function type, {place}, found {text!r}")
-        except RecursionError:
-            self.refuse("not a C function type, nested too deep")
-        plain = isinstance(node, c_ast.Decl) and not node.storage and not node.funcspec
-        if more or not plain or not isinstance(node.type, c_ast.FuncDecl):
-            self.refuse(f"expected one plain C function type, found {text!r}")
-        return node.type
-
-    def check_type_names(self, head: str, rest: str) -> None:
-        """Report an unknown type, which is the usual reason of a syntax error."""
-        places = [("result", head + " f")]
-        places += [(f"parameter {i}", text) for i, text in enumerate(rest.split(","), 1)]
-        for place, text in places:
-            for word in re.findall(r"(?<!struct )\b([A-Za-z_]\w*)(?=\s*\*|\s+[A-Za-z_])", text):
-                if word not in _C_WORDS | {"struct", "union", "enum"}:
-                    self.refuse(f"{place}: unknown type {word!r}, found {text.strip(' );')!r}")
-
-    def parameters(self, node: c_ast.FuncDecl) -> Iterator[Parameter]:
-        given = list(node.args.params) if node.args else []
-        if len(given) == 1 and _is_void(given[0]):
-            return
-        for index, parameter in enumerate(given):
-            name = getattr(parameter, "name", None) or f"arg{index}"
-            self.where = f"function {self.name!r}: parameter {index + 1} {name!r}"
-            yield Parameter(name, *self.parameter_type(parameter))
-
-    def parameter_type(self, node: c_ast.Node) -> tuple[str, str]:
-        from pycparser import c_ast
-
-        if isinstance(node, c_ast.EllipsisParam):
-            self.refuse("a variable number of arguments, expected a fixed number")
-        if isinstance(node, c_ast.ID):
-            self.refuse(f"unknown type {node.name!r}")
-        if getattr(node, "storage", None) or getattr(node, "funcspec", None):
-            self.refuse("a storage class, expected a type and a name")
-        if isinstance(node.type, (c_ast.PtrDecl, c_ast.ArrayDecl)):
-            return self.pointer(node.type.type)
-        text, code = self.scalar(node.type)
-        if code == "void":
-            self.refuse("a parameter of type void, expected a value or void *")
-        if code == "status":
-            self.refuse("dso_status is only a result type, expected int")
-        return text, code
-
-    def result(self, node: c_ast.Node) -> tuple[str, str]:
-        from pycparser import c_ast
-
-        self.where = f"function {self.name!r}: result"
-        if not isinstance(node, c_ast.PtrDecl):
-            return self.scalar(node)
-        text, code = self.pointer(node.type)
-        if code != "str":
+            plain = f"{head.rstrip().removesuffix(self.name).rstrip()}({rest}"
             self.refuse(
-                f"expected void, bool, a number, const char * or dso_status, found {text!r}"
+                f"expected a C function type without the name, found {text!r}; declare {plain!r}"
             )
-        return text, code
+        try:
+            return parse_function_type(text)
+        except CSyntaxError as error:
+            self.refuse(_syntax_text(text, error))
 
-    def scalar(self, node: c_ast.Node) -> tuple[str, str]:
-        text, code = self.named(node)
-        if code == "char":
-            self.refuse("plain char is signed on some machines only, expected int8_t or uint8_t")
-        if code == "tensor":
-            self.refuse("a struct by value, expected DLTensor *")
-        return text, code
+    def typed(self, whole: FunctionDeclaration, function: Function, text: str = "") -> Declaration:
+        """Make the declaration of a function of this type; `text` as the user wrote it."""
+        scope = self.scope or Scope()
+        codes = Codes(scope)
+        named = tuple(
+            p._replace(name=p.name or f"arg{i}") for i, p in enumerate(function.parameters)
+        )
+        text = text or render(function._replace(parameters=named))
+        function = function._replace(parameters=named)
+        parameters = tuple(self.parameters(codes, function, whole))
+        result = self.result(codes, function)
+        made = Declaration(
+            self.name, text, parameters, result, render(function.result), whole.doc, whole.gil,
+            out=whole.out, errno=whole.errno, free=whole.free, lifetime=whole.lifetime,
+            symbol=whole.symbol, defaults=whole.defaults, structs=tuple(codes.structs.values()),
+            callbacks=tuple(codes.callbacks), is_external=bool(whole.symbol),
+        )  # fmt: skip
+        self.check_extents(made, function)
+        self.where = f"function {self.name!r}"
+        if problem := problem_of(made):
+            self.refuse(problem)
+        return checked(made, function, scope)
 
-    def pointer(self, node: c_ast.Node) -> tuple[str, str]:
-        text, code = self.named(node)
-        if code == "status":
-            self.refuse("dso_status is only a result type, expected int *")
-        if "const" in node.quals:
-            text, code = f"const {text} *", {"char": "str", "tensor": code}.get(code, "&" + code)
-        else:
-            text, code = f"{text} *", code if code == "tensor" else "*" + code
-        if code == "*char":
-            self.refuse("char * is neither text nor numbers, expected const char * or int8_t *")
-        return text, code
+    def parameters(
+        self, codes: Codes, function: Function, whole: FunctionDeclaration
+    ) -> list[Parameter]:
+        """Return the parameters with their codes."""
+        made: list[Parameter] = []
+        for index, declared in enumerate(function.parameters):
+            self.where = f"function {self.name!r}: parameter {index + 1} {declared.name!r}"
+            if any(declared.name == other.name for other in made):
+                self.refuse("a name that another parameter has; rename one of them")
+            try:
+                code = codes.parameter(declared, declared.name in whole.out)
+            except UnsupportedError as error:
+                self.unsupported(error, function, index)
+            made.append(Parameter(declared.name, _type_text(declared, code), code))
+        if function.is_variadic:
+            self.where = f"function {self.name!r}: parameter {len(made) + 1} 'arg{len(made)}'"
+            instance = _with(function._replace(is_variadic=False), len(made), "int value")
+            self.refuse(
+                "a variable number of arguments, expected a fixed number; declare an instance:"
+                f' {{ symbol = "{whole.symbol or self.name}", declaration = "{instance}" }}'
+            )
+        return made
 
-    def named(self, node: c_ast.Node) -> tuple[str, str]:
-        """Return the words and the code of a type that is no pointer, array or function."""
-        from pycparser import c_ast
+    def check_extents(self, declaration: Declaration, function: Function) -> None:
+        """Refuse an extent that is not an integer that callers pass."""
+        passed = {p.name: p.code for p in declaration.passed}
+        for index, parameter in enumerate(declaration.parameters):
+            self.where = f"function {self.name!r}: parameter {index + 1} {parameter.name!r}"
+            for extent in re.findall(r"\[([A-Za-z_]\w*)\]", parameter.code):
+                if passed.get(extent) in (*SIGNED, *UNSIGNED):
+                    continue
+                what = "is no parameter" if extent not in passed else "is no integer"
+                item = extents_of(function.parameters[index].type)[1]
+                text = _with(function, index, render(Pointer(item), parameter.name))
+                self.refuse(
+                    f"extent {extent!r} {what}, expected a number or the name of an integer"
+                    f" parameter; or declare {text!r}"
+                )
 
-        for node_type, what in _COMPOUND.items():
-            if isinstance(node, getattr(c_ast, node_type)):
-                self.refuse(f"{what}, expected a scalar or a pointer to scalars")
-        if not isinstance(node.type, c_ast.IdentifierType):
-            word = type(node.type).__name__.lower()
-            self.refuse(f"{word} {node.type.name}, expected a scalar, its pointer or DLTensor *")
-        text = " ".join(node.type.names)
-        code = _CODES.get(tuple(sorted(node.type.names)))
-        if code is None or not {"const", "restrict"}.issuperset(node.quals):
-            quals = " ".join([*node.quals, text])
-            self.refuse(f"type {quals!r} is not supported; see the table of types")
-        return text, code
+    def result(self, codes: Codes, function: Function) -> str:
+        """Return the code of the result."""
+        self.where = f"function {self.name!r}: result"
+        try:
+            return codes.result(function.result)
+        except UnsupportedError as error:
+            self.unsupported(error, function, -1)
+
+    def unsupported(self, error: UnsupportedError, function: Function, index: int) -> NoReturn:
+        """Refuse a type, and show the declaration to write instead."""
+        if not error.instead:
+            self.refuse(str(error))
+        text = _with(function, index, error.instead)
+        if error.is_converted:
+            advice = f'{{ symbol = "{self.name}", declaration = "{text}" }}'
+            self.refuse(f"{error} is not supported; let the compiler convert: {advice}")
+        self.refuse(f"{error}, expected {error.instead!r}; declare {text!r}")
 
 
-# Types that `named` refuses. A parameter that is a function means a pointer to one.
-_COMPOUND = {
-    "FuncDecl": "a function pointer",
-    "PtrDecl": "a pointer to a pointer",
-    "ArrayDecl": "an array of arrays or pointers",
-}
+def _syntax_text(text: str, error: CSyntaxError) -> str:
+    """Describe text that is no function type, and show one that is."""
+    what = str(error)
+    found = next((token.text for token in tokens_of(text[error.position :])), "")
+    is_after = text[: error.position].count("(") == text[: error.position].count(")") > 0
+    if "(" not in text or is_after or what.startswith("a storage class"):
+        return f"expected one plain C function type, found {text!r}; compare 'int(int a)'"
+    if what.startswith("a type is missing") and error.position <= text.index("("):
+        works = f"int{text[text.index('(') :]}"
+        return f"{what}, found {text!r}; a declaration that works: {works!r}"
+    place = f"at column {error.position + 1}, before: {found}" if found else "at its end"
+    return f"not a C function type, {place}, found {text!r}; compare 'int(int a)'"
 
 
-def _is_void(node: c_ast.Node) -> bool:
-    """Return True if this is the only and nameless ``void`` of an empty parameter list."""
-    names = getattr(getattr(getattr(node, "type", None), "type", None), "names", None)
-    return names == ["void"] and node.name is None
+def _with(function: Function, index: int, instead: str) -> str:
+    """Write a function type with another parameter, or with another result if `index` is -1."""
+    texts = [render(p.type, p.name) for p in function.parameters]
+    if index >= 0:
+        texts[index : index + 1] = [instead]
+    head = instead if index < 0 else render(function.result)
+    variadic = ["..."] if function.is_variadic else []
+    return f"{head}({', '.join([*texts, *variadic])})"
+
+
+def _type_text(declared: Declared, code: str) -> str:
+    """Write the type of a parameter for messages: an array without extents is a pointer."""
+    type_ = declared.type
+    if isinstance(type_, Array) and "[" not in code:
+        type_ = Pointer(type_.item)
+    if isinstance(type_, Pointer):
+        type_ = type_._replace(quals=())
+    return render(type_)

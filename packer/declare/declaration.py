@@ -19,7 +19,10 @@ A code names a C type by what it is, not by its spelling (docs/format.md, "Codes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from .c_syntax import Function
 
 SIGNED = ("i8", "i16", "i32", "i64")
 UNSIGNED = ("u8", "u16", "u32", "u64")
@@ -119,6 +122,25 @@ class Callback(NamedTuple):
     result_text: str
 
 
+class Check(NamedTuple):
+    """What the compiler of the user's source confirms about a declaration.
+
+    Attributes
+    ----------
+    function : Function or None
+        The function's type; None if it has no C text.
+    conditions : tuple of str
+        Constant expressions that are true if sizes and offsets were computed right.
+    calls : str
+        The function or macro that ``__packer_call_<name>`` calls; empty if the wrapper calls the
+        function itself.
+    """
+
+    function: Function | None = None
+    conditions: tuple[str, ...] = ()
+    calls: str = ""
+
+
 class Declaration(NamedTuple):
     """One declared function.
 
@@ -142,6 +164,8 @@ class Declaration(NamedTuple):
         One for each parameter of code ``fn``.
     is_external : bool
         True if another library may define the symbol.
+    check : Check
+        The C text by which the compiler checks this declaration.
     """
 
     name: str
@@ -161,6 +185,7 @@ class Declaration(NamedTuple):
     structs: tuple[Struct, ...] = ()
     callbacks: tuple[Callback, ...] = ()
     is_external: bool = False
+    check: Check = Check()
 
     @property
     def passed(self) -> tuple[Parameter, ...]:

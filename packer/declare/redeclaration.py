@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 from runtime.error import ExportError
 
-from .c_type import TYPEDEFS
-from .declaration import Declaration, joined
+from .c_check import CALL_PREFIX
+from .c_scope import STANDARD
+from .c_syntax import Array, CType, Declared, Function, Pointer, Tagged, render
+from .declaration import Declaration
 
-# A redeclaration follows any source, so it needs no header: it uses the compiler's type macros.
-_BUILTIN_TYPES = {name: f"__{name[:-2].upper()}_TYPE__" for name in TYPEDEFS if name[-2:] == "_t"}
+# A redeclaration follows any source, so it needs no header: it uses the compiler's type macros, and
+# the words of the types that have no macro.
+_MACROS = re.compile(
+    r"(u?int(_least|_fast)?\d+|u?intptr|u?intmax|size|ptrdiff|wchar|wint|char\d+)_t"
+)
+_CPP_WORDS = {"wchar_t", "char16_t", "char32_t", "char8_t"}
 _BOOL = {"c": "_Bool", "cc": "bool"}
+_STRICT = """\
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wdeprecated-declarations"
+#pragma clang diagnostic ignored "-Wunknown-warning-option"
+#pragma clang diagnostic error "-Wimplicit-function-declaration"
+#pragma clang diagnostic error "-Wint-conversion"
+#pragma clang diagnostic error "-Wincompatible-pointer-types"
+#elif defined(__GNUC__) && !defined(__cplusplus)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#pragma GCC diagnostic error "-Wimplicit-function-declaration"
+#pragma GCC diagnostic error "-Wint-conversion"
+#pragma GCC diagnostic error "-Wincompatible-pointer-types"
+#pragma GCC diagnostic error "-Wdiscarded-qualifiers"
+#endif
+"""
+_STRICT_END = """\
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#elif defined(__GNUC__) && !defined(__cplusplus)
+#pragma GCC diagnostic pop
+#endif
+"""
 
 
 def redeclarations(declarations: Sequence[Declaration], language: str) -> str:
@@ -22,22 +53,93 @@ def redeclarations(declarations: Sequence[Declaration], language: str) -> str:
     ExportError
         If a name is not a C name.
     """
+    checked = [d for d in declarations if d.abi == "safe_call"]
+    called = [d for d in checked if d.check.calls]
     lines = ["", "", '#line 1 "<function declarations>"']
     lines += ['extern "C" {'] if language == "cc" else []
-    lines += [_redeclaration(d, language) for d in declarations if d.abi == "safe_call"]
+    lines += [_redeclaration(d, language) for d in checked if not d.check.calls]
+    if called:
+        lines += [_STRICT, *(_call(d, language) for d in called), _STRICT_END]
     lines += ["}"] if language == "cc" else []
-    return "\n".join(lines) + "\n"
+    conditions = [line for d in checked for line in _conditions(d, language)]
+    return "\n".join([*lines, *conditions]) + "\n"
 
 
 def _redeclaration(declaration: Declaration, language: str) -> str:
     if "." in declaration.name:
         raise ExportError(f"function {declaration.name!r}: the name has a '.', expected a C name")
-    types = [_portable(p.type_text, language) for p in declaration.parameters]
-    head = joined(_portable(declaration.result_text, language), declaration.name)
-    return f"extern {head}({', '.join(types) or 'void'});"
+    function = declaration.check.function
+    assert function is not None
+    return f"extern {_prototype(function, declaration.name, language)};"
 
 
-def _portable(type_text: str, language: str) -> str:
-    words = {**_BUILTIN_TYPES, "bool": _BOOL[language], "_Bool": _BOOL[language]}
-    words["dso_status"] = "int"
-    return " ".join(words.get(word, word) for word in type_text.split())
+def _prototype(function: Function, name: str, language: str, names: Sequence[str] = ()) -> str:
+    texts = [
+        render(_portable(p.type, language), names[i] if names else "", names=False)
+        for i, p in enumerate(function.parameters)
+    ]
+    return render(_portable(function.result, language), f"{name}({', '.join(texts) or 'void'})")
+
+
+def _call(declaration: Declaration, language: str) -> str:
+    """Define the function that calls a function or a macro; an error names the declaration."""
+    function, calls = declaration.check.function, declaration.check.calls
+    assert function is not None
+    names = [f"packer_{i}" for i in range(len(function.parameters))]
+    head = _prototype(function, CALL_PREFIX + declaration.name, language, names)
+    call = f"{calls}({', '.join(names)})"
+    if declaration.result != "void":
+        call = f"return {call}"
+    where = f"declaration of {declaration.name}"
+    hidden = '__attribute__((visibility("hidden")))'
+    return f'#line 1 "<{where}>"\n{hidden} {head};\n{head} {{ {call}; }}'
+
+
+def _conditions(declaration: Declaration, language: str) -> Iterator[str]:
+    """Yield the assertions of one declaration; each names it."""
+    word = "_Static_assert" if language == "c" else "static_assert"
+    for condition in declaration.check.conditions:
+        if condition.endswith("/*enum*/") and language == "cc":
+            continue  # C++ has no value of an enum outside its range
+        text = condition.removesuffix("/*enum*/")
+        yield f'{word}({text}, "declaration of {declaration.name}: {text}");'
+
+
+def _portable(type_: CType, language: str) -> CType:
+    """Spell the standard types so that no header is needed, and leave out names of extents."""
+    if isinstance(type_, Pointer):
+        inner = _portable(type_.target, language)
+        quals = tuple(q for q in type_.quals if q != "restrict" or language == "c")
+        return Pointer(inner, quals)
+    if isinstance(type_, Function):
+        parameters = tuple(Declared("", _portable(p.type, language)) for p in type_.parameters)
+        return type_._replace(result=_portable(type_.result, language), parameters=parameters)
+    if isinstance(type_, Array):
+        return Pointer(_portable_items(type_.item, language))
+    if isinstance(type_, Tagged) or len(type_.words) > 1:
+        return type_
+    (word,) = type_.words
+    return type_._replace(words=_portable_words(word, language))
+
+
+def _portable_items(type_: CType, language: str) -> CType:
+    """Spell the items of an array that is a parameter: an inner extent is part of its type."""
+    if not isinstance(type_, Array):
+        return _portable(type_, language)
+    item = _portable_items(type_.item, language)
+    is_number = len(type_.extent) == 1 and type_.extent[0].isdigit()
+    if language == "cc" and not is_number:
+        return item
+    return Array(item, type_.extent if is_number else ("*",))
+
+
+def _portable_words(word: str, language: str) -> tuple[str, ...]:
+    if word in ("bool", "_Bool"):
+        return (_BOOL[language],)
+    if word == "dso_status":
+        return ("int",)
+    if word not in STANDARD or (language == "cc" and word in _CPP_WORDS):
+        return (word,)
+    if _MACROS.fullmatch(word):
+        return (f"__{word[:-2].upper()}_TYPE__",)
+    return STANDARD[word]

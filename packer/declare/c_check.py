@@ -1,0 +1,178 @@
+"""What the compiler of the user's source confirms: a declaration in the source's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .c_code import NUMBERS, Codes, UnsupportedError, number_code
+from .c_scope import STANDARD, Scope
+from .c_syntax import Array, CType, Function, Named, Pointer, Tagged, render
+from .declaration import SIGNED, UNSIGNED, Check, Declaration
+
+if TYPE_CHECKING:
+    from .declaration import Struct
+
+CALL_PREFIX = "__packer_call_"
+_INTEGERS = {*SIGNED, *UNSIGNED}
+
+
+def checked(declaration: Declaration, function: Function, scope: Scope) -> Declaration:
+    """Add to a declaration what the compiler checks.
+
+    If the source writes the same type with other words, the check has the source's words, and the
+    sizes of the types that they name. Otherwise it has the words of the declaration, so that the
+    compiler reports the difference.
+    """
+    conditions = [*_struct_conditions(declaration.structs)]
+    if declaration.symbol and scope.has_text:
+        conditions += _type_conditions(function, scope)
+        check = Check(function, tuple(dict.fromkeys(conditions)), declaration.symbol)
+        return declaration._replace(
+            symbol=CALL_PREFIX + declaration.name, is_external=False, check=check
+        )
+    found = None if declaration.symbol else scope.function(declaration.name)
+    is_other = found and _canonical(found, scope) != _canonical(function, scope)
+    if found and is_other and _fits(declaration, function, found, scope):
+        function = found
+    conditions += _type_conditions(function, scope)
+    return declaration._replace(check=Check(function, tuple(dict.fromkeys(conditions))))
+
+
+def _canonical(type_: CType, scope: Scope) -> str:
+    """Write a type without names of typedefs and parameters."""
+    found = scope.resolved(type_)
+    if isinstance(found, Pointer):
+        target = f"({_canonical(found.target, scope)})"
+        return f"*{' '.join(sorted(found.quals))}{target}"
+    if isinstance(found, Array):
+        return f"[{''.join(found.extent)}]({_canonical(found.item, scope)})"
+    if isinstance(found, Function):
+        parts = [_canonical(found.result, scope)]
+        for parameter in found.parameters:
+            plain = scope.resolved(parameter.type)
+            if isinstance(plain, Array):
+                plain = Pointer(plain.item)
+            elif not isinstance(plain, Function):
+                plain = plain._replace(quals=())
+            parts.append(_canonical(plain, scope))
+        return f"{parts} {found.is_variadic}"
+    quals = " ".join(sorted(q for q in found.quals if q != "restrict"))
+    if isinstance(found, Tagged):
+        return f"{quals} {found.kind} {found.name}"
+    code = number_code(found.words)
+    words = sorted(w for w in found.words if w not in ("int", "signed"))
+    is_long = code in ("i64", "u64")  # long and long long are different types
+    text = " ".join(words) if is_long or code is None or code == "char" else code
+    return f"{quals} {text}"
+
+
+def _fits(declaration: Declaration, function: Function, found: Function, scope: Scope) -> bool:
+    """Return True if a call by the declaration is right for the function that the source has."""
+    if len(function.parameters) != len(found.parameters) or found.is_variadic:
+        return False
+    codes = Codes(scope)
+    try:
+        result = codes.result(found.result)
+    except UnsupportedError:
+        result = "*void" if _is_pointer(found.result, scope) else ""
+    if not _is_like(declaration.result, result, found.result, scope):
+        return False
+    for own, other in zip(declaration.parameters, found.parameters, strict=True):
+        try:
+            code = codes.parameter(other, own.name in declaration.out or own.code[:2] == "*@")
+        except UnsupportedError:
+            code = _const(other.type, scope) if _is_pointer(other.type, scope) else ""
+        if not _is_like(own.code, code, other.type, scope):
+            return False
+    return True
+
+
+def _is_like(declared: str, found: str, type_: CType, scope: Scope) -> bool:
+    """Return True if the code of the source's type can be called by the declared one."""
+    if not found:
+        return False
+    if declared.split("[")[0] == found.split("[")[0] and declared != "status":
+        return True
+    resolved = scope.resolved(type_)
+    if declared in ("i32", "u32") and isinstance(resolved, Tagged) and resolved.kind == "enum":
+        return found in ("i32", "u32")
+    if declared in ("*void", "&void") and _is_pointer(type_, scope):
+        return _const(type_, scope) == declared
+    same = {declared.lstrip("*&@").strip("{}"), found.lstrip("*&@").strip("{}")}
+    is_handle = declared[0] == "@" and found[:2] in ("*{", "&{")
+    if len(same) == 1 and is_handle:
+        return True
+    return declared == "status" and found == "i32"
+
+
+def _is_pointer(type_: CType, scope: Scope) -> bool:
+    return isinstance(scope.resolved(type_), (Pointer, Array, Function))
+
+
+def _const(type_: CType, scope: Scope) -> str:
+    """Return the code of void * or const void *, whichever a pointer converts to."""
+    found = scope.resolved(type_)
+    target = found.target if isinstance(found, Pointer) else getattr(found, "item", None)
+    while isinstance(target, Array):
+        target = target.item
+    quals = getattr(scope.resolved(target), "quals", ()) if target is not None else ()
+    return "&void" if "const" in quals else "*void"
+
+
+def _type_conditions(function: Function, scope: Scope) -> Iterator[str]:
+    """Yield what was assumed about the names of types that the text uses."""
+    for type_ in (function.result, *(p.type for p in function.parameters)):
+        yield from _conditions(type_, scope)
+
+
+def _conditions(type_: CType, scope: Scope) -> Iterator[str]:
+    if isinstance(type_, Pointer):
+        yield from _conditions(type_.target, scope)
+        return
+    if isinstance(type_, Array):
+        yield from _conditions(type_.item, scope)
+        return
+    if isinstance(type_, Function):
+        yield from _type_conditions(type_, scope)
+        return
+    found = scope.resolved(type_)
+    if isinstance(found, Pointer):
+        if not isinstance(scope.resolved(found.target), Function):
+            yield from _conditions(found.target, scope)
+        return
+    is_name = isinstance(type_, Named) and type_.words[0] not in STANDARD and found != type_
+    is_enum = isinstance(found, Tagged) and found.kind == "enum" and found.constants
+    if not (
+        is_name
+        or is_enum
+        or type_ == Named(("char",), type_.quals if isinstance(type_, Named) else ())
+    ):
+        return
+    text = render(type_._replace(quals=()) if not isinstance(type_, (Array, Function)) else type_)
+    try:
+        code = Codes(scope).value(found, type_, "")
+    except UnsupportedError:
+        return
+    if code == "char":
+        code = Codes(scope).char
+    yield from _number_conditions(text, code, bool(is_enum))
+
+
+def _number_conditions(text: str, code: str, is_enum: bool) -> Iterator[str]:
+    if code in _INTEGERS:
+        yield f"sizeof({text}) == {int(code[1:]) // 8}"
+        yield f"({text})-1 {'<' if code[0] == 'i' else '>'} 0" + ("/*enum*/" if is_enum else "")
+    elif code in ("f32", "f64", "f16", "bf16"):
+        yield f"sizeof({text}) == {int(code.lstrip('bf')) // 8}"
+        yield f"({text})0.5 != 0"
+    elif code in NUMBERS:
+        yield f"sizeof({text}) == {({'bool': 1, 'c64': 8, 'c128': 16})[code]}"
+
+
+def _struct_conditions(structs: tuple[Struct, ...]) -> Iterator[str]:
+    """Yield the layout of structs as constant expressions."""
+    for struct in structs:
+        yield f"sizeof({struct.spelling}) == {struct.size}"
+        for field in struct.fields:
+            yield f"__builtin_offsetof({struct.spelling}, {field.name}) == {field.offset}"

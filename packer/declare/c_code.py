@@ -1,0 +1,385 @@
+"""Codes of C types: what a type is, and the refusal of those that cannot be passed."""
+
+from __future__ import annotations
+
+import re
+
+from .c_layout import LayoutError, extents_of, layout_of
+from .c_scope import Scope, enum_values
+from .c_syntax import Array, CType, Declared, Function, Named, Pointer, Tagged, render
+from .declaration import SIGNED, UNSIGNED, Callback, Parameter, Struct
+
+# Words in any order, LP64 widths; "signed" and "int" are left out where another word is enough.
+_NUMBERS = {
+    "char": "char",
+    "signed char": "i8",
+    "short": "i16",
+    "": "i32",
+    "long": "i64",
+    "long long": "i64",
+    "unsigned char": "u8",
+    "unsigned short": "u16",
+    "unsigned": "u32",
+    "unsigned long": "u64",
+    "unsigned long long": "u64",
+    "bool": "bool",
+    "_Bool": "bool",
+    "float": "f32",
+    "double": "f64",
+    "_Float32": "f32",
+    "_Float64": "f64",
+    "_Float32x": "f64",
+    "_Float16": "f16",
+    "__bf16": "bf16",
+    "float _Complex": "c64",
+    "double _Complex": "c128",
+    "void": "void",
+    "DLTensor": "tensor",
+    "dso_status": "status",
+}
+_BY_WORDS = {tuple(sorted(text.split())): code for text, code in _NUMBERS.items()}
+# A number that a conversion of the compiler passes, and the type to declare instead.
+_CONVERTED = {
+    ("double", "long"): "double",
+    ("_Float128",): "double",
+    ("__float128",): "double",
+    ("_Float64x",): "double",
+    ("_Complex", "double", "long"): "double _Complex",
+    ("__int128",): "int64_t",
+    ("__int128", "unsigned"): "uint64_t",
+}
+NUMBERS = {*SIGNED, *UNSIGNED, "bool", "f16", "bf16", "f32", "f64", "c64", "c128"}
+_ENUM = re.compile(r"[iu]")
+_DEEPEST = 20
+
+
+class UnsupportedError(Exception):
+    """A type that cannot be passed.
+
+    Attributes
+    ----------
+    instead : str
+        The type and name to declare instead; empty if none is possible.
+    is_converted : bool
+        True if only a call that the compiler converts has this type.
+    """
+
+    def __init__(self, what: str, instead: str = "", is_converted: bool = False) -> None:
+        super().__init__(what)
+        self.instead = instead
+        self.is_converted = is_converted
+
+
+def number_code(words: tuple[str, ...]) -> str | None:
+    """Return the code of a type that one name or several keywords tell, or None."""
+    found = sorted(words)
+    if len(found) > 1:
+        for word in ("int", "signed"):
+            if word in found and (word == "int" or "char" not in found):
+                found.remove(word)
+    return _BY_WORDS.get(tuple(found) if found not in (["int"], ["signed"]) else ())
+
+
+class Codes:
+    """The codes of the types in one function's declaration.
+
+    Parameters
+    ----------
+    scope : Scope
+        What names mean.
+    is_char_signed : bool
+        True if plain char is signed on the target.
+
+    Attributes
+    ----------
+    structs : dict of str to Struct
+        The structs that codes name; each after those that it contains.
+    callbacks : list of Callback
+        One for each parameter of code ``fn``.
+    """
+
+    def __init__(self, scope: Scope, is_char_signed: bool = True) -> None:
+        self.scope = scope
+        self.char = "i8" if is_char_signed else "u8"
+        self.structs: dict[str, Struct] = {}
+        self.callbacks: list[Callback] = []
+        self._open: list[str] = []
+
+    def result(self, type_: CType) -> str:
+        """Return the code of a function's result."""
+        found = self.scope.resolved(type_)
+        if not isinstance(found, Pointer):
+            code = self.value(found, type_, "")
+            return self.char if code == "char" else code
+        code = self._pointer(found, "")
+        if code[0] == "&" and code != "&void":
+            code = "*" + code[1:]
+        if code in ("*void", "&void", "str", "*char") or code[0] == "@":
+            return code
+        if code[:2] == "*{":
+            return "@" + code[2:-1]
+        raise UnsupportedError("a pointer to data of unknown size", "void *")
+
+    def parameter(self, declared: Declared, is_out: bool = False) -> str:
+        """Return the code of a parameter."""
+        name = declared.name
+        if declared.storage:
+            raise UnsupportedError("a storage class", render(declared.type, name))
+        found = self.scope.resolved(declared.type)
+        if isinstance(found, Array):
+            return self._array(found, name)
+        if isinstance(found, Function):
+            found = Pointer(found)
+        if isinstance(found, Pointer):
+            return self._pointer(found, name, is_out)
+        code = self.value(found, declared.type, name)
+        if code == "void":
+            raise UnsupportedError("a parameter of type void", f"void *{name}")
+        if code == "status":
+            raise UnsupportedError("dso_status is only a result type", f"int {name}")
+        return self.char if code == "char" else code
+
+    def value(self, type_: CType, written: CType, name: str) -> str:
+        """Return the code of a type that is no pointer; ``char`` for plain char."""
+        if isinstance(type_, Function):
+            raise UnsupportedError("a function", f"void *{name}")
+        if isinstance(type_, Tagged):
+            return self._tagged(type_, name)
+        assert isinstance(type_, Named)
+        code = number_code(type_.words)
+        if "_Atomic" in type_.quals:
+            raise UnsupportedError("an atomic type", render(type_._replace(quals=()), name))
+        if code == "tensor":
+            raise UnsupportedError("a struct by value", f"DLTensor *{name}")
+        if code is not None:
+            return code
+        text = render(written, "").removeprefix("const ")
+        if instead := _CONVERTED.get(tuple(sorted(w for w in type_.words if w != "int"))):
+            raise UnsupportedError(text, f"{instead} {name}".strip(), is_converted=True)
+        raise _unknown(text, name)
+
+    def _tagged(self, type_: Tagged, name: str) -> str:
+        """Return the code of an enum, or of a struct by value."""
+        pointer = render(Pointer(type_._replace(quals=("const",))), name)
+        if type_.kind == "enum":
+            if not type_.constants:
+                raise _unknown(type_.spelling, name)
+            return enum_code(type_, self.scope)
+        if type_.kind == "union":
+            raise UnsupportedError(f"{type_.spelling}, a union by value", pointer)
+        try:
+            struct = self._struct(type_)
+        except LayoutError as error:
+            raise UnsupportedError(f"a struct by value: {error}", pointer) from None
+        if any(field.code[0] in "*&@" or field.code == "str" for field in struct.fields):
+            raise UnsupportedError(f"{type_.spelling}, a struct with pointers by value", pointer)
+        return f"{{{struct.name}}}"
+
+    def _struct(self, type_: Tagged) -> Struct:
+        """Compute the layout of a struct, once."""
+        if type_.kind == "union":
+            raise LayoutError(f"{type_.spelling} is a union")
+        if type_.members is None:
+            raise LayoutError(f"{type_.spelling} is incomplete")
+        if type_.name in self.structs:
+            return self.structs[type_.name]
+        if not type_.name:
+            raise LayoutError("the struct has no name")
+        if type_.name in self._open or len(self._open) > _DEEPEST:
+            raise LayoutError(f"{type_.spelling} contains itself")
+        self._open.append(type_.name)
+        try:
+            struct = layout_of(type_, self._fields, self.structs)
+        finally:
+            self._open.pop()
+        return self.structs.setdefault(struct.name, struct)
+
+    def _fields(self, type_: Tagged) -> list[tuple[str, str]]:
+        """Return the names and codes of a struct's fields."""
+        made = []
+        for member in type_.members or ():
+            if member.bits:
+                raise LayoutError(f"{type_.spelling} has the bit-field {member.name!r}")
+            if not member.name:
+                raise LayoutError(f"{type_.spelling} has fields without a name")
+            found = self.scope.resolved(member.type)
+            extents, item = extents_of(found) if isinstance(found, Array) else ([], found)
+            numbers = [self.scope.extent(extent) for extent in extents]
+            if any(not number or number < 0 for number in numbers):
+                raise LayoutError(f"{type_.spelling} has {member.name!r} of unknown length")
+            code = self._field(type_, member.name, item)
+            made.append((member.name, code + "".join(f"[{number}]" for number in numbers)))
+        if not made:
+            raise LayoutError(f"{type_.spelling} has no fields")
+        return made
+
+    def _field(self, struct: Tagged, name: str, type_: CType) -> str:
+        found = self.scope.resolved(type_)
+        if isinstance(found, Pointer):
+            target = self.scope.resolved(found.target)
+            if isinstance(target, Function):
+                raise LayoutError(f"{struct.spelling} has the function pointer {name!r}")
+            const = "const" in getattr(target, "quals", ())
+            code = number_code(target.words) if isinstance(target, Named) else None
+            if code == "char":
+                return "str" if const else "*char"
+            return ("&" if const else "*") + (code if code in NUMBERS else "void")
+        if isinstance(found, Tagged) and found.kind != "enum":
+            return f"{{{self._struct(found).name}}}"
+        try:
+            code = self.value(found, type_, name)
+        except UnsupportedError as error:
+            raise LayoutError(f"{struct.spelling} has {name!r}: {error}") from None
+        if code in ("void", "status"):
+            raise LayoutError(f"{struct.spelling} has {name!r} of type {code}")
+        return self.char if code == "char" else code
+
+    def _pointer(self, type_: Pointer, name: str, is_out: bool = False) -> str:
+        """Return the code of a pointer."""
+        target = self.scope.resolved(type_.target)
+        if isinstance(target, Function):
+            return self._callback(target, name)
+        if isinstance(target, Pointer):
+            return self._second_level(type_, target, name, is_out)
+        if isinstance(target, Array):
+            return self._array(Array(target, ()), name)
+        return self._pointee(target, type_.target, name)
+
+    def _pointee(self, target: CType, written: CType, name: str) -> str:
+        const = "&" if "const" in getattr(target, "quals", ()) else "*"
+        if isinstance(target, Tagged):
+            if target.kind == "enum":
+                return const + enum_code(target, self.scope)
+            if target.kind == "union":
+                return f"@{target.name}"
+            try:
+                return f"{const}{{{self._struct(target).name}}}"
+            except LayoutError:
+                return f"@{target.name}"
+        assert isinstance(target, Named)
+        code = number_code(target.words)
+        if "_Atomic" in target.quals:
+            raise UnsupportedError("a pointer to an atomic type", f"void *{name}")
+        if code == "status":
+            raise UnsupportedError("dso_status is only a result type", f"int *{name}")
+        if code == "tensor":
+            return code
+        if code == "char":
+            return "str" if const == "&" else "*char"
+        if code is not None:
+            return const + code
+        words = tuple(sorted(w for w in target.words if w != "int"))
+        if words in _CONVERTED:
+            what = f"a pointer to {' '.join(target.words)}"
+            raise UnsupportedError(what, f"{'const ' if const == '&' else ''}void *{name}")
+        if self.scope.is_open:
+            return f"@{target.words[0]}"
+        text = render(written, "").removeprefix("const ")
+        raise UnsupportedError(f"unknown type {text!r}", f"struct {text} *{name}")
+
+    def _second_level(self, type_: Pointer, target: Pointer, name: str, is_out: bool) -> str:
+        """Return the code of a pointer to a pointer: an array of text, or a result."""
+        inner = self._pointer(target, "")
+        if inner in ("str", "*char") and not is_out:
+            return "strs"
+        if inner in ("str", "*char"):
+            return "*str"
+        if inner == "*void" or inner[0] == "@":
+            return "*" + inner
+        if inner[:2] == "*{":
+            return f"*@{inner[2:-1]}"
+        raise UnsupportedError("a pointer to a pointer", f"void *{name}")
+
+    def _array(self, type_: Array, name: str) -> str:
+        """Return the code of a parameter that is written as an array."""
+        extents, item = extents_of(type_)
+        found = self.scope.resolved(item)
+        if isinstance(found, Array):
+            more, found = extents_of(found)
+            extents += more
+        code = (
+            self._second_level(Pointer(found), found, name, False)
+            if isinstance(found, Pointer)
+            else self._pointee(found, item, name)
+        )
+        known = [self._extent(extent, item, name) for extent in extents]
+        if code == "strs" and len(known) == 1:
+            return code + "".join(f"[{text}]" for text in known if text)
+        if code[:2] == "*@" or (code[0] not in "*&" and code != "str"):
+            raise UnsupportedError("an array of this type", f"void *{name}")
+        if any(not text for text in known):
+            return code
+        code = "&char" if code == "str" else code
+        return code + "".join(f"[{text}]" for text in known)
+
+    def _extent(self, tokens: tuple[str, ...], item: CType, name: str) -> str:
+        """Return an extent as a number or the name of a parameter; empty if it is unknown."""
+        words = tuple(w for w in tokens if w not in ("static", "const", "restrict", "volatile"))
+        if not words or words == ("*",):
+            return ""
+        value = self.scope.extent(words)
+        if value is not None and value > 0:
+            return str(value)
+        if len(words) == 1 and re.fullmatch(r"[A-Za-z_]\w*", words[0]):
+            return words[0]
+        text = " ".join(words)
+        raise UnsupportedError(
+            f"extent {text!r} is no number and no name of a parameter",
+            render(Pointer(item), name),
+        )
+
+    def _callback(self, type_: Function, name: str) -> str:
+        """Return the code of a function pointer, and keep the type of the function."""
+        instead = f"void *{name}"
+        if type_.is_variadic:
+            raise UnsupportedError("a callback with a variable number of arguments", instead)
+        parameters = []
+        for index, declared in enumerate(type_.parameters):
+            own = declared.name or f"arg{index}"
+            try:
+                code = self._passed(declared)
+            except UnsupportedError as error:
+                raise UnsupportedError(
+                    f"a callback's parameter {own!r}: {error}", instead
+                ) from None
+            parameters.append(Parameter(own, render(declared.type), code))
+        try:
+            result = self.result(type_.result)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"a callback's result: {error}", instead) from None
+        if result not in NUMBERS and result != "void":
+            what = f"a callback that returns {render(type_.result)}"
+            raise UnsupportedError(what, instead)
+        callback = Callback(name, tuple(parameters), result, render(type_.result))
+        self.callbacks.append(callback)
+        return "fn"
+
+    def _passed(self, declared: Declared) -> str:
+        """Return the code of what C code passes to a callback."""
+        found = self.scope.resolved(declared.type)
+        if isinstance(found, Array):
+            return self._array(found, declared.name)
+        if not isinstance(found, Pointer):
+            code = self.parameter(declared)
+            if code[0] == "{":
+                raise UnsupportedError("a struct by value", "")
+            return code
+        target = self.scope.resolved(found.target)
+        if isinstance(target, (Function, Pointer, Array)):
+            return "*void"
+        code = self._pointee(target, found.target, "")
+        if code in ("str", "tensor") or code[0] == "@":
+            return code
+        return f"@{code[2:-1]}" if code[1] == "{" else "*void"
+
+
+def _unknown(text: str, name: str) -> UnsupportedError:
+    return UnsupportedError(f"unknown type {text!r}", f"int {name}".strip())
+
+
+def enum_code(type_: Tagged, scope: Scope) -> str:
+    """Return the code of an enum: the compiler takes unsigned int if no value is negative."""
+    values = enum_values(type_, scope.constant).values()
+    low, high = min(values, default=0), max(values, default=0)
+    bits = 32 if low >= -(2**31) and high < 2**32 and (low >= 0 or high < 2**31) else 64
+    return f"{'i' if low < 0 else 'u'}{bits}"

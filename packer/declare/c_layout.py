@@ -1,0 +1,73 @@
+"""The layout of structs by the natural rules of the ABI, which the compiler then confirms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .c_syntax import Array, CType, Tagged
+from .declaration import Field, Struct
+
+_SIZES = {
+    "bool": (1, 1),
+    "f16": (2, 2),
+    "bf16": (2, 2),
+    "c64": (8, 4),
+    "c128": (16, 8),
+}
+_POINTER = (8, 8)
+
+
+class LayoutError(Exception):
+    """A struct whose fields cannot be given as values; the text is the reason."""
+
+
+def layout_of(
+    type_: Tagged,
+    field_code: Callable[[Tagged], list[tuple[str, str]]],
+    structs: dict[str, Struct],
+) -> Struct:
+    """Compute the layout of a struct, from the names and codes of its fields.
+
+    Raises
+    ------
+    LayoutError
+        If the layout is not the natural one.
+    """
+    if "align" in type_.attributes:
+        raise LayoutError(f"{type_.spelling} has an attribute of alignment")
+    packed = "packed" in type_.attributes
+    offset, alignment = 0, 1
+    fields = []
+    for name, code in field_code(type_):
+        size, needed = _size_of(code, structs)
+        needed = 1 if packed else needed
+        offset = -(-offset // needed) * needed
+        fields.append(Field(name, code, offset))
+        offset += size
+        alignment = max(alignment, needed)
+    size = -(-offset // alignment) * alignment
+    return Struct(type_.name, type_.spelling, size, alignment, tuple(fields))
+
+
+def _size_of(code: str, structs: dict[str, Struct]) -> tuple[int, int]:
+    """Return size and alignment of a field by its code."""
+    if code[0] in "*&@" or code == "str":
+        return _POINTER
+    item, *extents = code.replace("]", "").split("[")
+    if item[0] == "{":
+        struct = structs[item[1:-1]]
+        size, alignment = struct.size, struct.alignment
+    else:
+        size, alignment = _SIZES.get(item) or (int(item[1:]) // 8,) * 2
+    for extent in extents:
+        size *= int(extent)
+    return size, alignment
+
+
+def extents_of(item: CType) -> tuple[list[tuple[str, ...]], CType]:
+    """Return the extents of an array of arrays, outermost first, and the type of its items."""
+    extents = []
+    while isinstance(item, Array):
+        extents.append(item.extent)
+        item = item.item
+    return extents, item

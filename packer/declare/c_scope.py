@@ -1,0 +1,275 @@
+"""The names that a C unit knows: typedefs, structs, enums, constants and functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+
+from .c_expression import evaluate
+from .c_syntax import (
+    RESERVED,
+    Array,
+    CSyntaxError,
+    CType,
+    Declared,
+    Function,
+    Named,
+    Pointer,
+    Tagged,
+    parse_declaration,
+)
+from .c_text import Chunk, chunks_of
+
+# The words of the typedefs of the C library and of POSIX, on machines with 64-bit long.
+_STANDARD_WORDS = {
+    "signed char": "int8_t int_least8_t int_fast8_t",
+    "short": "int16_t int_least16_t",
+    "int": "int32_t int_least32_t pid_t clockid_t wchar_t key_t",
+    "long": "int64_t int_least64_t int_fast64_t intptr_t intmax_t ptrdiff_t ssize_t off_t off64_t"
+    " time_t clock_t suseconds_t blkcnt_t",
+    "unsigned char": "uint8_t uint_least8_t uint_fast8_t u_char",
+    "unsigned short": "uint16_t uint_least16_t char16_t u_short ushort",
+    "unsigned": "uint32_t uint_least32_t char32_t uid_t gid_t mode_t id_t useconds_t socklen_t"
+    " wint_t u_int uint",
+    "unsigned long": "uint64_t uint_least64_t uint_fast64_t uintptr_t uintmax_t size_t ino_t"
+    " dev_t u_long ulong",
+}
+STANDARD = {
+    name: tuple(words.split()) for words, names in _STANDARD_WORDS.items() for name in names.split()
+}
+KNOWN = {*RESERVED, "DLTensor", "dso_status"}
+_WORDS = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
+_TAG = re.compile(r"\b(struct|union|enum)\b[^;{}()]*?\b([A-Za-z_$][\w$]*)\s*\{", re.ASCII)
+_DEEPEST = 40
+
+
+class Scope:
+    """The types and functions of one unit.
+
+    Parameters
+    ----------
+    text : callable, optional
+        Returns the preprocessed text of the unit; called when a name is not a standard one.
+    code : str, optional
+        The source before preprocessing: the type of a function that it writes with standard names
+        is read without the preprocessor.
+    is_open : bool
+        True if nothing tells the types of the unit: a pointer to an unknown type is a handle.
+    is_cpp : bool
+        True for C++, where a plain name may be that of a struct.
+
+    Notes
+    -----
+    The text is divided into declarations, and each is parsed when one of its names is looked up. A
+    declaration that cannot be parsed is unknown.
+    """
+
+    def __init__(
+        self,
+        text: Callable[[], str] | None = None,
+        code: str | None = None,
+        *,
+        is_open: bool = True,
+        is_cpp: bool = False,
+    ) -> None:
+        self._text = text
+        self._code = code
+        self.is_cpp = is_cpp
+        self.is_open = is_open
+        self._parsed: dict[int, list[Declared]] = {}
+
+    @property
+    def has_text(self) -> bool:
+        """Return True if there is source or a header that tells its types."""
+        return self._text is not None
+
+    @cached_property
+    def chunks(self) -> list[Chunk]:
+        """The declarations of the unit, in order."""
+        return list(chunks_of(self._text())) if self._text else []
+
+    @cached_property
+    def _typedefs(self) -> dict[str, list[int]]:
+        """The chunks whose typedef has a name among its words."""
+        found: dict[str, list[int]] = {}
+        for index, chunk in enumerate(self.chunks):
+            if "typedef" in chunk.text[:40]:
+                for word in set(_WORDS.findall(chunk.text)):
+                    found.setdefault(word, []).append(index)
+        return found
+
+    @cached_property
+    def _tags(self) -> dict[tuple[str, str], int]:
+        return {
+            (match[1], match[2]): index
+            for index, chunk in enumerate(self.chunks)
+            if not chunk.is_definition
+            for match in _TAG.finditer(chunk.text)
+        }
+
+    def declared(self, index: int) -> list[Declared]:
+        """Parse one chunk; empty if it cannot be parsed."""
+        if index not in self._parsed:
+            self._parsed[index] = _parsed(self.chunks[index])
+        return self._parsed[index]
+
+    def typedef(self, name: str) -> CType | None:
+        """Return the type that a name stands for, or None."""
+        if name in STANDARD:
+            return Named(STANDARD[name])
+        for index in self._typedefs.get(name, ()):
+            for declared in self.declared(index):
+                if declared.name == name and "typedef" in declared.storage:
+                    return declared.type
+        return None
+
+    def tagged(self, type_: Tagged) -> Tagged:
+        """Return a struct, union or enum with its body, if the unit has one."""
+        if type_.members is not None or type_.constants or not type_.tag:
+            return type_
+        index = self._tags.get((type_.kind, type_.tag))
+        if index is None:
+            return type_
+        for declared in self.declared(index):
+            found = _tagged_in(declared.type, type_.kind, type_.tag)
+            if found is not None:
+                return found._replace(quals=type_.quals)
+        return type_
+
+    def resolved(self, type_: CType) -> CType:
+        """Follow typedefs, and add the body of a struct, union or enum; qualifiers are kept."""
+        quals: tuple[str, ...] = ()
+        alias = ""
+        for _ in range(_DEEPEST):
+            if not isinstance(type_, Named) or type_.words[0] in KNOWN:
+                break
+            target = self.typedef(type_.words[0]) or self._class(type_.words[0])
+            if target is None:
+                break
+            alias = type_.words[0]
+            quals += type_.quals
+            type_ = target
+        if quals and not isinstance(type_, (Array, Function)):
+            type_ = type_._replace(quals=tuple(dict.fromkeys((*type_.quals, *quals))))
+        if isinstance(type_, Tagged):
+            return self.tagged(type_ if type_.name else type_._replace(alias=alias))
+        return type_
+
+    def _class(self, name: str) -> Tagged | None:
+        """Return the struct or enum that a plain name means in C++."""
+        if not self.is_cpp or not self._text:
+            return None
+        kinds = (kind for kind in ("struct", "enum", "union") if (kind, name) in self._tags)
+        return next((Tagged(kind, name) for kind in kinds), None)
+
+    def function(self, name: str) -> Function | None:
+        """Return the type of a function that the unit defines or declares, or None."""
+        if self._code is not None:
+            found = self._plain_function(name)
+            if found is not None:
+                return found
+        if self._text is None or (self._code is not None and not self._may_declare(name)):
+            return None
+        made = [d.type for d in self._heads(name, self.chunks) if isinstance(d.type, Function)]
+        return made[-1] if made else None
+
+    def _plain_function(self, name: str) -> Function | None:
+        """Return the type that the code itself writes with standard names, in one way only."""
+        made = {
+            d.type for d in self._heads(name, self._code_chunks) if isinstance(d.type, Function)
+        }
+        return made.pop() if len(made) == 1 and _is_plain(next(iter(made))) else None
+
+    @cached_property
+    def _code_chunks(self) -> list[Chunk]:
+        return list(chunks_of(self._code or ""))
+
+    def _may_declare(self, name: str) -> bool:
+        """Return True if the preprocessed text may declare a function that the code does not."""
+        assert self._code is not None
+        return bool(re.search(rf"\b{re.escape(name)}\b|#\s*include\s*\"", self._code))
+
+    def _heads(self, name: str, chunks: Sequence[Chunk]) -> Iterator[Declared]:
+        """Yield the declarations of a function, each without the names of its parameters."""
+        pattern = re.compile(rf"\b{re.escape(name)}\s*\(")
+        for chunk in chunks:
+            if pattern.search(chunk.text):
+                for declared in _parsed(chunk):
+                    if declared.name == name and "typedef" not in declared.storage:
+                        yield declared
+
+    def constant(self, name: str) -> int | None:
+        """Return the value of an enum's constant, or None."""
+        return self._constants.get(name)
+
+    @cached_property
+    def _constants(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for index, chunk in enumerate(self.chunks):
+            if "enum" not in chunk.text or chunk.is_definition:
+                continue
+            for declared in self.declared(index):
+                if isinstance(declared.type, Tagged):
+                    found.update(enum_values(declared.type, found.get))
+        return found
+
+    def extent(self, tokens: tuple[str, ...]) -> int | None:
+        """Return the value of an array's extent, or None."""
+        return evaluate(tokens, self._constant_of_text, lambda _: None)
+
+    def _constant_of_text(self, name: str) -> int | None:
+        return self.constant(name) if self._text else None
+
+
+def _parsed(chunk: Chunk) -> list[Declared]:
+    """Parse a chunk; empty if it cannot be parsed."""
+    try:
+        return parse_declaration(re.sub(r'^extern\s*"C"\s*', "extern ", chunk.text))
+    except CSyntaxError:
+        return []
+
+
+def _is_plain(type_: CType) -> bool:
+    """Return True if a type is written with keywords and standard names alone."""
+    if isinstance(type_, Pointer):
+        return _is_plain(type_.target)
+    if isinstance(type_, Array):
+        return _is_plain(type_.item)
+    if isinstance(type_, Function):
+        return all(map(_is_plain, (type_.result, *(p.type for p in type_.parameters))))
+    return isinstance(type_, Named) and (type_.words[0] in KNOWN or type_.words[0] in STANDARD)
+
+
+def enum_values(
+    type_: Tagged, constant: Callable[[str], int | None] = lambda _: None
+) -> dict[str, int]:
+    """Return the constants of an enum; those after one that cannot be computed are left out."""
+    found: dict[str, int] = {}
+    value: int | None = -1
+    for name, tokens in type_.constants:
+        if tokens:
+            value = evaluate(tokens, lambda word: found.get(word, constant(word)), lambda _: None)
+        elif value is not None:
+            value += 1
+        if value is None:
+            break
+        found[name] = value
+    return found
+
+
+def _tagged_in(type_: CType, kind: str, tag: str) -> Tagged | None:
+    """Find the body of a tag inside a type."""
+    if isinstance(type_, Tagged):
+        if (type_.kind, type_.tag) == (kind, tag) and (
+            type_.members is not None or type_.constants
+        ):
+            return type_
+        inner: tuple[CType, ...] = tuple(member.type for member in type_.members or ())
+    elif isinstance(type_, Function):
+        inner = (type_.result, *(p.type for p in type_.parameters))
+    elif isinstance(type_, Named):
+        inner = ()
+    else:
+        inner = (type_.target if isinstance(type_, Pointer) else type_.item,)
+    return next((found for t in inner if (found := _tagged_in(t, kind, tag))), None)

@@ -1,0 +1,125 @@
+"""Preprocessed C and C++ text, divided into its declarations without parsing them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+# Where a declaration may end, and everything that may contain such a character.
+_MARK = re.compile(
+    r"""^[ \t]*\#[ \t]*(?:line[ \t]+)?(?P<line>[0-9]+)[ \t]+"(?P<file>(?:[^"\\\n]|\\.)*)"
+        (?P<flags>[^\n]*)
+    |^[ \t]*\#(?:\\\n|[^\n])*
+    |R"(?P<raw>[^()\\\s]{0,16})\((?:.*?)\)(?P=raw)"
+    |"(?:[^"\\\n]|\\.)*"|(?<![0-9a-fA-F])'(?:[^'\\\n]|\\.)*'
+    |/\*.*?\*/|//[^\n]*
+    |[{}();]
+    """,
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
+)
+_MARKER_LINES = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*\n?", re.MULTILINE)
+_TRANSPARENT = re.compile(
+    r'\s*(extern\s*"C(\+\+)?"|(inline\s+)?namespace(\s+[\w:]+)?(\s*\[\[.*?\]\])?)\s*', re.DOTALL
+)
+_BODY = re.compile(
+    r"\)\s*((?:const|noexcept|override|final|_\w+|__\w+(?:\s*\(.*\))?)\s*)*$", re.DOTALL
+)
+
+
+class Chunk(NamedTuple):
+    """The text of one declaration at file scope, or of a function with its body.
+
+    Attributes
+    ----------
+    text : str
+        Without the body of a function.
+    is_definition : bool
+        True if a function's body follows the text.
+    is_c : bool
+        True inside ``extern "C" { }``.
+    file, line : str, int
+        Where it begins, by the preprocessor's line markers.
+    is_system : bool
+        True in a file that the compiler counts as one of the system's.
+    """
+
+    text: str
+    is_definition: bool
+    is_c: bool
+    file: str
+    line: int
+    is_system: bool
+
+
+def chunks_of(text: str) -> Iterator[Chunk]:
+    """Divide C or C++ text into declarations; blocks of ``extern "C"`` and namespaces are open."""
+    return _Splitter(text).chunks()
+
+
+class _Splitter:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.start = 0
+        self.file, self.is_system = "", False
+        self.line, self.line_start = 1, 0
+        self.opened: list[bool] = []  # transparent blocks; True for extern "C"
+
+    def chunks(self) -> Iterator[Chunk]:
+        depth = rounds = 0
+        body = -1
+        for match in _MARK.finditer(self.text):
+            mark = match.group()
+            if match["file"] is not None:
+                self.marker(match)
+            elif mark == "(":
+                rounds += 1
+            elif mark == ")":
+                rounds -= 1
+            elif mark == "{":
+                if depth == 0 and rounds == 0:
+                    head = self.text[self.start : match.start()]
+                    if _TRANSPARENT.fullmatch(_MARKER_LINES.sub("", head)):
+                        self.opened.append('"C"' in head or any(self.opened))
+                        self.restart(match.end())
+                        continue
+                    body = match.start() if _BODY.search(_without_labels(head)) else -1
+                depth += 1
+            elif mark == "}":
+                if depth == 0:
+                    if self.opened:
+                        self.opened.pop()
+                    self.restart(match.end())
+                    continue
+                depth -= 1
+                if depth == 0 and rounds == 0 and body >= 0:
+                    yield self.chunk(body, is_definition=True)
+                    self.restart(match.end())
+                    body = -1
+            elif mark == ";" and depth == 0 and rounds <= 0:
+                yield self.chunk(match.start(), is_definition=False)
+                self.restart(match.end())
+                rounds = 0
+
+    def marker(self, match: re.Match[str]) -> None:
+        self.file = re.sub(r"\\(.)", r"\1", match["file"])
+        self.is_system = "3" in match["flags"].split()
+        self.line, self.line_start = int(match["line"]), match.end() + 1
+        if not self.text[self.start : match.start()].strip():
+            self.start = match.end()
+
+    def restart(self, position: int) -> None:
+        self.start = position
+
+    def chunk(self, end: int, is_definition: bool) -> Chunk:
+        text = self.text[self.start : end]
+        begun = self.start + len(text) - len(text.lstrip())
+        line = self.line + self.text.count("\n", self.line_start, begun)
+        text = _MARKER_LINES.sub("", text).strip()
+        is_c = bool(self.opened) and self.opened[-1]
+        return Chunk(text, is_definition, is_c, self.file, line, self.is_system)
+
+
+def _without_labels(head: str) -> str:
+    """Drop attributes at the end of a function's head, whose parentheses are not parameters."""
+    return re.sub(r"__(?:attribute|asm)(?:__)?\s*\(.*$", "", head, flags=re.DOTALL) or head
