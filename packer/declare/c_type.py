@@ -1,7 +1,7 @@
 """The declarations of a module's functions: read them, and refuse what cannot be exported.
 
 A declaration is a C function type without the name, ``void(const float *x, int64_t n)``, or a
-mapping of it and options. What its names mean is told by a `Scope`.
+mapping of it and options. A `Scope` says what its names mean.
 """
 
 from __future__ import annotations
@@ -12,22 +12,16 @@ from typing import Any, NoReturn
 
 from runtime.error import ExportError
 
-from .c_check import checked
-from .c_code import Codes, UnsupportedError
-from .c_layout import extents_of
-from .c_options import function_declaration, missing_free, problem_of
-from .c_scope import Scope
-from .c_syntax import (
-    Array,
-    CSyntaxError,
-    Declared,
-    Function,
-    Pointer,
-    parse_function_type,
-    render,
-    tokens_of,
-)
+from .c.check import checked
+from .c.code import Codes
+from .c.layout import extents_of
+from .c.numbers import UnsupportedError
+from .c.parser import CSyntaxError, parse_function_type
+from .c.scope import Scope
+from .c.tokens import tokens_of
+from .c.types import Array, Declared, Function, Pointer, render
 from .declaration import SIGNED, UNSIGNED, Declaration, FunctionDeclaration, Parameter
+from .options import function_declaration, missing_free, problem_of
 
 # The assembler parses a leading "$" as a number, and drops names with ".L" from the object.
 _NAME = re.compile(r"(?!\.L)(?:[A-Za-z_]|\.(?=.))[A-Za-z0-9_.$]*", re.ASCII)

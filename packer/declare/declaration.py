@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from .c_syntax import Function
+    from .c.types import Function
 
 SIGNED = ("i8", "i16", "i32", "i64")
 UNSIGNED = ("u8", "u16", "u32", "u64")
@@ -123,7 +123,7 @@ class Callback(NamedTuple):
 
 
 class Check(NamedTuple):
-    """What the compiler of the user's source confirms about a declaration.
+    """The C text by which the compiler of the user's source checks a declaration.
 
     Attributes
     ----------

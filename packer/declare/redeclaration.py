@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from runtime.error import ExportError
 
-from .c_check import CALL_PREFIX
-from .c_scope import STANDARD
-from .c_syntax import Array, CType, Declared, Function, Pointer, Tagged, render
+from .c.check import CALL_PREFIX, IN_C_ONLY
+from .c.scope import STANDARD
+from .c.types import Array, CType, Declared, Function, Pointer, Tagged, render
 from .declaration import Declaration
 
 # A redeclaration follows any source, so it needs no header: it uses the compiler's type macros, and
@@ -19,30 +19,32 @@ _MACROS = re.compile(
 )
 _CPP_WORDS = {"wchar_t", "char16_t", "char32_t", "char8_t"}
 _BOOL = {"c": "_Bool", "cc": "bool"}
-_STRICT = """\
+# The user's warnings are for the user's code. Other compilers ignore the pragmas of one.
+_NO_WARNINGS = """
 #if defined(__clang__)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wdeprecated-declarations"
-#pragma clang diagnostic ignored "-Wunknown-warning-option"
+#pragma clang diagnostic ignored "-Weverything"
+#elif defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wpragmas"
+#pragma GCC diagnostic ignored "-Wredundant-decls"
+#pragma GCC diagnostic ignored "-Wpedantic"
+#pragma GCC diagnostic ignored "-Warray-parameter"
+#pragma GCC diagnostic ignored "-Wvla-parameter"
+#endif"""
+# A call that the header's prototype does not allow is an error, as it is in C++.
+_STRICT = """\
+#if defined(__clang__) && !defined(__cplusplus)
 #pragma clang diagnostic error "-Wimplicit-function-declaration"
 #pragma clang diagnostic error "-Wint-conversion"
 #pragma clang diagnostic error "-Wincompatible-pointer-types"
 #elif defined(__GNUC__) && !defined(__cplusplus)
-#pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#pragma GCC diagnostic ignored "-Wformat-security"
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
 #pragma GCC diagnostic error "-Wimplicit-function-declaration"
 #pragma GCC diagnostic error "-Wint-conversion"
 #pragma GCC diagnostic error "-Wincompatible-pointer-types"
 #pragma GCC diagnostic error "-Wdiscarded-qualifiers"
-#endif
-"""
-_STRICT_END = """\
-#if defined(__clang__)
-#pragma clang diagnostic pop
-#elif defined(__GNUC__) && !defined(__cplusplus)
-#pragma GCC diagnostic pop
-#endif
-"""
+#endif"""
 
 
 def redeclarations(declarations: Sequence[Declaration], language: str) -> str:
@@ -55,14 +57,13 @@ def redeclarations(declarations: Sequence[Declaration], language: str) -> str:
     """
     checked = [d for d in declarations if d.abi == "safe_call"]
     called = [d for d in checked if d.check.calls]
-    lines = ["", "", '#line 1 "<function declarations>"']
+    lines = ["", _NO_WARNINGS, '#line 1 "<function declarations>"']
     lines += ['extern "C" {'] if language == "cc" else []
     lines += [_redeclaration(d, language) for d in checked if not d.check.calls]
     if called:
-        lines += [_STRICT, *(_call(d, language) for d in called), _STRICT_END]
+        lines += [_STRICT, *(_call(d, language) for d in called)]
     lines += ["}"] if language == "cc" else []
-    conditions = [line for d in checked for line in _conditions(d, language)]
-    return "\n".join([*lines, *conditions]) + "\n"
+    return "\n".join([*lines, *_conditions(checked, language)]) + "\n"
 
 
 def _redeclaration(declaration: Declaration, language: str) -> str:
@@ -95,14 +96,18 @@ def _call(declaration: Declaration, language: str) -> str:
     return f'#line 1 "<{where}>"\n{hidden} {head};\n{head} {{ {call}; }}'
 
 
-def _conditions(declaration: Declaration, language: str) -> Iterator[str]:
-    """Yield the assertions of one declaration; each names it."""
+def _conditions(declarations: Sequence[Declaration], language: str) -> Iterator[str]:
+    """Yield the assertions of all declarations; each names the first that needs it."""
     word = "_Static_assert" if language == "c" else "static_assert"
-    for condition in declaration.check.conditions:
-        if condition.endswith("/*enum*/") and language == "cc":
+    owners: dict[str, str] = {}
+    for declaration in declarations:
+        for condition in declaration.check.conditions:
+            owners.setdefault(condition, declaration.name)
+    for condition, name in owners.items():
+        if condition.endswith(IN_C_ONLY) and language == "cc":
             continue  # C++ has no value of an enum outside its range
-        text = condition.removesuffix("/*enum*/")
-        yield f'{word}({text}, "declaration of {declaration.name}: {text}");'
+        text = condition.removesuffix(IN_C_ONLY)
+        yield f'{word}({text}, "declaration of {name}: {text}");'
 
 
 def _portable(type_: CType, language: str) -> CType:

@@ -4,80 +4,13 @@ from __future__ import annotations
 
 import re
 
-from .c_layout import LayoutError, extents_of, layout_of
-from .c_scope import Scope, enum_values
-from .c_syntax import Array, CType, Declared, Function, Named, Pointer, Tagged, render
-from .declaration import SIGNED, UNSIGNED, Callback, Parameter, Struct
+from ..declaration import Callback, Parameter, Struct
+from .layout import LayoutError, extents_of, layout_of
+from .numbers import CONVERTED, NUMBERS, UnsupportedError, enum_code, number_code, unknown
+from .scope import Scope
+from .types import Array, CType, Declared, Function, Named, Pointer, Tagged, render
 
-# Words in any order, LP64 widths; "signed" and "int" are left out where another word is enough.
-_NUMBERS = {
-    "char": "char",
-    "signed char": "i8",
-    "short": "i16",
-    "": "i32",
-    "long": "i64",
-    "long long": "i64",
-    "unsigned char": "u8",
-    "unsigned short": "u16",
-    "unsigned": "u32",
-    "unsigned long": "u64",
-    "unsigned long long": "u64",
-    "bool": "bool",
-    "_Bool": "bool",
-    "float": "f32",
-    "double": "f64",
-    "_Float32": "f32",
-    "_Float64": "f64",
-    "_Float32x": "f64",
-    "_Float16": "f16",
-    "__bf16": "bf16",
-    "float _Complex": "c64",
-    "double _Complex": "c128",
-    "void": "void",
-    "DLTensor": "tensor",
-    "dso_status": "status",
-}
-_BY_WORDS = {tuple(sorted(text.split())): code for text, code in _NUMBERS.items()}
-# A number that a conversion of the compiler passes, and the type to declare instead.
-_CONVERTED = {
-    ("double", "long"): "double",
-    ("_Float128",): "double",
-    ("__float128",): "double",
-    ("_Float64x",): "double",
-    ("_Complex", "double", "long"): "double _Complex",
-    ("__int128",): "int64_t",
-    ("__int128", "unsigned"): "uint64_t",
-}
-NUMBERS = {*SIGNED, *UNSIGNED, "bool", "f16", "bf16", "f32", "f64", "c64", "c128"}
-_ENUM = re.compile(r"[iu]")
 _DEEPEST = 20
-
-
-class UnsupportedError(Exception):
-    """A type that cannot be passed.
-
-    Attributes
-    ----------
-    instead : str
-        The type and name to declare instead; empty if none is possible.
-    is_converted : bool
-        True if only a call that the compiler converts has this type.
-    """
-
-    def __init__(self, what: str, instead: str = "", is_converted: bool = False) -> None:
-        super().__init__(what)
-        self.instead = instead
-        self.is_converted = is_converted
-
-
-def number_code(words: tuple[str, ...]) -> str | None:
-    """Return the code of a type that one name or several keywords tell, or None."""
-    found = sorted(words)
-    if len(found) > 1:
-        for word in ("int", "signed"):
-            if word in found and (word == "int" or "char" not in found):
-                found.remove(word)
-    return _BY_WORDS.get(tuple(found) if found not in (["int"], ["signed"]) else ())
 
 
 class Codes:
@@ -154,16 +87,16 @@ class Codes:
         if code is not None:
             return code
         text = render(written, "").removeprefix("const ")
-        if instead := _CONVERTED.get(tuple(sorted(w for w in type_.words if w != "int"))):
+        if instead := CONVERTED.get(tuple(sorted(w for w in type_.words if w != "int"))):
             raise UnsupportedError(text, f"{instead} {name}".strip(), is_converted=True)
-        raise _unknown(text, name)
+        raise unknown(text, name)
 
     def _tagged(self, type_: Tagged, name: str) -> str:
         """Return the code of an enum, or of a struct by value."""
         pointer = render(Pointer(type_._replace(quals=("const",))), name)
         if type_.kind == "enum":
             if not type_.constants:
-                raise _unknown(type_.spelling, name)
+                raise unknown(type_.spelling, name)
             return enum_code(type_, self.scope)
         if type_.kind == "union":
             raise UnsupportedError(f"{type_.spelling}, a union by value", pointer)
@@ -269,7 +202,7 @@ class Codes:
         if code is not None:
             return const + code
         words = tuple(sorted(w for w in target.words if w != "int"))
-        if words in _CONVERTED:
+        if words in CONVERTED:
             what = f"a pointer to {' '.join(target.words)}"
             raise UnsupportedError(what, f"{'const ' if const == '&' else ''}void *{name}")
         if self.scope.is_open:
@@ -371,15 +304,3 @@ class Codes:
         if code in ("str", "tensor") or code[0] == "@":
             return code
         return f"@{code[2:-1]}" if code[1] == "{" else "*void"
-
-
-def _unknown(text: str, name: str) -> UnsupportedError:
-    return UnsupportedError(f"unknown type {text!r}", f"int {name}".strip())
-
-
-def enum_code(type_: Tagged, scope: Scope) -> str:
-    """Return the code of an enum: the compiler takes unsigned int if no value is negative."""
-    values = enum_values(type_, scope.constant).values()
-    low, high = min(values, default=0), max(values, default=0)
-    bits = 32 if low >= -(2**31) and high < 2**32 and (low >= 0 or high < 2**31) else 64
-    return f"{'i' if low < 0 else 'u'}{bits}"

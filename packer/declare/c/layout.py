@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .c_syntax import Array, CType, Tagged
-from .declaration import Field, Struct
+from ..declaration import Field, Struct
+from .types import Array, CType, Tagged
 
 _SIZES = {
     "bool": (1, 1),

@@ -7,46 +7,25 @@ that do not change a type are skipped.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
-_TOKEN = re.compile(
-    r"""(?P<skip>\s+|/\*.*?\*/|//[^\n]*|^[ \t]*\#(?:\\\n|[^\n])*)
-    |(?P<text>(?:u8|[uUL])?"(?:[^"\\\n]|\\.)*"|[uUL]?'(?:[^'\\\n]|\\.)*')
-    |[A-Za-z_$][\w$]*
-    |\.?[0-9](?:[eEpP][+-]|[\w.])*
-    |\.\.\.|<<|>>|::|[<>=!]=|&&|\|\||.
-    """,
-    re.VERBOSE | re.DOTALL | re.MULTILINE | re.ASCII,
+from .tokens import (
+    IGNORED,
+    INLINE,
+    NUMBER_WORDS,
+    QUALIFIERS,
+    RESERVED,
+    STORAGE,
+    SYNONYMS,
+    TAGGED,
+    WITH_PARENTHESES,
+    Token,
+    is_word,
+    tokens_of,
 )
-_WORD = re.compile(r"[A-Za-z_$]")
-_STORAGE = {"typedef", "extern", "static", "auto", "register", "_Thread_local", "__thread"}
-_QUALIFIERS = {
-    **{word: word for word in ("const", "volatile", "restrict", "_Atomic")},
-    "__const": "const",
-    "__volatile__": "volatile",
-    "__volatile": "volatile",
-    "__restrict": "restrict",
-    "__restrict__": "restrict",
-}
-_INLINE = {"inline", "__inline", "__inline__"}
-_IGNORED = {"__extension__", "_Noreturn", "noexcept", "constexpr", "_Nonnull", "_Nullable"}
-_WITH_PARENTHESES = {
-    *("__attribute__", "__attribute", "__asm__", "__asm", "asm", "__declspec"),
-    *("_Alignas", "alignas"),
-}
-_TAGGED = ("struct", "union", "enum")
-_SYNONYMS = {"__signed__": "signed", "__signed": "signed", "__complex__": "_Complex"}
-_NUMBER_WORDS = {
-    *("void", "char", "short", "int", "long", "float", "double", "signed", "unsigned"),
-    *("bool", "_Bool", "_Complex", "_Float16", "__bf16", "__int128", "_Float128", "__float128"),
-    *("_Float32", "_Float64", "_Float32x", "_Float64x", *_SYNONYMS),
-}
-RESERVED = {
-    *_NUMBER_WORDS, *_STORAGE, *_QUALIFIERS, *_INLINE, *_IGNORED, *_WITH_PARENTHESES, *_TAGGED,
-    *("typeof", "__typeof__", "sizeof", "return", "if", "else", "for", "while", "do", "switch"),
-}  # fmt: skip
+from .types import Array, CType, Declared, Function, Named, Pointer, Tagged
+
 _DEEPEST = 60
 
 
@@ -56,113 +35,6 @@ class CSyntaxError(Exception):
     def __init__(self, what: str, position: int) -> None:
         super().__init__(what)
         self.position = position
-
-
-class Token(NamedTuple):
-    """One token and its offset in the text."""
-
-    text: str
-    position: int
-
-
-class Named(NamedTuple):
-    """A type by its words: ``unsigned long``, or the name of a typedef."""
-
-    words: tuple[str, ...]
-    quals: tuple[str, ...] = ()
-
-
-class Tagged(NamedTuple):
-    """A struct, union or enum.
-
-    Attributes
-    ----------
-    members : tuple of Declared, or None
-        The fields of a struct or union; None without a body.
-    constants : tuple of (str, tuple of str)
-        The names of an enum, each with the tokens of its value.
-    attributes : str
-        The text of its attributes.
-    alias : str
-        The typedef by which a type without a tag is known.
-    """
-
-    kind: str
-    tag: str
-    quals: tuple[str, ...] = ()
-    members: tuple[Declared, ...] | None = None
-    constants: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    attributes: str = ""
-    alias: str = ""
-
-    @property
-    def name(self) -> str:
-        """The tag, or the typedef's name."""
-        return self.tag or self.alias
-
-    @property
-    def spelling(self) -> str:
-        """The type in C."""
-        return f"{self.kind} {self.tag}" if self.tag else self.alias
-
-
-class Pointer(NamedTuple):
-    """A pointer."""
-
-    target: CType
-    quals: tuple[str, ...] = ()
-
-
-class Array(NamedTuple):
-    """An array; the extent as tokens, of which there may be none."""
-
-    item: CType
-    extent: tuple[str, ...] = ()
-
-
-class Function(NamedTuple):
-    """A function type."""
-
-    result: CType
-    parameters: tuple[Declared, ...]
-    is_variadic: bool = False
-
-
-CType = Named | Tagged | Pointer | Array | Function
-
-
-class Declared(NamedTuple):
-    """One declared name.
-
-    Attributes
-    ----------
-    storage : frozenset of str
-        ``static``, ``typedef``, ``inline`` and others.
-    bits : bool
-        True for a bit-field.
-    position : int
-        The offset of the declaration.
-    """
-
-    name: str
-    type: CType
-    storage: frozenset[str] = frozenset()
-    bits: bool = False
-    position: int = 0
-
-
-def tokens_of(text: str) -> list[Token]:
-    """Split C text into tokens, without comments and preprocessor lines."""
-    return [
-        Token(match.group(), match.start())
-        for match in _TOKEN.finditer(text)
-        if match.lastgroup != "skip"
-    ]
-
-
-def is_word(text: str) -> bool:
-    """Return True if a token is a name or a keyword."""
-    return bool(_WORD.match(text))
 
 
 def parse_declaration(text: str) -> list[Declared]:
@@ -234,12 +106,12 @@ class _Parser:
         """Skip attributes, labels and words that do not change a type; return their text."""
         texts: list[str] = []
         while True:
-            if self.next in _WITH_PARENTHESES:
+            if self.next in WITH_PARENTHESES:
                 self.take()
-                while self.next in _QUALIFIERS:
+                while self.next in QUALIFIERS:
                     self.take()
                 texts += self.balanced("(", ")")
-            elif self.next in _IGNORED:
+            elif self.next in IGNORED:
                 self.take()
                 if self.next == "(" and self.tokens[self.index - 1].text == "noexcept":
                     self.balanced("(", ")")
@@ -283,15 +155,15 @@ class _Parser:
         while True:
             self.extensions()
             word = self.next
-            if word in _STORAGE or word in _INLINE:
-                storage.add("inline" if word in _INLINE else word)
-            elif word in _QUALIFIERS:
-                quals.append(_QUALIFIERS[word])
-            elif word in _TAGGED and not words and not tagged:
+            if word in STORAGE or word in INLINE:
+                storage.add("inline" if word in INLINE else word)
+            elif word in QUALIFIERS:
+                quals.append(QUALIFIERS[word])
+            elif word in TAGGED and not words and not tagged:
                 tagged = self.tagged()
                 continue
-            elif (word in _NUMBER_WORDS or self.is_complex(words)) and not tagged:
-                words.append("_Complex" if word == "complex" else _SYNONYMS.get(word, word))
+            elif (word in NUMBER_WORDS or self.is_complex(words)) and not tagged:
+                words.append("_Complex" if word == "complex" else SYNONYMS.get(word, word))
             elif is_word(word) and word not in RESERVED and not words and not tagged:
                 words.append(word)
             else:
@@ -345,9 +217,9 @@ class _Parser:
 
     def qualifiers(self) -> tuple[str, ...]:
         quals = []
-        while self.extensions() or self.next in _QUALIFIERS:
-            if self.next in _QUALIFIERS:
-                quals.append(_QUALIFIERS[self.take()])
+        while self.extensions() or self.next in QUALIFIERS:
+            if self.next in QUALIFIERS:
+                quals.append(QUALIFIERS[self.take()])
         return tuple(quals)
 
     def declarator(self, base: CType) -> tuple[str, CType]:
@@ -376,7 +248,7 @@ class _Parser:
         """Return True at a parenthesis around a declarator, not around parameters."""
         following = self.tokens[self.index + 1].text
         after = self.tokens[self.index + 2].text if following else ""
-        if following in _WITH_PARENTHESES or following in ("*", "(", "["):
+        if following in WITH_PARENTHESES or following in ("*", "(", "["):
             return True
         return is_word(following) and following not in RESERVED and after in (")", "(", "[")
 
@@ -433,25 +305,3 @@ def _constants(tokens: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]
         else:
             item.append(token)
     return tuple(made)
-
-
-def render(type_: CType, name: str = "", names: bool = True) -> str:
-    """Write a type as C text, around a name; parameters with their names."""
-    if isinstance(type_, Pointer):
-        inner = " ".join(["*", *type_.quals]).replace("* ", "*", 1) + (
-            f" {name}" if type_.quals and name else name
-        )
-        inside = isinstance(type_.target, (Array, Function))
-        return render(type_.target, f"({inner})" if inside else inner, names)
-    if isinstance(type_, Array):
-        return render(type_.item, f"{name}[{' '.join(type_.extent)}]", names)
-    if isinstance(type_, Function):
-        return render(type_.result, f"{name}({parameters_text(type_, names)})", names)
-    text = " ".join(type_.words) if isinstance(type_, Named) else type_.spelling
-    return f"{' '.join([*type_.quals, text])} {name}".rstrip()
-
-
-def parameters_text(function: Function, names: bool = True) -> str:
-    """Write the parameters of a function type."""
-    texts = [render(p.type, p.name if names else "", names) for p in function.parameters]
-    return ", ".join([*texts, *(["..."] if function.is_variadic else [])])

@@ -6,20 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
-from .c_expression import evaluate
-from .c_syntax import (
-    RESERVED,
-    Array,
-    CSyntaxError,
-    CType,
-    Declared,
-    Function,
-    Named,
-    Pointer,
-    Tagged,
-    parse_declaration,
-)
-from .c_text import Chunk, chunks_of
+from .expression import evaluate
+from .parser import CSyntaxError, parse_declaration
+from .text import Chunk, chunks_of
+from .tokens import RESERVED
+from .types import Array, CType, Declared, Function, Named, Pointer, Tagged
 
 # The words of the typedefs of the C library and of POSIX, on machines with 64-bit long.
 _STANDARD_WORDS = {

@@ -1,19 +1,21 @@
-"""What the compiler of the user's source confirms: a declaration in the source's own words."""
+"""Check a declaration against the source: the C text that the compiler confirms."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .c_code import NUMBERS, Codes, UnsupportedError, number_code
-from .c_scope import STANDARD, Scope
-from .c_syntax import Array, CType, Function, Named, Pointer, Tagged, render
-from .declaration import SIGNED, UNSIGNED, Check, Declaration
+from ..declaration import SIGNED, UNSIGNED, Check, Declaration
+from .code import Codes
+from .numbers import NUMBERS, UnsupportedError, number_code
+from .scope import STANDARD, Scope
+from .types import Array, CType, Function, Named, Pointer, Tagged, render
 
 if TYPE_CHECKING:
-    from .declaration import Struct
+    from ..declaration import Struct
 
 CALL_PREFIX = "__packer_call_"
+IN_C_ONLY = " /* enum */"  # the end of a condition that is no constant expression in C++
 _INTEGERS = {*SIGNED, *UNSIGNED}
 
 
@@ -128,7 +130,8 @@ def _type_conditions(function: Function, scope: Scope) -> Iterator[str]:
 
 def _conditions(type_: CType, scope: Scope) -> Iterator[str]:
     if isinstance(type_, Pointer):
-        yield from _conditions(type_.target, scope)
+        if number_code(getattr(type_.target, "words", ())) != "char":
+            yield from _conditions(type_.target, scope)
         return
     if isinstance(type_, Array):
         yield from _conditions(type_.item, scope)
@@ -162,7 +165,7 @@ def _conditions(type_: CType, scope: Scope) -> Iterator[str]:
 def _number_conditions(text: str, code: str, is_enum: bool) -> Iterator[str]:
     if code in _INTEGERS:
         yield f"sizeof({text}) == {int(code[1:]) // 8}"
-        yield f"({text})-1 {'<' if code[0] == 'i' else '>'} 0" + ("/*enum*/" if is_enum else "")
+        yield f"({text})-1 {'<' if code[0] == 'i' else '>'} 0" + (IN_C_ONLY if is_enum else "")
     elif code in ("f32", "f64", "f16", "bf16"):
         yield f"sizeof({text}) == {int(code.lstrip('bf')) // 8}"
         yield f"({text})0.5 != 0"

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from runtime.error import near_names
 
-from .c_code import NUMBERS
+from .c.numbers import NUMBERS
 from .declaration import SIGNED, UNSIGNED, Declaration, FunctionDeclaration
 
 C_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)

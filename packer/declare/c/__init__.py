@@ -1,0 +1,1 @@
+"""C as text: its declarations, its types and their codes."""

@@ -1,0 +1,113 @@
+"""C types as trees, and their text."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Named(NamedTuple):
+    """A type by its words: ``unsigned long``, or the name of a typedef."""
+
+    words: tuple[str, ...]
+    quals: tuple[str, ...] = ()
+
+
+class Tagged(NamedTuple):
+    """A struct, union or enum.
+
+    Attributes
+    ----------
+    members : tuple of Declared, or None
+        The fields of a struct or union; None without a body.
+    constants : tuple of (str, tuple of str)
+        The names of an enum, each with the tokens of its value.
+    attributes : str
+        The text of its attributes.
+    alias : str
+        The typedef by which a type without a tag is known.
+    """
+
+    kind: str
+    tag: str
+    quals: tuple[str, ...] = ()
+    members: tuple[Declared, ...] | None = None
+    constants: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    attributes: str = ""
+    alias: str = ""
+
+    @property
+    def name(self) -> str:
+        """The tag, or the typedef's name."""
+        return self.tag or self.alias
+
+    @property
+    def spelling(self) -> str:
+        """The type in C."""
+        return f"{self.kind} {self.tag}" if self.tag else self.alias
+
+
+class Pointer(NamedTuple):
+    """A pointer."""
+
+    target: CType
+    quals: tuple[str, ...] = ()
+
+
+class Array(NamedTuple):
+    """An array; the extent as tokens, of which there may be none."""
+
+    item: CType
+    extent: tuple[str, ...] = ()
+
+
+class Function(NamedTuple):
+    """A function type."""
+
+    result: CType
+    parameters: tuple[Declared, ...]
+    is_variadic: bool = False
+
+
+CType = Named | Tagged | Pointer | Array | Function
+
+
+class Declared(NamedTuple):
+    """One declared name.
+
+    Attributes
+    ----------
+    storage : frozenset of str
+        ``static``, ``typedef``, ``inline`` and others.
+    bits : bool
+        True for a bit-field.
+    position : int
+        The offset of the declaration.
+    """
+
+    name: str
+    type: CType
+    storage: frozenset[str] = frozenset()
+    bits: bool = False
+    position: int = 0
+
+
+def render(type_: CType, name: str = "", names: bool = True) -> str:
+    """Write a type as C text, around a name; parameters with their names."""
+    if isinstance(type_, Pointer):
+        inner = " ".join(["*", *type_.quals]).replace("* ", "*", 1) + (
+            f" {name}" if type_.quals and name else name
+        )
+        inside = isinstance(type_.target, (Array, Function))
+        return render(type_.target, f"({inner})" if inside else inner, names)
+    if isinstance(type_, Array):
+        return render(type_.item, f"{name}[{' '.join(type_.extent)}]", names)
+    if isinstance(type_, Function):
+        return render(type_.result, f"{name}({parameters_text(type_, names)})", names)
+    text = " ".join(type_.words) if isinstance(type_, Named) else type_.spelling
+    return f"{' '.join([*type_.quals, text])} {name}".rstrip()
+
+
+def parameters_text(function: Function, names: bool = True) -> str:
+    """Write the parameters of a function type."""
+    texts = [render(p.type, p.name if names else "", names) for p in function.parameters]
+    return ", ".join([*texts, *(["..."] if function.is_variadic else [])])
