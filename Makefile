@@ -59,7 +59,7 @@ check: $(VENV)/check.group $(VENV)/test.group
 	$(BIN)/python tools/prose.py
 	$(BIN)/clang-format --dry-run --Werror $(C_FILES)
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/native -Iruntime/include -I$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') $(shell find runtime/native -name '*.c')
-	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -x c templates/glue.h
+	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -x c $(wildcard templates/glue*.h)
 	find runtime/native -name '*.c' | xargs -I{} -P $$(nproc) $(BIN)/clang-tidy --quiet {} -- $(TIDY_FLAGS)
 
 # The layout of all code, applied.

@@ -97,6 +97,7 @@ def test_wheel_has_core_header_templates_and_types(wheel) -> None:
         "packer/__init__.pyi",
         "packer/py.typed",
         "packer/templates/glue.h",
+        "packer/templates/glue_array.h",
     } <= names
     assert [n for n in names if n.startswith("runtime/_core.") and n.endswith(".so")]
     assert not [n for n in names if n.startswith("tests/")]

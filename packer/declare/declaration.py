@@ -195,7 +195,7 @@ class Declaration(NamedTuple):
     @property
     def returned(self) -> tuple[Parameter, ...]:
         """The parameters that are results, in the order of `out`; with the codes of the results."""
-        by_name = {p.name: p for p in self.parameters}
+        by_name = {p.name: p._replace(code=p.code[1:]) for p in self.parameters}
         return tuple(by_name[name] for name in self.out)
 
     @property

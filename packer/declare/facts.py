@@ -4,8 +4,13 @@
     abi safe_call                     or packed_c
     gil release                       or keep
     type void(const float *x)         C function type without the name
-    params x:&f32                     name:code, in order
+    params x:&f32                     name:code of what callers pass, in order
+    out mean:f64                      name:code of what is written through a pointer
     result void                       a code
+    default n 1                       a parameter that callers may omit, and its value as JSON
+    free foo_free                     the function that releases a handle
+    lifetime db                       the parameter that a handle keeps alive
+    struct point 16 8 x:f64@0 y:f64@8 name, size, alignment, field:code@offset
     doc Free text, the last key       up to the end, newlines included
 
 A NUL ends the text; unknown keys are skipped. The native core reads it at look-up.
@@ -13,14 +18,18 @@ A NUL ends the text; unknown keys are skipped. The native core reads it at look-
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
-from .declaration import Declaration, prototype
+from .declaration import Declaration, Field, Struct, prototype
 
 FIRST_LINE = "packer-function 1"
 MAX_NBYTES = 1 << 20
 
 _DEFAULTS = {"abi": "safe_call", "gil": "release", "type": "", "params": "", "result": "void"}
+_DEFAULTS |= {"out": "", "free": "", "lifetime": ""}
 _CHOICES = {"abi": ("safe_call", "packed_c"), "gil": ("release", "keep")}
 
 
@@ -31,10 +40,16 @@ class Facts(NamedTuple):
     ----------
     type : str
         The C function type without the name; empty for a packed C function.
-    params : tuple of (name, code)
-        The parameters in order.
+    params, out : tuple of (name, code)
+        The parameters that callers pass, and those that are results, in order.
     result : str
-        The code of the result.
+        The code of what the C function returns.
+    defaults : mapping of str to object
+        The values of parameters that callers may omit.
+    free, lifetime : str
+        The function that releases a handle, and the parameter that a handle keeps alive.
+    structs : tuple of Struct
+        The structs that codes name; without their spelling in C.
     """
 
     abi: str
@@ -43,6 +58,11 @@ class Facts(NamedTuple):
     params: tuple[tuple[str, str], ...]
     result: str
     doc: str
+    out: tuple[tuple[str, str], ...] = ()
+    defaults: Mapping[str, Any] = {}
+    free: str = ""
+    lifetime: str = ""
+    structs: tuple[Struct, ...] = ()
 
     def signature(self, name: str) -> str | None:
         """Return the C declaration with the name, as ``Function.signature`` shows it."""
@@ -53,12 +73,27 @@ def dump_facts(declaration: Declaration) -> str:
     """Write the text of ``__packer_fn_<name>``, without the NUL; the inverse of `parse_facts`."""
     lines = [FIRST_LINE, f"abi {declaration.abi}", f"gil {declaration.gil}"]
     if declaration.abi == "safe_call":
-        codes = " ".join(f"{p.name}:{p.code}" for p in declaration.parameters)
+        codes = " ".join(f"{p.name}:{p.code}" for p in declaration.passed)
         lines += [f"type {declaration.text}", f"params {codes}".rstrip()]
-        lines += [f"result {declaration.result}"]
+        lines += _optional_lines(declaration)
     if declaration.doc:
         lines += [f"doc {declaration.doc}"]
     return "\n".join(lines) + "\n"
+
+
+def _optional_lines(declaration: Declaration) -> Iterator[str]:
+    """The lines from the results on, of which most functions have only one."""
+    if declaration.out:
+        yield "out " + " ".join(f"{p.name}:{p.code}" for p in declaration.returned)
+    yield f"result {declaration.result}"
+    for name, value in declaration.defaults.items():
+        yield f"default {name} {json.dumps(value)}"
+    for key in ("free", "lifetime"):
+        if value := getattr(declaration, key):
+            yield f"{key} {value}"
+    for struct in declaration.structs:
+        fields = " ".join(f"{f.name}:{f.code}@{f.offset}" for f in struct.fields)
+        yield f"struct {struct.name} {struct.size} {struct.alignment} {fields}".rstrip()
 
 
 def parse_facts(data: bytes | memoryview) -> Facts:
@@ -78,12 +113,24 @@ def parse_facts(data: bytes | memoryview) -> Facts:
     first, *lines = head.split("\n")
     if first != FIRST_LINE:
         raise ValueError(f"first line {first[:40]!r}, expected {FIRST_LINE!r}")
-    fields = _DEFAULTS | dict(_key_value(line) for line in lines if line)
+    pairs = [_key_value(line) for line in lines if line]
+    fields = _DEFAULTS | dict(pairs)
     for key, choices in _CHOICES.items():
         if fields[key] not in choices:
             raise ValueError(f"{key} {fields[key]!r}, expected {' or '.join(choices)}")
-    params = tuple(_parameter(text) for text in fields["params"].split())
-    return Facts(fields["abi"], fields["gil"], fields["type"], params, fields["result"], doc)
+    return Facts(
+        abi=fields["abi"],
+        gil=fields["gil"],
+        type=fields["type"],
+        params=tuple(_parameter("params", text) for text in fields["params"].split()),
+        result=fields["result"],
+        doc=doc,
+        out=tuple(_parameter("out", text) for text in fields["out"].split()),
+        defaults=dict(_default(value) for key, value in pairs if key == "default"),
+        free=fields["free"],
+        lifetime=fields["lifetime"],
+        structs=tuple(_struct(value) for key, value in pairs if key == "struct"),
+    )
 
 
 def _without_doc(text: str) -> tuple[str, str]:
@@ -97,8 +144,27 @@ def _key_value(line: str) -> tuple[str, str]:
     return key, value
 
 
-def _parameter(text: str) -> tuple[str, str]:
+def _parameter(key: str, text: str) -> tuple[str, str]:
     name, _, code = text.partition(":")
     if not name or not code:
-        raise ValueError(f"params {text!r}, expected name:code")
+        raise ValueError(f"{key} {text!r}, expected name:code")
     return name, code
+
+
+def _default(text: str) -> tuple[str, Any]:
+    name, _, value = text.partition(" ")
+    try:
+        return name, json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError(f"default {text!r}, expected a name and JSON") from None
+
+
+def _struct(text: str) -> Struct:
+    """Read a struct, which is in braces in a code; its spelling is not stored."""
+    name, _, rest = text.partition(" ")
+    match = re.fullmatch(r"(\d{1,18}) (\d{1,18})((?: [^ :@]+:[^ @]+@\d{1,18})*)", rest)
+    if not match:
+        raise ValueError(f"struct {text!r}, expected name size alignment field:code@offset ...")
+    fields = (re.split("[:@]", field) for field in match[3].split())
+    made = tuple(Field(field, code, int(offset)) for field, code, offset in fields)
+    return Struct(name, "", int(match[1]), int(match[2]), made)

@@ -7,24 +7,28 @@ from collections.abc import Iterable, Iterator, Sequence
 from runtime.abi import CONTEXT_SYMBOLS
 
 from ..dialect import Naming
+from .c_text import c_string
 from .declaration import Declaration
 from .facts import dump_facts
 from .metadata import descriptions
-from .wrapper import body_lines, c_string, declared_lines
+from .structs import Structs
+from .wrapper import body_lines, declared_lines, headers_of, narrow_types
 
 _HEADER = """\
 /* Written by dso-packer: the safe-call wrappers of one library. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O1") /* as quick at run time as -O2, and compiled in 50 ms instead of 66 */
-#endif
-#include "dso_abi.h"
-#include "glue.h"
+#endif"""
+_BEGIN = """\
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-DSO_EXPORT void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind, const char *message) = 0;"""
+#ifndef DSO_PACKER_H
+DSO_EXPORT void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind, const char *message) = 0;
+#endif"""
+_HALVES = {"f16": "_Float16", "bf16": "__bf16"}
 _RAISE = "__TVMFFIErrorSetRaisedFromCStr"
 _FOOTER = """
 #ifdef __cplusplus
@@ -58,7 +62,11 @@ class Glue:
         self, declarations: Sequence[Declaration], entry: str | None, naming: Naming
     ) -> None:
         self._naming = naming
-        self._lines = [_HEADER]
+        self._headers = {"dso_abi.h", "glue.h"}
+        self._narrow: set[str] = set()
+        self._structs = Structs()
+        self._symbols = {d.name: d.symbol or d.name for d in declarations}
+        self._lines: list[str] = []
         self._packed: dict[str, str] = {}
         self.symbols: dict[str, str] = {}
         self.texts: dict[str, str] = {}
@@ -76,7 +84,9 @@ class Glue:
         lines = ["", "/* checksums */", *_text_lines("dso_checksums", name, checksums)]
         if self._naming.system_lib:
             lines += self._registration_lines({name: "dso_checksums"})
-        return "\n".join([*self._lines, *lines, _FOOTER])
+        includes = [f'#include "{header}"' for header in sorted(self._headers)]
+        narrow = [f"DSO_TAKE_NARROW(dso_take_{c}, {_HALVES[c]})" for c in sorted(self._narrow)]
+        return "\n".join([_HEADER, *includes, _BEGIN, *narrow, *self._lines, *lines, _FOOTER])
 
     def _add_function(self, index: int, declaration: Declaration) -> None:
         name, naming = declaration.name, self._naming
@@ -85,9 +95,14 @@ class Glue:
         if declaration.abi == "packed_c":
             self._packed[name] = f"dso_packed_{index}"
             return
-        self._lines += declared_lines(index, declaration)
+        self._lines += self._structs.add(declaration)
+        scope = self._structs.scope(declaration)
+        self._headers |= {"glue_take.h", "glue_give.h"} | headers_of(declaration, scope)
+        self._narrow |= narrow_types(declaration, scope)
+        free = self._symbols.get(declaration.free, declaration.free)
+        self._lines += declared_lines(index, declaration, scope, free)
         wrapper = f"dso_wrapper_{index}"
-        self._define_function(wrapper, naming.wrapper(name), body_lines(index, declaration))
+        self._define_function(wrapper, naming.wrapper(name), body_lines(index, declaration, scope))
         if naming.dialect == "tvm-ffi":
             for tag, text in descriptions(declaration).items():
                 body = [

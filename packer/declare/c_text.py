@@ -1,0 +1,29 @@
+"""C text: literals and variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .declaration import joined
+
+
+def c_string(text: str) -> str:
+    """A C string literal: three octal digits end an escape, and "?" may begin a trigraph."""
+    escapes = {ord("\n"): "\\n", ord('"'): '\\"', ord("\\"): "\\\\", ord("?"): "\\?"}
+    return (
+        '"'
+        + "".join(
+            escapes.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}")
+            for byte in text.encode()
+        )
+        + '"'
+    )
+
+
+def variable(c_type: str, name: str, mark: str = "") -> Iterator[str]:
+    """Define a variable that is zero."""
+    if c_type.startswith("dso_struct_"):
+        yield f"{c_type} {name};"
+        yield f"__builtin_memset(&{name}, 0, sizeof {name});"
+    else:
+        yield f"{joined(c_type, name)}{mark} = 0;"

@@ -1,0 +1,135 @@
+"""Callbacks: the C functions that declared functions call, and that call Functions.
+
+A parameter that is a function pointer has one trampoline, whatever Function is passed: it finds
+the Function in a thread-local variable, which the wrapper sets for the time of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .c_text import c_string, variable
+from .code import DTYPES, Kind, Scope, item_size, kind_of, split_extents, struct_of
+from .declaration import UNSIGNED, Callback, Declaration, joined
+
+_NO_RESULT = ("void", "status")
+
+
+def trampoline_lines(index: int, declaration: Declaration, scope: Scope) -> Iterator[str]:
+    """The trampolines of one declared function."""
+    for place, callback in _places(declaration):
+        yield from _trampoline(f"{index}_{place}", declaration, callback, scope)
+
+
+def enter_lines(index: int, declaration: Declaration) -> Iterator[str]:
+    """Set the variables that the trampolines read, in the wrapper before the call."""
+    if declaration.callbacks:
+        yield "dso_calling calling = {function, 0};"
+    for i, _ in _places(declaration):
+        name = f"{index}_{i}"
+        yield f"int strays{i} = __atomic_load_n(&dso_strays_{name}, __ATOMIC_RELAXED);"
+        yield f"dso_callback c{i} DSO_CALLBACK = {{&calling, a{i}, &dso_callback_{name}, NULL}};"
+        yield f"dso_enter_callback(&c{i});"
+
+
+def stray_lines(index: int, declaration: Declaration) -> Iterator[str]:
+    """Take the status of the callbacks, in the wrapper after the call."""
+    if declaration.callbacks:
+        yield "status = calling.status;"
+    for i, callback in _places(declaration):
+        count = f"__atomic_load_n(&dso_strays_{index}_{i}, __ATOMIC_RELAXED)"
+        refusal = f"dso_refuse_stray(function, {c_string(callback.parameter)})"
+        yield f"if (!status && {count} != strays{i}) status = {refusal};"
+
+
+def _places(declaration: Declaration) -> Iterator[tuple[int, Callback]]:
+    callbacks = {callback.parameter: callback for callback in declaration.callbacks}
+    for i, parameter in enumerate(declaration.parameters):
+        if parameter.code == "fn":
+            yield i, callbacks[parameter.name]
+
+
+def _trampoline(
+    name: str, declaration: Declaration, callback: Callback, scope: Scope
+) -> Iterator[str]:
+    result = kind_of(callback.result, scope)
+    if callback.result[0] in "*&":  # not a tensor: it would be released before the C code reads it
+        result = kind_of("@void", scope)
+    types = [kind_of(p.code, scope).c_type for p in callback.parameters]
+    named = ", ".join(joined(c_type, f"p{i}") for i, c_type in enumerate(types)) or "void"
+    has_result = callback.result not in _NO_RESULT
+    failure = {"void": "", "status": " -1"}.get(callback.result, " r")
+    count = len(types)
+    yield f"static __thread dso_callback *dso_callback_{name};"
+    yield f"static int dso_strays_{name};"
+    yield from _place_lines(name, declaration, callback)
+    yield f"static {joined(result.c_type, f'dso_trampoline_{name}')}({named}) {{"
+    yield f"  const dso_callback *callback = dso_callback_{name};"
+    yield f"  dso_calling *calling = dso_calling_of(callback, &dso_strays_{name});"
+    yield f"  dso_any args[{count or 1}], result = dso_none();"
+    yield "  int status = 0;"
+    if has_result:
+        yield from (f"  {line}" for line in variable(result.c_type, "r"))
+    yield f"  if (!calling) return{failure};"
+    yield "  __builtin_memset(args, 0, sizeof args);"
+    yield from (f"  {line}" for line in _argument_lines(callback, scope))
+    call = f"dso_call_back(callback, args, {count}, status, &result)"
+    yield f"  if ({call}) return{failure};"
+    if has_result:
+        yield from (f"  {line}" for line in _result_lines(name, result))
+    yield "  dso_release(&result);"
+    yield {"void": "  return;", "status": "  return 0;"}.get(callback.result, "  return r;")
+    yield "}"
+
+
+def _place_lines(name: str, declaration: Declaration, callback: Callback) -> Iterator[str]:
+    """The description of the result, for messages."""
+    yield f"static const dso_parameter dso_returned_{name}[] = {{"
+    yield f"  {{{c_string(callback.parameter)}, {c_string(callback.result_text)}}}"
+    yield "};"
+    texts = f"{c_string(declaration.name)}, {c_string(declaration.prototype)}"
+    place = "1, 1, DSO_CALLBACK_RESULT, 0, NULL"
+    yield f"DSO_UNUSED static const dso_function dso_returns_{name} = {{"
+    yield f"  {texts}, dso_returned_{name}, {place}"
+    yield "};"
+
+
+def _result_lines(name: str, kind: Kind) -> Iterator[str]:
+    given = ", ".join([f"&dso_returns_{name}", "&result", "0", *kind.options, "&value"])
+    yield from variable(kind.local, "value")
+    yield f"if (dso_take_{kind.take}({given})) calling->status = -1;"
+    yield f"else r = ({kind.c_type})value;" if kind.local != kind.c_type else "else r = value;"
+
+
+def _argument_lines(callback: Callback, scope: Scope) -> Iterator[str]:
+    for i, parameter in enumerate(callback.parameters):
+        base, extents = split_extents(parameter.code)
+        values = [_extent(extent, callback) for extent in extents]
+        target = f"&args[{i}], p{i}"
+        if base == "strs":
+            count = values[0] if values else "0"
+            give = f"dso_give_strings(&args[{i}], (const char *const *)p{i}, {count})"
+        elif extents:
+            size = item_size(base, scope)
+            if size != 1:
+                values.append(str(size))
+            dtype = "DSO_DT_UINT, 8" if struct_of(base) else DTYPES.get(base[1:], "DSO_DT_UINT, 8")
+            yield f"int64_t shape{i}[] = {{{', '.join(values)}}};"
+            yield f"DLTensor tensor{i};"
+            shape = f"&tensor{i}, p{i}, shape{i}, {len(values)}, {dtype}"
+            give = f"dso_give_borrowed(&args[{i}], {shape})"
+        elif base == "str":
+            give = f"dso_give_raw_string({target})"
+        elif base[0] in "*&":
+            give = f"dso_give_address({target})"
+        else:
+            give = f"dso_give_{kind_of(base, scope).give}({target})"
+        yield f"if (!status) status = {give};"
+
+
+def _extent(extent: str, callback: Callback) -> str:
+    if extent.isdigit():
+        return extent
+    (index,) = (i for i, p in enumerate(callback.parameters) if p.name == extent)
+    is_unsigned = callback.parameters[index].code in (*UNSIGNED, "bool")
+    return f"dso_unsigned_extent(p{index})" if is_unsigned else f"(int64_t)p{index}"
