@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ._core import Function
 
-_NUMBERS = {"bool": bool, "f16": float, "bf16": float, "f32": float, "f64": float}
+_NUMBERS: dict[str, type] = {"bool": bool, "f16": float, "bf16": float, "f32": float, "f64": float}
 _NUMBERS.update({"c64": complex, "c128": complex, "str": str})
 _DTYPES = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
 

@@ -12,6 +12,8 @@ from runtime.error import LibraryLoadError
 
 from ...support.plain_library import ADD, SYMBOLS, CompileLibrary, answer
 
+STRUCT = "struct, expected 'name size alignment field:code@offset ...'"
+
 
 def test_symbols_of_a_dependency_are_not_the_librarys(
     compile_library: CompileLibrary, tmp_path: Path
@@ -68,6 +70,35 @@ def test_symbol_that_is_not_a_function(compile_library: CompileLibrary) -> None:
         ("packer-function 1\\nparams :i8\\n", "params, expected name:code"),
         ("packer-function 1\\nparams x:i8  y:i8\\n", "params, expected name:code"),
         ("packer-function 1\\nparams x:i8\\nparams x:i8\\n", "params given twice"),
+        ("packer-function 1\\nparams x:i8 \\n", "params, expected name:code"),
+        ("packer-function 1\\nparams x:\\n", "params, expected name:code"),
+        ("packer-function 1\\nout x\\n", "out, expected name:code"),
+        ("packer-function 1\\nout \\n", "out, expected name:code"),
+        ("packer-function 1\\nout x:f64\\nout y:f64\\n", "out given twice"),
+        ("packer-function 1\\nresult \\n", "result, expected a code"),
+        ("packer-function 1\\nresult i32 i32\\n", "result, expected a code"),
+        ("packer-function 1\\nfree two words\\n", "free, expected a name"),
+        ("packer-function 1\\nlifetime \\n", "lifetime, expected a name"),
+        ("packer-function 1\\nlifetime x\\n", "lifetime, expected a parameter's name"),
+        ("packer-function 1\\nparams x:i8\\ndefault x\\n", "default, expected a name and a value"),
+        (
+            "packer-function 1\\nparams x:i8\\ndefault y 1\\n",
+            "default, expected a parameter's name",
+        ),
+        (
+            "packer-function 1\\nparams x:i8\\ndefault x 1\\ndefault x 2\\n",
+            "default given twice",
+        ),
+        ("packer-function 1\\nstruct s 8\\n", STRUCT),
+        ("packer-function 1\\nstruct s 8 x\\n", STRUCT),
+        ("packer-function 1\\nstruct  8 8\\n", STRUCT),
+        ("packer-function 1\\nstruct s 8 8 x\\n", STRUCT),
+        ("packer-function 1\\nstruct s 8 8 x:f64\\n", STRUCT),
+        ("packer-function 1\\nstruct s 8 8 x:@foo\\n", STRUCT),
+        ("packer-function 1\\nstruct s 8 8 x:f64@\\n", STRUCT),
+        ("packer-function 1\\nstruct s 8 8 x:f64@0x\\n", STRUCT),
+        ("packer-function 1\\nstruct s 8 8 :f64@0\\n", STRUCT),
+        ("packer-function 1\\nstruct s 9999999999 8 x:f64@0\\n", STRUCT),
         ("packer-function 1\\ndoc \\xff\\n", "expected UTF-8 text"),
         ("packer-function 1\\n\\0doc\\n", "expected text that ends with its only NUL"),
     ],

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "python/call/handle.h"
 #include "python/call/keywords.h"
 #include "python/exception.h"
 #include "python/library.h"
@@ -37,12 +38,22 @@ static inline PyObject *invoke(const struct call_frame *frame, int32_t count) {
   return make_result(frame, &result);
 }
 
+/* The common case of frame_release: nothing to free, so an exception stays set. */
+static inline void end_handles(const struct call_frame *frame) {
+  for (int i = 0; i < frame->num_holds; i++)
+    if (frame->holds[i].kind == HOLD_HANDLE) handle_end_use(frame->holds[i].handle);
+}
+
 static inline PyObject *convert_and_invoke(struct call_frame *frame, PyObject *const *objects,
                                            Py_ssize_t count) {
   PyObject *value = NULL;
   if (count == 0 || convert_arguments(frame, objects, count) == 0)
     value = invoke(frame, (int32_t)count);
   if (!frame->needs_release) return value;
+  if (frame->needs_release == HANDLES_ONLY) {
+    end_handles(frame);
+    return value;
+  }
   if (frame->needs_finish) value = frame_finish(frame, value);
   frame_release(frame);
   return value;

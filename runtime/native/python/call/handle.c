@@ -38,7 +38,7 @@ static int call_release(Handle *self) {
 }
 
 /* The handle itself, or the nearest closed parent, or NULL if all are open. */
-static const Handle *find_closed(const Handle *self) {
+static inline const Handle *find_closed(const Handle *self) {
   while (self != NULL && !self->is_closed) self = self->parent;
   return self;
 }
@@ -120,10 +120,6 @@ int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object
   for (Handle *used = self; used != NULL; used = used->parent) used->uses++;
   frame_hold(frame, HOLD_HANDLE)->handle = self;
   return frame_pass(frame, index, DSO_OPAQUE_PTR, self->address);
-}
-
-void handle_end_use(Handle *self) {
-  for (; self != NULL; self = self->parent) self->uses--;
 }
 
 /* ---- Making one */

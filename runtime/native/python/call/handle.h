@@ -32,7 +32,9 @@ PyObject *handle_borrow(const struct source *source, void *address);
 int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object);
 
 /* End the use, after the call. */
-void handle_end_use(Handle *self);
+static inline void handle_end_use(Handle *self) {
+  for (; self != NULL; self = self->parent) self->uses--;
+}
 
 /* handle_at(function, address, kind): a handle that releases nothing; `kind` is a str or None. */
 PyObject *handle_at(PyObject *module, PyObject *args);

@@ -1,0 +1,116 @@
+"""Structs of declared functions: packing arguments, and results as named tuples.
+
+The native core imports this package at the first call with a struct. Layouts are those that the
+compiler reported when the library was exported (docs/format.md, "Facts about a function").
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Mapping
+from keyword import iskeyword
+
+from .._core import Handle, handle_at
+from ..error import shown
+from .arrays import packed_array, without_dtype
+from .layout import COMPLEX, FORMATS, Layout, Layouts, Refused, layouts_of, struct_name
+from .packing import Packing, items_of, name_at, ordered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .._core import Function
+
+
+def fields_of(function: Function, index: int, value: Any) -> Any:
+    """Return the fields of a struct that is passed by value, as a tuple.
+
+    NotImplemented if `value` has no fields.
+    """
+    layouts, code = layouts_of(function), function._declared[0][index][1]
+    try:
+        return _fields(layouts, layouts[struct_name(code)], without_dtype(layouts, code, value))
+    except Refused as refused:
+        raise _argument_error(function, index, refused) from None
+
+
+def packed(function: Function, index: int, value: Any) -> Any:
+    """Return the bytes of a struct that is passed by pointer.
+
+    They are (memoryview, objects that the bytes refer to, function to call after the call or
+    None). NotImplemented if `value` is neither a mapping, a tuple nor a structured NumPy array.
+    """
+    layouts, code = layouts_of(function), function._declared[0][index][1]
+    layout, is_written = layouts[struct_name(code)], code.startswith("*")
+    try:
+        if hasattr(value, "dtype"):
+            return packed_array(layouts, layout, value, is_written)
+        if isinstance(value, Mapping):
+            return Packing(function, layouts).pack(layout, value, is_written)
+        if not isinstance(value, tuple):
+            return NotImplemented
+        if is_written:
+            text = f"expected a dict or an array, whose fields are updated, found {shown(value)}"
+            raise Refused(TypeError, text)
+        return Packing(function, layouts).pack(layout, value, is_written)
+    except Refused as refused:
+        raise _argument_error(function, index, refused) from None
+
+
+def _argument_error(function: Function, index: int, refused: Refused) -> Exception:
+    name = function._declared[0][index][0]
+    text = f"{function.name}: argument {index + 1} '{name}': {refused}"
+    return refused.kind(f"{text}; declared as {function.signature}")
+
+
+def _fields(layouts: Layouts, layout: Layout, value: Any, where: str = "") -> Any:
+    if not isinstance(value, Mapping | tuple | list) and not where:
+        return NotImplemented
+    made = zip(layout.fields, ordered(layout, value, where), strict=True)
+    return tuple(_item(layouts, f.code, f.extents, v, name_at(where, f.name)) for f, v in made)
+
+
+def _item(layouts: Layouts, code: str, extents: tuple[int, ...], value: Any, where: str) -> Any:
+    if extents:
+        items = items_of(extents[0], value, where)
+        return tuple(_item(layouts, code, extents[1:], item, where) for item in items)
+    if code.startswith("{"):
+        value = {} if value is ... else value
+        return _fields(layouts, layouts[struct_name(code)], value, where)
+    if value is ...:
+        return 0 if code in FORMATS else (0.0, 0.0) if code in COMPLEX else None
+    return (value.real, value.imag) if code in COMPLEX and not isinstance(value, tuple) else value
+
+
+def _attribute(name: str) -> str:
+    """Return the attribute of a field: ``from_`` for a keyword of Python."""
+    return f"{name}_" if iskeyword(name) else name
+
+
+def result_maker(function: Function) -> Callable[[str, tuple[Any, ...]], Any]:
+    """Return what turns the fields of a struct, in order, into a named tuple.
+
+    The classes are made once for each function.
+    """
+    layouts = layouts_of(function)
+    classes = {
+        name: namedtuple(name, [_attribute(f.name) for f in layout.fields], rename=True)
+        for name, layout in layouts.items()
+    }
+
+    def make(code: str, value: Any, extents: tuple[int, ...] = ()) -> Any:
+        if extents:
+            return tuple(make(code, item, extents[1:]) for item in value)
+        if code in COMPLEX and isinstance(value, tuple):
+            return complex(*value)
+        if code.startswith("@") and isinstance(value, Handle):
+            return handle_at(function, value.address, code[1:])
+        if not code.startswith("{") or not isinstance(value, tuple):
+            return value
+        layout = layouts[struct_name(code)]
+        fields = zip(layout.fields, value, strict=True)
+        return classes[layout.name](*(make(f.code, item, f.extents) for f, item in fields))
+
+    return make

@@ -1,0 +1,107 @@
+"""The layouts of structs that a function's metadata lists, and why a value does not fit one."""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .._core import Function
+
+# The struct module's format of each number. Complex numbers are two.
+FORMATS = {
+    "i8": "b", "i16": "h", "i32": "i", "i64": "q",
+    "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
+    "bool": "?", "f16": "e", "f32": "f", "f64": "d", "char": "b",
+}  # fmt: skip
+COMPLEX = {"c64": "ff", "c128": "dd"}
+
+
+class Field(NamedTuple):
+    """One field: its name, its code without extents, its extents, and its offset."""
+
+    name: str
+    code: str
+    extents: tuple[int, ...]
+    offset: int
+
+    def __str__(self) -> str:
+        extents = "".join(f"[{extent}]" for extent in self.extents)
+        return f"{self.name}: {self.code}{extents} at {self.offset}"
+
+
+class Layout(NamedTuple):
+    """The layout of a struct."""
+
+    name: str
+    size: int
+    fields: tuple[Field, ...]
+
+    def __str__(self) -> str:
+        return f"{', '.join(map(str, self.fields))}; {self.size} bytes"
+
+
+class Layouts(dict[str, Layout]):
+    """Layouts by the name of the struct."""
+
+    def __missing__(self, name: str) -> Layout:
+        text = f"struct {name!r}: expected its layout in the function's metadata, found none"
+        raise LookupError(f"{text}; export the library again")
+
+
+class Refused(Exception):  # noqa: N818 - it never leaves this file
+    """A value does not fit; the text becomes the message of an argument error."""
+
+    def __init__(self, kind: type[Exception], text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+def split_extents(code: str) -> tuple[str, tuple[int, ...]]:
+    """Split ``f32[2][3]`` into ``f32`` and (2, 3)."""
+    base, *extents = code.split("[")
+    return base, tuple(int(extent.rstrip("]")) for extent in extents)
+
+
+@lru_cache(maxsize=256)
+def _parse(structs: tuple[tuple[str, str], ...]) -> Layouts:
+    layouts = Layouts()
+    for name, text in structs:
+        size, _, *fields = text.split(" ")
+        layouts[name] = Layout(name, int(size), tuple(_field(field) for field in fields if field))
+    return layouts
+
+
+def _field(text: str) -> Field:
+    head, _, offset = text.rpartition("@")
+    name, _, code = head.partition(":")
+    base, extents = split_extents(code)
+    return Field(name, base, extents, int(offset))
+
+
+def layouts_of(function: Function) -> Layouts:
+    """Return the layouts that a function's metadata lists, by name."""
+    return _parse(tuple(function._declared[4]))
+
+
+def struct_name(code: str) -> str:
+    """Return the name in ``{point}``, ``*{point}`` or ``&{point}``."""
+    return code.lstrip("*&").partition("[")[0].strip("{}")
+
+
+def format_of(code: str) -> str:
+    """Return the struct module's format of a code without extents; a pointer is an address."""
+    return FORMATS.get(code) or COMPLEX.get(code) or "Q"
+
+
+def size_of(layouts: Layouts, code: str, extents: tuple[int, ...] = ()) -> int:
+    """Return the size of a field in bytes."""
+    if code.startswith("{"):
+        nbytes = layouts[struct_name(code)].size
+    else:
+        nbytes = 2 if code == "bf16" else struct.calcsize("=" + format_of(code))
+    for extent in extents:
+        nbytes *= extent
+    return nbytes

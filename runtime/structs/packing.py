@@ -1,0 +1,240 @@
+"""Structs as bytes: from mappings and tuples, and back into a mapping after the call."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Mapping, MutableMapping
+
+from .._core import Handle, buffer_address, handle_at
+from ..error import near_names, shown
+from .arrays import packed_array
+from .layout import COMPLEX, FORMATS, Layout, Layouts, Refused, format_of, size_of, struct_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .._core import Function
+
+
+def name_at(parent: str, name: str) -> str:
+    """Return a field's name as messages show it: ``from.x``."""
+    return f"{parent}.{name}" if parent else name
+
+
+def ordered(layout: Layout, value: Any, where: str) -> list[Any]:
+    """Return the fields' values in order; `...` for a field that a mapping omits."""
+    names = [field.name for field in layout.fields]
+    if isinstance(value, Mapping):
+        for name in value:
+            if name not in names:
+                text = f"expected a field of struct {layout.name!r}, found {shown(name)}"
+                raise Refused(TypeError, _in(where, text) + near_names(str(name), names))
+        return [value.get(name, ...) for name in names]
+    if isinstance(value, tuple | list) and len(value) == len(names):
+        return list(value)
+    text = f"expected a mapping or a tuple of {len(names)} fields ({', '.join(names)}), found "
+    raise Refused(TypeError, _in(where, text) + shown(value))
+
+
+def _in(where: str, text: str) -> str:
+    return f"field {where!r}: {text}" if where else text
+
+
+def items_of(extent: int, value: Any, where: str) -> list[Any]:
+    """Return the items of an array field; refuse another number of them."""
+    items = [...] * extent if value is ... else value
+    if isinstance(items, str | bytes | Mapping) or not hasattr(items, "__len__"):
+        raise Refused(TypeError, f"field {where!r}: expected {extent} items, found {shown(value)}")
+    if len(items) != extent:
+        text = f"field {where!r}: expected {extent} items, found {len(items)}"
+        raise Refused(ValueError, text)
+    return list(items)
+
+
+class Packing:
+    """The bytes of one struct, and the objects that its pointers refer to."""
+
+    def __init__(self, function: Function, layouts: Layouts) -> None:
+        self.function = function
+        self.layouts = layouts
+        self.kept: list[Any] = []
+        self.finishes: list[Callable[[], None]] = []
+
+    def pack(self, layout: Layout, value: Any, is_written: bool) -> tuple[memoryview, Any, Any]:
+        data = self.allocate(layout, value, is_written, "")
+        finish = self.finish if self.finishes else None
+        return memoryview(data), self.kept, finish
+
+    def finish(self) -> None:
+        """Write the fields back, after the call."""
+        for finish in self.finishes:
+            finish()
+
+    def allocate(self, layout: Layout, value: Any, is_written: bool, where: str) -> bytearray:
+        data = bytearray(layout.size)
+        self.struct(data, 0, layout, value, where)
+        if is_written and isinstance(value, MutableMapping):
+            before = bytes(data)
+            self.finishes.append(lambda: self.write_back(data, before, layout, value))
+        return data
+
+    def struct(self, data: bytearray, start: int, layout: Layout, value: Any, where: str) -> None:
+        value = value.item() if hasattr(value, "dtype") else value
+        for field, item in zip(layout.fields, ordered(layout, value, where), strict=True):
+            name = name_at(where, field.name)
+            self.store(data, start + field.offset, field.code, field.extents, item, name)
+
+    def store(
+        self, data: bytearray, at: int, code: str, extents: tuple[int, ...], value: Any, where: str
+    ) -> None:
+        if value is ...:
+            return
+        if extents:
+            step = size_of(self.layouts, code, extents[1:])
+            for i, item in enumerate(items_of(extents[0], value, where)):
+                self.store(data, at + i * step, code, extents[1:], item, where)
+        elif code.startswith("{"):
+            self.struct(data, at, self.layouts[struct_name(code)], value, where)
+        elif code in FORMATS or code in COMPLEX or code == "bf16":
+            _store_number(data, at, code, value, where)
+        else:
+            struct.pack_into("=Q", data, at, self.address(code, value, where))
+
+    # ---- Pointers
+
+    def address(self, code: str, value: Any, where: str) -> int:
+        """Return the address of what a pointer field refers to, and keep it."""
+        if value is None:
+            return 0
+        if isinstance(value, Handle):
+            self.kept.append(value)
+            return _handle_address(code, value, where)
+        if code == "str" and isinstance(value, str | bytes):
+            encoded = value.encode() if isinstance(value, str) else value
+            if b"\0" in encoded:
+                text = f"field {where!r}: expected text without NUL, found {shown(value)}"
+                raise Refused(ValueError, text)
+            return self.keep(memoryview(encoded + b"\0"))
+        if code[:1] in "*&" and code[1:2] == "{":
+            return self.struct_address(code, value, where)
+        if code[:1] not in "*&":
+            expected = "a str" if code == "str" else f"a handle ({code})"
+            raise Refused(TypeError, f"field {where!r}: expected {expected}, found {shown(value)}")
+        return self.keep(_buffer(code, value, where))
+
+    def struct_address(self, code: str, value: Any, where: str) -> int:
+        layout, is_written = self.layouts[struct_name(code)], code.startswith("*")
+        if hasattr(value, "dtype"):
+            view, kept, finish = packed_array(self.layouts, layout, value, is_written)
+            self.kept.append(kept)
+            self.finishes.extend([finish] if finish else [])
+            return self.keep(view)
+        return self.keep(memoryview(self.allocate(layout, value, is_written, where)))
+
+    def keep(self, view: memoryview) -> int:
+        self.kept.append(view)
+        return buffer_address(view)
+
+    # ---- After the call
+
+    def write_back(
+        self, data: bytearray, before: bytes, layout: Layout, target: MutableMapping[str, Any]
+    ) -> None:
+        for field in layout.fields:
+            nbytes = size_of(self.layouts, field.code, field.extents)
+            part = slice(field.offset, field.offset + nbytes)
+            if field.code in FORMATS or field.code.startswith("{") or data[part] != before[part]:
+                found = self.load(data, field.offset, field.code, field.extents)
+                _update(target, field.name, found)
+
+    def load(self, data: bytearray, at: int, code: str, extents: tuple[int, ...]) -> Any:
+        if extents:
+            step = size_of(self.layouts, code, extents[1:])
+            return [self.load(data, at + i * step, code, extents[1:]) for i in range(extents[0])]
+        if code.startswith("{"):
+            fields = self.layouts[struct_name(code)].fields
+            return {f.name: self.load(data, at + f.offset, f.code, f.extents) for f in fields}
+        if code == "bf16":
+            return struct.unpack("=f", _halves(data[at : at + 2]))[0]
+        found = struct.unpack_from("=" + format_of(code), data, at)
+        if code in FORMATS:
+            return found[0]
+        return complex(*found) if code in COMPLEX else self.pointer(code, found[0])
+
+    def pointer(self, code: str, address: int) -> Any:
+        if code == "str" and address:
+            import ctypes
+
+            return ctypes.string_at(address).decode()
+        return handle_at(self.function, address, code[1:] if code.startswith("@") else None)
+
+
+def _update(target: MutableMapping[str, Any], name: str, found: Any) -> None:
+    """Store a field's value, in place if the mapping has an array or a mapping there."""
+    known: Any = target.get(name)
+    if isinstance(known, MutableMapping):
+        for key, value in found.items():
+            _update(known, key, value)
+    elif hasattr(known, "dtype") and isinstance(found, list):
+        known[...] = found
+    else:
+        target[name] = found
+
+
+def _halves(data: bytearray) -> bytes:
+    """Extend a bfloat16 to a float32."""
+    return b"\0\0" + bytes(data) if sys.byteorder == "little" else bytes(data) + b"\0\0"
+
+
+def _store_number(data: bytearray, at: int, code: str, value: Any, where: str) -> None:
+    try:
+        if code == "bf16":
+            bits = struct.unpack("=I", struct.pack("=f", value))[0]
+            rounded = bits if value != value else bits + 0x7FFF + (bits >> 16 & 1)
+            struct.pack_into("=H", data, at, rounded >> 16 & 0xFFFF)
+        elif code in COMPLEX:
+            number = complex(value)
+            struct.pack_into("=" + COMPLEX[code], data, at, number.real, number.imag)
+        elif code == "bool" and value not in (0, 1):
+            raise ValueError(f"expected a bool, found {shown(value)}")
+        else:
+            struct.pack_into("=" + FORMATS[code], data, at, value)
+    except (struct.error, OverflowError, TypeError, ValueError):
+        text = f"field {where!r}: expected a value of type {code}, found {shown(value)}"
+        is_number = isinstance(value, int | float | complex)
+        raise Refused(OverflowError if is_number else TypeError, text) from None
+
+
+def _handle_address(code: str, handle: Handle, where: str) -> int:
+    kind = code[1:] if code.startswith("@") else struct_name(code) if "{" in code else None
+    if handle.closed:
+        text = f"field {where!r}: expected an open handle, found {handle!r}"
+        raise Refused(ValueError, text)
+    if code == "str" or (kind is not None and handle.kind not in (None, kind)):
+        text = f"field {where!r}: expected a value of type {code}, found {handle!r}"
+        raise Refused(TypeError, text)
+    return handle.address
+
+
+def _buffer(code: str, value: Any, where: str) -> memoryview:
+    """Return the memory of an array that a pointer field refers to."""
+    target = code[1:]
+    try:
+        view = memoryview(value)
+    except TypeError:
+        text = f"field {where!r}: expected an array ({code}), found {shown(value)}"
+        raise Refused(TypeError, text) from None
+    formats = {"char": "bBc", "u8": "bBc", "i8": "bBc", "bool": "?"}.get(target)
+    formats = formats or {"i64": "ql", "u64": "QL"}.get(target, FORMATS.get(target, ""))
+    is_typed = target == "void" or (view.format in formats and len(view.format) == 1)
+    if not is_typed or not view.c_contiguous:
+        text = f"field {where!r}: expected a contiguous array of {target}, found "
+        text += f"format {view.format!r}" + ("" if view.c_contiguous else ", not contiguous")
+        raise Refused(TypeError, text)
+    if view.readonly and code.startswith("*"):
+        text = f"field {where!r}: expected a writable array, found a read-only one"
+        raise Refused(ValueError, text)
+    return view
