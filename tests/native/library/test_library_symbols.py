@@ -12,6 +12,7 @@ from runtime.error import LibraryLoadError
 
 from ...support.plain_library import ADD, SYMBOLS, CompileLibrary, answer
 
+NAMED = "default, expected a parameter's name"
 STRUCT = "struct, expected 'name size alignment field:code@offset ...'"
 
 

@@ -109,7 +109,7 @@ def test_function_writes_to_an_array(probe: Probe) -> None:
         (
             b"x" * 16,
             TypeError,
-            "expected a writable buffer, found bytes, which is constant; pass a",
+            "expected a writable buffer, found bytes, which is constant; pass",
         ),
         ("text", TypeError, "expected a writable buffer, found a str, which is constant"),
         ((1.0, 2), TypeError, "expected a dict or an array, whose fields are updated, found"),
@@ -117,10 +117,10 @@ def test_function_writes_to_an_array(probe: Probe) -> None:
         (
             np.zeros(1, [("x", "f8"), ("n", "i4")]),
             TypeError,
-            r"expected the layout of struct 'point' \(x: f64 at 0, n: i32 at 8; 16 bytes\), found a "
-            r"dtype with \(x: float64 at 0, n: int32 at 8; 12 bytes\); make it with numpy.dtype",
+            r"expected the layout of struct 'point' \(x: f64 at 0, n: i32 at 8; 16 bytes\), found "
+            r"a dtype with \(x: float64 at 0, n: int32 at 8; 12 bytes\); make it with numpy.dtype",
         ),
-        ({"y": 1}, TypeError, "found 'y'; it has: 'n', 'x'"),
+        ({"y": 1}, TypeError, "expected a field of struct 'point', found 'y'; it has: 'n', 'x'"),
         ({"x": "a"}, TypeError, "field 'x': expected a value of type f64, found 'a'"),
         ({"n": 2**31}, OverflowError, "field 'n': expected a value of type i32, found 2147483648"),
     ],
@@ -256,9 +256,7 @@ def test_writable_buffer_of_bytes(probe: Probe, buffer: Any) -> None:
 @pytest.mark.parametrize("value", [b"1234", "1234", np.bytes_(b"1234")])
 def test_constant_is_not_a_buffer(probe: Probe, value: object) -> None:
     """The message says what to pass."""
-    with pytest.raises(
-        TypeError, match="fill: argument 1 'buf': .*constant; pass a bytearray or a"
-    ):
+    with pytest.raises(TypeError, match="fill: argument 1 'buf': .*constant; pass a bytearray or"):
         probe("fill")(value, 4)
 
 

@@ -27,7 +27,7 @@ SOURCE = "declared.c"
 
 @pytest.fixture
 def unraisable(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """What sys.unraisablehook gets."""
+    """The texts of the errors that sys.unraisablehook gets."""
     found: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda event: found.append(str(event.exc_value)))
     yield found
@@ -36,7 +36,7 @@ def unraisable(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 
 @pytest.fixture
 def is_closed(probe: Probe) -> Callable[[], bool]:
-    """Whether every counter of the library was released."""
+    """Return True if every counter of this test was released."""
     before = probe("num_open")()
     return lambda: probe("num_open")() == before
 
