@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .module import Module
-    from .modules.device import DeviceModule
+    from .modules.device import DeviceModule, FunctionInfo
 
 # suffix -> type key and format
-_DEVICE_CODE = {
+DEVICE_CODE = {
     "ptx": ("cuda", "ptx"),
     "cubin": ("cuda", "cubin"),
     "fatbin": ("cuda", "fatbin"),
@@ -43,24 +43,34 @@ def load_file(path: str) -> Module:
 
 
 def _load_device_code(path: str) -> DeviceModule:
-    from .device.kernel_meta import read_meta
-    from .device.kernel_source import entry_model, kernels_of
-    from .modules.device import DeviceModule, FunctionInfo, Shader
+    from .device.kernel_source import entry_model
+    from .modules.device import DeviceModule, Shader
 
-    type_key, fmt = _DEVICE_CODE[os.path.splitext(path)[1][1:]]
+    type_key, fmt = DEVICE_CODE[os.path.splitext(path)[1][1:]]
     data = read_file(path)
-    functions = read_meta(path, FunctionInfo)
-    if functions is None:
-        kernels = [FunctionInfo(*kernel) for kernel in kernels_of(fmt, data)]
-    else:
-        kernels = list(functions.values())
+    functions = kernels_of_file(path, fmt, data)
     if fmt == "spirv" and entry_model(data) == "vulkan":
-        shaders = {info.name: Shader(0, data) for info in kernels}
-        module = DeviceModule("vulkan", shaders, fmt, functions or kernels)
+        shaders = {info.name: Shader(0, data) for info in functions.values()}
+        module = DeviceModule("vulkan", shaders, fmt, functions)
     else:
-        module = DeviceModule(type_key, data, fmt, functions or kernels)
+        module = DeviceModule(type_key, data, fmt, functions)
     module.path = path
     return module
+
+
+def kernels_of_file(path: str, fmt: str, data: memoryview) -> dict[str, FunctionInfo]:
+    """Return the kernels of device code by name; none if neither a file beside it nor it has them.
+
+    Raises BlobFormatError if the file beside it is malformed.
+    """
+    from .device.kernel_meta import read_meta
+    from .device.kernel_source import kernels_of
+    from .modules.device import FunctionInfo
+
+    functions = read_meta(path, FunctionInfo)
+    if functions is None:
+        functions = {kernel[0]: FunctionInfo(*kernel) for kernel in kernels_of(fmt, data)}
+    return functions
 
 
 def _load_params(path: str) -> Module:
@@ -83,7 +93,7 @@ def _load_safetensors(path: str) -> Module:
 
 
 LOADERS: dict[str, Callable[[str], Module]] = {
-    **dict.fromkeys(_DEVICE_CODE, _load_device_code),
+    **dict.fromkeys(DEVICE_CODE, _load_device_code),
     "params": _load_params,
     "safetensors": _load_safetensors,
 }

@@ -101,6 +101,8 @@ def run(arguments: argparse.Namespace) -> None:
             progress=_Progress(steps, project),
         )
     write(_summary(output, project, time.monotonic() - started))
+    for note in project.inputs.notes:
+        write_error(f"packer: note: {note}")
     if _cannot_be_called(output, project):
         text = "no function is declared; declare each one to call"
         write_error(f"{shown_path(output)}: {text}: {_HOW_TO_DECLARE}")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..files.text import shown_path
 from .parser import CommandParser
-from .terminal import show
+from .terminal import show, size_text, write_error
 
 if TYPE_CHECKING:
     from ..elf.symbol_table import Symbol
@@ -89,6 +91,9 @@ def run(arguments: argparse.Namespace) -> None:
         write_json(_fields(report, arguments), to_plain)
     else:
         show(_lines(report, arguments))
+    if arguments.html is not None:  # to stderr, since stdout may be JSON
+        nbytes = os.path.getsize(arguments.html)
+        write_error(f"{shown_path(arguments.html)}: page written, {size_text(nbytes)}")
     if report.problems:
         sys.exit(1)
 

@@ -14,9 +14,16 @@ _State = tuple[int, int, int, int]
 
 
 class Inputs:
-    """The input files of one export, each with its state when it was added."""
+    """The input files of one export, each with its state when it was added.
+
+    Attributes
+    ----------
+    notes : list of str
+        What a reader of these files left out, with the remedy.
+    """
 
     def __init__(self) -> None:
+        self.notes: list[str] = []
         self._states: dict[Path, _State] = {}
 
     @property

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from runtime.error import ExportError
 from runtime.module import Module
-from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
+from runtime.modules.device import LAYOUTS, DeviceModule
 
 from ..declare.declaration import FunctionDeclaration
 from .inputs import read_bytes
@@ -67,16 +67,17 @@ def _declaration(functions: Table, name: str) -> str | FunctionDeclaration:
 
 
 def _device(table: Table) -> Module:
+    from .kernels import declared_kernels, read_kernels
+
     paths = table.needed_files("sources")
     kind = table.needed_text("kind")
-    kernels = table.table("functions")
-    infos = [_kernel(name, kernels.table(name)) for name in kernels]
+    kernels = declared_kernels(table.table("functions")) or read_kernels(table, paths)
     if len(paths) > 1 and kind == "cuda":
-        return DeviceModule(kind, _fatbin(table, paths), "fatbin", infos)
+        return DeviceModule(kind, _fatbin(table, paths), "fatbin", kernels)
     if len(paths) > 1:
         raise table.error(f"expected one file, found {len(paths)}", "sources")
     fmt = table.text("fmt") or paths[0].suffix.removeprefix(".")
-    return DeviceModule(kind, read_bytes(paths[0]), fmt, infos)
+    return DeviceModule(kind, read_bytes(paths[0]), fmt, kernels)
 
 
 def _fatbin(table: Table, paths: Sequence[Path]) -> bytes:
@@ -87,14 +88,6 @@ def _fatbin(table: Table, paths: Sequence[Path]) -> bytes:
         return create_fatbin(read_bytes(path) for path in paths)
     except ExportError as error:
         raise table.error(error.message, "sources") from error
-
-
-def _kernel(name: str, table: Table) -> FunctionInfo:
-    table.only(("arg_types", "launch_param_tags"))
-    try:
-        return FunctionInfo(name, table.texts("arg_types"), table.texts("launch_param_tags"))
-    except ValueError as error:
-        raise table.error(str(error), "arg_types") from error
 
 
 def _const_loader(table: Table) -> Module:

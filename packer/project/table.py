@@ -35,7 +35,7 @@ class Table:
     ) -> None:
         self._inputs = inputs
         self._path = os.fspath(path)
-        self._name = name
+        self.name = name
         self._values = values
 
     @classmethod
@@ -52,9 +52,13 @@ class Table:
     def error(self, text: str, key: str = "") -> ExportError:
         """Make an error that names the file, this table and the key."""
         place = [shown_path(self._path)]
-        if where := " ".join(filter(None, (self._name and f"[{self._name}]", key and _bare(key)))):
+        if where := " ".join(filter(None, (self.name and f"[{self.name}]", key and _bare(key)))):
             place.append(where)
         return ExportError(f"{': '.join(place)}: {text}", path=self._path)
+
+    def note(self, text: str, key: str = "") -> None:
+        """Add a note, in the form of an error, to those of the inputs."""
+        self._inputs.notes.append(self.error(text, key).message)
 
     def placed(self, error: Exception) -> ExportError:
         """Add the place of this table to an error that does not name a place in the file."""
@@ -122,7 +126,7 @@ class Table:
     def table(self, key: str) -> Table:
         """Return a table of this one; empty if the key is missing."""
         values = self._value(key, dict, "a table") or {}
-        name = f"{self._name}.{_bare(key)}" if self._name else _bare(key)
+        name = f"{self.name}.{_bare(key)}" if self.name else _bare(key)
         return Table(self._inputs, self._path, name, values)
 
     def is_table(self, key: str) -> bool:

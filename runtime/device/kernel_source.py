@@ -10,8 +10,15 @@ import re
 from collections.abc import Iterator
 from struct import unpack_from
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
 # The arguments of `FunctionInfo`: name, argument types, launch tags.
 Kernel = tuple[str, tuple[str, ...], tuple[str, ...]]
+
+# The text of a parameter, and its type; None if that is unknown.
+Parameter = tuple[str, "str | None"]
 
 TAGS = tuple(f"{index}.{axis}" for index in ("blockIdx", "threadIdx") for axis in "xyz")
 
@@ -86,18 +93,40 @@ _MAX_PARAMETERS = 255
 def kernels_of(fmt: str, data: memoryview) -> list[Kernel]:
     """Find the kernels of code in format ``"ptx"``, ``"cl"`` or ``"spirv"``; none in any other."""
     if fmt == "spirv":
-        return list(_spirv_kernels(data))
-    if fmt in ("ptx", "cl"):
-        text = str(data, "utf-8", "replace")
-        found = _ptx_kernels(text) if fmt == "ptx" else _cl_kernels(text)
-        known = ((name, tuple(filter(None, types)), len(types)) for name, types in found)
-        return [(name, types, TAGS) for name, types, count in known if len(types) == count]
-    return []
+        return [kernel for kernel, is_known in _spirv_kernels(data) if is_known]
+    declared = ((name, [type_ for _, type_ in params]) for name, params in _declared(fmt, data))
+    return [(name, tuple(types), TAGS) for name, types in declared if _all_known(types)]
 
 
-def _ptx_kernels(text: str) -> Iterator[tuple[str, list[str | None]]]:
+def left_out(fmt: str, data: memoryview) -> dict[str, list[Parameter]]:
+    """Find the kernels that `kernels_of` leaves out, each with its parameters."""
+    if fmt == "spirv":
+        return {
+            k[0]: [("a parameter", None)] for k, is_known in _spirv_kernels(data) if not is_known
+        }
+    return {
+        name: params
+        for name, params in _declared(fmt, data)
+        if not _all_known([type_ for _, type_ in params])
+    }
+
+
+def _all_known(types: list[str | None]) -> TypeGuard[list[str]]:
+    return None not in types
+
+
+def _declared(fmt: str, data: memoryview) -> Iterator[tuple[str, list[Parameter]]]:
+    if fmt not in ("ptx", "cl"):
+        return
+    text = str(data, "utf-8", "replace")
+    find, type_of = (_ptx_kernels, _ptx_type) if fmt == "ptx" else (_cl_kernels, _cl_type)
+    for name, params in find(text):
+        yield name, [(" ".join(param.split()), type_of(param)) for param in params]
+
+
+def _ptx_kernels(text: str) -> Iterator[tuple[str, list[str]]]:
     for name, params in _PTX_ENTRY.findall(_PTX_COMMENT.sub(" ", text)):
-        yield name, [_ptx_type(param) for param in params.split(",") if param.strip()]
+        yield name, [param for param in params.split(",") if param.strip()]
 
 
 def _ptx_type(param: str) -> str | None:
@@ -105,10 +134,10 @@ def _ptx_type(param: str) -> str | None:
     return _PTX_TYPES.get(match[1]) if match else None
 
 
-def _cl_kernels(text: str) -> Iterator[tuple[str, list[str | None]]]:
+def _cl_kernels(text: str) -> Iterator[tuple[str, list[str]]]:
     plain = _CL_ATTRIBUTE.sub(" ", _CL_COMMENT.sub(" ", text))
     for name, params in _CL_KERNEL.findall(plain):
-        yield name, [_cl_type(p) for p in params.split(",") if p.split() not in ([], ["void"])]
+        yield name, [p for p in params.split(",") if p.split() not in ([], ["void"])]
 
 
 def _cl_type(param: str) -> str | None:
@@ -127,8 +156,11 @@ def entry_model(data: memoryview) -> str:
     return "vulkan" if models and _KERNEL not in models else "opencl"
 
 
-def _spirv_kernels(data: memoryview) -> Iterator[Kernel]:
-    """Find entry points; those of one function share the tuple of its parameters."""
+def _spirv_kernels(data: memoryview) -> Iterator[tuple[Kernel, bool]]:
+    """Find entry points, each with False if a parameter has an unknown type.
+
+    The entry points of one function share the tuple of its parameters.
+    """
     types: dict[int, str] = {}
     parameters: dict[int, tuple[str, ...] | None] = {}
     entries: list[tuple[int, int, str]] = []
@@ -149,8 +181,8 @@ def _spirv_kernels(data: memoryview) -> Iterator[Kernel]:
             function_types[words[2]] = words[4]
     for model, function, name in entries:
         taken = parameters.get(function_types.get(function, 0))
-        if model != _KERNEL or taken is not None:
-            yield name, taken or (), TAGS if model == _KERNEL else ()
+        tags = TAGS if model == _KERNEL else ()
+        yield (name, taken or (), tags), model != _KERNEL or taken is not None
 
 
 def _spirv_parameters(words: tuple[int, ...], types: dict[int, str]) -> tuple[str, ...] | None:

@@ -257,14 +257,20 @@ class DeviceModule(Module):
             raise DeviceError(text) from error
 
     def _not_found(self, name: str, query_imports: bool) -> FunctionNotFoundError:
-        if self.path is None or self.functions:
-            return super()._not_found(name, query_imports)
         from ..device.kernel_meta import meta_path
+        from ..device.kernel_source import left_out
 
+        code = self.data if self.path is not None else None
+        params = left_out(self.fmt, code).get(name) if isinstance(code, memoryview) else None
+        if self.path is None or (self.functions and params is None):
+            return super()._not_found(name, query_imports)
+        reason = f"{self.path} does not declare its kernels and their parameters"
+        if params is not None:
+            unknown = next(text for text, type_ in params if type_ is None)
+            reason = f"the type of its parameter {unknown!r} is unknown"
         text = (
-            f"{self!r} has no function {name!r}: {self.path} does not declare its kernels and "
-            f"their parameters; write {meta_path(self.path)} beside it, as DeviceModule.save does, "
-            f"or make a runtime.DeviceModule with FunctionInfo"
+            f"{self!r} has no function {name!r}: {reason}; write {meta_path(self.path)} beside it, "
+            f"as DeviceModule.save does, or make a runtime.DeviceModule with FunctionInfo"
         )
         return FunctionNotFoundError(text, name=name, module=self.type_key)
 

@@ -239,6 +239,13 @@ def test_code_without_signatures_says_which_argument_is_needed(name, tmp_path) -
         runtime.load(tmp_path / name)["k"]
 
 
+def test_kernel_that_is_left_out_says_why(tmp_path) -> None:
+    """The look-up names the parameter whose type is unknown."""
+    (tmp_path / "k.cl").write_text(CL)
+    with pytest.raises(runtime.FunctionNotFoundError, match="'local float .scratch' is"):
+        runtime.load(tmp_path / "k.cl")["with_local"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -97,7 +97,7 @@ def test_surroundings_do_not_change_the_bytes(packer: Packer, tmp_path: Path) ->
         f"[module.m]\nkind = 'c'\nsources = ['add.c']\nimports = ['k']\nfunctions.add = '{TWO}'\n"
         "[module.k]\nkind = 'opencl'\nsources = ['k.cl']\n"
     )
-    (tmp_path / "k.cl").write_text("// é", encoding="utf-8")
+    (tmp_path / "k.cl").write_text("kernel void k() {}  // é", encoding="utf-8")
     digests = set()
     for locale, umask in (("C", 0o077), ("POSIX", 0), ("C.UTF-8", 0o022), ("tr_TR.UTF-8", 0o027)):
         environment = os.environ | {"LC_ALL": locale, "LANG": locale, "TZ": "Asia/Kathmandu"}

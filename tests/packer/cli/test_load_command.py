@@ -35,10 +35,10 @@ def test_load_shows_imports(packer: Packer, tmp_path: Path) -> None:
     assert done(packer("load", "m.so")).splitlines() == [
         "m.so",
         "  library: add",
-        "    opencl",
-        "      opencl",
+        "    opencl: k",
+        "      opencl: k",
         "        cuda: k",
-        "    hip",
+        "    hip: k",
         "      opencl (as above)",
     ]
 

@@ -60,9 +60,10 @@ def test_page_is_not_a_program(page_path) -> None:
 
 
 def test_command_writes_the_page(hostile_library, page_path, tmp_path, capsys) -> None:
-    """``packer inspect --html`` writes it, and prints the same as without."""
+    """``packer inspect --html`` writes it, says so on stderr, and prints the same as without."""
     assert main(["inspect", str(hostile_library), "--html", str(tmp_path / "page.html")]) == 0
-    with_page = capsys.readouterr().out
+    with_page, said = capsys.readouterr()
+    assert said.startswith(f"{tmp_path}/page.html: page written, ")
     assert (tmp_path / "page.html").read_bytes() == page_path.read_bytes()
     assert main(["inspect", str(hostile_library)]) == 0
     assert with_page == capsys.readouterr().out
