@@ -52,7 +52,9 @@ HOST_FUNCTIONS = (
 )
 KERNELS = (
     "table of tables",
-    "For each kernel `arg_types` and `launch_param_tags`, [devices.md](../devices.md#a-kernel).",
+    "For each kernel `arg_types` and `launch_param_tags`, [devices.md](../devices.md#a-kernel). "
+    "Default: the kernels that the code declares (PTX, OpenCL C, SPIR-V), as `runtime.load` finds "
+    "them; the export names those that it leaves out.",
 )
 KEYS = {
     "sources": ("array of paths", "The files; at least one."),

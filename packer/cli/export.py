@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from ..export import export_library
 from ..files.output import refuse_output_among_inputs
 from ..files.text import path_error, shown_path
 from ..project import PROJECT_FILE, Project, project_of_sources, read_project
+from ..project.kernels import is_device_code
 from ..project.sources import kind_of
 from ..toolchain.formats import FORMATS, format_of
 from .parser import CommandParser
@@ -43,7 +45,8 @@ examples:
   packer export model.so --weights 1.safetensors --weights 2.safetensors
   packer export --function "add=int(int)" -- -strange.so -name.c
 
-Source files: .c .cc .cpp .cxx .cu, LLVM IR (.ll .bc), objects and archives (.o .a).
+Source files: .c .cc .cpp .cxx .cu, LLVM IR (.ll .bc), objects and archives (.o .a); device code:
+.cl .ptx .cubin .fatbin .spv .clbin .hsaco.
 A declaration is the C type of a function without its name; the packer.toml of `packer init` lists
 the types. The suffix of OUTPUT selects its kind: .o an object, .a an archive, .tar the objects with
 the options of their link; any other a shared library (docs/outputs.md).
@@ -156,10 +159,13 @@ def _output(arguments: argparse.Namespace, project: Project) -> str:
     if output is None:
         text = "no output; name it (packer export model.so), or set output in [library]"
         raise ExportError(text)
-    is_source = kind_of(Path(output)) not in (None, "static_library")
+    is_host_code = kind_of(Path(output)) not in (None, "static_library")
+    is_source = is_host_code or is_device_code(Path(output))
     if is_source or output.endswith(".safetensors"):
         what = "a source" if is_source else "weights"
-        raise path_error(output, f"is the name of {what}, expected an output such as model.so")
+        given = shlex.join([*(["--weights"] if not is_source else []), output])
+        text = f"is the name of {what}, expected an output first: packer export model.so {given}"
+        raise path_error(output, text)
     return output
 
 

@@ -27,6 +27,7 @@ from runtime.module import Module, preorder
 from ..dialect import Dialect
 from ..embed import Embed
 from .inputs import Inputs
+from .kernels import device_module, is_device_code
 from .kinds import KINDS, make_module, weight_modules
 from .sources import Functions, host_module, importing, source_of
 from .table import Table
@@ -122,7 +123,7 @@ def project_of_sources(
     Parameters
     ----------
     paths : iterable of path
-        Host code.
+        Host code, and device code, which the host code imports.
     functions : mapping
         The functions to export, each with its declaration.
     weights : iterable of path
@@ -135,8 +136,10 @@ def project_of_sources(
         If a file is invalid.
     """
     inputs = Inputs()
-    sources = [source_of(inputs.add(path)) for path in paths]
+    files = [inputs.add(path) for path in paths]
+    sources = [source_of(path) for path in files if not is_device_code(path)]
     modules = [host_module(sources, functions)] if sources else []
+    modules += [device_module(path, inputs) for path in files if is_device_code(path)]
     modules += weight_modules([inputs.add(path) for path in weights])
     return Project(root=importing(modules), inputs=inputs)
 

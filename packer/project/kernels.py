@@ -3,21 +3,42 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from runtime.device.kernel_source import TAGS, left_out
-from runtime.error import BlobFormatError
-from runtime.lone_files import DEVICE_CODE, kernels_of_file
+from runtime.error import BlobFormatError, ExportError
+from runtime.lone_files import DEVICE_CODE, kernels_of_file, load_file
+from runtime.module import Module
 from runtime.modules.device import LAUNCHED, FunctionInfo
 
 from ..elf.cubin import cubin_kernels
-from .inputs import read_bytes
+from ..files.text import shown_path
+from .inputs import Inputs, read_bytes
 from .table import Table
 
 # A probable type of a parameter of this size; a cubin has no types.
 _TYPE_OF_SIZE = {1: "int8", 2: "float16", 4: "int32", 8: "handle"}
 _GUESS = "int32"
+
+
+def is_device_code(path: Path) -> bool:
+    """Return True if a suffix is that of device code which `runtime.load` reads."""
+    return path.suffix[1:] in DEVICE_CODE
+
+
+def device_module(path: Path, inputs: Inputs) -> Module:
+    """Make a module of one file of device code, as `runtime.load` does, with a note if needed."""
+    module = load_file(str(path))
+    kernels = read_kernels([path], module.type_key)
+    if kernels.reasons:
+        name = _key(path.stem)
+        before = (
+            f"[module.{name}]\nkind = {_quoted(module.type_key)}\nsources = {_texts([path.name])}\n"
+        )
+        inputs.notes.append(f"{shown_path(path)}: {kernels.note(name, before)}")
+    return module
 
 
 def declared_kernels(table: Table) -> list[FunctionInfo]:
@@ -39,10 +60,47 @@ def format_of_code(path: Path) -> str:
     return DEVICE_CODE[suffix][1] if suffix in DEVICE_CODE else suffix
 
 
-def read_kernels(table: Table, paths: Sequence[Path]) -> dict[str, FunctionInfo]:
-    """Return the kernels that files of a module declare, as `runtime.load` reads each file.
+class Kernels(NamedTuple):
+    """The kernels that device code declares.
 
-    A note names each kernel that is left out, and shows the table that declares the kernels.
+    Attributes
+    ----------
+    functions : dict of str to FunctionInfo
+        The kernels that can be called.
+    reasons : str
+        Which kernels are left out, and why; empty if none is.
+    guessed : dict of str to FunctionInfo
+        If `reasons` can be remedied: all kernels, some with types that are guessed.
+    """
+
+    functions: dict[str, FunctionInfo]
+    reasons: str
+    guessed: dict[str, FunctionInfo]
+
+    def note(self, name: str, before: str = "") -> str:
+        """Return the reasons, and the table of packer.toml that declares the kernels.
+
+        `name` is that of the module in packer.toml, `before` is text before the table.
+        """
+        if not self.guessed:
+            return self.reasons
+        remedy = "declare all in packer.toml; where a type is a guess, write that of the source:"
+        rows = [
+            f"{_key(name)} = {{ arg_types = {_texts(info.arg_types)}, "
+            f"launch_param_tags = {_texts(info.launch_param_tags)} }}"
+            for name, info in self.guessed.items()
+        ]
+        title = f"{before}[module.{name}.functions]"
+        return "\n".join([f"{self.reasons}; {remedy}", title, *rows])
+
+
+def read_kernels(paths: Sequence[Path], kind: str) -> Kernels:
+    """Find the kernels that the files of a module declare, as `runtime.load` reads each file.
+
+    Raises
+    ------
+    ExportError
+        If the file beside the code is malformed.
     """
     kernels: dict[str, FunctionInfo] = {}
     reasons: list[str] = []
@@ -53,20 +111,19 @@ def read_kernels(table: Table, paths: Sequence[Path]) -> dict[str, FunctionInfo]
         try:
             kernels = kernels_of_file(str(path), fmt, data) | kernels
         except BlobFormatError as error:
-            raise table.error(str(error), "sources") from error
+            raise ExportError(error.message, path=error.path) from error
         for name, parameters in left_out(fmt, data).items():
-            reason, guess = _examine(name, parameters)
-            reasons.append(reason)
-            guessed |= {name: guess} if guess else {}
+            if name not in kernels:
+                reason, guess = _examine(name, parameters)
+                reasons.append(reason)
+                guessed |= {name: guess} if guess else {}
         guessed |= _of_cubin(data) if fmt == "cubin" else {}
     guessed = {name: info for name, info in guessed.items() if name not in kernels}
     if guessed and not reasons:
         reasons.append("a cubin does not state the types of its kernels")
-    if not (kernels or reasons) and table.text("kind") in LAUNCHED:
+    if not (kernels or reasons) and kind in LAUNCHED:
         reasons.append("the code does not state the types of its kernels, so none can be called")
-    if reasons:
-        _note(table, paths[0], reasons, kernels | guessed if guessed else {})
-    return kernels
+    return Kernels(kernels, "; ".join(reasons), kernels | guessed if guessed else {})
 
 
 def _examine(
@@ -88,23 +145,6 @@ def _of_cubin(data: memoryview) -> dict[str, FunctionInfo]:
         for name, sizes in cubin_kernels(data).items()
         if _TYPE_OF_SIZE.keys() >= set(sizes)
     }
-
-
-def _note(
-    table: Table, path: Path, reasons: Sequence[str], shown: Mapping[str, FunctionInfo]
-) -> None:
-    text = f"{path.name}: {'; '.join(reasons)}"
-    if not shown:
-        table.note(text, "sources")
-        return
-    rows = [
-        f"{_key(name)} = {{ arg_types = {_texts(info.arg_types)}, "
-        f"launch_param_tags = {_texts(info.launch_param_tags)} }}"
-        for name, info in shown.items()
-    ]
-    title = f"[{table.name}.functions]"
-    remedy = "declare all kernels; where a type below is a guess, write that of the source:"
-    table.note("\n".join([f"{text}; {remedy}", title, *rows]), "sources")
 
 
 def _key(name: str) -> str:

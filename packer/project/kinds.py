@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from runtime.error import ExportError
 from runtime.module import Module
-from runtime.modules.device import LAYOUTS, DeviceModule
+from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
 
 from ..declare.declaration import FunctionDeclaration
 from .inputs import read_bytes
@@ -67,17 +67,28 @@ def _declaration(functions: Table, name: str) -> str | FunctionDeclaration:
 
 
 def _device(table: Table) -> Module:
-    from .kernels import declared_kernels, read_kernels
+    from .kernels import declared_kernels
 
     paths = table.needed_files("sources")
     kind = table.needed_text("kind")
-    kernels = declared_kernels(table.table("functions")) or read_kernels(table, paths)
+    kernels: Iterable[FunctionInfo] | Mapping[str, FunctionInfo]
+    kernels = declared_kernels(table.table("functions")) or _read_kernels(table, paths)
     if len(paths) > 1 and kind == "cuda":
         return DeviceModule(kind, _fatbin(table, paths), "fatbin", kernels)
     if len(paths) > 1:
         raise table.error(f"expected one file, found {len(paths)}", "sources")
     fmt = table.text("fmt") or paths[0].suffix.removeprefix(".")
     return DeviceModule(kind, read_bytes(paths[0]), fmt, kernels)
+
+
+def _read_kernels(table: Table, paths: Sequence[Path]) -> Mapping[str, FunctionInfo]:
+    from .kernels import read_kernels
+
+    kernels = read_kernels(paths, table.needed_text("kind"))
+    if kernels.reasons:
+        note = kernels.note(table.name.removeprefix("module."))
+        table.note(f"{paths[0].name}: {note}", "sources")
+    return kernels.functions
 
 
 def _fatbin(table: Table, paths: Sequence[Path]) -> bytes:
