@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..files.text import shown_path
+from ..files.text import path_error, shown_path
 from .parser import CommandParser
 from .terminal import show, size_text, write_error
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from ..inspect.drawing import Line
 
 _DESCRIPTION = """\
-Show the symbols, the tree and the functions of a library. The library is read, not run.
+Show the symbols, the tree and the functions of a library; or the kernels of device code, or the
+tensors of weights. The file is read, not run.
 
 Without an option: an overview of one screen."""
 
@@ -33,6 +34,8 @@ examples:
   packer inspect model.so --blob --size
   packer inspect model.so --json | jq .linkage.needed
   packer inspect model.so --html model.html
+  packer inspect kernels.ptx        # also .cubin .fatbin .cl .spv .clbin .hsaco
+  packer inspect model.safetensors  # also .params
   packer inspect -- -strange.so
 
 Exit status: 1 if the report lists problems of the library, otherwise 0."""
@@ -43,7 +46,9 @@ _TABLES = ("dynamic", "static")
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of ``packer inspect``."""
     parser = CommandParser("packer inspect", description=_DESCRIPTION, epilog=_EPILOG)
-    parser.add_argument("library", metavar="LIBRARY", help="the library")
+    parser.add_argument(
+        "library", metavar="FILE", help="the library, or a file of device code or weights"
+    )
     parser.add_json()
     parser.add_argument(
         "--html", metavar="FILE", help="write a page for a browser, with everything"
@@ -83,6 +88,11 @@ def _without_collector() -> Iterator[None]:
 @_without_collector()
 def run(arguments: argparse.Namespace) -> None:
     """Print the report; exit status 1 if it lists problems."""
+    from ..inspect.lone_file import is_lone_file
+
+    if is_lone_file(arguments.library):
+        _show_file(arguments)
+        return
     report = _inspect(arguments)
     if arguments.json:
         from ..inspect.report import to_plain
@@ -96,6 +106,23 @@ def run(arguments: argparse.Namespace) -> None:
         write_error(f"{shown_path(arguments.html)}: page written, {size_text(nbytes)}")
     if report.problems:
         sys.exit(1)
+
+
+def _show_file(arguments: argparse.Namespace) -> None:
+    from ..inspect.lone_file import inspect_file, list_file
+
+    given = [f"--{name}" for name in ("html", "symbols", "blob", "size") if vars(arguments)[name]]
+    if given:
+        text = f"{given[0]} is for libraries; without it, or with --json, this file is shown"
+        raise path_error(arguments.library, text)
+    report = inspect_file(arguments.library)
+    if arguments.json:
+        from ..inspect.report import to_plain
+        from .json_text import write_json
+
+        write_json(report.fields(), to_plain)
+    else:
+        show(list_file(report))
 
 
 def _inspect(arguments: argparse.Namespace) -> LibraryReport:
