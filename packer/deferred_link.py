@@ -13,9 +13,10 @@ from runtime.stream import FileRange
 
 from .files.arguments import list_of
 from .files.output import refuse_output_among_inputs, replacing
-from .files.progress import silent
+from .files.progress import output_of, silent
 from .files.text import path_error
 from .link import whole
+from .toolchain.build import building
 from .toolchain.cross_linker import find_linker
 from .toolchain.link_input import LinkInput
 from .toolchain.tarball import unsafe_options
@@ -89,7 +90,7 @@ def link_library(
         raise ExportError("nothing to link, expected at least one .tar, .o or .a")
     all_options = [*_passed_on(link_inputs, options), *options]
     # From here on every input is known to contain objects and nothing else.
-    with replacing(path, workspace_dir=workspace_dir) as workspace:
+    with building(show=output_of(step)), replacing(path, workspace_dir) as workspace:
         triple = linker.triple(target)
         for item in link_inputs:
             item.check_machine(triple)

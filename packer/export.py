@@ -21,10 +21,11 @@ from .embed.contents import checksums_of, symbols_of
 from .files.arguments import list_of
 from .files.chunks import with_header
 from .files.output import refuse_output_among_inputs, replacing
-from .files.progress import Progress, bytes_of, silent
+from .files.progress import Progress, bytes_of, output_of, silent
 from .link import Code, Link, code_file, embed_and_link
 from .modules.host import CodeFile, HostModule, as_host_module
 from .target import find_target
+from .toolchain.build import building
 from .toolchain.cross_linker import find_linker
 from .toolchain.verify import refuse_undefined, verify_output
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from .declare.declaration import Declaration
     from .target import Target
+    from .toolchain.formats import OutputFormat
     from .toolchain.linker import Fcompile, Linker
 
 PackImports = Callable[[Module, bool, str, str], "str | os.PathLike[str]"]
@@ -54,6 +56,8 @@ def export_library(
     workspace_dir: str | os.PathLike[str] | None = None,
     options: Sequence[str] = (),
     progress: Progress | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
 ) -> Path:
     """Export a module tree to one shared library.
 
@@ -96,7 +100,13 @@ def export_library(
         Further options for the linker driver.
     progress : callable, optional
         Called with the name of each step as it begins. Its method ``bytes``, if there is one, is
-        called with (bytes done, bytes in all) while the blob is copied.
+        called with (bytes done, bytes in all) while the blob is copied. Its method ``output``, if
+        there is one, is called with the warnings of compilers, which otherwise go to stderr.
+    cwd : path, optional
+        The folder in which compilers and the linker run, so that ``-Iinclude`` means a folder in
+        it; by default the current one. They write nothing to it.
+    jobs : int, optional
+        How many compilers run at a time; by default as many as there are processors.
 
     Returns
     -------
@@ -135,8 +145,12 @@ def export_library(
     chunks = with_header(dump(blob)) if blob.entries and fpack_imports is None else []
     refuse_output_among_inputs(output, input_paths(hosts, addons, chunks))
     # From here on the bytes are final; nothing is written yet.
-    with replacing(path, workspace_dir=workspace_dir) as workspace:
+    with (
+        building(cwd, jobs, output_of(step)) as build,
+        replacing(path, workspace_dir) as workspace,
+    ):
         folder = workspace.directory
+        build.names[str(workspace.output)] = str(output)
         has_code = hosts or addons or options or fcompile or fpack_imports
         triple = linker.triple(target) if has_code else linker.triple_without_linking(target)
         write_library = None if has_code else embedders[0].write_library
@@ -156,7 +170,9 @@ def export_library(
             files.append(code_file(made))
 
         if write_library is None:
-            code = Code(files, [function.name for function in functions], options, addons)
+            names = [function.name for function in functions]
+            words = [*options, *library_options(hosts, output_format)]
+            code = Code(files, names, words, addons)
             link = Link(linker, find_target(triple), naming, folder, code)
             linked = embed_and_link(link, symbols, embedders, workspace, step)
         else:
@@ -233,6 +249,13 @@ def save(
     """Write each module's code into the private folder."""
     suffix = linker.object_format
     return [host.write_code(folder / f"lib{i}", suffix, target) for i, host in enumerate(hosts)]
+
+
+def library_options(hosts: Sequence[HostModule], output_format: OutputFormat) -> list[str]:
+    """Return the options for the libraries of all modules; an object or archive is linked later."""
+    if output_format.suffix in ("o", "a"):
+        return []
+    return list(dict.fromkeys(f"-l{name}" for host in hosts for name in host.libraries))
 
 
 def save_glue(folder: Path, text: str, files: Sequence[CodeFile]) -> CodeFile:

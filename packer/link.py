@@ -17,6 +17,7 @@ from .embed import NotPlacedError
 from .files.progress import bytes_of
 from .modules.host import CodeFile
 from .toolchain import linkage
+from .toolchain.build import current_build
 from .toolchain.compilation import Compilation
 from .toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES, find_compiler
 from .toolchain.cuda import RUNTIME_OPTIONS, static_runtime
@@ -108,7 +109,7 @@ class Link:
         words = [*self._code.options, *runtime_options]
         link = self._linker.link_c if self._is_c() else self._linker
         try:
-            link(output, names, options=[*words, *options, *archives])
+            link(output, names, options=[*options, *archives, *words])
         except ToolchainError as error:
             raise self._explained(error) from None
 
@@ -135,7 +136,7 @@ class Link:
         """Say why declared functions are undefined, and what to do."""
         names = sorted(missing)
         objects = {
-            self._objects.get(file.path, file.path): file.source
+            self._objects.get(file.path, file.path): file.name
             for file in self._code.files
             if not file.is_ours
         }
@@ -173,10 +174,14 @@ class Link:
 
     def _compilation(self, file: CodeFile) -> Compilation:
         options, hardening = file.options, self.target.machine.hardening
-        if file.is_ours and hardening:  # else the user's own marks would be lost
-            options = (hardening, *options)
-        language = cast("Language", file.language)
-        return Compilation(file.path, file.path.with_suffix(".o"), language, options, INCLUDE)
+        if file.is_ours:  # hardening: else the user's own marks would be lost
+            options = (*filter(None, [hardening]), *options, "-w")
+        language, made = cast("Language", file.language), file.path.with_suffix(".o")
+        if file.name:
+            names, name = current_build().names, os.path.basename(file.name)
+            names[str(made)] = f"{os.path.splitext(name)[0]}.o"
+            names[f"\n{file.path.name}:("] = f"\n{name}:("  # GNU ld's words for a place
+        return Compilation(file.path, made, language, options, INCLUDE, file.name)
 
 
 def _with_advice(error: ToolchainError, advice: str) -> ToolchainError:

@@ -100,17 +100,23 @@ def _parser() -> CommandParser:
 
 
 def _report(error: Exception) -> None:
-    """Write the error as one line, after the output of a compiler."""
+    """Write the error as one line, after the output of a compiler, which it does not repeat."""
     if os.environ.get("PACKER_TRACEBACK"):
         import traceback
 
         write_error("".join(traceback.format_exception(error)))
+    text = str(error)
     if isinstance(error, ToolchainError) and error.stderr:
+        from ..toolchain.outcome import summary
+
         lines = error.stderr.splitlines()
         more = [f"... {len(lines) - _SHOWN_LINES} more lines"] if len(lines) > _SHOWN_LINES else []
-        write_error("\n".join(lines[:_SHOWN_LINES] + more))
+        shown = "\n".join(lines[:_SHOWN_LINES] + more)
+        write_error(shown)
+        if (said := summary(error.stderr)) in shown:
+            text = text.replace(f": {said}", "", 1)
     if isinstance(error, PackerError):
-        write_error(f"packer: {error}")
+        write_error(f"packer: {text}")
     else:
         what = printable(f"{type(error).__name__}: {error}").replace("\n", " ")
         write_error(f"packer: internal error: {what}")

@@ -22,6 +22,7 @@ from ..project import PROJECT_FILE, Project, project_of_sources, read_project
 from ..project.kernels import is_device_code
 from ..project.sources import kind_of
 from ..toolchain.formats import FORMATS, format_of
+from .compiler_options import add_compiler_options, compiler_words, linker_words
 from .parser import CommandParser
 from .terminal import Steps, showing_steps, size_text, write, write_error
 
@@ -37,7 +38,7 @@ examples:
   packer export model.so           # the same, written to model.so
   packer export model.so add.c --function "add=int64_t(int64_t a, int64_t b)"
   packer export model.so a.c b.ll --function "f=void(float *x, int64_t n)" --entry f
-  packer export model.so add.c --option=-lfoo -v
+  packer export model.so add.c -Iinclude -DSIZE=3 -O3 -std=c11 -Llib -lfoo -v
   packer export model.so add.c --weights model.safetensors
   packer export model.tar          # link it on another machine: packer link model.tar -o model.so
   packer export net1.o --system-lib --c-symbol-prefix net1_    # link it into a program
@@ -73,11 +74,15 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     prefix = "a prefix for every symbol, to link several models into a program: net1_"
     add("--c-symbol-prefix", metavar="PREFIX", help=prefix)
     parser.add_link_options()
+    add_compiler_options(parser)
     arguments = parser.parse_paths(argv)
     if (arguments.sources or arguments.weights) and arguments.project is not None:
         parser.error("argument --project: not allowed with SOURCE or --weights")
     if arguments.function and not arguments.sources:
         parser.error("argument --function: needs SOURCE; or declare functions in packer.toml")
+    if compiler_words(arguments) and not arguments.sources:
+        option = compiler_words(arguments)[0]
+        parser.error(f"argument {option}: needs SOURCE; or set options in packer.toml")
     arguments.functions = _functions(parser, arguments.function)
     return arguments
 
@@ -100,8 +105,10 @@ def run(arguments: argparse.Namespace) -> None:
             addons=project.addons,
             target=arguments.target or project.target,
             workspace_dir=arguments.save_temps,
-            options=[*project.options, *arguments.option],
+            options=[*project.options, *arguments.option, *linker_words(arguments)],
             progress=_Progress(steps, project),
+            cwd=project.folder,
+            jobs=arguments.jobs,
         )
     write(_summary(output, project, time.monotonic() - started))
     for note in project.inputs.notes:
@@ -123,6 +130,7 @@ class _Progress:
         self._steps = steps
         self._project = project
         self.bytes = steps.bytes
+        self.output = steps.output
 
     def __call__(self, step: str) -> None:
         self._steps(step)
@@ -144,7 +152,9 @@ def _functions(parser: CommandParser, texts: Sequence[str]) -> dict[str, str]:
 
 def _project(arguments: argparse.Namespace) -> Project:
     if arguments.sources or arguments.weights:
-        return project_of_sources(arguments.sources, arguments.functions, arguments.weights)
+        return project_of_sources(
+            arguments.sources, arguments.functions, arguments.weights, compiler_words(arguments)
+        )
     if arguments.project is None and not os.path.lexists(PROJECT_FILE):
         text = (
             f"no {PROJECT_FILE} here, and no source is given; run `packer init`, or name sources: "

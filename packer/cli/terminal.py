@@ -95,6 +95,12 @@ class Steps:
         elif self.transient:
             _put(f"{_ERASE_LINE}packer: {step}")
 
+    def output(self, text: str) -> None:
+        """Show the warnings of a compiler or linker; they stay."""
+        if self.transient:
+            _put(_ERASE_LINE)
+        write_error(text)
+
     def bytes(self, done: int, total: int) -> None:
         """Show the progress of the step, and its rate since the first call.
 

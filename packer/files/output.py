@@ -74,9 +74,9 @@ class Workspace:
 
 @contextlib.contextmanager
 def replacing(
-    path: AnyPath, *, workspace_dir: str | os.PathLike[str] | None = None
+    path: AnyPath, workspace_dir: str | os.PathLike[str] | None = None
 ) -> Iterator[Workspace]:
-    """Build a new file beside `path`, then replace `path` with it.
+    """Build a new file beside `path`, then replace `path` with it; make missing folders.
 
     Parameters
     ----------
@@ -84,7 +84,8 @@ def replacing(
         The file to make or to replace. If it is a symbolic link, the file that it points to is
         replaced. Other hard links to the file keep the old bytes.
     workspace_dir : path, optional
-        Keep the intermediate files, in a new folder ``packer-XXXX`` inside this one.
+        Keep the intermediate files, in a new folder ``packer-XXXX`` inside this one, which is made
+        if it is missing.
 
     Yields
     ------
@@ -105,6 +106,8 @@ def replacing(
     with contextlib.ExitStack() as stack:
         with reporting(shown):
             final = _check_path(shown)
+            stack.enter_context(_made_folders(final.parent))
+            _refuse_protected(shown, final.parent)
             sweep(final.parent)
             # Again at the end: the compiler of a killed export may still write for a moment.
             stack.callback(sweep, final.parent)
@@ -189,11 +192,35 @@ def _check_path(path: str) -> Path:
     with contextlib.suppress(FileNotFoundError):  # a new file, or a link to one
         _check_existing(path, os.stat(path).st_mode)
     final = Path(os.path.realpath(path))
-    if not final.parent.is_dir():
+    if os.path.islink(path) and not final.parent.is_dir():
         raise path_error(path, f"there is no folder {shown_path(final.parent)}")
-    if not _is_writable(final.parent):
-        raise path_error(path, f"cannot write in folder {shown_path(final.parent)}")
     return final
+
+
+def _refuse_protected(path: str, folder: Path) -> None:
+    if not _is_writable(folder):
+        raise path_error(path, f"cannot write in folder {shown_path(folder)}")
+
+
+@contextlib.contextmanager
+def _made_folders(folder: Path) -> Iterator[None]:
+    """Make a folder and those that it is in, where missing; if the block fails, remove them."""
+    missing: list[Path] = []
+    made: list[Path] = []
+    while not os.path.lexists(folder):
+        missing.append(folder)
+        folder = folder.parent
+    try:
+        for new in reversed(missing):
+            with contextlib.suppress(FileExistsError):  # another export made it meanwhile
+                new.mkdir()
+                made.append(new)
+        yield
+    except BaseException:
+        for new in reversed(made):
+            with contextlib.suppress(OSError):  # it is not empty
+                new.rmdir()
+        raise
 
 
 def _is_path(path: str) -> bool:
@@ -255,4 +282,5 @@ def _kept_directory(workspace_dir: str | os.PathLike[str]) -> Path:
     with reporting(workspace_dir):
         import tempfile  # not at start-up: rarely needed
 
+        os.makedirs(workspace_dir, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix="packer-", dir=workspace_dir)).absolute()

@@ -6,7 +6,8 @@ ids are no proof, and are not read.
 
 A sweeper may run between mkdir and flock. So a claim counts only if the lock file still exists at
 its path while the lock is held: a sweeper unlinks it only while holding that lock. Otherwise the
-claim starts again under another name.
+claim starts again under another name. A sweeper makes the same check, since a name may be used
+again.
 
 The lock file is removed last, so a folder without one is empty. The sweeper only tries rmdir on
 it: another program's folder that has such a name is never emptied. If an orphaned compiler writes
@@ -23,22 +24,26 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-# Unpredictable, and short: it fits wherever the output's name fits.
+# Short: it fits wherever the output's name fits. The first choice is the same in every run, so that
+# a compiler cache (ccache) finds the commands of the last run; other names are unpredictable.
 _NAME = re.compile(r"\.packer-[0-9a-f]{16}")
+_FIRST_NAME = f".packer-{0:016x}"
 _LOCK_NAME = ".lock"
 
 
 @contextlib.contextmanager
 def private_directory(parent: Path) -> Iterator[Path]:
     """Make a private folder, mode 0700 and locked, and remove it at the end of the block."""
-    directory, lock = parent, None
+    directory, lock = parent / _FIRST_NAME, None
     try:
+        with contextlib.suppress(FileExistsError):
+            lock = _claim(directory)
         while lock is None:
             directory = parent / f".packer-{os.urandom(8).hex()}"
             lock = _claim(directory)
         yield directory
     finally:
-        if directory != parent:  # a name was chosen, so the folder may exist
+        if lock is not None or directory.name != _FIRST_NAME:  # the folder is ours, or missing
             _remove(directory)
         if lock is not None:
             os.close(lock)
@@ -93,7 +98,8 @@ def _remove_stale(directory: Path) -> None:
             os.rmdir(directory)
             return
         try:
-            if _has_lock(lock):
+            # A lock file that is no longer at its path was that of an earlier owner of the name.
+            if _has_lock(lock) and _is_at(lock, directory / _LOCK_NAME):
                 _remove(directory)
         finally:
             os.close(lock)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 # Called with the name of each step as it begins. If it has a method `bytes`, that is called with
-# (bytes done, bytes in all) while the blob is copied, at least every 16 MiB.
+# (bytes done, bytes in all) while the blob is copied, at least every 16 MiB. If it has a method
+# `output`, that is called with the warnings of compilers and of the linker, instead of stderr.
 Progress = Callable[[str], None]
 
 
@@ -16,3 +17,8 @@ def silent(_step: str) -> None:
 def bytes_of(progress: Progress) -> Callable[[int, int], None]:
     """Return the method `bytes` of a progress, or a function that does nothing."""
     return getattr(progress, "bytes", lambda _done, _total: None)
+
+
+def output_of(progress: Progress) -> Callable[[str], None] | None:
+    """Return the method `output` of a progress, or None."""
+    return getattr(progress, "output", None)

@@ -12,7 +12,7 @@ from ..declare.c_type import parse_functions
 from ..declare.redeclaration import redeclarations
 from ..files.arguments import list_of
 from ..toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
-from .host import CodeFile, HostModule
+from .host import CodeFile, HostModule, library_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,8 +37,15 @@ class CSourceModule(HostModule):
         The functions to export, each with its C declaration: ``{"add": "int64_t(int64_t a,
         int64_t b)"}``. The source is compiled with the declarations after it, so that a wrong
         one is a compile error. A plain sequence names packed C functions.
+    include : sequence of path
+        Folders with headers; relative ones are in the folder where compilers run.
+    define : sequence of str
+        Macros: ``"NAME"`` or ``"NAME=VALUE"``.
+    libraries : sequence of str
+        Names of libraries to link, such as ``"z"`` for libz.so. `export_library` takes options for
+        the folders to search.
     options : sequence of str
-        Compiler options for this source only.
+        Further compiler options, for this source only.
 
     Raises
     ------
@@ -72,6 +79,9 @@ class CSourceModule(HostModule):
         *,
         fmt: str | None = None,
         functions: Mapping[str, str | FunctionDeclaration] | Sequence[str] | None = None,
+        include: Sequence[str | os.PathLike[str]] = (),
+        define: Sequence[str] = (),
+        libraries: Sequence[str] = (),
         options: Sequence[str] = (),
     ) -> None:
         self.path = _as_path(source_or_path)
@@ -79,7 +89,8 @@ class CSourceModule(HostModule):
         if self.fmt not in SOURCE_LANGUAGES:
             raise ValueError(f"unknown fmt {self.fmt!r}; known: {', '.join(SOURCE_LANGUAGES)}")
         self.code = _read(self.path) if self.path else os.fsencode(source_or_path)
-        self.options = tuple(list_of(options, "options"))
+        self.options = compiler_options(include, define, options)
+        self.libraries = library_names(libraries)
         self.functions = parse_functions(functions, module=repr(self), entry="main")
 
     @classmethod
@@ -107,17 +118,28 @@ class CSourceModule(HostModule):
         path = stem.with_name(f"{stem.name}.{self.fmt}")
         language = "c" if self.fmt == "c" else "cc"
         parts = [
-            *([b"#line 1 ", _c_string(os.fsencode(self.path.name)), b"\n"] if self.path else []),
+            *([b"#line 1 ", _c_string(os.fsencode(self.path)), b"\n"] if self.path else []),
             self.code,
             redeclarations(self.functions, language).encode(),
         ]
         path.write_bytes(b"".join(parts))
         beside = ("-iquote", str(self.path.absolute().parent)) if self.path else ()
-        source = self.path.name if self.path else ""
-        return CodeFile(path, self.fmt, (*beside, *self.options), source=source)
+        name = str(self.path) if self.path else "<string>"
+        return CodeFile(path, self.fmt, (*beside, *self.options), name=name)
 
     def __repr__(self) -> str:
         return f"<CSourceModule {str(self.path) if self.path else self.fmt!r}>"
+
+
+def compiler_options(
+    include: Sequence[str | os.PathLike[str]], define: Sequence[str], options: Sequence[str]
+) -> tuple[str, ...]:
+    """Return folders of headers, macros and further options as words of a command."""
+    return (
+        *(f"-I{os.fspath(folder)}" for folder in list_of(include, "include")),
+        *(f"-D{macro}" for macro in list_of(define, "define")),
+        *list_of(options, "options"),
+    )
 
 
 def _as_path(source_or_path: str | os.PathLike[str]) -> Path | None:
@@ -135,5 +157,12 @@ def _read(path: Path) -> bytes:
 
 
 def _c_string(data: bytes) -> bytes:
-    escaped = data.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
-    return b'"' + escaped + b'"'
+    """A C string; invisible characters are escapes, since compilers warn of some."""
+    text = os.fsdecode(data)
+    written = text.replace("\\", "\\\\").replace('"', '\\"')
+    return b'"' + b"".join(map(_c_character, written)) + b'"'
+
+
+def _c_character(character: str) -> bytes:
+    data = os.fsencode(character)
+    return data if character.isprintable() else b"".join(b"\\%03o" % byte for byte in data)

@@ -10,8 +10,10 @@ from runtime.error import ExportError
 from runtime.module import Module
 from runtime.modules.source import CarriedSourceModule, CarriedStaticLibraryModule
 
+from ..files.arguments import list_of
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from ..declare.declaration import Declaration
@@ -33,8 +35,8 @@ class CodeFile(NamedTuple):
         True if packer wrote the file and chooses how to compile it.
     is_checked : bool
         True if the file is known to be for the target.
-    source : str
-        The name of the user's file, for messages; empty if there is none.
+    name : str
+        The user's name of the file, for messages; by default that of `path`.
     """
 
     path: Path
@@ -42,7 +44,7 @@ class CodeFile(NamedTuple):
     options: tuple[str, ...] = ()
     is_ours: bool = False
     is_checked: bool = False
-    source: str = ""
+    name: str = ""
 
 
 class HostModule(Module):
@@ -52,10 +54,13 @@ class HostModule(Module):
     ----------
     functions : tuple of Declaration
         The functions that get a wrapper, so that callers find them by name after a load.
+    libraries : tuple of str
+        The names of the libraries that the code needs, as in ``-lNAME``.
     """
 
     property_mask = DSO_EXPORTABLE
     functions: tuple[Declaration, ...] = ()
+    libraries: tuple[str, ...] = ()
 
     @abstractmethod
     def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:
@@ -97,6 +102,21 @@ class RunnableModule(HostModule):
         if self._loaded is None:
             self._loaded = load_exported(self)
         return self._loaded.find_function(name)
+
+
+def library_names(libraries: Sequence[str]) -> tuple[str, ...]:
+    """Check the names of libraries.
+
+    Raises
+    ------
+    ExportError
+        If one is no name, but an option or a file.
+    """
+    for name in (names := list_of(libraries, "libraries")):
+        if not name or name.startswith("-") or "/" in name:
+            text = f"library {name!r}: expected a name, such as foo for libfoo.so"
+            raise ExportError(f"{text}; give files and folders as options of the link")
+    return tuple(names)
 
 
 def load_exported(module: Module) -> Module:

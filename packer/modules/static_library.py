@@ -79,7 +79,7 @@ class StaticLibraryModule(HostModule):
         if self._data is None:
             check_objects([self.path], target)
             if _head(self.path) == THIN_MAGIC:
-                return CodeFile(self.path, self.suffix, is_checked=True, source=self.path.name)
+                return CodeFile(self.path, self.suffix, is_checked=True, name=self.path.name)
         path = stem.with_name(f"{stem.name}.{self.suffix}")
         try:
             self.save(path)
@@ -87,7 +87,7 @@ class StaticLibraryModule(HostModule):
             text = f"{self.path}: cannot be copied for the linker: {error.strerror}"
             raise ExportError(text, module=self.type_key, path=str(self.path)) from error
         is_checked = self._data is None
-        return CodeFile(path, self.suffix, is_checked=is_checked, source=self.path.name)
+        return CodeFile(path, self.suffix, is_checked=is_checked, name=self.path.name)
 
     def __repr__(self) -> str:
         return f"<StaticLibraryModule {str(self.path)!r}>"

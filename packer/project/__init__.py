@@ -3,16 +3,17 @@
     [library]                  output, root, format, embed, target, entry, options, addons,
                                system_lib, c_symbol_prefix; all are optional
     [module.NAME]              kind, imports, and the keys of the kind:
-        c cc cu                sources, functions, options
-        llvm                   sources, functions, target
-        static_library         sources, functions
+        c cc cu                sources, functions, include, define, libraries, options
+        llvm                   sources, functions, libraries, target
+        static_library         sources, functions, libraries
         const_loader           constants, by_symbol
         safetensors            sources
         graph                  graph, params, name
         python                 factory
         cuda opencl hip ...    fmt, sources, functions; several cubins or PTX: a fatbin
 
-Paths are relative to the file's folder. `packer init` writes a file with every key explained.
+Paths are relative to the file's folder, in which compilers run. Sources may be patterns: ``*.c``,
+``src/**/*.c``. `packer init` writes a file with every key explained.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from .table import Table
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 PROJECT_FILE = "packer.toml"
 
@@ -48,6 +49,8 @@ class Project(NamedTuple):
         The root of the tree.
     inputs : Inputs
         Every file that was read.
+    folder : Path or None
+        The folder of the project file; None for files alone.
     output : str or None
         The library to write.
     format, embed, target, entry, options, addons, system_lib, c_symbol_prefix
@@ -56,6 +59,7 @@ class Project(NamedTuple):
 
     root: Module
     inputs: Inputs
+    folder: Path | None = None
     output: str | None = None
     format: Dialect = "tvm"
     embed: Embed = "auto"
@@ -74,7 +78,7 @@ class Project(NamedTuple):
         return functions, len(modules) - len(hosts) + bool(hosts)
 
 
-LIBRARY_KEYS = tuple(field for field in Project._fields if field != "inputs")
+LIBRARY_KEYS = tuple(field for field in Project._fields if field not in ("inputs", "folder"))
 
 
 def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
@@ -110,13 +114,14 @@ def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
     modules: dict[str, Module] = {}
     for name in order:
         modules[name] = make_module(tables[name], [modules[other] for other in imports[name]])
-    return Project(modules[root], file.inputs, **options)
+    return Project(modules[root], file.inputs, Path(path).parent, **options)
 
 
 def project_of_sources(
     paths: Iterable[str | os.PathLike[str]],
     functions: Functions,
     weights: Iterable[str | os.PathLike[str]] = (),
+    options: Sequence[str] = (),
 ) -> Project:
     """Make a project of files alone: host code with its functions, and weights.
 
@@ -129,6 +134,8 @@ def project_of_sources(
     weights : iterable of path
         Safetensors files, which the host code imports in this order. Without host code the first
         one is the root and imports the others. At least one file of either kind is required.
+    options : sequence of str
+        Options for the compilers.
 
     Raises
     ------
@@ -138,7 +145,7 @@ def project_of_sources(
     inputs = Inputs()
     files = [inputs.add(path) for path in paths]
     sources = [source_of(path) for path in files if not is_device_code(path)]
-    modules = [host_module(sources, functions)] if sources else []
+    modules = [host_module(sources, functions, options=options)] if sources else []
     modules += [device_module(path, inputs) for path in files if is_device_code(path)]
     modules += weight_modules([inputs.add(path) for path in weights])
     return Project(root=importing(modules), inputs=inputs)

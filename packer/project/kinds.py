@@ -11,6 +11,7 @@ from runtime.module import Module
 from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
 
 from ..declare.declaration import FunctionDeclaration
+from ..modules.c_source import compiler_options
 from .inputs import read_bytes
 from .sources import COMPILED, Functions, Source, host_module, importing
 from .table import Table
@@ -45,8 +46,16 @@ def weight_modules(paths: Iterable[Path]) -> list[Module]:
 def _host(table: Table) -> Module:
     kind = table.needed_text("kind")
     sources = [Source(path, kind) for path in table.needed_files("sources")]
-    options = table.texts("options")
-    return host_module(sources, _functions(table), options=options, target=table.text("target"))
+    options = compiler_options(
+        table.folders("include"), table.texts("define"), table.texts("options")
+    )
+    return host_module(
+        sources,
+        _functions(table),
+        options=options,
+        target=table.text("target"),
+        libraries=table.texts("libraries"),
+    )
 
 
 def _functions(table: Table) -> Functions:
@@ -136,14 +145,15 @@ def _python(table: Table) -> Module:
     return call_factory(table.file("factory", file), name)
 
 
-_HOST = ("sources", "functions")
+_DEVICE = ("sources", "functions")
+_HOST = (*_DEVICE, "libraries")
 KINDS = {
-    **dict.fromkeys(COMPILED, Kind((*_HOST, "options"), _host)),
+    **dict.fromkeys(COMPILED, Kind((*_HOST, "include", "define", "options"), _host)),
     "llvm": Kind((*_HOST, "target"), _host),
     "static_library": Kind(_HOST, _host),
     "const_loader": Kind(("constants", "by_symbol"), _const_loader),
     "safetensors": Kind(("sources",), _safetensors),
     "graph": Kind(("graph", "params", "name"), _graph),
     "python": Kind(("factory",), _python),
-    **dict.fromkeys(LAYOUTS, Kind(("fmt", *_HOST), _device)),
+    **dict.fromkeys(LAYOUTS, Kind(("fmt", *_DEVICE), _device)),
 }

@@ -18,12 +18,13 @@ from ..declare.declaration import FunctionDeclaration
 from ..declare.redeclaration import redeclarations
 from ..files.text import path_error, shown_path
 from ..modules.c_source import CSourceModule
+from ..modules.host import library_names
 from ..toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
 from .inputs import read_bytes, read_text
 
 if TYPE_CHECKING:
     from ..declare.declaration import Declaration
-    from ..modules.host import CodeFile
+    from ..modules.host import CodeFile, HostModule
     from ..target import Target
 
 Functions = Mapping[str, str | FunctionDeclaration]
@@ -71,6 +72,7 @@ def host_module(
     *,
     options: Sequence[str] = (),
     target: str | None = None,
+    libraries: Sequence[str] = (),
 ) -> Module:
     """Make one module for each file; the first imports the others.
 
@@ -84,6 +86,8 @@ def host_module(
         Options for the compiler of C, C++ and CUDA.
     target : str, optional
         The target triple of LLVM files.
+    libraries : sequence of str
+        The names of libraries to link, as for `CSourceModule`.
     """
     shares = _shares(sources, functions)
     modules = [
@@ -94,6 +98,7 @@ def host_module(
     declared = tuple(d for module in compiled for d in module.functions)
     for module in compiled:
         module.redeclared = tuple(d for d in declared if d not in module.functions)
+    modules[0].libraries = library_names(libraries)
     return importing(modules)
 
 
@@ -127,7 +132,7 @@ class SourceFileModule(CSourceModule):
 
 def _module(
     source: Source, functions: Functions, options: Sequence[str], target: str | None
-) -> Module:
+) -> HostModule:
     if source.kind in COMPILED:
         return SourceFileModule(source.path, fmt=source.kind, functions=functions, options=options)
     if source.kind == "llvm":

@@ -14,6 +14,8 @@ from .inputs import Inputs, read_text
 
 Value = TypeVar("Value", str, bool, list[Any], dict[str, Any])
 
+_WILD = frozenset("*?[")
+
 
 class Table:
     """One table.
@@ -105,9 +107,35 @@ class Table:
         """Resolve a path relative to the file; as text, which keeps a slash at its end."""
         return os.path.join(os.path.dirname(self._path), text)
 
+    def folders(self, key: str) -> tuple[str, ...]:
+        """Return the folders that an array names, as written."""
+        texts = self.texts(key)
+        for text in texts:
+            if not os.path.isdir(self.path_of(text)):
+                raise self.error(f"there is no folder {text!r}", key)
+        return texts
+
     def files(self, key: str) -> tuple[Path, ...]:
-        """Return the files that an array names, and add them to the inputs."""
-        return tuple(self.file(key, text) for text in self.texts(key))
+        """Return the files that an array names, and add them to the inputs.
+
+        A pattern is the files that it matches, without those before it in the array.
+        """
+        texts: dict[str, None] = {}
+        for text in self.texts(key):
+            texts.update(dict.fromkeys(self._matches(key, text)))
+        return tuple(self.file(key, text) for text in texts)
+
+    def _matches(self, key: str, text: str) -> list[str]:
+        """Return the files that a pattern matches, sorted; any other text alone."""
+        if not _WILD.intersection(text) or os.path.lexists(self.path_of(text)):
+            return [text]
+        from glob import glob
+
+        folder = os.path.dirname(self._path)
+        found = sorted(glob(text, root_dir=folder or None, recursive=True))
+        if files := [name for name in found if os.path.isfile(self.path_of(name))]:
+            return files
+        raise self.error(f"no file matches {text!r}", key)
 
     def needed_files(self, key: str) -> tuple[Path, ...]:
         """Return files as `files` does; at least one is required."""

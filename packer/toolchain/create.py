@@ -13,6 +13,7 @@ from ..files.arguments import PathLike, list_of, one_or_more
 from ..files.output import reporting
 from ..files.private_directory import private_directory
 from ..files.text import shown_path
+from .build import current_build
 from .compilation import Compilation, compile_sources, spell
 from .compiler import (
     LANGUAGE_OF_SUFFIX,
@@ -176,18 +177,31 @@ def _link(
     options: Sequence[str],
     output: PathLike,
 ) -> None:
-    """Run a linker driver in a private folder; `mode` is a key of `_LINKED`."""
-    cwd = made.parent
+    """Run a linker driver that writes `made`; `mode` is a key of `_LINKED`."""
+    private = made.parent
+    build = current_build()
+    build.hide(private)
+    start = build.folder or private
+    if "-fuse-ld=gold" in options:  # it writes the path of its output into the library
+        start, options = private, [_absolute_search(word, start) for word in options]
     archives = [word for word in options if os.path.isabs(word) and os.path.isfile(word)]
     driver = without_cxx_library(driver, [*inputs, *archives])
     if is_nvcc(driver):
         defaults = [*_LINKED_BY_NVCC[mode]]
     else:  # LTO and the assembler write names of folders to debug information
-        folders = {item.parent: "." for item in inputs} | {cwd.resolve(): "."}
-        defaults = [*_LINKED[mode], *prefix_maps(folders, is_clang=is_clang(driver))]
-    names = [spell(item, cwd) for item in inputs]
-    completed = run([*driver, *defaults, "-o", spell(made, cwd), *names, *options], cwd=cwd)
-    check(completed, f"linking {shown_path(Path(output).name)}", made)
+        clang = is_clang(driver)
+        folders = {str(item.parent): "." for item in inputs} | {str(private.resolve()): "."}
+        defaults = [*_LINKED[mode], *prefix_maps({str(start): "."} | folders, is_clang=clang)]
+    names = [str(item.absolute()) for item in inputs]
+    command = [*driver, *defaults, "-o", spell(made, start, private), *names, *options]
+    completed = run(command, cwd=start, private=private)
+    name = build.names.get(str(output)) or Path(output).name
+    check(completed, f"linking {shown_path(name)}", made)
+
+
+def _absolute_search(option: str, start: Path) -> str:
+    """Make the folder of an option ``-Llib`` absolute."""
+    return f"-L{start / option[2:]}" if option.startswith("-L") and option[2:] else option
 
 
 def _link_language(inputs: Sequence[Path], language: Language) -> Language:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from runtime.error import ToolchainError
 
+from .build import current_build
 from .process import Completed
 
 # The first line with one of these names the error, unless it only reports that the linker failed.
@@ -20,21 +21,25 @@ _EPILOGUE = re.compile(r"ld returned \d|linker command failed")
 
 
 def check(completed: Completed, doing: str, output: Path) -> None:
-    """Refuse the outcome of a program, unless it exited with 0 and wrote a file.
+    """Refuse the outcome of a program, unless it exited with 0 and wrote a file; show its warnings.
 
     Raises
     ------
     ToolchainError
         If it failed; the message contains `doing` and the line that names the error.
     """
+    build = current_build()
+    completed = completed._replace(output=build.named(completed.output))
     message = f"{os.path.basename(completed.command[0])} {ending(completed)} {doing}"
     if completed.returncode != 0:
-        message += f": {_summary(completed.output)}"
+        message += f": {summary(completed.output)}"
     elif not output.is_file():
         message += ", but wrote no output"
     elif output.stat().st_size == 0:
         message += ", but its output is empty"
     else:
+        if warnings := completed.output.strip("\n"):
+            build.show(warnings)
         return
     raise failure(completed, message)
 
@@ -59,7 +64,7 @@ def _signal_name(number: int) -> str:
     return f"{name} (out of memory?)" if number == signal.SIGKILL else name
 
 
-def _summary(output: str) -> str:
+def summary(output: str) -> str:
     """Return the line that names the error, or else the last twenty lines."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     for line in lines:

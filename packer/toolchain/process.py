@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from runtime.error import ToolchainError
 
+from .build import current_build
 from .reproducible import environment
 
 # The bytes that are kept of the start and of the end of a program's output.
@@ -52,24 +53,36 @@ class Completed(NamedTuple):
     output: str
 
 
-def run(command: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None) -> Completed:
+def run(
+    command: Sequence[str],
+    *,
+    cwd: Path,
+    private: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Completed:
     """Run one program to its end, as `run_all` does."""
-    return run_all([command], cwd=cwd, env=env)[0]
+    return run_all([command], cwd=cwd, private=private, env=env)[0]
 
 
 def run_all(
-    commands: Iterable[Sequence[str]], *, cwd: Path, env: Mapping[str, str] | None = None
+    commands: Iterable[Sequence[str]],
+    *,
+    cwd: Path,
+    private: Path | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> list[Completed]:
-    """Run several programs, as many at a time as there are processors.
+    """Run several programs, as many at a time as the build in effect says.
 
     Parameters
     ----------
     commands : iterable of sequence of str
         The programs, by absolute paths, and their arguments.
     cwd : Path
-        A private folder, in which the programs start and write their temporary files.
+        The folder in which the programs start.
+    private : Path, optional
+        The folder of their temporary files; by default `cwd`.
     env : mapping, optional
-        The environment, by default that of this process; LC_ALL and TMPDIR are set in both.
+        The environment, by default that of this process; LC_ALL, TMPDIR and PWD are set in both.
 
     Returns
     -------
@@ -87,14 +100,17 @@ def run_all(
     All programs run in one loop of the calling thread, so that any exception here, also
     KeyboardInterrupt, ends their whole process group before it propagates.
     """
-    variables = {**environment(os.environ if env is None else env), "TMPDIR": str(cwd)}
+    variables = environment(os.environ if env is None else env)
+    # GCC takes the name of its folder from PWD, which may have a symbolic link in it.
+    variables |= {"TMPDIR": str(private or cwd), "PWD": str(cwd)}
+    at_a_time = current_build().jobs
     waiting = collections.deque(commands)
     started: list[_Process] = []
     running: list[_Process] = []
     group: _Group | None = None
     try:
         while waiting or running:
-            while waiting and len(running) < (os.cpu_count() or 1):
+            while waiting and len(running) < at_a_time:
                 with _signals_deferred():  # a signal within Popen would lose the new program
                     group = group or _Group()
                     started.append(_Process(tuple(waiting.popleft()), cwd, variables, group.number))

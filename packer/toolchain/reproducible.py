@@ -19,13 +19,19 @@ _LATEST = 253402300799  # the last second that has four digits for its year
 
 
 def compile_options(
-    name: str, folders: Mapping[Path, str], options: Sequence[str], *, is_clang: bool
+    name: str,
+    cwd: Path,
+    prefixes: Mapping[str, str],
+    options: Sequence[str],
+    *,
+    is_clang: bool,
 ) -> list[str]:
     """Return the options for one compilation, which `name` identifies in the library.
 
-    `folders` are replaced by their names, and folders of headers in `options` by ``"."``. The
-    compiler starts in the last one of `folders`, which may be inside one of the others. For it
-    clang gets a separate option: some releases apply the first matching map, GCC the last one.
+    The beginnings of paths in `prefixes` are replaced, and folders of headers in `options` by
+    ``"."``. Some releases of clang apply the first matching map, GCC the last one. The compiler
+    starts in `cwd`, which may be inside one of the others or contain them: it is replaced in debug
+    information only, and before all others.
 
     Raises
     ------
@@ -36,25 +42,25 @@ def compile_options(
     date = time.asctime(time.gmtime(source_date_epoch()))
     macros = {"DATE": f"{date[4:10]} {date[20:]}", "TIME": date[11:19], "TIMESTAMP": date}
     return [
+        "-fdebug-compilation-dir=." if is_clang else f"-fdebug-prefix-map={cwd}=.",
         *prefix_maps(dict.fromkeys(_header_folders(options), "."), is_clang=is_clang),
-        *prefix_maps(folders, is_clang=is_clang),
-        *(["-fdebug-compilation-dir=."] if is_clang else []),
+        *prefix_maps(prefixes, is_clang=is_clang),
         f"-frandom-seed={name}",
         "-Wno-builtin-macro-redefined",
         *(f'-D__{macro}__="{text}"' for macro, text in macros.items()),
     ]
 
 
-def prefix_maps(folders: Mapping[Path, str], *, is_clang: bool) -> list[str]:
-    """Return the options that replace the names of folders; clang ends such a name at a ``=``."""
+def prefix_maps(prefixes: Mapping[str, str], *, is_clang: bool) -> list[str]:
+    """Return the options that replace beginnings of paths; for clang a ``=`` ends such a one."""
     return [
-        f"-ffile-prefix-map={folder}={name}"
-        for folder, name in folders.items()
-        if not (is_clang and "=" in str(folder))
+        f"-ffile-prefix-map={prefix}={name}"
+        for prefix, name in prefixes.items()
+        if not (is_clang and "=" in prefix)
     ]
 
 
-def _header_folders(options: Sequence[str]) -> Iterator[Path]:
+def _header_folders(options: Sequence[str]) -> Iterator[str]:
     """Yield the absolute folders that options name for headers, in the same word or the next."""
     for index, option in enumerate(options):
         for flag in ("-I", "-iquote", "-isystem", "-idirafter"):
@@ -62,7 +68,7 @@ def _header_folders(options: Sequence[str]) -> Iterator[Path]:
             if option == flag and index + 1 < len(options):
                 folder = options[index + 1]
             if option.startswith(flag) and os.path.isabs(folder):
-                yield Path(folder)
+                yield folder
 
 
 def environment(of: Mapping[str, str]) -> dict[str, str]:

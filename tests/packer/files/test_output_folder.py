@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import pytest
 
+from packer.files.output import replacing
 from runtime.error import ExportError
 
 from ...support.replaced_file import NEW, OLD, as_ordinary_user, export, names, untouched
 
 
-def test_missing_folder(tmp_path):
-    """A folder that is not there is named, not made."""
-    with pytest.raises(ExportError, match=r"model\.so: there is no folder \S+/no$"):
-        export(tmp_path / "no" / "model.so")
-    assert names(tmp_path) == []
+def test_missing_folders_are_made(tmp_path):
+    """Folders of an output that are not there are made."""
+    export(tmp_path / "no" / "such" / "model.so")
+    assert (tmp_path / "no" / "such" / "model.so").read_bytes() == NEW
+    assert names(tmp_path / "no" / "such") == ["model.so"]
+
+
+def test_folders_are_removed_if_the_export_fails(tmp_path):
+    """Only those that it made: the folder that existed stays."""
+    (tmp_path / "kept").mkdir()
+    with pytest.raises(ZeroDivisionError), replacing(tmp_path / "kept" / "a" / "b" / "model.so"):
+        raise ZeroDivisionError
+    assert names(tmp_path) == ["kept"]
+    assert names(tmp_path / "kept") == []
 
 
 def test_file_in_place_of_the_folder(old):

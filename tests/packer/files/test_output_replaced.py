@@ -72,13 +72,14 @@ def test_kept_workspace(tmp_path):
     assert names(tmp_path) == ["kept", "model.so"]
 
 
-def test_missing_workspace_dir(old):
-    """A workspace_dir that is not there is an error about it."""
-    missing = old.parent / "no"
+def test_missing_workspace_dir_is_made(old):
+    """A workspace_dir that is not there is made, and kept with the files in it."""
+    with replacing(old, workspace_dir=old.parent / "no" / "such") as workspace:
+        assert workspace.directory.parent == old.parent / "no" / "such"
     with (
         untouched(old),
-        pytest.raises(ExportError, match="no: cannot write: No such file or directory"),
-        replacing(old, workspace_dir=missing),
+        pytest.raises(ExportError, match="no: cannot write: Not a directory"),
+        replacing(old, workspace_dir=old / "no"),
     ):
         pass
 

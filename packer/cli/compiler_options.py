@@ -1,0 +1,44 @@
+"""The options of `packer export` that compilers and linkers have too: -I -D -O -std -L -l -j."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .parser import CommandParser
+
+
+def add_compiler_options(parser: CommandParser) -> None:
+    """Add the options; the value may be in the same word as the option or in the next one."""
+    for option, metavar, text in (
+        ("-I", "FOLDER", "search headers in this folder; needs SOURCE"),
+        ("-D", "NAME[=VALUE]", "define a macro; needs SOURCE"),
+        ("-L", "FOLDER", "search libraries in this folder"),
+        ("-l", "NAME", "link a library: -lfoo"),
+    ):
+        parser.add_repeated(option, metavar, text)
+    add = parser.add_argument
+    add("-O", metavar="LEVEL", help="optimise: -O3; needs SOURCE; default: -O2")
+    add("-std", metavar="STANDARD", help="the standard of the language: -std=c11; needs SOURCE")
+    jobs = "run at most N compilers at a time; default: one for each processor"
+    add("-j", "--jobs", metavar="N", type=int, help=jobs)
+
+
+def compiler_words(arguments: argparse.Namespace) -> list[str]:
+    """Return the options for compilers, as words of a command."""
+    return [
+        *(f"-I{folder}" for folder in arguments.I),
+        *(f"-D{macro}" for macro in arguments.D),
+        *([f"-O{arguments.O}"] if arguments.O is not None else []),
+        *([f"-std={arguments.std}"] if arguments.std is not None else []),
+    ]
+
+
+def linker_words(arguments: argparse.Namespace) -> list[str]:
+    """Return the options for the linker; folders are absolute, since it may run in another one."""
+    return [
+        *(f"-L{os.path.abspath(folder)}" for folder in arguments.L),
+        *(f"-l{name}" for name in arguments.l),
+    ]

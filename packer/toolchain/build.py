@@ -1,0 +1,102 @@
+"""The build in effect: where compilers start, how many at a time, and who shows what they print.
+
+A context variable holds it, because an `fcompile` of a caller may be between an export and the
+compilers: a function (output, objects, options) that calls `create_shared`, for example.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from pathlib import Path
+from typing import NamedTuple
+
+from runtime.error import ExportError
+
+from ..files.text import printable
+
+
+class Build(NamedTuple):
+    """How compilers and linkers run.
+
+    Attributes
+    ----------
+    folder : Path or None
+        Where they start, so that relative paths in options mean files in it; None if the current
+        folder was removed.
+    jobs : int
+        How many run at a time.
+    show : callable
+        Called with what a compiler or linker printed that did not fail.
+    names : dict of str to str
+        The paths of private files in commands, and the names that messages have for them.
+    """
+
+    folder: Path | None
+    jobs: int
+    show: Callable[[str], None]
+    names: dict[str, str]
+
+    def named(self, text: str) -> str:
+        """Replace the paths of private files in the output of a program, the longest ones first."""
+        for private in sorted(self.names, key=len, reverse=True):
+            text = text.replace(private, self.names[private])
+        return text
+
+    def hide(self, private: Path) -> None:
+        """Leave a private folder out of the paths in messages."""
+        self.names[f"{private}/"] = ""
+        if self.folder is not None:
+            self.names[f"{os.path.relpath(private, self.folder)}/"] = ""
+
+
+_CURRENT: ContextVar[Build] = ContextVar("build")
+
+
+@contextlib.contextmanager
+def building(
+    folder: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    show: Callable[[str], None] | None = None,
+) -> Iterator[Build]:
+    """Run the compilers of a block so; by default in the current folder, and on all processors.
+
+    Raises
+    ------
+    ExportError
+        If there is no such folder, or if `jobs` is less than 1.
+    """
+    if jobs is not None and jobs < 1:
+        raise ExportError(f"jobs: expected at least 1, found {jobs}")
+    if folder is not None and not os.path.isdir(folder):
+        raise ExportError(f"{os.fspath(folder)}: there is no such folder", path=os.fspath(folder))
+    build = Build(_absolute(folder), jobs or _processors(), show or _to_stderr, {})
+    token = _CURRENT.set(build)
+    try:
+        yield build
+    finally:
+        _CURRENT.reset(token)
+
+
+def current_build() -> Build:
+    """Return the build in effect, or the default one."""
+    return _CURRENT.get(None) or Build(_absolute(None), _processors(), _to_stderr, {})
+
+
+def _absolute(folder: str | os.PathLike[str] | None) -> Path | None:
+    try:
+        return Path(folder or "").resolve()
+    except FileNotFoundError:  # the current folder was removed
+        return None
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _to_stderr(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError):  # stderr may be closed
+        print(printable(text), file=sys.stderr, flush=True)
