@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runtime.abi import CONTEXT_SYMBOLS
 from runtime.blob import dump
 from runtime.error import ExportError
 from runtime.module import Module
@@ -28,6 +29,7 @@ from .target import find_target
 from .toolchain.build import building
 from .toolchain.cross_linker import find_linker
 from .toolchain.verify import refuse_undefined, verify_output
+from .toolchain.visibility import Visibility, check_visibility, exporting_only
 
 if TYPE_CHECKING:
     from runtime.stream import Chunk
@@ -56,6 +58,7 @@ def export_library(
     workspace_dir: str | os.PathLike[str] | None = None,
     options: Sequence[str] = (),
     progress: Progress | None = None,
+    visibility: Visibility = "default",
     cwd: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
 ) -> Path:
@@ -102,6 +105,9 @@ def export_library(
         Called with the name of each step as it begins. Its method ``bytes``, if there is one, is
         called with (bytes done, bytes in all) while the blob is copied. Its method ``output``, if
         there is one, is called with the warnings of compilers, which otherwise go to stderr.
+    visibility : {"default", "declared"}
+        ``"declared"`` hides every symbol of the host code that is no declared function, so that
+        other libraries cannot bind to it. Only for shared libraries.
     cwd : path, optional
         The folder in which compilers and the linker run, so that ``-Iinclude`` means a folder in
         it; by default the current one. They write nothing to it.
@@ -121,7 +127,7 @@ def export_library(
     ToolchainError
         If a compiler is missing or fails, or if its output is wrong.
     ValueError
-        If `format` or `embed` is unknown.
+        If `format`, `embed` or `visibility` is unknown.
 
     Notes
     -----
@@ -132,6 +138,7 @@ def export_library(
     output, naming = Path(path), Naming(format, system_lib, c_symbol_prefix)
     options, addons = list_of(options, "options"), list_of(addons, "addons")
     output_format, linker = find_linker(output, fcompile, target)
+    check_visibility(visibility, output, output_format)
     refuse_two_embedders(embed, fpack_imports)
     embedders = find_embedders(embed, can_place=output_format.is_linked and not system_lib)
 
@@ -172,7 +179,11 @@ def export_library(
         if write_library is None:
             names = [function.name for function in functions]
             words = [*options, *library_options(hosts, output_format)]
-            code = Code(files, names, words, addons)
+            hiding = []
+            if visibility == "declared":
+                public = public_symbols(names, [*required, *symbols], naming)
+                hiding = exporting_only(public, folder)
+            code = Code(files, names, words, addons, hiding)
             link = Link(linker, find_target(triple), naming, folder, code)
             linked = embed_and_link(link, symbols, embedders, workspace, step)
         else:
@@ -256,6 +267,15 @@ def library_options(hosts: Sequence[HostModule], output_format: OutputFormat) ->
     if output_format.suffix in ("o", "a"):
         return []
     return list(dict.fromkeys(f"-l{name}" for host in hosts for name in host.libraries))
+
+
+def public_symbols(functions: Iterable[str], data: Iterable[str], naming: Naming) -> Iterator[str]:
+    """Yield the symbols that a library needs if it exports nothing but declared functions."""
+    for name in functions:
+        yield naming.prefix + name
+        yield naming.wrapper(name)
+    yield from data
+    yield from (naming.prefix + symbol for symbol in CONTEXT_SYMBOLS)
 
 
 def save_glue(folder: Path, text: str, files: Sequence[CodeFile]) -> CodeFile:

@@ -51,12 +51,15 @@ class Code(NamedTuple):
         The declared functions; an error names those that the code does not define.
     options, addons : list
         The caller's options and inputs for the linker.
+    hiding : list of str
+        Options that hide symbols.
     """
 
     files: list[CodeFile]
     functions: list[str]
     options: list[str]
     addons: list[str | os.PathLike[str]]
+    hiding: list[str]
 
 
 class Link:
@@ -109,7 +112,7 @@ class Link:
         words = [*self._code.options, *runtime_options]
         link = self._linker.link_c if self._is_c() else self._linker
         try:
-            link(output, names, options=[*options, *archives, *words])
+            link(output, names, options=[*options, *archives, *words, *self._code.hiding])
         except ToolchainError as error:
             raise self._explained(error) from None
 

@@ -22,6 +22,7 @@ from ..project import PROJECT_FILE, Project, project_of_sources, read_project
 from ..project.kernels import is_device_code
 from ..project.sources import kind_of
 from ..toolchain.formats import FORMATS, format_of
+from ..toolchain.visibility import VISIBILITIES
 from .compiler_options import add_compiler_options, compiler_words, linker_words
 from .parser import CommandParser
 from .terminal import Steps, showing_steps, size_text, write, write_error
@@ -73,6 +74,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--system-lib", action="store_true", help=static)
     prefix = "a prefix for every symbol, to link several models into a program: net1_"
     add("--c-symbol-prefix", metavar="PREFIX", help=prefix)
+    visible = "declared: hide all functions of the code that are not declared"
+    add("--visibility", choices=VISIBILITIES, help=visible)
     parser.add_link_options()
     add_compiler_options(parser)
     arguments = parser.parse_paths(argv)
@@ -107,6 +110,7 @@ def run(arguments: argparse.Namespace) -> None:
             workspace_dir=arguments.save_temps,
             options=[*project.options, *arguments.option, *linker_words(arguments)],
             progress=_Progress(steps, project),
+            visibility=arguments.visibility or project.visibility,
             cwd=project.folder,
             jobs=arguments.jobs,
         )

@@ -1,7 +1,7 @@
 """packer.toml: a tree of modules, and how to export it.
 
     [library]                  output, root, format, embed, target, entry, options, addons,
-                               system_lib, c_symbol_prefix; all are optional
+                               system_lib, c_symbol_prefix, visibility; all are optional
     [module.NAME]              kind, imports, and the keys of the kind:
         c cc cu                sources, functions, include, define, libraries, options
         llvm                   sources, functions, libraries, target
@@ -27,6 +27,7 @@ from runtime.module import Module, preorder
 
 from ..dialect import Dialect
 from ..embed import Embed
+from ..toolchain.visibility import VISIBILITIES, Visibility
 from .inputs import Inputs
 from .kernels import device_module, is_device_code
 from .kinds import KINDS, make_module, weight_modules
@@ -53,7 +54,7 @@ class Project(NamedTuple):
         The folder of the project file; None for files alone.
     output : str or None
         The library to write.
-    format, embed, target, entry, options, addons, system_lib, c_symbol_prefix
+    format, embed, target, entry, options, addons, system_lib, c_symbol_prefix, visibility
         As `packer.export_library` takes them.
     """
 
@@ -69,6 +70,7 @@ class Project(NamedTuple):
     addons: tuple[Path, ...] = ()
     system_lib: bool = False
     c_symbol_prefix: str = ""
+    visibility: Visibility = "default"
 
     def counts(self) -> tuple[int, int]:
         """Return the numbers of host functions and of modules that the library will have."""
@@ -164,6 +166,7 @@ def _options(library: Table) -> dict[str, Any]:
         "addons": library.files("addons"),
         "system_lib": library.flag("system_lib"),
         "c_symbol_prefix": library.text("c_symbol_prefix") or "",
+        "visibility": library.choice("visibility", VISIBILITIES) or "default",
     }
 
 
