@@ -6,6 +6,7 @@ from packer.dialect import Dialect
 from packer.embed import Embed
 from packer.project import LIBRARY_KEYS
 from packer.project.kinds import KINDS
+from packer.toolchain.visibility import VISIBILITIES
 
 # key -> (type, meaning)
 LIBRARY = {
@@ -22,8 +23,12 @@ LIBRARY = {
     "addons": ("array of paths", "Further objects and archives to link."),
     "system_lib": ("boolean", "Register the modules at start-up, for static linking."),
     "c_symbol_prefix": ("string", "A prefix for every symbol; needs `system_lib`."),
+    "visibility": (
+        "choice",
+        "`declared` hides every symbol of the host code that is no declared function.",
+    ),
 }
-CHOICES = {"format": get_args(Dialect), "embed": get_args(Embed)}
+CHOICES = {"format": get_args(Dialect), "embed": get_args(Embed), "visibility": VISIBILITIES}
 
 EVERY_KIND = {
     "kind": ("string", "The type of the module: one of the kinds below. Required."),
@@ -57,7 +62,16 @@ KERNELS = (
     "them; the export names those that it leaves out.",
 )
 KEYS = {
-    "sources": ("array of paths", "The files; at least one."),
+    "sources": (
+        "array of paths",
+        "The files, at least one; a pattern (`*.c`, `src/**/*.c`) is all files that it matches.",
+    ),
+    "include": ("array of paths", "Folders with headers."),
+    "define": ("array of strings", '`"NAME"` or `"NAME=VALUE"`: macros.'),
+    "libraries": (
+        "array of strings",
+        '`"foo"`: link libfoo. `options = ["-Llib"]` in [library] names a folder to search.',
+    ),
     "options": ("array of strings", "Further options for the compiler."),
     "target": ("string", "The LLVM target triple. Default: the one that the IR names."),
     "constants": ("table", "Name = path of a `.npy` file."),
@@ -78,8 +92,9 @@ HEAD = """\
 <!-- Generated from packer/project/ by `make docs`; edit docs/packer_toml_reference.py. -->
 
 `packer export` reads `packer.toml` in the current folder, or the file that `--project` names.
-`packer init` writes a commented one. Paths are relative to the folder of the file. An unknown table
-or key is an error. Keys are optional unless this page says "required".
+`packer init` writes a commented one. Paths are relative to the folder of the file, in which
+compilers and the linker run. An unknown table or key is an error. Keys are optional unless this
+page says "required".
 
 ## [library]
 """

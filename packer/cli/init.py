@@ -30,18 +30,22 @@ output = "model.so"
 # format = "tvm"         # the dialect of the tree: tvm (TVM until 2025) or tvm-ffi (TVM since)
 # embed = "auto"         # how the imports are embedded in the library: auto, segment, llvm or c
 # target = "aarch64-linux-gnu"    # the machine to make it for; by default that of the compiler
-# options = ["-lfoo"]    # options for the linker driver
+# options = ["-Llib"]    # options for the linker driver
 # addons = ["foo.o"]     # further files to link
 # system_lib = true      # register the modules at start-up, for static linking (output = "model.o")
 # c_symbol_prefix = "net1_"    # a prefix for every symbol, to link several models into a program
+# visibility = "declared"      # hide every function that is not declared
 
 # One table for each module: [module.NAME]. The host code of all modules is merged into the code
 # of the library. Every other module is stored beside it, and loaded as an imported module.
 
 [module.host]
 kind = "c"               # c, cc, cu: source; llvm: .ll or .bc; static_library: .o or .a
-sources = ["host.c"]
-# options = ["-O3"]      # options for the compiler; c, cc and cu
+sources = ["host.c"]     # a pattern is every file that it matches: "src/**/*.c"
+# include = ["include"]  # folders with headers; c, cc and cu
+# define = ["SIZE=3"]    # macros
+# options = ["-O3"]      # further options for the compiler, which runs in the folder of this file
+# libraries = ["z"]      # libraries to link
 # target = "x86_64-unknown-linux-gnu"    # llvm
 # imports = ["kernels", "constants", "weights"]
 

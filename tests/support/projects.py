@@ -36,4 +36,6 @@ def refusal(folder: Path, text: str) -> str:
 
 def exported(found: Project, folder: Path) -> runtime.Module:
     """Export a project and load it."""
-    return runtime.load(packer.export_library(found.root, folder / "out.so", entry=found.entry))
+    output = folder / "out.so"
+    packer.export_library(found.root, output, entry=found.entry, cwd=found.folder)
+    return runtime.load(output)

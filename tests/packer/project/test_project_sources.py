@@ -11,7 +11,7 @@ import packer
 from packer.project import project_of_sources
 from packer.project.sources import SourceFileModule, source_of
 
-from ...support.projects import ADD, HOST, TWO, exported, project
+from ...support.projects import ADD, HOST, TWO, exported, project, refusal
 
 
 def test_sources_share_their_declarations(folder: Path) -> None:
@@ -54,3 +54,37 @@ def test_changed_input_is_detected(folder: Path) -> None:
     (folder / "add.c").unlink()
     with pytest.raises(packer.ExportError, match=r"add\.c: cannot be read: No such file"):
         inputs.check_unchanged()
+
+
+def test_patterns_name_sources(folder: Path) -> None:
+    """In sorted order, at any depth, and each file once."""
+    (folder / "deep/er").mkdir(parents=True)
+    (folder / "deep/er/mul.c").write_text("int mul(int a, int b) { return a * b; }\n")
+    functions = f'functions = {{ add = "{TWO}", sub = "{TWO}", mul = "int(int, int)" }}'
+    text = f'[module.m]\nkind = "c"\nsources = ["sub.c", "*.c", "**/*.c"]\n{functions}\n'
+    found = project(folder, text)
+    assert [path.name for path in found.inputs.paths[1:]] == ["sub.c", "add.c", "mul.c"]
+    assert exported(found, folder)["mul"](6, 7) == 42
+    text = text.replace("sub.c", "none*.c")
+    assert "[module.m] sources: no file matches 'none*.c'" in refusal(folder, text)
+
+
+def test_keys_of_compilers(folder: Path, monkeypatch) -> None:
+    """Relative folders are in that of packer.toml, wherever the export runs."""
+    (folder / "include").mkdir()
+    (folder / "include/size.h").write_text("#define SIZE 30\n")
+    (folder / "z.c").write_text(
+        '#include "size.h"\n#include <math.h>\n'
+        "double f(double x) { return cbrt(x) + SIZE + MORE; }\n"
+    )
+    text = (
+        '[module.m]\nkind = "c"\nsources = ["z.c"]\ninclude = ["include"]\n'
+        'define = ["MORE=4", "UNUSED"]\nlibraries = ["m"]\n'
+        'functions = { f = "double(double x)" }\n'
+    )
+    monkeypatch.chdir("/")
+    assert exported(project(folder, text), folder)["f"](8) == 36
+    assert "[module.m] include: there is no folder 'no'" in refusal(
+        folder, text.replace('["include"]', '["no"]')
+    )
+    assert "library '-lm': expected a name" in refusal(folder, text.replace('"m"', '"-lm"'))
