@@ -15,10 +15,10 @@
 #include <system_error>
 
 #define DSO_TRY try {
-#define DSO_CATCH        \
-  }                      \
-  catch (...) {          \
-    return dso_caught(); \
+#define DSO_CATCH(function) \
+  }                         \
+  catch (...) {             \
+    return dso_caught();    \
   }
 
 /* An OSError begins with its number: "[Errno 2] open: No such file or directory". */
@@ -61,7 +61,7 @@ __attribute__((cold, noinline, unused)) static int dso_caught() {
 }
 #else
 #define DSO_TRY
-#define DSO_CATCH
+#define DSO_CATCH(function)
 #endif
 
 #endif
