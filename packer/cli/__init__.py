@@ -33,6 +33,7 @@ COMMANDS = {
     "check": "report if a library loads on this machine, and how to fix it if not",
     "doctor": "report which compilers, drivers and packages this machine has",
     "init": "write a commented packer.toml and a sample source",
+    "completion": "print a script that completes this command line in a shell",
 }
 # Lines of a compiler's output that are shown: its first errors cause the others.
 _SHOWN_LINES = 40

@@ -3,10 +3,31 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ..files.text import printable
+
+
+class _ParserFoundError(Exception):
+    """Carries the parser out of a function that would parse."""
+
+    def __init__(self, parser: CommandParser) -> None:
+        super().__init__()
+        self.parser = parser
+
+
+class _Sought(list[str]):
+    """Arguments that are not parsed: the parser is sought."""
+
+
+def parser_of(parse: Callable[[Sequence[str]], argparse.Namespace]) -> CommandParser:
+    """Return the parser that the function `parse` of a command makes."""
+    try:
+        parse(_Sought())
+    except _ParserFoundError as found:
+        return found.parser
+    raise AssertionError(f"{parse.__module__} parses without a CommandParser")
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -27,6 +48,12 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End with exit code 2."""
         super().error(printable(message))
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse as argparse does, unless `parser_of` asks for the parser."""
+        if isinstance(args, _Sought):
+            raise _ParserFoundError(self)
+        return super().parse_known_args(args, namespace)
 
     def add_json(self) -> None:
         """Add the option of all commands that report."""
@@ -52,6 +79,8 @@ class CommandParser(argparse.ArgumentParser):
         Such a path that begins with ``-`` gets the prefix ``./``: argparse does not handle ``--``
         where options and positionals are mixed.
         """
+        if isinstance(argv, _Sought):
+            raise _ParserFoundError(self)
         words = list(argv)
         if "--" in words:
             cut = words.index("--")
