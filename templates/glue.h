@@ -45,13 +45,6 @@
 #define DSO_OWN(name) __asm__("")
 #endif
 
-/* Around the call of the user's function: the unit of a C++ module defines them, so that an
- * exception becomes an error. */
-#ifndef DSO_TRY
-#define DSO_TRY
-#define DSO_CATCH(function)
-#endif
-
 #ifdef __cplusplus
 #define DSO_ASSERT(condition) static_assert(condition, #condition)
 extern "C" {
