@@ -177,11 +177,11 @@ def export_library(
             files.append(code_file(made))
 
         if write_library is None:
-            names = [function.name for function in functions]
+            names = [function.symbol or function.name for function in functions]
             words = [*options, *library_options(hosts, output_format)]
             hiding = []
             if visibility == "declared":
-                public = public_symbols(names, [*required, *symbols], naming)
+                public = public_symbols(functions, [*required, *symbols], naming)
                 hiding = exporting_only(public, folder)
             code = Code(files, names, words, addons, hiding)
             link = Link(linker, find_target(triple), naming, folder, code)
@@ -195,9 +195,9 @@ def export_library(
         step("verify")
         result = output_format.read_back(workspace.output, triple)
         verify_output(workspace.output, result, required, symbols, linked)
-        if functions:
-            names = [c_symbol_prefix + function.name for function in functions]
-            refuse_undefined(result, names, link.explain)
+        own = [function.symbol or function.name for function in functions if not function.is_external]
+        if own:
+            refuse_undefined(result, [c_symbol_prefix + name for name in own], link.explain)
         # From here on the library is known to be correct.
 
         step("commit")
@@ -269,11 +269,13 @@ def library_options(hosts: Sequence[HostModule], output_format: OutputFormat) ->
     return list(dict.fromkeys(f"-l{name}" for host in hosts for name in host.libraries))
 
 
-def public_symbols(functions: Iterable[str], data: Iterable[str], naming: Naming) -> Iterator[str]:
+def public_symbols(
+    functions: Iterable[Declaration], data: Iterable[str], naming: Naming
+) -> Iterator[str]:
     """Yield the symbols that a library needs if it exports nothing but declared functions."""
-    for name in functions:
-        yield naming.prefix + name
-        yield naming.wrapper(name)
+    for function in functions:
+        yield naming.prefix + function.name
+        yield naming.wrapper(function.name)
     yield from data
     yield from (naming.prefix + symbol for symbol in CONTEXT_SYMBOLS)
 

@@ -139,7 +139,7 @@ class Link:
         """Say why declared functions are undefined, and what to do."""
         names = sorted(missing)
         objects = {
-            self._objects.get(file.path, file.path): file.name
+            self._objects.get(file.path, file.path): _shown(file)
             for file in self._code.files
             if not file.is_ours
         }
@@ -185,6 +185,11 @@ class Link:
             names[str(made)] = f"{os.path.splitext(name)[0]}.o"
             names[f"\n{file.path.name}:("] = f"\n{name}:("  # GNU ld's words for a place
         return Compilation(file.path, made, language, options, INCLUDE, file.name)
+
+
+def _shown(file: CodeFile) -> str:
+    """Return the name of the user's file, without its folder; empty for text."""
+    return "" if file.name == "<string>" else os.path.basename(file.name)
 
 
 def _with_advice(error: ToolchainError, advice: str) -> ToolchainError:

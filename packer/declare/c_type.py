@@ -15,7 +15,7 @@ from runtime.error import ExportError
 from .c.check import checked
 from .c.code import Codes
 from .c.layout import extents_of
-from .c.numbers import UnsupportedError
+from .c.numbers import UnsupportedError, converted
 from .c.parser import CSyntaxError, parse_function_type
 from .c.scope import Scope
 from .c.tokens import tokens_of
@@ -32,6 +32,8 @@ _LIBC_NAMES = (
     *("calloc", "free", "memchr", "memcmp", "memcpy", "memmove", "memset"),
     *("strlen", "vsnprintf"),
 )
+PACKED = "packed"  # in place of a declaration: a packed C function, which needs none
+
 Functions = Mapping[str, "str | FunctionDeclaration | Mapping[str, Any]"]
 
 
@@ -120,6 +122,8 @@ class FunctionReader:
 
     def declaration(self, given: Any) -> Declaration:
         """Read a declaration that the user wrote; the source completes one of options alone."""
+        if given == PACKED:
+            return self.packed()
         whole = function_declaration(given, self.refuse)
         if whole.declaration or not (self.scope and self.scope.has_text):
             text = " ".join(whole.declaration.split()).removesuffix(";").rstrip()
@@ -154,6 +158,7 @@ class FunctionReader:
         named = tuple(
             p._replace(name=p.name or f"arg{i}") for i, p in enumerate(function.parameters)
         )
+        is_own = not text
         text = text or render(function._replace(parameters=named))
         function = function._replace(parameters=named)
         parameters = tuple(self.parameters(codes, function, whole))
@@ -168,7 +173,7 @@ class FunctionReader:
         self.where = f"function {self.name!r}"
         if problem := problem_of(made):
             self.refuse(problem)
-        return checked(made, function, scope)
+        return checked(made, function, scope, is_own)
 
     def parameters(
         self, codes: Codes, function: Function, whole: FunctionDeclaration
@@ -221,10 +226,11 @@ class FunctionReader:
         """Refuse a type, and show the declaration to write instead."""
         if not error.instead:
             self.refuse(str(error))
-        text = _with(function, index, error.instead)
         if error.is_converted:
+            text = render(converted(function, self.scope or Scope()))
             advice = f'{{ symbol = "{self.name}", declaration = "{text}" }}'
             self.refuse(f"{error} is not supported; let the compiler convert: {advice}")
+        text = _with(function, index, error.instead)
         self.refuse(f"{error}, expected {error.instead!r}; declare {text!r}")
 
 

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+import runtime
 from runtime.error import ExportError
 
+from ..declare.automatic import functions_defined
+from ..declare.c.scope import Scope
 from ..declare.c_type import parse_functions
 from ..declare.redeclaration import redeclarations
 from ..files.arguments import list_of
 from ..toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
+from ..toolchain.preprocess import preprocess
 from .host import CodeFile, HostModule, library_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from runtime.modules.source import CarriedSourceModule
 
-    from ..declare.declaration import FunctionDeclaration
+    from ..declare.c_type import Functions
+    from ..declare.declaration import Declaration
     from ..target import Target
+    from ..toolchain.compiler import Language
 
 
 class CSourceModule(HostModule):
@@ -33,10 +40,11 @@ class CSourceModule(HostModule):
         any other str, and any path object, is a file, read at once.
     fmt : {"c", "cc", "cu"}, optional
         The language; by default that of the file's suffix, else C.
-    functions : mapping of str to str or FunctionDeclaration, or sequence of str
+    functions : mapping of str to str, FunctionDeclaration or mapping; sequence of str; or "auto"
         The functions to export, each with its C declaration: ``{"add": "int64_t(int64_t a,
         int64_t b)"}``. The source is compiled with the declarations after it, so that a wrong
-        one is a compile error. A plain sequence names packed C functions.
+        one is a compile error. A plain sequence names packed C functions. ``"auto"`` exports every
+        function that the source defines and whose type can be exported.
     include : sequence of path
         Folders with headers; relative ones are in the folder where compilers run.
     define : sequence of str
@@ -53,6 +61,11 @@ class CSourceModule(HostModule):
         If the file cannot be read, a declaration cannot be exported, or `options` is one str.
     ValueError
         If `fmt` is unknown.
+
+    Attributes
+    ----------
+    left_out : dict of str to str
+        The functions that ``"auto"`` did not export, each with the reason.
 
     Notes
     -----
@@ -78,7 +91,7 @@ class CSourceModule(HostModule):
         source_or_path: str | os.PathLike[str],
         *,
         fmt: str | None = None,
-        functions: Mapping[str, str | FunctionDeclaration] | Sequence[str] | None = None,
+        functions: Functions | Sequence[str] | None = None,
         include: Sequence[str | os.PathLike[str]] = (),
         define: Sequence[str] = (),
         libraries: Sequence[str] = (),
@@ -91,7 +104,37 @@ class CSourceModule(HostModule):
         self.code = _read(self.path) if self.path else os.fsencode(source_or_path)
         self.options = compiler_options(include, define, options)
         self.libraries = library_names(libraries)
-        self.functions = parse_functions(functions, module=repr(self), entry="main")
+        self.left_out: dict[str, str] = {}
+        self.functions = self._read_functions(functions)
+
+    def _read_functions(
+        self, functions: Functions | Sequence[str] | None
+    ) -> tuple[Declaration, ...]:
+        """Read the declarations; the source says what their names mean."""
+        if not functions or (not isinstance(functions, Mapping) and functions != "auto"):
+            return parse_functions(functions, module=repr(self), entry="main")
+        code = self.code.decode("utf-8", "replace")
+        scope = Scope(self._preprocessed, code, is_open=False, is_cpp=self.fmt != "c")
+        if functions == "auto":
+            made, self.left_out = functions_defined(scope, repr(self))
+            return made
+        return parse_functions(functions, module=repr(self), entry="main", scope=scope)
+
+    def _preprocessed(self) -> str:
+        """Return what the compiler reads of the source, with the line markers."""
+        include = Path(runtime.__file__).parent / "include"
+        options = (*self._beside(), f"-I{include}", *self.options)
+        return preprocess(self._lines(), cast("Language", self.fmt), options)
+
+    def _lines(self) -> bytes:
+        """Return the code, with the name of its file."""
+        if not self.path:
+            return self.code
+        return b"#line 1 " + _c_string(os.fsencode(self.path)) + b"\n" + self.code
+
+    def _beside(self) -> tuple[str, ...]:
+        """Return the options by which quoted includes are found beside the source."""
+        return ("-iquote", str(self.path.absolute().parent)) if self.path else ()
 
     @classmethod
     def from_carried(cls, module: CarriedSourceModule) -> CSourceModule:
@@ -117,15 +160,9 @@ class CSourceModule(HostModule):
         del object_format, target  # they matter to the compiler only
         path = stem.with_name(f"{stem.name}.{self.fmt}")
         language = "c" if self.fmt == "c" else "cc"
-        parts = [
-            *([b"#line 1 ", _c_string(os.fsencode(self.path)), b"\n"] if self.path else []),
-            self.code,
-            redeclarations(self.functions, language).encode(),
-        ]
-        path.write_bytes(b"".join(parts))
-        beside = ("-iquote", str(self.path.absolute().parent)) if self.path else ()
+        path.write_bytes(self._lines() + redeclarations(self.functions, language).encode())
         name = str(self.path) if self.path else "<string>"
-        return CodeFile(path, self.fmt, (*beside, *self.options), name=name)
+        return CodeFile(path, self.fmt, (*self._beside(), *self.options), name=name)
 
     def __repr__(self) -> str:
         return f"<CSourceModule {str(self.path) if self.path else self.fmt!r}>"

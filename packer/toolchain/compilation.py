@@ -15,7 +15,7 @@ from .outcome import check
 from .process import run_all
 from .reproducible import compile_options
 
-_LANGUAGE_OPTIONS: dict[Language, str] = {"c": "c", "cc": "c++", "cu": "cu"}
+LANGUAGE_OPTIONS: dict[Language, str] = {"c": "c", "cc": "c++", "cu": "cu"}
 
 
 class Compilation(NamedTuple):
@@ -119,7 +119,7 @@ def _compile_command(
         *defaults,
         *(f"-I{folder}" for folder in include),
         *options,
-        *("-x", _LANGUAGE_OPTIONS[job.language]),
+        *("-x", LANGUAGE_OPTIONS[job.language]),
         *("-c", spell(job.source, start, private)),
         *("-o", str(job.output.absolute())),
     ]

@@ -19,8 +19,10 @@ IN_C_ONLY = " /* enum */"  # the end of a condition that is no constant expressi
 _INTEGERS = {*SIGNED, *UNSIGNED}
 
 
-def checked(declaration: Declaration, function: Function, scope: Scope) -> Declaration:
-    """Add to a declaration what the compiler checks.
+def checked(
+    declaration: Declaration, function: Function, scope: Scope, is_own: bool
+) -> Declaration:
+    """Add to a declaration what the compiler checks; `is_own` if its words are the source's own.
 
     If the source writes the same type with other words, the check has the source's words, and the
     sizes of the types that they name. Otherwise it has the words of the declaration, so that the
@@ -33,7 +35,7 @@ def checked(declaration: Declaration, function: Function, scope: Scope) -> Decla
         return declaration._replace(
             symbol=CALL_PREFIX + declaration.name, is_external=False, check=check
         )
-    found = None if declaration.symbol else scope.function(declaration.name)
+    found = None if declaration.symbol or is_own else scope.function(declaration.name)
     is_other = found and _canonical(found, scope) != _canonical(function, scope)
     if found and is_other and _fits(declaration, function, found, scope):
         function = found

@@ -95,7 +95,6 @@ class Scope:
         return {
             (match[1], match[2]): index
             for index, chunk in enumerate(self.chunks)
-            if not chunk.is_definition
             for match in _TAG.finditer(chunk.text)
         }
 
@@ -198,7 +197,7 @@ class Scope:
     def _constants(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for index, chunk in enumerate(self.chunks):
-            if "enum" not in chunk.text or chunk.is_definition:
+            if "enum" not in chunk.text:
                 continue
             for declared in self.declared(index):
                 if isinstance(declared.type, Tagged):

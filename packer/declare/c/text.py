@@ -14,17 +14,20 @@ _MARK = re.compile(
     |R"(?P<raw>[^()\\\s]{0,16})\((?:.*?)\)(?P=raw)"
     |"(?:[^"\\\n]|\\.)*"|(?<![0-9a-fA-F])'(?:[^'\\\n]|\\.)*'
     |/\*.*?\*/|//[^\n]*
-    |[{}();]
+    |[{};]
     """,
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
 _MARKER_LINES = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*\n?", re.MULTILINE)
 _TRANSPARENT = re.compile(
-    r'\s*(extern\s*"C(\+\+)?"|(inline\s+)?namespace(\s+[\w:]+)?(\s*\[\[.*?\]\])?)\s*', re.DOTALL
+    r'\s*(extern\s*"C(\+\+)?"|(inline\s+)?(?P<space>namespace)(\s+[\w:]+)?(\s*\[\[.*?\]\])?)\s*',
+    re.DOTALL,
 )
-_BODY = re.compile(
-    r"\)\s*((?:const|noexcept|override|final|_\w+|__\w+(?:\s*\(.*\))?)\s*)*$", re.DOTALL
-)
+# After the attributes are dropped, nothing follows the parameters of a function but such words.
+_BODY = re.compile(r"\)\s*(?:(?:const|noexcept|override|final)\s*)*$")
+_LONGEST_HEAD = 4096
+_INNER = r"(?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*"  # three levels of parentheses
+_LABEL = re.compile(rf"\b__(?:attribute|asm|declspec)(?:__)?\s*\({_INNER}\)|\b__extension__\b")
 
 
 class Chunk(NamedTuple):
@@ -53,7 +56,10 @@ class Chunk(NamedTuple):
 
 
 def chunks_of(text: str) -> Iterator[Chunk]:
-    """Divide C or C++ text into declarations; blocks of ``extern "C"`` and namespaces are open."""
+    """Divide C or C++ text into declarations.
+
+    The declarations in blocks of ``extern "C"`` and in namespaces of the user are at file scope.
+    """
     return _Splitter(text).chunks()
 
 
@@ -66,24 +72,21 @@ class _Splitter:
         self.opened: list[bool] = []  # transparent blocks; True for extern "C"
 
     def chunks(self) -> Iterator[Chunk]:
-        depth = rounds = 0
+        depth = 0
         body = -1
         for match in _MARK.finditer(self.text):
             mark = match.group()
             if match["file"] is not None:
                 self.marker(match)
-            elif mark == "(":
-                rounds += 1
-            elif mark == ")":
-                rounds -= 1
             elif mark == "{":
-                if depth == 0 and rounds == 0:
+                if depth == 0:
                     head = self.text[self.start : match.start()]
-                    if _TRANSPARENT.fullmatch(_MARKER_LINES.sub("", head)):
+                    block = _TRANSPARENT.fullmatch(without_labels(_MARKER_LINES.sub("", head)))
+                    if block and not (block["space"] and self.is_system):
                         self.opened.append('"C"' in head or any(self.opened))
                         self.restart(match.end())
                         continue
-                    body = match.start() if _BODY.search(_without_labels(head)) else -1
+                    body = match.start() if block or _is_function(head) else -1
                 depth += 1
             elif mark == "}":
                 if depth == 0:
@@ -92,14 +95,13 @@ class _Splitter:
                     self.restart(match.end())
                     continue
                 depth -= 1
-                if depth == 0 and rounds == 0 and body >= 0:
+                if depth == 0 and body >= 0:
                     yield self.chunk(body, is_definition=True)
                     self.restart(match.end())
                     body = -1
-            elif mark == ";" and depth == 0 and rounds <= 0:
+            elif mark == ";" and depth == 0:
                 yield self.chunk(match.start(), is_definition=False)
                 self.restart(match.end())
-                rounds = 0
 
     def marker(self, match: re.Match[str]) -> None:
         self.file = re.sub(r"\\(.)", r"\1", match["file"])
@@ -120,6 +122,12 @@ class _Splitter:
         return Chunk(text, is_definition, is_c, self.file, line, self.is_system)
 
 
-def _without_labels(head: str) -> str:
-    """Drop attributes at the end of a function's head, whose parentheses are not parameters."""
-    return re.sub(r"__(?:attribute|asm)(?:__)?\s*\(.*$", "", head, flags=re.DOTALL) or head
+def _is_function(head: str) -> bool:
+    """Return True if a block after this text is the body of a function."""
+    text = without_labels(head[-_LONGEST_HEAD:]).rstrip()
+    return bool(_BODY.search(text[-80:]))
+
+
+def without_labels(head: str) -> str:
+    """Drop attributes and assembler names, whose parentheses are not parameters."""
+    return _LABEL.sub(" ", head) if "__" in head else head

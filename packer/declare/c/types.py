@@ -102,7 +102,8 @@ def render(type_: CType, name: str = "", names: bool = True) -> str:
     if isinstance(type_, Array):
         return render(type_.item, f"{name}[{' '.join(type_.extent)}]", names)
     if isinstance(type_, Function):
-        return render(type_.result, f"{name}({parameters_text(type_, names)})", names)
+        text = f"{name}({parameters_text(type_, names)})"
+        return render(type_.result, text, names).replace(" (", "(", 1 if not name else 0)
     text = " ".join(type_.words) if isinstance(type_, Named) else type_.spelling
     return f"{' '.join([*type_.quals, text])} {name}".rstrip()
 

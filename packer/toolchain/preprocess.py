@@ -1,0 +1,39 @@
+"""Preprocess source text: what the compiler reads, with its line markers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from .compilation import LANGUAGE_OPTIONS
+from .compiler import Language, find_compiler
+from .outcome import check
+from .process import run
+
+
+def preprocess(code: bytes, language: Language, options: Sequence[str]) -> str:
+    """Run the compiler's preprocessor.
+
+    Parameters
+    ----------
+    code : bytes
+        The source.
+    language : "c", "cc" or "cu"
+        Its language; CUDA is preprocessed as C++ for the host.
+    options : sequence of str
+        The options of its compilation.
+
+    Raises
+    ------
+    ToolchainError
+        If there is no compiler, or if it fails: a header is missing, for example.
+    """
+    host: Language = "c" if language == "c" else "cc"
+    with TemporaryDirectory(prefix="packer-") as folder:
+        source, output = Path(folder, f"source.{host}"), Path(folder, f"source.{host}.i")
+        source.write_bytes(code)
+        kind = LANGUAGE_OPTIONS[host]
+        command = [*find_compiler(host), *options, "-x", kind, "-E", str(source), "-o", str(output)]
+        check(run(command, cwd=Path.cwd()), "preprocessing", output)
+        return output.read_text(encoding="utf-8", errors="replace")
