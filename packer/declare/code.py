@@ -147,7 +147,7 @@ def _pointer(code: str, scope: Scope) -> Kind:
     if pointee in _BYTES:
         options = ("DSO_DT_BYTE", also_bytes)
         made = made._replace(take="buffer", options=options, header="glue_buffer.h")
-        return made._replace(give="string" if pointee == "char" else "address")
+        return made._replace(c_type="char *", give="string") if pointee == "char" else made
     return made._replace(take="pointer", options=(DTYPES.get(pointee, "DSO_DT_ANY, 8"),))
 
 

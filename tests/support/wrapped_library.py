@@ -48,11 +48,24 @@ def build(
 ) -> Path:
     """Make a library as an export does: the user's unit with redeclarations, and glue.c."""
     declarations = parse_functions(functions, module="c", entry=entry)
+    code += redeclarations(declarations, "c")
+    return build_declared(folder, code, declarations, *options, entry=entry)
+
+
+def build_declared(
+    folder: Path,
+    code: str,
+    declarations: Sequence[Declaration],
+    *options: str,
+    entry: str | None = None,
+    language: Sequence[str] = (),
+) -> Path:
+    """Make a library of declarations; `language` has options for glue.c alone."""
     user, glue, library = folder / "user.c", folder / "glue.c", folder / "lib.so"
-    user.write_text(code + redeclarations(declarations, "c"))
+    user.write_text(code)
     glue.write_text(glue_source(declarations, entry))
-    for source, flags in ((user, []), (glue, WARNINGS)):
-        made = gcc("-c", source, "-o", source.with_suffix(".o"), *flags, *options)
+    for source, flags in ((user, []), (glue, [*WARNINGS, *language])):
+        made = gcc(*flags, "-c", source, "-o", source.with_suffix(".o"), *options)
         assert made.returncode == 0, made.stderr
     objects = (folder / "user.o", folder / "glue.o")
     made = gcc("-shared", "-Wl,-Bsymbolic", *objects, "-o", library, *options)
