@@ -185,7 +185,8 @@ for _ in range(3000): m["described"](500)
 """
     assert run(codes_product, code) == [
         "mirrored [-1.5, 2.0]",
-        "mirrored TypeError mirrored: argument 1 'p' field 'y' (float): expected a float, found str",
+        "mirrored TypeError mirrored: argument 1 'p' field 'y' (float): expected a float, found"
+        " str",
         "grown [[1.0, 2.0], [4.0, 4.0], [1, 2, 4], True, 'box']",
         "oddly [[2.0, 4.0], [[1, 2], [7, 4]], 3.0]",
         "stats [6, 2.5, 5.0]",
@@ -246,7 +247,8 @@ def test_no_wrapper_leaves_its_memory(tmp_path: Path) -> None:
     """The same under the address sanitizer, and what allocates."""
     option = "-fsanitize=address"
     library = build_declared(tmp_path, CODE, DECLARATIONS, "-w", option)
-    found = subprocess.check_output(["gcc", "-print-file-name=libasan.so"], text=True).strip()
+    asked = [["gcc", f"-print-file-name={name}"] for name in ("libasan.so", "libstdc++.so")]
+    found = " ".join(subprocess.check_output(command, text=True).strip() for command in asked)
     code = (
         'show("joined", ["a", "bc", "d" * 50, b"e"])\nshow("described", 50)\n'
         'show("repeated", "ab" * 40, 2)\nshow("joined", ["a", 1])\n'
