@@ -66,10 +66,15 @@ def signature_of(function: Function) -> Signature:
     return Signature(made, return_annotation=_results(result, outs))
 
 
+def _result(code: str) -> Any:
+    texts = {"*char": str, "*u8": str, "*i8": str, "*void": "handle"}
+    return texts.get(code) or annotation_of(code)
+
+
 def _results(result: str | None, outs: list[tuple[str, str]]) -> Any:
     codes = [result] if result not in (None, "void", "status") else []
     codes += [code for _, code in outs]
-    found = [annotation_of(code) for code in codes if code is not None]
+    found = [_result(code) for code in codes if code is not None]
     if len(found) < 2:
         return found[0] if found else None
     names = (item if isinstance(item, str) else item.__name__ for item in found)

@@ -9,6 +9,7 @@
  *      exchange.c    other arrays with DLPack's C exchange API,
  *      array.c       other arrays, by the buffer protocol or `__dlpack__`,
  *      sequence.c    tuples and lists,
+ *      callable.c    callables and Modules,
  *      handle.c      handles,
  *      by_code.c     what the parameter's code decides: structs, complex numbers, strings.
  *   4. function.c    calls the code, without the GIL unless the function is declared to keep it.
@@ -47,6 +48,12 @@ int argument_dlpack(struct call_frame *frame, Py_ssize_t index, PyObject *object
 
 /* Convert a tuple or list. */
 int argument_sequence(struct call_frame *frame, Py_ssize_t index, PyObject *object);
+
+/* Convert a callable, or a Module. The second two tell what an object is; a Module is callable. */
+int argument_function(struct call_frame *frame, Py_ssize_t index, PyObject *object);
+int argument_module(struct call_frame *frame, Py_ssize_t index, PyObject *object);
+int callable_is_module(PyObject *object);
+int callable_is_plain(const PyTypeObject *type); /* def, method, builtin or Function */
 
 /* Convert an object by the code of its parameter. Returns 1 if the object's own type decides. */
 int argument_by_code(struct call_frame *frame, Py_ssize_t index, PyObject *object);
