@@ -233,6 +233,13 @@ def test_registered_array_function_is_preferred(probe: Probe, register_func) -> 
     assert probe("texts")() == ("short", "a longer text")
 
 
+def test_complex_array_of_one_element(probe: Probe) -> None:
+    """An array is passed as such, which the function refuses here."""
+    for value in (np.array([1 + 2j]), np.array(1 + 2j)):
+        with pytest.raises(TypeError, match="square: expected an array"):
+            probe("square")(value)
+
+
 # ---- Text and bytes
 
 
@@ -273,3 +280,9 @@ def test_constant_is_not_a_buffer(probe: Probe, value: object) -> None:
 def test_void_pointer_takes_any_buffer(probe: Probe, value: object, nbytes: int) -> None:
     """Structured arrays and text too."""
     assert probe("nbytes")(value) == nbytes
+
+
+def test_void_pointer_refuses_strides(probe: Probe) -> None:
+    """The elements between are not the caller's."""
+    with pytest.raises(ValueError, match="expected a contiguous array, found one with strides"):
+        probe("nbytes")(points()[::-1])

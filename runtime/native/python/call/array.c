@@ -45,15 +45,18 @@ static int get_buffer(struct call_frame *frame, Py_ssize_t index, PyObject *obje
 
 /* A parameter `void *` takes the bytes of any contiguous buffer, one of 8-bit integers also those of
  * text. */
-static int is_bytes(const struct call_frame *frame, Py_ssize_t index, const Py_buffer *view) {
+static int takes_bytes(const struct call_frame *frame, Py_ssize_t index, const Py_buffer *view) {
   const struct param *param = callee_param(frame->callee, index);
-  if (param == NULL || !PyBuffer_IsContiguous(view, 'C')) return 0;
+  if (param == NULL) return 0;
   if (param->kind == CODE_VOID) return 1;
   const char *format = view->format + strspn(view->format, "0123456789");
   return param->kind == CODE_BYTES && (strcmp(format, "s") == 0 || strcmp(format, "c") == 0);
 }
 
 static int pass_bytes(struct call_frame *frame, Py_ssize_t index, struct hold *hold) {
+  if (!PyBuffer_IsContiguous(&hold->buffer, 'C'))
+    return raise_argument_error(frame, index, PyExc_ValueError,
+                                "expected a contiguous array, found one with strides");
   hold_set_dims(hold, hold->dims, 1);
   hold->dims[0] = hold->buffer.len;
   hold->dims[1] = 1;
@@ -72,7 +75,7 @@ int argument_buffer(struct call_frame *frame, Py_ssize_t index, PyObject *object
   tensor->device = (DLDevice){.device_type = DLPACK_CPU, .device_id = 0};
   tensor->byte_offset = 0;
   int is_known = dtype_from_format(view.format, (size_t)view.itemsize, &tensor->dtype) == 0;
-  if (!is_known && is_bytes(frame, index, &view)) return pass_bytes(frame, index, hold);
+  if (!is_known && takes_bytes(frame, index, &view)) return pass_bytes(frame, index, hold);
   if (!is_known)
     return raise_argument_error(frame, index, PyExc_TypeError,
                                 "unsupported dtype, expected a native int, uint, float, complex "

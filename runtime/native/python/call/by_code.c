@@ -18,9 +18,15 @@ static int pass_complex(struct call_frame *frame, Py_ssize_t index, Py_complex n
   return frame_pass(frame, index, DSO_ARRAY, array);
 }
 
+/* Arrays have `__complex__` too, and a length. */
+static int is_number(PyObject *object) {
+  return PyComplex_Check(object) || (!PyObject_HasAttrString(object, "__len__") &&
+                                     PyObject_HasAttrString(object, "__complex__"));
+}
+
 static int argument_complex(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   if (PyTuple_Check(object) || PyList_Check(object)) return argument_sequence(frame, index, object);
-  if (!PyComplex_Check(object) && !PyObject_HasAttrString(object, "__complex__")) return 1;
+  if (!is_number(object)) return 1;
   Py_complex number = PyComplex_AsCComplex(object);
   if (number.real == -1.0 && PyErr_Occurred()) return -1;
   return pass_complex(frame, index, number);
