@@ -20,7 +20,7 @@ from ..files.output import refuse_output_among_inputs
 from ..files.text import path_error, shown_path
 from ..project import PROJECT_FILE, Project, project_of_sources, read_project
 from ..project.kernels import is_device_code
-from ..project.sources import kind_of
+from ..project.sources import COMPILED, kind_of
 from ..toolchain.formats import FORMATS, format_of
 from ..toolchain.visibility import VISIBILITIES
 from .compiler_options import add_compiler_options, compiler_words, linker_words
@@ -33,12 +33,14 @@ Make one shared library of a tree of modules, or the objects to link one on anot
 packer.toml describes the tree. A tree of source files and weights alone can be given as arguments
 instead; packer.toml is not read then."""
 
+_MAX_NAMES = 5  # in a message
+
 _EPILOG = """\
 examples:
   packer export                    # the library that packer.toml describes
   packer export model.so           # the same, written to model.so
   packer export model.so add.c --function "add=int64_t(int64_t a, int64_t b)"
-  packer export model.so a.c b.ll --function "f=void(float *x, int64_t n)" --entry f
+  packer export model.so a.c b.ll --function "scale=void(float *x, int64_t n)" --entry scale
   packer export model.so add.c -Iinclude -DSIZE=3 -O3 -std=c11 -Llib -lfoo -v
   packer export model.so add.c --weights model.safetensors
   packer export model.tar          # link it on another machine: packer link model.tar -o model.so
@@ -53,8 +55,6 @@ A declaration is the C type of a function without its name; the packer.toml of `
 the types. The suffix of OUTPUT selects its kind: .o an object, .a an archive, .tar the objects with
 the options of their link; any other a shared library (docs/outputs.md).
 If the export fails or is interrupted, an existing OUTPUT is unchanged."""
-
-_HOW_TO_DECLARE = "--function 'NAME=TYPE', or functions in packer.toml"
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -93,6 +93,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def run(arguments: argparse.Namespace) -> None:
     """Export, and print the size and contents of the output."""
     started = time.monotonic()
+    if arguments.output is not None:
+        _refuse_name_of_input(arguments.output)
     project = _project(arguments)
     output = _output(arguments, project)
     refuse_output_among_inputs(output, project.inputs.paths)
@@ -117,9 +119,8 @@ def run(arguments: argparse.Namespace) -> None:
     write(_summary(output, project, time.monotonic() - started))
     for note in project.inputs.notes:
         write_error(f"packer: note: {note}")
-    if _cannot_be_called(output, project):
-        text = "no function is declared; declare each one to call"
-        write_error(f"{shown_path(output)}: {text}: {_HOW_TO_DECLARE}")
+    if note := _nothing_to_call(output, project):
+        write_error(f"{shown_path(output)}: {note}")
 
 
 def _prefix(arguments: argparse.Namespace, project: Project) -> str:
@@ -160,10 +161,10 @@ def _project(arguments: argparse.Namespace) -> Project:
             arguments.sources, arguments.functions, arguments.weights, compiler_words(arguments)
         )
     if arguments.project is None and not os.path.lexists(PROJECT_FILE):
-        text = (
-            f"no {PROJECT_FILE} here, and no source is given; run `packer init`, or name sources: "
-            "packer export model.so add.c --function 'add=int64_t(int64_t a, int64_t b)'"
-        )
+        text = f"no {PROJECT_FILE} here, and no source is given; run `packer init`"
+        if found := sorted(name for name in os.listdir() if kind_of(Path(name)) in COMPILED):
+            given = shlex.join(["packer", "export", arguments.output or "model.so", found[0]])
+            text += f", or name sources: {given}"
         raise ExportError(text, path=PROJECT_FILE)
     return read_project(PROJECT_FILE if arguments.project is None else arguments.project)
 
@@ -173,6 +174,12 @@ def _output(arguments: argparse.Namespace, project: Project) -> str:
     if output is None:
         text = "no output; name it (packer export model.so), or set output in [library]"
         raise ExportError(text)
+    _refuse_name_of_input(output)
+    return output
+
+
+def _refuse_name_of_input(output: str) -> None:
+    """Refuse to write an output over what is probably an input."""
     is_host_code = kind_of(Path(output)) not in (None, "static_library")
     is_source = is_host_code or is_device_code(Path(output))
     if is_source or output.endswith(".safetensors"):
@@ -180,7 +187,6 @@ def _output(arguments: argparse.Namespace, project: Project) -> str:
         given = shlex.join([*(["--weights"] if not is_source else []), output])
         text = f"is the name of {what}, expected an output first: packer export model.so {given}"
         raise path_error(output, text)
-    return output
 
 
 def _summary(output: str, project: Project, seconds: float) -> str:
@@ -191,14 +197,25 @@ def _summary(output: str, project: Project, seconds: float) -> str:
     )
 
 
-def _cannot_be_called(output: str, project: Project) -> bool:
-    """Return True for a library with host code that has no functions to look up."""
+def _nothing_to_call(output: str, project: Project) -> str:
+    """Return how to declare functions, if there is host code without any; else ""."""
     hosts = [module for module in preorder(project.root) if module.is_dso_exportable]
     if not hosts or project.counts()[0] or format_of(output) is not FORMATS["so"]:
-        return False
+        return ""
     from ..inspect import inspect_library  # seldom needed
 
-    return not inspect_library(output).functions
+    report = inspect_library(output)
+    if report.functions:
+        return ""
+    exported = [s.name for s in report.symbols.dynamic if s.defined and s.type == "FUNC"]
+    names = [name for name in exported if not name.startswith(("_", "."))]
+    if not names:
+        return 'no function is declared, and it exports no C function; in C++ use extern "C"'
+    some = ", ".join(names[:_MAX_NAMES]) + (", ..." if len(names) > _MAX_NAMES else "")
+    return (
+        f"no function is declared; it has {some}: declare each one to call by its C type, as in "
+        f"--function '{names[0]}=int(int)' for int {names[0]}(int)"
+    )
 
 
 def _counted(number: int, what: str) -> str:
