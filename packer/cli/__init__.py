@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import runtime
-from runtime.error import PackerError, ToolchainError
+from runtime.error import LibraryLoadError, PackerError, ToolchainError
 
 from ..files.output import terminate_as_exception
 from ..files.text import printable
@@ -117,8 +117,17 @@ def _report(error: Exception) -> None:
         if (said := summary(error.stderr)) in shown:
             text = text.replace(f": {said}", "", 1)
     if isinstance(error, PackerError):
-        write_error(f"packer: {text}")
+        write_error(f"packer: {text}{hint(error)}")
     else:
         what = printable(f"{type(error).__name__}: {error}").replace("\n", " ")
         write_error(f"packer: internal error: {what}")
         write_error("run with PACKER_TRACEBACK=1 for the traceback")
+
+
+def hint(error: PackerError) -> str:
+    """Return the command for the file of an error that is no library, or ""."""
+    if isinstance(error, LibraryLoadError) and error.reason in ("not-elf", "format") and error.path:
+        from .hints import hint_of
+
+        return hint_of(error.path)
+    return ""

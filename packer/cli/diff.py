@@ -38,11 +38,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def run(arguments: argparse.Namespace) -> None:
     """Print the differences; exit status 1 if there are any, 2 if a file cannot be compared."""
     from ..inspect.diff import diff_libraries, list_differences
+    from . import hint
 
     try:
         found = diff_libraries(arguments.a, arguments.b)
     except PackerError as error:
-        write_error(f"packer: {error}")
+        write_error(f"packer: {error}{hint(error)}")
         sys.exit(_TROUBLE)
     if arguments.json:
         from .json_text import write_json

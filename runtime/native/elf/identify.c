@@ -8,10 +8,9 @@ static const struct format {
   uint8_t length;
   const char *magic, *text;
 } formats[] = {
-    {0, 8, "!<arch>\n",
-     "an ar archive (static library); link it first: packer link model.a -o model.so"},
+    {0, 8, "!<arch>\n", "an ar archive (static library); link it first with packer link"},
     {0, 8, "!<thin>\n", "a thin ar archive (static library); link it first (cc -shared)"},
-    {257, 5, "ustar", "a tar archive; link it first: packer link model.tar -o model.so"},
+    {257, 5, "ustar", "a tar archive; link it first with packer link"},
     {0, 4, "\xfe\xed\xfa\xce", "a 32-bit big-endian Mach-O file (macOS)"},
     {0, 4, "\xfe\xed\xfa\xcf", "a 64-bit big-endian Mach-O file (macOS)"},
     {0, 4, "\xce\xfa\xed\xfe", "a 32-bit Mach-O file (macOS)"},
@@ -116,9 +115,7 @@ static int check_type(struct elf_reader *reader) {
   const char *what = "an unknown e_type; the file may be damaged";
   switch (reader->header.e_type) {
     case ET_DYN: return 0;
-    case ET_REL:
-      what = "a relocatable object (.o); link it first: packer link model.o -o model.so";
-      break;
+    case ET_REL: what = "a relocatable object (.o); link it first with packer link"; break;
     case ET_EXEC: what = "an executable; link with -shared -fPIC instead"; break;
     case ET_CORE: what = "a core dump"; break;
     default: break;

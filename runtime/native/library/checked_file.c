@@ -85,7 +85,16 @@ static int map(int fd, struct checked_file *file, struct load_error *error) {
   return 0;
 }
 
-static int check(uint16_t machine, struct checked_file *file, struct load_error *error) {
+/* After "link it first with packer link": the rest of the command, if no shell needs quotes. */
+static const char *rest_of_command(const char *message, const char *path) {
+  static const char end[] = "packer link";
+  size_t length = strlen(message);
+  int is_advice = length >= sizeof end && strcmp(message + length - sizeof end + 1, end) == 0;
+  return is_advice && strpbrk(path, " \t\n'\"\\$`&;|<>()*?[]#~!{}") == NULL ? path : NULL;
+}
+
+static int check(const char *path, uint16_t machine, struct checked_file *file,
+                 struct load_error *error) {
   static const char *const reasons[] = {[ELF_OK] = "",
                                         [ELF_NOT_ELF] = "not-elf",
                                         [ELF_TRUNCATED] = "truncated",
@@ -95,6 +104,9 @@ static int check(uint16_t machine, struct checked_file *file, struct load_error 
                                         [ELF_POLICY] = "policy"};
   struct elf_error found = {.reason = ELF_OK};
   if (elf_check(file->bytes, file->nbytes, machine, &file->image, &found) == 0) return 0;
+  const char *named = rest_of_command(found.message, path);
+  if (named != NULL)
+    return load_error_set(error, reasons[found.reason], "%s %s -o model.so", found.message, named);
   return load_error_set(error, reasons[found.reason], "%s", found.message);
 }
 
@@ -104,7 +116,7 @@ int checked_file_open_with(const char *path, uint16_t machine, struct checked_fi
   if (fd < 0) return -1;
   if (map(fd, file, error) == 0) {
     *descriptor = fd;
-    if (check(machine, file, error) == 0) return 0;
+    if (check(path, machine, file, error) == 0) return 0;
     checked_file_close(file);
   }
   close(fd);

@@ -176,5 +176,5 @@ def test_object_without_the_blob_is_detected(tmp_path) -> None:
 def test_load_error_states_how_to_link(suffix, tmp_path) -> None:
     """The message contains the command."""
     path = packer.export_library(tree(), tmp_path / f"model.{suffix}")
-    with pytest.raises(runtime.LibraryLoadError, match=f"packer link model.{suffix} -o model.so"):
+    with pytest.raises(runtime.LibraryLoadError, match=f"packer link {path} -o model.so"):
         runtime.load(path)

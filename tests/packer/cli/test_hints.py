@@ -1,0 +1,71 @@
+"""A command that expects a library names the command for a file of another kind."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import runtime
+
+from ...support.command_line import CODE, Packer, refused
+
+FILES = {
+    "a file.c": CODE,
+    "k.cl": "kernel void k() {}",
+    "k.ptx": ".version 7.0\n.target sm_70\n.visible .entry k() { ret; }\n",
+    "k.cubin": "any bytes",
+    "add.ll": "define i64 @add(i64 %a, i64 %b) { %c = add i64 %a, %b  ret i64 %c }",
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    """One file of each kind."""
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    command = ["cc", "-fPIC", "-c", "-x", "c", "-", "-o", "add.o"]
+    subprocess.run(command, cwd=tmp_path, input=CODE, text=True, check=True)
+    subprocess.run(["ar", "rcs", "add.a", "add.o"], cwd=tmp_path, check=True)
+    arrays = {"w": np.ones(3, "float32")}
+    (tmp_path / "w.params").write_bytes(runtime.save_param_dict(arrays))
+    header = b'{"w": {"dtype": "I8", "shape": [2], "data_offsets": [0, 2]}}'
+    (tmp_path / "w.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + b"ab")
+    return [*FILES, "add.o", "add.a", "w.params", "w.safetensors"]
+
+
+def test_each_shown_command_works(packer: Packer, files: list[str], tmp_path: Path) -> None:
+    """The commands of the message are run; those that make a library make a good one."""
+    for name in files:
+        commands = re.findall("`packer ([^`]*)`", refused(packer("check", name)))
+        assert commands or name.startswith("add."), name
+        for command in commands:
+            run = packer(*shlex.split(command))
+            assert run.returncode == 0, run.stderr
+            if "model.so" in command:
+                assert packer("check", "model.so").returncode == 0
+                (tmp_path / "model.so").unlink()
+
+
+@pytest.mark.parametrize("command", ["inspect", "extract -o made", "diff k.cl", "check"])
+def test_every_command_that_takes_a_library_has_the_hint(
+    command: str, packer: Packer, files: list[str]
+) -> None:
+    """A source names its export, an object or archive its link."""
+    code = 2 if command.startswith("diff") else 1
+    text = refused(packer(*command.split(), "a file.c"), code)
+    assert "packer export model.so " in text
+    for name in ("add.o", "add.a"):
+        text = refused(packer(*command.replace("k.cl", name).split(), name), code)
+        shown = text.strip().rpartition("link it first with packer ")[2]
+        assert packer(*shlex.split(shown)).returncode == 0
+
+
+def test_unknown_file_has_no_hint(packer: Packer, tmp_path: Path) -> None:
+    """Its suffix is of no kind."""
+    (tmp_path / "text").write_text("text")
+    assert "`" not in refused(packer("check", "text"))
