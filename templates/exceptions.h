@@ -15,53 +15,50 @@
 #include <system_error>
 
 #define DSO_TRY try {
-#define DSO_CATCH(function) \
-  }                         \
-  catch (...) {             \
-    return dso_caught();    \
+#define DSO_CATCH(failed)        \
+  }                              \
+  catch (...) {                  \
+    return dso_caught((failed)); \
   }
 
+static inline const char *dso_kind_of(const std::exception *error) {
+  if (dynamic_cast<const std::bad_alloc *>(error)) return "MemoryError";
+  if (dynamic_cast<const std::out_of_range *>(error)) return "IndexError";
+  if (dynamic_cast<const std::overflow_error *>(error)) return "OverflowError";
+  if (dynamic_cast<const std::invalid_argument *>(error) ||
+      dynamic_cast<const std::domain_error *>(error) ||
+      dynamic_cast<const std::length_error *>(error) ||
+      dynamic_cast<const std::range_error *>(error))
+    return "ValueError";
+  return "RuntimeError";
+}
+
 /* An OSError begins with its number: "[Errno 2] open: No such file or directory". */
-static inline int dso_raise_system_error(const std::system_error &error) {
-  const std::error_category &category = error.code().category();
-  if (category != std::generic_category() && category != std::system_category())
-    return dso_raise("RuntimeError", error.what());
+static inline int dso_raise_exception(const std::exception &error) {
   char text[1024];
-  (void)snprintf(text, sizeof text, "[Errno %d] %s", error.code().value(), error.what());
+  const std::system_error *numbered = dynamic_cast<const std::system_error *>(&error);
+  if (!numbered || (numbered->code().category() != std::generic_category() &&
+                    numbered->code().category() != std::system_category()))
+    return dso_raise(dso_kind_of(&error), error.what());
+  (void)snprintf(text, sizeof text, "[Errno %d] %s", numbered->code().value(), error.what());
   return dso_raise("OSError", text);
 }
 
-/* Raise the exception that is being handled. */
-__attribute__((cold, noinline, unused)) static int dso_caught() {
+/* Raise the exception that is being handled, unless a callback failed before: its error stays. */
+__attribute__((cold, noinline, unused)) static int dso_caught(int failed) {
   try {
     throw;
 #ifdef __GLIBCXX__
   } catch (const abi::__forced_unwind &) { /* pthread_exit: the thread ends here */
     throw;
 #endif
-  } catch (const std::bad_alloc &error) {
-    return dso_raise("MemoryError", error.what());
-  } catch (const std::out_of_range &error) {
-    return dso_raise("IndexError", error.what());
-  } catch (const std::invalid_argument &error) {
-    return dso_raise("ValueError", error.what());
-  } catch (const std::domain_error &error) {
-    return dso_raise("ValueError", error.what());
-  } catch (const std::length_error &error) {
-    return dso_raise("ValueError", error.what());
-  } catch (const std::range_error &error) {
-    return dso_raise("ValueError", error.what());
-  } catch (const std::overflow_error &error) {
-    return dso_raise("OverflowError", error.what());
-  } catch (const std::system_error &error) {
-    return dso_raise_system_error(error);
   } catch (const std::exception &error) {
-    return dso_raise("RuntimeError", error.what());
-  } catch (...) { return dso_raise("RuntimeError", "unknown C++ exception"); }
+    return failed ? -1 : dso_raise_exception(error);
+  } catch (...) { return failed ? -1 : dso_raise("RuntimeError", "unknown C++ exception"); }
 }
 #else
 #define DSO_TRY
-#define DSO_CATCH(function)
+#define DSO_CATCH(failed)
 #endif
 
 #endif

@@ -43,7 +43,7 @@ def call_lines(index: int, declaration: Declaration, scope: Scope, call: str) ->
         yield "errno = 0;"
     yield "DSO_TRY"
     yield f"{call};" if is_void else f"r = {call};"
-    yield "DSO_CATCH(function)"
+    yield f"DSO_CATCH({'calling.status' if declaration.callbacks else '0'})"
     yield from stray_lines(index, declaration)
     if declaration.errno and not is_void:
         failure = "r == -1" if declaration.result in SIGNED else "!r"
@@ -74,7 +74,7 @@ def _plain_lines(declaration: Declaration, scope: Scope, call: str) -> Iterator[
         yield f"return {call} ? -1 : {none};"
     else:
         yield f"return dso_give_{kind_of(declaration.result, scope).give}(result, {call});"
-    yield "DSO_CATCH(function)"
+    yield "DSO_CATCH(0)"
 
 
 def _give_lines(index: int, declaration: Declaration, scope: Scope) -> Iterator[str]:

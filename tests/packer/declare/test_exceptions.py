@@ -53,6 +53,11 @@ extern "C" void fail(int number) {
   throw std::system_error(number, std::generic_category(), "open data.bin");
 }
 
+extern "C" int twice(int (*f)(int), int n) {
+  if (f(n) == 0) throw std::runtime_error("the callback returned 0");
+  return f(n);
+}
+
 extern "C" dso_status pass_on(DLTensor *x) {
   std::string guarded(100, 'x');
   if (dso_call("scale", NULL, dso_tensor(x))) return -1;
@@ -62,6 +67,7 @@ extern "C" dso_status pass_on(DLTensor *x) {
 FUNCTIONS = {
     "thrown": "int(int which)",
     "fail": "void(int number)",
+    "twice": "int(int (*f)(int), int n)",
     "pass_on": "dso_status(DLTensor *x)",
 }
 
@@ -97,8 +103,9 @@ def test_each_exception_has_a_python_kind(library: Path, index: int) -> None:
 
 def test_a_system_error_is_an_oserror(library: Path) -> None:
     """It has the number, as an OSError of Python."""
-    with pytest.raises(OSError, match="open data.bin: No such file or directory"):
+    with pytest.raises(FileNotFoundError, match="open data.bin: No such file") as caught:
         runtime.load(library)["fail"](2)
+    assert caught.value.errno == 2
 
 
 def test_a_python_exception_passes_through_cpp(library: Path) -> None:
@@ -124,6 +131,16 @@ def test_a_python_exception_passes_through_cpp(library: Path) -> None:
         assert caught.value is error
     finally:
         module.clear_imports()
+
+
+def test_the_exception_of_a_callback_stays(library: Path) -> None:
+    """An exception of C++ that follows is not raised; the next call has its own callback."""
+    twice = runtime.load(library)["twice"]
+    with pytest.raises(ZeroDivisionError):
+        twice(lambda n: n // 0, 5)
+    with pytest.raises(RuntimeError, match="the callback returned 0"):
+        twice(lambda n: 0, 5)
+    assert twice(lambda n: n + 1, 5) == 6
 
 
 def test_tvm_ffi_gets_the_same_exceptions(library: Path) -> None:
