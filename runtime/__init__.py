@@ -57,17 +57,24 @@ def _imported_late(file: str, name: str) -> Callable[..., Any]:
     return call
 
 
-def _export_library(*args: Any, **options: Any) -> Any:
-    """Call packer, which runtime never imports otherwise; see `Module.export_library`."""
+def _packer(name: str, what: str) -> Any:
+    """Import a module of packer, which runtime never imports otherwise."""
     try:
-        export_library = __import__("packer").export_library
+        return __import__(name, fromlist=["__name__"])
     except ImportError as error:
-        text = (
-            f"export_library compiles, which needs the packages of packer: pip install dso-packer "
-            f"({error})"
-        )
+        text = f"{what}, which needs the packages of packer: pip install dso-packer ({error})"
         raise __getattr__("PackerError")(text) from error
-    return export_library(*args, **options)
+
+
+def _export_library(*args: Any, **options: Any) -> Any:
+    """Export a tree; see `Module.export_library`."""
+    return _packer("packer", "export_library compiles").export_library(*args, **options)
+
+
+def _wrap_functions(*args: Any) -> Any:
+    """Compile a library that calls C functions by their addresses; see `load`."""
+    what = "load(functions={...}) compiles"
+    return _packer("packer.modules.foreign", what).wrap_functions(*args)
 
 
 upper_floors.update(
@@ -75,4 +82,5 @@ upper_floors.update(
     export_library=_export_library,
     load_from_bytes=load_from_bytes,
     reduce_module=_imported_late("interchange", "reduce_module"),
+    wrap_functions=_wrap_functions,
 )

@@ -44,6 +44,8 @@ class Library:
         """
     def has_code(self, name: str) -> bool:
         """Return True if this object defines a function ``<name>``, whatever its C type."""
+    def address(self, name: str) -> int | None:
+        """Return the address of the function ``<name>`` of this object, or None."""
     def declare_packed(self, name: str) -> bool:
         """Declare ``<name>`` a packed C function; return False if there is no such function.
 

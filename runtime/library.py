@@ -13,12 +13,12 @@ from .abi import (
     RUNNABLE,
 )
 from .error import BlobFormatError, FunctionNotFoundError, LibraryLoadError, near_names
-from .module import Module, _tree_changed, preorder
+from .module import Module, _tree_changed, preorder, upper_floors
 from .registry import find_global_func, list_global_func_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from ._core import Function, Library
@@ -49,15 +49,18 @@ class LibraryModule(Module):
     def __init__(self, library: Library) -> None:
         self._library = library
         self._declared: set[str] = set()
+        self._wrapped: dict[str, tuple[Any, Module]] = {}
         self.path = library.path
         library.bind(self)
 
-    def find_function(self, name: str) -> Function | None:
+    def find_function(self, name: str) -> Callable[..., Any] | None:
         """Find a function of this file.
 
-        It is the symbol ``__tvm_ffi_<name>``; else ``<name>``, if that was declared as a packed C
-        function, or TVM made the file.
+        It is the symbol ``__tvm_ffi_<name>``; else ``<name>``, if `load` declared it, or TVM made
+        the file.
         """
+        if name in self._wrapped:
+            return self._wrapped[name][1].find_function(name)
         if name.isascii() and name.isprintable():
             return self._library.function(name, self)
         return None
@@ -79,22 +82,52 @@ class LibraryModule(Module):
         unknown = [name for name in names if self.find_function(name) is None]
         for name in unknown:
             if not self._library.has_code(name) or not (name.isascii() and name.isprintable()):
-                text = f"{self.path}: functions: expected a function of the file, found {name!r}"
-                text += near_names(name, self.function_names())
-                raise FunctionNotFoundError(text, name=name, module=self.type_key)
+                raise self._no_function(name)
         for name in unknown:
             self._library.declare_packed(name)
         self._declared.update(names)
         _tree_changed()
 
+    def declare(self, functions: Mapping[str, Any]) -> None:
+        """Declare C functions by their types, except those that the file declares.
+
+        They are called through a small library that packer compiles. Raises FunctionNotFoundError
+        if the file lacks one; then none is declared.
+        """
+        new = {
+            name: given
+            for name, given in functions.items()
+            if not self._library.has_code(f"{FUNCTION_PREFIX}{name}")
+            and (name not in self._wrapped or self._wrapped[name][0] != given)
+        }
+        if new:
+            wrapper = upper_floors["wrap_functions"](new, self._address_of, self.path)
+            wrapper._keeps = self._library  # the code that it calls
+            self._wrapped.update({name: (given, wrapper) for name, given in new.items()})
+            self._declared.update(new)
+            _tree_changed()
+
+    def _address_of(self, name: str) -> int:
+        """Return the address of a C function; raises FunctionNotFoundError if there is none."""
+        if (address := self._library.address(name)) is None:
+            raise self._no_function(name)
+        return address
+
+    def _no_function(self, name: str) -> FunctionNotFoundError:
+        text = f"{self.path}: functions: expected a function of the file, found {name!r}"
+        text += near_names(name, self.function_names() + self._library.symbols(""))
+        return FunctionNotFoundError(text, name=name, module=self.type_key)
+
     def how_to_declare(self, name: str) -> str:
         """Say how to declare a C function of the file, whose type is unknown."""
-        if not (name.isascii() and name.isprintable() and self._library.has_code(name)):
+        if not (name.isascii() and name.isprintable() and self._library.address(name)):
             return ""
         return (
             f"; {self.path} has a C function {name!r} without a declaration: export it with "
-            f"--function '{name}=void(float *x, int64_t n)', or whatever its type is; if it is a "
-            f"packed C function, use runtime.load(path, functions={{{name!r}: 'packed'}})"
+            f"--function '{name}=void(float *x, int64_t n)', or whatever its type is; or load the "
+            f"library with runtime.load(path, functions={{{name!r}: 'void(float *x, int64_t n)'}});"
+            f" if it is a packed C function, use runtime.load(path, functions={{{name!r}: "
+            f"'packed'}})"
         )
 
     def blob_entry(self) -> Module:

@@ -13,6 +13,7 @@ from .module import preorder
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from typing_extensions import Buffer
 
@@ -35,7 +36,7 @@ _LONE_FILES = {
 def load(
     path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
     *,
-    functions: Mapping[str, str] | None = None,
+    functions: Mapping[str, Any] | None = None,
 ) -> Module:
     """Load a packed library, or a lone file of device code or weights.
 
@@ -43,10 +44,12 @@ def load(
     ----------
     path : path
         The file; a relative name means the current directory, never the library search path.
-    functions : mapping of str to str, optional
-        C functions that the library does not declare, and their convention. The one value is
-        ``"packed"``: TVM's packed C functions of up to 2025. Calling a function of any other type
-        this way crashes the process. The library's own declarations take precedence.
+    functions : mapping of str to str or mapping, optional
+        C functions that the library does not declare, and their C types: ``{"cos": "double(double
+        x)"}``, or the options of `packer.FunctionDeclaration`. A small library that calls them is
+        compiled, which needs packer and a C compiler. Nothing compares these types with the code:
+        a call with a wrong one may crash. ``"packed"`` is a TVM packed C function of up to 2025,
+        and needs no compiler. The library's own declarations take precedence.
 
     Returns
     -------
@@ -68,8 +71,10 @@ def load(
         Its blob contains a type without a loader, and the library has no manifest.
     FunctionNotFoundError
         The library has no function of a name in `functions`.
+    ExportError, ToolchainError
+        A C type in `functions` cannot be declared, or there is no compiler.
     ValueError
-        A value of `functions` is not ``"packed"``, or the file is not a library.
+        `functions` is given, and the file is not a library.
 
     Notes
     -----
@@ -85,33 +90,27 @@ def load(
     42
     """
     name = os.fspath(path)
-    packed = _packed_names(functions or {})
     if os.path.splitext(text := os.fsdecode(name))[1] in _LONE_FILES:
         from .lone_files import load_file
 
-        if packed:
+        if functions:
             raise ValueError(f"{text}: functions: expected a library, found a lone file")
         return load_file(text)
     with _lock:
         root = _resident(name) or _open(name)
-        if packed:
-            _declare(root, packed)
+        if functions:
+            _declare(root, functions)
         return root
 
 
-def _packed_names(functions: Mapping[str, str]) -> list[str]:
-    for name, convention in functions.items():
-        if convention != "packed":
-            raise ValueError(f"functions: {name!r}: expected 'packed', found {convention!r}")
-    return list(functions)
-
-
-def _declare(root: Module, names: list[str]) -> None:
+def _declare(root: Module, functions: Mapping[str, Any]) -> None:
     """Declare functions of the library that the tree was loaded from."""
+    typed = {name: given for name, given in functions.items() if given != "packed"}
     library = root._loaded_from
     for module in preorder(root):
         if isinstance(module, LibraryModule) and module._library is library:
-            module.declare_packed(names)
+            module.declare_packed([name for name in functions if name not in typed])
+            module.declare(typed)
             return
     text = f"{root!r}: functions: expected host code in its tree, found none"
     raise ValueError(text)

@@ -178,3 +178,10 @@ const char *loaded_code(const struct loaded *library, const struct elf_symbol *s
   *code = library->address + symbol->value;
   return elf_not_code(&library->image, symbol);
 }
+
+void *loaded_address(const struct loaded *library, const char *name) {
+  struct elf_symbol symbol;
+  if (!loaded_symbol(library, name, &symbol)) return NULL;
+  int is_function = symbol.type == STT_FUNC || symbol.type == STT_GNU_IFUNC;
+  return is_function ? dlsym(library->handle, name) : NULL;
+}

@@ -40,4 +40,8 @@ const char *loaded_data(const struct loaded *library, const struct elf_symbol *s
 const char *loaded_code(const struct loaded *library, const struct elf_symbol *symbol,
                         const uint8_t **code);
 
+/* Return the address of a function that this object defines, of its default version, or NULL. An
+ * indirect function (STT_GNU_IFUNC) is resolved. */
+void *loaded_address(const struct loaded *library, const char *name);
+
 #endif

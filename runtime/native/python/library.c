@@ -123,6 +123,13 @@ static PyObject *library_has_code(Library *self, PyObject *name) {
   return found >= 0 ? PyBool_FromLong(found) : NULL;
 }
 
+static PyObject *library_address(Library *self, PyObject *name) {
+  const char *text = PyUnicode_AsUTF8(name);
+  if (text == NULL) return NULL;
+  void *address = loaded_address(&self->loaded, text);
+  return address != NULL ? PyLong_FromVoidPtr(address) : Py_NewRef(Py_None);
+}
+
 static PyObject *library_declare_packed(Library *self, PyObject *name) {
   const uint8_t *code;
   int found = PyUnicode_Check(name) ? library_find_code(self, name, &code) : 0;
@@ -181,6 +188,9 @@ static PyMethodDef library_methods[] = {
     {"has_code", (PyCFunction)library_has_code, METH_O,
      "has_code($self, name, /)\n--\n\n"
      "Return True if this object defines a function of this name, whatever its C type."},
+    {"address", (PyCFunction)library_address, METH_O,
+     "address($self, name, /)\n--\n\n"
+     "Return the address of a function of this object, whatever its C type, or None."},
     {"declare_packed", (PyCFunction)library_declare_packed, METH_O,
      "declare_packed($self, name, /)\n--\n\n"
      "Declare a function a packed C function; return False if there is no such function."},

@@ -19,7 +19,8 @@ PyObject *symbol_names(const struct elf_image *image, elf_at at, const void *con
     struct elf_symbol symbol;
     const char *name = elf_symbol_at(image, at, context, i, &symbol);
     int wanted =
-        symbol.section != SHN_UNDEF && (symbol.type == STT_FUNC || symbol.type == STT_OBJECT);
+        symbol.section != SHN_UNDEF &&
+        (symbol.type == STT_FUNC || symbol.type == STT_GNU_IFUNC || symbol.type == STT_OBJECT);
     if (wanted && strncmp(name, prefix, length) == 0 && append(names, name) != 0) Py_CLEAR(names);
   }
   return names;
