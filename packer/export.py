@@ -195,7 +195,9 @@ def export_library(
         step("verify")
         result = output_format.read_back(workspace.output, triple)
         verify_output(workspace.output, result, required, symbols, linked)
-        own = [function.symbol or function.name for function in functions if not function.is_external]
+        own = [
+            function.symbol or function.name for function in functions if not function.is_external
+        ]
         if own:
             refuse_undefined(result, [c_symbol_prefix + name for name in own], link.explain)
         # From here on the library is known to be correct.

@@ -27,6 +27,7 @@ from runtime.module import Module, preorder
 
 from ..dialect import Dialect
 from ..embed import Embed
+from ..toolchain.build import building
 from ..toolchain.visibility import VISIBILITIES, Visibility
 from .inputs import Inputs
 from .kernels import device_module, is_device_code
@@ -114,9 +115,10 @@ def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
     options = _options(library)
     # From here on the tables are known to form one tree. Each module is made after its imports.
     modules: dict[str, Module] = {}
-    for name in order:
-        modules[name] = make_module(tables[name], [modules[other] for other in imports[name]])
-    return Project(modules[root], file.inputs, Path(path).parent, **options)
+    with building(folder := Path(path).parent):  # the compiler reads sources and headers
+        for name in order:
+            modules[name] = make_module(tables[name], [modules[other] for other in imports[name]])
+    return Project(modules[root], file.inputs, folder, **options)
 
 
 def project_of_sources(

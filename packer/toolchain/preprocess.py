@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from .build import current_build
 from .compilation import LANGUAGE_OPTIONS
 from .compiler import Language, find_compiler
 from .outcome import check
@@ -35,5 +36,6 @@ def preprocess(code: bytes, language: Language, options: Sequence[str]) -> str:
         source.write_bytes(code)
         kind = LANGUAGE_OPTIONS[host]
         command = [*find_compiler(host), *options, "-x", kind, "-E", str(source), "-o", str(output)]
-        check(run(command, cwd=Path.cwd()), "preprocessing", output)
+        start = current_build().folder or Path(folder)
+        check(run(command, cwd=start, private=Path(folder)), "preprocessing", output)
         return output.read_text(encoding="utf-8", errors="replace")
