@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from ._core import Function, Library
+    from ._core import Library
     from .blob import Blob
     from .stream import Writer
 
