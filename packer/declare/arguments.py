@@ -51,12 +51,12 @@ def _default(value: Any) -> str:
         return "dso_none()"
     if isinstance(value, bool):
         return f"dso_bool({int(value)})"
-    if isinstance(value, int):
+    if isinstance(value, int) and -(2**63) <= value < 2**64:
         if value > 2**63 - 1:
             return f"dso_unsigned({value}ull)"
         return f"dso_int({value})" if value > -(2**63) else "dso_int(INT64_MIN)"
-    if isinstance(value, float):
-        return f"dso_float({_float(value)})"
+    if isinstance(value, (int, float)):
+        return f"dso_float({_float(float(value))})"
     return f"dso_string({c_string(value)})"
 
 
