@@ -1,4 +1,4 @@
-"""Write the reference pages docs/reference/*.md from the code: ``make docs``.
+"""Write docs/reference/*.md from the code and docs/declarations.md from its rows: ``make docs``.
 
 python docs/generate.py            writes each page
 python docs/generate.py --check    compares, and fails if a page is out of date
@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 import api_reference
+import declarations_table
 import packer_toml_reference
 
 FOLDER = Path(__file__).parent / "reference"
 PAGES = {
+    Path(__file__).parent / "declarations.md": declarations_table.page,
     FOLDER / "api.md": api_reference.page,
     FOLDER / "packer-toml.md": packer_toml_reference.page,
 }
@@ -25,7 +27,9 @@ def main() -> None:
         if not check:
             path.write_text(text, encoding="utf-8")
         elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            sys.exit(f"docs/reference/{path.name}: out of date; run `make docs` and commit it")
+            sys.exit(
+                f"docs/{path.relative_to(FOLDER.parent)}: out of date; run `make docs` and commit it"
+            )
 
 
 if __name__ == "__main__":
