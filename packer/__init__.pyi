@@ -13,6 +13,8 @@ from .declare.declaration import FunctionDeclaration as FunctionDeclaration
 from .deferred_link import link_library as link_library
 from .export import export_library as export_library
 from .fatbin import create_fatbin as create_fatbin
+from .importers.header import HeaderModule as HeaderModule
+from .importers.header import from_header as from_header
 from .imports import pack_imports_to_c as pack_imports_to_c
 from .imports import pack_imports_to_llvm as pack_imports_to_llvm
 from .inspect import inspect_library as inspect_library

@@ -268,7 +268,8 @@ def library_options(hosts: Sequence[HostModule], output_format: OutputFormat) ->
     """Return the options for the libraries of all modules; an object or archive is linked later."""
     if output_format.suffix in ("o", "a"):
         return []
-    return list(dict.fromkeys(f"-l{name}" for host in hosts for name in host.libraries))
+    words = ["-Wl,-z,defs"] if any(host.is_complete for host in hosts) else []
+    return [*words, *dict.fromkeys(f"-l{name}" for host in hosts for name in host.libraries)]
 
 
 def public_symbols(

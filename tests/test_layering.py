@@ -51,7 +51,7 @@ FLOORS = {
         {"declare", "embed", "fatbin"},
         {"toolchain"},
         {"modules"},
-        {"imports", "link"},
+        {"importers", "imports", "link"},
         {"deferred_link", "export"},
         {"inspect", "project"},
         {"cli"},

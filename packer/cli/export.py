@@ -8,16 +8,18 @@ import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from runtime.error import ExportError
 from runtime.module import preorder
 
+from ..declare.automatic import table_lines
 from ..dialect import Dialect
 from ..embed import Embed
 from ..export import export_library
 from ..files.output import refuse_output_among_inputs
 from ..files.text import path_error, shown_path
+from ..modules.c_source import CSourceModule
 from ..project import PROJECT_FILE, Project, project_of_sources, read_project
 from ..project.kernels import is_device_code
 from ..project.sources import COMPILED, kind_of
@@ -26,6 +28,9 @@ from ..toolchain.visibility import VISIBILITIES
 from .compiler_options import add_compiler_options, compiler_words, linker_words
 from .parser import CommandParser
 from .terminal import Steps, showing_steps, size_text, write, write_error
+
+if TYPE_CHECKING:
+    from ..project.sources import Functions
 
 _DESCRIPTION = """\
 Make one shared library of a tree of modules, or the objects to link one on another machine.
@@ -39,9 +44,11 @@ _EPILOG = """\
 examples:
   packer export                    # the library that packer.toml describes
   packer export model.so           # the same, written to model.so
+  packer export model.so add.c     # every function of add.c; prints their declarations
   packer export model.so add.c --function "add=int64_t(int64_t a, int64_t b)"
   packer export model.so a.c b.ll --function "scale=void(float *x, int64_t n)" --entry scale
   packer export model.so add.c -Iinclude -DSIZE=3 -O3 -std=c11 -Llib -lfoo -v
+  packer export zlib.so --header /usr/include/zlib.h -lz
   packer export model.so add.c --weights model.safetensors
   packer export model.tar          # link it on another machine: packer link model.tar -o model.so
   packer export net1.o --system-lib --c-symbol-prefix net1_    # link it into a program
@@ -65,6 +72,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("sources", nargs="*", metavar="SOURCE", help="host code, instead of packer.toml")
     function = "a function to export, with its C type; needs SOURCE"
     parser.add_repeated("--function", "NAME=TYPE", function)
+    add("--header", metavar="FILE", help="a C header; its functions are exported")
     parser.add_repeated("--weights", "FILE", "a safetensors file to pack, instead of packer.toml")
     add("--project", metavar="FILE", help=f"read this file instead of {PROJECT_FILE}")
     add("--entry", metavar="NAME", help="the function that runtime.load(OUTPUT)(...) calls")
@@ -79,11 +87,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_link_options()
     add_compiler_options(parser)
     arguments = parser.parse_paths(argv)
-    if (arguments.sources or arguments.weights) and arguments.project is not None:
-        parser.error("argument --project: not allowed with SOURCE or --weights")
-    if arguments.function and not arguments.sources:
+    given = arguments.sources or arguments.weights or arguments.header
+    if given and arguments.project is not None:
+        parser.error("argument --project: not allowed with SOURCE, --header or --weights")
+    if arguments.function and not (arguments.sources or arguments.header):
         parser.error("argument --function: needs SOURCE; or declare functions in packer.toml")
-    if compiler_words(arguments) and not arguments.sources:
+    if compiler_words(arguments) and not (arguments.sources or arguments.header):
         option = compiler_words(arguments)[0]
         parser.error(f"argument {option}: needs SOURCE; or set options in packer.toml")
     arguments.functions = _functions(parser, arguments.function)
@@ -119,6 +128,7 @@ def run(arguments: argparse.Namespace) -> None:
     write(_summary(output, project, time.monotonic() - started))
     for note in project.inputs.notes:
         write_error(f"packer: note: {note}")
+    _write_functions(project, is_found=bool(arguments.sources or arguments.header))
     if note := _nothing_to_call(output, project):
         write_error(f"{shown_path(output)}: {note}")
 
@@ -156,9 +166,14 @@ def _functions(parser: CommandParser, texts: Sequence[str]) -> dict[str, str]:
 
 
 def _project(arguments: argparse.Namespace) -> Project:
-    if arguments.sources or arguments.weights:
+    if arguments.sources or arguments.weights or arguments.header:
+        functions: Functions | Literal["auto"] = arguments.functions or "auto"
         return project_of_sources(
-            arguments.sources, arguments.functions, arguments.weights, compiler_words(arguments)
+            arguments.sources,
+            functions,
+            arguments.weights,
+            compiler_words(arguments),
+            header=arguments.header,
         )
     if arguments.project is None and not os.path.lexists(PROJECT_FILE):
         text = f"no {PROJECT_FILE} here, and no source is given; run `packer init`"
@@ -195,6 +210,16 @@ def _summary(output: str, project: Project, seconds: float) -> str:
         f"{shown_path(output)}: {size_text(os.path.getsize(output))}, "
         f"{_counted(functions, 'function')}, {_counted(modules, 'module')}, {seconds:.2f} s"
     )
+
+
+def _write_functions(project: Project, *, is_found: bool) -> None:
+    """Write the declarations that were found, as packer.toml has them, and what was left out."""
+    hosts = [module for module in preorder(project.root) if module.is_dso_exportable]
+    for module in hosts if is_found else []:
+        if isinstance(module, CSourceModule) and module.is_read and module.functions:
+            write("\n".join(table_lines(module.functions)))
+    for name, reason in project.left_out().items():
+        write_error(f"{name}: not exported: {reason}")
 
 
 def _nothing_to_call(output: str, project: Project) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..files.output import reporting
 from ..files.text import path_error, shown_path
 from .parser import CommandParser
-from .terminal import write
+from .terminal import write, write_error
 
 _DESCRIPTION = """\
 Write a commented packer.toml and host.c, the source that it names. Existing files are kept."""
@@ -18,7 +19,8 @@ Write a commented packer.toml and host.c, the source that it names. Existing fil
 _EPILOG = """\
 examples:
   packer init && packer export && packer load model.so add 40 2
-  packer init kernels"""
+  packer init kernels
+  packer init --header /usr/include/zlib.h      # a library of the functions of a header"""
 
 _PROJECT = """\
 # The library that `packer export` makes. Paths are relative to the folder of this file.
@@ -93,6 +95,23 @@ scale = { declaration = "void(float *x, int64_t n, float by)", doc = "Multiply x
 # factory = "build.py:make"
 """
 
+_HEADER_PROJECT = """\
+# The library that `packer export` makes: the functions of a C header.
+
+[library]
+output = "{stem}.so"
+# options = ["-l{stem}"]    # the library that defines the functions
+
+[module.{stem}]
+kind = "c"
+# sources = ["{stem}.c"]    # or the code that defines them
+
+# Every function that the header declares is exported. A line here replaces a declaration, adds
+# options, or leaves a function out: NAME = false. These are the declarations that were read:
+[module.{stem}.functions]
+header = {header}
+"""
+
 _SOURCE = """\
 #include <stdint.h>
 
@@ -116,6 +135,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         default=".",
         help="the folder to write; made if missing; by default the current one",
     )
+    header = "write a packer.toml for the functions of this C header"
+    parser.add_argument("--header", metavar="FILE", help=header)
     return parser.parse_paths(argv)
 
 
@@ -126,11 +147,32 @@ def run(arguments: argparse.Namespace) -> None:
     project, source = (Path(arguments.folder, name) for name in ("packer.toml", "host.c"))
     if os.path.lexists(project):
         raise path_error(project, "exists already")
+    if arguments.header is not None:
+        _write_new(project, _header_project(arguments.header, Path(arguments.folder)))
+        return
     if os.path.lexists(source):
         write(f"{shown_path(source)}: exists already, not changed; declare its functions")
     else:
         _write_new(source, _SOURCE)
     _write_new(project, _PROJECT)
+
+
+def _header_project(header: str, folder: Path) -> str:
+    """Return a packer.toml for a header, and report the functions that are left out."""
+    import json
+
+    from ..declare.automatic import table_lines
+    from ..importers.header import from_header
+
+    module = from_header(header)
+    relative = os.path.relpath(header, folder)
+    path = os.path.abspath(header) if relative.startswith("..") else relative
+    stem = re.sub(r"\W", "_", Path(header).stem, flags=re.ASCII) or "header"
+    text = _HEADER_PROJECT.format(stem=stem, header=json.dumps(path))
+    lines = [f"# {line}" for line in table_lines(module.functions)]
+    for name, reason in module.left_out.items():
+        write_error(f"{name}: not exported: {reason}")
+    return text + "\n".join(lines) + "\n"
 
 
 def _write_new(path: Path, text: str) -> None:

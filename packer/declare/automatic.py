@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from runtime.error import ExportError
 
 from .c.numbers import number_code
 from .c.parser import CSyntaxError, parse_declaration
 from .c.scope import Scope
-from .c.text import Chunk, without_labels
+from .c.text import Chunk, chunks_of, without_labels
 from .c.types import CType, Declared, Function, Named, Pointer, Tagged
-from .c_type import FunctionReader, check_frees
+from .c_type import PACKED, FunctionReader, check_frees
 from .declaration import Declaration, FunctionDeclaration
+from .options import function_declaration
 
 _HEAD = re.compile(r"([A-Za-z_~][\w:~]*)\s*\(", re.ASCII)
 _INTERNAL = re.compile(r"\b(static|__?inline(__)?|inline|typedef|template)\b")
@@ -54,7 +56,7 @@ def functions_defined(scope: Scope, module: str) -> tuple[tuple[Declaration, ...
         for chunk in scope.chunks
         if chunk.is_definition and not chunk.is_system and not _INTERNAL.search(chunk.text)
     ]
-    reader = _Reader(scope, module, lambda name: FunctionDeclaration())
+    reader = _Reader(scope, module)
     for chunk in chunks:
         is_c = not scope.is_cpp or chunk.is_c or re.match(r'extern\s*"C"', chunk.text)
         reader.add(chunk, "" if is_c else _missing_extern(chunk))
@@ -62,9 +64,7 @@ def functions_defined(scope: Scope, module: str) -> tuple[tuple[Declaration, ...
 
 
 def functions_declared(
-    scope: Scope,
-    module: str,
-    is_own: Callable[[Chunk], bool],
+    scope: Scope, module: str, is_own: Callable[[Chunk], bool], changes: Mapping[str, Any]
 ) -> tuple[tuple[Declaration, ...], dict[str, str]]:
     """Return the functions that a header declares, and those left out, as `functions_defined` does.
 
@@ -72,11 +72,15 @@ def functions_declared(
     ----------
     is_own : callable
         Returns True for a declaration that counts.
+    changes : mapping
+        Functions to declare otherwise or to add; False leaves one out.
     """
-    reader = _Reader(scope, module, lambda name: FunctionDeclaration(symbol=name))
+    reader = _Reader(scope, module, changes)
     for chunk in scope.chunks:
         if is_own(chunk) and not re.search(r"\b(typedef|template)\b", chunk.text):
             reader.add(chunk)
+    for name in changes:
+        reader.add_changed(name)
     return reader.result()
 
 
@@ -84,20 +88,30 @@ def _missing_extern(chunk: Chunk) -> str:
     return f'extern "C" is missing: write extern "C" {" ".join(chunk.text.split())[:60]}'
 
 
+def names_defined(code: str) -> set[str]:
+    """Return the names of functions that code defines, as far as it shows without preprocessing."""
+    return {_name_of(chunk) for chunk in chunks_of(code) if chunk.is_definition}
+
+
+def _name_of(chunk: Chunk) -> str:
+    """Return the name before the first parameters of a declaration; empty if there is none."""
+    head = _HEAD.search(without_labels(chunk.text))
+    return head[1] if head else ""
+
+
 class _Reader:
-    def __init__(
-        self, scope: Scope, module: str, options: Callable[[str], FunctionDeclaration]
-    ) -> None:
+    """The reader of all functions of a unit; `changes` is None if the unit defines them."""
+
+    def __init__(self, scope: Scope, module: str, changes: Mapping[str, Any] | None = None) -> None:
         self.scope = scope
         self.module = module
-        self.options = options
+        self.changes = changes
         self.made: dict[str, Declaration] = {}
         self.left_out: dict[str, str] = {}
 
     def add(self, chunk: Chunk, reason: str = "") -> None:
         """Add the functions of one declaration."""
-        head = _HEAD.search(without_labels(chunk.text))
-        name = head[1] if head else ""
+        name = _name_of(chunk)
         if not name or name in _NEITHER or name in self.made:
             return
         if reason:
@@ -113,18 +127,37 @@ class _Reader:
                 self.add_function(declared, declared.type)
 
     def add_function(self, declared: Declared, function: Function) -> None:
+        """Add one function, unless it cannot be exported, or is declared by a change."""
         name = declared.name
+        if name in (self.changes or ()):
+            return
         try:
             reader = FunctionReader(self.module, name, None, self.scope)
-            if is_packed(function):
+            if is_packed(function) and self.changes is None:
                 self.made[name] = reader.packed()
             else:
-                options = self.options(name)._replace(out=_results(function, self.scope))
-                self.made[name] = reader.typed(options, function)
+                symbol = "" if self.changes is None else name
+                out = results_of(function, self.scope)
+                whole = FunctionDeclaration(symbol=symbol, out=out)
+                self.made[name] = reader.typed(whole, function)
             self.left_out.pop(name, None)
         except ExportError as error:
             prefix = f"{self.module}: function {name!r}: "
             self.left_out[name] = error.message.removeprefix(prefix)
+
+    def add_changed(self, name: str) -> None:
+        """Add a function that the user declares, or one of the header with the user's options."""
+        assert self.changes is not None
+        given = self.changes[name]
+        if given is False:
+            return
+        reader = FunctionReader(self.module, name, None, self.scope)
+        whole = function_declaration(given, reader.refuse)
+        whole = whole._replace(symbol=whole.symbol or name)
+        if not whole.declaration and not whole.out:
+            function = self.scope.function(whole.symbol)
+            whole = whole._replace(out=results_of(function, self.scope) if function else ())
+        self.made[name] = reader.declaration(whole)
 
     def result(self) -> tuple[tuple[Declaration, ...], dict[str, str]]:
         made = tuple(self.made.values())
@@ -132,7 +165,7 @@ class _Reader:
         return made, self.left_out
 
 
-def _results(function: Function, scope: Scope) -> tuple[str, ...]:
+def results_of(function: Function, scope: Scope) -> tuple[str, ...]:
     """Return the parameters that can only be results: pointers to handles."""
     return tuple(
         declared.name
@@ -177,3 +210,18 @@ def _is_int(type_: CType) -> bool:
     if not isinstance(type_, Named):
         return False
     return number_code(type_.words) == "i32" or type_.words == ("int32_t",)
+
+
+def table_lines(declarations: Iterable[Declaration]) -> list[str]:
+    """Write declarations as the lines of a table of packer.toml."""
+    return [f"{declaration.name} = {_table_value(declaration)}" for declaration in declarations]
+
+
+def _table_value(declaration: Declaration) -> str:
+    if declaration.abi == "packed_c":
+        return f'"{PACKED}"'
+    text = f'"{declaration.text}"'
+    if not declaration.out:
+        return text
+    names = ", ".join(f'"{name}"' for name in declaration.out)
+    return f"{{ declaration = {text}, out = [{names}] }}"

@@ -125,7 +125,12 @@ class FunctionReader:
         if given == PACKED:
             return self.packed()
         whole = function_declaration(given, self.refuse)
-        if whole.declaration or not (self.scope and self.scope.has_text):
+        has_source = self.scope is not None and self.scope.has_text
+        if not isinstance(given, str) and not whole.declaration and not has_source:
+            self.refuse(
+                'declaration: missing, expected a C type: { declaration = "int(int a)", ... }'
+            )
+        if isinstance(given, str) or whole.declaration or self.scope is None:
             text = " ".join(whole.declaration.split()).removesuffix(";").rstrip()
             return self.typed(whole, self.parsed(text), text)
         function = self.scope.function(whole.symbol or self.name)

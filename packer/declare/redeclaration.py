@@ -105,7 +105,7 @@ def _conditions(declarations: Sequence[Declaration], language: str) -> Iterator[
             owners.setdefault(condition, declaration.name)
     for condition, name in owners.items():
         if condition.endswith(IN_C_ONLY) and language == "cc":
-            continue  # C++ has no value of an enum outside its range
+            continue
         text = condition.removesuffix(IN_C_ONLY)
         yield f'{word}({text}, "declaration of {name}: {text}");'
 

@@ -66,6 +66,8 @@ class CSourceModule(HostModule):
     ----------
     left_out : dict of str to str
         The functions that ``"auto"`` did not export, each with the reason.
+    is_read : bool
+        True if `functions` were found in the source or in a header.
 
     Notes
     -----
@@ -105,6 +107,7 @@ class CSourceModule(HostModule):
         self.options = compiler_options(include, define, options)
         self.libraries = library_names(libraries)
         self.left_out: dict[str, str] = {}
+        self.is_read = functions == "auto"
         self.functions = self._read_functions(functions)
 
     def _read_functions(

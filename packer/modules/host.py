@@ -56,11 +56,14 @@ class HostModule(Module):
         The functions that get a wrapper, so that callers find them by name after a load.
     libraries : tuple of str
         The names of the libraries that the code needs, as in ``-lNAME``.
+    is_complete : bool
+        True if the linker must find every symbol that the code needs.
     """
 
     property_mask = DSO_EXPORTABLE
     functions: tuple[Declaration, ...] = ()
     libraries: tuple[str, ...] = ()
+    is_complete = False
 
     @abstractmethod
     def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:

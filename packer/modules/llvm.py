@@ -16,9 +16,10 @@ from ..embed.llvm_code import default_triple, emit, parse_ir
 from .host import CodeFile, RunnableModule
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from ..declare.declaration import Declaration, FunctionDeclaration
+    from ..declare.c_type import Functions
+    from ..declare.declaration import Declaration
     from ..target import Target
 
 _FORMATS = ("ll", "bc", "s", "o")
@@ -76,7 +77,7 @@ class LLVMModule(RunnableModule):
         ir: Any,
         *,
         target: str | None = None,
-        functions: Mapping[str, str | FunctionDeclaration] | Sequence[str] | None = None,
+        functions: Functions | Sequence[str] | None = None,
     ) -> None:
         self._module = parse_ir(ir)
         named = self._module.triple

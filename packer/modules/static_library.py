@@ -15,11 +15,11 @@ from ..elf.object_check import check_objects
 from .host import CodeFile, HostModule
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from runtime.modules.source import CarriedStaticLibraryModule
 
-    from ..declare.declaration import FunctionDeclaration
+    from ..declare.c_type import Functions
     from ..target import Target
 
 _MAGICS = {b"\x7fELF": "o", MAGIC: "a", THIN_MAGIC: "a"}
@@ -46,7 +46,7 @@ class StaticLibraryModule(HostModule):
     def __init__(
         self,
         path_to_o_or_a: str | os.PathLike[str],
-        functions: Mapping[str, str | FunctionDeclaration] | Sequence[str] | None = None,
+        functions: Functions | Sequence[str] | None = None,
     ) -> None:
         self.path = Path(path_to_o_or_a).absolute()
         self._data: memoryview | None = None

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from runtime.error import near_names
 from runtime.module import Module, preorder
@@ -32,7 +32,7 @@ from ..toolchain.visibility import VISIBILITIES, Visibility
 from .inputs import Inputs
 from .kernels import device_module, is_device_code
 from .kinds import KINDS, make_module, weight_modules
-from .sources import Functions, host_module, importing, source_of
+from .sources import Functions, Imported, host_module, importing, source_of
 from .table import Table
 
 if TYPE_CHECKING:
@@ -80,6 +80,13 @@ class Project(NamedTuple):
         functions = sum(len(module.function_names()) for module in hosts)
         return functions, len(modules) - len(hosts) + bool(hosts)
 
+    def left_out(self) -> dict[str, str]:
+        """Return the functions that were found and cannot be exported, each with the reason."""
+        found: dict[str, str] = {}
+        for module in preorder(self.root):
+            found.update(getattr(module, "left_out", {}))
+        return found
+
 
 LIBRARY_KEYS = tuple(field for field in Project._fields if field not in ("inputs", "folder"))
 
@@ -123,9 +130,11 @@ def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
 
 def project_of_sources(
     paths: Iterable[str | os.PathLike[str]],
-    functions: Functions,
+    functions: Functions | Literal["auto"] = "auto",
     weights: Iterable[str | os.PathLike[str]] = (),
     options: Sequence[str] = (),
+    *,
+    header: str | os.PathLike[str] | None = None,
 ) -> Project:
     """Make a project of files alone: host code with its functions, and weights.
 
@@ -133,13 +142,16 @@ def project_of_sources(
     ----------
     paths : iterable of path
         Host code, and device code, which the host code imports.
-    functions : mapping
-        The functions to export, each with its declaration.
+    functions : mapping, or "auto"
+        The functions to export, each with its declaration; by default those that C and C++ files
+        define.
     weights : iterable of path
         Safetensors files, which the host code imports in this order. Without host code the first
-        one is the root and imports the others. At least one file of either kind is required.
+        one is the root and imports the others. At least one file of any kind is required.
     options : sequence of str
         Options for the compilers.
+    header : path, optional
+        A C header that declares the functions; then `functions` has changes only.
 
     Raises
     ------
@@ -149,7 +161,13 @@ def project_of_sources(
     inputs = Inputs()
     files = [inputs.add(path) for path in paths]
     sources = [source_of(path) for path in files if not is_device_code(path)]
-    modules = [host_module(sources, functions, options=options)] if sources else []
+    modules = []
+    if header is not None:
+        imported = Imported("header", inputs.add(header))
+        changes = {} if functions == "auto" else functions
+        modules.append(host_module(sources, changes, options=options, imported=imported))
+    elif sources:
+        modules.append(host_module(sources, functions, options=options))
     modules += [device_module(path, inputs) for path in files if is_device_code(path)]
     modules += weight_modules([inputs.add(path) for path in weights])
     return Project(root=importing(modules), inputs=inputs)

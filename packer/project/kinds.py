@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from runtime.error import ExportError
 from runtime.module import Module
 from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
 
-from ..declare.declaration import FunctionDeclaration
+from ..declare.options import KEYS
+from ..importers import IMPORTERS
 from ..modules.c_source import compiler_options
 from .inputs import read_bytes
-from .sources import COMPILED, Functions, Source, host_module, importing
+from .sources import COMPILED, Functions, Imported, Source, host_module, importing
 from .table import Table
 
 
@@ -45,34 +46,45 @@ def weight_modules(paths: Iterable[Path]) -> list[Module]:
 
 def _host(table: Table) -> Module:
     kind = table.needed_text("kind")
-    sources = [Source(path, kind) for path in table.needed_files("sources")]
+    functions, imported = _functions(table)
+    paths = table.files("sources") if imported else table.needed_files("sources")
     options = compiler_options(
         table.folders("include"), table.texts("define"), table.texts("options")
     )
     return host_module(
-        sources,
-        _functions(table),
+        [Source(path, kind) for path in paths],
+        functions,
         options=options,
         target=table.text("target"),
         libraries=table.texts("libraries"),
+        imported=imported,
     )
 
 
-def _functions(table: Table) -> Functions:
+def _functions(table: Table) -> tuple[Functions | Literal["auto"], Imported | None]:
+    """Read the functions: a table, which may name a header, or ``"auto"``."""
+    if not table.is_table("functions") and table.text("functions") is not None:
+        table.choice("functions", ("auto",))
+        return "auto", None
     functions = table.table("functions")
-    return {name: _declaration(functions, name) for name in functions}
+    imported = None
+    for key in IMPORTERS:
+        path = functions.plain(key)
+        if isinstance(path, str) and "(" not in path:
+            imported = Imported(key, functions.file(key, path))
+    names = [name for name in functions if imported is None or name != imported.key]
+    return {name: _declaration(functions, name, imported) for name in names}, imported
 
 
-def _declaration(functions: Table, name: str) -> str | FunctionDeclaration:
+def _declaration(functions: Table, name: str, imported: Imported | None) -> Any:
+    if imported and functions.plain(name) is False:
+        return False
     if not functions.is_table(name):
         return functions.needed_text(name)
     function = functions.table(name)
-    function.only(("declaration", "doc", "gil"))
-    return FunctionDeclaration(
-        function.needed_text("declaration"),
-        doc=function.text("doc") or "",
-        gil=function.choice("gil", ("release", "keep")) or "release",
-    )
+    function.only(KEYS)
+    function.choice("gil", ("release", "keep"))
+    return functions.plain(name)
 
 
 def _device(table: Table) -> Module:

@@ -1,22 +1,25 @@
 """Files of host code: the type of module for each, and the functions that each declares.
 
 Several files make several modules; the first imports the others, and an export merges them. A
-declaration names no file. It belongs to the LLVM file that defines the function, otherwise to the
-first C, C++ or CUDA file. The code of every such file is compiled with all declarations after it,
-so a wrong declaration is a compile error, whichever file defines the function.
+declaration names no file. It belongs to the file that defines the function, otherwise to the first
+C, C++ or CUDA file. The code of every such file is compiled with all declarations after it that
+have standard types, so a wrong one is a compile error, whichever file defines the function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from runtime.module import Module
 
-from ..declare.declaration import FunctionDeclaration
+from ..declare.automatic import names_defined
+from ..declare.c.check import is_standard
+from ..declare.c_type import Functions as Functions
 from ..declare.redeclaration import redeclarations
 from ..files.text import path_error, shown_path
+from ..importers import find_importer
 from ..modules.c_source import CSourceModule
 from ..modules.host import library_names
 from ..toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
@@ -27,9 +30,9 @@ if TYPE_CHECKING:
     from ..modules.host import CodeFile, HostModule
     from ..target import Target
 
-Functions = Mapping[str, str | FunctionDeclaration]
 
 COMPILED = SOURCE_LANGUAGES
+READ = ("c", "cc")  # those whose functions are found without declarations
 HOST_KINDS = (*COMPILED, "llvm", "static_library")
 # Which file gets a declaration that no LLVM file defines: first one whose compiler checks it.
 _RANK: dict[str, int] = {**dict.fromkeys(COMPILED, 0), "static_library": 1, "llvm": 2}
@@ -45,6 +48,13 @@ class Source(NamedTuple):
 
     path: Path
     kind: str
+
+
+class Imported(NamedTuple):
+    """A file that declares functions, and the importer that reads it."""
+
+    key: str
+    path: Path
 
 
 def kind_of(path: Path) -> str | None:
@@ -68,28 +78,32 @@ def source_of(path: Path) -> Source:
 
 def host_module(
     sources: Sequence[Source],
-    functions: Functions,
+    functions: Functions | Literal["auto"],
     *,
     options: Sequence[str] = (),
     target: str | None = None,
     libraries: Sequence[str] = (),
+    imported: Imported | None = None,
 ) -> Module:
     """Make one module for each file; the first imports the others.
 
     Parameters
     ----------
     sources : sequence of Source
-        At least one file.
-    functions : mapping
+        The files; at least one, or `imported`.
+    functions : mapping, or "auto"
         The functions to export, each with its declaration; any of the files may define them.
+        ``"auto"``: those that the C and C++ files define.
     options : sequence of str
         Options for the compiler of C, C++ and CUDA.
     target : str, optional
         The target triple of LLVM files.
     libraries : sequence of str
         The names of libraries to link, as for `CSourceModule`.
+    imported : Imported, optional
+        A file that declares the functions; then `functions` has changes only.
     """
-    shares = _shares(sources, functions)
+    shares = _shares(sources, {} if imported else functions)
     modules = [
         _module(source, share, options, target)
         for source, share in zip(sources, shares, strict=True)
@@ -97,7 +111,11 @@ def host_module(
     compiled = [module for module in modules if isinstance(module, SourceFileModule)]
     declared = tuple(d for module in compiled for d in module.functions)
     for module in compiled:
-        module.redeclared = tuple(d for d in declared if d not in module.functions)
+        others = (d for d in declared if d not in module.functions)
+        module.redeclared = tuple(d for d in others if is_standard(d))
+    if imported:
+        make = find_importer(imported.key)
+        modules.append(make(imported.path, functions=functions, options=options))
     modules[0].libraries = library_names(libraries)
     return importing(modules)
 
@@ -116,7 +134,7 @@ class SourceFileModule(CSourceModule):
     Attributes
     ----------
     redeclared : tuple of Declaration
-        The declarations of the other files, which this file may define.
+        The declarations of the other files, which this file may define; those with standard types.
     """
 
     redeclared: tuple[Declaration, ...] = ()
@@ -131,7 +149,10 @@ class SourceFileModule(CSourceModule):
 
 
 def _module(
-    source: Source, functions: Functions, options: Sequence[str], target: str | None
+    source: Source,
+    functions: Functions | Literal["auto"],
+    options: Sequence[str],
+    target: str | None,
 ) -> HostModule:
     if source.kind in COMPILED:
         return SourceFileModule(source.path, fmt=source.kind, functions=functions, options=options)
@@ -144,13 +165,17 @@ def _module(
     return StaticLibraryModule(source.path, functions)
 
 
-def _shares(sources: Sequence[Source], functions: Functions) -> list[Functions]:
+def _shares(
+    sources: Sequence[Source], functions: Functions | Literal["auto"]
+) -> Sequence[Functions | Literal["auto"]]:
     """Divide the declared functions among the files."""
-    if len(sources) == 1:
-        return [functions]
+    if functions == "auto":
+        return ["auto" if source.kind in READ else {} for source in sources]
+    if len(sources) <= 1:
+        return [functions] * len(sources)
     defined = [_defined(source) for source in sources]
     other = min(range(len(sources)), key=lambda i: _RANK[sources[i].kind])
-    shares: list[dict[str, str | FunctionDeclaration]] = [{} for _ in sources]
+    shares: list[dict[str, Any]] = [{} for _ in sources]
     for name, declaration in functions.items():
         owner = next((i for i, names in enumerate(defined) if name in names), other)
         shares[owner][name] = declaration
@@ -158,7 +183,9 @@ def _shares(sources: Sequence[Source], functions: Functions) -> list[Functions]:
 
 
 def _defined(source: Source) -> set[str]:
-    """Return the functions that an LLVM file defines; for other files only a compiler knows."""
+    """Return the functions that a file shows to define; macros may define others."""
+    if source.kind in COMPILED:
+        return names_defined(read_bytes(source.path).decode("utf-8", "replace"))
     if source.kind != "llvm":
         return set()
     from llvmlite import binding

@@ -161,6 +161,10 @@ class Table:
         """Return True if the value of a key is a table."""
         return isinstance(self._values.get(key), dict)
 
+    def plain(self, key: str) -> Any:
+        """Return a value of any type; None if the key is missing."""
+        return self._values.get(key)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from ..declaration import SIGNED, UNSIGNED, Check, Declaration
 from .code import Codes
 from .numbers import NUMBERS, UnsupportedError, number_code
-from .scope import STANDARD, Scope
+from .scope import STANDARD, Scope, is_plain
 from .types import Array, CType, Function, Named, Pointer, Tagged, render
 
 if TYPE_CHECKING:
     from ..declaration import Struct
 
 CALL_PREFIX = "__packer_call_"
-IN_C_ONLY = " /* enum */"  # the end of a condition that is no constant expression in C++
+IN_C_ONLY = " /* C */"  # the end of a condition that C++ does not have
 _INTEGERS = {*SIGNED, *UNSIGNED}
 
 
@@ -41,6 +41,13 @@ def checked(
         function = found
     conditions += _type_conditions(function, scope)
     return declaration._replace(check=Check(function, tuple(dict.fromkeys(conditions))))
+
+
+def is_standard(declaration: Declaration) -> bool:
+    """Return True if a declaration can be checked in a unit that has none of its types."""
+    check = declaration.check
+    has_types = check.function is not None and is_plain(check.function)
+    return declaration.abi == "packed_c" or (has_types and not check.calls)
 
 
 def _canonical(type_: CType, scope: Scope) -> str:
@@ -80,7 +87,8 @@ def _fits(declaration: Declaration, function: Function, found: Function, scope: 
         result = codes.result(found.result)
     except UnsupportedError:
         result = "*void" if _is_pointer(found.result, scope) else ""
-    if not _is_like(declaration.result, result, found.result, scope):
+    is_text = declaration.result == "str" and _is_bytes(found.result, scope)
+    if not is_text and not _is_like(declaration.result, result, found.result, scope):
         return False
     for own, other in zip(declaration.parameters, found.parameters, strict=True):
         try:
@@ -112,6 +120,13 @@ def _is_like(declared: str, found: str, type_: CType, scope: Scope) -> bool:
 
 def _is_pointer(type_: CType, scope: Scope) -> bool:
     return isinstance(scope.resolved(type_), (Pointer, Array, Function))
+
+
+def _is_bytes(type_: CType, scope: Scope) -> bool:
+    """Return True for a pointer to unsigned or signed char, which may be text."""
+    found = scope.resolved(type_)
+    target = scope.resolved(found.target) if isinstance(found, Pointer) else None
+    return isinstance(target, Named) and number_code(target.words) in ("u8", "i8")
 
 
 def _const(type_: CType, scope: Scope) -> str:
@@ -170,7 +185,8 @@ def _number_conditions(text: str, code: str, is_enum: bool) -> Iterator[str]:
         yield f"({text})-1 {'<' if code[0] == 'i' else '>'} 0" + (IN_C_ONLY if is_enum else "")
     elif code in ("f32", "f64", "f16", "bf16"):
         yield f"sizeof({text}) == {int(code.lstrip('bf')) // 8}"
-        yield f"({text})0.5 != 0"
+        known = {"f32": "float", "f64": "double", "f16": "_Float16", "bf16": "__bf16"}[code]
+        yield f"__builtin_types_compatible_p({text}, {known}){IN_C_ONLY}"
     elif code in NUMBERS:
         yield f"sizeof({text}) == {({'bool': 1, 'c64': 8, 'c128': 16})[code]}"
 

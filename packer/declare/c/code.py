@@ -45,13 +45,15 @@ class Codes:
             code = self.value(found, type_, "")
             return self.char if code == "char" else code
         code = self._pointer(found, "")
-        if code[0] == "&" and code != "&void":
+        is_const = code[0] == "&"
+        if is_const and code != "&void":
             code = "*" + code[1:]
         if code in ("*void", "&void", "str", "*char") or code[0] == "@":
             return code
         if code[:2] == "*{":
             return "@" + code[2:-1]
-        raise UnsupportedError("a pointer to data of unknown size", "void *")
+        instead = "const char *" if code in ("*u8", "*i8") and is_const else "void *"
+        raise UnsupportedError("a pointer to data of unknown size", instead)
 
     def parameter(self, declared: Declared, is_out: bool = False) -> str:
         """Return the code of a parameter."""
@@ -87,6 +89,8 @@ class Codes:
         if code is not None:
             return code
         text = render(written, "").removeprefix("const ")
+        if text in ("va_list", "__builtin_va_list", "__gnuc_va_list"):
+            raise UnsupportedError("a list of a variable number of arguments", f"void *{name}")
         if instead := CONVERTED.get(tuple(sorted(w for w in type_.words if w != "int"))):
             raise UnsupportedError(text, f"{instead} {name}".strip(), is_converted=True)
         raise unknown(text, name)

@@ -169,7 +169,7 @@ class Scope:
         made = {
             d.type for d in self._heads(name, self._code_chunks) if isinstance(d.type, Function)
         }
-        return made.pop() if len(made) == 1 and _is_plain(next(iter(made))) else None
+        return made.pop() if len(made) == 1 and is_plain(next(iter(made))) else None
 
     @cached_property
     def _code_chunks(self) -> list[Chunk]:
@@ -220,14 +220,14 @@ def _parsed(chunk: Chunk) -> list[Declared]:
         return []
 
 
-def _is_plain(type_: CType) -> bool:
+def is_plain(type_: CType) -> bool:
     """Return True if a type is written with keywords and standard names alone."""
     if isinstance(type_, Pointer):
-        return _is_plain(type_.target)
+        return is_plain(type_.target)
     if isinstance(type_, Array):
-        return _is_plain(type_.item)
+        return is_plain(type_.item)
     if isinstance(type_, Function):
-        return all(map(_is_plain, (type_.result, *(p.type for p in type_.parameters))))
+        return all(map(is_plain, (type_.result, *(p.type for p in type_.parameters))))
     return isinstance(type_, Named) and (type_.words[0] in KNOWN or type_.words[0] in STANDARD)
 
 
