@@ -60,11 +60,22 @@ static int set_bool(dso_any *arg, int value) {
   return 0;
 }
 
-/* An int beyond int64 is passed as uint64 bits if the parameter is declared as uint64. */
+/* Return 1 if the code is a floating type: "f64", "bf16", ... */
+static int is_floating(const char *code) {
+  return code[0] == 'f' && code[1] != 'n' ? 1 : strcmp(code, "bf16") == 0;
+}
+
+/* An int beyond int64 is passed as uint64 bits if the parameter is declared as uint64, and rounded
+ * if it is declared as a floating type. */
 static int set_wide_int(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   const struct param *param = callee_param(frame->callee, index);
-  int is_u64 = param != NULL && strcmp(param->code, "u64") == 0;
-  if (is_u64) {
+  const char *code = param != NULL ? param->code : "i64";
+  int is_u64 = strcmp(code, "u64") == 0;
+  if (is_floating(code)) {
+    double value = PyLong_AsDouble(object);
+    if (value != -1.0 || !PyErr_Occurred()) return set_float(&frame->args[index], value);
+    PyErr_Clear();
+  } else if (is_u64) {
     unsigned long long value = PyLong_AsUnsignedLongLong(object);
     if (!PyErr_Occurred()) {
       set_int(&frame->args[index], (int64_t)value);
@@ -73,9 +84,9 @@ static int set_wide_int(struct call_frame *frame, Py_ssize_t index, PyObject *ob
     }
     PyErr_Clear();
   }
+  const char *expected = is_floating(code) ? "a double" : is_u64 ? "a uint64" : "an int64";
   return raise_argument_error(frame, index, PyExc_OverflowError,
-                              "out of range, expected %s, found %R",
-                              is_u64 ? "a uint64" : "an int64", object);
+                              "out of range, expected %s, found %R", expected, object);
 }
 
 /* Read an int of one digit, the common case, without a function call: 1, or 0 for longer ints. */
