@@ -65,8 +65,6 @@ def _parameter(code: str) -> dict[str, Any]:
     base, extents = split_extents(code)
     if base in ("c64", "c128"):
         return _type("Variant", _type("float"), _array(_type("float")), _type(_TENSOR))
-    if base == "str":
-        return _union("const char*", "ffi.Bytes")
     if base == "strs":
         return _type("Optional", _array(_type("const char*")))
     if base[0] == "{":
