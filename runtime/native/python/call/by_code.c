@@ -55,7 +55,7 @@ static int pass_bytes(struct call_frame *frame, Py_ssize_t index, PyObject *pack
   struct hold *hold = frame_hold(frame, HOLD_PACKED);
   hold->packed = Py_NewRef(packed);
   const Py_buffer *view = PyMemoryView_GET_BUFFER(PyTuple_GET_ITEM(packed, 0));
-  frame->needs_finish |= PyTuple_GET_ITEM(packed, 2) != Py_None;
+  if (PyTuple_GET_ITEM(packed, 2) != Py_None) frame->needs_release |= FINISH;
   hold_set_dims(hold, hold->dims, 1);
   hold->tensor.data = view->buf;
   hold->tensor.device = (DLDevice){.device_type = DLPACK_CPU, .device_id = 0};

@@ -24,7 +24,8 @@ enum hold_kind {
   HOLD_PACKED
 };
 
-enum { HANDLES_ONLY = 2 };
+/* Bits of needs_release. */
+enum { RELEASE = 1, RELEASE_HANDLES = 2, FINISH = 4 };
 
 /* Memory and references that one argument needs until the call ends. */
 struct handle;
@@ -53,8 +54,7 @@ struct call_frame {
   dso_any *args;
   struct hold *holds; /* one per argument */
   int num_holds;
-  int needs_release; /* frame_release must be called; HANDLES_ONLY: the holds are handles */
-  int needs_finish;  /* frame_finish must be called if the call succeeds */
+  int needs_release; /* frame_release must be called; FINISH: first frame_finish, after success */
   int is_result;     /* the only value is the result of a callback, not an argument */
   PyObject **arrays; /* the value is an item of a sequence: the arrays made so far; else NULL */
 };
@@ -64,7 +64,7 @@ static inline struct hold *frame_hold(struct call_frame *frame, enum hold_kind k
   struct hold *hold = &frame->holds[frame->num_holds++];
   hold->kind = kind;
   hold->more_dims = NULL;
-  frame->needs_release |= kind == HOLD_HANDLE ? HANDLES_ONLY : kind != HOLD_MEMORY;
+  frame->needs_release |= kind == HOLD_HANDLE ? RELEASE_HANDLES : kind == HOLD_MEMORY ? 0 : RELEASE;
   return hold;
 }
 

@@ -30,8 +30,3 @@ int callable_is_module(PyObject *object) {
   Py_XDECREF(class);
   return status;
 }
-
-int callable_is_plain(const PyTypeObject *type) {
-  return type == &Function_Type || type == &PyFunction_Type || type == &PyMethod_Type ||
-         type == &PyCFunction_Type;
-}

@@ -49,11 +49,10 @@ int argument_dlpack(struct call_frame *frame, Py_ssize_t index, PyObject *object
 /* Convert a tuple or list. */
 int argument_sequence(struct call_frame *frame, Py_ssize_t index, PyObject *object);
 
-/* Convert a callable, or a Module. The second two tell what an object is; a Module is callable. */
+/* Convert a callable, or a Module. A Module is callable, too. */
 int argument_function(struct call_frame *frame, Py_ssize_t index, PyObject *object);
 int argument_module(struct call_frame *frame, Py_ssize_t index, PyObject *object);
 int callable_is_module(PyObject *object);
-int callable_is_plain(const PyTypeObject *type); /* def, method, builtin or Function */
 
 /* Convert an object by the code of its parameter. Returns 1 if the object's own type decides. */
 int argument_by_code(struct call_frame *frame, Py_ssize_t index, PyObject *object);

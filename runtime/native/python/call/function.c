@@ -38,10 +38,17 @@ static inline PyObject *invoke(const struct call_frame *frame, int32_t count) {
   return make_result(frame, &result);
 }
 
-/* The common case of frame_release: nothing to free, so an exception stays set. */
-static inline void end_handles(const struct call_frame *frame) {
-  for (int i = 0; i < frame->num_holds; i++)
-    if (frame->holds[i].kind == HOLD_HANDLE) handle_end_use(frame->holds[i].handle);
+/* Release what the arguments hold. Handles, the common case, have nothing to free, so an exception
+ * stays set. Not inline: calls without it are the ones to be fast. */
+Py_NO_INLINE static PyObject *end_call(struct call_frame *frame, PyObject *value) {
+  if (frame->needs_release == RELEASE_HANDLES) {
+    for (int i = 0; i < frame->num_holds; i++)
+      if (frame->holds[i].kind == HOLD_HANDLE) handle_end_use(frame->holds[i].handle);
+    return value;
+  }
+  if (frame->needs_release & FINISH) value = frame_finish(frame, value);
+  frame_release(frame);
+  return value;
 }
 
 static inline PyObject *convert_and_invoke(struct call_frame *frame, PyObject *const *objects,
@@ -49,14 +56,7 @@ static inline PyObject *convert_and_invoke(struct call_frame *frame, PyObject *c
   PyObject *value = NULL;
   if (count == 0 || convert_arguments(frame, objects, count) == 0)
     value = invoke(frame, (int32_t)count);
-  if (!frame->needs_release) return value;
-  if (frame->needs_release == HANDLES_ONLY) {
-    end_handles(frame);
-    return value;
-  }
-  if (frame->needs_finish) value = frame_finish(frame, value);
-  frame_release(frame);
-  return value;
+  return frame->needs_release ? end_call(frame, value) : value;
 }
 
 static inline PyObject *call_with_stack(Function *self, PyObject *const *objects,
@@ -82,11 +82,6 @@ Py_NO_INLINE static PyObject *call_with_heap(Function *self, PyObject *const *ob
   return value;
 }
 
-static PyObject *call_placed(Function *self, PyObject *const *objects, Py_ssize_t count) {
-  return count > STACK_ARGS ? call_with_heap(self, objects, count)
-                            : call_with_stack(self, objects, count);
-}
-
 Py_NO_INLINE static PyObject *call_with_keywords(Function *self, PyObject *const *given,
                                                  Py_ssize_t count, PyObject *keywords) {
   PyObject *stack[STACK_ARGS], **objects = stack, *value = NULL;
@@ -95,7 +90,7 @@ Py_NO_INLINE static PyObject *call_with_keywords(Function *self, PyObject *const
   if (objects == NULL) return raise_no_memory();
   Py_ssize_t total =
       keywords_place((PyObject *)self, self->callee, given, count, keywords, objects);
-  if (total >= 0) value = call_placed(self, objects, total);
+  if (total >= 0) value = self->vectorcall((PyObject *)self, objects, (size_t)total, NULL);
   if (objects != stack) PyMem_Free(objects);
   return value;
 }

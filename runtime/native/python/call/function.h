@@ -9,6 +9,12 @@ extern PyTypeObject Function_Type;
 
 static inline int function_check(PyObject *object) { return Py_IS_TYPE(object, &Function_Type); }
 
+/* Return true for the types of def, methods, builtins and Functions. */
+static inline int callable_is_plain(const PyTypeObject *type) {
+  return type == &Function_Type || type == &PyFunction_Type || type == &PyMethod_Type ||
+         type == &PyCFunction_Type;
+}
+
 /* Make a Function. `library` owns the callee and its code and must not reference the function.
  * `owner` is any object that the function should keep alive. */
 PyObject *function_new(const struct callee *callee, PyObject *library, PyObject *owner);
