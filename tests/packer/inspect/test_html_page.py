@@ -82,9 +82,9 @@ def test_page_never_replaces_the_library(name, hostile_library) -> None:
 
 
 def test_page_that_cannot_be_written_is_reported(hostile_library, tmp_path) -> None:
-    """A missing folder is an ExportError, a missing library a LibraryLoadError."""
-    with pytest.raises(ExportError, match="none"):
-        write_report(hostile_library, tmp_path / "none" / "page.html")
+    """A folder that is a file is an ExportError, a missing library a LibraryLoadError."""
+    with pytest.raises(ExportError, match="page.html"):
+        write_report(hostile_library, hostile_library / "page.html")
     with pytest.raises(LibraryLoadError):
         write_report(tmp_path / "none.so", tmp_path / "page.html")
     assert os.listdir(tmp_path) == []

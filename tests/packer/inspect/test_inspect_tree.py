@@ -25,10 +25,10 @@ def test_tree_of_a_packed_library_is_that_of_a_load(packed_library) -> None:
 
 
 def test_functions_are_described_as_loaded_ones_are(packed_library) -> None:
-    """Names, signatures and docs agree with Function objects."""
+    """Names, signatures and docs agree with Function objects, whose default doc is the signature."""
     report = inspect_library(packed_library)
     loaded = runtime.load(packed_library)
-    found = {f.name: (f.signature, f.doc or None) for f in report.functions}
+    found = {f.name: (f.signature, f.doc or f.signature) for f in report.functions}
     assert found == {n: (loaded[n].signature, loaded[n].__doc__) for n in loaded.function_names()}
     assert found["add"] == ("long add(long a, long b)", "Add.\nTwice.\n")
     assert report.entry == loaded.entry_name == "add"
