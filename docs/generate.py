@@ -28,7 +28,7 @@ def main() -> None:
             path.write_text(text, encoding="utf-8")
         elif not path.exists() or path.read_text(encoding="utf-8") != text:
             sys.exit(
-                f"docs/{path.relative_to(FOLDER.parent)}: out of date; run `make docs` and commit it"
+                f"docs/{path.relative_to(FOLDER.parent)}: out of date; run `make docs`, commit it"
             )
 
 

@@ -122,12 +122,12 @@ class LibraryModule(Module):
         """Say how to declare a C function of the file, whose type is unknown."""
         if not (name.isascii() and name.isprintable() and self._library.address(name)):
             return ""
+        load = f"runtime.load({self.path!r}, functions={{{name!r}: "
         return (
             f"; {self.path} has a C function {name!r} without a declaration: export it with "
-            f"--function '{name}=void(float *x, int64_t n)', or whatever its type is; or load the "
-            f"library with runtime.load(path, functions={{{name!r}: 'void(float *x, int64_t n)'}});"
-            f" if it is a packed C function, use runtime.load(path, functions={{{name!r}: "
-            f"'packed'}})"
+            f"--function '{name}=int(int)', or load it with {load}'int(int)'}}), if it is int "
+            f"{name}(int), and else with its own type; if it is a packed C function, use "
+            f"{load}'packed'}})"
         )
 
     def blob_entry(self) -> Module:

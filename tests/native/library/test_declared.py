@@ -53,7 +53,8 @@ def test_function_of_a_plain_library_is_not_called(compile_library) -> None:
     module = runtime.load(compile_library(SCALE))
     with pytest.raises(runtime.FunctionNotFoundError, match=UNDECLARED) as caught:
         module["scale"](np.ones(4, "float32"), 4, 2.0)
-    assert "runtime.load(path, functions={'scale': 'packed'})" in str(caught.value)
+    load = f"runtime.load({module.path!r}, functions={{'scale': 'packed'}})"
+    assert str(caught.value).endswith(f"if it is a packed C function, use {load}")
     assert "scale" not in module and not module.implements_function("scale")
 
 
@@ -119,20 +120,20 @@ def test_mark_of_packer_outweighs_those_of_tvm(compile_library) -> None:
 # ---- The advice, followed
 
 
-def test_exported_again_with_a_declaration_it_is_called(tmp_path) -> None:
-    """The message states the command: packer export, --function and the type."""
-    (tmp_path / "a.c").write_text(SCALE)
-    export = [sys.executable, "-m", "packer", "export", "a.so", "a.c"]
-    subprocess.run(export, cwd=tmp_path, check=True, capture_output=True)
+def test_advice_of_a_look_up_leads_to_a_call(tmp_path) -> None:
+    """The commands of the message, for a function of the type that it names."""
+    (tmp_path / "a.c").write_text("int twice(int x) { return 2 * x; }\n")
+    command = ["cc", "-shared", "-fPIC", "a.c", "-o", "a.so"]
+    subprocess.run(command, cwd=tmp_path, check=True)
     with pytest.raises(runtime.FunctionNotFoundError) as caught:
-        runtime.load(tmp_path / "a.so")["scale"]
-    option = str(caught.value).partition("--function '")[2].partition("'")[0]
-    assert option == "scale=void(float *x, int64_t n)"
-    (tmp_path / "a.c").write_text(SCALE.replace(", double f", "").replace("f;", "2;"))
-    subprocess.run([*export, "--function", option], cwd=tmp_path, check=True, capture_output=True)
-    array = np.ones(4, "float32")
-    runtime.load(tmp_path / "a.so")["scale"](array, 4)
-    assert array.tolist() == [2] * 4
+        runtime.load(tmp_path / "a.so")["twice"]
+    text = str(caught.value)
+    option = text.partition("--function '")[2].partition("'")[0]
+    export = [sys.executable, "-m", "packer", "export", "b.so", "a.c", "--function", option]
+    subprocess.run(export, cwd=tmp_path, check=True, capture_output=True)
+    assert runtime.load(tmp_path / "b.so")["twice"](21) == 42
+    load = text.partition("or load it with ")[2].partition(", if it is int twice(int)")[0]
+    assert eval(load, {"runtime": runtime})["twice"](21) == 42
 
 
 def test_load_declares_a_packed_function(compile_library, tmp_path) -> None:

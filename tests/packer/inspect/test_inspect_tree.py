@@ -25,7 +25,7 @@ def test_tree_of_a_packed_library_is_that_of_a_load(packed_library) -> None:
 
 
 def test_functions_are_described_as_loaded_ones_are(packed_library) -> None:
-    """Names, signatures and docs agree with Function objects, whose default doc is the signature."""
+    """Names, signatures and docs agree with Function objects; the default doc is the signature."""
     report = inspect_library(packed_library)
     loaded = runtime.load(packed_library)
     found = {f.name: (f.signature, f.doc or f.signature) for f in report.functions}
