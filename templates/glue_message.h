@@ -10,10 +10,13 @@
 extern "C" {
 #endif
 
-/* Without optimisation this compiles faster; it only runs when a call is refused. */
+/* Without optimisation this compiles faster; it only runs when a call is refused. Unused functions
+ * are compiled nevertheless, unless they are inline, of which GCC warns beside noinline. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("O0")
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wattributes"
 #endif
 
 typedef struct {
@@ -21,8 +24,8 @@ typedef struct {
   char text[2048]; /* longer texts are truncated */
 } dso_message;
 
-DSO_COLD __attribute__((format(printf, 2, 3))) static void dso_say(dso_message *message,
-                                                                   const char *format, ...) {
+DSO_COLD __attribute__((format(printf, 2, 3))) static inline void dso_say(dso_message *message,
+                                                                          const char *format, ...) {
   size_t room = sizeof message->text - message->length;
   va_list values;
   va_start(values, format);
@@ -31,14 +34,15 @@ DSO_COLD __attribute__((format(printf, 2, 3))) static void dso_say(dso_message *
   if (length > 0) message->length += (size_t)length < room ? (size_t)length : room - 1;
 }
 
-DSO_COLD static void dso_say_list(dso_message *message, const int64_t *values, int32_t count) {
+DSO_COLD static inline void dso_say_list(dso_message *message, const int64_t *values,
+                                         int32_t count) {
   dso_say(message, "[");
   for (int32_t i = 0; i < count; i++)
     dso_say(message, "%s%lld", i == 0 ? "" : ", ", (long long)values[i]);
   dso_say(message, "]");
 }
 
-DSO_COLD static void dso_say_dtype(dso_message *message, DLDataType dtype) {
+DSO_COLD static inline void dso_say_dtype(dso_message *message, DLDataType dtype) {
   static const char *const names[] = {"int",    "uint",    "float", "handle",
                                       "bfloat", "complex", "bool"};
   if (dso_is_legacy_bool(dtype) || (dtype.code == DSO_DT_BOOL && dtype.bits == 8))
@@ -48,7 +52,7 @@ DSO_COLD static void dso_say_dtype(dso_message *message, DLDataType dtype) {
   if (dtype.lanes != 1) dso_say(message, "x%d", dtype.lanes);
 }
 
-DSO_COLD static void dso_say_device(dso_message *message, DLDevice device) {
+DSO_COLD static inline void dso_say_device(dso_message *message, DLDevice device) {
   /* DLDeviceType, by number. */
   static const char *const names[] = {NULL, "cpu",          "cuda",   "cuda_host", "opencl", NULL,
                                       NULL, "vulkan",       "metal",  NULL,        "rocm",   NULL,
@@ -60,7 +64,7 @@ DSO_COLD static void dso_say_device(dso_message *message, DLDevice device) {
   else dso_say(message, "device[%d]:%d", device.device_type, device.device_id);
 }
 
-DSO_COLD static void dso_say_tensor(dso_message *message, const DLTensor *tensor) {
+DSO_COLD static inline void dso_say_tensor(dso_message *message, const DLTensor *tensor) {
   dso_say_dtype(message, tensor->dtype);
   dso_say_list(message, tensor->shape, tensor->ndim);
   dso_say(message, " on ");
@@ -70,7 +74,7 @@ DSO_COLD static void dso_say_tensor(dso_message *message, const DLTensor *tensor
   dso_say_list(message, tensor->strides, tensor->ndim);
 }
 
-DSO_COLD static const char *dso_type_name(int32_t type_index) {
+DSO_COLD static inline const char *dso_type_name(int32_t type_index) {
   switch (type_index) {
     case DSO_NONE: return "None";
     case DSO_INT: return "int";
@@ -94,7 +98,7 @@ DSO_COLD static const char *dso_type_name(int32_t type_index) {
   }
 }
 
-DSO_COLD static void dso_say_value(dso_message *message, const dso_any *value) {
+DSO_COLD static inline void dso_say_value(dso_message *message, const dso_any *value) {
   const DLTensor *tensor = dso_tensor_of(value);
   const char *name = dso_type_name(value->type_index);
   if (tensor) dso_say_tensor(message, tensor);
@@ -103,8 +107,8 @@ DSO_COLD static void dso_say_value(dso_message *message, const dso_any *value) {
 }
 
 /* Name a value: "point: argument 1 'p' field 'x'". */
-DSO_COLD static const dso_parameter *dso_say_place(dso_message *message,
-                                                   const dso_function *function, int32_t index) {
+DSO_COLD static inline const dso_parameter *
+dso_say_place(dso_message *message, const dso_function *function, int32_t index) {
   const dso_parameter *parameter = &function->parameters[function->place == DSO_ITEM ? 0 : index];
   if (function->outer) dso_say_place(message, function->outer, function->outer_index);
   switch (function->place) {
@@ -121,20 +125,20 @@ DSO_COLD static const dso_parameter *dso_say_place(dso_message *message,
 }
 
 /* Begin a message: "add_one: argument 1 'x' (const float *): expected ". */
-DSO_COLD static void dso_say_where(dso_message *message, const dso_function *function,
-                                   int32_t index) {
+DSO_COLD static inline void dso_say_where(dso_message *message, const dso_function *function,
+                                          int32_t index) {
   message->length = 0;
   const dso_parameter *parameter = dso_say_place(message, function, index);
   dso_say(message, " (%s): expected ", parameter->type);
 }
 
-DSO_COLD static int dso_raise_message(dso_message *message, const dso_function *function,
-                                      const char *kind) {
+DSO_COLD static inline int dso_raise_message(dso_message *message, const dso_function *function,
+                                             const char *kind) {
   dso_say(message, "; declared as %s", function->declaration);
   return dso_raise(kind, message->text);
 }
 
-DSO_COLD static int dso_refuse_count(const dso_function *function, int32_t num_args) {
+DSO_COLD static inline int dso_refuse_count(const dso_function *function, int32_t num_args) {
   dso_message message;
   message.length = 0;
   dso_say(&message, "%s: expected ", function->name);
@@ -145,8 +149,8 @@ DSO_COLD static int dso_refuse_count(const dso_function *function, int32_t num_a
   return dso_raise_message(&message, function, "TypeError");
 }
 
-DSO_COLD static int dso_refuse_type(const dso_function *function, const dso_any *args,
-                                    int32_t index, const char *expected) {
+DSO_COLD static inline int dso_refuse_type(const dso_function *function, const dso_any *args,
+                                           int32_t index, const char *expected) {
   dso_message message;
   dso_say_where(&message, function, index);
   dso_say(&message, "%s, found ", expected);
@@ -155,7 +159,8 @@ DSO_COLD static int dso_refuse_type(const dso_function *function, const dso_any 
 }
 
 /* A finite number became infinite in a smaller type. */
-DSO_COLD static int dso_refuse_float(const dso_function *function, int32_t index, double value) {
+DSO_COLD static inline int dso_refuse_float(const dso_function *function, int32_t index,
+                                            double value) {
   dso_message message;
   dso_say_where(&message, function, index);
   dso_say(&message, "a finite number that the type holds, found %g", value);
@@ -163,8 +168,8 @@ DSO_COLD static int dso_refuse_float(const dso_function *function, int32_t index
 }
 
 /* `high` is 1 for a bool, which also accepts the ints 0 and 1. */
-DSO_COLD static int dso_refuse_integer(const dso_function *function, const dso_any *args,
-                                       int32_t index, int64_t low, uint64_t high) {
+DSO_COLD static inline int dso_refuse_integer(const dso_function *function, const dso_any *args,
+                                              int32_t index, int64_t low, uint64_t high) {
   const char *expected = high == 1 ? "a bool" : "an int";
   const dso_any *value = &args[index];
   dso_message message;
@@ -177,8 +182,8 @@ DSO_COLD static int dso_refuse_integer(const dso_function *function, const dso_a
   return dso_raise_message(&message, function, "OverflowError");
 }
 
-DSO_COLD static int dso_refuse_string(const dso_function *function, const dso_any *args,
-                                      int32_t index) {
+DSO_COLD static inline int dso_refuse_string(const dso_function *function, const dso_any *args,
+                                             int32_t index) {
   dso_byte_array bytes = dso_bytes_of(&args[index]);
   dso_message message;
   int is_str = bytes.data != NULL;
@@ -195,7 +200,8 @@ DSO_COLD static int dso_refuse_string(const dso_function *function, const dso_an
   return dso_raise_message(&message, function, "ValueError");
 }
 
-DSO_COLD static void dso_say_address(dso_message *message, const DLTensor *tensor, int itemsize) {
+DSO_COLD static inline void dso_say_address(dso_message *message, const DLTensor *tensor,
+                                            int itemsize) {
   if (tensor->data == NULL) dso_say(message, "data, found NULL behind ");
   else
     dso_say(message, "data aligned to %d bytes, found address 0x%llx of ", itemsize,
@@ -206,7 +212,7 @@ DSO_COLD static void dso_say_address(dso_message *message, const DLTensor *tenso
 /* Values that a pointer parameter accepts besides a tensor and None. */
 enum { DSO_TENSOR_ONLY = 0, DSO_ALSO_BYTES = 1, DSO_ALSO_ADDRESS = 2 };
 
-DSO_COLD static void dso_say_pointee(dso_message *message, int code, int bits) {
+DSO_COLD static inline void dso_say_pointee(dso_message *message, int code, int bits) {
   DLDataType dtype = {(uint8_t)code, (uint8_t)bits, 1};
   dso_say(message, "a contiguous CPU tensor");
   if (code == DSO_DT_BYTE) dso_say(message, " of int8 or uint8");
@@ -218,8 +224,8 @@ DSO_COLD static void dso_say_pointee(dso_message *message, int code, int bits) {
 
 /* Raise a TypeError if the argument is not a tensor of this dtype, or a ValueError if its device,
  * layout or address is wrong. */
-DSO_COLD static int dso_refuse_pointer(const dso_function *function, const dso_any *args,
-                                       int32_t index, int code, int bits, int also) {
+DSO_COLD static inline int dso_refuse_pointer(const dso_function *function, const dso_any *args,
+                                              int32_t index, int code, int bits, int also) {
   const DLTensor *tensor = dso_tensor_of(&args[index]);
   int typed = tensor && dso_has_dtype(tensor, code, bits);
   dso_message message;
@@ -237,6 +243,7 @@ DSO_COLD static int dso_refuse_pointer(const dso_function *function, const dso_a
 }
 
 #if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
 #pragma GCC pop_options
 #endif
 

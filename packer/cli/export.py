@@ -21,8 +21,7 @@ from ..files.output import refuse_output_among_inputs
 from ..files.text import path_error, shown_path
 from ..modules.c_source import CSourceModule
 from ..project import PROJECT_FILE, Project, project_of_sources, read_project
-from ..project.kernels import is_device_code
-from ..project.sources import COMPILED, kind_of
+from ..project.sources import COMPILED, is_device_code, kind_of
 from ..toolchain.formats import FORMATS, format_of
 from ..toolchain.visibility import VISIBILITIES
 from .compiler_options import add_compiler_options, compiler_words, linker_words

@@ -30,9 +30,8 @@ from ..embed import Embed
 from ..toolchain.build import building
 from ..toolchain.visibility import VISIBILITIES, Visibility
 from .inputs import Inputs
-from .kernels import device_module, is_device_code
 from .kinds import KINDS, make_module, weight_modules
-from .sources import Functions, Imported, host_module, importing, source_of
+from .sources import Functions, Imported, host_module, importing, is_device_code, source_of
 from .table import Table
 
 if TYPE_CHECKING:
@@ -160,7 +159,8 @@ def project_of_sources(
     """
     inputs = Inputs()
     files = [inputs.add(path) for path in paths]
-    sources = [source_of(path) for path in files if not is_device_code(path)]
+    device = [path for path in files if is_device_code(path)]
+    sources = [source_of(path) for path in files if path not in device]
     modules = []
     if header is not None:
         imported = Imported("header", inputs.add(header))
@@ -168,7 +168,10 @@ def project_of_sources(
         modules.append(host_module(sources, changes, options=options, imported=imported))
     elif sources:
         modules.append(host_module(sources, functions, options=options))
-    modules += [device_module(path, inputs) for path in files if is_device_code(path)]
+    if device:
+        from .kernels import device_module
+
+        modules += [device_module(path, inputs) for path in device]
     modules += weight_modules([inputs.add(path) for path in weights])
     return Project(root=importing(modules), inputs=inputs)
 

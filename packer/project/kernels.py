@@ -23,11 +23,6 @@ _TYPE_OF_SIZE = {1: "int8", 2: "float16", 4: "int32", 8: "handle"}
 _GUESS = "int32"
 
 
-def is_device_code(path: Path) -> bool:
-    """Return True if a suffix is that of device code which `runtime.load` reads."""
-    return path.suffix[1:] in DEVICE_CODE
-
-
 def device_module(path: Path, inputs: Inputs) -> Module:
     """Make a module of one file of device code, as `runtime.load` does, with a note if needed."""
     module = load_file(str(path))

@@ -39,6 +39,8 @@ def make_module(table: Table, imports: Sequence[Module]) -> Module:
 
 def weight_modules(paths: Iterable[Path]) -> list[Module]:
     """Make one module for each safetensors file."""
+    if not (paths := list(paths)):
+        return []
     from runtime.modules.safetensors import SafetensorsModule
 
     return [SafetensorsModule(path) for path in paths]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from runtime.lone_files import DEVICE_CODE
 from runtime.module import Module
 
 from ..declare.automatic import names_defined
@@ -60,6 +61,11 @@ class Imported(NamedTuple):
 def kind_of(path: Path) -> str | None:
     """Return the kind of host code of a file's suffix; None if the suffix is unknown."""
     return _KIND_OF_SUFFIX.get(path.suffix)
+
+
+def is_device_code(path: Path) -> bool:
+    """Return True if a suffix is that of device code which `runtime.load` reads."""
+    return path.suffix[1:] in DEVICE_CODE
 
 
 def source_of(path: Path) -> Source:

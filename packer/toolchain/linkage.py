@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from .link_input import LinkInput
-
 # Errors of g++, clang++ and nvcc: extern "C" precedes only the second declaration of a function.
 _CONFLICT = re.compile(
     r"conflicting declaration of .*?(?P<gcc>\w+)\(.* with .C. linkage"
@@ -30,6 +28,8 @@ def mangled(names: Iterable[str], objects: Mapping[Path, str]) -> Iterator[tuple
 
     `objects` are object files and archives, and what messages call their sources.
     """
+    from .link_input import LinkInput  # only after an error
+
     defined = {
         symbol: shown
         for path, shown in objects.items()
