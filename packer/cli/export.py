@@ -86,9 +86,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_link_options()
     add_compiler_options(parser)
     arguments = parser.parse_paths(argv)
-    given = arguments.sources or arguments.weights or arguments.header
-    if given and arguments.project is not None:
-        parser.error("argument --project: not allowed with SOURCE, --header or --weights")
+    if (arguments.sources or arguments.weights) and arguments.project is not None:
+        parser.error("argument --project: not allowed with SOURCE or --weights")
+    if arguments.header and arguments.project is not None:
+        parser.error("argument --project: not allowed with --header")
     if arguments.function and not (arguments.sources or arguments.header):
         parser.error("argument --function: needs SOURCE; or declare functions in packer.toml")
     if compiler_words(arguments) and not (arguments.sources or arguments.header):

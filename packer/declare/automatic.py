@@ -13,7 +13,7 @@ from .c.parser import CSyntaxError, parse_declaration
 from .c.scope import Scope
 from .c.text import Chunk, chunks_of, without_labels
 from .c.types import CType, Declared, Function, Named, Pointer, Tagged
-from .c_type import PACKED, FunctionReader, check_frees
+from .c_type import OWN_PREFIXES, PACKED, FunctionReader, check_frees
 from .declaration import Declaration, FunctionDeclaration
 from .options import function_declaration
 
@@ -112,7 +112,7 @@ class _Reader:
     def add(self, chunk: Chunk, reason: str = "") -> None:
         """Add the functions of one declaration."""
         name = _name_of(chunk)
-        if not name or name in _NEITHER or name in self.made:
+        if not name or name in _NEITHER or name in self.made or name.startswith(OWN_PREFIXES):
             return
         if reason:
             self.left_out[name] = reason

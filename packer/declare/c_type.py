@@ -26,7 +26,7 @@ from .options import function_declaration, missing_free, problem_of
 # The assembler parses a leading "$" as a number, and drops names with ".L" from the object.
 _NAME = re.compile(r"(?!\.L)(?:[A-Za-z_]|\.(?=.))[A-Za-z0-9_.$]*", re.ASCII)
 _OWN_NAMES = ("_library_bin", "_library_ctx")
-_OWN_PREFIXES = ("_metadata_", "_doc_", "__tvm_", "__TVM", "TVMFFI", "__packer_")
+OWN_PREFIXES = ("_metadata_", "_doc_", "__tvm_", "__TVM", "TVMFFI", "__packer_")
 # Functions that glue.h or the compiler calls: a user's definition would replace them.
 _LIBC_NAMES = (
     *("calloc", "free", "memchr", "memcmp", "memcpy", "memmove", "memset"),
@@ -107,7 +107,7 @@ class FunctionReader:
         self.where = f"function {name!r}"
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self.refuse("not a symbol name, expected letters, digits, '_', '.' and '$'")
-        if name in _OWN_NAMES or name.startswith(_OWN_PREFIXES):
+        if name in _OWN_NAMES or name.startswith(OWN_PREFIXES):
             self.refuse("the name is reserved: loaders look for a symbol of this name")
         if name in _LIBC_NAMES:
             self.refuse("the name is reserved: every wrapper calls this function of the C library")

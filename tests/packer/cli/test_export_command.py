@@ -48,6 +48,53 @@ def test_export_reports_that_nothing_can_be_called(packer, tmp_path) -> None:
     done(packer("export", "own.so", "own.c"))
 
 
+def test_export_without_declarations_reads_them(packer: Packer, tmp_path: Path) -> None:
+    """The functions of the source are exported; their declarations are printed to be kept."""
+    code = "long add(long a, long b) { return a + b; } long double big(long double x) { return x; }"
+    (tmp_path / "two.c").write_text(code)
+    run = packer("export", "model.so", "two.c")
+    line = 'add = "long(long a, long b)"'
+    assert (run.returncode, run.stdout.splitlines()[1:]) == (0, [line])
+    advice = '{ symbol = "big", declaration = "double(double x)" }'
+    assert run.stderr == (
+        "big: not exported: parameter 1 'x': long double is not supported; let the compiler"
+        f" convert: {advice}\n"
+    )
+    assert done(packer("load", "-q", "model.so", "add", "40", "2")) == "42\n"
+    (tmp_path / "packer.toml").write_text(
+        '[library]\noutput = "m.so"\n[module.m]\nkind = "c"\nsources = ["two.c"]\n'
+        f"[module.m.functions]\n{line}\nbig = {advice}\n"
+    )
+    assert ", 2 functions, " in done(packer("export"))
+    project = (tmp_path / "packer.toml").read_text().split("[module.m.functions]")[0]
+    (tmp_path / "packer.toml").write_text(project + 'functions = "auto"\n')
+    run = packer("export")
+    assert (run.returncode, ", 1 function, " in run.stdout) == (0, True)
+
+
+def test_a_header_is_exported(packer: Packer, tmp_path: Path) -> None:
+    """--header and packer.toml give every function of a header; init writes the file."""
+    (tmp_path / "two.h").write_text("long add(long a, long b);\n#define twice(x) (2 * (x))\n")
+    done(packer("export", "model.so", "add.c", "--header", "two.h"))
+    assert done(packer("load", "-q", "model.so", "add", "40", "2")) == "42\n"
+    done(packer("init", "--header", "two.h"))
+    made = (tmp_path / "packer.toml").read_text()
+    assert made.endswith('header = "two.h"\n# add = "long(long a, long b)"\n')
+    made = made.replace("# sources", "sources").replace("two.c", "add.c")
+    (tmp_path / "packer.toml").write_text(made + 'twice = "long(long x)"\n')
+    done(packer("export"))
+    assert done(packer("load", "-q", "two.so", "twice", "21")) == "42\n"
+    (tmp_path / "packer.toml").write_text(made + "add = false\n")
+    assert ", 0 functions, " in packer("export").stdout
+
+
+def test_a_header_whose_library_is_missing_is_a_link_error(packer: Packer, tmp_path: Path) -> None:
+    """A function that nothing defines is found by the linker, not by a load."""
+    (tmp_path / "two.h").write_text("long nonesuch(long a, long b);")
+    assert "nonesuch" in refused(packer("export", "model.so", "--header", "two.h"))
+    assert "no.h: cannot be read" in refused(packer("export", "model.so", "--header", "no.h"))
+
+
 def test_sources_win_over_the_project_file(packer: Packer, tmp_path: Path) -> None:
     """With sources packer.toml is not even read."""
     (tmp_path / "packer.toml").write_text("no TOML")
