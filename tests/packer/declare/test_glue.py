@@ -8,7 +8,10 @@ from pathlib import Path
 
 from packer.declare.c_type import parse_functions
 from packer.declare.facts import dump_facts
+from packer.declare.glue import Glue
+from packer.dialect import Naming
 
+from ...support.every_code import DECLARATIONS
 from ...support.wrapped_library import (
     FUNCTIONS,
     NONE,
@@ -108,3 +111,25 @@ def test_an_error_without_a_loader_is_a_plain_failure(tmp_path: Path) -> None:
     path = build(tmp_path, "void f(void) {}", {"f": "void()"})
     function = ctypes.CDLL(str(path))["__tvm_ffi_f"]
     assert function(None, None, 1, ctypes.byref(Any16())) == -1
+
+
+def test_the_glue_of_a_system_library_registers_its_context(tmp_path: Path) -> None:
+    """The variables through which it looks up ffi.Array are defined once, and registered."""
+    naming = Naming("tvm-ffi", system_lib=True, prefix="net1_")
+    (tmp_path / "glue.c").write_text(Glue(DECLARATIONS, None, naming).source(""))
+    made = gcc("-c", tmp_path / "glue.c", *WARNINGS, "-o", tmp_path / "glue.o")
+    assert (made.returncode, made.stderr) == (0, "")
+    lines = subprocess.check_output(["nm", tmp_path / "glue.o"], text=True).splitlines()
+    for name in ("__TVMFFIEnvModLookupFromImports", "__tvm_ffi__library_ctx"):
+        (line,) = (line for line in lines if line.endswith(f" {name}"))
+        assert line.split()[1] == "V"
+        assert f'dso_add("net1_{name}", ' in (tmp_path / "glue.c").read_text()
+
+
+def test_the_glue_includes_only_what_it_needs() -> None:
+    """A small export does not compile arrays and callbacks."""
+    numbers = glue_source([parse("int(int a, double b)")])
+    assert [line for line in numbers.splitlines() if line.startswith("#include")] == [
+        f'#include "{name}.h"' for name in ("dso_abi", "glue", "glue_give", "glue_take")
+    ]
+    assert '#include "glue_callback.h"' in glue_source(DECLARATIONS)
