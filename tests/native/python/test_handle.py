@@ -37,6 +37,7 @@ def unraisable(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 @pytest.fixture
 def is_closed(probe: Probe) -> Callable[[], bool]:
     """Return True if every counter of this test was released."""
+    gc.collect()  # handles in the tracebacks of earlier tests
     before = probe("num_open")()
     return lambda: probe("num_open")() == before
 
