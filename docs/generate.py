@@ -27,9 +27,8 @@ def main() -> None:
         if not check:
             path.write_text(text, encoding="utf-8")
         elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            sys.exit(
-                f"docs/{path.relative_to(FOLDER.parent)}: out of date; run `make docs`, commit it"
-            )
+            name = path.relative_to(FOLDER.parents[1])
+            sys.exit(f"{name}: out of date; run `make docs` and commit it")
 
 
 if __name__ == "__main__":

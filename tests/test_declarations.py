@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +95,6 @@ def test_what_is_refused_says_so(row: Row) -> None:
         packer.CSourceModule(SOURCE, functions={row.name: row.type})
 
 
-def test_the_page_has_all_rows() -> None:
-    """docs/declarations.md is written from the rows: `make docs`."""
-    docs = Path(__file__).parents[1] / "docs"
-    command = [sys.executable, docs / "generate.py", "--check"]
-    subprocess.run(command, check=True, capture_output=True)
-    assert len(ROWS) >= 60
+def test_the_page_has_sixty_rows_or_more() -> None:
+    """docs/declarations.md is made of these rows (tests/test_docs.py)."""
+    assert len({row.name for row in ROWS}) == len(ROWS) >= 60

@@ -74,7 +74,7 @@ def _fields(layouts: Layouts, layout: Layout, value: Any, where: str = "") -> An
 
 def _item(layouts: Layouts, code: str, extents: tuple[int, ...], value: Any, where: str) -> Any:
     if extents:
-        items = items_of(extents[0], value, where)
+        items = items_of(code, extents, value, where)
         return tuple(_item(layouts, code, extents[1:], item, where) for item in items)
     if code.startswith("{"):
         value = {} if value is ... else value

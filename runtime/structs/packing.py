@@ -43,9 +43,16 @@ def _in(where: str, text: str) -> str:
     return f"field {where!r}: {text}" if where else text
 
 
-def items_of(extent: int, value: Any, where: str) -> list[Any]:
-    """Return the items of an array field; refuse another number of them."""
+def items_of(code: str, extents: tuple[int, ...], value: Any, where: str) -> list[Any]:
+    """Return the items of an array field; refuse another number of them.
+
+    Bytes and text for 8-bit integers may be shorter: zeros follow, as in C.
+    """
+    extent = extents[0]
     items = [...] * extent if value is ... else value
+    if isinstance(value, str | bytes) and code in ("i8", "u8") and len(extents) == 1:
+        data = value.encode() if isinstance(value, str) else value
+        items = memoryview(data.ljust(extent, b"\0")).cast("b" if code == "i8" else "B")
     if isinstance(items, str | bytes | Mapping) or not hasattr(items, "__len__"):
         raise Refused(TypeError, f"field {where!r}: expected {extent} items, found {shown(value)}")
     if len(items) != extent:
@@ -94,7 +101,7 @@ class Packing:
             return
         if extents:
             step = size_of(self.layouts, code, extents[1:])
-            for i, item in enumerate(items_of(extents[0], value, where)):
+            for i, item in enumerate(items_of(code, extents, value, where)):
                 self.store(data, at + i * step, code, extents[1:], item, where)
         elif code.startswith("{"):
             self.struct(data, at, self.layouts[struct_name(code)], value, where)
