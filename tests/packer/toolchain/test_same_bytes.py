@@ -241,7 +241,8 @@ def test_saved_files_and_commands_can_be_seen(tmp_path) -> None:
     names = sorted(path.name for path in kept.iterdir())
     sources = ["devc.c", "glue.cc", "lib0.c", "lib1.o", "lib2.cc"]
     assert names == sorted([*sources, "devc.o", "glue.o", "lib0.o", "lib2.o"])
-    lines = run.stderr.splitlines()
+    *lines, note = run.stderr.splitlines()
+    assert note.startswith("packer: note: packer.toml: [module.kernels] sources: kernel.ptx: ")
     for name in sources:
         assert f"  write {kept / name}" in lines
     for name in ("devc.o", "glue.o", "lib0.o", "lib2.o"):
