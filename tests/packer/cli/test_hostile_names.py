@@ -68,7 +68,7 @@ def test_hostile_text_in_errors_is_escaped(packer: Packer, tmp_path: Path) -> No
         packer("export", "m.so", evil),
         packer("export", "--project", evil),
         packer("export", "--project", "evil.toml"),
-        packer("export", f"{evil}/m.so", "add.c"),
+        packer("export", f"add.c/{evil}/m.so", "add.c"),
         packer("export", "m.so", "add.c", "--function", f"{evil}=int(int)"),
         packer("export", "m.so", "add.c", "--function", f"add={evil}"),
         packer("export", "m.so", "add.c", "--entry", evil),
