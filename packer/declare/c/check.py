@@ -157,9 +157,10 @@ def _conditions(type_: CType, scope: Scope) -> Iterator[str]:
         yield from _type_conditions(type_, scope)
         return
     found = scope.resolved(type_)
-    if isinstance(found, Pointer):
-        if not isinstance(scope.resolved(found.target), Function):
-            yield from _conditions(found.target, scope)
+    if isinstance(found, (Pointer, Array, Function)):
+        is_call = isinstance(found, Pointer) and isinstance(scope.resolved(found.target), Function)
+        if not is_call:
+            yield from _conditions(found, scope)
         return
     is_name = isinstance(type_, Named) and type_.words[0] not in STANDARD and found != type_
     is_enum = isinstance(found, Tagged) and found.kind == "enum" and found.constants

@@ -80,7 +80,8 @@ class Codes:
             raise UnsupportedError("a function", f"void *{name}")
         if isinstance(type_, Tagged):
             return self._tagged(type_, name)
-        assert isinstance(type_, Named)
+        if not isinstance(type_, Named):
+            raise UnsupportedError(f"a value of type {render(type_)}", f"void *{name}")
         code = number_code(type_.words)
         if "_Atomic" in type_.quals:
             raise UnsupportedError("an atomic type", render(type_._replace(quals=()), name))

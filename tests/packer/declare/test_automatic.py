@@ -1,0 +1,84 @@
+"""functions="auto": the functions of a source, and the reasons of those left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from packer.modules.c_source import CSourceModule
+from runtime.error import ToolchainError
+
+from ...support.read_source import compile_errors, read
+
+C = """
+#include "dso_packer.h"
+#include <stdio.h>
+typedef struct list list;
+static int hidden(void) { return 1; }
+inline int quick(void) { return 1; }
+int64_t add(int64_t a, int64_t b) { return a + b + hidden(); }
+__attribute__((noinline)) double half(double x) { return x / 2; }
+int list_open(const char *name, list **made) { return !name || !made; }
+int say(const char *format, ...) { return !format; }
+int32_t fused(void *args, int32_t *arg_type_ids, int32_t num_args, void *out_ret_value,
+              int32_t *out_ret_tcode, void *resource_handle) { return 0; }
+dso_status check(DLTensor *x) { return x ? 0 : -1; }
+void *memset(void *p, int c, size_t n) { (void)c, (void)n; return p; }
+enum kind { A, B } kind(enum kind k) { return k; }
+int main(void) { return 0; }
+const char *names[] = { "a", "b" };
+struct s { int (*f)(int); } table = { 0 };
+"""
+CPP = """
+#include <vector>
+#include <cstdint>
+struct point { double x, y; };
+template <class T> T twice(T x) { return x + x; }
+extern "C" int64_t add(int64_t a, int64_t b) { return a + b; }
+namespace own { extern "C" double half(double x) { return x / 2; } }
+extern "C" {
+double area(const point *p) { return p->x; }
+int count(std::vector<int> &v) { return (int)v.size(); }
+}
+int plain(int x) { return x; }
+class A { public: int f() { return 1; } };
+"""
+
+
+def test_the_functions_of_c_are_found(tmp_path: Path) -> None:
+    """Functions of external linkage, packed ones and those that can fail."""
+    module = CSourceModule(C, functions="auto")
+    found = {d.name: d for d in module.functions}
+    assert list(found) == ["add", "half", "list_open", "fused", "check", "kind"]
+    assert found["add"].text == "int64_t(int64_t a, int64_t b)"
+    assert (found["list_open"].out, found["fused"].abi) == (("made",), "packed_c")
+    assert found["check"].result == "status"
+    assert list(module.left_out) == ["say", "memset"]
+    assert "a variable number of arguments" in module.left_out["say"]
+    assert "the name is reserved" in module.left_out["memset"]
+    assert compile_errors(module, tmp_path, "-fno-builtin") == ""
+
+
+def test_only_extern_c_functions_of_cpp_are_found(tmp_path: Path) -> None:
+    """Others are listed with the words that are missing."""
+    module = CSourceModule(CPP, fmt="cc", functions="auto")
+    assert [d.name for d in module.functions] == ["add", "half", "area"]
+    assert module.functions[2].parameters[0].code == "&{point}"
+    assert module.left_out["plain"] == 'extern "C" is missing: write extern "C" int plain(int x)'
+    assert set(module.left_out) == {"count", "plain"}
+    assert compile_errors(module, tmp_path) == ""
+
+
+def test_a_source_that_cannot_be_preprocessed_is_refused() -> None:
+    """The error is the compiler's."""
+    with pytest.raises(ToolchainError, match=r"preprocessing: .*nonesuch\.h"):
+        CSourceModule('#include "nonesuch.h"\n', functions="auto")
+
+
+@pytest.mark.parametrize(
+    "code", ["", "int f(", "}}}}", "int f(void) {", '"', "int f;;;(", "{" * 99]
+)
+def test_damaged_text_has_no_functions(code: str) -> None:
+    """Text that is no C is left to the compiler."""
+    assert read(f"{code}\n") == {}

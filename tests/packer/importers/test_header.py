@@ -1,0 +1,66 @@
+"""Headers: the functions of installed libraries, and of a small one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import packer
+from runtime.error import ExportError
+
+from ...support.read_source import compile_errors
+
+INSTALLED = {"samplerate": 20, "zlib": 70, "sqlite3": 250}
+
+
+@pytest.mark.parametrize(("name", "least"), INSTALLED.items())
+def test_an_installed_header_is_read(tmp_path: Path, name: str, least: int) -> None:
+    """Most functions of each are exported, and the compiler confirms every one."""
+    path = Path(f"/usr/include/{name}.h")
+    if not path.exists():
+        pytest.skip(f"{path} is not installed")
+    module = packer.from_header(path)
+    assert len(module.functions) >= least
+    assert all(module.left_out.values())
+    assert compile_errors(module, tmp_path, "-Wall", "-Wextra") == ""
+
+
+def test_functions_that_no_library_defines_are_left_out() -> None:
+    """sqlite3.h declares functions for Windows too."""
+    if not Path("/usr/include/sqlite3.h").exists():
+        pytest.skip("sqlite3.h is not installed")
+    module = packer.from_header("/usr/include/sqlite3.h", libraries=["sqlite3"])
+    reason = "declared, but no library defines it"
+    assert module.left_out["sqlite3_win32_set_directory"] == reason
+    assert "sqlite3_open" in {d.name for d in module.functions}
+
+
+def test_a_header_with_changes(tmp_path: Path) -> None:
+    """Headers beside it count, those of the system do not; changes replace, add and leave out."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/part.h").write_text("#include <math.h>\nlong part(long a);\n")
+    (tmp_path / "x.h").write_text(
+        '#include "own/part.h"\n#define triple(x) (3 * (x))\nint stats(double *mean, int n);\n'
+        "static inline int one(void) { return 1; }\nint gone(int a);\nint @;\nint odd(int, @);\n"
+    )
+    changes = {"stats": {"out": ["mean"]}, "triple": "long(long x)", "gone": False}
+    (tmp_path / "x.h").write_text((tmp_path / "x.h").read_text().replace("int @;\n", ""))
+    module = packer.from_header(tmp_path / "x.h", functions=changes)
+    found = {d.name: d for d in module.functions}
+    assert set(found) == {"part", "one", "stats", "triple"}
+    assert found["stats"].out == ("mean",)
+    assert found["triple"].symbol == "__packer_call_triple"
+    assert list(module.left_out) == ["odd"]
+    with pytest.raises(ExportError, match="function 'stats': out 'm': no such parameter"):
+        packer.from_header(tmp_path / "x.h", functions={"stats": {"out": ["m"]}})
+
+
+def test_a_wrong_declaration_of_a_call_is_a_compile_error(tmp_path: Path) -> None:
+    """The compiler compares the call with the prototype of the header, and names the function."""
+    (tmp_path / "x.h").write_text("int sum(const double *x, int n);\n")
+    changes = {"sum": "int(const float *x, int n)"}
+    errors = compile_errors(packer.from_header(tmp_path / "x.h", functions=changes), tmp_path)
+    assert "<declaration of sum>" in errors
+    with pytest.raises(ExportError, match="there is no such header"):
+        packer.from_header(tmp_path / "nonesuch.h")

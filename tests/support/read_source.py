@@ -1,0 +1,25 @@
+"""Source modules whose declarations a real compiler checks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from packer.declare.declaration import Declaration
+from packer.modules.c_source import CSourceModule
+from packer.target import find_target
+
+from .wrapped_library import gcc
+
+
+def read(code: str, functions: Any = "auto", fmt: str = "c") -> dict[str, Declaration]:
+    """The declarations of a source by their names."""
+    return {d.name: d for d in CSourceModule(code + "\n", fmt=fmt, functions=functions).functions}
+
+
+def compile_errors(module: CSourceModule, folder: Path, *options: str) -> str:
+    """What the compiler says about a source with its declarations; empty if they are right."""
+    file = module.write_code(folder / "checked", "o", find_target(None))
+    made = gcc("-c", file.path, "-o", folder / "checked.o", *file.options, *options)
+    assert (made.returncode == 0) == (not made.stderr)
+    return made.stderr
