@@ -51,9 +51,12 @@ KIND_TEXTS = {
 OTHER_DEVICE = "Kernels that this runtime stores and does not launch."
 
 HOST_FUNCTIONS = (
-    "table",
-    "Name = C function type without the name, or "
-    '`{ declaration = "...", doc = "...", gil = "keep" }`; [functions.md](../functions.md).',
+    'table, or `"auto"`',
+    "Name = C function type without the name, or a table of it and options: "
+    '`{ declaration = "...", doc = "...", gil = "keep", out = ["..."], errno = true, free = "...", '
+    'symbol = "...", lifetime = "...", defaults = { ... } }`. `header = "x.h"`: the functions of a '
+    'C header, which other names change or, by `false`, leave out. `"auto"`: every function that '
+    "C and C++ files define; [functions.md](../functions.md).",
 )
 KERNELS = (
     "table of tables",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -182,16 +181,15 @@ def _expected_default(code: str, value: Any) -> str:
         is_number = isinstance(value, (int, float)) and math.isfinite(value)
         return "" if is_number else "a finite number"
     if code == "str":
-        is_text = isinstance(value, str) and "\0" not in value and _is_json(value)
+        is_text = isinstance(value, str) and "\0" not in value and _is_utf8(value)
         return "" if is_text else "text without NUL"
     if code[0] in "*&@" or code == "fn" or code.startswith("strs"):
         return "" if value is None else "None, which is NULL"
     return "no default for this type"
 
 
-def _is_json(value: str) -> bool:
+def _is_utf8(value: str) -> bool:
     try:
-        json.dumps(value).encode()
         value.encode()
     except UnicodeEncodeError:
         return False

@@ -36,7 +36,6 @@ _COMPILERS: dict[Language, tuple[str, str]] = {
 # The packages that packer uses, and for what.
 _PACKAGES = {
     "llvmlite": "LLVM IR, and embedding without a C compiler",
-    "pycparser": "function declarations",
     "pyelftools": "packer inspect",
     "numpy": ".npy files and arrays",
 }

@@ -18,7 +18,7 @@ def read(code: str, functions: Any = "auto", fmt: str = "c") -> dict[str, Declar
 
 
 def compile_errors(module: CSourceModule, folder: Path, *options: str) -> str:
-    """What the compiler says about a source with its declarations; empty if they are right."""
+    """Return the errors of the compiler for a source with its declarations."""
     file = module.write_code(folder / "checked", "o", find_target(None))
     made = gcc("-c", file.path, "-o", folder / "checked.o", *file.options, *options)
     assert (made.returncode == 0) == (not made.stderr)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 from ..declaration import Callback, Parameter, Struct
 from .layout import LayoutError, extents_of, layout_of
-from .numbers import CONVERTED, NUMBERS, UnsupportedError, enum_code, number_code, unknown
+from .numbers import (
+    CONVERTED,
+    NUMBERS,
+    UnsupportedError,
+    enum_code,
+    extent_of,
+    number_code,
+    unknown,
+)
 from .scope import Scope
 from .types import Array, CType, Declared, Function, Named, Pointer, Tagged, render
 
@@ -240,7 +246,7 @@ class Codes:
             if isinstance(found, Pointer)
             else self._pointee(found, item, name)
         )
-        known = [self._extent(extent, item, name) for extent in extents]
+        known = [extent_of(extent, item, name, self.scope) for extent in extents]
         if code == "strs" and len(known) == 1:
             return code + "".join(f"[{text}]" for text in known if text)
         if code[:2] == "*@" or (code[0] not in "*&" and code != "str"):
@@ -249,22 +255,6 @@ class Codes:
             return code
         code = "&char" if code == "str" else code
         return code + "".join(f"[{text}]" for text in known)
-
-    def _extent(self, tokens: tuple[str, ...], item: CType, name: str) -> str:
-        """Return an extent as a number or the name of a parameter; empty if it is unknown."""
-        words = tuple(w for w in tokens if w not in ("static", "const", "restrict", "volatile"))
-        if not words or words == ("*",):
-            return ""
-        value = self.scope.extent(words)
-        if value is not None and value > 0:
-            return str(value)
-        if len(words) == 1 and re.fullmatch(r"[A-Za-z_]\w*", words[0]):
-            return words[0]
-        text = " ".join(words)
-        raise UnsupportedError(
-            f"extent {text!r} is no number and no name of a parameter",
-            render(Pointer(item), name),
-        )
 
     def _callback(self, type_: Function, name: str) -> str:
         """Return the code of a function pointer, and keep the type of the function."""

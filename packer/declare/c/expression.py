@@ -114,3 +114,19 @@ class _Expression:
         if value is None:
             raise _UnknownError
         return value
+
+
+def constants_of(tokens: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Split the body of an enum into names and the tokens of their values."""
+    made: list[tuple[str, tuple[str, ...]]] = []
+    item: list[str] = []
+    depth = 0
+    for token in (*tokens, ","):
+        depth += (token in "([{") - (token in ")]}")
+        if token == "," and depth == 0:
+            if item:
+                made.append((item[0], tuple(item[2:])))
+            item = []
+        else:
+            item.append(token)
+    return tuple(made)

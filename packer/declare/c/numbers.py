@@ -1,10 +1,12 @@
-"""Numbers of C by their words, and the error for a type that cannot be passed."""
+"""Numbers and extents of C, and the error for a type that cannot be passed."""
 
 from __future__ import annotations
 
+import re
+
 from ..declaration import SIGNED, UNSIGNED
 from .scope import Scope, enum_values
-from .types import CType, Function, Named, Tagged
+from .types import CType, Function, Named, Pointer, Tagged, render
 
 # Words in any order, LP64 widths; "signed" and "int" are left out where another word is enough.
 _NUMBERS = {
@@ -99,3 +101,17 @@ def enum_code(type_: Tagged, scope: Scope) -> str:
     low, high = min(values, default=0), max(values, default=0)
     bits = 32 if low >= -(2**31) and high < 2**32 and (low >= 0 or high < 2**31) else 64
     return f"{'i' if low < 0 else 'u'}{bits}"
+
+
+def extent_of(tokens: tuple[str, ...], item: CType, name: str, scope: Scope) -> str:
+    """Return an extent as a number or the name of a parameter; empty if it is unknown."""
+    words = tuple(w for w in tokens if w not in ("static", "const", "restrict", "volatile"))
+    if not words or words == ("*",):
+        return ""
+    value = scope.extent(words)
+    if value is not None and value > 0:
+        return str(value)
+    if len(words) == 1 and re.fullmatch(r"[A-Za-z_]\w*", words[0]):
+        return words[0]
+    what = f"extent {' '.join(words)!r} is no number and no name of a parameter"
+    raise UnsupportedError(what, render(Pointer(item), name))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
+from .expression import constants_of
 from .tokens import (
     IGNORED,
     INLINE,
@@ -192,7 +193,7 @@ class _Parser:
         members: list[Declared] | None = None
         constants: tuple[tuple[str, tuple[str, ...]], ...] = ()
         if kind == "enum":
-            constants = _constants(self.balanced("{", "}"))
+            constants = constants_of(self.balanced("{", "}"))
         else:
             self.take()
             self.deeper()
@@ -289,19 +290,3 @@ class _Parser:
         self.depth -= 1
         nothing = len(made) == 1 and not made[0].name and made[0].type == Named(("void",))
         return Function(result, () if nothing else tuple(made), is_variadic)
-
-
-def _constants(tokens: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Split the body of an enum into names and the tokens of their values."""
-    made: list[tuple[str, tuple[str, ...]]] = []
-    item: list[str] = []
-    depth = 0
-    for token in (*tokens, ","):
-        depth += (token in "([{") - (token in ")]}")
-        if token == "," and depth == 0:
-            if item:
-                made.append((item[0], tuple(item[2:])))
-            item = []
-        else:
-            item.append(token)
-    return tuple(made)
