@@ -6,7 +6,7 @@ import struct
 import sys
 from collections.abc import Mapping, MutableMapping
 
-from .._core import Handle, buffer_address, handle_at
+from .._core import Handle, buffer_address, handle_at, memory_at
 from ..error import near_names, shown
 from .arrays import packed_array
 from .layout import COMPLEX, FORMATS, Layout, Layouts, Refused, format_of, size_of, struct_name
@@ -173,9 +173,7 @@ class Packing:
 
     def pointer(self, code: str, address: int) -> Any:
         if code == "str" and address:
-            import ctypes
-
-            return ctypes.string_at(address).decode()
+            return str(memory_at(address, -1, self.function), "utf-8")
         return handle_at(self.function, address, code[1:] if code.startswith("@") else None)
 
 

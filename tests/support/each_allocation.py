@@ -7,6 +7,7 @@ but an error of ours or the right result, or if it leaks.
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from runtime.stream import Reader
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.stress.load_rounds import left
 from tests.support import graphs, vm_assembler
+from tests.support.compile import compile_c
 from tests.support.paths import C_SOURCES
 
 COMPLETE = "complete"
@@ -159,6 +161,24 @@ def use_tensors(folder: Path) -> Callable[[], Any]:
     return operation
 
 
+def call_declared(folder: Path) -> Callable[[], Any]:
+    """Call with keywords, handles, structs and complex numbers."""
+    source = (C_SOURCES / "declared.c").read_text()
+    path = compile_c(source, folder / "declared.so")
+    data = np.array([2, 3], "f4")
+
+    def operation() -> Any:
+        module = runtime.load(path)
+        with module["counter_new"](3) as counter:
+            record = {"x": 1.0, "data": data, "name": "abc", "counter": counter}
+            results = [module["update"](record), module["counter_next"](counter), record["x"]]
+        results += [module["line_of"]({"x": 1, "n": 2}), module["square"](1 + 2j)]
+        results += [module["scale"](2, offset=0.0), module["count_texts"](["a", "b" * 20], n=2)]
+        return [*results, str(inspect.signature(module["scale"])), module["texts"]()]
+
+    return operation
+
+
 def launch_kernel(folder: Path) -> Callable[[], Any]:
     """Build a kernel and launch it."""
     path = make_library(folder)
@@ -175,7 +195,7 @@ OPERATIONS = {
     made.__name__: made
     for made in (
         *(load, load_from_bytes, call, fail, run_graph, run_bytecode, use_tensors),
-        launch_kernel,
+        *(call_declared, launch_kernel),
     )
 }
 

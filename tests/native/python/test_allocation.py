@@ -14,7 +14,7 @@ from ...support.paths import TESTS
 SCRIPT = TESTS / "support" / "each_allocation.py"
 OPERATIONS = (
     *("load", "load_from_bytes", "call", "fail", "run_graph", "run_bytecode", "use_tensors"),
-    "launch_kernel",
+    *("call_declared", "launch_kernel"),
 )
 
 

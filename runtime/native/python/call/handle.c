@@ -9,9 +9,6 @@
  *
  * A call may release the GIL, so a handle counts the running calls that use it. It cannot be
  * closed during such a call. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
 #include "python/call/handle.h"
 
 #include <stddef.h>
@@ -24,9 +21,8 @@
 
 /* ---- Releasing */
 
-static int call_release(Handle *self) {
-  const struct callee *release = self->release;
-  dso_any argument = {.type_index = DSO_OPAQUE_PTR, .v_ptr = self->address};
+static int call_release(const struct callee *release, void *address) {
+  dso_any argument = {.type_index = DSO_OPAQUE_PTR, .v_ptr = address};
   dso_any result = {.type_index = DSO_NONE};
   uint64_t raised = raised_count();
   PyThreadState *state = release->facts.gil_keep ? NULL : PyEval_SaveThread();
@@ -47,7 +43,7 @@ static void handle_finalize(Handle *self) {
   if (find_closed(self) != NULL || self->release == NULL) return;
   PyObject *pending = exception_take();
   self->is_closed = 1;
-  if (call_release(self) != 0) PyErr_WriteUnraisable((PyObject *)self);
+  if (call_release(self->release, self->address) != 0) PyErr_WriteUnraisable((PyObject *)self);
   if (pending != NULL) exception_set(pending);
 }
 
@@ -62,7 +58,8 @@ static PyObject *handle_close(Handle *self, PyObject *Py_UNUSED(none)) {
   if (self->uses > 0)
     return PyErr_Format(PyExc_ValueError, "%R: in use by a call; close it after the call", self);
   self->is_closed = 1;
-  if (closed == NULL && self->release != NULL && call_release(self) != 0) return NULL;
+  if (closed == NULL && self->release != NULL && call_release(self->release, self->address) != 0)
+    return NULL;
   Py_RETURN_NONE;
 }
 
@@ -165,16 +162,25 @@ static int releases(const struct callee *release, PyObject *kind) {
   return own == NULL || kind == NULL || own == kind;
 }
 
+/* Release an object that gets no handle, because memory is exhausted. */
+static PyObject *give_up(const struct callee *release, void *address) {
+  PyObject *pending = exception_take();
+  if (release != NULL && call_release(release, address) != 0) PyErr_Clear();
+  exception_set(pending);
+  return NULL;
+}
+
 PyObject *handle_from_result(PyObject *function, void *address, const char *code, Handle *parent) {
   if (address == NULL) Py_RETURN_NONE;
   const struct callee *callee = function_callee(function), *release = NULL;
   if (callee->facts.free != NULL && (release = find_release(function)) == NULL) return NULL;
   PyObject *kind = code != NULL ? code_kind_name(code) : NULL;
-  if (kind == NULL && PyErr_Occurred()) return NULL;
+  if (release != NULL && !releases(release, kind)) release = NULL;
+  if (kind == NULL && PyErr_Occurred()) return give_up(release, address);
   Handle *self = make(address, kind, function);
-  if (self == NULL) return NULL;
+  if (self == NULL) return give_up(release, address);
+  self->release = release;
   self->parent = (Handle *)Py_XNewRef((PyObject *)parent);
-  if (release != NULL && releases(release, kind)) self->release = release;
   return (PyObject *)self;
 }
 
@@ -216,8 +222,7 @@ static void handle_dealloc(Handle *self) {
   if (PyObject_CallFinalizerFromDealloc((PyObject *)self) < 0) return; /* resurrected */
   PyObject_GC_UnTrack(self);
   if (self->weak != NULL) PyObject_ClearWeakRefs((PyObject *)self);
-  PyObject *parent = (PyObject *)self->parent;
-  Py_XDECREF(parent);
+  Py_XDECREF((PyObject *)self->parent);
   Py_XDECREF(self->owner);
   Py_XDECREF(self->library);
   Py_XDECREF(self->kind);

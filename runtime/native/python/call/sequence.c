@@ -30,9 +30,11 @@ static int fill_array(dso_array_object *array, struct call_frame *frame, Py_ssiz
   for (Py_ssize_t i = 0; i < array->size && i < PySequence_Fast_GET_SIZE(sequence); i++)
     if (convert_owned(sequence, PySequence_Fast_GET_ITEM(sequence, i), arrays, &array->items[i]) !=
         0)
-      return raise_argument_error(frame, index, PyExc_TypeError,
-                                  "item %zd of a %s cannot be passed", i,
-                                  Py_TYPE(sequence)->tp_name);
+      return PyErr_ExceptionMatches(PyExc_MemoryError)
+                 ? -1
+                 : raise_argument_error(frame, index, PyExc_TypeError,
+                                        "item %zd of a %s cannot be passed", i,
+                                        Py_TYPE(sequence)->tp_name);
   return 0;
 }
 
