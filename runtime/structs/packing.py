@@ -68,15 +68,18 @@ class Packing:
         self.function = function
         self.layouts = layouts
         self.kept: list[Any] = []
-        self.finishes: list[Callable[[], None]] = []
+        self.written: list[tuple[bytearray, bytes, Layout, MutableMapping[str, Any]]] = []
+        self.finishes: list[Callable[[], None]] = []  # of arrays
 
     def pack(self, layout: Layout, value: Any, is_written: bool) -> tuple[memoryview, Any, Any]:
         data = self.allocate(layout, value, is_written, "")
-        finish = self.finish if self.finishes else None
+        finish = self.finish if self.written or self.finishes else None
         return memoryview(data), self.kept, finish
 
     def finish(self) -> None:
         """Write the fields back, after the call."""
+        for written in self.written:
+            self.write_back(*written)
         for finish in self.finishes:
             finish()
 
@@ -84,8 +87,7 @@ class Packing:
         data = bytearray(layout.size)
         self.struct(data, 0, layout, value, where)
         if is_written and isinstance(value, MutableMapping):
-            before = bytes(data)
-            self.finishes.append(lambda: self.write_back(data, before, layout, value))
+            self.written.append((data, bytes(data), layout, value))
         return data
 
     def struct(self, data: bytearray, start: int, layout: Layout, value: Any, where: str) -> None:

@@ -157,6 +157,31 @@ def test_child_keeps_its_parent(probe: Probe, is_closed) -> None:
     assert gone() is None and is_closed()
 
 
+def test_collector_releases_children_before_their_parents(probe: Probe, is_closed) -> None:
+    """In whichever order it finds them."""
+    for order in (1, -1):
+        parent = probe("counter_new")(3)
+        child = probe("counter_child")(parent)
+        grandchild = probe("counter_child")(child)
+        cycle: list[Any] = [parent, child, grandchild][::order]
+        cycle.append(cycle)
+        del parent, child, grandchild, cycle
+        gc.collect()
+    assert is_closed()
+
+
+def test_handle_in_a_mapping_is_released_without_the_collector(probe: Probe, is_closed) -> None:
+    """A call leaves no cycles."""
+    gc.disable()
+    try:
+        record = {"x": 1.0, "counter": probe("counter_new")(3)}
+        probe("update")(record)
+        del record
+        assert is_closed()
+    finally:
+        gc.enable()
+
+
 def test_child_of_a_closed_parent_is_closed(probe: Probe) -> None:
     """It is not released either: its memory may be a part of the parent's."""
     parent = probe("counter_new")(3)

@@ -21,7 +21,7 @@
 
 /* ---- Releasing */
 
-static int call_release(const struct callee *release, void *address) {
+int handle_call_release(const struct callee *release, void *address) {
   dso_any argument = {.type_index = DSO_OPAQUE_PTR, .v_ptr = address};
   dso_any result = {.type_index = DSO_NONE};
   uint64_t raised = raised_count();
@@ -39,12 +39,24 @@ static inline const Handle *find_closed(const Handle *self) {
   return self;
 }
 
-static void handle_finalize(Handle *self) {
+static void release_at_end(Handle *self) {
   if (find_closed(self) != NULL || self->release == NULL) return;
   PyObject *pending = exception_take();
   self->is_closed = 1;
-  if (call_release(self->release, self->address) != 0) PyErr_WriteUnraisable((PyObject *)self);
+  if (handle_call_release(self->release, self->address) != 0)
+    PyErr_WriteUnraisable((PyObject *)self);
   if (pending != NULL) exception_set(pending);
+}
+
+/* Called once. The collector finalises in any order, but children are released before their
+ * parent: the last one releases a parent that is waiting. */
+static void handle_finalize(Handle *self) {
+  self->is_waiting = self->children > 0;
+  while (self != NULL && self->children == 0) {
+    release_at_end(self);
+    self = self->parent;
+    if (self != NULL && (--self->children > 0 || !self->is_waiting)) break;
+  }
 }
 
 /* "a handle 'foo'" */
@@ -58,7 +70,8 @@ static PyObject *handle_close(Handle *self, PyObject *Py_UNUSED(none)) {
   if (self->uses > 0)
     return PyErr_Format(PyExc_ValueError, "%R: in use by a call; close it after the call", self);
   self->is_closed = 1;
-  if (closed == NULL && self->release != NULL && call_release(self->release, self->address) != 0)
+  if (closed == NULL && self->release != NULL &&
+      handle_call_release(self->release, self->address) != 0)
     return NULL;
   Py_RETURN_NONE;
 }
@@ -117,90 +130,6 @@ int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object
   for (Handle *used = self; used != NULL; used = used->parent) used->uses++;
   frame_hold(frame, HOLD_HANDLE)->handle = self;
   return frame_pass(frame, index, DSO_OPAQUE_PTR, self->address);
-}
-
-/* ---- Making one */
-
-/* Takes over the reference to `kind`. */
-static Handle *make(void *address, PyObject *kind, PyObject *function) {
-  Handle *self = PyObject_GC_New(Handle, &Handle_Type);
-  if (self == NULL) {
-    Py_XDECREF(kind);
-    return NULL;
-  }
-  self->address = address;
-  self->kind = kind;
-  self->library = function != NULL ? Py_NewRef(function_library(function)) : NULL;
-  self->owner = function != NULL ? Py_NewRef(function_owner(function)) : NULL;
-  self->release = NULL;
-  self->parent = NULL;
-  self->weak = NULL;
-  self->uses = self->is_closed = 0;
-  PyObject_GC_Track(self);
-  return self;
-}
-
-/* Find the function that releases handles of this function; NULL with an exception set. The library
- * owns it. */
-static const struct callee *find_release(PyObject *function) {
-  const struct callee *callee = function_callee(function);
-  if (callee->late->release != NULL) return callee->late->release;
-  PyObject *release = PyObject_CallMethod(function_library(function), "function", "sO",
-                                          callee->facts.free, function_owner(function));
-  if (release != NULL && function_check(release)) callee->late->release = function_callee(release);
-  else if (release != NULL)
-    PyErr_Format(PyExc_ValueError,
-                 "%U: free, expected a function of the library, found '%s'; export it again",
-                 callee->name, callee->facts.free);
-  Py_XDECREF(release);
-  return callee->late->release;
-}
-
-/* Return true if the function takes handles of this kind. */
-static int releases(const struct callee *release, PyObject *kind) {
-  PyObject *own = callee_kind(release, 0);
-  return own == NULL || kind == NULL || own == kind;
-}
-
-/* Release an object that gets no handle, because memory is exhausted. */
-static PyObject *give_up(const struct callee *release, void *address) {
-  PyObject *pending = exception_take();
-  if (release != NULL && call_release(release, address) != 0) PyErr_Clear();
-  exception_set(pending);
-  return NULL;
-}
-
-PyObject *handle_from_result(PyObject *function, void *address, const char *code, Handle *parent) {
-  if (address == NULL) Py_RETURN_NONE;
-  const struct callee *callee = function_callee(function), *release = NULL;
-  if (callee->facts.free != NULL && (release = find_release(function)) == NULL) return NULL;
-  PyObject *kind = code != NULL ? code_kind_name(code) : NULL;
-  if (release != NULL && !releases(release, kind)) release = NULL;
-  if (kind == NULL && PyErr_Occurred()) return give_up(release, address);
-  Handle *self = make(address, kind, function);
-  if (self == NULL) return give_up(release, address);
-  self->release = release;
-  self->parent = (Handle *)Py_XNewRef((PyObject *)parent);
-  return (PyObject *)self;
-}
-
-PyObject *handle_borrow(const struct source *source, void *address) {
-  if (address == NULL) Py_RETURN_NONE;
-  return (PyObject *)make(address, NULL, source->function);
-}
-
-PyObject *handle_at(PyObject *Py_UNUSED(module), PyObject *args) {
-  PyObject *function, *integer, *kind;
-  if (!PyArg_ParseTuple(args, "O!O!O:handle_at", &Function_Type, &function, &PyLong_Type, &integer,
-                        &kind))
-    return NULL;
-  void *address = PyLong_AsVoidPtr(integer);
-  if (address == NULL && PyErr_Occurred()) return NULL;
-  if (address == NULL) Py_RETURN_NONE;
-  if (kind == Py_None) return (PyObject *)make(address, NULL, function);
-  Py_INCREF(kind);
-  PyUnicode_InternInPlace(&kind);
-  return (PyObject *)make(address, kind, function);
 }
 
 /* ---- The type */

@@ -15,11 +15,16 @@ typedef struct handle {
   const struct callee *release; /* called with the last reference; or NULL */
   struct handle *parent;        /* owned: the object that must outlive this one, or NULL */
   PyObject *weak;
-  int uses;      /* running calls that got it or a handle whose parent it is */
-  int is_closed; /* released */
+  int uses;       /* running calls that got it or a handle whose parent it is */
+  int children;   /* handles whose parent it is and that are not yet released */
+  int is_closed;  /* released */
+  int is_waiting; /* the collector finalised it before its children */
 } Handle;
 
 static inline int handle_check(PyObject *object) { return Py_IS_TYPE(object, &Handle_Type); }
+
+/* Call the function that releases an object; 0, or -1 with an exception set. */
+int handle_call_release(const struct callee *release, void *address);
 
 /* Make a handle of a result with this code; None for NULL. `parent` is the handle that must outlive
  * it, or NULL. NULL with an exception set. */

@@ -1,0 +1,87 @@
+/* Handles are made from results, from the arguments of callbacks and from fields of structs. */
+#include "python/call/function.h"
+#include "python/call/handle.h"
+#include "python/exception.h"
+
+/* Takes over the reference to `kind`. */
+static Handle *make(void *address, PyObject *kind, PyObject *function) {
+  Handle *self = PyObject_GC_New(Handle, &Handle_Type);
+  if (self == NULL) {
+    Py_XDECREF(kind);
+    return NULL;
+  }
+  self->address = address;
+  self->kind = kind;
+  self->library = function != NULL ? Py_NewRef(function_library(function)) : NULL;
+  self->owner = function != NULL ? Py_NewRef(function_owner(function)) : NULL;
+  self->release = NULL;
+  self->parent = NULL;
+  self->weak = NULL;
+  self->uses = self->children = self->is_closed = self->is_waiting = 0;
+  PyObject_GC_Track(self);
+  return self;
+}
+
+/* Find the function that releases handles of this function; NULL with an exception set. The library
+ * owns it. */
+static const struct callee *find_release(PyObject *function) {
+  const struct callee *callee = function_callee(function);
+  if (callee->late->release != NULL) return callee->late->release;
+  PyObject *release = PyObject_CallMethod(function_library(function), "function", "sO",
+                                          callee->facts.free, function_owner(function));
+  if (release != NULL && function_check(release)) callee->late->release = function_callee(release);
+  else if (release != NULL)
+    PyErr_Format(PyExc_ValueError,
+                 "%U: free, expected a function of the library, found '%s'; export it again",
+                 callee->name, callee->facts.free);
+  Py_XDECREF(release);
+  return callee->late->release;
+}
+
+/* Return true if the function takes handles of this kind. */
+static int releases(const struct callee *release, PyObject *kind) {
+  PyObject *own = callee_kind(release, 0);
+  return own == NULL || kind == NULL || own == kind;
+}
+
+/* Release an object that gets no handle, because memory is exhausted. */
+static PyObject *give_up(const struct callee *release, void *address) {
+  PyObject *pending = exception_take();
+  if (release != NULL && handle_call_release(release, address) != 0) PyErr_Clear();
+  exception_set(pending);
+  return NULL;
+}
+
+PyObject *handle_from_result(PyObject *function, void *address, const char *code, Handle *parent) {
+  if (address == NULL) Py_RETURN_NONE;
+  const struct callee *callee = function_callee(function), *release = NULL;
+  if (callee->facts.free != NULL && (release = find_release(function)) == NULL) return NULL;
+  PyObject *kind = code != NULL ? code_kind_name(code) : NULL;
+  if (release != NULL && !releases(release, kind)) release = NULL;
+  if (kind == NULL && PyErr_Occurred()) return give_up(release, address);
+  Handle *self = make(address, kind, function);
+  if (self == NULL) return give_up(release, address);
+  self->release = release;
+  self->parent = (Handle *)Py_XNewRef((PyObject *)parent);
+  if (parent != NULL) parent->children++;
+  return (PyObject *)self;
+}
+
+PyObject *handle_borrow(const struct source *source, void *address) {
+  if (address == NULL) Py_RETURN_NONE;
+  return (PyObject *)make(address, NULL, source->function);
+}
+
+PyObject *handle_at(PyObject *Py_UNUSED(module), PyObject *args) {
+  PyObject *function, *integer, *kind;
+  if (!PyArg_ParseTuple(args, "O!O!O:handle_at", &Function_Type, &function, &PyLong_Type, &integer,
+                        &kind))
+    return NULL;
+  void *address = PyLong_AsVoidPtr(integer);
+  if (address == NULL && PyErr_Occurred()) return NULL;
+  if (address == NULL) Py_RETURN_NONE;
+  if (kind == Py_None) return (PyObject *)make(address, NULL, function);
+  Py_INCREF(kind);
+  PyUnicode_InternInPlace(&kind);
+  return (PyObject *)make(address, kind, function);
+}
