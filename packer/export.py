@@ -25,6 +25,7 @@ from .files.output import refuse_output_among_inputs, replacing
 from .files.progress import Progress, bytes_of, output_of, silent
 from .link import Code, Link, code_file, embed_and_link
 from .modules.host import CodeFile, HostModule, as_host_module
+from .modules.undefined import leaving_out_undefined
 from .target import find_target
 from .toolchain.build import building
 from .toolchain.cross_linker import find_linker
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 PackImports = Callable[[Module, bool, str, str], "str | os.PathLike[str]"]
 
 
+@leaving_out_undefined
 def export_library(
     module: Module,
     path: str | os.PathLike[str],

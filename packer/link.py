@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -34,10 +33,6 @@ if TYPE_CHECKING:
 
 # For generated and user's code: dso_abi.h, dso_packer.h and glue.h.
 INCLUDE = (Path(runtime.__file__).parent / "include", Path(__file__).parent / "templates")
-# How bfd, lld and gold report a protected symbol; glue.h makes functions protected.
-_UNDEFINED = re.compile(
-    r"(?:undefined reference to|undefined protected symbol:|protected symbol)\W+(\w+)"
-)
 
 
 class Code(NamedTuple):
@@ -132,7 +127,7 @@ class Link:
 
     def _explained(self, error: ToolchainError) -> ToolchainError:
         """Name the declared functions that are undefined: the linker only names our wrapper."""
-        missing = set(_UNDEFINED.findall(error.stderr)).intersection(self._code.functions)
+        missing = linkage.undefined_in(error).intersection(self._code.functions)
         return _with_advice(error, self.explain(missing)) if missing else error
 
     def explain(self, missing: Iterable[str]) -> str:

@@ -174,7 +174,6 @@ def _project(arguments: argparse.Namespace) -> Project:
             arguments.weights,
             compiler_words(arguments),
             header=arguments.header,
-            link=[*arguments.option, *linker_words(arguments)],
         )
     if arguments.project is None and not os.path.lexists(PROJECT_FILE):
         text = f"no {PROJECT_FILE} here, and no source is given; run `packer init`"

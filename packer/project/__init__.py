@@ -134,7 +134,6 @@ def project_of_sources(
     options: Sequence[str] = (),
     *,
     header: str | os.PathLike[str] | None = None,
-    link: Sequence[str] = (),
 ) -> Project:
     """Make a project of files alone: host code with its functions, and weights.
 
@@ -152,8 +151,6 @@ def project_of_sources(
         Options for the compilers.
     header : path, optional
         A C header that declares the functions; then `functions` has changes only.
-    link : sequence of str
-        The options of the linker: a header's functions that no library defines are left out.
 
     Raises
     ------
@@ -169,8 +166,6 @@ def project_of_sources(
         imported = Imported("header", inputs.add(header))
         changes = {} if functions == "auto" else functions
         modules.append(host_module(sources, changes, options=options, imported=imported))
-        if link and not sources:
-            modules[0].leave_out_undefined(link)
     elif sources:
         modules.append(host_module(sources, functions, options=options))
     if device:

@@ -1,10 +1,12 @@
-"""C++ linkage: functions whose symbols are not their C names, because extern "C" is missing."""
+"""Linkage: symbols that are undefined, and C++ names of functions that lack extern "C"."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+
+from runtime.error import ToolchainError
 
 # Errors of g++, clang++ and nvcc: extern "C" precedes only the second declaration of a function.
 _CONFLICT = re.compile(
@@ -13,6 +15,16 @@ _CONFLICT = re.compile(
     r'|linkage specification is incompatible with previous "(?P<nvcc>\w+)"'
 )
 _PLACE = re.compile(r"^(?P<file>[^\s<].*?):\d+:\d+: note: previous", re.MULTILINE)
+
+# How bfd, lld and gold report a protected symbol; glue.h makes functions protected.
+_UNDEFINED = re.compile(
+    r"(?:undefined (?:reference to|symbol:|protected symbol:)|protected symbol)\W+(\w+)"
+)
+
+
+def undefined_in(error: ToolchainError) -> set[str]:
+    """Return the symbols that a linker reported as undefined."""
+    return set(_UNDEFINED.findall(error.stderr))
 
 
 def conflicting(stderr: str) -> Iterator[tuple[str, str]]:

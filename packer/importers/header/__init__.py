@@ -7,7 +7,6 @@ the compiler checks every call, and macros and inline functions of the header wo
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +18,6 @@ from ...declare.c.scope import Scope
 from ...files.arguments import list_of
 from ...files.text import path_error
 from ...modules.c_source import CSourceModule
-from .undefined import undefined_functions
-
-_NAME = re.compile(r"([A-Za-z_]\w*)\s*\(")
 
 if TYPE_CHECKING:
     from ...declare.c.text import Chunk
@@ -84,8 +80,6 @@ def from_header(
     ]
     module = HeaderModule(path, functions, words)
     module.libraries = tuple(list_of(libraries, "libraries"))
-    if libraries:
-        module.leave_out_undefined([f"-l{name}" for name in module.libraries])
     return module
 
 
@@ -110,6 +104,7 @@ class HeaderModule(CSourceModule):
         code = f'#include "{name}"\n'
         super().__init__(code, fmt="c", functions=functions or {}, options=[*beside, *options])
         self.is_read = True
+        self._chosen = set(functions or ())
 
     def _read_functions(
         self, functions: Functions | Sequence[str] | None
@@ -119,18 +114,24 @@ class HeaderModule(CSourceModule):
             raise ExportError(text, module=self.type_key)
         scope = Scope(self._preprocessed, is_open=False)
         made, self.left_out = functions_declared(scope, repr(self), self._is_own, functions)
-        # Those that the header defines, and those that the user declares, maybe macros.
-        texts = [chunk.text for chunk in scope.chunks if chunk.is_definition]
-        self._inline = {*functions, *(name for text in texts for name in _NAME.findall(text))}
         return made
 
-    def leave_out_undefined(self, words: Sequence[str]) -> None:
-        """Leave out the functions that libraries, given as options of a linker, do not define."""
-        called = [d for d in self.functions if d.check.calls and d.name not in self._inline]
-        missing = undefined_functions([d.check.calls for d in called], words) if called else set()
-        lost = [d for d in called if d.check.calls in missing]
-        self.functions = tuple(d for d in self.functions if d not in lost)
-        self.left_out.update({d.name: "declared, but no library defines it" for d in lost})
+    def leave_out(self, undefined: set[str]) -> bool:
+        """Leave out the functions that no library defines; return False if that solves nothing.
+
+        Functions that the caller named stay, and so do all if none would be left.
+        """
+        missing = {
+            d.name
+            for d in self.functions
+            if (d.check.calls or d.name) in undefined and d.name not in self._chosen
+        }
+        kept = tuple(d for d in self.functions if d.name not in missing)
+        if not missing or not kept:
+            return False
+        self.functions = kept
+        self.left_out.update(dict.fromkeys(sorted(missing), "no library that is linked defines it"))
+        return True
 
     def _is_own(self, chunk: Chunk) -> bool:
         """Return True for a declaration of this header, or of one in its folder."""

@@ -26,16 +26,6 @@ def test_an_installed_header_is_read(tmp_path: Path, name: str, least: int) -> N
     assert compile_errors(module, tmp_path, "-Wall", "-Wextra") == ""
 
 
-def test_functions_that_no_library_defines_are_left_out() -> None:
-    """sqlite3.h declares functions for Windows too."""
-    if not Path("/usr/include/sqlite3.h").exists():
-        pytest.skip("sqlite3.h is not installed")
-    module = packer.from_header("/usr/include/sqlite3.h", libraries=["sqlite3"])
-    reason = "declared, but no library defines it"
-    assert module.left_out["sqlite3_win32_set_directory"] == reason
-    assert "sqlite3_open" in {d.name for d in module.functions}
-
-
 def test_a_header_with_changes(tmp_path: Path) -> None:
     """Headers beside it count, those of the system do not; changes replace, add and leave out."""
     (tmp_path / "own").mkdir()
