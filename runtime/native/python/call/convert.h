@@ -9,7 +9,7 @@
  *      exchange.c    other arrays with DLPack's C exchange API,
  *      array.c       other arrays, by the buffer protocol or `__dlpack__`,
  *      sequence.c    tuples and lists,
- *      callable.c    callables and Modules,
+ *      module_argument.c  Modules,
  *      handle.c      handles,
  *      by_code.c     what the parameter's code decides: structs, complex numbers, strings.
  *   4. function.c    calls the code, without the GIL unless the function is declared to keep it.
@@ -49,8 +49,7 @@ int argument_dlpack(struct call_frame *frame, Py_ssize_t index, PyObject *object
 /* Convert a tuple or list. */
 int argument_sequence(struct call_frame *frame, Py_ssize_t index, PyObject *object);
 
-/* Convert a callable, or a Module. A Module is callable, too. */
-int argument_function(struct call_frame *frame, Py_ssize_t index, PyObject *object);
+/* Convert a Module, which is callable too. */
 int argument_module(struct call_frame *frame, Py_ssize_t index, PyObject *object);
 int callable_is_module(PyObject *object);
 

@@ -1,17 +1,6 @@
-/* Callables and Modules as arguments. */
+/* Modules as arguments. */
 #include "python/call/callback.h"
 #include "python/call/convert.h"
-#include "python/call/function.h"
-
-/* An object that a library returned is passed on; other callables get a callback object. */
-int argument_function(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
-  dso_object *made = function_check(object) ? function_callee(object)->object : NULL;
-  if (made != NULL) return frame_pass(frame, index, DSO_FUNCTION, made);
-  dso_object *function = callback_new(object, frame->is_result ? NULL : frame->function);
-  if (function == NULL) return -1;
-  frame_hold(frame, HOLD_FUNCTION)->function = function;
-  return frame_pass(frame, index, DSO_FUNCTION, function);
-}
 
 int argument_module(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   dso_object *module = callback_new_module(object);
