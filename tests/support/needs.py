@@ -54,6 +54,13 @@ def program(*names: str) -> str:
     return str(shutil.which(names[0]))
 
 
+def header(name: str, package: str) -> None:
+    """Require a C header, which a Debian package installs with its library."""
+    command = ["cc", "-E", "-include", name, "-x", "c", "/dev/null"]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        _missing(name, f"apt-get install {package}")
+
+
 def linker(name: str) -> str:
     """Return the path of the linker that `-fuse-ld=name` takes."""
     return program(LINKERS[name])
