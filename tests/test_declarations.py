@@ -95,6 +95,14 @@ def test_what_is_refused_says_so(row: Row) -> None:
         packer.CSourceModule(SOURCE, functions={row.name: row.type})
 
 
+def test_a_source_declares_the_rows_itself() -> None:
+    """functions="auto" reads every prototype, and leaves out those that are refused."""
+    host = packer.CSourceModule(SOURCE, functions="auto")
+    rows = [row for row in ROWS if row.body and not row.compiler]
+    assert set(host.left_out) == {row.name for row in rows if row.refused}
+    assert {row.name for row in rows} <= {*host.left_out, *(d.name for d in host.functions)}
+
+
 def test_the_page_has_sixty_rows_or_more() -> None:
     """docs/declarations.md is made of these rows (tests/test_docs.py)."""
     assert len({row.name for row in ROWS}) == len(ROWS) >= 60

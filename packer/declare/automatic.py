@@ -18,7 +18,7 @@ from .declaration import Declaration, FunctionDeclaration
 from .options import function_declaration
 
 _HEAD = re.compile(r"([A-Za-z_~][\w:~]*)\s*\(", re.ASCII)
-_INTERNAL = re.compile(r"\b(static|__?inline(__)?|inline|typedef|template)\b")
+_INTERNAL = re.compile(r"(?<!\[)(?<!\[ )\b(static|__?inline(__)?|inline|typedef|template)\b")
 _NEITHER = {
     "if",
     "while",
