@@ -29,12 +29,12 @@ class Case(NamedTuple):
 
 SAMPLERATE = Case(
     "libsamplerate: resample a sine",
-    "packer export samplerate.so --header /usr/include/samplerate.h -lsamplerate",
+    "packer export src.so --header /usr/include/samplerate.h -lsamplerate",
     """
 import numpy as np, runtime
 x = np.sin(2 * np.pi * 5 * np.arange(441) / 441).astype(np.float32)
 y = np.zeros(480, np.float32)
-src = runtime.load("samplerate.so")
+src = runtime.load("src.so")
 data = {"data_in": x, "data_out": y, "input_frames": 441, "output_frames": 480}
 src["src_simple"](data | {"src_ratio": 480 / 441, "end_of_input": 1}, 0, 1)
 print(np.abs(y - np.sin(2 * np.pi * 5 * np.arange(480) / 480)).max() < 0.002)
@@ -69,11 +69,11 @@ print(np.abs(y - np.sin(2 * np.pi * 5 * np.arange(480) / 480)).max() < 0.002)
 )
 ZLIB = Case(
     "zlib: compress an array, and back",
-    "packer export zlib.so --header /usr/include/zlib.h -lz",
+    "packer export z.so --header /usr/include/zlib.h -lz",
     """
 import numpy as np, runtime
 a = np.arange(1000, dtype=np.uint8)
-z = runtime.load("zlib.so")
+z = runtime.load("z.so")
 packed, size = np.zeros(z["compressBound"](1000), np.uint8), np.array([1013], np.uint64)
 z["compress"](packed, size, a, 1000)
 b, n = np.zeros_like(a), np.array([1000], np.uint64)
@@ -103,12 +103,12 @@ print(bool((a == b).all()), size[0] < 400)
 )
 SQLITE = Case(
     "sqlite3: a query with a callback",
-    "packer export sqlite3.so --header /usr/include/sqlite3.h -lsqlite3 --function"
+    "packer export db.so --header /usr/include/sqlite3.h -lsqlite3 --function"
     " 'sqlite3_exec=int(sqlite3 *db, const char *sql, int (*row)(void *data, int n,"
     " char *values[n], char *names[n]), void *data, char **error)'",
     """
 import runtime
-s = runtime.load("sqlite3.so")
+s = runtime.load("db.so")
 status, db = s["sqlite3_open"](":memory:")
 rows = []
 sql = "create table t(a); insert into t values (1), (2); select a, 2 * a as b from t"

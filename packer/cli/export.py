@@ -47,7 +47,7 @@ examples:
   packer export model.so add.c --function "add=int64_t(int64_t a, int64_t b)"
   packer export model.so a.c b.ll --function "scale=void(float *x, int64_t n)" --entry scale
   packer export model.so add.c -Iinclude -DSIZE=3 -O3 -std=c11 -Llib -lfoo -v
-  packer export zlib.so --header /usr/include/zlib.h -lz
+  packer export z.so --header /usr/include/zlib.h -lz
   packer export model.so add.c --weights model.safetensors
   packer export model.tar          # link it on another machine: packer link model.tar -o model.so
   packer export net1.o --system-lib --c-symbol-prefix net1_    # link it into a program

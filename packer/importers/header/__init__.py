@@ -69,7 +69,7 @@ def from_header(
     --------
     >>> import packer, runtime
     >>> zlib = packer.from_header("/usr/include/zlib.h", libraries=["z"])
-    >>> path = packer.export_library(zlib, "zlib.so")
+    >>> path = packer.export_library(zlib, "z.so")
     >>> runtime.load(path)["zlibVersion"]()[:2]
     '1.'
     """
