@@ -100,10 +100,10 @@ _HEADER_PROJECT = """\
 
 [library]
 output = "{stem}.so"
-# options = ["-l{stem}"]    # the library that defines the functions
 
 [module.{stem}]
 kind = "c"
+# libraries = ["{stem}"]    # the library that defines the functions
 # sources = ["{stem}.c"]    # or the code that defines them
 
 # Every function that the header declares is exported. A line here replaces a declaration, adds

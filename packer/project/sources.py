@@ -121,7 +121,9 @@ def host_module(
         module.redeclared = tuple(d for d in others if is_standard(d))
     if imported:
         make = find_importer(imported.key)
-        modules.append(make(imported.path, functions=functions, options=options))
+        own = () if sources else libraries  # else the sources define the functions
+        made = make(imported.path, functions=functions, options=options, libraries=own)
+        modules.append(made)
     modules[0].libraries = library_names(libraries)
     return importing(modules)
 
