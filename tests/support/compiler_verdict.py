@@ -1,4 +1,4 @@
-"""What the C compiler says of types and of calls: the oracle of generated declarations."""
+"""The C compiler as oracle of generated declarations: its types, and its verdict on calls."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def verdicts(
     known: dict[str, Meaning],
     calls: Sequence[tuple[Function, Sequence[Value]]],
 ) -> list[Verdict]:
-    """Compile and run calls with literal arguments, each argument on a line of its own."""
+    """Compile and run calls with literal arguments, one argument on each line."""
     functions = {function.name: function for function, _ in calls}.values()
     lines = [HEADERS, TYPEDEFS, *(function.definition for function in functions)]
     lines.append("int main(void) {\n")
