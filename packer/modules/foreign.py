@@ -68,14 +68,15 @@ class _Caller(CSourceModule):
     def __init__(self, functions: Mapping[str, Any], path: str) -> None:
         self._path = path
         given = {n: function_declaration(f, self._refuse(n)) for n, f in functions.items()}
-        self.symbols = [whole.symbol or name for name, whole in given.items()]
+        frees = sorted({whole.free for whole in given.values()} - {"", "free", *given})
+        self.symbols = [*(whole.symbol or name for name, whole in given.items()), *frees]
         called: dict[str, str | FunctionDeclaration] = {
             name: whole._replace(symbol=f"packer_target_{index}")
             for index, (name, whole) in enumerate(given.items())
         }
         called[_BIND] = "void(int32_t index, uint64_t address)"
         types = list(_types(whole.declaration for whole in given.values()))
-        super().__init__("\n".join([_source(list(given)), *types]))
+        super().__init__("\n".join([_source(list(given), frees), *types]))
         scope = Scope(lambda: "\n".join(types))
         self.functions = parse_functions(called, module=repr(self), scope=scope)
 
@@ -95,10 +96,17 @@ def _types(texts: Iterable[str]) -> Iterator[str]:
         yield f"typedef struct {name} {name};"
 
 
-def _source(names: list[str]) -> str:
-    """Return C text with a macro for each function; it has the type of what packer calls."""
+def _source(names: list[str], frees: list[str]) -> str:
+    """Return C text with a macro for each function; it has the type of what packer calls.
+
+    Functions that release text, and are not declared, are defined.
+    """
     macros = [
         f"#define packer_target_{i} ((__typeof__(&{CALL_PREFIX}{name}))packer_addresses[{i}])"
         for i, name in enumerate(names)
     ]
-    return "\n".join([_SOURCE.format(count=len(names)), *macros])
+    released = [
+        f"void {name}(void *text) {{ ((void (*)(void *))packer_addresses[{i}])(text); }}"
+        for i, name in enumerate(frees, len(names))
+    ]
+    return "\n".join([_SOURCE.format(count=len(names) + len(frees)), *macros, *released])

@@ -26,6 +26,10 @@ double box_get(const struct box *b) { return b->value; }
 void box_free(struct box *b) { free(b); }
 long add(long a, long b) { return a + b; }
 int version = 3;
+static int num_texts;
+char *text_new(void) { ++num_texts; return calloc(2, 1); }
+void text_free(char *text) { --num_texts; free(text); }
+int count_texts(void) { return num_texts; }
 """
 ADD = {"add": "long(long a, long b)"}
 
@@ -79,6 +83,13 @@ def test_handles_have_the_lifetime_that_is_declared(library: Path) -> None:
     )
     assert m["box_get"](m["box"](2.5)) == 2.5
     assert m.function_names() == ["box", "box_free", "box_get"]
+
+
+def test_text_is_released_by_a_function_of_the_library(library: Path) -> None:
+    """It need not be declared."""
+    text_new = {"declaration": "char *(void)", "free": "text_free"}
+    m = runtime.load(library, functions={"text_new": text_new, "count_texts": "int(void)"})
+    assert (m["text_new"](), m["count_texts"]()) == ("", 0)
 
 
 def test_later_loads_see_the_functions(library: Path) -> None:
@@ -165,6 +176,6 @@ def test_the_advice_of_a_failed_look_up_works(library: Path) -> None:
     m = runtime.load(library)
     with pytest.raises(runtime.FunctionNotFoundError) as caught:
         m["add"]
-    advice = "runtime.load(path, functions={'add': 'void(float *x, int64_t n)'})"
+    advice = f"runtime.load({str(library)!r}, functions={{'add': 'int(int)'}})"
     assert advice in str(caught.value)
     assert runtime.load(library, functions=ADD)["add"](1, 2) == 3
