@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...target import native_triple
 from ..declaration import Callback, Parameter, Struct
 from .layout import LayoutError, extents_of, layout_of
 from .numbers import (
@@ -17,6 +18,8 @@ from .scope import Scope
 from .types import Array, CType, Declared, Function, Named, Pointer, Tagged, render
 
 _DEEPEST = 20
+# Plain char is unsigned on the other machines; the compiler confirms it for the target.
+_IS_CHAR_SIGNED = native_triple().startswith("x86_64")
 
 
 class Codes:
@@ -27,7 +30,7 @@ class Codes:
     scope : Scope
         What names mean.
     is_char_signed : bool
-        True if plain char is signed on the target.
+        True if plain char is signed; by default as on this machine.
 
     Attributes
     ----------
@@ -37,7 +40,7 @@ class Codes:
         One for each parameter of code ``fn``.
     """
 
-    def __init__(self, scope: Scope, is_char_signed: bool = True) -> None:
+    def __init__(self, scope: Scope, is_char_signed: bool = _IS_CHAR_SIGNED) -> None:
         self.scope = scope
         self.char = "i8" if is_char_signed else "u8"
         self.structs: dict[str, Struct] = {}
