@@ -30,7 +30,7 @@ class Codes:
     scope : Scope
         What names mean.
     is_char_signed : bool
-        True if plain char is signed; by default as on this machine.
+        By default as on this machine.
 
     Attributes
     ----------

@@ -27,7 +27,7 @@ from .tokens import (
 )
 from .types import Array, CType, Declared, Function, Named, Pointer, Tagged
 
-_DEEPEST = 60
+DEEPEST = 60
 
 
 class CSyntaxError(Exception):
@@ -208,12 +208,15 @@ class _Parser:
 
     def deeper(self) -> None:
         self.depth += 1
-        if self.depth > _DEEPEST:
+        if self.depth > DEEPEST:
             self.refuse("nested too deep")
 
     def pointers(self, base: CType) -> CType:
+        start = self.index
         while self.accept("*"):
             base = Pointer(base, self.qualifiers())
+            if self.index - start > DEEPEST:
+                self.refuse("nested too deep")
         return base
 
     def qualifiers(self) -> tuple[str, ...]:
@@ -255,8 +258,11 @@ class _Parser:
 
     def suffixes(self, base: CType) -> CType:
         if self.next == "[":
-            extent = self.balanced("[", "]")
-            return Array(self.suffixes(base), extent)
+            self.deeper()
+            made = Array(base, self.balanced("[", "]"))
+            made = made._replace(item=self.suffixes(base))
+            self.depth -= 1
+            return made
         if self.next == "(":
             before = self.index
             self.balanced("(", ")")

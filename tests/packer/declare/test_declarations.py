@@ -242,6 +242,23 @@ def test_a_name_is_refused(name: Any, match: str, packed: bool) -> None:
         parse_functions([name] if packed else {name: "void()"}, module="c", entry="f")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"void(int {'*' * 5000}x)",
+        f"void(int x{'[1]' * 5000})",
+        f"void(int {'(' * 5000}x{')' * 5000})",
+        f"void({'int (*f)(' * 500}int{')' * 500})",
+        f"void({'struct s { ' * 500}int a;{' } x;' * 500})",
+    ],
+    ids=["pointers", "arrays", "parentheses", "functions", "structs"],
+)
+def test_a_type_that_is_nested_too_deep_is_refused(text: str) -> None:
+    """No input exhausts the stack."""
+    with pytest.raises(ExportError, match="'f': (not a|expected one plain) C function type"):
+        parse(text)
+
+
 @pytest.mark.parametrize("functions", ["f", b"f", 3, {"f"}])
 def test_functions_are_a_mapping_or_a_list(functions: Any) -> None:
     """A lone name is not taken for a list of its letters."""
