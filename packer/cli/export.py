@@ -14,6 +14,7 @@ from runtime.error import ExportError
 from runtime.module import preorder
 
 from ..declare.automatic import table_lines
+from ..declare.declaration import AUTO
 from ..dialect import Dialect
 from ..embed import Embed
 from ..export import export_library
@@ -44,6 +45,7 @@ examples:
   packer export                    # the library that packer.toml describes
   packer export model.so           # the same, written to model.so
   packer export model.so add.c     # every function of add.c; prints their declarations
+  packer export model.so add.c --function add      # this function alone
   packer export model.so add.c --function "add=int64_t(int64_t a, int64_t b)"
   packer export model.so a.c b.ll --function "scale=void(float *x, int64_t n)" --entry scale
   packer export model.so add.c -Iinclude -DSIZE=3 -O3 -std=c11 -Llib -lfoo -v
@@ -69,8 +71,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("output", nargs="?", metavar="OUTPUT", help="the library; default: that of packer.toml")
     add("sources", nargs="*", metavar="SOURCE", help="host code, instead of packer.toml")
-    function = "a function to export, with its C type; needs SOURCE"
-    parser.add_repeated("--function", "NAME=TYPE", function)
+    function = "a function to export; without TYPE, SOURCE or --header declares it"
+    parser.add_repeated("--function", "NAME[=TYPE]", function)
     add("--header", metavar="FILE", help="a C header; its functions are exported")
     parser.add_repeated("--weights", "FILE", "a safetensors file to pack, instead of packer.toml")
     add("--project", metavar="FILE", help=f"read this file instead of {PROJECT_FILE}")
@@ -157,17 +159,17 @@ def _functions(parser: CommandParser, texts: Sequence[str]) -> dict[str, str]:
     functions: dict[str, str] = {}
     for text in texts:
         name, separator, declaration = (part.strip() for part in text.partition("="))
-        if not separator or not name or not declaration:
-            parser.error(f"argument --function: expected NAME=TYPE, found {text!r}")
+        if not name or (separator and not declaration) or (not separator and "(" in name):
+            parser.error(f"argument --function: expected NAME or NAME=TYPE, found {text!r}")
         if name in functions:
             parser.error(f"argument --function: {name!r} is declared twice")
-        functions[name] = declaration
+        functions[name] = declaration or AUTO
     return functions
 
 
 def _project(arguments: argparse.Namespace) -> Project:
     if arguments.sources or arguments.weights or arguments.header:
-        functions: Functions | Literal["auto"] = arguments.functions or "auto"
+        functions: Functions | Literal["auto"] = arguments.functions or AUTO
         return project_of_sources(
             arguments.sources,
             functions,

@@ -106,8 +106,9 @@ kind = "c"
 # libraries = ["{stem}"]    # the library that defines the functions
 # sources = ["{stem}.c"]    # or the code that defines them
 
-# Every function that the header declares is exported. A line here replaces a declaration, adds
-# options, or leaves a function out: NAME = false. These are the declarations that were read:
+# Every function that the header declares is exported; only = ["NAME", ...] exports these alone. A
+# line here replaces a declaration, adds options, or leaves a function out: NAME = false. These are
+# the declarations that were read:
 [module.{stem}.functions]
 header = {header}
 """

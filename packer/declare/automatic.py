@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from runtime.error import ExportError
 
-from .c.numbers import number_code
 from .c.parser import CSyntaxError, parse_declaration
 from .c.scope import Scope
 from .c.text import Chunk, chunks_of, without_labels
-from .c.types import CType, Declared, Function, Named, Pointer, Tagged
+from .c.types import Declared, Function
 from .c_type import OWN_PREFIXES, PACKED, FunctionReader, check_frees
-from .declaration import Declaration, FunctionDeclaration
-from .options import function_declaration
+from .declaration import AUTO, Declaration, FunctionDeclaration
 
 _HEAD = re.compile(r"([A-Za-z_~][\w:~]*)\s*\(", re.ASCII)
 _INTERNAL = re.compile(r"(?<!\[)(?<!\[ )\b(static|__?inline(__)?|inline|typedef|template)\b")
@@ -30,8 +28,6 @@ _NEITHER = {
     "operator",
     "_Static_assert",
 }
-_VALUES = ("TVMValue", "void *")
-_PACKED = (_VALUES, ("int *",), ("int",), _VALUES, ("int *",), ("void *",))
 
 
 def functions_defined(scope: Scope, module: str) -> tuple[tuple[Declaration, ...], dict[str, str]]:
@@ -64,7 +60,11 @@ def functions_defined(scope: Scope, module: str) -> tuple[tuple[Declaration, ...
 
 
 def functions_declared(
-    scope: Scope, module: str, is_own: Callable[[Chunk], bool], changes: Mapping[str, Any]
+    scope: Scope,
+    module: str,
+    is_own: Callable[[Chunk], bool],
+    changes: Mapping[str, Any],
+    only: Sequence[str] = (),
 ) -> tuple[tuple[Declaration, ...], dict[str, str]]:
     """Return the functions that a header declares, and those left out, as `functions_defined` does.
 
@@ -74,9 +74,12 @@ def functions_declared(
         Returns True for a declaration that counts.
     changes : mapping
         Functions to declare otherwise or to add; False leaves one out.
+    only : sequence of str
+        The functions to read; by default all.
     """
+    changes = {**dict.fromkeys(only, AUTO), **changes}
     reader = _Reader(scope, module, changes)
-    for chunk in scope.chunks:
+    for chunk in () if only else scope.chunks:
         if is_own(chunk) and not re.search(r"\b(typedef|template)\b", chunk.text):
             reader.add(chunk)
     for name in changes:
@@ -133,13 +136,8 @@ class _Reader:
             return
         try:
             reader = FunctionReader(self.module, name, None, self.scope)
-            if is_packed(function) and self.changes is None:
-                self.made[name] = reader.packed()
-            else:
-                symbol = "" if self.changes is None else name
-                out = results_of(function, self.scope)
-                whole = FunctionDeclaration(symbol=symbol, out=out)
-                self.made[name] = reader.typed(whole, function)
+            symbol = "" if self.changes is None else name
+            self.made[name] = reader.found(FunctionDeclaration(symbol=symbol), function)
             self.left_out.pop(name, None)
         except ExportError as error:
             prefix = f"{self.module}: function {name!r}: "
@@ -152,64 +150,12 @@ class _Reader:
         if given is False:
             return
         reader = FunctionReader(self.module, name, None, self.scope)
-        whole = function_declaration(given, reader.refuse)
-        whole = whole._replace(symbol=whole.symbol or name)
-        if not whole.declaration and not whole.out:
-            function = self.scope.function(whole.symbol)
-            whole = whole._replace(out=results_of(function, self.scope) if function else ())
-        self.made[name] = reader.declaration(whole)
+        self.made[name] = reader.declaration(given, symbol=name)
 
     def result(self) -> tuple[tuple[Declaration, ...], dict[str, str]]:
         made = tuple(self.made.values())
         check_frees(made, self.module)
         return made, self.left_out
-
-
-def results_of(function: Function, scope: Scope) -> tuple[str, ...]:
-    """Return the parameters that can only be results: pointers to handles."""
-    return tuple(
-        declared.name
-        for declared in function.parameters
-        if declared.name and _is_handle_result(declared.type, scope)
-    )
-
-
-def _is_handle_result(type_: CType, scope: Scope) -> bool:
-    found = scope.resolved(type_)
-    target = scope.resolved(found.target) if isinstance(found, Pointer) else None
-    if not isinstance(target, Pointer) or "const" in target.quals:
-        return False
-    last = scope.resolved(target.target)
-    return isinstance(last, Tagged) and last.kind != "enum"
-
-
-def is_packed(function: Function) -> bool:
-    """Return True for the prototype of TVM's packed C functions."""
-    if len(function.parameters) != len(_PACKED) or not _is_int(function.result):
-        return False
-    texts = [_packed_word(p.type) for p in function.parameters]
-    is_named = "TVMValue" in texts or "type" in function.parameters[1].name
-    return is_named and all(t in known for t, known in zip(texts, _PACKED, strict=True))
-
-
-def _packed_word(type_: CType) -> str:
-    """Return what a parameter is in the terms of packed functions; empty for any other type."""
-    if _is_int(type_):
-        return "int"
-    target = type_.target if isinstance(type_, Pointer) else getattr(type_, "item", None)
-    if not isinstance(target, Named):
-        return ""
-    if target.words == ("TVMValue",):
-        return "TVMValue"
-    if target.words == ("void",):
-        return "void *"
-    return "int *" if _is_int(target) else ""
-
-
-def _is_int(type_: CType) -> bool:
-    if not isinstance(type_, Named):
-        return False
-    return number_code(type_.words) == "i32" or type_.words == ("int32_t",)
 
 
 def table_lines(declarations: Iterable[Declaration]) -> list[str]:

@@ -17,10 +17,18 @@ from .c.code import Codes
 from .c.layout import extents_of
 from .c.numbers import UnsupportedError, converted
 from .c.parser import CSyntaxError, parse_function_type
+from .c.prototype import is_packed, results_of
 from .c.scope import Scope
 from .c.tokens import tokens_of
 from .c.types import Array, Declared, Function, Pointer, render
-from .declaration import SIGNED, UNSIGNED, Declaration, FunctionDeclaration, Parameter
+from .declaration import (
+    AUTO,
+    SIGNED,
+    UNSIGNED,
+    Declaration,
+    FunctionDeclaration,
+    Parameter,
+)
 from .options import function_declaration, missing_free, problem_of
 
 # The assembler parses a leading "$" as a number, and drops names with ".L" from the object.
@@ -120,26 +128,35 @@ class FunctionReader:
     def packed(self) -> Declaration:
         return Declaration(self.name, abi="packed_c")
 
-    def declaration(self, given: Any) -> Declaration:
-        """Read a declaration that the user wrote; the source completes one of options alone."""
+    def declaration(self, given: Any, symbol: str = "") -> Declaration:
+        """Read a declaration that the user wrote, or that the source has; `symbol` by default."""
         if given == PACKED:
             return self.packed()
         whole = function_declaration(given, self.refuse)
-        has_source = self.scope is not None and self.scope.has_text
-        if not isinstance(given, str) and not whole.declaration and not has_source:
+        whole = whole._replace(symbol=whole.symbol or symbol)
+        text = " ".join(whole.declaration.split()).removesuffix(";").rstrip()
+        if text not in ("", AUTO) or given == "":
+            return self.typed(whole, self.parsed(text), text)
+        if self.scope is None or not self.scope.has_text:
             self.refuse(
                 'declaration: missing, expected a C type: { declaration = "int(int a)", ... }'
             )
-        if isinstance(given, str) or whole.declaration or self.scope is None:
-            text = " ".join(whole.declaration.split()).removesuffix(";").rstrip()
-            return self.typed(whole, self.parsed(text), text)
         function = self.scope.function(whole.symbol or self.name)
         if function is None:
             self.refuse(
                 f"the source does not declare {whole.symbol or self.name}; give its C type:"
                 ' { declaration = "int(int a)", ... }'
             )
-        return self.typed(whole, function)
+        return self.found(whole, function)
+
+    def found(self, whole: FunctionDeclaration, function: Function) -> Declaration:
+        """Make the declaration of a function that the source declares."""
+        assert self.scope is not None
+        if is_packed(function) and not whole.symbol:
+            return self.packed()
+        return self.typed(
+            whole._replace(out=whole.out or results_of(function, self.scope)), function
+        )
 
     def parsed(self, text: str) -> Function:
         """Parse the text of a declaration."""

@@ -19,13 +19,14 @@ A code names a C type by what it is, not by its spelling (docs/format.md, "Codes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from .c.types import Function
 
 SIGNED = ("i8", "i16", "i32", "i64")
 UNSIGNED = ("u8", "u16", "u32", "u64")
+AUTO: Final = "auto"  # in place of a declaration: the source or the header has it
 
 
 class FunctionDeclaration(NamedTuple):
@@ -34,8 +35,8 @@ class FunctionDeclaration(NamedTuple):
     Parameters
     ----------
     declaration : str
-        The C function type without the name: ``"int64_t(const float *x, int64_t n)"``. Empty if
-        the source or the header declares the function.
+        The C function type without the name: ``"int64_t(const float *x, int64_t n)"``. Empty or
+        ``"auto"`` if the source or the header declares the function.
     doc : str
         The docstring of the loaded function.
     gil : str

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..modules.host import HostModule
 
 GROUP = "dso_packer.importers"
-# The key in packer.toml, and the function that makes the module: of a path, functions and options.
+# The key in packer.toml, and the function that makes the module; `from_header` shows its arguments.
 IMPORTERS = {"header": ("header", "from_header")}
 
 

@@ -13,6 +13,7 @@ from runtime.error import ExportError
 from ..declare.automatic import functions_defined
 from ..declare.c.scope import Scope
 from ..declare.c_type import parse_functions
+from ..declare.declaration import AUTO
 from ..declare.redeclaration import redeclarations
 from ..files.arguments import list_of
 from ..toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
@@ -43,8 +44,9 @@ class CSourceModule(HostModule):
     functions : mapping of str to str, FunctionDeclaration or mapping; sequence of str; or "auto"
         The functions to export, each with its C declaration: ``{"add": "int64_t(int64_t a,
         int64_t b)"}``. The source is compiled with the declarations after it, so that a wrong
-        one is a compile error. A plain sequence names packed C functions. ``"auto"`` exports every
-        function that the source defines and whose type can be exported.
+        one is a compile error. ``{"add": "auto"}`` finds the declaration in the source, and plain
+        ``"auto"`` exports every function that the source defines and whose type can be exported.
+        A plain sequence names packed C functions.
     include : sequence of path
         Folders with headers; relative ones are in the folder where compilers run.
     define : sequence of str
@@ -107,18 +109,20 @@ class CSourceModule(HostModule):
         self.options = compiler_options(include, define, options)
         self.libraries = library_names(libraries)
         self.left_out: dict[str, str] = {}
-        self.is_read = functions == "auto"
+        self.is_read = functions == AUTO or (
+            isinstance(functions, Mapping) and AUTO in functions.values()
+        )
         self.functions = self._read_functions(functions)
 
     def _read_functions(
         self, functions: Functions | Sequence[str] | None
     ) -> tuple[Declaration, ...]:
         """Read the declarations; the source says what their names mean."""
-        if not functions or (not isinstance(functions, Mapping) and functions != "auto"):
+        if not functions or (not isinstance(functions, Mapping) and functions != AUTO):
             return parse_functions(functions, module=repr(self), entry="main")
         code = self.code.decode("utf-8", "replace")
         scope = Scope(self._preprocessed, code, is_open=False, is_cpp=self.fmt != "c")
-        if functions == "auto":
+        if functions == AUTO:
             made, self.left_out = functions_defined(scope, repr(self))
             return made
         return parse_functions(functions, module=repr(self), entry="main", scope=scope)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from runtime.error import near_names
 from runtime.module import Module, preorder
 
+from ..declare.declaration import AUTO
 from ..dialect import Dialect
 from ..embed import Embed
 from ..toolchain.build import building
@@ -150,7 +151,8 @@ def project_of_sources(
     options : sequence of str
         Options for the compilers.
     header : path, optional
-        A C header that declares the functions; then `functions` has changes only.
+        A C header that declares the functions. Then `functions` has changes, and those to export
+        alone, as ``"auto"``.
 
     Raises
     ------
@@ -163,8 +165,10 @@ def project_of_sources(
     sources = [source_of(path) for path in files if path not in device]
     modules = []
     if header is not None:
-        imported = Imported("header", inputs.add(header))
-        changes = {} if functions == "auto" else functions
+        given = {} if functions == AUTO else functions
+        only = tuple(name for name, declaration in given.items() if declaration == AUTO)
+        imported = Imported("header", inputs.add(header), only)
+        changes = {name: given[name] for name in given if name not in only}
         modules.append(host_module(sources, changes, options=options, imported=imported))
     elif sources:
         modules.append(host_module(sources, functions, options=options))

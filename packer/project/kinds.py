@@ -74,7 +74,10 @@ def _functions(table: Table) -> tuple[Functions | Literal["auto"], Imported | No
         path = functions.plain(key)
         if isinstance(path, str) and "(" not in path:
             imported = Imported(key, functions.file(key, path))
-    names = [name for name in functions if imported is None or name != imported.key]
+            if isinstance(functions.plain("only"), list):
+                imported = imported._replace(only=functions.texts("only"))
+    keys = (imported.key, *(["only"] if imported.only else [])) if imported else ()
+    names = [name for name in functions if name not in keys]
     return {name: _declaration(functions, name, imported) for name in names}, imported
 
 

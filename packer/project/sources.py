@@ -52,10 +52,11 @@ class Source(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """A file that declares functions, and the importer that reads it."""
+    """A file that declares functions, the importer that reads it, and which it reads: all if ()."""
 
     key: str
     path: Path
+    only: tuple[str, ...] = ()
 
 
 def kind_of(path: Path) -> str | None:
@@ -122,7 +123,13 @@ def host_module(
     if imported:
         make = find_importer(imported.key)
         own = () if sources else libraries  # else the sources define the functions
-        made = make(imported.path, functions=functions, options=options, libraries=own)
+        made = make(
+            imported.path,
+            functions=functions,
+            only=imported.only,
+            options=options,
+            libraries=own,
+        )
         modules.append(made)
     modules[0].libraries = library_names(libraries)
     return importing(modules)

@@ -17,7 +17,8 @@ from ...declare.automatic import functions_declared
 from ...declare.c.scope import Scope
 from ...files.arguments import list_of
 from ...files.text import path_error
-from ...modules.c_source import CSourceModule
+from ...modules.c_source import CSourceModule, compiler_options
+from ...modules.host import library_names
 
 if TYPE_CHECKING:
     from ...declare.c.text import Chunk
@@ -32,6 +33,7 @@ def from_header(
     define: Sequence[str] = (),
     options: Sequence[str] = (),
     functions: Mapping[str, Any] | None = None,
+    only: Sequence[str] = (),
     libraries: Sequence[str] = (),
 ) -> HeaderModule:
     """Make a module of the functions that a C header declares.
@@ -50,6 +52,8 @@ def from_header(
     functions : mapping, optional
         Functions to change or to add: a declaration, options alone, such as ``{"out": ["x"]}``,
         or False to leave the function out.
+    only : sequence of str
+        The functions to export, beside those of `functions`; by default all.
     libraries : sequence of str
         The names of the libraries that define the functions: ``"z"`` for libz.so.
 
@@ -61,7 +65,7 @@ def from_header(
     Raises
     ------
     ExportError
-        If the header cannot be read, or if `functions` has a mistake.
+        If the header cannot be read, or if `functions` or `only` has a mistake.
     ToolchainError
         If the compiler cannot preprocess the header.
 
@@ -73,13 +77,9 @@ def from_header(
     >>> runtime.load(path)["zlibVersion"]()[:2]
     '1.'
     """
-    words = [
-        *(f"-I{os.fspath(folder)}" for folder in list_of(include, "include")),
-        *(f"-D{macro}" for macro in list_of(define, "define")),
-        *list_of(options, "options"),
-    ]
-    module = HeaderModule(path, functions, words)
-    module.libraries = tuple(list_of(libraries, "libraries"))
+    words = compiler_options(include, define, options)
+    module = HeaderModule(path, functions, words, list_of(only, "only"))
+    module.libraries = library_names(libraries)
     return module
 
 
@@ -93,6 +93,7 @@ class HeaderModule(CSourceModule):
         path: str | os.PathLike[str],
         functions: Mapping[str, Any] | None = None,
         options: Sequence[str] = (),
+        only: Sequence[str] = (),
     ) -> None:
         self.header = Path(path)
         if not self.header.is_file():
@@ -102,9 +103,10 @@ class HeaderModule(CSourceModule):
             raise path_error(path, "no #include can have this name; rename the header")
         beside = ["-iquote", str(self.header.absolute().parent)]
         code = f'#include "{name}"\n'
+        self._only = only
         super().__init__(code, fmt="c", functions=functions or {}, options=[*beside, *options])
         self.is_read = True
-        self._chosen = set(functions or ())
+        self._chosen = {*(functions or ()), *only}
 
     def _read_functions(
         self, functions: Functions | Sequence[str] | None
@@ -113,7 +115,9 @@ class HeaderModule(CSourceModule):
             text = f"{self!r}: functions, expected a table of changes, found {functions!r}"
             raise ExportError(text, module=self.type_key)
         scope = Scope(self._preprocessed, is_open=False)
-        made, self.left_out = functions_declared(scope, repr(self), self._is_own, functions)
+        made, self.left_out = functions_declared(
+            scope, repr(self), self._is_own, functions, self._only
+        )
         return made
 
     def leave_out(self, undefined: set[str]) -> bool:

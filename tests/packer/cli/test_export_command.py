@@ -72,6 +72,26 @@ def test_export_without_declarations_reads_them(packer: Packer, tmp_path: Path) 
     assert (run.returncode, ", 1 function, " in run.stdout) == (0, True)
 
 
+def test_functions_are_chosen_by_their_names(packer: Packer, tmp_path: Path) -> None:
+    """--function NAME reads this function; NAME=TYPE beside it declares one."""
+    code = "long add(long a, long b) { return a + b; } int one(void) { return 1; }"
+    (tmp_path / "two.c").write_text(code + " int two(void) { return 2; }\n")
+    (tmp_path / "two.h").write_text("long add(long, long);\nint one(void);\nint two(void);\n")
+    for given in (["two.c"], ["two.c", "--header", "two.h"]):
+        names = ["--function", "add", "--function", "two=int(void)"]
+        run = packer("export", "model.so", *given, *names)
+        assert (run.stderr, ", 2 functions, " in run.stdout) == ("", True)
+        assert done(packer("load", "-q", "model.so", "add", "40", "2")) == "42\n"
+    text = refused(packer("export", "model.so", "two.c", "--function", "ad"))
+    assert "function 'ad': the source does not declare ad; give its C type: " in text
+    text = refused(packer("export", "model.so", "--header", "two.h", "--function", "ad"))
+    assert "function 'ad': the source does not declare ad; give its C type: " in text
+    host = '[module.m]\nkind = "c"\nsources = ["two.c"]\n[module.m.functions]\n'
+    for table in ('add = "auto"\ntwo = {}', 'header = "two.h"\nonly = ["add", "two"]'):
+        (tmp_path / "packer.toml").write_text(host + table.replace("{}", '{ doc = "2" }') + "\n")
+        assert ", 2 functions, " in done(packer("export", "model.so"))
+
+
 def test_a_header_is_exported(packer: Packer, tmp_path: Path) -> None:
     """--header and packer.toml give every function of a header; init writes the file."""
     (tmp_path / "two.h").write_text("long add(long a, long b);\n#define twice(x) (2 * (x))\n")

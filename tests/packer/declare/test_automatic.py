@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from packer.modules.c_source import CSourceModule
-from runtime.error import ToolchainError
+from runtime.error import ExportError, ToolchainError
 
 from ...support.read_source import compile_errors, read
 
@@ -58,6 +58,18 @@ def test_the_functions_of_c_are_found(tmp_path: Path) -> None:
     assert "a variable number of arguments" in module.left_out["say"]
     assert "the name is reserved" in module.left_out["memset"]
     assert compile_errors(module, tmp_path, "-fno-builtin") == ""
+
+
+def test_one_function_of_a_source_is_read(tmp_path: Path) -> None:
+    """By its name and "auto", also with options; packed functions are recognised."""
+    functions = {"list_open": "auto", "half": {"declaration": "auto", "doc": "H."}, "fused": "auto"}
+    module = CSourceModule(C, functions=functions)
+    opened, half, fused = module.functions
+    assert (opened.out, half.doc, fused.abi) == (("made",), "H.", "packed_c")
+    assert (module.is_read, module.left_out) == (True, {})
+    assert compile_errors(module, tmp_path, "-fno-builtin") == ""
+    with pytest.raises(ExportError, match="function 'nonesuch': the source does not declare"):
+        CSourceModule(C, functions={"nonesuch": "auto"})
 
 
 def test_only_extern_c_functions_of_cpp_are_found(tmp_path: Path) -> None:

@@ -46,6 +46,27 @@ def test_a_header_with_changes(tmp_path: Path) -> None:
         packer.from_header(tmp_path / "x.h", functions={"stats": {"out": ["m"]}})
 
 
+def test_only_some_functions_of_a_header(tmp_path: Path) -> None:
+    """Those of `only` are read, and those of `functions`; nothing else is left out with a reason."""
+    (tmp_path / "x.h").write_text(
+        "struct foo;\nint open(struct foo **made);\nint a(int);\nint b(int);\nint c(int, ...);\n"
+    )
+    path = tmp_path / "x.h"
+    module = packer.from_header(path, only=["open", "a"], functions={"b": {"doc": "B."}})
+    assert [(d.name, d.out, d.doc) for d in module.functions] == [
+        ("open", ("made",), ""),
+        ("a", (), ""),
+        ("b", (), "B."),
+    ]
+    assert module.left_out == {}
+    with pytest.raises(ExportError, match="function 'd': the source does not declare d"):
+        packer.from_header(path, only=["d"])
+    with pytest.raises(ExportError, match="function 'c': .* a variable number of arguments"):
+        packer.from_header(path, only=["c"])
+    with pytest.raises(ExportError, match="only: expected a list"):
+        packer.from_header(path, only="a")
+
+
 def test_a_wrong_declaration_of_a_call_is_a_compile_error(tmp_path: Path) -> None:
     """The compiler compares the call with the prototype of the header, and names the function."""
     (tmp_path / "x.h").write_text("int sum(const double *x, int n);\n")
