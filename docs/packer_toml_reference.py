@@ -56,8 +56,8 @@ HOST_FUNCTIONS = (
     '`{ declaration = "...", doc = "...", gil = "keep", out = ["..."], errno = true, free = "...", '
     'symbol = "...", lifetime = "...", defaults = { ... } }`. `header = "x.h"`: the functions of a '
     'C header, of which `only = ["f"]` chooses some, and which other names change or, by `false`, '
-    'leave out. `"auto"` as a type: the source has it; for the table: every function that C and C++ '
-    "files define; [functions.md](../functions.md).",
+    'leave out. `"auto"` as a type: the source has it; for the table: every function that C and '
+    "C++ files define; [functions.md](../functions.md).",
 )
 KERNELS = (
     "table of tables",

@@ -47,7 +47,7 @@ def test_a_header_with_changes(tmp_path: Path) -> None:
 
 
 def test_only_some_functions_of_a_header(tmp_path: Path) -> None:
-    """Those of `only` are read, and those of `functions`; nothing else is left out with a reason."""
+    """Those of `only` are read, and those of `functions`; no reasons are given for others."""
     (tmp_path / "x.h").write_text(
         "struct foo;\nint open(struct foo **made);\nint a(int);\nint b(int);\nint c(int, ...);\n"
     )
