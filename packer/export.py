@@ -16,16 +16,15 @@ from runtime.stream import FileRange
 
 from .declare.glue import Glue
 from .dialect import Dialect, Naming
-from .elf.object_file import contains
 from .embed import Embed, find_embedders
 from .embed.contents import checksums_of, symbols_of
 from .files.arguments import list_of
 from .files.chunks import with_header
 from .files.output import refuse_output_among_inputs, replacing
 from .files.progress import Progress, bytes_of, output_of, silent
+from .host_code import library_options, save, save_glue
 from .link import Code, Link, code_file, embed_and_link
-from .modules.host import CodeFile, HostModule, as_host_module
-from .modules.undefined import leaving_out_undefined
+from .modules.host import HostModule, as_host_module
 from .target import find_target
 from .toolchain.build import building
 from .toolchain.cross_linker import find_linker
@@ -36,14 +35,11 @@ if TYPE_CHECKING:
     from runtime.stream import Chunk
 
     from .declare.declaration import Declaration
-    from .target import Target
-    from .toolchain.formats import OutputFormat
-    from .toolchain.linker import Fcompile, Linker
+    from .toolchain.linker import Fcompile
 
 PackImports = Callable[[Module, bool, str, str], "str | os.PathLike[str]"]
 
 
-@leaving_out_undefined
 def export_library(
     module: Module,
     path: str | os.PathLike[str],
@@ -147,7 +143,7 @@ def export_library(
     step("collect")
     blob, modules = merge_host_code(module, dialect=format)
     hosts = [as_host_module(host) for host in modules]
-    functions = declared_functions(hosts, entry)
+    declared_functions(hosts, entry)
     # From here on every module is host code or part of the blob: none is dropped.
 
     step("serialize")
@@ -165,7 +161,10 @@ def export_library(
         write_library = None if has_code else embedders[0].write_library
 
         step("save")
-        files = save(hosts, folder, linker, find_target(triple))
+        words = [*options, *library_options(hosts, output_format)]
+        link = Link(linker, find_target(triple), naming, folder, Code([], [], words, addons, []))
+        files = save(hosts, link, folder)
+        functions = declared_functions(hosts, entry)
         symbols, lines = symbols_of(blob, chunks, triple, naming)
         glue = Glue(functions, entry, naming)
         checksums = checksums_of(glue.symbols, glue.texts, lines)
@@ -180,13 +179,11 @@ def export_library(
 
         if write_library is None:
             names = [function.symbol or function.name for function in functions]
-            words = [*options, *library_options(hosts, output_format)]
             hiding = []
             if visibility == "declared":
                 public = public_symbols(functions, [*required, *symbols], naming)
                 hiding = exporting_only(public, folder)
-            code = Code(files, names, words, addons, hiding)
-            link = Link(linker, find_target(triple), naming, folder, code)
+            link.code = link.code._replace(files=files, functions=names, hiding=hiding)
             linked = embed_and_link(link, symbols, embedders, workspace, step)
         else:
             step("place")
@@ -258,22 +255,6 @@ def refuse_two_embedders(embed: Embed, fpack_imports: PackImports | None) -> Non
         raise ExportError(f"embed {embed!r} and fpack_imports, which also embeds; drop one")
 
 
-def save(
-    hosts: Sequence[HostModule], folder: Path, linker: Linker, target: Target
-) -> list[CodeFile]:
-    """Write each module's code into the private folder."""
-    suffix = linker.object_format
-    return [host.write_code(folder / f"lib{i}", suffix, target) for i, host in enumerate(hosts)]
-
-
-def library_options(hosts: Sequence[HostModule], output_format: OutputFormat) -> list[str]:
-    """Return the options for the libraries of all modules; an object or archive is linked later."""
-    if output_format.suffix in ("o", "a"):
-        return []
-    words = ["-Wl,-z,defs"] if any(host.is_complete for host in hosts) else []
-    return [*words, *dict.fromkeys(f"-l{name}" for host in hosts for name in host.libraries)]
-
-
 def public_symbols(
     functions: Iterable[Declaration], data: Iterable[str], naming: Naming
 ) -> Iterator[str]:
@@ -283,21 +264,3 @@ def public_symbols(
         yield naming.wrapper(function.name)
     yield from data
     yield from (naming.prefix + symbol for symbol in CONTEXT_SYMBOLS)
-
-
-def save_glue(folder: Path, text: str, files: Sequence[CodeFile]) -> CodeFile:
-    """Write the file with the wrappers, facts, entry and checksums of all functions.
-
-    Beside C++ it is C++, so that the wrappers can catch exceptions.
-    """
-    language = "cc" if any(map(_is_cpp, files)) else "c"
-    path = folder / f"glue.{language}"
-    path.write_text(text, encoding="utf-8")
-    return CodeFile(path, language, is_ours=True)
-
-
-def _is_cpp(file: CodeFile) -> bool:
-    """Return True for C++ source, and for objects whose code throws, handles or uses std."""
-    if file.language in ("o", "a"):
-        return contains(file.path, b"__cxa_throw\0", b"__gxx_personality_v0\0", b"\0_ZSt")
-    return file.language in ("cc", "cu")

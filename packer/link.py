@@ -67,12 +67,17 @@ class Link:
     def __init__(
         self, linker: Linker, target: Target, naming: Naming, folder: Path, code: Code
     ) -> None:
-        self._linker = linker
+        self.linker = linker
         self.target = target
         self._naming = naming
         self._folder = folder
-        self._code = code._replace(addons=[os.path.abspath(path) for path in code.addons])
+        self.code = code._replace(addons=[os.path.abspath(path) for path in code.addons])
         self._objects: dict[Path, Path] = {}
+
+    def use(self, files: list[CodeFile]) -> None:
+        """Link other files than before, of which none is compiled."""
+        self.code = self.code._replace(files=files)
+        self._objects = {}
 
     def prepare(self, embedder: Embedder, symbols: Symbols) -> Path:
         """Write an embedder's file for the linker."""
@@ -89,45 +94,45 @@ class Link:
             If an object is for another target.
         """
         ours = [code_file(embedded)._replace(is_ours=True)] if embedded is not None else []
-        code = [*self._code.files, *ours]
+        code = [*self.code.files, *ours]
         options = self._compile([file for file in code if file.language in SOURCE_LANGUAGES])
         files = [self._objects.get(f.path, f.path) for f in code if f.language != "a"]
         archive_files = [f.path for f in code if f.language == "a"]
         unchecked = [self._objects.get(f.path, f.path) for f in code if not f.is_checked]
-        check_objects([*unchecked, *self._code.addons], self.target)
+        check_objects([*unchecked, *self.code.addons], self.target)
         # From here on everything is for one target; a linker would report less, or nothing.
         archives = whole(archive_files)
         if self._naming.prefix:
             files, archives = [self._merge(files, [*options, *archives])], []
             rename_symbols(files[0], self._naming.isolated)
-        elif archives and self._linker.output_format == "tar":
+        elif archives and self.linker.output_format == "tar":
             files, archives = [*files, self._merge([], archives)], []
         runtime_archives, runtime_options = self._cuda_runtime()
-        names = [*map(str, files), *self._code.addons, *runtime_archives]
-        words = [*self._code.options, *runtime_options]
-        link = self._linker.link_c if self._is_c() else self._linker
+        names = [*map(str, files), *self.code.addons, *runtime_archives]
+        words = [*self.code.options, *runtime_options]
+        link = self.linker.link_c if self._is_c() else self.linker
         try:
-            link(output, names, options=[*options, *archives, *words, *self._code.hiding])
+            link(output, names, options=[*options, *archives, *words, *self.code.hiding])
         except ToolchainError as error:
             raise self._explained(error) from None
 
     def _is_c(self) -> bool:
         """Return True if nothing can need a C++ library."""
-        languages = {file.language for file in self._code.files}
-        return not self._code.addons and not self._code.options and languages <= {"c"}
+        languages = {file.language for file in self.code.files}
+        return not self.code.addons and not self.code.options and languages <= {"c"}
 
     def _cuda_runtime(self) -> tuple[Sequence[str], Sequence[str]]:
         """Return the archive and options that code compiled by nvcc needs, unless options do."""
-        is_compiled_here = self._linker.compile_sources is not None
-        has_cuda = any(file.language == "cu" for file in self._code.files)
-        names_runtime = any(word.startswith("-lcudart") for word in self._code.options)
+        is_compiled_here = self.linker.compile_sources is not None
+        has_cuda = any(file.language == "cu" for file in self.code.files)
+        names_runtime = any(word.startswith("-lcudart") for word in self.code.options)
         if not (is_compiled_here and has_cuda) or names_runtime:
             return (), ()
         return [str(static_runtime(find_compiler("cu")))], RUNTIME_OPTIONS
 
     def _explained(self, error: ToolchainError) -> ToolchainError:
         """Name the declared functions that are undefined: the linker only names our wrapper."""
-        missing = linkage.undefined_in(error).intersection(self._code.functions)
+        missing = linkage.undefined_in(error).intersection(self.code.functions)
         return _with_advice(error, self.explain(missing)) if missing else error
 
     def explain(self, missing: Iterable[str]) -> str:
@@ -135,7 +140,7 @@ class Link:
         names = sorted(missing)
         objects = {
             self._objects.get(file.path, file.path): _shown(file)
-            for file in self._code.files
+            for file in self.code.files
             if not file.is_ours
         }
         found = [linkage.advice(*row) for row in linkage.mangled(names, objects)]
@@ -144,27 +149,27 @@ class Link:
 
     def _explained_conflict(self, error: ToolchainError) -> ToolchainError:
         """Say what to do if only a declaration, which is ours, has C linkage."""
-        written = {file.path.name for file in self._code.files}  # names that users do not know
+        written = {file.path.name for file in self.code.files}  # names that users do not know
         found = [
             linkage.advice(name, name, "" if place in written else place)
             for name, place in linkage.conflicting(error.stderr)
-            if name in self._code.functions
+            if name in self.code.functions
         ]
         return _with_advice(error, "; ".join(found)) if found else error
 
     def _merge(self, files: Sequence[Path], options: Sequence[str]) -> Path:
         merged = self._folder / "merged.o"
-        self._linker.create_object(merged, files, options=options)
+        self.linker.create_object(merged, files, options=options)
         return merged
 
     def _compile(self, sources: Sequence[CodeFile]) -> list[str]:
         """Compile the new ones of these sources, or return the options for a linker that does."""
-        if self._linker.compile_sources is None:
+        if self.linker.compile_sources is None:
             options = [option for file in sources for option in file.options]
             return [*(f"-I{path}" for path in INCLUDE), *options]
         new = [file for file in sources if file.path not in self._objects]
         try:
-            made = self._linker.compile_sources(list(map(self._compilation, new)), cwd=self._folder)
+            made = self.linker.compile_sources(list(map(self._compilation, new)), cwd=self._folder)
         except ToolchainError as error:
             raise self._explained_conflict(error) from None
         self._objects.update(zip((file.path for file in new), made, strict=True))

@@ -47,3 +47,18 @@ def test_without_the_library_nothing_is_left_out(header: Path, tmp_path: Path) -
     """An export of no function at all would not be what was meant."""
     with pytest.raises(runtime.ToolchainError, match="there|absent"):
         packer.export_library(packer.from_header(header), tmp_path / "out.so")
+
+
+def test_the_wrappers_are_compiled_once(
+    header: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What no library defines is found by a link of the calls alone."""
+    log, compiler = tmp_path / "log", tmp_path / "gcc"
+    compiler.write_text(f'#!/bin/sh\necho "$@" >> {log}\nexec gcc "$@"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    module = packer.from_header(header, libraries=["half"])
+    packer.export_library(module, tmp_path / "out.so", options=options(header))
+    commands = log.read_text().splitlines()
+    assert sum(" -c " in c and "glue.c" in c for c in commands) == 1
+    assert sum(" -c " in c and "lib0.c" in c for c in commands) == 2

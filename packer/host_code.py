@@ -1,0 +1,71 @@
+"""The files of host code: that of every module, and the glue of their functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runtime.error import ToolchainError
+
+from .elf.object_file import contains
+from .modules.host import CodeFile, HostModule
+from .toolchain.linkage import undefined_in
+
+if TYPE_CHECKING:
+    from .link import Link
+    from .toolchain.formats import OutputFormat
+
+_DEFS = "-Wl,-z,defs"  # the linker must find every symbol
+
+
+def library_options(hosts: Sequence[HostModule], output_format: OutputFormat) -> list[str]:
+    """Return the options for the libraries of all modules; an object or archive is linked later."""
+    if output_format.suffix in ("o", "a"):
+        return []
+    words = [_DEFS] if any(host.is_complete for host in hosts) else []
+    return [*words, *dict.fromkeys(f"-l{name}" for host in hosts for name in host.libraries)]
+
+
+def save(hosts: Sequence[HostModule], link: Link, folder: Path) -> list[CodeFile]:
+    """Write each module's code into the private folder, but no function that nothing defines."""
+    words = link.linker.object_format, link.target
+    files = [host.write_code(folder / f"lib{i}", *words) for i, host in enumerate(hosts)]
+    link.use(files)
+    if _DEFS in link.code.options and _leave_out_undefined(hosts, link.run, folder / "trial"):
+        return save(hosts, link, folder)
+    return files
+
+
+def _leave_out_undefined(
+    hosts: Sequence[HostModule], link: Callable[[Path], None], output: Path
+) -> bool:
+    """Try to link the host code alone; return True if functions were left out, so try again.
+
+    This compiles none of the wrappers. Any other error is left to the link of the library.
+    """
+    try:
+        link(output)
+    except ToolchainError as error:
+        changed = [host.leave_out(undefined_in(error)) for host in hosts]
+        return any(changed)
+    output.unlink()
+    return False
+
+
+def save_glue(folder: Path, text: str, files: Sequence[CodeFile]) -> CodeFile:
+    """Write the file with the wrappers, facts, entry and checksums of all functions.
+
+    Beside C++ it is C++, so that the wrappers can catch exceptions.
+    """
+    language = "cc" if any(map(_is_cpp, files)) else "c"
+    path = folder / f"glue.{language}"
+    path.write_text(text, encoding="utf-8")
+    return CodeFile(path, language, is_ours=True)
+
+
+def _is_cpp(file: CodeFile) -> bool:
+    """Return True for C++ source, and for objects whose code throws, handles or uses std."""
+    if file.language in ("o", "a"):
+        return contains(file.path, b"__cxa_throw\0", b"__gxx_personality_v0\0", b"\0_ZSt")
+    return file.language in ("cc", "cu")
