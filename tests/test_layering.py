@@ -51,7 +51,7 @@ FLOORS = {
         {"declare", "embed", "fatbin"},
         {"toolchain"},
         {"modules"},
-        {"importers", "imports", "link"},
+        {"host_code", "importers", "imports", "link"},
         {"deferred_link", "export"},
         {"inspect", "project"},
         {"cli"},
