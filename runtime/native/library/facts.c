@@ -25,7 +25,7 @@ static int append(struct param **list, int *count, struct param entry) {
 
 static int find(const struct param *list, int count, const char *name, size_t length) {
   for (int i = 0; i < count; i++)
-    if (strncmp(list[i].name, name, length) == 0 && list[i].name[length] == '\0') return i;
+    if (strlen(list[i].name) == length && memcmp(list[i].name, name, length) == 0) return i;
   return -1;
 }
 

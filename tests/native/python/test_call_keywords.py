@@ -42,6 +42,7 @@ def test_keywords_and_defaults(
         ((1,), {"x": 1}, "^scale: argument 'x' given twice$"),
         ((1, 2, 3, 4, 5), {"x": 1}, "^scale: expected 4 arguments, found 6$"),
         ((1,), {"\udc80": 1}, "unexpected keyword argument"),
+        ((), {"x" + 1000 * "\0": 1}, "unexpected keyword argument"),
     ],
 )
 def test_wrong_keywords_are_refused(

@@ -299,3 +299,50 @@ def test_handle_at_interpreter_exit(library_of_handles: Path, where: str) -> Non
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.returncode == 0
     assert ran.stderr == "" or "counter 13 cannot be released" in ran.stderr
+
+
+def test_long_chain_of_parents_is_released(probe: Probe, is_closed) -> None:
+    """The end of one handle ends its parent; that is no recursion, which has little stack here."""
+
+    def walk() -> None:
+        handle = probe("counter_new")(3)
+        for _ in range(5000):
+            handle = probe("counter_child")(handle)
+
+    before = threading.stack_size(128 * 1024)
+    try:
+        thread = threading.Thread(target=walk)
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    assert is_closed()
+
+
+def test_items_of_a_list_belong_to_the_list(probe: Probe, is_closed) -> None:
+    """A handle that releases nothing is no parent, so a long walk makes no chain."""
+    parent = probe("counter_new")(3)
+    first = probe("counter_item")(parent)
+    gone = weakref.ref(first)
+    second = probe("counter_item")(first)
+    del first
+    assert gone() is None and not second.closed
+    parent.close()
+    assert second.closed and is_closed()
+
+
+def test_lifetime_names_the_argument_not_the_address(probe: Probe, is_closed) -> None:
+    """Two handles of one address may differ in what they release."""
+    parent = probe("counter_new")(3)
+    item = probe("counter_item")(parent)  # the same address
+    child = probe("counter_item_of")(item, parent)
+    parent.close()
+    assert child.closed
+
+
+def test_lifetime_may_name_an_omitted_argument(probe: Probe, is_closed) -> None:
+    """Then the result has no parent."""
+    parent = probe("counter_new")(3)
+    item = probe("counter_item_of")(parent)
+    parent.close()
+    assert not item.closed and is_closed()

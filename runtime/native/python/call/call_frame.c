@@ -57,9 +57,7 @@ int refuse_strides(struct call_frame *frame, Py_ssize_t index, Py_ssize_t stride
 struct handle *frame_handle(const struct call_frame *frame, Py_ssize_t index) {
   for (int i = 0; i < frame->num_holds; i++) {
     const struct hold *hold = &frame->holds[i];
-    if (hold->kind == HOLD_HANDLE && frame->args[index].type_index == DSO_OPAQUE_PTR &&
-        hold->handle->address == frame->args[index].v_ptr)
-      return hold->handle;
+    if (hold->kind == HOLD_HANDLE && hold->index == index) return hold->handle;
   }
   return NULL;
 }

@@ -42,7 +42,10 @@ struct hold {
     DLManagedTensorVersioned *dlpack_versioned;
     dso_object *function;
     dso_object *object;
-    struct handle *handle; /* borrowed: in use until the call ends */
+    struct {
+      struct handle *handle; /* borrowed: in use until the call ends */
+      Py_ssize_t index;      /* the argument that it is */
+    };
     PyObject *packed;      /* owned: (memoryview of bytes, what they refer to, callable or None) */
   };
 };

@@ -1,11 +1,12 @@
 /* Handle: an opaque pointer that a library returned.
  *
  * Lifetime and ownership. A handle keeps its library and module alive, and its parent: the handle
- * that the function's `lifetime` names. If the function's metadata names a `free` function for this
- * kind, the handle calls it once: in close(), if the program passes the handle to that function,
- * or when the last reference is dropped, possibly by the garbage collector. Each use of a closed
- * handle is an error, and so is the use of a handle whose parent is closed. Such a child is never
- * released, because its memory may have been freed with the parent's.
+ * that the function's `lifetime` names, or the parent of that one if it releases nothing. If the
+ * function's metadata names a `free` function for this kind, the handle calls it once: in close(),
+ * if the program passes the handle to that function, or when the last reference is dropped,
+ * possibly by the garbage collector. Each use of a closed handle is an error, and so is the use of
+ * a handle whose parent is closed. Such a child is never released, because its memory may have been
+ * freed with the parent's.
  *
  * A call may release the GIL, so a handle counts the running calls that use it. It cannot be
  * closed during such a call. */
@@ -128,7 +129,9 @@ int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object
   if (check_kind(frame, index, self) != 0) return -1;
   if (self->release == frame->callee && close_by_call(frame, index, self) != 0) return -1;
   for (Handle *used = self; used != NULL; used = used->parent) used->uses++;
-  frame_hold(frame, HOLD_HANDLE)->handle = self;
+  struct hold *hold = frame_hold(frame, HOLD_HANDLE);
+  hold->handle = self;
+  hold->index = index;
   return frame_pass(frame, index, DSO_OPAQUE_PTR, self->address);
 }
 
@@ -150,12 +153,14 @@ static int handle_clear(Handle *self) {
 static void handle_dealloc(Handle *self) {
   if (PyObject_CallFinalizerFromDealloc((PyObject *)self) < 0) return; /* resurrected */
   PyObject_GC_UnTrack(self);
-  if (self->weak != NULL) PyObject_ClearWeakRefs((PyObject *)self);
+  Py_TRASHCAN_BEGIN(self, handle_dealloc) /* parents may be a long chain */
+      if (self->weak != NULL) PyObject_ClearWeakRefs((PyObject *)self);
   Py_XDECREF((PyObject *)self->parent);
   Py_XDECREF(self->owner);
   Py_XDECREF(self->library);
   Py_XDECREF(self->kind);
   PyObject_GC_Del(self);
+  Py_TRASHCAN_END
 }
 
 static PyObject *handle_kind(Handle *self, void *Py_UNUSED(closure)) {

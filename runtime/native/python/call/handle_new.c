@@ -62,6 +62,9 @@ PyObject *handle_from_result(PyObject *function, void *address, const char *code
   Handle *self = make(address, kind, function);
   if (self == NULL) return give_up(release, address);
   self->release = release;
+  /* So that a walk along a list, whose items belong to the list, makes no chain of parents. */
+  while (parent != NULL && parent->release == NULL && parent->parent != NULL)
+    parent = parent->parent;
   self->parent = (Handle *)Py_XNewRef((PyObject *)parent);
   if (parent != NULL) parent->children++;
   return (PyObject *)self;
