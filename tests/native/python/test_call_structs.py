@@ -103,6 +103,16 @@ def test_function_writes_to_an_array(probe: Probe) -> None:
     assert np.frombuffer(data, POINT)["x"] == 1.0
 
 
+def test_mapping_is_updated_beside_an_array_of_many_dimensions(probe: Probe) -> None:
+    """Both need work after the call."""
+    given: dict[str, Any] = {"x": 1.0}
+    with pytest.raises(TypeError, match="argument 2"):
+        probe("grow")(given, object())
+    assert given == {"x": 1.0}
+    probe("grow")(given, np.zeros((1,) * 9))
+    assert given == {"x": 2.0, "n": 0}
+
+
 @pytest.mark.parametrize(
     ("value", "error", "expected"),
     [

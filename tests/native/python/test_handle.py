@@ -91,6 +91,18 @@ def test_explicit_call_of_the_release_closes(probe: Probe, is_closed) -> None:
         probe("counter_free")(counter)
 
 
+def test_refused_argument_leaves_the_handle_open(probe: Probe, is_closed) -> None:
+    """The release was not called, so the handle still owns the object."""
+    counter = probe("counter_new")(3)
+    with pytest.raises(TypeError, match="counter_free: argument 2"):
+        probe("counter_free")(counter, object())
+    with pytest.raises(ValueError, match="counter_free: argument 2: expected an open handle"):
+        probe("counter_free")(counter, counter)
+    assert not counter.closed
+    del counter
+    assert is_closed()
+
+
 def test_handle_is_a_context_manager(probe: Probe, is_closed) -> None:
     """The end of the block closes it, also after an exception."""
     with pytest.raises(KeyError), probe("counter_new")(3) as counter:

@@ -8,7 +8,7 @@
 
 #define FACTS(name, text) \
   DSO_EXPORT const char __packer_fn_##name[] = "packer-function 1\nabi safe_call\n" text
-#define FUNCTION(name)                                                                 \
+#define FUNCTION(name) \
   DSO_EXPORT int __tvm_ffi_##name(void *handle, const dso_any *args, int32_t num_args, \
                                   dso_any *result)
 #define UNUSED (void)handle, (void)args, (void)num_args, (void)result
@@ -77,17 +77,11 @@ FUNCTION(counter_child) {
 /* A pointer into the counter, which its handle does not release. */
 FACTS(counter_item, "type counter *(counter *c)\nparams c:@counter\nresult @counter\n"
                     "lifetime c\n");
-FUNCTION(counter_item) {
-  UNUSED;
-  return give(result, args[0].v_ptr);
-}
+FUNCTION(counter_item) { UNUSED; return give(result, args[0].v_ptr); }
 
 FACTS(counter_item_of, "type counter *(counter *c, counter *owner)\nresult @counter\n"
                        "params c:@counter owner:@counter\ndefault owner null\nlifetime owner\n");
-FUNCTION(counter_item_of) {
-  UNUSED;
-  return give(result, args[0].v_ptr);
-}
+FUNCTION(counter_item_of) { UNUSED; return give(result, args[0].v_ptr); }
 
 FACTS(num_open, "type int64_t(void)\nparams \nresult i64\n");
 FUNCTION(num_open) {
@@ -97,17 +91,10 @@ FUNCTION(num_open) {
 }
 
 FACTS(other_use, "type int(other *o)\nparams o:@other\nresult i32\n");
-FUNCTION(other_use) {
-  UNUSED;
-  *result = dso_int(1);
-  return 0;
-}
+FUNCTION(other_use) { UNUSED; *result = dso_int(1); return 0; }
 
 FACTS(other_new, "type other *(void)\nresult @other\n");
-FUNCTION(other_new) {
-  UNUSED;
-  return give(result, &num_open);
-}
+FUNCTION(other_new) { UNUSED; return give(result, &num_open); }
 
 FACTS(any_pointer, "type void *(void)\nresult *void\n");
 FUNCTION(any_pointer) {
@@ -126,14 +113,10 @@ FUNCTION(address) {
 }
 
 FACTS(no_release, "type counter *(void)\nresult @counter\nfree missing\n");
-FUNCTION(no_release) {
-  UNUSED;
-  return give(result, &num_open);
-}
+FUNCTION(no_release) { UNUSED; return give(result, &num_open); }
 
 /* call_with(c, f): call f with the handle while this call uses it. */
-FACTS(call_with,
-      "type int64_t(counter *c, void (*f)(void *))\nparams c:@counter f:fn\nresult i64\n");
+FACTS(call_with, "type int64_t(counter *c, void (*f)(void *))\nparams c:@counter f:fn\nresult i64\n");
 FUNCTION(call_with) {
   UNUSED;
   dso_function_object *function = args[1].v_ptr;
@@ -258,8 +241,7 @@ FACTS(count_texts, "type int64_t(const char *const *names, int64_t n)\nparams na
 FUNCTION(count_texts) {
   UNUSED;
   if (args[0].type_index != DSO_ARRAY) return fail("count_texts: expected an array");
-  *result =
-      dso_int(*(const int64_t *)((char *)args[0].v_ptr + sizeof(dso_object) + sizeof(void *)));
+  *result = dso_int(*(const int64_t *)((char *)args[0].v_ptr + sizeof(dso_object) + sizeof(void *)));
   return 0;
 }
 
@@ -293,7 +275,4 @@ FUNCTION(scale) {
 }
 
 FACTS(open_file, "type int(const char *path)\nparams path:str\nresult i32\n");
-FUNCTION(open_file) {
-  UNUSED;
-  return dso_raise("OSError", args[0].v_c_str);
-}
+FUNCTION(open_file) { UNUSED; return dso_raise("OSError", args[0].v_c_str); }

@@ -11,7 +11,7 @@ int hold_more_dims(struct call_frame *frame, Py_ssize_t index, struct hold *hold
   if (ndim < 0 || ndim > TENSOR_MAX_DIMS)
     return raise_argument_error(frame, index, PyExc_ValueError,
                                 "expected at most %d dimensions, found %d", TENSOR_MAX_DIMS, ndim);
-  frame->needs_release = 1;
+  frame->needs_release |= RELEASE;
   hold->more_dims = PyMem_New(int64_t, 2 * (size_t)ndim);
   if (hold->more_dims != NULL) return hold_set_dims(hold, hold->more_dims, ndim);
   raise_no_memory();

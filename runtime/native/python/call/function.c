@@ -56,6 +56,7 @@ static inline PyObject *convert_and_invoke(struct call_frame *frame, PyObject *c
   PyObject *value = NULL;
   if (count == 0 || convert_arguments(frame, objects, count) == 0)
     value = invoke(frame, (int32_t)count);
+  else if (frame->needs_release & RELEASE_HANDLES) argument_reopen(frame);
   return frame->needs_release ? end_call(frame, value) : value;
 }
 

@@ -113,14 +113,20 @@ static inline int check_kind(struct call_frame *frame, Py_ssize_t index, const H
                 " of another library");
 }
 
-/* The call of the function that releases the handle closes it: whatever the call does, the program
- * must not use it again. */
+/* The call of the function that releases the handle closes it: whatever the function does, the
+ * program must not use the handle again. */
 static int close_by_call(struct call_frame *frame, Py_ssize_t index, Handle *self) {
   if (self->uses > 0)
     return refuse(frame, index, PyExc_ValueError, self, "a handle that no call is using",
                   " in use; release it after that call");
   self->is_closed = 1;
   return 0;
+}
+
+void argument_reopen(struct call_frame *frame) {
+  for (int i = 0; i < frame->num_holds; i++)
+    if (frame->holds[i].kind == HOLD_HANDLE && frame->holds[i].handle->release == frame->callee)
+      frame->holds[i].handle->is_closed = 0;
 }
 
 int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object) {

@@ -36,6 +36,10 @@ PyObject *handle_borrow(const struct source *source, void *address);
 /* Convert an argument: check the kind and that it is open, and mark it as in use. */
 int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object);
 
+/* The function is not called, because another argument was refused: a handle that the call would
+ * have released is open again. */
+void argument_reopen(struct call_frame *frame);
+
 /* End the use, after the call. */
 static inline void handle_end_use(Handle *self) {
   for (; self != NULL; self = self->parent) self->uses--;
