@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from inspect import Parameter, Signature
+from keyword import iskeyword
 
-from .error import near_names
+from .error import near_names, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import Any
 
     from ._core import Function
 
@@ -27,28 +28,41 @@ def annotation_of(code: str) -> Any:
     extents = f" [{extents}" if extents else ""
     if base in _NUMBERS:
         return _NUMBERS[base]
-    if base[0] in "iu" and base[1:].isdecimal():
+    if base[:1] in ("i", "u") and base[1:].isdecimal():
         return int
-    if base[0] in "*&":
+    if base[:1] in ("*", "&"):
         return _pointer(base[1:]) + extents
     named = {"@": f"{base[1:]} handle", "{": f"{base.strip('{}')} struct"}
     words = {"strs": "list of str", "fn": "callable", "tensor": "array", "void": None}
-    return named.get(base[0]) or words.get(base, base)
+    return named.get(base[:1]) or words.get(base, base)
 
 
 def _pointer(target: str) -> str:
-    if target[0] == "{":
+    if target[:1] == "{":
         return f"{target.strip('{}')} struct"
     if target in ("void", "char"):
         return "buffer"
-    return f"{_DTYPES.get(target[0], '')}{target[1:]} array" if target != "bool" else "bool array"
+    return f"{_DTYPES.get(target[:1], '')}{target[1:]} array" if target != "bool" else "bool array"
 
 
 def defaults_of(function: Function) -> tuple[Any, ...]:
     """Return the default of each parameter, `...` for one that has none."""
     params, _, _, defaults, _ = function._declared
-    values = {name: json.loads(text) for name, text in defaults}
+    values = {name: _default(function, name, text) for name, text in defaults}
     return tuple(values.get(name, ...) for name, _ in params)
+
+
+def _default(function: Function, name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        wrong = f"{function.name}: default of {name!r}: expected JSON, found {shown(text)}"
+        raise ValueError(f"{wrong}; export the library again") from None
+
+
+def python_name(name: str) -> str:
+    """Return the Python name of a parameter or field: ``from_`` for a keyword of Python."""
+    return f"{name}_" if iskeyword(name) else name
 
 
 def signature_of(function: Function) -> Signature:
@@ -56,7 +70,7 @@ def signature_of(function: Function) -> Signature:
     params, result, outs, _, _ = function._declared
     made = [
         Parameter(
-            name,
+            python_name(name),
             Parameter.POSITIONAL_OR_KEYWORD,
             default=Parameter.empty if default is ... else default,
             annotation=annotation_of(code),
@@ -77,12 +91,14 @@ def _results(result: str | None, outs: list[tuple[str, str]]) -> Any:
     found = [_result(code) for code in codes if code is not None]
     if len(found) < 2:
         return found[0] if found else None
-    names = (item if isinstance(item, str) else item.__name__ for item in found)
+    names = (item if isinstance(item, str) else getattr(item, "__name__", "None") for item in found)
     return f"({', '.join(names)})"
 
 
-def refuse_keyword(function: Function, name: str) -> NoReturn:
-    """Refuse a keyword that no parameter has."""
-    names = [param for param, _ in function._declared[0]]
+def find_keyword(function: Function, name: str) -> int:
+    """Return the position of a parameter by its Python name; refuse a name that no one has."""
+    names = [python_name(param) for param, _ in function._declared[0]]
+    if name in names:
+        return names.index(name)
     text = f"{function.name}: unexpected keyword argument {name!r}{near_names(name, names)}"
     raise TypeError(text)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Mapping
-from keyword import iskeyword
 
 from .._core import Handle, handle_at
 from ..error import shown
+from ..signature import python_name
 from .arrays import packed_array, without_dtype
 from .layout import COMPLEX, FORMATS, Layout, Layouts, Refused, layouts_of, struct_name
 from .packing import Packing, items_of, name_at, ordered
@@ -39,7 +39,7 @@ def fields_of(function: Function, index: int, value: Any) -> Any:
 def packed(function: Function, index: int, value: Any) -> Any:
     """Return the bytes of a struct that is passed by pointer.
 
-    They are (memoryview, objects that the bytes refer to, function to call after the call or
+    They are (memoryview, tuple of what the bytes refer to, function to call after the call or
     None). NotImplemented if `value` is neither a mapping, a tuple nor a structured NumPy array.
     """
     layouts, code = layouts_of(function), function._declared[0][index][1]
@@ -84,33 +84,33 @@ def _item(layouts: Layouts, code: str, extents: tuple[int, ...], value: Any, whe
     return (value.real, value.imag) if code in COMPLEX and not isinstance(value, tuple) else value
 
 
-def _attribute(name: str) -> str:
-    """Return the attribute of a field: ``from_`` for a keyword of Python."""
-    return f"{name}_" if iskeyword(name) else name
+def _class(name: str) -> str:
+    return python_name(name) if name.isidentifier() else "struct"
 
 
-def result_maker(function: Function) -> Callable[[str, tuple[Any, ...]], Any]:
+def result_maker(function: Function) -> Callable[[Function, str, tuple[Any, ...]], Any]:
     """Return what turns the fields of a struct, in order, into a named tuple.
 
-    The classes are made once for each function.
+    The classes are made once for each function. The library owns the result, so that refers to
+    nothing that keeps the library open.
     """
     layouts = layouts_of(function)
     classes = {
-        name: namedtuple(name, [_attribute(f.name) for f in layout.fields], rename=True)
+        name: namedtuple(_class(name), [python_name(f.name) for f in layout.fields], rename=True)
         for name, layout in layouts.items()
     }
 
-    def make(code: str, value: Any, extents: tuple[int, ...] = ()) -> Any:
+    def make(caller: Function, code: str, value: Any, extents: tuple[int, ...] = ()) -> Any:
         if extents:
-            return tuple(make(code, item, extents[1:]) for item in value)
+            return tuple(make(caller, code, item, extents[1:]) for item in value)
         if code in COMPLEX and isinstance(value, tuple):
             return complex(*value)
         if code.startswith("@") and isinstance(value, Handle):
-            return handle_at(function, value.address, code[1:])
+            return handle_at(caller, value.address, code[1:])
         if not code.startswith("{") or not isinstance(value, tuple):
             return value
         layout = layouts[struct_name(code)]
         fields = zip(layout.fields, value, strict=True)
-        return classes[layout.name](*(make(f.code, item, f.extents) for f, item in fields))
+        return classes[layout.name](*(make(caller, f.code, item, f.extents) for f, item in fields))
 
     return make

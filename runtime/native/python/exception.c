@@ -158,7 +158,7 @@ static PyObject *make_own_exception(const char *kind, PyObject *text) {
 static PyObject *make_os_error(const char *message) {
   static const char start[] = "[Errno ";
   char *end;
-  if (strncmp(message, start, sizeof start - 1) != 0) return NULL;
+  if (message == NULL || strncmp(message, start, sizeof start - 1) != 0) return NULL;
   long number = strtol(message + sizeof start - 1, &end, 10);
   if (strncmp(end, "] ", 2) != 0) return NULL;
   return PyObject_CallFunction(PyExc_OSError, "ls", number, end + 2);
@@ -172,7 +172,7 @@ static PyObject *raise_kind(const char *kind, const char *message, Py_ssize_t le
   if (text == NULL) return NULL;
   PyObject *class = builtin_exception(kind);
   PyObject *error = class == PyExc_OSError ? make_os_error(PyUnicode_AsUTF8(text)) : NULL;
-  if (error == NULL)
+  if (error == NULL && !PyErr_Occurred())
     error = class ? PyObject_CallOneArg(class, text) : make_own_exception(kind, text);
   if (error == NULL && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError)) {
     Py_DECREF(text);

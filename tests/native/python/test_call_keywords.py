@@ -53,6 +53,16 @@ def test_wrong_keywords_are_refused(
         probe("scale")(*args, **keywords)
 
 
+def test_parameter_with_the_name_of_a_python_keyword(probe: Probe) -> None:
+    """It is `from_` for Python, as a field is; its own name is accepted too."""
+    assert str(inspect.signature(probe("between"))) == "(from_: int, to: int) -> int"
+    assert probe("between")(to=5, from_=3) == probe("between")(to=5, **{"from": 3}) == 2
+    with pytest.raises(TypeError, match="unexpected keyword argument 'to_'; near names: 'to'"):
+        probe("between")(3, to_=5)
+    with pytest.raises(TypeError, match="argument 'from_' given twice"):
+        probe("between")(3, from_=5)
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

@@ -83,6 +83,9 @@ FACTS(counter_item_of, "type counter *(counter *c, counter *owner)\nresult @coun
                        "params c:@counter owner:@counter\ndefault owner null\nlifetime owner\n");
 FUNCTION(counter_item_of) { UNUSED; return give(result, args[0].v_ptr); }
 
+FACTS(between, "type int(int from, int to)\nparams from:i32 to:i32\nresult i32\n");
+FUNCTION(between) { UNUSED; *result = dso_int(args[1].v_int64 - args[0].v_int64); return 0; }
+
 FACTS(num_open, "type int64_t(void)\nparams \nresult i64\n");
 FUNCTION(num_open) {
   UNUSED;
@@ -212,6 +215,19 @@ FUNCTION(update) {
   if (record->n == 3) record->name = "renamed";
   *result = dso_int(record->n);
   return 0;
+}
+
+FACTS(two, RECORD "struct two 16 8 first:*{record}@0 second:*{record}@8\n"
+                  "type int(struct two *p)\nparams p:*{two}\nresult i32\n");
+FUNCTION(two) { UNUSED; return 0; }
+
+/* Call f while this call uses the record. */
+FACTS(update_during, RECORD "type int(const struct record *r, void (*f)(void))\n"
+                            "params r:&{record} f:fn\nresult i32\n");
+FUNCTION(update_during) {
+  UNUSED;
+  dso_function_object *function = args[1].v_ptr;
+  return function->safe_call(function, NULL, 0, result);
 }
 
 FACTS(total, POINT "type double(const struct point *p)\nparams p:&{point}\nresult f64\n");

@@ -17,6 +17,13 @@ struct callee_late {
   PyObject *kinds[];            /* the handle's kind of each parameter, interned, or NULL */
 };
 
+/* Store what was made, unless another thread was first; return what is stored, borrowed. */
+static inline PyObject *late_keep(PyObject **place, PyObject *made) {
+  if (*place == NULL) *place = made;
+  else Py_XDECREF(made);
+  return *place;
+}
+
 struct callee {
   dso_safe_call address;
   void *handle;       /* the first argument of every call; NULL for safe-call symbols */

@@ -12,14 +12,16 @@ static int refuse_missing(const struct callee *callee, int index) {
   return -1;
 }
 
-/* The message needs near names, so Python makes it. */
-static int refuse_unknown(PyObject *function, PyObject *name) {
+/* Find a parameter whose name is a keyword of Python ("from_"); -1 with an exception set. The
+ * message has near names, so Python makes it. */
+static int find_in_python(PyObject *function, PyObject *name) {
   PyObject *module = PyImport_ImportModule("runtime.signature"); /* imported at first use */
-  PyObject *none =
-      module ? PyObject_CallMethod(module, "refuse_keyword", "OO", function, name) : NULL;
-  Py_XDECREF(none);
+  PyObject *found =
+      module ? PyObject_CallMethod(module, "find_keyword", "OO", function, name) : NULL;
+  int index = found != NULL ? (int)PyLong_AsLong(found) : -1;
+  Py_XDECREF(found);
   Py_XDECREF(module);
-  return -1;
+  return index;
 }
 
 /* Store each keyword argument at the position of its parameter. */
@@ -31,7 +33,7 @@ static int place(PyObject *function, const struct callee *callee, PyObject *keyw
     const char *text = PyUnicode_AsUTF8AndSize(name, &length);
     if (text == NULL) PyErr_Clear(); /* lone surrogates: no parameter has them */
     int index = text != NULL ? facts_find(&callee->facts, text, (size_t)length) : -1;
-    if (index < 0) return refuse_unknown(function, name);
+    if (index < 0 && (index = find_in_python(function, name)) < 0) return -1;
     if (objects[index] != NULL) {
       PyErr_Format(PyExc_TypeError, "%U: argument %R given twice", callee->name, name);
       return -1;
@@ -46,9 +48,9 @@ static PyObject *find_defaults(PyObject *function, const struct callee *callee) 
   struct callee_late *late = callee->late;
   if (late->defaults != NULL) return late->defaults;
   PyObject *module = PyImport_ImportModule("runtime.signature");
-  late->defaults = module ? PyObject_CallMethod(module, "defaults_of", "O", function) : NULL;
+  PyObject *made = module ? PyObject_CallMethod(module, "defaults_of", "O", function) : NULL;
   Py_XDECREF(module);
-  return late->defaults;
+  return late_keep(&late->defaults, made);
 }
 
 /* Fill gaps before the last given argument by defaults; the function itself fills those after

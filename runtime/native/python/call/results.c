@@ -57,12 +57,11 @@ static PyObject *make_struct(const struct results *results, const char *code, Py
   struct callee_late *late = results->frame->callee->late;
   if (late->make_result == NULL) {
     PyObject *structs = PyImport_ImportModule("runtime.structs"); /* imported at first use */
-    late->make_result =
-        structs ? PyObject_CallMethod(structs, "result_maker", "O", function) : NULL;
+    PyObject *made = structs ? PyObject_CallMethod(structs, "result_maker", "O", function) : NULL;
     Py_XDECREF(structs);
-    if (late->make_result == NULL) return NULL;
+    if (late_keep(&late->make_result, made) == NULL) return NULL;
   }
-  return PyObject_CallFunction(late->make_result, "sO", code, fields);
+  return PyObject_CallFunction(late->make_result, "OsO", function, code, fields);
 }
 
 static PyObject *make_item(const struct results *results, const dso_any *value, const char *code) {
