@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from functools import lru_cache
 from typing import NamedTuple
@@ -17,6 +18,8 @@ FORMATS = {
     "bool": "?", "f16": "e", "f32": "f", "f64": "d", "char": "b",
 }  # fmt: skip
 COMPLEX = {"c64": "ff", "c128": "dd"}
+
+_EXTENT = re.compile(r"[0-9]{1,18}\]")
 
 
 class Field(NamedTuple):
@@ -59,26 +62,27 @@ class Refused(Exception):  # noqa: N818 - it never leaves this file
         self.kind = kind
 
 
-def split_extents(code: str) -> tuple[str, tuple[int, ...]]:
-    """Split ``f32[2][3]`` into ``f32`` and (2, 3)."""
-    base, *extents = code.split("[")
-    return base, tuple(int(extent.rstrip("]")) for extent in extents)
-
-
 @lru_cache(maxsize=256)
 def _parse(structs: tuple[tuple[str, str], ...]) -> Layouts:
     layouts = Layouts()
     for name, text in structs:
         size, _, *fields = text.split(" ")
-        layouts[name] = Layout(name, int(size), tuple(_field(field) for field in fields if field))
+        made = tuple(_field(layouts, name, int(size), field) for field in fields if field)
+        layouts[name] = Layout(name, int(size), made)
     return layouts
 
 
-def _field(text: str) -> Field:
+def _field(layouts: Layouts, struct_name: str, size: int, text: str) -> Field:
+    """Parse a field; refuse one that is not within the struct, or contains a later struct."""
     head, _, offset = text.rpartition("@")
     name, _, code = head.partition(":")
-    base, extents = split_extents(code)
-    return Field(name, base, extents, int(offset))
+    base, *extents = code.split("[")
+    if all(_EXTENT.fullmatch(extent) for extent in extents):
+        field = Field(name, base, tuple(int(extent[:-1]) for extent in extents), int(offset))
+        if field.offset + size_of(layouts, field.code, field.extents) <= size:
+            return field
+    wrong = f"struct {struct_name!r}: expected fields within its {size} bytes, found {text!r}"
+    raise ValueError(f"{wrong}; export the library again")
 
 
 def layouts_of(function: Function) -> Layouts:

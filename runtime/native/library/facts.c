@@ -48,6 +48,8 @@ static const char *parse_params(char *text, struct facts *facts) {
     int is_last = strchr(rest, ' ') == NULL;
     struct param entry;
     if (cut_pair(cut(&rest, ' '), &entry) != NULL) return "params, expected name:code";
+    if (facts_find(facts, entry.name, strlen(entry.name)) >= 0)
+      return "params, expected different names";
     if (append(&facts->params, &facts->num_params, entry) != 0) return HEAP_NO_MEMORY;
     if (is_last) rest = NULL;
     if (*entry.code != '*') continue;

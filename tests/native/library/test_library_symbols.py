@@ -72,6 +72,7 @@ def test_symbol_that_is_not_a_function(compile_library: CompileLibrary) -> None:
         ("packer-function 1\\nparams x:i8  y:i8\\n", "params, expected name:code"),
         ("packer-function 1\\nparams x:i8\\nparams x:i8\\n", "params given twice"),
         ("packer-function 1\\nparams x:i8 \\n", "params, expected name:code"),
+        ("packer-function 1\\nparams x:i8 y:i8 x:i8\\n", "params, expected different names"),
         ("packer-function 1\\nparams x:\\n", "params, expected name:code"),
         ("packer-function 1\\nout x\\n", "out, expected name:code"),
         ("packer-function 1\\nout \\n", "out, expected name:code"),
