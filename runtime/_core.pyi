@@ -46,6 +46,11 @@ class Library:
         """Return True if this object defines a function ``<name>``, whatever its C type."""
     def address(self, name: str) -> int | None:
         """Return the address of the function ``<name>`` of this object, or None."""
+    def call_for(self, library: Library, /) -> None:
+        """Keep the library whose code this one calls open; handles of both are of one library.
+
+        Raises TypeError for another type, or at a second call.
+        """
     def declare_packed(self, name: str) -> bool:
         """Declare ``<name>`` a packed C function; return False if there is no such function.
 
@@ -320,6 +325,9 @@ def handle_at(function: Function, address: int, kind: str | None, /) -> Handle |
 
     It keeps the library of `function` open.
     """
+
+def handle_belongs(function: Function, handle: Handle, /) -> bool:
+    """Return True if a handle is of the same library as a function."""
 
 def buffer_address(view: memoryview, /) -> int:
     """Return the address of a memoryview's bytes."""

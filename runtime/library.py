@@ -102,7 +102,7 @@ class LibraryModule(Module):
         }
         if new:
             wrapper = upper_floors["wrap_functions"](new, self._address_of, self.path)
-            wrapper._keeps = self._library  # the code that it calls
+            wrapper._library.call_for(self._library)
             self._wrapped.update({name: (given, wrapper) for name, given in new.items()})
             self._declared.update(new)
             _tree_changed()

@@ -21,7 +21,7 @@ def without_dtype(layouts: Layouts, code: str, value: Any) -> Any:
 
 def packed_array(
     layouts: Layouts, layout: Layout, value: Any, is_written: bool
-) -> tuple[memoryview, Any, Any]:
+) -> tuple[memoryview, tuple[Any, ...], Any]:
     """Return the bytes of a structured array, as `packed` does."""
     if value.dtype.names is None:
         return NotImplemented  # type: ignore[no-any-return]
@@ -39,7 +39,7 @@ def packed_array(
             value[name] = array[name]
 
     data = memoryview(array.reshape(-1).view(numpy.uint8))  # type: ignore[arg-type]
-    return data, array, finish if is_written and array is not value else None
+    return data, (array,), finish if is_written and array is not value else None
 
 
 def _fits(layouts: Layouts, dtype: Any, code: str, extents: tuple[int, ...]) -> bool:

@@ -6,7 +6,7 @@ import struct
 import sys
 from collections.abc import Mapping, MutableMapping
 
-from .._core import Handle, buffer_address, handle_at, memory_at
+from .._core import Handle, buffer_address, handle_at, handle_belongs, memory_at
 from ..error import near_names, shown
 from .arrays import packed_array
 from .layout import COMPLEX, FORMATS, Layout, Layouts, Refused, format_of, size_of, struct_name
@@ -71,10 +71,12 @@ class Packing:
         self.written: list[tuple[bytearray, bytes, Layout, MutableMapping[str, Any]]] = []
         self.finishes: list[Callable[[], None]] = []  # of arrays
 
-    def pack(self, layout: Layout, value: Any, is_written: bool) -> tuple[memoryview, Any, Any]:
+    def pack(
+        self, layout: Layout, value: Any, is_written: bool
+    ) -> tuple[memoryview, tuple[Any, ...], Any]:
         data = self.allocate(layout, value, is_written, "")
         finish = self.finish if self.written or self.finishes else None
-        return memoryview(data), self.kept, finish
+        return memoryview(data), tuple(self.kept), finish
 
     def finish(self) -> None:
         """Write the fields back, after the call."""
@@ -120,7 +122,7 @@ class Packing:
             return 0
         if isinstance(value, Handle):
             self.kept.append(value)
-            return _handle_address(code, value, where)
+            return _handle_address(self.function, code, value, where)
         if code == "str" and isinstance(value, str | bytes):
             encoded = value.encode() if isinstance(value, str) else value
             if b"\0" in encoded:
@@ -215,7 +217,7 @@ def _store_number(data: bytearray, at: int, code: str, value: Any, where: str) -
         raise Refused(OverflowError if is_number else TypeError, text) from None
 
 
-def _handle_address(code: str, handle: Handle, where: str) -> int:
+def _handle_address(function: Function, code: str, handle: Handle, where: str) -> int:
     kind = code[1:] if code.startswith("@") else struct_name(code) if "{" in code else None
     if handle.closed:
         text = f"field {where!r}: expected an open handle, found {handle!r}"
@@ -223,6 +225,9 @@ def _handle_address(code: str, handle: Handle, where: str) -> int:
     if code == "str" or (kind is not None and handle.kind not in (None, kind)):
         text = f"field {where!r}: expected a value of type {code}, found {handle!r}"
         raise Refused(TypeError, text)
+    if kind is not None and handle.kind == kind and not handle_belongs(function, handle):
+        text = f"field {where!r}: expected a handle of this library, found {handle!r} of another"
+        raise Refused(ValueError, text)
     return handle.address
 
 

@@ -71,6 +71,18 @@ def test_a_library_without_a_soname(library: Path) -> None:
         m["add"](1, "2")
 
 
+def test_handles_of_functions_that_are_declared_later(library: Path) -> None:
+    """They belong to the file, not to the small library of each declaration."""
+    whole = {"declaration": "box *(double value)", "free": "box_free"}
+    m = runtime.load(library, functions={"box_new": whole, "box_free": "void(box *b)"})
+    box = m["box_new"](2.5)
+    del m
+    assert runtime.load(library, functions={"box_get": "double(box *b)"})["box_get"](box) == 2.5
+    gc.collect()
+    box.close()
+    assert box.closed
+
+
 def test_handles_have_the_lifetime_that_is_declared(library: Path) -> None:
     """Options are those of packer.FunctionDeclaration; a type that is unknown is a handle."""
     m = runtime.load(

@@ -71,6 +71,9 @@ static PyMethodDef core_methods[] = {
     {"handle_at", handle_at, METH_VARARGS,
      "handle_at($module, function, address, kind, /)\n--\n\n"
      "Return a Handle that releases nothing, or None for the address 0."},
+    {"handle_belongs", handle_belongs, METH_VARARGS,
+     "handle_belongs($module, function, handle, /)\n--\n\n"
+     "Return True if a handle is of the same library as a function."},
     {"buffer_address", buffer_address, METH_O,
      "buffer_address($module, view, /)\n--\n\nReturn the address of a memoryview's bytes."},
     {"memory_at", address_view, METH_VARARGS,

@@ -77,6 +77,7 @@ static void close_library(Library *self) {
 
 /* The import cache may hold Python objects that reference this library. */
 static int library_traverse(Library *self, visitproc visit, void *arg) {
+  Py_VISIT(self->origin);
   const struct context *context = self->is_open ? self->loaded.context : NULL;
   return context != NULL && context->num_libraries == 1 ? imports_traverse(context, visit, arg) : 0;
 }
@@ -91,6 +92,7 @@ static void library_dealloc(Library *self) {
   PyObject_GC_UnTrack(self);
   Py_XDECREF(self->callees);
   if (self->is_open) close_library(self);
+  Py_XDECREF(self->origin);
   Py_XDECREF(self->path);
   Py_TYPE(self)->tp_free((PyObject *)self);
 }
@@ -150,6 +152,13 @@ static PyObject *library_bind(Library *self, PyObject *module) {
   Py_RETURN_NONE;
 }
 
+static PyObject *library_call_for(Library *self, PyObject *origin) {
+  if (!Py_IS_TYPE(origin, &Library_Type) || self->origin != NULL)
+    return PyErr_Format(PyExc_TypeError, "call_for: expected a Library, once");
+  self->origin = Py_NewRef(origin);
+  Py_RETURN_NONE;
+}
+
 static PyObject *library_path(Library *self, void *Py_UNUSED(closure)) {
   return Py_NewRef(self->path);
 }
@@ -191,6 +200,9 @@ static PyMethodDef library_methods[] = {
     {"address", (PyCFunction)library_address, METH_O,
      "address($self, name, /)\n--\n\n"
      "Return the address of a function of this object, whatever its C type, or None."},
+    {"call_for", (PyCFunction)library_call_for, METH_O,
+     "call_for($self, library, /)\n--\n\n"
+     "Keep the library whose code this one calls; handles of both are of one library."},
     {"declare_packed", (PyCFunction)library_declare_packed, METH_O,
      "declare_packed($self, name, /)\n--\n\n"
      "Declare a function a packed C function; return False if there is no such function."},

@@ -14,6 +14,7 @@ typedef struct {
   PyObject_HEAD
   PyObject *path;    /* str */
   PyObject *callees; /* name -> capsule of struct callee */
+  PyObject *origin;  /* the Library whose code this one calls for it, or NULL */
   int is_open;
   int descriptor; /* owned: of the open file, or -1 */
   struct loaded loaded;

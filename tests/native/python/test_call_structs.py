@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import shutil
 from array import array
 from collections import namedtuple
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ import pytest
 import runtime
 
 from ...support.dlpack_producers import Probe
+from ...support.paths import C_SOURCES
 
 SOURCE = "declared.c"
 POINT = np.dtype([("x", "f8"), ("n", "i4")], align=True)
@@ -153,46 +157,12 @@ def test_readonly_array_is_not_written(probe: Probe) -> None:
     assert probe("total")(frozen) == 4.0
 
 
-def test_fields_with_pointers(probe: Probe) -> None:
-    """They take arrays, text and handles, and are read back if C changed them."""
-    counter, scale = probe("counter_new")(3), np.array([1, 2], "f4")
-    record = {"x": 1.0, "scale": scale, "data": np.array([2, 3], "f4"), "name": "abc"}
-    record["counter"] = counter
-    assert probe("update")(record) == 3
-    assert (record["x"], record["n"], record["name"]) == (3.0, 3, "renamed")
-    assert record["scale"] is scale and scale.tolist() == [1.0, 0.5]
-    assert record["counter"] is counter and probe("counter_next")(counter) == 103
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "error", "expected"),
-    [
-        ("data", np.zeros(2), TypeError, "expected a contiguous array of f32, found format 'd'"),
-        ("data", np.zeros(4, "f4")[::2], TypeError, "format 'f', not contiguous"),
-        ("data", 3, TypeError, r"expected an array \(&f32\), found 3"),
-        ("name", "a\0b", ValueError, "expected text without NUL"),
-        ("name", 3, TypeError, "expected a str, found 3"),
-        ("scale", [1.0], ValueError, "expected 2 items, found 1"),
-        ("scale", 1.0, TypeError, "expected 2 items, found 1.0"),
-        ("counter", 3, TypeError, r"expected a handle \(@counter\), found 3"),
-    ],
-)
-def test_field_refuses(
-    probe: Probe, field: str, value: object, error: type[Exception], expected: str
-) -> None:
-    """The message names the field."""
-    with pytest.raises(error, match=f"argument 1 'r': field '{field}': .*{expected}"):
-        probe("update")({field: value})
-
-
-def test_field_refuses_other_handles(probe: Probe) -> None:
-    """As an argument does."""
-    with pytest.raises(TypeError, match="field 'counter': expected a value of type @counter"):
-        probe("update")({"counter": probe("other_new")()})
-    counter = probe("counter_new")(3)
-    counter.close()
-    with pytest.raises(ValueError, match="field 'counter': expected an open handle"):
-        probe("update")({"counter": counter})
+def test_result_with_a_struct_keeps_no_library_open(compile_library, tmp_path: Path) -> None:
+    """The classes of its named tuples are kept by the library, and do not keep it."""
+    copy = shutil.copy(compile_library((C_SOURCES / SOURCE).read_text()), tmp_path / "copy.so")
+    assert runtime.load(copy)["line_of"]((2.0, 4)).to == (4.0, 8)
+    gc.collect()
+    assert copy.name not in Path("/proc/self/maps").read_text()
 
 
 # ---- Complex numbers, several results

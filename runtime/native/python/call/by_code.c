@@ -3,6 +3,7 @@
 
 #include "abi/dtype.h"
 #include "abi/object.h"
+#include "python/call/handle.h"
 #include "python/exception.h"
 #include "vm/object.h"
 
@@ -52,6 +53,7 @@ static int argument_struct(struct call_frame *frame, Py_ssize_t index, PyObject 
 }
 
 static int pass_bytes(struct call_frame *frame, Py_ssize_t index, PyObject *packed) {
+  if (handles_begin_use(frame, index, PyTuple_GET_ITEM(packed, 1)) != 0) return -1;
   struct hold *hold = frame_hold(frame, HOLD_PACKED);
   hold->packed = Py_NewRef(packed);
   const Py_buffer *view = PyMemoryView_GET_BUFFER(PyTuple_GET_ITEM(packed, 0));

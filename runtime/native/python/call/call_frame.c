@@ -90,7 +90,10 @@ static void release(struct hold *hold) {
     case HOLD_FUNCTION: callback_end_call(hold->function); break;
     case HOLD_OBJECT: object_release(hold->object); break;
     case HOLD_HANDLE: handle_end_use(hold->handle); break;
-    case HOLD_PACKED: Py_DECREF(hold->packed); break;
+    case HOLD_PACKED:
+      handles_end_use(PyTuple_GET_ITEM(hold->packed, 1));
+      Py_DECREF(hold->packed);
+      break;
   }
 }
 

@@ -46,7 +46,7 @@ struct hold {
       struct handle *handle; /* borrowed: in use until the call ends */
       Py_ssize_t index;      /* the argument that it is */
     };
-    PyObject *packed;      /* owned: (memoryview of bytes, what they refer to, callable or None) */
+    PyObject *packed; /* owned: (memoryview, tuple of what it refers to, callable or None) */
   };
 };
 

@@ -108,7 +108,7 @@ static inline int check_kind(struct call_frame *frame, Py_ssize_t index, const H
   PyObject *kind = callee_kind(frame->callee, index);
   if (kind == NULL || self->kind == NULL) return 0;
   if (kind != self->kind) return refuse_kind(frame, index, self, kind);
-  if (self->library == function_library(frame->function)) return 0;
+  if (handle_is_of(self, frame->function)) return 0;
   return refuse(frame, index, PyExc_ValueError, self, "a handle of this library",
                 " of another library");
 }
@@ -123,6 +123,27 @@ static int close_by_call(struct call_frame *frame, Py_ssize_t index, Handle *sel
   return 0;
 }
 
+static inline void begin_use(Handle *self) {
+  for (; self != NULL; self = self->parent) self->uses++;
+}
+
+int handles_begin_use(struct call_frame *frame, Py_ssize_t index, PyObject *kept) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kept); i++) {
+    Handle *self = (Handle *)PyTuple_GET_ITEM(kept, i);
+    if (handle_check((PyObject *)self) && find_closed(self) != NULL)
+      return refuse_closed(frame, index, self);
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kept); i++)
+    if (handle_check(PyTuple_GET_ITEM(kept, i))) begin_use((Handle *)PyTuple_GET_ITEM(kept, i));
+  return 0;
+}
+
+void handles_end_use(PyObject *kept) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kept); i++)
+    if (handle_check(PyTuple_GET_ITEM(kept, i)))
+      handle_end_use((Handle *)PyTuple_GET_ITEM(kept, i));
+}
+
 void argument_reopen(struct call_frame *frame) {
   for (int i = 0; i < frame->num_holds; i++)
     if (frame->holds[i].kind == HOLD_HANDLE && frame->holds[i].handle->release == frame->callee)
@@ -134,7 +155,7 @@ int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object
   if (find_closed(self) != NULL) return refuse_closed(frame, index, self);
   if (check_kind(frame, index, self) != 0) return -1;
   if (self->release == frame->callee && close_by_call(frame, index, self) != 0) return -1;
-  for (Handle *used = self; used != NULL; used = used->parent) used->uses++;
+  begin_use(self);
   struct hold *hold = frame_hold(frame, HOLD_HANDLE);
   hold->handle = self;
   hold->index = index;

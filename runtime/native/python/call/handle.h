@@ -45,6 +45,16 @@ static inline void handle_end_use(Handle *self) {
   for (; self != NULL; self = self->parent) self->uses--;
 }
 
+/* Mark all handles of a tuple as in use, or refuse one that is closed; and end the use. */
+int handles_begin_use(struct call_frame *frame, Py_ssize_t index, PyObject *kept);
+void handles_end_use(PyObject *kept);
+
+/* Return true if a handle is of the same library as a Function. */
+int handle_is_of(const Handle *self, PyObject *function);
+
+/* handle_belongs(function, handle): handle_is_of, for fields of structs. */
+PyObject *handle_belongs(PyObject *module, PyObject *args);
+
 /* handle_at(function, address, kind): a handle that releases nothing; `kind` is a str or None. */
 PyObject *handle_at(PyObject *module, PyObject *args);
 

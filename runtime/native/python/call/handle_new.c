@@ -2,6 +2,7 @@
 #include "python/call/function.h"
 #include "python/call/handle.h"
 #include "python/exception.h"
+#include "python/library.h"
 
 /* Takes over the reference to `kind`. */
 static Handle *make(void *address, PyObject *kind, PyObject *function) {
@@ -75,11 +76,37 @@ PyObject *handle_borrow(const struct source *source, void *address) {
   return (PyObject *)make(address, NULL, source->function);
 }
 
+/* The library whose functions a library calls for it, or itself. */
+static PyObject *origin_of(PyObject *library) {
+  if (library == NULL || !Py_IS_TYPE(library, &Library_Type)) return library;
+  PyObject *origin = ((Library *)library)->origin;
+  return origin != NULL ? origin : library;
+}
+
+/* A file that is opened again while its code is in use is another Library, and the same code. */
+int handle_is_of(const Handle *self, PyObject *function) {
+  PyObject *own = origin_of(self->library), *other = origin_of(function_library(function));
+  if (own == other) return 1;
+  return own != NULL && Py_IS_TYPE(own, &Library_Type) && Py_IS_TYPE(other, &Library_Type) &&
+         ((Library *)own)->loaded.handle == ((Library *)other)->loaded.handle;
+}
+
+PyObject *handle_belongs(PyObject *Py_UNUSED(module), PyObject *args) {
+  PyObject *function, *handle;
+  if (!PyArg_ParseTuple(args, "O!O!:handle_belongs", &Function_Type, &function, &Handle_Type,
+                        &handle))
+    return NULL;
+  return PyBool_FromLong(handle_is_of((Handle *)handle, function));
+}
+
 PyObject *handle_at(PyObject *Py_UNUSED(module), PyObject *args) {
   PyObject *function, *integer, *kind;
   if (!PyArg_ParseTuple(args, "O!O!O:handle_at", &Function_Type, &function, &PyLong_Type, &integer,
                         &kind))
     return NULL;
+  if (kind != Py_None && !PyUnicode_CheckExact(kind))
+    return PyErr_Format(PyExc_TypeError, "handle_at: expected a str or None, found %s",
+                        Py_TYPE(kind)->tp_name);
   void *address = PyLong_AsVoidPtr(integer);
   if (address == NULL && PyErr_Occurred()) return NULL;
   if (address == NULL) Py_RETURN_NONE;
