@@ -125,7 +125,11 @@ def _report(error: Exception) -> None:
 
 
 def hint(error: PackerError) -> str:
-    """Return the command for the file of an error that is no library, or ""."""
+    """Return what to do about an error: the command for a file that is no library; or ""."""
+    if isinstance(error, ToolchainError) and "; " not in str(error):  # no advice yet
+        from .hints import hint_of_output
+
+        return hint_of_output(error.stderr)
     if isinstance(error, LibraryLoadError) and error.reason in ("not-elf", "format") and error.path:
         from .hints import hint_of
 

@@ -1,4 +1,4 @@
-"""The options of `packer export` that compilers and linkers have too: -I -D -O -std -L -l -j."""
+"""The options of `packer export` that compilers and linkers have too: -I -D -W -O -std -L -l -j."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ def add_compiler_options(parser: CommandParser) -> None:
     for option, metavar, text in (
         ("-I", "FOLDER", "search headers in this folder; needs SOURCE"),
         ("-D", "NAME[=VALUE]", "define a macro; needs SOURCE"),
+        ("-W", "WARNING", "print these warnings: -Wall; needs SOURCE"),
         ("-L", "FOLDER", "search libraries in this folder"),
         ("-l", "NAME", "link a library: -lfoo"),
     ):
@@ -31,6 +32,7 @@ def compiler_words(arguments: argparse.Namespace) -> list[str]:
     return [
         *(f"-I{folder}" for folder in arguments.I),
         *(f"-D{macro}" for macro in arguments.D),
+        *(f"-W{warning}" for warning in arguments.W),
         *([f"-O{arguments.O}"] if arguments.O is not None else []),
         *([f"-std={arguments.std}"] if arguments.std is not None else []),
     ]

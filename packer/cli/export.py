@@ -229,13 +229,15 @@ def _nothing_to_call(output: str, project: Project) -> str:
     hosts = [module for module in preorder(project.root) if module.is_dso_exportable]
     if not hosts or project.counts()[0] or format_of(output) is not FORMATS["so"]:
         return ""
+    if project.left_out():  # each was reported with the reason
+        return ""
     from ..inspect import inspect_library  # seldom needed
 
     report = inspect_library(output)
     if report.functions:
         return ""
     exported = [s.name for s in report.symbols.dynamic if s.defined and s.type == "FUNC"]
-    names = [name for name in exported if not name.startswith(("_", "."))]
+    names = [name for name in exported if name != "main" and name[0] not in "_."]
     if not names:
         return 'no function is declared, and it exports no C function; in C++ use extern "C"'
     some = ", ".join(names[:_MAX_NAMES]) + (", ..." if len(names) > _MAX_NAMES else "")

@@ -101,7 +101,8 @@ class HeaderModule(CSourceModule):
         name = self.header.name
         if '"' in name or "\\" in name or not name.isprintable():
             raise path_error(path, "no #include can have this name; rename the header")
-        beside = ["-iquote", str(self.header.absolute().parent)]
+        self._place = os.path.abspath(self.header)
+        beside = ["-iquote", os.path.dirname(self._place)]
         code = f'#include "{name}"\n'
         self._only = only
         super().__init__(code, fmt="c", functions=functions or {}, options=[*beside, *options])
@@ -139,8 +140,8 @@ class HeaderModule(CSourceModule):
 
     def _is_own(self, chunk: Chunk) -> bool:
         """Return True for a declaration of this header, or of one in its folder."""
-        path, own = os.path.abspath(chunk.file), str(self.header.absolute())
-        return path == own or (not chunk.is_system and path.startswith(os.path.dirname(own) + "/"))
+        path, folder = os.path.abspath(chunk.file), os.path.dirname(self._place)
+        return path == self._place or (not chunk.is_system and path.startswith(f"{folder}/"))
 
     def __repr__(self) -> str:
         return f"<HeaderModule {str(self.header)!r}>"

@@ -131,3 +131,12 @@ def test_compiler_cache(packer: Packer, tmp_path: Path) -> None:
     ).stdout
     numbers = dict(line.split("\t") for line in counts.splitlines())
     assert (numbers["cache_miss"], numbers["direct_cache_hit"]) == ("0", "2")
+
+
+def test_warnings_that_are_asked_for_are_printed(packer: Packer, tmp_path: Path) -> None:
+    """-Wall and -W unused-variable reach the compiler; -Werror makes them errors."""
+    (tmp_path / "a.c").write_text("int f(void) { int unused; return 1; }\n")
+    done(packer("export", "a.so", "a.c"))
+    assert "unused variable" in packer("export", "a.so", "a.c", "-Wall").stderr
+    words = ["-W", "unused-variable", "-Werror"]
+    assert "unused variable" in refused(packer("export", "a.so", "a.c", *words))

@@ -46,6 +46,9 @@ def test_export_reports_that_nothing_can_be_called(packer, tmp_path) -> None:
     code = "int __tvm_ffi_f(void *h, void *a, int n, void *r) { return 0; }"
     (tmp_path / "own.c").write_text(code)
     done(packer("export", "own.so", "own.c"))
+    (tmp_path / "own.cc").write_text("int f(int x) { return x; }")
+    run = packer("export", "own.so", "own.cc")
+    assert run.stderr == 'f: not exported: extern "C" is missing: write extern "C" int f(int x)\n'
 
 
 def test_export_without_declarations_reads_them(packer: Packer, tmp_path: Path) -> None:

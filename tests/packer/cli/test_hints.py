@@ -69,3 +69,20 @@ def test_unknown_file_has_no_hint(packer: Packer, tmp_path: Path) -> None:
     """Its suffix is of no kind."""
     (tmp_path / "text").write_text("text")
     assert "`" not in refused(packer("check", "text"))
+
+
+def test_what_a_compiler_lacks_has_a_hint(packer: Packer, tmp_path: Path) -> None:
+    """A missing header, library or definition; the option that the hint names solves it."""
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include/twice.h").write_text("int twice(int x);\n")
+    (tmp_path / "use.c").write_text('#include "twice.h"\nint four(void) { return twice(2); }\n')
+    (tmp_path / "twice.c").write_text("int twice(int x) { return 2 * x; }\n")
+    assert "; add the folder of twice.h with -I" in refused(packer("export", "model.so", "use.c"))
+    given = ["export", "model.so", "--header", "include/twice.h"]
+    assert "; add the source or library that defines twice: -l" in refused(packer(*given))
+    assert packer(*given, "twice.c").returncode == 0
+    (tmp_path / "lib").mkdir()
+    assert packer("export", "lib/libtwice.so", "twice.c").returncode == 0
+    assert "; install the library -ltwice, or add its " in refused(packer(*given, "-ltwice"))
+    assert packer(*given, "-ltwice", "-Llib").returncode == 0
+    assert packer("export", "model.so", "use.c", "twice.c", "-Iinclude").returncode == 0

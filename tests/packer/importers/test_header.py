@@ -42,6 +42,8 @@ def test_a_header_with_changes(tmp_path: Path) -> None:
     assert found["stats"].out == ("mean",)
     assert found["triple"].symbol == "__packer_call_triple"
     assert list(module.left_out) == ["odd"]
+    by_another_path = packer.from_header(tmp_path / "own/../x.h", functions=changes)
+    assert by_another_path.functions == module.functions
     with pytest.raises(ExportError, match="function 'stats': out 'm': no such parameter"):
         packer.from_header(tmp_path / "x.h", functions={"stats": {"out": ["m"]}})
 
