@@ -4,7 +4,7 @@ import packer
 import runtime
 
 code = "long add(long a, long b) { return a + b; }"
-host = packer.CSourceModule(code, functions={"add": "long(long a, long b)"})
+host = packer.CSourceModule(code, functions="auto")
 ir = "define i64 @twice(i64 %x) { %y = add i64 %x, %x  ret i64 %y }"
 host.import_module(packer.LLVMModule(ir, functions={"twice": "int64_t(int64_t x)"}))
 kernel = "__kernel void fill(__global int *x) { x[get_global_id(0)] = 42; }"

@@ -101,13 +101,14 @@ def test_readme_is_short() -> None:
 
 def test_readme_commands_run(tmp_path: Path) -> None:
     """README's C file and its shell commands work in this order."""
-    (tmp_path / "add.c").write_text(code_blocks(README, "c")[0])
+    (tmp_path / "a.c").write_text(code_blocks(README, "c")[0])
     output = run(["sh", "-e", "-c", code_blocks(README, "sh")[0]], tmp_path)
-    assert "42\n" in output
-    assert "add.so: " in output
+    assert output.startswith("a.so: ")
+    assert 'add = "int(int a, int b)"\n42\n' in output
+    assert "add(40, 2) -> 42\n" in output
 
 
-@pytest.mark.parametrize("page", ["functions.md", "weights.md"])
+@pytest.mark.parametrize("page", ["compiling.md", "functions.md", "weights.md"])
 def test_python_of_a_page_runs(page: str, tmp_path: Path) -> None:
     """The Python code on a page runs from its top to its end."""
     script = tmp_path / "page.py"
