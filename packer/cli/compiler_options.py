@@ -12,17 +12,20 @@ if TYPE_CHECKING:
 
 def add_compiler_options(parser: CommandParser) -> None:
     """Add the options; the value may be in the same word as the option or in the next one."""
+    group = parser.add_argument_group(
+        "compilers and linkers; -I -D -W -O -std need SOURCE or --header"
+    )
     for option, metavar, text in (
-        ("-I", "FOLDER", "search headers in this folder; needs SOURCE"),
-        ("-D", "NAME[=VALUE]", "define a macro; needs SOURCE"),
-        ("-W", "WARNING", "print these warnings: -Wall; needs SOURCE"),
+        ("-I", "FOLDER", "search headers in this folder"),
+        ("-D", "NAME[=VALUE]", "define a macro"),
+        ("-W", "WARNING", "print these warnings: -Wall"),
         ("-L", "FOLDER", "search libraries in this folder"),
         ("-l", "NAME", "link a library: -lfoo"),
     ):
-        parser.add_repeated(option, metavar, text)
-    add = parser.add_argument
-    add("-O", metavar="LEVEL", help="optimise: -O3; needs SOURCE; default: -O2")
-    add("-std", metavar="STANDARD", help="the standard of the language: -std=c11; needs SOURCE")
+        parser.add_repeated(option, metavar, text, group)
+    add = group.add_argument
+    add("-O", metavar="LEVEL", help="optimise: -O3; default: -O2")
+    add("-std", metavar="STANDARD", help="the standard of the language: -std=c11")
     jobs = "run at most N compilers at a time; default: one for each processor"
     add("-j", "--jobs", metavar="N", type=int, help=jobs)
 

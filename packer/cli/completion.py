@@ -14,8 +14,8 @@ options that this version has; print it again after an update."""
 
 _EPILOG = """\
 examples:
-  eval "$(packer completion bash)"                  # in ~/.bashrc
-  eval "$(packer completion zsh)"                   # in ~/.zshrc, after compinit
+  eval "$(packer completion bash)"                 # in ~/.bashrc
+  eval "$(packer completion zsh)"                  # in ~/.zshrc, after compinit
   packer completion fish > ~/.config/fish/completions/packer.fish"""
 
 SHELLS = ("bash", "zsh", "fish")

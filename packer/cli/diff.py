@@ -21,7 +21,7 @@ libraries. The libraries are read, not run."""
 _EPILOG = """\
 examples:
   packer diff old.so new.so
-  packer diff old.so new.so --json | jq '.differences[] | select(.group == "functions")'
+  packer diff old.so new.so --json | jq -c '.differences[] | [.group, .item]'
 
 Exit status, as of diff(1): 0 equal bytes, 1 different, 2 a file cannot be compared."""
 

@@ -42,32 +42,36 @@ _MAX_NAMES = 5  # in a message
 
 _EPILOG = """\
 examples:
-  packer export                    # the library that packer.toml describes
-  packer export model.so           # the same, written to model.so
-  packer export model.so add.c     # every function of add.c; prints their declarations
-  packer export model.so add.c --function add      # this function alone
-  packer export model.so add.c --function "add=int64_t(int64_t a, int64_t b)"
-  packer export model.so a.c b.ll --function "scale=void(float *x, int64_t n)" --entry scale
-  packer export model.so add.c -Iinclude -DSIZE=3 -O3 -std=c11 -Llib -lfoo -v
-  packer export z.so --header /usr/include/zlib.h -lz
-  packer export model.so add.c --weights model.safetensors
-  packer export model.tar          # link it on another machine: packer link model.tar -o model.so
-  packer export net1.o --system-lib --c-symbol-prefix net1_    # link it into a program
-  packer export model.so add.c --target aarch64-linux-gnu
+  packer export a.so a.c       # every function of a.c; prints the declarations
+  packer export a.so src/*.c -Iinclude -DSIZE=3 -O3 -std=c11 -Wall -Llib -lfoo
+  packer export a.so a.c --function add        # this function alone
+  packer export a.so a.c --function "add=int64_t(int64_t a, int64_t b)"
+  packer export z.so --header /usr/include/zlib.h -lz   # those of a header
+  packer export                # the library that packer.toml describes
+  packer export model.so       # the same, written to model.so
+  packer export model.so a.c b.ll --function "f=int(float *x, int n)" --entry f
+  packer export model.so a.c --weights model.safetensors
   packer export model.so --weights 1.safetensors --weights 2.safetensors
+  packer export model.tar      # `packer link model.tar -o model.so` links it
+  packer export net1.o --system-lib --c-symbol-prefix net1_    # for a program
+  packer export model.so a.c --target aarch64-linux-gnu
   packer export --function "add=int(int)" -- -strange.so -name.c
 
 Source files: .c .cc .cpp .cxx .cu, LLVM IR (.ll .bc), objects and archives (.o .a); device code:
-.cl .ptx .cubin .fatbin .spv .clbin .hsaco.
+.cl .ptx .cubin .fatbin .spv .clbin .hsaco. CC, CXX and NVCC name the compilers: CC="ccache gcc".
+
 A declaration is the C type of a function without its name; the packer.toml of `packer init` lists
-the types. The suffix of OUTPUT selects its kind: .o an object, .a an archive, .tar the objects with
-the options of their link; any other a shared library (docs/outputs.md).
-If the export fails or is interrupted, an existing OUTPUT is unchanged."""
+the types, and docs/functions.md explains them.
+
+The suffix of OUTPUT selects its kind: .o an object, .a an archive, .tar the objects with the
+options of their link; any other a shared library (docs/outputs.md). If the export fails or is
+interrupted, an existing OUTPUT is unchanged."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of ``packer export``."""
-    parser = CommandParser("packer export", description=_DESCRIPTION, epilog=_EPILOG)
+    usage = "packer export [OPTION ...] [OUTPUT] [SOURCE ...]"
+    parser = CommandParser("packer export", usage=usage, description=_DESCRIPTION, epilog=_EPILOG)
     add = parser.add_argument
     add("output", nargs="?", metavar="OUTPUT", help="the library; default: that of packer.toml")
     add("sources", nargs="*", metavar="SOURCE", help="host code, instead of packer.toml")

@@ -20,7 +20,7 @@ _EPILOG = """\
 examples:
   packer init && packer export && packer load model.so add 40 2
   packer init kernels
-  packer init --header /usr/include/zlib.h      # a library of the functions of a header"""
+  packer init --header /usr/include/zlib.h     # the functions of a header"""
 
 _PROJECT = """\
 # The library that `packer export` makes. Paths are relative to the folder of this file.

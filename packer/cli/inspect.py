@@ -34,8 +34,8 @@ examples:
   packer inspect model.so --blob --size
   packer inspect model.so --json | jq .linkage.needed
   packer inspect model.so --html model.html
-  packer inspect kernels.ptx        # also .cubin .fatbin .cl .spv .clbin .hsaco
-  packer inspect model.safetensors  # also .params
+  packer inspect kernels.ptx       # also .cubin .fatbin .cl .spv .clbin .hsaco
+  packer inspect model.safetensors # also .params
   packer inspect -- -strange.so
 
 Exit status: 1 if the report lists problems of the library, otherwise 0."""

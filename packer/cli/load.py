@@ -25,7 +25,7 @@ _EPILOG = """\
 arguments of the function:
   42  -1  0x2a       int                      1.5  1e-3  inf  nan   float
   true  false        bool                     none                  None
-  text  '"42"'       str; always if quoted    @x.npy                the array in a file
+  text  '"42"'       str; always if quoted    @x.npy        the array in a file
 
 The function gets a copy of each array, which is printed after the call.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -30,8 +31,19 @@ def parser_of(parse: Callable[[Sequence[str]], argparse.Namespace]) -> CommandPa
     raise AssertionError(f"{parse.__module__} parses without a CommandParser")
 
 
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Fits paragraphs to the terminal; a paragraph with an indented line keeps its lines."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs = text.split("\n\n")
+        return "\n\n".join(
+            part if "\n " in part else textwrap.fill(part, min(width, 98), break_long_words=False)
+            for part in paragraphs
+        )
+
+
 class CommandParser(argparse.ArgumentParser):
-    """A parser that keeps the lines of its texts, and escapes its errors."""
+    """A parser that lays out its texts, and escapes its errors."""
 
     def __init__(
         self, prog: str, *, description: str, epilog: str, usage: str | None = None
@@ -41,7 +53,7 @@ class CommandParser(argparse.ArgumentParser):
             usage,
             description,
             epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_HelpFormatter,
             allow_abbrev=False,
         )
 
@@ -59,11 +71,11 @@ class CommandParser(argparse.ArgumentParser):
         """Add the option of all commands that report."""
         self.add_argument("--json", action="store_true", help="print JSON, for programs")
 
-    def add_repeated(self, option: str, metavar: str, text: str) -> None:
-        """Add an option that may be given several times."""
-        self.add_argument(
-            option, action="append", default=[], metavar=metavar, help=f"{text}; may be repeated"
-        )
+    def add_repeated(self, option: str, metavar: str, text: str, group: Any = None) -> None:
+        """Add an option that may be given several times, in a group of the help."""
+        text = f"{text}; may be repeated"
+        add = (group or self).add_argument
+        add(option, action="append", default=[], metavar=metavar, help=text)
 
     def add_link_options(self) -> None:
         """Add the options of all commands that link."""

@@ -59,12 +59,14 @@ def test_inspect_shows_a_damaged_blob_and_exits_with_1(
 @pytest.mark.parametrize(
     "command", ["export", "link", "load", "inspect", "diff", "extract", "check", "doctor", "init"]
 )
-def test_help_has_examples(packer: Packer, command: str) -> None:
-    """Each command explains itself, and the first help names it."""
+def test_help_has_examples(packer: Packer, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each command explains itself in lines that fit a terminal, and the first help names it."""
+    monkeypatch.setenv("COLUMNS", "80")
     assert f"\n  {command} " in done(packer("--help"))
     text = done(packer(command, "--help"))
     assert "\nexamples:\n" in text
     assert f"  packer {command} " in text
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_help_is_cheap(tmp_path: Path) -> None:
