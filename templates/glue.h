@@ -17,7 +17,6 @@
 #define DSO_PACKER_GLUE_H
 
 #include "dso_abi.h"
-#include "exceptions.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +28,7 @@
 #define DSO_COLD __attribute__((cold, noinline, unused))
 #define DSO_UNUSED __attribute__((unused))
 #define DSO_INLINE DSO_UNUSED static inline
+#define DSO_WEAK __attribute__((weak))
 #define DSO_LIKELY(condition) __builtin_expect(!!(condition), 1)
 
 /* Give a C name another symbol: user functions may be named index, read or a.b$c. */
@@ -45,6 +45,8 @@
 #define DSO_OWN(name) __asm__("")
 #endif
 
+#include "exceptions.h"
+
 #ifdef __cplusplus
 #define DSO_ASSERT(condition) static_assert(condition, #condition)
 extern "C" {
@@ -54,7 +56,6 @@ extern "C" {
 
 /* ---- Static linking: registering symbols in the system library ---- */
 
-#define DSO_WEAK __attribute__((weak))
 #define DSO_CONSTRUCTOR __attribute__((constructor))
 
 extern int TVMBackendRegisterSystemLibSymbol(const char *name, void *address);

@@ -25,6 +25,7 @@ THROWN = {
     'std::runtime_error("plain \\u00e9 text")': (RuntimeError, "plain \xe9 text"),
     'std::logic_error("logic")': (RuntimeError, "logic"),
     "Own()": (RuntimeError, "one of the user's"),
+    "Two()": (IndexError, "of two bases"),
     'std::ios_base::failure("stream")': (RuntimeError, "stream: iostream error"),
     'std::runtime_error(std::string(5000, "x"[0]))': (RuntimeError, "x" * 5000),
     "1": (RuntimeError, "unknown C++ exception"),
@@ -40,6 +41,14 @@ CODE = """
 
 struct Own : std::exception {
   const char *what() const noexcept override { return "one of the user's"; }
+};
+
+struct Base {
+  int number = 7;
+  virtual ~Base() {}
+};
+struct Two : Base, virtual std::out_of_range {
+  Two() : std::out_of_range("of two bases") {}
 };
 
 extern "C" int thrown(int which) {
