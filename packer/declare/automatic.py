@@ -50,7 +50,10 @@ def functions_defined(scope: Scope, module: str) -> tuple[tuple[Declaration, ...
     chunks = [
         chunk
         for chunk in scope.chunks
-        if chunk.is_definition and not chunk.is_system and not _INTERNAL.search(chunk.text)
+        if chunk.is_definition
+        and not chunk.is_system
+        and not _INTERNAL.search(chunk.text)
+        and not _is_kernel(chunk)
     ]
     reader = _Reader(scope, module)
     for chunk in chunks:
@@ -85,6 +88,12 @@ def functions_declared(
     for name in changes:
         reader.add_changed(name)
     return reader.result()
+
+
+def _is_kernel(chunk: Chunk) -> bool:
+    """Return True for CUDA's functions that run on the device alone."""
+    words = set(re.findall(r"__attribute__\s*\(\((\w+)\)\)", chunk.text))
+    return "global" in words or ("device" in words and "host" not in words)
 
 
 def _missing_extern(chunk: Chunk) -> str:

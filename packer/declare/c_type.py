@@ -38,7 +38,7 @@ OWN_PREFIXES = ("_metadata_", "_doc_", "__tvm_", "__TVM", "TVMFFI", "__packer_")
 # Functions that glue.h or the compiler calls: a user's definition would replace them.
 _LIBC_NAMES = (
     *("calloc", "free", "memchr", "memcmp", "memcpy", "memmove", "memset"),
-    *("strlen", "vsnprintf"),
+    *("strerror", "strlen", "vsnprintf"),
 )
 PACKED = "packed"  # in place of a declaration: a packed C function, which needs none
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
-from runtime.error import near_names
+from runtime.error import near_names, shown
 
 from .c.numbers import NUMBERS
 from .declaration import SIGNED, UNSIGNED, Declaration, FunctionDeclaration
@@ -30,11 +30,11 @@ def function_declaration(given: Any, refuse: Callable[[str], NoReturn]) -> Funct
             refuse("no options, expected a declaration: 'int(int a)'")
         given = FunctionDeclaration(**given)
     if not isinstance(given, FunctionDeclaration):
-        refuse(f"expected a C function type like 'int64_t(int64_t n)', found {given!r}")
+        refuse(f"expected a C function type like 'int64_t(int64_t n)', found {shown(given)}")
     if not isinstance(given.declaration, str):
-        refuse(f"expected a C function type like 'int64_t(int64_t n)', found {given!r}")
+        refuse(f"expected a C function type like 'int64_t(int64_t n)', found {shown(given)}")
     for text, what in _wrong_types(given):
-        refuse(f"{text}, expected {what}, found {getattr(given, text)!r}")
+        refuse(f"{text}, expected {what}, found {shown(getattr(given, text))}")
     return given._replace(out=tuple(given.out), defaults=dict(given.defaults))
 
 
@@ -162,7 +162,7 @@ def _defaults(declaration: Declaration) -> str:
         if parameter.name in declaration.defaults:
             value = declaration.defaults[parameter.name]
             if expected := _expected_default(parameter.code, value):
-                return f"default of {parameter.name!r}: expected {expected}, found {value!r}"
+                return f"default of {parameter.name!r}: expected {expected}, found {_shown(value)}"
     return ""
 
 
@@ -186,6 +186,12 @@ def _expected_default(code: str, value: Any) -> str:
     if code[0] in "*&@" or code == "fn" or code.startswith("strs"):
         return "" if value is None else "None, which is NULL"
     return "no default for this type"
+
+
+def _shown(value: Any) -> str:
+    """Show a value; Python refuses to write an int of thousands of digits."""
+    is_long = isinstance(value, int) and value.bit_length() > 200
+    return f"an int of {value.bit_length()} bits" if is_long else shown(value)
 
 
 def _is_utf8(value: str) -> bool:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 COMPILED = SOURCE_LANGUAGES
-READ = ("c", "cc")  # those whose functions are found without declarations
 HOST_KINDS = (*COMPILED, "llvm", "static_library")
 # Which file gets a declaration that no LLVM file defines: first one whose compiler checks it.
 _RANK: dict[str, int] = {**dict.fromkeys(COMPILED, 0), "static_library": 1, "llvm": 2}
@@ -100,7 +99,7 @@ def host_module(
         The files; at least one, or `imported`.
     functions : mapping, or "auto"
         The functions to export, each with its declaration; any of the files may define them.
-        ``"auto"``: those that the C and C++ files define.
+        ``"auto"``: those that the C, C++ and CUDA files define.
     options : sequence of str
         Options for the compiler of C, C++ and CUDA.
     target : str, optional
@@ -185,7 +184,7 @@ def _shares(
 ) -> Sequence[Functions | Literal["auto"]]:
     """Divide the declared functions among the files."""
     if functions == "auto":
-        return ["auto" if source.kind in READ else {} for source in sources]
+        return ["auto" if source.kind in COMPILED else {} for source in sources]
     if len(sources) <= 1:
         return [functions] * len(sources)
     defined = [_defined(source) for source in sources]

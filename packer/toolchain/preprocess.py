@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 
 from .build import current_build
 from .compilation import LANGUAGE_OPTIONS
-from .compiler import Language, find_compiler
+from .compiler import Language, find_compiler, is_nvcc
+from .cuda import options_for_nvcc
 from .outcome import check
 from .process import run
 
@@ -21,7 +22,7 @@ def preprocess(code: bytes, language: Language, options: Sequence[str]) -> str:
     code : bytes
         The source.
     language : "c", "cc" or "cu"
-        Its language; CUDA is preprocessed as C++ for the host.
+        Its language; nvcc preprocesses CUDA, for the host.
     options : sequence of str
         The options of its compilation.
 
@@ -30,12 +31,12 @@ def preprocess(code: bytes, language: Language, options: Sequence[str]) -> str:
     ToolchainError
         If there is no compiler, or if it fails: a header is missing, for example.
     """
-    host: Language = "c" if language == "c" else "cc"
+    compiler, kind = find_compiler(language), LANGUAGE_OPTIONS[language]
+    words = options_for_nvcc(options) if is_nvcc(compiler) else options
     with TemporaryDirectory(prefix="packer-") as folder:
-        source, output = Path(folder, f"source.{host}"), Path(folder, f"source.{host}.i")
+        source, output = Path(folder, f"source.{language}"), Path(folder, f"source.{language}.i")
         source.write_bytes(code)
-        kind = LANGUAGE_OPTIONS[host]
-        command = [*find_compiler(host), *options, "-x", kind, "-E", str(source), "-o", str(output)]
+        command = [*compiler, *words, "-x", kind, "-E", str(source), "-o", str(output)]
         start = current_build().folder or Path(folder)
         check(run(command, cwd=start, private=Path(folder)), "preprocessing", output)
         return output.read_text(encoding="utf-8", errors="replace")

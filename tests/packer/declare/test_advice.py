@@ -86,6 +86,8 @@ def test_the_advice_of_a_refusal_compiles(
         ({"defaults": {"z": 1}}, "default of 'z': no such parameter"),
         ({"defaults": {"x": None}}, "default of 'x': 'n' after it has none"),
         ({"defaults": {"n": 2**31}}, r"default of 'n': expected an int in .*, found 2147483648"),
+        ({"defaults": {"n": -(10**9999)}}, r"default of 'n': .*, found an int of 33216 bits$"),
+        ({"defaults": {"n": "1" * 999}}, r"default of 'n': expected .*, found '1{79,80}'?\.*$"),
         ({"defaults": {"n": "1"}}, r"default of 'n': expected an int in .*, found '1'"),
         ({"gil": "hold"}, "gil, expected 'release' or 'keep', found 'hold'"),
         ({"outs": []}, "unknown option 'outs'; near names: 'out'"),

@@ -9,6 +9,7 @@ import pytest
 from packer.modules.c_source import CSourceModule
 from runtime.error import ExportError, ToolchainError
 
+from ...support import needs
 from ...support.read_source import compile_errors, read
 
 C = """
@@ -86,6 +87,22 @@ def test_a_source_that_cannot_be_preprocessed_is_refused() -> None:
     """The error is the compiler's."""
     with pytest.raises(ToolchainError, match=r"preprocessing: .*nonesuch\.h"):
         CSourceModule('#include "nonesuch.h"\n', functions="auto")
+
+
+def test_host_functions_of_cuda_are_found() -> None:
+    """Kernels and device functions are no functions of the library."""
+    needs.program("nvcc")
+    code = """
+    __global__ void fill(float *x) { *x = 1; }
+    extern "C" __global__ void fill_c(float *x) { *x = 1; }
+    __device__ float half(float x) { return x / 2; }
+    extern "C" __host__ __device__ int both(int a) { return a; }
+    extern "C" int add(int a, int b) { fill<<<1, 1>>>(nullptr); return a + b; }
+    int plain(int a) { return a; }
+    """
+    module = CSourceModule(code, fmt="cu", functions="auto")
+    assert [d.name for d in module.functions] == ["both", "add"]
+    assert list(module.left_out) == ["plain"]
 
 
 @pytest.mark.parametrize(

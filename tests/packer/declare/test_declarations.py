@@ -233,6 +233,7 @@ def test_a_declaration_is_refused_by_function_and_parameter(text: Any, match: st
         ("__TVMFuncCall", "reserved: loaders look for a symbol"),
         ("TVMFFIErrorSetRaised", "reserved: loaders look for a symbol"),
         ("memcpy", "reserved: every wrapper calls"),
+        ("strerror", "reserved: every wrapper calls"),
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
