@@ -8,8 +8,8 @@ from typing import Any
 
 from runtime.error import ExportError
 
-from .c.parser import CSyntaxError, parse_declaration
-from .c.scope import Scope
+from .c.parser import CSyntaxError
+from .c.scope import Scope, parsed
 from .c.text import Chunk, chunks_of, without_labels
 from .c.types import Declared, Function
 from .c_type import OWN_PREFIXES, PACKED, FunctionReader, check_frees
@@ -126,11 +126,14 @@ class _Reader:
         name = _name_of(chunk)
         if not name or name in _NEITHER or name in self.made or name.startswith(OWN_PREFIXES):
             return
+        if chunk.is_old_style:
+            types = f"types inside the parentheses, as in 'int {name}(int a)'"
+            reason = f"an old-style definition, expected {types}; rewrite it so"
         if reason:
             self.left_out[name] = reason
             return
         try:
-            found = parse_declaration(re.sub(r'^extern\s*"C"\s*', "extern ", chunk.text))
+            found = parsed(chunk)
         except CSyntaxError as error:
             self.left_out[name] = f"cannot be read as C{f': {error}' if str(error) else ''}"
             return

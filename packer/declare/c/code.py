@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...target import native_triple
 from ..declaration import Callback, Parameter, Struct
-from .layout import LayoutError, extents_of, layout_of
+from .layout import LayoutError, extents_of, is_natural, layout_of
 from .numbers import (
     CONVERTED,
     NUMBERS,
@@ -118,6 +118,8 @@ class Codes:
             struct = self._struct(type_)
         except LayoutError as error:
             raise UnsupportedError(f"a struct by value: {error}", pointer) from None
+        if not is_natural(struct, self.structs):
+            raise UnsupportedError(f"{type_.spelling}, a packed struct by value", pointer)
         if any(field.code[0] in "*&@" or field.code == "str" for field in struct.fields):
             raise UnsupportedError(f"{type_.spelling}, a struct with pointers by value", pointer)
         return f"{{{struct.name}}}"
@@ -149,6 +151,8 @@ class Codes:
                 raise LayoutError(f"{type_.spelling} has the bit-field {member.name!r}")
             if not member.name:
                 raise LayoutError(f"{type_.spelling} has fields without a name")
+            if "align" in member.attributes or "packed" in member.attributes:
+                raise LayoutError(f"{type_.spelling} has an attribute of {member.name!r}")
             found = self.scope.resolved(member.type)
             extents, item = extents_of(found) if isinstance(found, Array) else ([], found)
             numbers = [self.scope.extent(extent) for extent in extents]

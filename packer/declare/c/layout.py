@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from ..declaration import Field, Struct
@@ -15,6 +16,7 @@ _SIZES = {
     "c128": (16, 8),
 }
 _POINTER = (8, 8)
+_LARGEST = 16  # alignment
 
 
 class LayoutError(Exception):
@@ -35,18 +37,34 @@ def layout_of(
     """
     if "align" in type_.attributes:
         raise LayoutError(f"{type_.spelling} has an attribute of alignment")
-    packed = "packed" in type_.attributes
+    pack = re.search(r"pack=(\d+)", type_.attributes)
+    most = 1 if "packed" in type_.attributes else int(pack[1]) if pack else _LARGEST
+    return _placed(type_.name, type_.spelling, field_code(type_), most, structs)
+
+
+def is_natural(struct: Struct, structs: dict[str, Struct]) -> bool:
+    """Return True if neither a struct nor one in it is packed."""
+    inner = [structs[f.code[1:].split("}")[0]] for f in struct.fields if f.code[0] == "{"]
+    fields = [(field.name, field.code) for field in struct.fields]
+    natural = _placed(struct.name, struct.spelling, fields, _LARGEST, structs)
+    return struct == natural and all(is_natural(other, structs) for other in inner)
+
+
+def _placed(
+    name: str, spelling: str, codes: list[tuple[str, str]], most: int, structs: dict[str, Struct]
+) -> Struct:
+    """Place fields one after the other, each aligned by `most` bytes at the most."""
     offset, alignment = 0, 1
     fields = []
-    for name, code in field_code(type_):
+    for field, code in codes:
         size, needed = _size_of(code, structs)
-        needed = 1 if packed else needed
+        needed = min(needed, most)
         offset = -(-offset // needed) * needed
-        fields.append(Field(name, code, offset))
+        fields.append(Field(field, code, offset))
         offset += size
         alignment = max(alignment, needed)
     size = -(-offset // alignment) * alignment
-    return Struct(type_.name, type_.spelling, size, alignment, tuple(fields))
+    return Struct(name, spelling, size, alignment, tuple(fields))
 
 
 def _size_of(code: str, structs: dict[str, Struct]) -> tuple[int, int]:

@@ -99,7 +99,9 @@ def enum_code(type_: Tagged, scope: Scope) -> str:
     """Return the code of an enum: the compiler takes unsigned int if no value is negative."""
     values = enum_values(type_, scope.constant).values()
     low, high = min(values, default=0), max(values, default=0)
-    bits = 32 if low >= -(2**31) and high < 2**32 and (low >= 0 or high < 2**31) else 64
+    needed = max((-low - 1).bit_length(), high.bit_length()) + (low < 0)
+    sizes = (8, 16, 32) if "packed" in type_.attributes else (32,)
+    bits = next((size for size in sizes if needed <= size), 64)
     return f"{'i' if low < 0 else 'u'}{bits}"
 
 

@@ -15,6 +15,7 @@ from .tokens import (
     IGNORED,
     INLINE,
     NUMBER_WORDS,
+    OTHER_TYPES,
     QUALIFIERS,
     RESERVED,
     STORAGE,
@@ -38,9 +39,12 @@ class CSyntaxError(Exception):
         self.position = position
 
 
-def parse_declaration(text: str) -> list[Declared]:
-    """Parse one declaration, or the head of a function's definition."""
-    parser = _Parser(text)
+def parse_declaration(text: str, attributes: str = "") -> list[Declared]:
+    """Parse one declaration, or the head of a function's definition.
+
+    `attributes` are those that every struct in it has besides its own.
+    """
+    parser = _Parser(text, attributes)
     declared = parser.declaration()
     parser.end()
     return declared
@@ -61,11 +65,13 @@ def parse_function_type(text: str) -> Function:
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, attributes: str = "") -> None:
         self.tokens = tokens_of(text)
         self.tokens.append(Token("", len(text)))
         self.index = 0
         self.depth = 0
+        self.outer = attributes
+        self.attributes: list[str] = []  # of the declaration or the struct that is being read
 
     @property
     def next(self) -> str:
@@ -103,24 +109,27 @@ class _Parser:
             depth += (token == opening) - (token == closing)
         return tuple(token.text for token in self.tokens[start : self.index - 1])
 
-    def extensions(self) -> str:
-        """Skip attributes, labels and words that do not change a type; return their text."""
-        texts: list[str] = []
+    def extensions(self) -> None:
+        """Take attributes, labels and words that do not change a type."""
         while True:
             if self.next in WITH_PARENTHESES:
-                self.take()
+                self.attributes.append(self.take())
                 while self.next in QUALIFIERS:
                     self.take()
-                texts += self.balanced("(", ")")
+                words = self.balanced("(", ")")
+                if unread := OTHER_TYPES.intersection(words):
+                    self.refuse(f"the attribute {unread.pop()}")
+                self.attributes += [word for word in words if word[0] != '"']
             elif self.next in IGNORED:
                 self.take()
                 if self.next == "(" and self.tokens[self.index - 1].text == "noexcept":
                     self.balanced("(", ")")
             else:
-                return " ".join(texts)
+                return
 
     def declaration(self) -> list[Declared]:
         position = self.tokens[self.index].position
+        before, self.attributes = self.attributes, []
         storage, base = self.specifiers()
         made = []
         while self.next not in (";", "{", ""):
@@ -131,13 +140,15 @@ class _Parser:
             self.extensions()
             if self.accept("="):
                 self.skip_expression()
-            made.append(Declared(name, type_, storage, bits, position))
+            attributes = " ".join(self.attributes)
+            made.append(Declared(name, type_, storage, bits, position, attributes))
             if not self.accept(","):
                 break
         if self.next == "{":
             self.balanced("{", "}")
         elif self.next:
             self.expect(";")
+        self.attributes = before
         return made or [Declared("", base, storage, position=position)]
 
     def skip_expression(self) -> None:
@@ -184,11 +195,13 @@ class _Parser:
 
     def tagged(self) -> Tagged:
         kind = self.take()
-        attributes = self.extensions()
+        before, self.attributes = self.attributes, [self.outer]
+        self.extensions()
         tag = self.take() if is_word(self.next) else ""
         if self.next != "{":
             if not tag:
                 self.refuse(f"expected the name of a {kind}")
+            self.attributes = before
             return Tagged(kind, tag)
         members: list[Declared] | None = None
         constants: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -202,7 +215,8 @@ class _Parser:
                 if not self.accept(";"):
                     members += self.declaration()
             self.depth -= 1
-        attributes = f"{attributes} {self.extensions()}".strip()
+        self.extensions()
+        attributes, self.attributes = " ".join(self.attributes).strip(), before
         body = None if members is None else tuple(members)
         return Tagged(kind, tag, (), body, constants, attributes)
 
@@ -221,9 +235,10 @@ class _Parser:
 
     def qualifiers(self) -> tuple[str, ...]:
         quals = []
-        while self.extensions() or self.next in QUALIFIERS:
-            if self.next in QUALIFIERS:
-                quals.append(QUALIFIERS[self.take()])
+        self.extensions()
+        while self.next in QUALIFIERS:
+            quals.append(QUALIFIERS[self.take()])
+            self.extensions()
         return tuple(quals)
 
     def declarator(self, base: CType) -> tuple[str, CType]:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from .expression import evaluate
 from .parser import CSyntaxError, parse_declaration
-from .text import Chunk, chunks_of
+from .text import Chunk, chunks_of, without_labels
 from .tokens import RESERVED
 from .types import Array, CType, Declared, Function, Named, Pointer, Tagged
 
@@ -95,13 +95,13 @@ class Scope:
         return {
             (match[1], match[2]): index
             for index, chunk in enumerate(self.chunks)
-            for match in _TAG.finditer(chunk.text)
+            for match in _TAG.finditer(without_labels(chunk.text))
         }
 
     def declared(self, index: int) -> list[Declared]:
         """Parse one chunk; empty if it cannot be parsed."""
         if index not in self._parsed:
-            self._parsed[index] = _parsed(self.chunks[index])
+            self._parsed[index] = _declared(self.chunks[index])
         return self._parsed[index]
 
     def typedef(self, name: str) -> CType | None:
@@ -111,7 +111,7 @@ class Scope:
         for index in self._typedefs.get(name, ()):
             for declared in self.declared(index):
                 if declared.name == name and "typedef" in declared.storage:
-                    return declared.type
+                    return _aligned(declared)
         return None
 
     def tagged(self, type_: Tagged) -> Tagged:
@@ -185,7 +185,7 @@ class Scope:
         pattern = re.compile(rf"\b{re.escape(name)}\s*\(")
         for chunk in chunks:
             if pattern.search(chunk.text):
-                for declared in _parsed(chunk):
+                for declared in _declared(chunk):
                     if declared.name == name and "typedef" not in declared.storage:
                         yield declared
 
@@ -212,12 +212,27 @@ class Scope:
         return self.constant(name) if self._text else None
 
 
-def _parsed(chunk: Chunk) -> list[Declared]:
-    """Parse a chunk; empty if it cannot be parsed."""
+def parsed(chunk: Chunk) -> list[Declared]:
+    """Parse a chunk; raise CSyntaxError if it cannot be parsed."""
+    text = re.sub(r'^extern\s*"C"\s*', "extern ", chunk.text)
+    return parse_declaration(text, chunk.attributes)
+
+
+def _declared(chunk: Chunk) -> list[Declared]:
     try:
-        return parse_declaration(re.sub(r'^extern\s*"C"\s*', "extern ", chunk.text))
+        return parsed(chunk)
     except CSyntaxError:
         return []
+
+
+def _aligned(declared: Declared) -> CType | None:
+    """Return the type of a typedef; only a struct can tell that its alignment is another."""
+    if "align" not in declared.attributes:
+        return declared.type
+    if not isinstance(declared.type, Tagged):
+        return None
+    attributes = f"{declared.type.attributes} {declared.attributes}"
+    return declared.type._replace(attributes=attributes)
 
 
 def is_plain(type_: CType) -> bool:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 _MARK = re.compile(
     r"""^[ \t]*\#[ \t]*(?:line[ \t]+)?(?P<line>[0-9]+)[ \t]+"(?P<file>(?:[^"\\\n]|\\.)*)"
         (?P<flags>[^\n]*)
+    |^[ \t]*\#[ \t]*pragma[ \t]+pack[ \t]*\((?P<pack>[^)\n]*)\)[^\n]*
     |^[ \t]*\#(?:\\\n|[^\n])*
     |R"(?P<raw>[^()\\\s]{0,16})\((?:.*?)\)(?P=raw)"
     |"(?:[^"\\\n]|\\.)*"|(?<![0-9a-fA-F])'(?:[^'\\\n]|\\.)*'
@@ -24,10 +25,17 @@ _TRANSPARENT = re.compile(
     re.DOTALL,
 )
 # After the attributes are dropped, nothing follows the parameters of a function but such words.
-_BODY = re.compile(r"\)\s*(?:(?:const|noexcept|override|final)\s*)*$")
+_BODY = re.compile(r"\)\s*(?:(?:const|noexcept|override|final)\s*)*(?:->[^(){};]*)?$")
 _LONGEST_HEAD = 4096
 _INNER = r"(?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*"  # three levels of parentheses
-_LABEL = re.compile(rf"\b__(?:attribute|asm|declspec)(?:__)?\s*\({_INNER}\)|\b__extension__\b")
+_LABEL = re.compile(
+    rf"\b(?:__(?:attribute|asm|declspec)(?:__)?|_Alignas|alignas)\s*\({_INNER}\)|\b__extension__\b"
+)
+# int old(a, b) int a; The words after the parentheses of a C++ function are no declaration.
+_OLD_STYLE = re.compile(
+    r"[^;{}()=]*\b\w+\s*\(\s*\w+(?:\s*,\s*\w+)*\s*\)\s*"
+    r"(?!(?:(?:const|volatile|noexcept|override|final)\b\s*)*$)\w[\w\s]*[\s*]\w[^{}]*"
+)
 
 
 class Chunk(NamedTuple):
@@ -45,6 +53,8 @@ class Chunk(NamedTuple):
         Where it begins, by the preprocessor's line markers.
     is_system : bool
         True in a file that the compiler counts as one of the system's.
+    attributes : str
+        Those that a pragma gives to its structs: ``pack=4``.
     """
 
     text: str
@@ -53,6 +63,12 @@ class Chunk(NamedTuple):
     file: str
     line: int
     is_system: bool
+    attributes: str = ""
+
+    @property
+    def is_old_style(self) -> bool:
+        """Return True for a definition whose parameters are declared after the parentheses."""
+        return self.is_definition and is_old_style(self.text)
 
 
 def chunks_of(text: str) -> Iterator[Chunk]:
@@ -70,6 +86,7 @@ class _Splitter:
         self.file, self.is_system = "", False
         self.line, self.line_start = 1, 0
         self.opened: list[bool] = []  # transparent blocks; True for extern "C"
+        self.packs = [""]
 
     def chunks(self) -> Iterator[Chunk]:
         depth = 0
@@ -78,6 +95,8 @@ class _Splitter:
             mark = match.group()
             if match["file"] is not None:
                 self.marker(match)
+            elif match["pack"] is not None:
+                self.pragma_pack([word.strip() for word in match["pack"].split(",")])
             elif mark == "{":
                 if depth == 0:
                     head = self.text[self.start : match.start()]
@@ -99,7 +118,7 @@ class _Splitter:
                     yield self.chunk(body, is_definition=True)
                     self.restart(match.end())
                     body = -1
-            elif mark == ";" and depth == 0:
+            elif mark == ";" and depth == 0 and not self.is_in_old_style(match.start()):
                 yield self.chunk(match.start(), is_definition=False)
                 self.restart(match.end())
 
@@ -110,6 +129,19 @@ class _Splitter:
         if not self.text[self.start : match.start()].strip():
             self.start = match.end()
 
+    def pragma_pack(self, words: list[str]) -> None:
+        if words[0] == "push":
+            self.packs.append(self.packs[-1])
+        elif words[0] == "pop" and len(self.packs) > 1:
+            self.packs.pop()
+        if words[-1].isdigit() or words == [""]:
+            self.packs[-1] = words[-1]
+
+    def is_in_old_style(self, end: int) -> bool:
+        """Return True at the end of a parameter that is declared after the parentheses."""
+        following = self.text[end + 1 : end + _LONGEST_HEAD].partition("{")[0]
+        return is_old_style(self.text[self.start : end]) and "(" not in following
+
     def restart(self, position: int) -> None:
         self.start = position
 
@@ -119,15 +151,21 @@ class _Splitter:
         line = self.line + self.text.count("\n", self.line_start, begun)
         text = _MARKER_LINES.sub("", text).strip()
         is_c = bool(self.opened) and self.opened[-1]
-        return Chunk(text, is_definition, is_c, self.file, line, self.is_system)
+        attributes = f"pack={self.packs[-1]}" if self.packs[-1] else ""
+        return Chunk(text, is_definition, is_c, self.file, line, self.is_system, attributes)
 
 
 def _is_function(head: str) -> bool:
     """Return True if a block after this text is the body of a function."""
     text = without_labels(head[-_LONGEST_HEAD:]).rstrip()
-    return bool(_BODY.search(text[-80:]))
+    return bool(_BODY.search(text[-80:])) or (text.endswith(";") and is_old_style(text))
+
+
+def is_old_style(head: str) -> bool:
+    """Return True for the head of an old-style definition: ``int old(a) int a;``."""
+    return ")" in head and bool(_OLD_STYLE.fullmatch(without_labels(_MARKER_LINES.sub("", head))))
 
 
 def without_labels(head: str) -> str:
     """Drop attributes and assembler names, whose parentheses are not parameters."""
-    return _LABEL.sub(" ", head) if "__" in head else head
+    return _LABEL.sub(" ", head) if "__" in head or "lignas" in head else head

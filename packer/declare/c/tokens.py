@@ -30,6 +30,8 @@ WITH_PARENTHESES = {
     *("__attribute__", "__attribute", "__asm__", "__asm", "asm", "__declspec"),
     *("_Alignas", "alignas"),
 }
+# Attributes that make another type of the one that is written.
+OTHER_TYPES = {"vector_size", "__vector_size__", "ext_vector_type", "mode", "__mode__"}
 TAGGED = ("struct", "union", "enum")
 SYNONYMS = {"__signed__": "signed", "__signed": "signed", "__complex__": "_Complex"}
 NUMBER_WORDS = {

@@ -82,6 +82,8 @@ class Declared(NamedTuple):
         True for a bit-field.
     position : int
         The offset of the declaration.
+    attributes : str
+        The text of its attributes.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Declared(NamedTuple):
     storage: frozenset[str] = frozenset()
     bits: bool = False
     position: int = 0
+    attributes: str = ""
 
 
 def render(type_: CType, name: str = "", names: bool = True) -> str:

@@ -43,6 +43,7 @@ double area(const point *p) { return p->x; }
 int count(std::vector<int> &v) { return (int)v.size(); }
 }
 int plain(int x) { return x; }
+extern "C" auto arrow(int x) -> int { return x; }
 class A { public: int f() { return 1; } };
 """
 
@@ -79,7 +80,7 @@ def test_only_extern_c_functions_of_cpp_are_found(tmp_path: Path) -> None:
     assert [d.name for d in module.functions] == ["add", "half", "area"]
     assert module.functions[2].parameters[0].code == "&{point}"
     assert module.left_out["plain"] == 'extern "C" is missing: write extern "C" int plain(int x)'
-    assert set(module.left_out) == {"count", "plain"}
+    assert set(module.left_out) == {"count", "plain", "arrow"}
     assert compile_errors(module, tmp_path) == ""
 
 
@@ -87,6 +88,24 @@ def test_a_source_that_cannot_be_preprocessed_is_refused() -> None:
     """The error is the compiler's."""
     with pytest.raises(ToolchainError, match=r"preprocessing: .*nonesuch\.h"):
         CSourceModule('#include "nonesuch.h"\n', functions="auto")
+
+
+def test_old_style_definitions_are_listed(tmp_path: Path) -> None:
+    """They are left out with the reason, and the functions after them are found."""
+    code = """
+    int old(a, b) int a; char *b; { int x(int); if (a) return x(a); return !b; }
+    static int own(a) int a; { return a; }
+    int longer(a)
+      const char *a;
+    { return !a; }
+    int add(int a, int b) { return a + b; }
+    int @(int a) { return a; }
+    """
+    module = CSourceModule(code.replace("@", "odd(int)"), functions="auto")
+    assert [d.name for d in module.functions] == ["add"]
+    assert list(module.left_out) == ["old", "longer", "odd"]
+    reason = "an old-style definition, expected types inside the parentheses"
+    assert module.left_out["old"] == f"{reason}, as in 'int old(int a)'; rewrite it so"
 
 
 def test_host_functions_of_cuda_are_found() -> None:

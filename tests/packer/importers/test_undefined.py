@@ -52,7 +52,7 @@ def test_without_the_library_nothing_is_left_out(header: Path, tmp_path: Path) -
 def test_the_wrappers_are_compiled_once(
     header: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What no library defines is found by a link of the calls alone."""
+    """A link of the calls alone finds what no library defines."""
     log, compiler = tmp_path / "log", tmp_path / "gcc"
     compiler.write_text(f'#!/bin/sh\necho "$@" >> {log}\nexec gcc "$@"\n')
     compiler.chmod(0o755)

@@ -104,17 +104,74 @@ def test_layouts_are_those_of_the_compiler() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "error"),
+    ("option", "code", "error"),
     [
-        ("#pragma pack(1)\nstruct p { char c; int n; };", "sizeof(struct p) == 8"),
-        ("enum e { A } __attribute__((packed));\nstruct p { enum e a; };", "sizeof(struct p) == 4"),
+        ("-fpack-struct=1", "struct p { char c; int n; };", "sizeof(struct p) == 8"),
+        ("-fshort-enums", "enum e { A };\nstruct p { enum e a; };", "sizeof(struct p) == 4"),
     ],
 )
-def test_a_wrong_reading_is_a_compile_error(tmp_path: Path, code: str, error: str) -> None:
+def test_a_wrong_reading_is_a_compile_error(
+    tmp_path: Path, option: str, code: str, error: str
+) -> None:
     """The compiler has the last word on sizes; its error names the function."""
-    module = CSourceModule(f"{code}\nint f(struct p *x) {{ return !x; }}\n", functions="auto")
+    code = f"{code}\nint f(struct p *x) {{ return !x; }}\n"
+    module = CSourceModule(code, functions="auto", options=[option])
     errors = compile_errors(module, tmp_path)
     assert f"declaration of f: {error}" in errors
+
+
+ALIGNED = """
+#pragma pack(push, 1)
+struct tight { char c; int x; };
+#pragma pack(pop)
+struct loose { char c; int x; };
+struct __attribute__((packed)) before { char c; int x; };
+struct after { char c; int x; } __attribute__((packed));
+#pragma pack(2)
+struct two { char c; double x; struct loose inner; };
+#pragma pack()
+struct member { char c; int x __attribute__((aligned(16))); };
+struct whole { char c; } __attribute__((aligned(16)));
+typedef int wide __attribute__((aligned(16)));
+struct indirect { char c; wide x; };
+enum small { A, B = 200 } __attribute__((packed));
+typedef float vector __attribute__((vector_size(16)));
+__attribute__((deprecated("packed, aligned"))) int
+       at_loose(struct loose *p) { return p->x; }
+int at_tight(struct tight *p) { return p->x; }
+int at_before(struct before *p) { return p->x; }
+int at_after(struct after *p) { return p->x; }
+int at_two(struct two *p) { return p->c; }
+int at_member(struct member *p) { return p->x; }
+int at_whole(struct whole *p) { return p->c; }
+int at_indirect(struct indirect *p) { return p->x; }
+int of_small(enum small s) { return s; }
+int of_before(struct before p) { return p.x; }
+int of_whole(struct whole p) { return p.c; }
+vector of_vector(vector v) { return v; }
+"""
+
+
+def test_alignment_is_read_or_the_reason_is_named(tmp_path: Path) -> None:
+    """Pragmas and attributes of packing are read; a struct with other ones is a handle."""
+    module = CSourceModule(ALIGNED, functions="auto")
+    layouts = {d.name: d.parameters[0].code for d in module.functions}
+    layouts |= {d.name: tuple(d.structs[-1][2:4]) for d in module.functions if d.structs}
+    assert layouts == {
+        "at_loose": (8, 4),
+        "at_tight": (5, 1),
+        "at_before": (5, 1),
+        "at_after": (5, 1),
+        "at_two": (18, 2),
+        "at_member": "@member",
+        "at_whole": "@whole",
+        "at_indirect": "@indirect",
+        "of_small": "u8",
+    }
+    assert "struct before, a packed struct by value" in module.left_out["of_before"]
+    assert "struct whole has an attribute of alignment" in module.left_out["of_whole"]
+    assert "unknown type 'vector'" in module.left_out["of_vector"]
+    assert compile_errors(module, tmp_path) == ""
 
 
 def test_a_plain_declaration_runs_no_preprocessor(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ needs.module("pycparser", "test")
 from pycparser import c_ast, c_generator, c_parser  # noqa: E402
 
 INSTALLED = {"sqlite3": "libsqlite3-dev", "zlib": "zlib1g-dev", "samplerate": "libsamplerate0-dev"}
-# What pycparser does not read.
+# Extensions that pycparser does not read.
 EXTENSIONS = ("__attribute__(x)=", "__extension__=", "__asm__(x)=", "__inline=", "__restrict=")
 EXTENSIONS += ("__builtin_va_list=int", "_Float128=double", "_Float32=float", "_Float64=double")
 EXTENSIONS += ("_Float32x=double", "_Float64x=double", "__float128=double")
