@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from .._core import Handle, handle_at
 from ..error import shown
 from ..signature import python_name
-from .arrays import packed_array, without_dtype
+from .arrays import has_dtype, packed_array, without_dtype
 from .layout import COMPLEX, FORMATS, Layout, Layouts, Refused, layouts_of, struct_name
 from .packing import Packing, items_of, name_at, ordered
 
@@ -45,7 +45,7 @@ def packed(function: Function, index: int, value: Any) -> Any:
     layouts, code = layouts_of(function), function._declared[0][index][1]
     layout, is_written = layouts[struct_name(code)], code.startswith("*")
     try:
-        if hasattr(value, "dtype"):
+        if has_dtype(value):
             return packed_array(layouts, layout, value, is_written)
         if isinstance(value, Mapping):
             return Packing(function, layouts).pack(layout, value, is_written)
@@ -81,7 +81,15 @@ def _item(layouts: Layouts, code: str, extents: tuple[int, ...], value: Any, whe
         return _fields(layouts, layouts[struct_name(code)], value, where)
     if value is ...:
         return 0 if code in FORMATS else (0.0, 0.0) if code in COMPLEX else None
-    return (value.real, value.imag) if code in COMPLEX and not isinstance(value, tuple) else value
+    return _complex(value, where) if code in COMPLEX else value
+
+
+def _complex(value: Any, where: str) -> Any:
+    if isinstance(value, tuple | list):
+        return tuple(value)
+    if hasattr(value, "__len__") or not hasattr(value, "real") or not hasattr(value, "imag"):
+        raise Refused(TypeError, f"field {where!r}: expected a number, found {shown(value)}")
+    return (value.real, value.imag)
 
 
 def _class(name: str) -> str:

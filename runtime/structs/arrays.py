@@ -11,9 +11,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def has_dtype(value: Any) -> bool:
+    """Return True for an array or a scalar of NumPy."""
+    return hasattr(getattr(value, "dtype", None), "names")
+
+
 def without_dtype(layouts: Layouts, code: str, value: Any) -> Any:
     """Turn a structured scalar, or an array of one, into its fields."""
-    if not hasattr(value, "dtype") or value.dtype.names is None or value.size != 1:
+    if not has_dtype(value) or value.dtype.names is None or value.size != 1:
         return value
     check_dtype(layouts, layouts[struct_name(code)], value.dtype)
     return value.item()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, MutableMapping
 
 from .._core import Handle, buffer_address, handle_at, handle_belongs, memory_at
 from ..error import near_names, shown
-from .arrays import packed_array
+from .arrays import has_dtype, packed_array
 from .layout import COMPLEX, FORMATS, Layout, Layouts, Refused, format_of, size_of, struct_name
 
 TYPE_CHECKING = False
@@ -51,14 +51,26 @@ def items_of(code: str, extents: tuple[int, ...], value: Any, where: str) -> lis
     extent = extents[0]
     items = [...] * extent if value is ... else value
     if isinstance(value, str | bytes) and code in ("i8", "u8") and len(extents) == 1:
-        data = value.encode() if isinstance(value, str) else value
+        data = _encoded(value, where)
         items = memoryview(data.ljust(extent, b"\0")).cast("b" if code == "i8" else "B")
-    if isinstance(items, str | bytes | Mapping) or not hasattr(items, "__len__"):
+    try:
+        count = -1 if isinstance(items, str | bytes | Mapping) else len(items)
+        made = list(items) if count == extent else []
+    except (TypeError, ValueError):
+        count = -1
+    if count < 0:
         raise Refused(TypeError, f"field {where!r}: expected {extent} items, found {shown(value)}")
-    if len(items) != extent:
-        text = f"field {where!r}: expected {extent} items, found {len(items)}"
-        raise Refused(ValueError, text)
-    return list(items)
+    if count != extent:
+        raise Refused(ValueError, f"field {where!r}: expected {extent} items, found {count}")
+    return made
+
+
+def _encoded(value: str | bytes, where: str) -> bytes:
+    try:
+        return value.encode() if isinstance(value, str) else value
+    except UnicodeEncodeError:
+        text = f"field {where!r}: expected a str that UTF-8 can encode, found {value!a}"
+        raise Refused(ValueError, text) from None
 
 
 class Packing:
@@ -93,7 +105,7 @@ class Packing:
         return data
 
     def struct(self, data: bytearray, start: int, layout: Layout, value: Any, where: str) -> None:
-        value = value.item() if hasattr(value, "dtype") else value
+        value = value.item() if has_dtype(value) and value.size == 1 else value
         for field, item in zip(layout.fields, ordered(layout, value, where), strict=True):
             name = name_at(where, field.name)
             self.store(data, start + field.offset, field.code, field.extents, item, name)
@@ -124,7 +136,7 @@ class Packing:
             self.kept.append(value)
             return _handle_address(self.function, code, value, where)
         if code == "str" and isinstance(value, str | bytes):
-            encoded = value.encode() if isinstance(value, str) else value
+            encoded = _encoded(value, where)
             if b"\0" in encoded:
                 text = f"field {where!r}: expected text without NUL, found {shown(value)}"
                 raise Refused(ValueError, text)
@@ -138,8 +150,11 @@ class Packing:
 
     def struct_address(self, code: str, value: Any, where: str) -> int:
         layout, is_written = self.layouts[struct_name(code)], code.startswith("*")
-        if hasattr(value, "dtype"):
-            view, kept, finish = packed_array(self.layouts, layout, value, is_written)
+        made: Any = NotImplemented
+        if has_dtype(value):
+            made = packed_array(self.layouts, layout, value, is_written)
+        if made is not NotImplemented:
+            view, kept, finish = made
             self.kept.append(kept)
             self.finishes.extend([finish] if finish else [])
             return self.keep(view)

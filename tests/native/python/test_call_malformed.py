@@ -94,3 +94,25 @@ def test_release_by_itself(function: Callable[[str], Function]) -> None:
     """A function may even name itself; it is called once for each handle."""
     with pytest.raises(ValueError, match="^called$"):
         function("params x:@s\nresult @s\nfree f\nlifetime x\n")(None)
+
+
+@pytest.mark.parametrize("value", ["a", {}, object()], ids=["str", "dict", "object"])
+def test_complex_field_by_value(function: Callable[[str], Function], value: object) -> None:
+    """It is a number, or two of them."""
+    made = function("struct s 16 8 z:c128@0\nparams x:{s}\n")
+    for number in (1, 1j, [1.0, 2.0], (1.0, 2.0)):
+        with pytest.raises(ValueError, match="^called$"):
+            made({"z": number})
+    with pytest.raises(TypeError, match="f: argument 1 'x': field 'z': expected a number, found"):
+        made({"z": value})
+
+
+def test_object_with_a_dtype_of_its_own(function: Callable[[str], Function]) -> None:
+    """Only NumPy's have fields."""
+
+    class Array:
+        dtype = "f64"
+
+    for code in ("{s}", "&{s}"):
+        with pytest.raises(TypeError, match="f: argument 1 'x': unsupported type"):
+            function(f"struct s 8 8 x:f64@0\nparams x:{code}\n")(Array())

@@ -38,6 +38,9 @@ def test_fields_with_pointers(probe: Probe) -> None:
         ("name", 3, TypeError, "expected a str, found 3"),
         ("scale", [1.0], ValueError, "expected 2 items, found 1"),
         ("scale", 1.0, TypeError, "expected 2 items, found 1.0"),
+        ("scale", np.zeros(()), TypeError, "expected 2 items, found array"),
+        ("scale", {1, 2, 3}, ValueError, "expected 2 items, found 3"),
+        ("name", "\udc80", ValueError, r"expected a str that UTF-8 can encode, found '\\udc80'"),
         ("counter", 3, TypeError, r"expected a handle \(@counter\), found 3"),
     ],
 )
