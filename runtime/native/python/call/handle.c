@@ -40,8 +40,9 @@ static inline const Handle *find_closed(const Handle *self) {
   return self;
 }
 
+/* A finaliser that ran before, of the same cycle, may have passed the handle to a call. */
 static void release_at_end(Handle *self) {
-  if (find_closed(self) != NULL || self->release == NULL) return;
+  if (find_closed(self) != NULL || self->release == NULL || self->uses > 0) return;
   PyObject *pending = exception_take();
   self->is_closed = 1;
   if (handle_call_release(self->release, self->address) != 0)
