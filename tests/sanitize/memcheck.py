@@ -21,10 +21,13 @@ def run_script(folder: Path) -> Row:
     if shutil.which("valgrind") is None:
         return Row(NAME, None, "no valgrind here")
     environment = build_packages(folder)
-    probe = ROOT / "tests" / "support" / "c" / "probe.c"
-    library = compile_c([probe], folder / "probe.so", "-shared", "-fPIC")
+    sources = ROOT / "tests" / "support" / "c"
+    libraries = [
+        compile_c([sources / f"{name}.c"], folder / f"{name}.so", "-shared", "-fPIC")
+        for name in ("probe", "declared")
+    ]
     log = folder / "memcheck.log"
-    command = [*COMMAND, f"--log-file={log}", sys.executable, HERE / "every_call.py", library]
+    command = [*COMMAND, f"--log-file={log}", sys.executable, HERE / "every_call.py", *libraries]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     reports = _reports(log.read_text())
     ours = [report for report in reports if _is_ours(report)]
@@ -39,5 +42,9 @@ def _reports(log: str) -> list[str]:
 
 
 def _is_ours(report: str) -> bool:
-    """CPython branches on unset bits (int.from_bytes), and its zeros carry them further."""
-    return "/runtime/native/" in report or "nvalid" in report.split("\n   at 0x")[0]
+    """CPython branches on unset bits (int of a text), and its zeros carry them further.
+
+    What Python code does that the core calls is not the core's.
+    """
+    innermost = report.partition("_PyEval_EvalFrameDefault")[0]
+    return "/runtime/native/" in innermost or "nvalid" in report.split("\n   at 0x")[0]
