@@ -44,7 +44,7 @@ def _reports(log: str) -> list[str]:
 def _is_ours(report: str) -> bool:
     """CPython branches on unset bits (int of a text), and its zeros carry them further.
 
-    What Python code does that the core calls is not the core's.
+    Frames outside one of Python's evaluation belong to Python code that the core calls.
     """
     innermost = report.partition("_PyEval_EvalFrameDefault")[0]
     return "/runtime/native/" in innermost or "nvalid" in report.split("\n   at 0x")[0]
