@@ -71,7 +71,8 @@ def _redeclaration(declaration: Declaration, language: str) -> str:
         raise ExportError(f"function {declaration.name!r}: the name has a '.', expected a C name")
     function = declaration.check.function
     assert function is not None
-    return f"extern {_prototype(function, declaration.name, language)};"
+    promise = " noexcept" if function.is_noexcept and language == "cc" else ""
+    return f"extern {_prototype(function, declaration.name, language)}{promise};"
 
 
 def _prototype(function: Function, name: str, language: str, names: Sequence[str] = ()) -> str:

@@ -39,6 +39,8 @@ def checked(
     is_other = found and _canonical(found, scope) != _canonical(function, scope)
     if found and is_other and _fits(declaration, function, found, scope):
         function = found
+    elif found and not is_other:
+        function = function._replace(is_noexcept=found.is_noexcept)
     conditions += _type_conditions(function, scope)
     return declaration._replace(check=Check(function, tuple(dict.fromkeys(conditions))))
 

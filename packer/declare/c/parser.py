@@ -310,4 +310,6 @@ class _Parser:
         self.expect(")")
         self.depth -= 1
         nothing = len(made) == 1 and not made[0].name and made[0].type == Named(("void",))
-        return Function(result, () if nothing else tuple(made), is_variadic)
+        words = [token.text for token in self.tokens[self.index : self.index + 2]]
+        is_noexcept = words[:1] == ["noexcept"] and words[1:] != ["("]
+        return Function(result, () if nothing else tuple(made), is_variadic, is_noexcept)

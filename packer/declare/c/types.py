@@ -61,11 +61,12 @@ class Array(NamedTuple):
 
 
 class Function(NamedTuple):
-    """A function type."""
+    """A function type; in C++ it may promise to throw nothing."""
 
     result: CType
     parameters: tuple[Declared, ...]
     is_variadic: bool = False
+    is_noexcept: bool = False
 
 
 CType = Named | Tagged | Pointer | Array | Function

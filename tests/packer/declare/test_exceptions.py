@@ -223,3 +223,16 @@ def test_a_model_of_a_system_library_raises_them_too(tmp_path: Path) -> None:
     kinds = [kind.__name__ for kind, _ in THROWN.values()]
     expression = f"[{', '.join(raises.format(i) for i in range(len(kinds)))}]"
     assert beside_python(library, expression) == kinds
+
+
+@pytest.mark.parametrize("functions", ["auto", {"yes": "bool(void)", "half": "int(int n)"}])
+def test_a_function_that_promises_to_throw_nothing(tmp_path: Path, functions) -> None:
+    """The declaration after the source repeats noexcept, without which C++ refuses it."""
+    code = """extern "C" bool yes() noexcept { return true; }
+    extern "C" int half(int n) noexcept(false) { if (n % 2) throw 1; return n / 2; }"""
+    module = packer.CSourceModule(code, fmt="cc", functions=functions)
+    loaded = runtime.load(packer.export_library(module, tmp_path / "yes.so"))
+    assert loaded["yes"]() is True
+    assert loaded["half"](4) == 2
+    with pytest.raises(RuntimeError, match="unknown C"):
+        loaded["half"](3)
