@@ -16,6 +16,7 @@ from .c_type import OWN_PREFIXES, PACKED, FunctionReader, check_frees
 from .declaration import AUTO, Declaration, FunctionDeclaration
 
 _HEAD = re.compile(r"([A-Za-z_~][\w:~]*)\s*\(", re.ASCII)
+_CPP_TYPE = re.compile(r"::|[&<]|->")
 _INTERNAL = re.compile(r"(?<!\[)(?<!\[ )\b(static|__?inline(__)?|inline|typedef|template)\b")
 _NEITHER = {
     "if",
@@ -135,11 +136,17 @@ class _Reader:
         try:
             found = parsed(chunk)
         except CSyntaxError as error:
-            self.left_out[name] = f"cannot be read as C{f': {error}' if str(error) else ''}"
+            self.left_out[name] = self.unreadable(chunk, error)
             return
         for declared in found:
             if isinstance(declared.type, Function) and declared.name not in self.made:
                 self.add_function(declared, declared.type)
+
+    def unreadable(self, chunk: Chunk, error: CSyntaxError) -> str:
+        """Return why a declaration cannot be read."""
+        if self.scope.is_cpp and _CPP_TYPE.search(chunk.text):
+            return "its type is of C++, expected numbers, text and pointers to structs, as in C"
+        return f"cannot be read as C{f': {error}' if str(error) else ''}"
 
     def add_function(self, declared: Declared, function: Function) -> None:
         """Add one function, unless it cannot be exported, or is declared by a change."""

@@ -130,3 +130,18 @@ def test_host_functions_of_cuda_are_found() -> None:
 def test_damaged_text_has_no_functions(code: str) -> None:
     """Text that is no C is left to the compiler."""
     assert read(f"{code}\n") == {}
+
+
+def test_types_of_cpp_are_named() -> None:
+    """Functions with such types are left out with the reason, not skipped."""
+    code = """namespace kit { struct Bag { int n; }; }
+    extern "C" {
+    int count(const kit::Bag *bag) { return bag->n; }
+    int size(kit::Bag &bag) { return bag.n; }
+    auto half(double x) -> double { return x / 2; }
+    int one(void) { return 1; }
+    }"""
+    module = CSourceModule(code, fmt="cc", functions="auto")
+    assert [d.name for d in module.functions] == ["one"]
+    assert list(module.left_out) == ["count", "size", "half"]
+    assert all(text.startswith("its type is of C++, ") for text in module.left_out.values())
