@@ -47,7 +47,7 @@ def export(path):
     """Make one library of host code that imports the labels."""
     import packer
 
-    argmax = packer.CSourceModule(ARGMAX, functions={"argmax": "long(const float *scores, long n)"})
+    argmax = packer.CSourceModule(ARGMAX, functions="auto")
     argmax.import_module(Labels(["cat", "dog", "rooster"]))
     return packer.export_library(argmax, path)
 

@@ -144,6 +144,14 @@ def test_quickstart(tmp_path: Path) -> None:
     assert (tmp_path / "model.so").exists()
 
 
+def test_samplerate(tmp_path: Path) -> None:
+    """A library of Debian is exported from its header, and resamples a sine."""
+    needs.header("samplerate.h", "libsamplerate0-dev")
+    output = run(EXAMPLES / "samplerate" / "resample.py", cwd=tmp_path)
+    assert "4410 -> 4800 frames\n" in output
+    assert float(output.rpartition(": ")[2]) < 0.001
+
+
 def test_readme_example(tmp_path: Path) -> None:
     """The README's Python code runs unchanged."""
     script = tmp_path / "readme.py"
