@@ -27,15 +27,15 @@ enum { DSO_CPU = 1, DSO_CUDA_HOST = 3 };
 
 /* ---- Examining an argument ------------------------------------------------------------------- */
 
-static inline int dso_is_integer(const dso_any *value) {
+DSO_FAST int dso_is_integer(const dso_any *value) {
   return value->type_index == DSO_INT || value->type_index == DSO_BOOL;
 }
 
-static inline int dso_is_beyond_int64(const dso_any *value) {
+DSO_FAST int dso_is_beyond_int64(const dso_any *value) {
   return value->type_index == DSO_INT && value->small_len == DSO_UNSIGNED && value->v_int64 < 0;
 }
 
-static inline int dso_is_on_cpu(const DLTensor *tensor) {
+DSO_FAST int dso_is_on_cpu(const DLTensor *tensor) {
   return tensor->device.device_type == DSO_CPU || tensor->device.device_type == DSO_CUDA_HOST;
 }
 
@@ -44,7 +44,7 @@ static inline int dso_is_legacy_bool(DLDataType dtype) {
   return dtype.code == DSO_DT_UINT && dtype.bits == 1 && dtype.lanes == 1;
 }
 
-static inline int dso_has_dtype(const DLTensor *tensor, int code, int bits) {
+DSO_FAST int dso_has_dtype(const DLTensor *tensor, int code, int bits) {
   DLDataType dtype = tensor->dtype;
   if (code == DSO_DT_ANY) return 1;
   if (code == DSO_DT_BYTE) return dtype.code <= DSO_DT_UINT && dtype.bits == 8 && dtype.lanes == 1;
@@ -60,7 +60,7 @@ static inline int dso_is_empty(const DLTensor *tensor) {
 
 /* Return 1 if the tensor is row-major without gaps. Strides of dimensions of size 1, and all
  * strides of an empty tensor, are ignored. */
-static inline int dso_is_contiguous(const DLTensor *tensor) {
+DSO_FAST int dso_is_contiguous(const DLTensor *tensor) {
   uint64_t compact = 1; /* unsigned, so that an invalid shape may wrap, but not overflow */
   if (tensor->strides == NULL) return 1;
   for (int32_t i = tensor->ndim - 1; i >= 0; i--) {
@@ -72,18 +72,18 @@ static inline int dso_is_contiguous(const DLTensor *tensor) {
 }
 
 /* The address as an integer, since adding to NULL (of an empty tensor) is undefined. */
-static inline uintptr_t dso_address_of(const DLTensor *tensor) {
+DSO_FAST uintptr_t dso_address_of(const DLTensor *tensor) {
   return (uintptr_t)tensor->data + (uintptr_t)tensor->byte_offset;
 }
 
 /* Return 1 if the data can be read through a pointer to elements of `itemsize` bytes. */
-static inline int dso_is_addressable(const DLTensor *tensor, int itemsize) {
+DSO_FAST int dso_is_addressable(const DLTensor *tensor, int itemsize) {
   if (dso_address_of(tensor) % (uintptr_t)itemsize != 0) return 0;
   return tensor->data != NULL || dso_is_empty(tensor);
 }
 
 /* The bytes of a counted string; NULL if the argument is not one. */
-static inline dso_byte_array dso_bytes_of(const dso_any *value) {
+DSO_FAST dso_byte_array dso_bytes_of(const dso_any *value) {
   dso_byte_array none = {NULL, 0};
   if (value->type_index == DSO_STR)
     return *(const dso_byte_array *)(const void *)((const char *)value->v_ptr + sizeof(dso_object));
@@ -109,7 +109,7 @@ static inline dso_byte_array dso_raw_bytes_of(const dso_any *value) {
 }
 
 /* Return 1 if the first NUL is the one that terminates the string. */
-static inline int dso_is_c_string(dso_byte_array bytes) {
+DSO_FAST int dso_is_c_string(dso_byte_array bytes) {
   return bytes.data &&
          __builtin_memchr(bytes.data, 0, (size_t)bytes.size + 1) == bytes.data + bytes.size;
 }

@@ -15,8 +15,8 @@ enum { DSO_CHAR_MIN = 0, DSO_CHAR_MAX = UINT8_MAX };
 enum { DSO_CHAR_MIN = INT8_MIN, DSO_CHAR_MAX = INT8_MAX };
 #endif
 
-static inline int dso_take_signed(const dso_function *function, const dso_any *args, int32_t index,
-                                  int64_t low, int64_t high, int64_t *out) {
+DSO_FAST int dso_take_signed(const dso_function *function, const dso_any *args, int32_t index,
+                             int64_t low, int64_t high, int64_t *out) {
   const dso_any *value = &args[index];
   if (DSO_LIKELY(dso_is_integer(value) && !dso_is_beyond_int64(value) && value->v_int64 >= low &&
                  value->v_int64 <= high)) {
@@ -26,8 +26,8 @@ static inline int dso_take_signed(const dso_function *function, const dso_any *a
   return dso_refuse_integer(function, args, index, low, (uint64_t)high);
 }
 
-static inline int dso_take_unsigned(const dso_function *function, const dso_any *args,
-                                    int32_t index, uint64_t high, uint64_t *out) {
+DSO_FAST int dso_take_unsigned(const dso_function *function, const dso_any *args, int32_t index,
+                               uint64_t high, uint64_t *out) {
   const dso_any *value = &args[index];
   if (DSO_LIKELY(dso_is_integer(value) && (value->v_int64 >= 0 || dso_is_beyond_int64(value)) &&
                  (uint64_t)value->v_int64 <= high)) {
@@ -37,8 +37,8 @@ static inline int dso_take_unsigned(const dso_function *function, const dso_any 
   return dso_refuse_integer(function, args, index, 0, high);
 }
 
-static inline int dso_take_float(const dso_function *function, const dso_any *args, int32_t index,
-                                 double *out) {
+DSO_FAST int dso_take_float(const dso_function *function, const dso_any *args, int32_t index,
+                            double *out) {
   const dso_any *value = &args[index];
   if (DSO_LIKELY(value->type_index == DSO_FLOAT)) {
     *out = value->v_float64;
@@ -85,8 +85,8 @@ static inline int dso_take_string(const dso_function *function, const dso_any *a
 }
 
 /* A handle, or any address: an opaque pointer. */
-static inline int dso_take_address(const dso_function *function, const dso_any *args, int32_t index,
-                                   void **out) {
+DSO_FAST int dso_take_address(const dso_function *function, const dso_any *args, int32_t index,
+                              void **out) {
   const dso_any *value = &args[index];
   *out = NULL;
   if (DSO_LIKELY(value->type_index == DSO_OPAQUE_PTR)) *out = value->v_ptr;

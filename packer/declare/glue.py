@@ -17,7 +17,7 @@ from .wrapper import body_lines, declared_lines, headers_of, narrow_types
 _HEADER = """\
 /* Written by dso-packer: the safe-call wrappers of one library. */
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O1") /* as quick at run time as -O2, and compiled in 50 ms instead of 66 */
+#pragma GCC optimize("Og") /* as quick as -O2 with DSO_FAST, and compiled in half the time */
 #endif"""
 _BEGIN = """\
 
