@@ -129,7 +129,7 @@ def _builtin(name: str) -> Call:
 def _table(name: str, able: list[Peer]) -> Table:
     run = _in_thread if name == "thread" else _here
     missing = "torch" if name == "torch" and not is_installed("torch") else None
-    loop = Case("empty loop", _timed("pass", {}, run))
+    loop = Case("empty loop", timed("pass", {}, run))
     cases = [Case(peer, _lazily(call, name, run), missing or package)
              for peer, call, package in able]  # fmt: skip
     empty, *rows = interleave([loop, *cases], ROUNDS)
@@ -137,10 +137,11 @@ def _table(name: str, able: list[Peer]) -> Table:
     notes = [f"the empty loop's {cost * 1e9:.1f} ns are subtracted"]
     if name in AIMS:
         notes.append(AIMS[name])
-    return Table(TITLES[name], [_less(row, cost) for row in rows], "ns", notes=tuple(notes))
+    return Table(TITLES[name], [less(row, cost) for row in rows], "ns", notes=tuple(notes))
 
 
-def _less(row: Row, seconds: float) -> Row:
+def less(row: Row, seconds: float) -> Row:
+    """Subtract the cost of the loop from every sample."""
     samples = tuple({"seconds": sample["seconds"] - seconds} for sample in row.samples)
     return Row(row.name, samples, row.absent)
 
@@ -167,7 +168,7 @@ def _lazily(call: Callable[[str], Call], name: str, run: Runner) -> Callable[[],
     def measure() -> Sample:
         if not prepared:
             expression, names = call(name)
-            prepared.append(_timed(expression, {**ARGUMENTS, **_tensors(name), **names}, run))
+            prepared.append(timed(expression, {**ARGUMENTS, **_tensors(name), **names}, run))
         return prepared[0]()
 
     return measure
@@ -182,7 +183,7 @@ def _tensors(name: str) -> dict[str, object]:
     return {"t": torch.ones(1024), "u": torch.zeros(1024)}
 
 
-def _timed(expression: str, names: dict[str, Any], run: Runner) -> Callable[[], Sample]:
+def timed(expression: str, names: dict[str, Any], run: Runner = _here) -> Callable[[], Sample]:
     """Time an expression whose names are local variables, as in a calling function."""
     setup = "\n".join(f"{name} = names[{name!r}]" for name in names) or "pass"
     timer = Timer(expression, setup, globals={"names": names})

@@ -6,7 +6,7 @@ import ctypes
 import io
 import subprocess
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
@@ -68,7 +68,8 @@ def with_ctypes(library: ctypes.CDLL, name: str) -> Call:
 
 def with_cffi(folder: Path, name: str) -> Call:
     """Take the address of any array, and encode text by hand; API mode."""
-    extension = _cffi_extension(folder)
+    declarations = {**DECLARATIONS, "apply": APPLY}
+    extension = cffi_extension(folder, "_call_cffi", declarations, KERNELS)
     expression = {
         "pair": "f(c(x), c(y))",
         "torch": "f(c(t.data_ptr()), c(u.data_ptr()))",
@@ -147,20 +148,24 @@ def _extension(name: str, path: Path) -> Any:
     return module_from_spec(spec)
 
 
-def _cffi_extension(folder: Path) -> Any:
+def cffi_extension(
+    folder: Path, name: str, declarations: Mapping[str, str], code: Path, types: str = ""
+) -> Any:
+    """Compile C source and cffi's code for its functions to an extension module, once."""
     import cffi  # type: ignore[import-untyped]
 
-    source, module = folder / "_call_cffi.c", folder / "_call_cffi.so"
+    source, module = folder / f"{name}.c", folder / f"{name}.so"
     if not module.exists():
         ffi = cffi.FFI()
-        for name, declaration in {**DECLARATIONS, "apply": APPLY}.items():
-            ffi.cdef(declaration.replace("(", f" {name}(", 1) + ";")
-        ffi.set_source("_call_cffi", KERNELS.read_text(encoding="utf-8"))
+        ffi.cdef(types)
+        for function, declaration in declarations.items():
+            ffi.cdef(declaration.replace("(", f" {function}(", 1) + ";")
+        ffi.set_source(name, code.read_text(encoding="utf-8"))
         with redirect_stdout(io.StringIO()):  # it says that it does
             ffi.emit_c_code(str(source))
         include = f"-I{sysconfig.get_path('include')}"
         _run(["gcc", "-O2", "-shared", "-fPIC", include, "-o", module, source])
-    return _extension("_call_cffi", module)
+    return _extension(name, module)
 
 
 def _bindings(folder: Path, package: str, gil: str) -> Any:

@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 import call
 import cold_start
 import export
+import forms
 import graph
 import kernel
 import load
@@ -34,6 +35,7 @@ SUBJECTS = {
     "export": export.tables,
     "weights": weights.tables,
     "call": call.tables,
+    "forms": forms.tables,
     "kernel": kernel.tables,
     "graph": graph.tables,
     "vm": vm.tables,
