@@ -8,6 +8,7 @@ PackerError if it fails, or SystemExit with another status.
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
 import signal
@@ -91,12 +92,15 @@ def _parser() -> CommandParser:
     parser = CommandParser(
         "packer",
         usage="packer [-h] [--version] COMMAND ...",
-        description="Pack a tree of modules into one shared library; load, inspect and compare it.",
-        epilog=f"commands:\n{commands}\n\n"
-        "`packer COMMAND --help` explains a command and shows examples.",
+        description="Make one shared library of C code, kernels, weights and other modules; load, "
+        f"inspect and compare such libraries.\n\ncommands:\n{commands}",
+        epilog="examples:\n  packer export a.so a.c       # every function of a.c\n"
+        "  packer load a.so add 1 2     # call one\n  packer init                  # write a "
+        "packer.toml, which describes a library\n\n"
+        "`packer COMMAND --help` explains a command and shows more examples.",
     )
     parser.add_argument("--version", action="version", version=f"packer {runtime.__version__}")
-    parser.add_argument("command", metavar="COMMAND", choices=COMMANDS, help="see below")
+    parser.add_argument("command", metavar="COMMAND", choices=COMMANDS, help=argparse.SUPPRESS)
     return parser
 
 

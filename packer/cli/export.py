@@ -245,6 +245,9 @@ def _nothing_to_call(output: str, project: Project) -> str:
     if not names:
         return 'no function is declared, and it exports no C function; in C++ use extern "C"'
     some = ", ".join(names[:_MAX_NAMES]) + (", ..." if len(names) > _MAX_NAMES else "")
+    if project.output and any(isinstance(host, CSourceModule) for host in hosts):
+        text = 'set functions = "auto" in the table of the module'
+        return f"no function is declared; it has {some}: {text}"
     return (
         f"no function is declared; it has {some}: declare each one to call by its C type, as in "
         f"--function '{names[0]}=int(int)' for int {names[0]}(int)"

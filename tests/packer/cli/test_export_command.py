@@ -51,6 +51,17 @@ def test_export_reports_that_nothing_can_be_called(packer, tmp_path) -> None:
     assert run.stderr == 'f: not exported: extern "C" is missing: write extern "C" int f(int x)\n'
 
 
+def test_a_project_without_functions_is_advised_to_find_them(packer, tmp_path: Path) -> None:
+    """The line of the advice is added to packer.toml as it is."""
+    project = '[library]\noutput = "m.so"\n[module.m]\nkind = "c"\nsources = ["add.c"]\n'
+    (tmp_path / "packer.toml").write_text(project)
+    advice = packer("export").stderr
+    assert advice.startswith("m.so: no function is declared; it has add: set functions = ")
+    line = advice.partition(": set ")[2].partition(" in the table")[0]
+    (tmp_path / "packer.toml").write_text(f"{project}{line}\n")
+    assert ", 1 function, " in done(packer("export"))
+
+
 def test_export_without_declarations_reads_them(packer: Packer, tmp_path: Path) -> None:
     """The functions of the source are exported; their declarations are printed to be kept."""
     code = "long add(long a, long b) { return a + b; } long double big(long double x) { return x; }"
