@@ -51,15 +51,20 @@ sources = ["host.c"]     # a pattern is every file that it matches: "src/**/*.c"
 # target = "x86_64-unknown-linux-gnu"    # llvm
 # imports = ["kernels", "constants", "weights"]
 
-# The functions to export: the C type of each, without its name.
+# The functions to export: the C type of each, without its name. All that the sources define, in
+# place of this table: functions = "auto". Those of a header: header = "host.h" in this table.
 #   intN_t uintN_t int long size_t bool float double     numbers
 #   T *  const T *                                       the data of an array; T * is writable
 #   DLTensor *                                           any array
-#   const char *                                         text
+#   const char *  char **                                text, a list of it
+#   struct s  struct s *                                 a mapping, a structured array
+#   foo *                                                a handle, if the struct foo is opaque
+#   int (*)(int)                                         a callable
 [module.host.functions]
 add = "int64_t(int64_t a, int64_t b)"
 scale = { declaration = "void(float *x, int64_t n, float by)", doc = "Multiply x by a number." }
-# A call releases the GIL, unless: { declaration = "...", gil = "keep" }
+# Further options: out = ["parameter"], free = "function", errno = true, symbol = "name"
+# and lifetime = "parameter", defaults = { parameter = 1 }, gil = "keep" (docs/functions.md)
 
 # Code for a device: cuda, opencl, hip, metal, vulkan, webgpu, ...
 # [module.kernels]
