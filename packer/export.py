@@ -166,7 +166,7 @@ def export_library(
         files = save(hosts, link, folder)
         functions = declared_functions(hosts, entry)
         symbols, lines = symbols_of(blob, chunks, triple, naming)
-        glue = Glue(functions, entry, naming)
+        glue = Glue(functions, entry, naming, find_target(triple).machine.char)
         checksums = checksums_of(glue.symbols, glue.texts, lines)
         required = [naming.checksums, *glue.symbols] if hosts else []
         if hosts:

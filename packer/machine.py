@@ -38,6 +38,8 @@ class Machine(NamedTuple):
         The pr_type of the GNU property whose bits all inputs of a link have in common.
     marks : tuple of str
         The names of its bits, the lowest first: ``"IBT"``, ``"BTI"``.
+    char : str
+        What plain char is: ``"i8"`` or ``"u8"``.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Machine(NamedTuple):
     hardening: str = ""
     and_property: int = 0
     marks: tuple[str, ...] = ()
+    char: str = "u8"
 
 
 EM_RISCV = 243
@@ -57,6 +60,7 @@ _ALL = (
     Machine(
         "x86_64", 62, Relocations(8, 1, 37), page_nbytes=4096,
         hardening="-fcf-protection=full", and_property=0xC0000002, marks=("IBT", "SHSTK"),
+        char="i8",
     ),
     Machine(
         "aarch64", 183, Relocations(1027, 257, 1032), page_nbytes=65536,
@@ -70,7 +74,7 @@ _ALL = (
         and_property=0xC0000000, marks=("ZICFILP", "ZICFISS"),
     ),
     Machine("ppc64le", 21, Relocations(22, 38, 248)),
-    Machine("loongarch64", 258, Relocations(3, 2, 12)),
+    Machine("loongarch64", 258, Relocations(3, 2, 12), char="i8"),
 )  # fmt: skip
 BY_NUMBER = {machine.e_machine: machine for machine in _ALL}
 BY_NAME = {machine.name: machine for machine in _ALL}

@@ -226,7 +226,7 @@ class FunctionReader:
         for index, parameter in enumerate(declaration.parameters):
             self.where = f"function {self.name!r}: parameter {index + 1} {parameter.name!r}"
             for extent in re.findall(r"\[([A-Za-z_]\w*)\]", parameter.code):
-                if passed.get(extent) in (*SIGNED, *UNSIGNED):
+                if passed.get(extent) in (*SIGNED, *UNSIGNED, "char"):
                     continue
                 what = "is no parameter" if extent not in passed else "is no integer"
                 item = extents_of(function.parameters[index].type)[1]

@@ -7,6 +7,7 @@ redeclaration that the user's compiler checks (`redeclaration`), the wrapper in 
 A code names a C type by what it is, not by its spelling (docs/format.md, "Codes of types"):
 
     i8 ... i64, u8 ... u64, bool, f16, bf16, f32, f64, c64, c128    numbers
+    char           plain char, until the target is known: i8 or u8
     *T &T          a pointer to T and to const T; T is a number, char, void or {struct}
     *T[4][n]       the same with extents: numbers or names of parameters
     str strs       const char *, and an array of those (char **)
@@ -214,3 +215,26 @@ def prototype(function_type: str, name: str) -> str:
 def joined(type_text: str, name: str) -> str:
     """Put a name after a type: after ``char *`` without a space."""
     return f"{type_text}{name}" if type_text.endswith("*") else f"{type_text} {name}"
+
+
+def with_char(declaration: Declaration, char: str) -> Declaration:
+    """Replace the code of plain char, as a value, by that of the target."""
+
+    def code(text: str) -> str:
+        return char + text[4:] if text == "char" or text.startswith("char[") else text
+
+    def parameters(given: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+        return tuple(p._replace(code=code(p.code)) for p in given)
+
+    return declaration._replace(
+        parameters=parameters(declaration.parameters),
+        result=code(declaration.result),
+        structs=tuple(
+            s._replace(fields=tuple(f._replace(code=code(f.code)) for f in s.fields))
+            for s in declaration.structs
+        ),
+        callbacks=tuple(
+            c._replace(parameters=parameters(c.parameters), result=code(c.result))
+            for c in declaration.callbacks
+        ),
+    )

@@ -8,7 +8,7 @@ from runtime.abi import CONTEXT_SYMBOLS
 
 from ..dialect import Naming
 from .c_text import c_string
-from .declaration import Declaration
+from .declaration import Declaration, with_char
 from .facts import dump_facts
 from .metadata import descriptions
 from .structs import Structs
@@ -49,6 +49,8 @@ class Glue:
         The function that a call of the library itself runs.
     naming : Naming
         The names of the symbols.
+    char : str
+        The code of plain char: ``"i8"``, or ``"u8"``.
 
     Attributes
     ----------
@@ -59,8 +61,13 @@ class Glue:
     """
 
     def __init__(
-        self, declarations: Sequence[Declaration], entry: str | None, naming: Naming
+        self,
+        declarations: Sequence[Declaration],
+        entry: str | None,
+        naming: Naming,
+        char: str,
     ) -> None:
+        declarations = [with_char(declaration, char) for declaration in declarations]
         self._naming = naming
         self._headers = {"dso_abi.h", "glue.h"}
         self._narrow: set[str] = set()

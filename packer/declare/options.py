@@ -175,6 +175,8 @@ def _expected_default(code: str, value: Any) -> str:
         )
         fits = isinstance(value, int) and low <= value <= high
         return "" if fits else f"an int in {low} .. {high}"
+    if code == "char":
+        return "" if isinstance(value, int) and 0 <= value < 128 else "an int in 0 .. 127"
     if code == "bool":
         return "" if isinstance(value, bool) else "true or false"
     if code in _FLOATS:

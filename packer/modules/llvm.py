@@ -29,6 +29,7 @@ _NO_TRIPLE = "unknown-unknown-unknown"  # what llvmlite.ir.Module writes when it
 _IR_TYPES = {
     **{code: ("i" + code[1:],) for code in (*SIGNED, *UNSIGNED)},
     "bool": ("i1", "i8"),
+    "char": ("i8",),
     "f32": ("float",),
     "f64": ("double",),
     "void": ("void",),

@@ -17,6 +17,7 @@ from packer.declare.glue import Glue
 from packer.declare.redeclaration import redeclarations
 from packer.dialect import Naming
 from packer.embed.contents import checksums_of
+from packer.target import find_target
 
 INCLUDE = [
     f"-I{Path(runtime.__file__).parent / 'include'}",
@@ -33,7 +34,7 @@ def parse(text: str | FunctionDeclaration, name: str = "f") -> Declaration:
 
 def glue_source(declarations: Sequence[Declaration], entry: str | None = None) -> str:
     """The text of glue.c, as an export writes it."""
-    glue = Glue(declarations, entry, Naming())
+    glue = Glue(declarations, entry, Naming(), find_target(None).machine.char)
     return glue.source(checksums_of(glue.symbols, glue.texts, ()))
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 CALL_PREFIX = "__packer_call_"
 IN_C_ONLY = " /* C */"  # the end of a condition that C++ does not have
+_BYTES = ("i8", "u8")
 _INTEGERS = {*SIGNED, *UNSIGNED}
 
 
@@ -38,6 +39,7 @@ def checked(
     found = None if declaration.symbol or is_own else scope.function(declaration.name)
     is_other = found and _canonical(found, scope) != _canonical(function, scope)
     if found and is_other and _fits(declaration, function, found, scope):
+        conditions += _char_conditions(declaration, found, scope)
         function = found
     elif found and not is_other:
         function = function._replace(is_noexcept=found.is_noexcept)
@@ -113,6 +115,8 @@ def _is_like(declared: str, found: str, type_: CType, scope: Scope) -> bool:
         return found in ("i32", "u32")
     if declared in ("*void", "&void") and _is_pointer(type_, scope):
         return _const(type_, scope) == declared
+    if found == "char" and declared in _BYTES:
+        return True
     same = {declared.lstrip("*&@").strip("{}"), found.lstrip("*&@").strip("{}")}
     is_handle = declared[0] == "@" and found[:2] in ("*{", "&{")
     if len(same) == 1 and is_handle:
@@ -166,19 +170,13 @@ def _conditions(type_: CType, scope: Scope) -> Iterator[str]:
         return
     is_name = isinstance(type_, Named) and type_.words[0] not in STANDARD and found != type_
     is_enum = isinstance(found, Tagged) and found.kind == "enum" and found.constants
-    if not (
-        is_name
-        or is_enum
-        or type_ == Named(("char",), type_.quals if isinstance(type_, Named) else ())
-    ):
+    if not (is_name or is_enum):
         return
     text = render(type_._replace(quals=()) if not isinstance(type_, (Array, Function)) else type_)
     try:
         code = Codes(scope).value(found, type_, "")
     except UnsupportedError:
         return
-    if code == "char":
-        code = Codes(scope).char
     yield from _number_conditions(text, code, bool(is_enum))
 
 
@@ -192,6 +190,17 @@ def _number_conditions(text: str, code: str, is_enum: bool) -> Iterator[str]:
         yield f"__builtin_types_compatible_p({text}, {known}){IN_C_ONLY}"
     elif code in NUMBERS:
         yield f"sizeof({text}) == {({'bool': 1, 'c64': 8, 'c128': 16})[code]}"
+
+
+def _char_conditions(declaration: Declaration, found: Function, scope: Scope) -> Iterator[str]:
+    """Yield the sign of plain char that a declaration of an 8-bit integer assumes."""
+    types = [found.result, *(p.type for p in found.parameters)]
+    codes = [declaration.result, *(p.code for p in declaration.parameters)]
+    for type_, code in zip(types, codes, strict=True):
+        resolved = scope.resolved(type_)
+        is_char = isinstance(resolved, Named) and number_code(resolved.words) == "char"
+        if is_char and code in _BYTES:
+            yield f"(char)-1 {'<' if code == 'i8' else '>'} 0"
 
 
 def _struct_conditions(structs: tuple[Struct, ...]) -> Iterator[str]:

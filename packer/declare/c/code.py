@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...target import native_triple
 from ..declaration import Callback, Parameter, Struct
 from .layout import LayoutError, extents_of, is_natural, layout_of
 from .numbers import (
@@ -18,8 +17,6 @@ from .scope import Scope
 from .types import Array, CType, Declared, Function, Named, Pointer, Tagged, render
 
 _DEEPEST = 20
-# Plain char is unsigned on the other machines; the compiler confirms it for the target.
-_IS_CHAR_SIGNED = native_triple().startswith("x86_64")
 
 
 class Codes:
@@ -29,8 +26,6 @@ class Codes:
     ----------
     scope : Scope
         What names mean.
-    is_char_signed : bool
-        By default as on this machine.
 
     Attributes
     ----------
@@ -40,9 +35,8 @@ class Codes:
         One for each parameter of code ``fn``.
     """
 
-    def __init__(self, scope: Scope, is_char_signed: bool = _IS_CHAR_SIGNED) -> None:
+    def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self.char = "i8" if is_char_signed else "u8"
         self.structs: dict[str, Struct] = {}
         self.callbacks: list[Callback] = []
         self._open: list[str] = []
@@ -51,8 +45,7 @@ class Codes:
         """Return the code of a function's result."""
         found = self.scope.resolved(type_)
         if not isinstance(found, Pointer):
-            code = self.value(found, type_, "")
-            return self.char if code == "char" else code
+            return self.value(found, type_, "")
         code = self._pointer(found, "")
         is_const = code[0] == "&"
         if is_const and code != "&void":
@@ -81,7 +74,7 @@ class Codes:
             raise UnsupportedError("a parameter of type void", f"void *{name}")
         if code == "status":
             raise UnsupportedError("dso_status is only a result type", f"int {name}")
-        return self.char if code == "char" else code
+        return code
 
     def value(self, type_: CType, written: CType, name: str) -> str:
         """Return the code of a type that is no pointer; ``char`` for plain char."""
@@ -183,7 +176,7 @@ class Codes:
             raise LayoutError(f"{struct.spelling} has {name!r}: {error}") from None
         if code in ("void", "status"):
             raise LayoutError(f"{struct.spelling} has {name!r} of type {code}")
-        return self.char if code == "char" else code
+        return code
 
     def _pointer(self, type_: Pointer, name: str, is_out: bool = False) -> str:
         """Return the code of a pointer."""
@@ -282,7 +275,7 @@ class Codes:
             result = self.result(type_.result)
         except UnsupportedError as error:
             raise UnsupportedError(f"a callback's result: {error}", instead) from None
-        if result not in NUMBERS and result != "void":
+        if result not in (*NUMBERS, "char", "void"):
             what = f"a callback that returns {render(type_.result)}"
             raise UnsupportedError(what, instead)
         callback = Callback(name, tuple(parameters), result, render(type_.result))

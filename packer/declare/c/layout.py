@@ -10,6 +10,7 @@ from .types import Array, CType, Tagged
 
 _SIZES = {
     "bool": (1, 1),
+    "char": (1, 1),
     "f16": (2, 2),
     "bf16": (2, 2),
     "c64": (8, 4),

@@ -58,7 +58,7 @@ def test_a_scalar_type_has_its_code_as_value_pointer_and_result(spelling: str, c
         ("float x[2][3]", Parameter("x", "float [2][3]", "*f32[2][3]")),
         ("float x[][3]", Parameter("x", "float (*)[3]", "*f32")),
         ("volatile float *x", Parameter("x", "volatile float *", "*f32")),
-        ("char c", Parameter("c", "char", "i8")),
+        ("char c", Parameter("c", "char", "char")),
         ("char *s", Parameter("s", "char *", "*char")),
         ("const char s[8]", Parameter("s", "const char [8]", "&char[8]")),
         ("const char **s", Parameter("s", "const char **", "strs")),

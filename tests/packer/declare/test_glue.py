@@ -116,7 +116,7 @@ def test_an_error_without_a_loader_is_a_plain_failure(tmp_path: Path) -> None:
 def test_the_glue_of_a_system_library_registers_its_context(tmp_path: Path) -> None:
     """The variables through which it looks up ffi.Array are defined once, and registered."""
     naming = Naming("tvm-ffi", system_lib=True, prefix="net1_")
-    (tmp_path / "glue.c").write_text(Glue(DECLARATIONS, None, naming).source("checksums"))
+    (tmp_path / "glue.c").write_text(Glue(DECLARATIONS, None, naming, "i8").source("checksums"))
     made = gcc("-c", tmp_path / "glue.c", *WARNINGS, "-o", tmp_path / "glue.o")
     assert (made.returncode, made.stderr) == (0, "")
     lines = subprocess.check_output(["nm", tmp_path / "glue.o"], text=True).splitlines()

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+import packer
 from packer.modules.c_source import CSourceModule
+from packer.target import find_target
 
+from ....support import needs
 from ....support.read_source import compile_errors, read
 
 SOURCE = """
@@ -93,7 +96,7 @@ def test_layouts_are_those_of_the_compiler() -> None:
         ("x", "f64", 0),
         ("y", "f64", 8),
         ("tag", "i32", 16),
-        ("name", "i8[4]", 20),
+        ("name", "char[4]", 20),
         ("m", "f32[2][2]", 24),
     ]
     assert (paint.result, [p.code for p in paint.parameters]) == ("u32", ["u32", "i32"])
@@ -172,6 +175,28 @@ def test_alignment_is_read_or_the_reason_is_named(tmp_path: Path) -> None:
     assert "struct whole has an attribute of alignment" in module.left_out["of_whole"]
     assert "unknown type 'vector'" in module.left_out["of_vector"]
     assert compile_errors(module, tmp_path) == ""
+
+
+def test_plain_char_is_that_of_the_target(tmp_path: Path) -> None:
+    """It is signed on x86-64, and unsigned on AArch64; only the export knows the target."""
+    code = "struct s { char c[2]; }; char up(const struct s *s, char by) { return s->c[0] + by; }"
+    for target, char in (("x86_64-linux-gnu", b"i8"), ("aarch64-linux-gnu", b"u8")):
+        needs.program(f"{target}-gcc")
+        module = CSourceModule(code + "\n", functions="auto")
+        made = packer.export_library(module, tmp_path / "char.so", target=target).read_bytes()
+        assert (
+            b"params s:&{s} by:%s\nresult %s\nstruct s 2 1 c:%s[2]@0\n" % (char, char, char) in made
+        )
+
+
+def test_an_eight_bit_integer_for_char_is_confirmed(tmp_path: Path) -> None:
+    """The compiler compares the sign that a declaration gives to plain char."""
+    code = "char up(char c) { return c; }\n"
+    assert compile_errors(CSourceModule(code, functions={"up": "char(char c)"}), tmp_path) == ""
+    char = find_target(None).machine.char
+    for type_, sign in (("int8_t", "i8"), ("unsigned char", "u8")):
+        module = CSourceModule(code, functions={"up": f"{type_}({type_} c)"})
+        assert (compile_errors(module, tmp_path) == "") == (sign == char)
 
 
 def test_a_plain_declaration_runs_no_preprocessor(monkeypatch: pytest.MonkeyPatch) -> None:
