@@ -15,8 +15,7 @@ TESTS = (
     "native/*/test_*.py",
     *("runtime/graph/test_*.py", "runtime/relax/test_*.py"),
     *("runtime/test_checksum_symbols.py", "runtime/test_load.py", "runtime/test_lone_files.py"),
-    *("runtime/test_load_functions.py", "runtime/test_structs.py"),
-    "packer/declare/test_wrapper_*.py",
+    *("runtime/test_load_functions.py", "packer/declare/test_wrapper_*.py"),
 )
 # They load other runtimes globally, start interpreters, or are run under TSan instead (pool.py).
 LEFT_OUT = {
