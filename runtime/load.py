@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from _thread import RLock
 from _weakref import _remove_dead_weakref, ref  # type: ignore[attr-defined]
+from collections.abc import Mapping
 
 from ._core import Library
 from .library import LibraryModule, tree_of
@@ -12,7 +13,6 @@ from .module import preorder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
     from typing_extensions import Buffer
@@ -75,6 +75,8 @@ def load(
         A C type in `functions` cannot be declared, or there is no compiler.
     ValueError
         `functions` is given, and the file is not a library.
+    TypeError
+        `functions` is not a mapping.
 
     Notes
     -----
@@ -90,6 +92,8 @@ def load(
     42
     """
     name = os.fspath(path)
+    if not isinstance(functions, Mapping | None):
+        raise TypeError(f"functions: expected a mapping of names to C types, found {functions!r}")
     if os.path.splitext(text := os.fsdecode(name))[1] in _LONE_FILES:
         from .lone_files import load_file
 

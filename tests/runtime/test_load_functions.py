@@ -71,6 +71,12 @@ def test_a_library_without_a_soname(library: Path) -> None:
         m["add"](1, "2")
 
 
+def test_functions_that_are_no_mapping_are_refused(library: Path) -> None:
+    """A list of names has no types."""
+    with pytest.raises(TypeError, match=r"functions: expected a mapping of .*, found \['add'\]"):
+        runtime.load(library, functions=["add"])  # type: ignore[arg-type]
+
+
 def test_handles_of_functions_that_are_declared_later(library: Path) -> None:
     """They belong to the file, not to the small library of each declaration."""
     whole = {"declaration": "box *(double value)", "free": "box_free"}
