@@ -54,7 +54,8 @@ Py_NO_INLINE static PyObject *end_call(struct call_frame *frame, PyObject *value
 static inline PyObject *convert_and_invoke(struct call_frame *frame, PyObject *const *objects,
                                            Py_ssize_t count) {
   PyObject *value = NULL;
-  if (count == 0 || convert_arguments(frame, objects, count) == 0)
+  int is_ready = frame->callee->facts.free == NULL || handle_find_release(frame->function) != NULL;
+  if (is_ready && (count == 0 || convert_arguments(frame, objects, count) == 0))
     value = invoke(frame, (int32_t)count);
   else if (frame->needs_release & RELEASE_HANDLES) argument_reopen(frame);
   return frame->needs_release ? end_call(frame, value) : value;

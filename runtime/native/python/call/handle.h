@@ -26,6 +26,10 @@ static inline int handle_check(PyObject *object) { return Py_IS_TYPE(object, &Ha
 /* Call the function that releases an object; 0, or -1 with an exception set. */
 int handle_call_release(const struct callee *release, void *address);
 
+/* Find the function that releases handles of this function, before its call, whose result could not
+ * be released otherwise. NULL with an exception set. */
+const struct callee *handle_find_release(PyObject *function);
+
 /* Make a handle of a result with this code; None for NULL. `parent` is the handle that must outlive
  * it, or NULL. NULL with an exception set. */
 PyObject *handle_from_result(PyObject *function, void *address, const char *code, Handle *parent);

@@ -23,9 +23,8 @@ static Handle *make(void *address, PyObject *kind, PyObject *function) {
   return self;
 }
 
-/* Find the function that releases handles of this function; NULL with an exception set. The library
- * owns it. */
-static const struct callee *find_release(PyObject *function) {
+/* The library owns what is found. */
+const struct callee *handle_find_release(PyObject *function) {
   const struct callee *callee = function_callee(function);
   if (callee->late->release != NULL) return callee->late->release;
   PyObject *release = PyObject_CallMethod(function_library(function), "function", "sO",
@@ -55,8 +54,8 @@ static PyObject *give_up(const struct callee *release, void *address) {
 
 PyObject *handle_from_result(PyObject *function, void *address, const char *code, Handle *parent) {
   if (address == NULL) Py_RETURN_NONE;
-  const struct callee *callee = function_callee(function), *release = NULL;
-  if (callee->facts.free != NULL && (release = find_release(function)) == NULL) return NULL;
+  const struct callee *callee = function_callee(function);
+  const struct callee *release = callee->facts.free != NULL ? callee->late->release : NULL;
   PyObject *kind = code != NULL ? code_kind_name(code) : NULL;
   if (release != NULL && !releases(release, kind)) release = NULL;
   if (kind == NULL && PyErr_Occurred()) return give_up(release, address);
