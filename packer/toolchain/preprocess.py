@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from .build import current_build
 from .compilation import LANGUAGE_OPTIONS
@@ -31,6 +30,8 @@ def preprocess(code: bytes, language: Language, options: Sequence[str]) -> str:
     ToolchainError
         If there is no compiler, or if it fails: a header is missing, for example.
     """
+    from tempfile import TemporaryDirectory  # only sources whose functions are read need it
+
     compiler, kind = find_compiler(language), LANGUAGE_OPTIONS[language]
     words = options_for_nvcc(options) if is_nvcc(compiler) else options
     with TemporaryDirectory(prefix="packer-") as folder:
