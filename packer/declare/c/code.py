@@ -278,8 +278,7 @@ class Codes:
         if result not in (*NUMBERS, "char", "void"):
             what = f"a callback that returns {render(type_.result)}"
             raise UnsupportedError(what, instead)
-        callback = Callback(name, tuple(parameters), result, render(type_.result))
-        self.callbacks.append(callback)
+        self.callbacks.append(Callback(name, tuple(parameters), result, render(type_.result)))
         return "fn"
 
     def _passed(self, declared: Declared) -> str:

@@ -8,9 +8,10 @@ that do not change a type are skipped.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
 
 from .expression import constants_of
+from .token_reader import DEEPEST, TokenReader
+from .token_reader import CSyntaxError as CSyntaxError
 from .tokens import (
     IGNORED,
     INLINE,
@@ -22,21 +23,9 @@ from .tokens import (
     SYNONYMS,
     TAGGED,
     WITH_PARENTHESES,
-    Token,
     is_word,
-    tokens_of,
 )
 from .types import Array, CType, Declared, Function, Named, Pointer, Tagged
-
-DEEPEST = 60
-
-
-class CSyntaxError(Exception):
-    """Text that is no declaration; `position` is the offset of the token where this is found."""
-
-    def __init__(self, what: str, position: int) -> None:
-        super().__init__(what)
-        self.position = position
 
 
 def parse_declaration(text: str, attributes: str = "") -> list[Declared]:
@@ -64,50 +53,11 @@ def parse_function_type(text: str) -> Function:
     return function
 
 
-class _Parser:
+class _Parser(TokenReader):
     def __init__(self, text: str, attributes: str = "") -> None:
-        self.tokens = tokens_of(text)
-        self.tokens.append(Token("", len(text)))
-        self.index = 0
-        self.depth = 0
+        super().__init__(text)
         self.outer = attributes
         self.attributes: list[str] = []  # of the declaration or the struct that is being read
-
-    @property
-    def next(self) -> str:
-        return self.tokens[self.index].text
-
-    def refuse(self, what: str = "") -> NoReturn:
-        raise CSyntaxError(what, self.tokens[self.index].position)
-
-    def take(self) -> str:
-        self.index += 1
-        return self.tokens[self.index - 1].text
-
-    def accept(self, text: str) -> bool:
-        found = self.next == text
-        self.index += found
-        return found
-
-    def expect(self, text: str) -> None:
-        if not self.accept(text):
-            self.refuse(f"expected {text}")
-
-    def end(self) -> None:
-        if self.next:
-            self.refuse()
-
-    def balanced(self, opening: str, closing: str) -> tuple[str, ...]:
-        """Take tokens in brackets, and return those inside."""
-        self.expect(opening)
-        start, depth = self.index, 1
-        while depth:
-            token = self.take()
-            if not token:
-                self.index -= 1
-                self.refuse()
-            depth += (token == opening) - (token == closing)
-        return tuple(token.text for token in self.tokens[start : self.index - 1])
 
     def extensions(self) -> None:
         """Take attributes, labels and words that do not change a type."""
@@ -219,11 +169,6 @@ class _Parser:
         attributes, self.attributes = " ".join(self.attributes).strip(), before
         body = None if members is None else tuple(members)
         return Tagged(kind, tag, (), body, constants, attributes)
-
-    def deeper(self) -> None:
-        self.depth += 1
-        if self.depth > DEEPEST:
-            self.refuse("nested too deep")
 
     def pointers(self, base: CType) -> CType:
         start = self.index

@@ -38,6 +38,30 @@ REFUSED: list[tuple[str, str, Any]] = [
     ("int any(void *p) { return !p; }", "any", "int(void p)"),
     ("typedef struct foo foo; int see(struct foo *p) { return !p; }", "see", "int(bar *p)"),
     ('#include "dso_packer.h"\nint see(DLTensor *t) { return !t; }', "see", "int(DLTensor t)"),
+    ("int see(int n) { return n; }", "see", "int(dso_status n)"),
+    ("int see(int *p) { return !p; }", "see", "int(dso_status *p)"),
+    ("int see(void *p) { return !p; }", "see", "int(_Atomic int *p)"),
+    ("int see(void *p) { return !p; }", "see", "int(va_list p)"),
+    ("int see(const void *p) { return !p; }", "see", "int(const long double *p)"),
+    (
+        "struct b { int a : 3; }; int see(const struct b *p) { return !p; }",
+        "see",
+        "int(struct b p)",
+    ),
+    ("struct b { int *a; }; int see(const struct b *p) { return !p; }", "see", "int(struct b p)"),
+    (
+        "struct __attribute__((packed)) b { char c; int a; };"
+        " int see(const struct b *p) { return !p; }",
+        "see",
+        "int(struct b p)",
+    ),
+    ("int call(void *f) { return !f; }", "call", "int(int (*f)(const char *text, ...))"),
+    ("int call(void *f) { return !f; }", "call", "int(const char *(*f)(int n))"),
+    (
+        "unsigned char t[9]; const unsigned char *say(int n) { return t + n; }",
+        "say",
+        "const unsigned char *(int n)",
+    ),
     ("int call(void (*f)(long double)) { return !f; }", "call", "int(void (*f)(long double))"),
     ("int say(const char *s, int n) { return s && n; }", "say", {"out": ["n"]}),
 ]
