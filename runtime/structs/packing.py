@@ -169,14 +169,15 @@ class Packing:
     def write_back(
         self, data: bytearray, before: bytes, layout: Layout, target: MutableMapping[str, Any]
     ) -> None:
+        after = bytes(data)  # CPython 3.11 crashes if it has no memory for a slice of a bytearray
         for field in layout.fields:
             nbytes = size_of(self.layouts, field.code, field.extents)
             part = slice(field.offset, field.offset + nbytes)
-            if field.code in FORMATS or field.code.startswith("{") or data[part] != before[part]:
-                found = self.load(data, field.offset, field.code, field.extents)
+            if field.code in FORMATS or field.code.startswith("{") or after[part] != before[part]:
+                found = self.load(after, field.offset, field.code, field.extents)
                 _update(target, field.name, found)
 
-    def load(self, data: bytearray, at: int, code: str, extents: tuple[int, ...]) -> Any:
+    def load(self, data: bytes, at: int, code: str, extents: tuple[int, ...]) -> Any:
         if extents:
             step = size_of(self.layouts, code, extents[1:])
             return [self.load(data, at + i * step, code, extents[1:]) for i in range(extents[0])]
@@ -208,9 +209,9 @@ def _update(target: MutableMapping[str, Any], name: str, found: Any) -> None:
         target[name] = found
 
 
-def _halves(data: bytearray) -> bytes:
+def _halves(data: bytes) -> bytes:
     """Extend a bfloat16 to a float32."""
-    return b"\0\0" + bytes(data) if sys.byteorder == "little" else bytes(data) + b"\0\0"
+    return b"\0\0" + data if sys.byteorder == "little" else data + b"\0\0"
 
 
 def _store_number(data: bytearray, at: int, code: str, value: Any, where: str) -> None:
