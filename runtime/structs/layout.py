@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,8 +17,6 @@ FORMATS = {
     "bool": "?", "f16": "e", "f32": "f", "f64": "d", "char": "b",
 }  # fmt: skip
 COMPLEX = {"c64": "ff", "c128": "dd"}
-
-_EXTENT = re.compile(r"[0-9]{1,18}\]")
 
 
 class Field(NamedTuple):
@@ -72,12 +69,17 @@ def _parse(structs: tuple[tuple[str, str], ...]) -> Layouts:
     return layouts
 
 
+def _is_extent(text: str) -> bool:
+    digits = text[:-1]
+    return text.endswith("]") and digits.isascii() and digits.isdecimal() and len(digits) < 19
+
+
 def _field(layouts: Layouts, struct_name: str, size: int, text: str) -> Field:
     """Parse a field; refuse one that is not within the struct, or contains a later struct."""
     head, _, offset = text.rpartition("@")
     name, _, code = head.partition(":")
     base, *extents = code.split("[")
-    if all(_EXTENT.fullmatch(extent) for extent in extents):
+    if all(map(_is_extent, extents)):
         field = Field(name, base, tuple(int(extent[:-1]) for extent in extents), int(offset))
         if field.offset + size_of(layouts, field.code, field.extents) <= size:
             return field
