@@ -108,7 +108,16 @@ def result_maker(function: Function) -> Callable[[Function, str, tuple[Any, ...]
         for name, layout in layouts.items()
     }
 
+    # Structs of numbers alone, the common case: the class is called with the fields as they are.
+    plain = {
+        f"{{{name}}}": classes[name]._make
+        for name, layout in layouts.items()
+        if all(field.code in FORMATS and not field.extents for field in layout.fields)
+    }
+
     def make(caller: Function, code: str, value: Any, extents: tuple[int, ...] = ()) -> Any:
+        if code in plain and not extents and isinstance(value, tuple):
+            return plain[code](value)
         if extents:
             return tuple(make(caller, code, item, extents[1:]) for item in value)
         if code in COMPLEX and isinstance(value, tuple):

@@ -43,8 +43,19 @@ static PyObject *call_structs(struct call_frame *frame, const char *name, Py_ssi
   return made;
 }
 
+/* Return true for a tuple of numbers: the fields of a struct as they are, the common case. */
+static int is_plain_tuple(PyObject *object) {
+  if (!PyTuple_Check(object)) return 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
+    PyObject *item = PyTuple_GET_ITEM(object, i);
+    if (!PyFloat_CheckExact(item) && !PyLong_CheckExact(item) && !PyBool_Check(item)) return 0;
+  }
+  return 1;
+}
+
 /* A struct by value is an array of its fields, which owns them. */
 static int argument_struct(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
+  if (is_plain_tuple(object)) return argument_sequence(frame, index, object);
   PyObject *fields = call_structs(frame, "fields_of", index, object);
   if (fields == NULL) return -1;
   int status = PyTuple_Check(fields) ? argument_sequence(frame, index, fields) : 1;
