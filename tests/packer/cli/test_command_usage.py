@@ -19,7 +19,7 @@ WRONG_USAGE = {
     "unknown command": ("exprot",),
     "unknown option": ("export", "--functio", ADD),
     "no value": ("export", "--function"),
-    "no declaration": ("export", "m.so", "add.c", "--function", "add"),
+    "no declaration": ("export", "m.so", "add.c", "--function", "add="),
     "twice": ("export", "m.so", "add.c", "--function", ADD, "--function", ADD),
     "function of a project": ("export", "m.so", "--function", ADD),
     "two projects": ("export", "m.so", "add.c", "--project", "packer.toml"),
