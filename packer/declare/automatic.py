@@ -31,7 +31,9 @@ _NEITHER = {
 }
 
 
-def functions_defined(scope: Scope, module: str) -> tuple[tuple[Declaration, ...], dict[str, str]]:
+def functions_defined(
+    scope: Scope, module: str, changes: Mapping[str, Any]
+) -> tuple[tuple[Declaration, ...], dict[str, str]]:
     """Return the functions of external linkage that a source defines, and those left out.
 
     Parameters
@@ -40,6 +42,8 @@ def functions_defined(scope: Scope, module: str) -> tuple[tuple[Declaration, ...
         The source.
     module : str
         The module, for messages.
+    changes : mapping
+        Functions to declare otherwise or to add; False leaves one out.
 
     Returns
     -------
@@ -56,7 +60,7 @@ def functions_defined(scope: Scope, module: str) -> tuple[tuple[Declaration, ...
         and not _INTERNAL.search(chunk.text)
         and not _is_kernel(chunk)
     ]
-    reader = _Reader(scope, module)
+    reader = _Reader(scope, module, changes)
     for chunk in chunks:
         is_c = not scope.is_cpp or chunk.is_c or re.match(r'extern\s*"C"', chunk.text)
         reader.add(chunk, "" if is_c else _missing_extern(chunk))
@@ -77,17 +81,15 @@ def functions_declared(
     is_own : callable
         Returns True for a declaration that counts.
     changes : mapping
-        Functions to declare otherwise or to add; False leaves one out.
+        As for `functions_defined`.
     only : sequence of str
         The functions to read; by default all.
     """
     changes = {**dict.fromkeys(only, AUTO), **changes}
-    reader = _Reader(scope, module, changes)
+    reader = _Reader(scope, module, changes, is_called=True)
     for chunk in () if only else scope.chunks:
         if is_own(chunk) and not re.search(r"\b(typedef|template)\b", chunk.text):
             reader.add(chunk)
-    for name in changes:
-        reader.add_changed(name)
     return reader.result()
 
 
@@ -113,12 +115,15 @@ def _name_of(chunk: Chunk) -> str:
 
 
 class _Reader:
-    """The reader of all functions of a unit; `changes` is None if the unit defines them."""
+    """The reader of all functions of a unit; `is_called` if the unit calls what others define."""
 
-    def __init__(self, scope: Scope, module: str, changes: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, scope: Scope, module: str, changes: Mapping[str, Any], is_called: bool = False
+    ) -> None:
         self.scope = scope
         self.module = module
         self.changes = changes
+        self.is_called = is_called
         self.made: dict[str, Declaration] = {}
         self.left_out: dict[str, str] = {}
 
@@ -151,27 +156,28 @@ class _Reader:
     def add_function(self, declared: Declared, function: Function) -> None:
         """Add one function, unless it cannot be exported, or is declared by a change."""
         name = declared.name
-        if name in (self.changes or ()):
+        if name in self.changes:
             return
         try:
             reader = FunctionReader(self.module, name, None, self.scope)
-            symbol = "" if self.changes is None else name
-            self.made[name] = reader.found(FunctionDeclaration(symbol=symbol), function)
+            whole = FunctionDeclaration(symbol=name if self.is_called else "")
+            self.made[name] = reader.found(whole, function)
             self.left_out.pop(name, None)
         except ExportError as error:
             prefix = f"{self.module}: function {name!r}: "
             self.left_out[name] = error.message.removeprefix(prefix)
 
     def add_changed(self, name: str) -> None:
-        """Add a function that the user declares, or one of the header with the user's options."""
-        assert self.changes is not None
+        """Add a function that the user declares, or one that is found with the user's options."""
         given = self.changes[name]
         if given is False:
             return
         reader = FunctionReader(self.module, name, None, self.scope)
-        self.made[name] = reader.declaration(given, symbol=name)
+        self.made[name] = reader.declaration(given, symbol=name if self.is_called else "")
 
     def result(self) -> tuple[tuple[Declaration, ...], dict[str, str]]:
+        for name in self.changes:
+            self.add_changed(name)
         made = tuple(self.made.values())
         check_frees(made, self.module)
         return made, self.left_out

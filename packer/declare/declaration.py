@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 SIGNED = ("i8", "i16", "i32", "i64")
 UNSIGNED = ("u8", "u16", "u32", "u64")
+EVERY: Final = "*"  # in place of a name: every other function that the source defines
 AUTO: Final = "auto"  # in place of a declaration: the source or the header has it
 
 

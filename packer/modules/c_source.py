@@ -13,7 +13,7 @@ from runtime.error import ExportError
 from ..declare.automatic import functions_defined
 from ..declare.c.scope import Scope
 from ..declare.c_type import parse_functions
-from ..declare.declaration import AUTO
+from ..declare.declaration import AUTO, EVERY
 from ..declare.redeclaration import redeclarations
 from ..files.arguments import list_of
 from ..toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES
@@ -45,8 +45,9 @@ class CSourceModule(HostModule):
         The functions to export, each with its C declaration: ``{"add": "int64_t(int64_t a,
         int64_t b)"}``. The source is compiled with the declarations after it, so that a wrong
         one is a compile error. ``{"add": "auto"}`` finds the declaration in the source, and plain
-        ``"auto"`` exports every function that the source defines and whose type can be exported.
-        A plain sequence names packed C functions.
+        ``"auto"`` exports every function that the source defines and whose type can be exported;
+        ``{"*": "auto", "add": {"doc": "..."}, "sub": False}`` does so with changes. A plain
+        sequence names packed C functions.
     include : sequence of path
         Folders with headers; relative ones are in the folder where compilers run.
     define : sequence of str
@@ -122,8 +123,9 @@ class CSourceModule(HostModule):
             return parse_functions(functions, module=repr(self), entry="main")
         code = self.code.decode("utf-8", "replace")
         scope = Scope(self._preprocessed, code, is_open=False, is_cpp=self.fmt != "c")
-        if functions == AUTO:
-            made, self.left_out = functions_defined(scope, repr(self))
+        changes = dict(functions) if isinstance(functions, Mapping) else {}
+        if functions == AUTO or changes.pop(EVERY, None) == AUTO:
+            made, self.left_out = functions_defined(scope, repr(self), changes)
             return made
         return parse_functions(functions, module=repr(self), entry="main", scope=scope)
 

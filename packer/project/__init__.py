@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from runtime.error import near_names
 from runtime.module import Module, preorder
 
-from ..declare.declaration import AUTO
+from ..declare.declaration import AUTO, EVERY
 from ..dialect import Dialect
 from ..embed import Embed
 from ..toolchain.build import building
@@ -166,9 +166,9 @@ def project_of_sources(
     modules = []
     if header is not None:
         given = {} if functions == AUTO else functions
-        only = tuple(name for name, declaration in given.items() if declaration == AUTO)
-        imported = Imported("header", inputs.add(header), only)
-        changes = {name: given[name] for name in given if name not in only}
+        chosen = tuple(name for name, declaration in given.items() if declaration == AUTO)
+        imported = Imported("header", inputs.add(header), () if EVERY in chosen else chosen)
+        changes = {name: given[name] for name in given if name not in chosen}
         modules.append(host_module(sources, changes, options=options, imported=imported))
     elif sources:
         modules.append(host_module(sources, functions, options=options))

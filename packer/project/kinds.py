@@ -10,6 +10,7 @@ from runtime.error import ExportError
 from runtime.module import Module
 from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
 
+from ..declare.declaration import AUTO, EVERY
 from ..declare.options import KEYS
 from ..importers import IMPORTERS
 from ..modules.c_source import compiler_options
@@ -82,7 +83,7 @@ def _functions(table: Table) -> tuple[Functions | Literal["auto"], Imported | No
 
 
 def _declaration(functions: Table, name: str, imported: Imported | None) -> Any:
-    if imported and functions.plain(name) is False:
+    if functions.plain(name) is False and (imported or functions.plain(EVERY) == AUTO):
         return False
     if not functions.is_table(name):
         return functions.needed_text(name)

@@ -18,6 +18,7 @@ from runtime.module import Module
 from ..declare.automatic import names_defined
 from ..declare.c.check import is_standard
 from ..declare.c_type import Functions as Functions
+from ..declare.declaration import EVERY
 from ..declare.redeclaration import redeclarations
 from ..files.text import path_error, shown_path
 from ..importers import find_importer
@@ -189,8 +190,13 @@ def _shares(
         return [functions] * len(sources)
     defined = [_defined(source) for source in sources]
     other = min(range(len(sources)), key=lambda i: _RANK[sources[i].kind])
-    shares: list[dict[str, Any]] = [{} for _ in sources]
+    every = {EVERY: functions[EVERY]} if EVERY in functions else {}
+    shares: list[dict[str, Any]] = [
+        dict(every) if source.kind in COMPILED else {} for source in sources
+    ]
     for name, declaration in functions.items():
+        if name == EVERY:
+            continue
         owner = next((i for i, names in enumerate(defined) if name in names), other)
         shares[owner][name] = declaration
     return list(shares)

@@ -103,7 +103,7 @@ def result_maker(function: Function) -> Callable[[Function, str, tuple[Any, ...]
     nothing that keeps the library open.
     """
     layouts = layouts_of(function)
-    classes = {
+    classes: dict[str, Any] = {
         name: namedtuple(_class(name), [python_name(f.name) for f in layout.fields], rename=True)
         for name, layout in layouts.items()
     }

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import packer
+import runtime
 from packer.modules.c_source import CSourceModule
 from runtime.error import ExportError, ToolchainError
 
@@ -145,3 +147,22 @@ def test_types_of_cpp_are_named() -> None:
     assert [d.name for d in module.functions] == ["one"]
     assert list(module.left_out) == ["count", "size", "half"]
     assert all(text.startswith("its type is of C++, ") for text in module.left_out.values())
+
+
+def test_the_others_are_found_beside_changes(tmp_path: Path) -> None:
+    """A change gives options alone, a declaration, or leaves a function out."""
+    code = """
+#include <stdlib.h>
+typedef struct box { int n; } box;
+box *box_new(int n) { box *b = malloc(sizeof *b); b->n = n; return b; }
+void box_free(box *b) { free(b); }
+int box_get(box *b) { return b->n; }
+int gone(int a) { return a; }
+"""
+    changes = {"*": "auto", "box_new": {"free": "box_free"}, "gone": False}
+    module = packer.CSourceModule(code, functions=changes)
+    loaded = runtime.load(packer.export_library(module, tmp_path / "box.so"))
+    assert loaded.function_names() == ["box_free", "box_get", "box_new"]
+    with loaded["box_new"](7) as box:
+        assert loaded["box_get"](box) == 7
+    assert box.closed
