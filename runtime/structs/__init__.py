@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Mapping
+from functools import lru_cache
 
 from .._core import Handle, handle_at
 from ..error import shown
@@ -92,19 +93,21 @@ def _complex(value: Any, where: str) -> Any:
     return (value.real, value.imag)
 
 
-def _class(name: str) -> str:
-    return python_name(name) if name.isidentifier() else "struct"
+@lru_cache(maxsize=256)
+def _class(name: str, fields: tuple[str, ...]) -> Any:
+    """Return the class of a struct's named tuples, the same for each load of a library."""
+    valid = python_name(name) if name.isidentifier() else "struct"
+    return namedtuple(valid, [python_name(field) for field in fields], rename=True)
 
 
 def result_maker(function: Function) -> Callable[[Function, str, tuple[Any, ...]], Any]:
     """Return what turns the fields of a struct, in order, into a named tuple.
 
-    The classes are made once for each function. The library owns the result, so that refers to
-    nothing that keeps the library open.
+    The library owns it, so it refers to nothing that keeps the library open.
     """
     layouts = layouts_of(function)
     classes: dict[str, Any] = {
-        name: namedtuple(_class(name), [python_name(f.name) for f in layout.fields], rename=True)
+        name: _class(name, tuple(field.name for field in layout.fields))
         for name, layout in layouts.items()
     }
 
