@@ -202,6 +202,12 @@ class Declaration(NamedTuple):
         return tuple(by_name[name] for name in self.out)
 
     @property
+    def handles(self) -> list[str]:
+        """The kinds of the handles that the function returns."""
+        codes = [self.result, *(p.code for p in self.returned)]
+        return [code[1:] for code in codes if code[0] == "@"]
+
+    @property
     def prototype(self) -> str:
         """The C declaration with the name, as messages show it."""
         return prototype(self.text, self.name)

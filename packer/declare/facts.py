@@ -88,9 +88,10 @@ def _optional_lines(declaration: Declaration) -> Iterator[str]:
     yield f"result {declaration.result}"
     for name, value in declaration.defaults.items():
         yield f"default {name} {json.dumps(value)}"
-    for key in ("free", "lifetime"):
-        if value := getattr(declaration, key):
-            yield f"{key} {value}"
+    if declaration.free and declaration.handles:  # the wrapper itself releases text
+        yield f"free {declaration.free}"
+    if declaration.lifetime:
+        yield f"lifetime {declaration.lifetime}"
     for struct in declaration.structs:
         fields = " ".join(f"{f.name}:{f.code}@{f.offset}" for f in struct.fields)
         yield f"struct {struct.name} {struct.size} {struct.alignment} {fields}".rstrip()

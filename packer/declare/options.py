@@ -66,23 +66,18 @@ def problem_of(declaration: Declaration) -> str:
 
 def missing_free(declaration: Declaration, others: Mapping[str, Declaration]) -> str:
     """Return what is wrong with the function that releases handles; empty if nothing is."""
-    kinds = handles_of(declaration)
+    kinds = declaration.handles
     if not declaration.free or not kinds:
         return ""
     name, expected = declaration.free, f"void(struct {kinds[0]} *handle)"
+    accepted = [f"@{kinds[0]}", f"*{{{kinds[0]}}}", f"&{{{kinds[0]}}}"]
     found = others.get(name)
     if found is None:
         return f"free {name!r}: not declared; declare it too: {name} = {expected!r}"
     passed = [p.code for p in found.passed]
-    if passed not in ([f"@{kinds[0]}"], [f"*{{{kinds[0]}}}"], [f"&{{{kinds[0]}}}"]):
+    if len(passed) != 1 or passed[0] not in accepted:
         return f"free {name!r}: expected a function of the handle alone: {expected!r}"
     return ""
-
-
-def handles_of(declaration: Declaration) -> list[str]:
-    """Return the kinds of the handles that a function returns."""
-    codes = [declaration.result, *(p.code.removeprefix("*") for p in declaration.returned)]
-    return [code[1:] for code in codes if code[0] == "@"]
 
 
 def _out(declaration: Declaration) -> str:
@@ -131,7 +126,7 @@ def _lifetime(declaration: Declaration) -> str:
         return f"lifetime {name!r}: no such parameter{near_names(name, list(codes))}"
     if codes[name][0] != "@" and codes[name][:2] not in ("*{", "&{"):
         return f"lifetime {name!r}: not a handle, expected a parameter such as 'struct foo *{name}'"
-    if not handles_of(declaration):
+    if not declaration.handles:
         return "lifetime: the function returns no handle; remove lifetime"
     return ""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import packer
+import runtime
 from packer.project import project_of_sources
 from packer.project.sources import SourceFileModule, source_of
 
@@ -88,3 +89,18 @@ def test_keys_of_compilers(folder: Path, monkeypatch) -> None:
         folder, text.replace('["include"]', '["no"]')
     )
     assert "library '-lm': expected a name" in refusal(folder, text.replace('"m"', '"-lm"'))
+
+
+def test_a_table_changes_functions_that_are_found(tmp_path: Path) -> None:
+    """``"*"`` stands for those of every source that the table does not name."""
+    (tmp_path / "a.c").write_text("int one(void) { return 1; } int gone(void) { return 0; }")
+    (tmp_path / "b.c").write_text("int two(int a) { return 2 * a; }")
+    (tmp_path / "packer.toml").write_text(
+        '[module.host]\nkind = "c"\nsources = ["a.c", "b.c"]\n[module.host.functions]\n'
+        '"*" = "auto"\ntwo = { defaults = { a = 1 } }\ngone = false\n'
+    )
+    found = packer.read_project(tmp_path / "packer.toml")
+    loaded = runtime.load(packer.export_library(found.root, tmp_path / "ab.so"))
+    assert [loaded["one"](), loaded["two"](), loaded["two"](3)] == [1, 2, 6]
+    with pytest.raises(runtime.FunctionNotFoundError):
+        loaded["gone"]

@@ -1,6 +1,8 @@
 /* Arguments by the code of their parameter: strings, complex numbers and structs. */
 #include "python/call/convert.h"
 
+#include <string.h>
+
 #include "abi/dtype.h"
 #include "abi/object.h"
 #include "python/call/handle.h"
@@ -43,9 +45,22 @@ static PyObject *call_structs(struct call_frame *frame, const char *name, Py_ssi
   return made;
 }
 
+/* Return the number of fields of the struct that `code` names, "{point}"; 0 if it is unknown. */
+static Py_ssize_t num_fields(const struct facts *facts, const char *code) {
+  size_t length = strlen(code) - 2;
+  Py_ssize_t count = 0;
+  for (int i = 0; i < facts->num_structs; i++) {
+    const struct param *layout = &facts->structs[i];
+    if (strncmp(layout->name, code + 1, length) != 0 || layout->name[length] != '\0') continue;
+    for (const char *text = layout->code; *text != '\0'; text++) count += *text == ':';
+    break;
+  }
+  return count;
+}
+
 /* Return true for a tuple of numbers: the fields of a struct as they are, the common case. */
-static int is_plain_tuple(PyObject *object) {
-  if (!PyTuple_Check(object)) return 0;
+static int is_plain_tuple(const struct facts *facts, const char *code, PyObject *object) {
+  if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != num_fields(facts, code)) return 0;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
     PyObject *item = PyTuple_GET_ITEM(object, i);
     if (!PyFloat_CheckExact(item) && !PyLong_CheckExact(item) && !PyBool_Check(item)) return 0;
@@ -55,7 +70,9 @@ static int is_plain_tuple(PyObject *object) {
 
 /* A struct by value is an array of its fields, which owns them. */
 static int argument_struct(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
-  if (is_plain_tuple(object)) return argument_sequence(frame, index, object);
+  const struct callee *callee = frame->callee;
+  if (is_plain_tuple(&callee->facts, callee_param(callee, index)->code, object))
+    return argument_sequence(frame, index, object);
   PyObject *fields = call_structs(frame, "fields_of", index, object);
   if (fields == NULL) return -1;
   int status = PyTuple_Check(fields) ? argument_sequence(frame, index, fields) : 1;
