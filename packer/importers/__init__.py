@@ -10,8 +10,6 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from runtime.error import ExportError, near_names
-
 if TYPE_CHECKING:
     from ..modules.host import HostModule
 
@@ -20,21 +18,15 @@ GROUP = "dso_packer.importers"
 IMPORTERS = {"header": ("header", "from_header")}
 
 
-def find_importer(key: str) -> Callable[..., HostModule]:
-    """Return the function that makes a module of a file.
-
-    Raises
-    ------
-    ExportError
-        If there is no such importer.
-    """
+def find_importer(key: str) -> Callable[..., HostModule] | None:
+    """Return the function that makes a module of a file, or None if no importer has this key."""
+    found: Any = None
     if key in IMPORTERS:
         folder, name = IMPORTERS[key]
-        found: Any = getattr(import_module(f".{folder}", __name__), name)
-        return found  # type: ignore[no-any-return]
-    from importlib.metadata import entry_points
+        found = getattr(import_module(f".{folder}", __name__), name)
+    else:
+        from importlib.metadata import entry_points
 
-    for entry in entry_points(group=GROUP, name=key):
-        made: Any = entry.load()
-        return made  # type: ignore[no-any-return]
-    raise ExportError(f"there is no importer {key!r}{near_names(key, list(IMPORTERS))}")
+        for entry in entry_points(group=GROUP, name=key):
+            found = entry.load()
+    return found  # type: ignore[no-any-return]

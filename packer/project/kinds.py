@@ -10,9 +10,10 @@ from runtime.error import ExportError
 from runtime.module import Module
 from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
 
+from ..declare.c_type import PACKED
 from ..declare.declaration import AUTO, EVERY
 from ..declare.options import KEYS
-from ..importers import IMPORTERS
+from ..importers import find_importer
 from ..modules.c_source import compiler_options
 from .inputs import read_bytes
 from .sources import COMPILED, Functions, Imported, Source, host_module, importing
@@ -71,9 +72,10 @@ def _functions(table: Table) -> tuple[Functions | Literal["auto"], Imported | No
         return "auto", None
     functions = table.table("functions")
     imported = None
-    for key in IMPORTERS:
+    for key in functions:
         path = functions.plain(key)
-        if isinstance(path, str) and "(" not in path:
+        is_path = isinstance(path, str) and "(" not in path and path not in (AUTO, PACKED)
+        if is_path and find_importer(key):
             imported = Imported(key, functions.file(key, path))
             if isinstance(functions.plain("only"), list):
                 imported = imported._replace(only=functions.texts("only"))

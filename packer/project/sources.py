@@ -122,6 +122,7 @@ def host_module(
         module.redeclared = tuple(d for d in others if is_standard(d))
     if imported:
         make = find_importer(imported.key)
+        assert make is not None  # else the key would be the name of a function
         own = () if sources else libraries  # else the sources define the functions
         made = make(
             imported.path,
