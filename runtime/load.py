@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+from _collections_abc import Mapping  # collections.abc, without the package around it
 from _thread import RLock
 from _weakref import _remove_dead_weakref, ref  # type: ignore[attr-defined]
-from collections.abc import Mapping
 
 from ._core import Library
 from .library import LibraryModule, tree_of
