@@ -9,6 +9,7 @@ import math
 import os
 from pathlib import Path
 
+import numpy
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -132,7 +133,6 @@ def test_an_array_is_accepted_where_it_has_the_declared_extents(
     extents: tuple[int, int], shape: list[int], tmp_path: Path
 ) -> None:
     """A shorter array is refused; of a longer one the function reads what it declares."""
-    numpy = pytest.importorskip("numpy")
     code = """
 double total(int n, int m, double a[n][m]) {
   double sum = 0;

@@ -9,6 +9,7 @@ import pytest
 import packer
 import runtime
 
+from ...support import needs
 from ...support.compile import compile_c
 
 
@@ -28,6 +29,8 @@ def options(header: Path) -> list[str]:
 @pytest.mark.parametrize("linker", [[], ["-fuse-ld=lld"]], ids=["bfd", "lld"])
 def test_the_rest_is_exported(header: Path, tmp_path: Path, linker: list[str]) -> None:
     """The module says what was left out, and why."""
+    if linker:
+        needs.linker("lld")
     module = packer.from_header(header, libraries=["half"])
     words = [*options(header), *linker]
     loaded = runtime.load(packer.export_library(module, tmp_path / "out.so", options=words))
