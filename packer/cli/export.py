@@ -49,7 +49,7 @@ examples:
   packer export z.so --header /usr/include/zlib.h -lz   # those of a header
   packer export                # the library that packer.toml describes
   packer export model.so       # the same, written to model.so
-  packer export model.so a.c b.ll --function "f=int(float *x, int n)" --entry f
+  packer export a.so a.c b.ll --function "run=int(float *x)" --entry run
   packer export model.so a.c --weights model.safetensors
   packer export model.so --weights 1.safetensors --weights 2.safetensors
   packer export model.tar      # `packer link model.tar -o model.so` links it
