@@ -28,7 +28,7 @@
 #define DSO_COLD __attribute__((cold, noinline, unused))
 #define DSO_UNUSED __attribute__((unused))
 #define DSO_INLINE DSO_UNUSED static inline
-/* Inline also with GCC's -Og. */
+/* Inline at every level of optimisation. */
 #define DSO_FAST __attribute__((always_inline)) DSO_INLINE
 #define DSO_WEAK __attribute__((weak))
 #define DSO_LIKELY(condition) __builtin_expect(!!(condition), 1)

@@ -17,7 +17,7 @@ from .wrapper import body_lines, declared_lines, headers_of, narrow_types
 _HEADER = """\
 /* Written by dso-packer: the safe-call wrappers of one library. */
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("Og") /* as quick as -O2 with DSO_FAST, and compiled in half the time */
+#pragma GCC optimize("O1") /* calls as quick as with -O2, and compiled in less time */
 #endif"""
 _BEGIN = """\
 
