@@ -111,8 +111,8 @@ def _is_like(declared: str, found: str, type_: CType, scope: Scope) -> bool:
     if declared.split("[")[0] == found.split("[")[0] and declared != "status":
         return True
     resolved = scope.resolved(type_)
-    if declared in ("i32", "u32") and isinstance(resolved, Tagged) and resolved.kind == "enum":
-        return found in ("i32", "u32")
+    if declared == "i32" and isinstance(resolved, Tagged) and resolved.kind == "enum":
+        return found == "u32"  # the constants of an enum are ints, whatever its type is
     if declared in ("*void", "&void") and _is_pointer(type_, scope):
         return _const(type_, scope) == declared
     if found == "char" and declared in _BYTES:
