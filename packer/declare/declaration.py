@@ -4,7 +4,7 @@
 redeclaration that the user's compiler checks (`redeclaration`), the wrapper in ``glue.c``
 (`wrapper`), and the LLVM types (`modules.llvm`).
 
-A code names a C type by what it is, not by its spelling (docs/format.md, "Codes of types"):
+A code names the size, signedness and kind of a C type (docs/format.md, "Codes of types"):
 
     i8 ... i64, u8 ... u64, bool, f16, bf16, f32, f64, c64, c128    numbers
     char           plain char, until the target is known: i8 or u8

@@ -14,7 +14,6 @@ from .declaration import SIGNED, UNSIGNED, Declaration, FunctionDeclaration
 
 C_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 KEYS = FunctionDeclaration._fields
-_TEXTS = ("declaration", "doc", "gil", "free", "symbol", "lifetime")
 _FLOATS = ("f16", "bf16", "f32", "f64")
 
 

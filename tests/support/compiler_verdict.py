@@ -31,7 +31,7 @@ SPELLINGS = (
 
 
 class Meaning(NamedTuple):
-    """A type by what it is: its size, and whether it is signed, a floating type or bool."""
+    """The size of a type, and whether it is signed, a floating type or bool."""
 
     nbytes: int
     is_signed: bool

@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from ...support.every_code import CODE, DECLARATIONS
 from ...support.wrapped_library import build_declared
 
@@ -242,7 +240,6 @@ CALLED = [
 ]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs LD_PRELOAD")
 def test_no_wrapper_leaves_its_memory(tmp_path: Path) -> None:
     """The same under the address sanitizer, and what allocates."""
     option = "-fsanitize=address"
