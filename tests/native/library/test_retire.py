@@ -119,6 +119,7 @@ class Python(runtime.Module):
     def find_function(self, name):
         return (lambda a, b: a + b) if name == "add" else None
 host_path, kind, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+sys.setswitchinterval(1e-5)  # the threads take the GIL for each failed look-up
 for i in range(rounds):
     host = runtime.load(host_path)
     add = Python() if kind == "python" else runtime.load(kind)
@@ -133,7 +134,10 @@ print(json.dumps(runtime.load(host_path)["stop"]()))
 
 @pytest.mark.parametrize("kind", ["library", "python"])
 def test_threads_of_a_library_call_while_its_imports_change(kind, tmp_path: Path) -> None:
-    """Four threads and 200 rounds; without the guard every run crashed."""
+    """Four threads and 200 rounds; without the guard every run crashed.
+
+    With the usual switch interval the main thread may wait minutes for the GIL.
+    """
     host = packer.CSourceModule(CALLS, functions={"start": "void()", "stop": "long()"})
     options = ["-Wl,-z,nodelete", "-pthread"]
     path = packer.export_library(host, tmp_path / "host.so", options=options)
