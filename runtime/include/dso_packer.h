@@ -23,7 +23,7 @@
 
 #include <stddef.h>
 
-#include "dso_abi.h"
+#include "dso_value.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,75 +46,6 @@ extern int TVMFFIEnvModLookupFromImports(void *context, const char *name, dso_ob
     __attribute__((weak));
 #endif
 
-/* ---- Values to pass. A string, tensor or function must live until the call returns. ---- */
-
-static inline dso_any dso_value(int32_t type_index) {
-  dso_any value;
-  value.type_index = type_index;
-  value.small_len = 0;
-  value.v_int64 = 0;
-  return value;
-}
-
-static inline dso_any dso_none(void) { return dso_value(DSO_NONE); }
-
-static inline dso_any dso_int(int64_t integer) {
-  dso_any value = dso_value(DSO_INT);
-  value.v_int64 = integer;
-  return value;
-}
-
-static inline dso_any dso_bool(int truth) {
-  dso_any value = dso_value(DSO_BOOL);
-  value.v_int64 = truth != 0;
-  return value;
-}
-
-static inline dso_any dso_float(double number) {
-  dso_any value = dso_value(DSO_FLOAT);
-  value.v_float64 = number;
-  return value;
-}
-
-static inline dso_any dso_string(const char *text) {
-  dso_any value = dso_value(DSO_RAW_STR);
-  value.v_c_str = text;
-  return value;
-}
-
-static inline dso_any dso_pointer(void *pointer) {
-  dso_any value = dso_value(DSO_OPAQUE_PTR);
-  value.v_ptr = pointer;
-  return value;
-}
-
-static inline dso_any dso_tensor(DLTensor *tensor) {
-  dso_any value = dso_value(DSO_DLTENSOR_PTR);
-  value.v_ptr = tensor;
-  return value;
-}
-
-static inline dso_any dso_device(int32_t device_type, int32_t device_id) {
-  dso_any value = dso_value(DSO_DEVICE);
-  value.v_device.device_type = device_type;
-  value.v_device.device_id = device_id;
-  return value;
-}
-
-static inline dso_any dso_object_value(dso_object *object) {
-  dso_any value = dso_value(object->type_index);
-  value.v_ptr = object;
-  return value;
-}
-
-/* Release a result, which the caller owns. Required if it may be an object (a string, tensor or
- * function). */
-static inline void dso_release(dso_any *value) {
-  if (value->type_index >= DSO_OBJECT && value->v_ptr)
-    dso_object_release((dso_object *)value->v_ptr);
-  *value = dso_none();
-}
-
 /* ---- Calls ---- */
 
 /* Find a function by name. It is borrowed: the loader keeps it while the library is open. */
@@ -127,16 +58,6 @@ static inline int dso_find(const char *name, dso_object **function) {
 #endif
   return dso_raise("RuntimeError", "nobody filled the context symbols of this library: load it "
                                    "with runtime.load, not with dlopen");
-}
-
-/* Call a function. *result need not be initialised; NULL drops the result. */
-static inline int dso_call_function(dso_object *function, dso_any *result, const dso_any *args,
-                                    int32_t num_args) {
-  dso_any own = dso_none();
-  int status = ((dso_function_object *)(void *)function)->safe_call(function, args, num_args, &own);
-  if (result) *result = own;
-  else dso_release(&own);
-  return status;
 }
 
 static inline int dso_call_by_name(const char *name, dso_any *result, const dso_any *args,

@@ -19,6 +19,10 @@ MAY_INCLUDE = {
     "threads": {"abi", "device"},
     "vm": {"abi", "device"},
     "library": {"abi", "scan", "elf", "threads"},
+    "blob": {"abi", "scan", "device"},
+    "graph": {"abi", "scan", "device", "blob"},
+    "module": {"abi", "scan", "elf", "device", "threads", "vm", "library", "blob", "graph"},
+    "dso": {"abi", "device", "threads", "library", "blob", "module"},
     "python": {"abi", "scan", "elf", "device", "threads", "vm", "library"},
 }
 

@@ -1,0 +1,180 @@
+/* dso.h: load packed libraries and run them, from C, C++ or Rust; link with -ldso. C99 and C++11.
+ *
+ *     dso_module *m = dso_load("model.so", NULL);
+ *     dso_any y = dso_none(), args[] = {dso_tensor(&x)};
+ *     if (!m || dso_module_call(m, "main", &y, args, 1)) return puts(dso_last_error()), 1;
+ *     dso_release(&y);
+ *     dso_module_release(m);
+ *
+ * Functions that return int return 0, or -1 with the error raised; functions that return a pointer
+ * return NULL instead. dso_last_error() is the text. "Owned" means that the caller releases it,
+ * "borrowed" that somebody else keeps it alive.
+ *
+ * Any thread may call any function. A module may be released while another thread calls one of its
+ * functions, if that thread holds a reference to the module or to the function. */
+#ifndef DSO_H
+#define DSO_H
+
+#include <stddef.h>
+
+#include "dso_value.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef DSO_API /* libdso defines it where it exports these functions */
+#define DSO_API
+#endif
+
+/* A node of a module tree: a type key, functions, named tensors, imports. */
+typedef struct dso_module dso_module;
+
+/* A function, of TVM FFI's layout. It keeps its module alive. */
+typedef dso_function_object dso_function;
+
+/* The version of libdso, "0.1.0". */
+DSO_API const char *dso_version(void);
+
+/* ---- Errors. Each thread has its own. ---- */
+
+/* "<Kind>: <message>" of this thread's last error, or "" without one. Borrowed until the next call
+ * of this library in this thread. */
+DSO_API const char *dso_last_error(void);
+
+/* Its kind: "LibraryLoadError", "ValueError", ... */
+DSO_API const char *dso_last_error_kind(void);
+
+/* Raise an error in a function of the program (dso_function_new), and return -1. */
+DSO_API int dso_set_error(const char *kind, const char *message);
+
+/* ---- Loading ---- */
+
+/* Zeroed members mean the default; set `size` to sizeof(dso_options). */
+typedef struct dso_options {
+  size_t size;
+
+  /* Called with the bytes of each library, before any of its code runs: the file itself, and
+   * libraries within its tree. Return 0 to allow it, or raise an error (dso_set_error). `path` is
+   * NULL for bytes in memory. */
+  int (*verify)(void *context, const char *path, const void *bytes, size_t nbytes);
+  void *verify_context;
+
+  /* The devices that the library may use, beside the CPU; NULL allows all. */
+  const DLDevice *devices;
+  int32_t num_devices;
+
+  /* The number of threads of parallel loops. For the whole process: another number than that of an
+   * earlier load is an error. 0 takes TVM_NUM_THREADS, else one per core. */
+  int32_t num_threads;
+
+  /* Memory for tensors on the CPU: of graphs, virtual machines, workspaces and results. `allocate`
+   * returns NULL without memory; `alignment` is a power of two. For the whole process, like
+   * num_threads. */
+  void *(*allocate)(void *context, size_t nbytes, size_t alignment);
+  void (*deallocate)(void *context, void *block, size_t nbytes);
+  void *allocate_context;
+} dso_options;
+
+/* Load a library: check the file, open it, and build its module tree. Owned: dso_module_release.
+ * `options` may be NULL. */
+DSO_API dso_module *dso_load(const char *path, const dso_options *options);
+
+/* Load the bytes of a library file. They are copied to a file in memory. */
+DSO_API dso_module *dso_load_bytes(const void *bytes, size_t nbytes, const dso_options *options);
+
+/* The model that was linked into this program with a prefix ("" for none). It is never closed. */
+DSO_API dso_module *dso_system_library(const char *prefix);
+
+DSO_API void dso_module_retain(dso_module *module);
+DSO_API void dso_module_release(dso_module *module); /* NULL is ignored */
+
+/* ---- Functions ---- */
+
+/* Call a function by its name: of the module, else of its imports, depth first in import order.
+ * *result need not be initialised, and is owned by the caller; NULL drops it. */
+DSO_API int dso_module_call(dso_module *module, const char *name, dso_any *result,
+                            const dso_any *args, int32_t num_args);
+
+/* Find a function, to call it often. Owned: dso_function_release. */
+DSO_API dso_function *dso_module_function(dso_module *module, const char *name);
+
+/* The name of the function that runs the model: usually "main". Borrowed from the module. */
+DSO_API const char *dso_module_entry(dso_module *module);
+
+/* Call `visit` for each function of the module, without its imports, until it returns nonzero;
+ * return that value, or 0, or -1 with the error raised. `signature` is the declaration without the
+ * name, "double(double x)", or NULL if it is not known. */
+typedef int (*dso_visit_function)(void *context, const char *name, const char *signature);
+DSO_API int dso_module_functions(dso_module *module, dso_visit_function visit, void *context);
+
+static inline int dso_function_call(dso_function *function, dso_any *result, const dso_any *args,
+                                    int32_t num_args) {
+  return dso_call_function(&function->object, result, args, num_args);
+}
+
+static inline void dso_function_release(dso_function *function) {
+  if (function) dso_object_release(&function->object);
+}
+
+/* Make a function of the program, to pass it as an argument or to register it. `call` gets `handle`
+ * as its first argument; `end`, unless NULL, gets it when the last reference is dropped. Owned. */
+DSO_API dso_function *dso_function_new(dso_safe_call call, void *handle, void (*end)(void *handle));
+
+/* Give a function a global name: code of libraries finds it after the functions of their imports.
+ * The caller keeps its reference. A name that is taken is an error. */
+DSO_API int dso_register_function(const char *name, dso_function *function);
+
+/* ---- The tree ---- */
+
+DSO_API const char *dso_module_type_key(const dso_module *module); /* borrowed */
+
+/* Store the imports, in import order, and return their number. Borrowed until they change. */
+DSO_API size_t dso_module_imports(const dso_module *module, dso_module *const **imports);
+
+/* Append an import, and retain it. A cycle is an error. */
+DSO_API int dso_module_import(dso_module *module, dso_module *imported);
+
+/* The module that a value holds, borrowed from it; NULL with the error raised if it holds none. */
+DSO_API dso_module *dso_module_of(const dso_any *value);
+
+/* The module as a value to pass; borrowed. */
+DSO_API dso_any dso_module_value(dso_module *module);
+
+/* ---- Weights ---- */
+
+/* Find a named tensor of the module or of its imports, depth first in import order. All of *tensor
+ * is borrowed from the module: its data is where the library is mapped, and read-only. */
+DSO_API int dso_module_weight(dso_module *module, const char *name, DLTensor *tensor);
+
+/* Call `visit` for each named tensor of the module and its imports, as dso_module_functions. */
+typedef int (*dso_visit_weight)(void *context, const char *name, const DLTensor *tensor);
+DSO_API int dso_module_weights(dso_module *module, dso_visit_weight visit, void *context);
+
+/* ---- The program's own module types ---- */
+
+typedef struct dso_type {
+  size_t size; /* sizeof(dso_type) */
+  const char *type_key;
+
+  /* Read a payload that begins at `bytes`, store in *used how many of the `nbytes` bytes up to the
+   * end of the blob it takes, and in *self what the other functions get. `bytes` is valid as long
+   * as the module. Return 0, or -1 with the error raised. */
+  int (*load)(const void *bytes, size_t nbytes, size_t *used, void **self);
+
+  /* Find a function. Return 1 with *function owned by the caller, 0 if there is none, or -1 with
+   * the error raised. NULL: the type has no functions. */
+  int (*find)(void *self, const char *name, dso_function **function);
+
+  void (*end)(void *self); /* the last reference was dropped; may be NULL */
+} dso_type;
+
+/* Register a loader for modules of a type key. The strings and functions must stay valid. A key
+ * that has a loader is an error. */
+DSO_API int dso_register_loader(const dso_type *type);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,57 @@
+/* The blob: entries and import tree, in both dialects (docs/format.md).
+ *
+ * runtime/blob.py is the same in Python; both accept the same bytes, and refuse others with the
+ * same text. */
+#ifndef DSO_PACKER_BLOB_BLOB_H
+#define DSO_PACKER_BLOB_BLOB_H
+
+#include "blob/reader.h"
+
+struct blob_entry {
+  struct span key;       /* the key in the blob; an alias is not replaced */
+  size_t offset, nbytes; /* the place of the entry, key included */
+  dso_object *module;    /* the module of the payload, owned; NULL for _lib and _import_tree */
+};
+
+struct blob {
+  enum dialect dialect;
+  size_t num_entries;
+  struct blob_entry *entries; /* in wire order, with _import_tree */
+  int has_tree;
+  size_t num_rows, num_children;     /* of the CSR arrays */
+  uint64_t *row_ptr, *child_indices; /* NULL without a tree */
+};
+
+/* What makes the modules of a blob. */
+struct blob_loader {
+  void *context;
+  /* Read the payload of `key`, and store an owned module. Returns 1, 0 if the key has no loader
+   * (then the reader was not moved), or -1 with the error raised. */
+  int (*load)(void *context, struct span key, struct reader *reader, dso_object **module);
+  /* Make a module that carries a payload of an unknown type. Returns NULL with an error raised. */
+  dso_object *(*carry)(void *context, struct span key, struct span payload, dso_object *owner);
+  /* Raise LoaderNotFoundError for an entry at `at`. Returns -1. */
+  int (*refuse)(void *context, const struct reader *reader, struct span key, size_t at);
+};
+
+/* Parse a blob; the payloads are not copied. `manifest` is the text of __packer_manifest, which has
+ * the lengths of entries without a loader; its data is NULL without one. Returns 0 with a blob of
+ * at most one _lib, root 0, indices in range, no cycle and no unreachable module; or -1 with
+ * BlobFormatError, LoaderNotFoundError or MemoryError raised, and nothing to free. */
+int blob_parse(struct reader *reader, const struct blob_loader *loader, struct span manifest,
+               struct blob *blob);
+void blob_clear(struct blob *blob); /* releases its modules */
+
+/* Check and skip the nbytes header of a blob symbol. Returns 0, or -1 with BlobFormatError. */
+int blob_skip_header(struct reader *reader);
+
+/* The CRC-32 of the structure of a blob (runtime/blob.py, structure_of). Returns 0, or -1 with
+ * MemoryError raised. */
+int blob_structure(const struct blob *blob, uint32_t *crc);
+
+/* Call `link` for each import of each node: nodes are the entries without _import_tree, by their
+ * index there; each child once, in import order. Returns 0, or the first nonzero value. */
+int blob_visit_imports(const struct blob *blob,
+                       int (*link)(void *context, size_t parent, size_t child), void *context);
+
+#endif

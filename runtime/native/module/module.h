@@ -1,0 +1,92 @@
+/* A node of the module tree, and the table of functions of its type.
+ *
+ * A module is an object of TVM FFI with type index DSO_MODULE; its deleter tells it from modules of
+ * other runtimes. Lifetimes: a function retains its module; a module retains its imports and the
+ * owner of its payload, which keeps the library open. Nothing refers back, so there are no cycles,
+ * and the last reference closes the file at once. */
+#ifndef DSO_PACKER_MODULE_MODULE_H
+#define DSO_PACKER_MODULE_MODULE_H
+
+#include "blob/reader.h"
+#include "dso.h"
+
+/* Each function may be NULL: the type has none of these. */
+struct module_type {
+  /* Find a function of the module itself. Returns 1 with an owned function, 0, or -1 raised. */
+  int (*find)(dso_module *self, const char *name, dso_function **function);
+  /* As dso_module_functions and dso_module_weights, for the module itself. */
+  int (*visit_functions)(dso_module *self, dso_visit_function visit, void *context);
+  int (*visit_weights)(dso_module *self, dso_visit_weight visit, void *context);
+  /* Find a named tensor of the module itself. Returns 1 with *tensor borrowed, 0, or -1 raised. */
+  int (*weight)(dso_module *self, const char *name, DLTensor *tensor);
+  /* The entry name that the module sets, borrowed, or NULL. */
+  const char *(*entry)(dso_module *self);
+  /* Complete the module when the tree is built, before imports are linked: *self is replaced by
+   * the node (shared_library: the loaded one). Returns 0, or -1 with the error raised. */
+  int (*to_node)(dso_module **self);
+  /* A sentence why `name` is not found, for the error; "" or NULL without one. */
+  const char *(*hint)(dso_module *self, const char *name);
+  void (*end)(dso_module *self); /* free what the type owns, not the struct */
+  int carries_imports;           /* its imports are in its payload, not in the blob's tree */
+};
+
+struct dso_module {
+  dso_object object;
+  const struct module_type *type;
+  char *type_key;
+  dso_object *owner; /* of its payload; or NULL */
+  size_t num_imports;
+  dso_module **imports;
+};
+
+/* A module of `nbytes` bytes, whose first member is the struct above and the rest zero. It retains
+ * `owner`. Returns NULL with MemoryError raised. */
+void *module_new(const struct module_type *type, struct span type_key, size_t nbytes,
+                 dso_object *owner);
+
+static inline void module_retain(dso_module *self) { object_retain(&self->object); }
+static inline void module_release(dso_module *self) {
+  if (self != NULL) object_release(&self->object);
+}
+
+/* Find a function of the module itself, or of its imports. Returns 1 with an owned function, 0, or
+ * -1 with the error raised. module_find_import leaves the module itself out. */
+int module_find_own(dso_module *self, const char *name, dso_function **function);
+int module_find(dso_module *self, const char *name, dso_function **function);
+int module_find_import(dso_module *self, const char *name, dso_function **function);
+
+/* The same, then the functions that the program registered. */
+int module_find_or_global(dso_module *self, const char *name, dso_function **function);
+
+/* Raise FunctionNotFoundError for the tree of a module, with near names. Returns -1. */
+int module_not_found(dso_module *self, const char *name);
+
+/* A Function object that retains `module` and calls call(handle, ...). NULL with MemoryError
+ * raised. The handle is that of the call: the function object itself is not passed. */
+dso_function *module_function_new(dso_module *module, dso_safe_call call, void *handle);
+
+/* Call `visit` depth first in import order, each module once; stops at a nonzero value and returns
+ * it, or 0, or -1 with MemoryError raised. No recursion. */
+int module_visit(dso_module *root, int (*visit)(void *context, dso_module *module), void *context);
+
+/* ---- Loaders of type keys (loaders.c) */
+
+/* Read a payload. Returns 0 with an owned module, or -1 with the error raised. */
+typedef int (*module_loader)(struct reader *reader, struct span type_key, dso_module **module);
+
+/* One row per type key in loaders.c; each family of types has a file that defines them. */
+int load_const_loader(struct reader *, struct span, dso_module **);    /* const_loader, metadata */
+int load_metadata_module(struct reader *, struct span, dso_module **); /* metadata_module */
+int load_safetensors(struct reader *, struct span, dso_module **);
+int load_graph_factory(struct reader *, struct span, dso_module **); /* GraphExecutorFactory, ... */
+int load_aot_factory(struct reader *, struct span, dso_module **);
+int load_vm_executable(struct reader *, struct span, dso_module **);
+int load_device(struct reader *, struct span, dso_module **); /* cuda, opencl, metal, ... */
+int load_shared_library(struct reader *, struct span, dso_module **);
+int load_source(struct reader *, struct span, dso_module **);       /* c, static_library */
+int load_json_runtime(struct reader *, struct span, dso_module **); /* *_json */
+
+/* True if dso_options.devices of the load in this thread allow a device. */
+int device_is_allowed(const dso_module *module, DLDevice device);
+
+#endif

@@ -1,0 +1,42 @@
+/* A parser of JSON text of unknown origin, with bounds on its size; ambiguous text is refused.
+ *
+ * The rules and the texts of errors are those of runtime/strict_json.py. */
+#ifndef DSO_PACKER_SCAN_JSON_H
+#define DSO_PACKER_SCAN_JSON_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum json_type {
+  JSON_NULL,
+  JSON_FALSE,
+  JSON_TRUE,
+  JSON_INTEGER, /* of int64; an integer beyond it is a JSON_NUMBER */
+  JSON_NUMBER,
+  JSON_TEXT,
+  JSON_LIST,
+  JSON_OBJECT
+};
+
+struct json {
+  enum json_type type;
+  size_t size; /* bytes of a text, items of a list, members of an object */
+  union {
+    int64_t integer;
+    double number;
+    const char *text;         /* UTF-8 with a NUL after it; may contain NUL */
+    const struct json *items; /* of an object: key, value, key, value, ... */
+  };
+};
+
+enum { JSON_ERROR_SIZE = 256 };
+
+/* Parse UTF-8 text. Returns the value, which json_free frees with all that it contains; or NULL
+ * with the error's text in `error`, which is empty if memory is exhausted. */
+const struct json *json_parse(const char *text, size_t nbytes, char error[JSON_ERROR_SIZE]);
+void json_free(const struct json *value); /* NULL is ignored */
+
+/* The value of a key of an object, or NULL. */
+const struct json *json_member(const struct json *object, const char *key);
+
+#endif

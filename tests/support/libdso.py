@@ -1,0 +1,49 @@
+"""libdso, compiled from the sources, and C programs that link it."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from .native import INCLUDE, object_name, pure_sources
+
+FLAGS = ["-O1", "-g", "-fPIC", "-fvisibility=hidden", *(f"-I{folder}" for folder in INCLUDE)]
+LIBRARIES = ["-pthread", "-ldl", "-lm"]
+
+
+@functools.cache
+def archive(*options: str) -> Path:
+    """Compile libdso.a once in this process."""
+    folder = Path(tempfile.mkdtemp(prefix="libdso-"))
+    objects = [folder / object_name(source) for source in pure_sources()]
+
+    def compile_one(pair: tuple[Path, Path]) -> None:
+        command = ["cc", "-std=c11", *FLAGS, *options, "-c", str(pair[0]), "-o", str(pair[1])]
+        subprocess.run(command, check=True)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(compile_one, zip(pure_sources(), objects, strict=True)))
+    path = folder / "libdso.a"
+    subprocess.run(["ar", "rcs", str(path), *map(str, objects)], check=True)
+    return path
+
+
+def compile_program(source: str, output: Path, *options: str) -> Path:
+    """Compile a C program that links libdso.a, with all warnings as errors."""
+    text = output.with_suffix(".c")
+    text.write_text(source)
+    warnings = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    command = ["cc", *warnings, *FLAGS, str(text), str(archive(*options)), "-o", str(output)]
+    subprocess.run([*command, *LIBRARIES, *options], check=True)
+    return output
+
+
+def run_program(program: Path, *arguments: object) -> str:
+    """Run a program that must succeed; return what it printed."""
+    command = [str(program), *map(str, arguments)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert ran.returncode == 0, f"{ran.returncode}: {ran.stdout}{ran.stderr}"
+    return ran.stdout
