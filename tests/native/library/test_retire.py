@@ -134,7 +134,7 @@ print(json.dumps(runtime.load(host_path)["stop"]()))
 
 @pytest.mark.parametrize("kind", ["library", "python"])
 def test_threads_of_a_library_call_while_its_imports_change(kind, tmp_path: Path) -> None:
-    """Four threads and 200 rounds; without the guard every run crashed.
+    """Four threads and 200 rounds of races; the tests above trip each guard alone.
 
     With the usual switch interval the main thread may wait minutes for the GIL.
     """
