@@ -1,0 +1,138 @@
+/* Text for messages, with values as Python's repr shows them. */
+#include "abi/text.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/heap.h"
+
+const char *text_of(const struct text *self) {
+  if (self->is_broken) return "(no memory for the text)";
+  return self->data != NULL ? self->data : "";
+}
+
+void text_free(struct text *self) {
+  free(self->data);
+  *self = (struct text){0};
+}
+
+/* Make room for `nbytes` and a NUL. */
+static int reserve(struct text *self, size_t nbytes) {
+  if (self->is_broken) return -1;
+  if (nbytes < self->capacity - self->size) return 0;
+  size_t capacity = 2 * self->capacity + nbytes + 64;
+  char *data = capacity > nbytes ? heap_resize(self->data, capacity) : NULL;
+  if (data == NULL) {
+    self->is_broken = 1;
+    return -1;
+  }
+  self->data = data;
+  self->capacity = capacity;
+  return 0;
+}
+
+void text_add(struct text *self, const char *data, size_t nbytes) {
+  if (reserve(self, nbytes) != 0) return;
+  if (nbytes > 0) memcpy(self->data + self->size, data, nbytes);
+  self->size += nbytes;
+  self->data[self->size] = '\0';
+}
+
+void text_format(struct text *self, const char *format, ...) {
+  va_list values;
+  va_start(values, format);
+  char *made = heap_format_list(format, values);
+  va_end(values);
+  if (made == NULL) self->is_broken = 1;
+  else text_add(self, made, strlen(made));
+  free(made);
+}
+
+/* ---- repr */
+
+/* The number of bytes of a character of valid UTF-8. */
+static size_t width_of(unsigned char first) {
+  return first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
+static uint32_t code_point(const char *data, size_t width) {
+  static const unsigned char masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+  uint32_t code = (unsigned char)data[0] & masks[width];
+  for (size_t i = 1; i < width; i++) code = code << 6 | ((unsigned char)data[i] & 0x3f);
+  return code;
+}
+
+/* Python has a table of all characters; this knows the common ones that are not printable. */
+static int is_printable(uint32_t code) {
+  if (code < 0x20 || (code >= 0x7f && code <= 0xa0) || code == 0xad) return 0;
+  if (code >= 0x2000 && code <= 0x200f) return 0;                   /* spaces, directions */
+  if (code >= 0x2028 && code <= 0x202f) return 0;                   /* separators, directions */
+  if (code >= 0x205f && code <= 0x206f) return 0;                   /* the same */
+  if (code == 0x1680 || code == 0x3000 || code == 0xfeff) return 0; /* spaces */
+  return !(code >= 0xe000 && code <= 0xf8ff) && code < 0xe0000;     /* private use, tags */
+}
+
+static void add_escaped(struct text *self, uint32_t code) {
+  if (code == '\n') text_add(self, "\\n", 2);
+  else if (code == '\r') text_add(self, "\\r", 2);
+  else if (code == '\t') text_add(self, "\\t", 2);
+  else if (code < 0x100) text_format(self, "\\x%02x", (unsigned)code);
+  else if (code < 0x10000) text_format(self, "\\u%04x", (unsigned)code);
+  else text_format(self, "\\U%08x", (unsigned)code);
+}
+
+/* The number of bytes of the first `count` characters. */
+static size_t cut(const char *data, size_t nbytes, size_t count, int is_text) {
+  size_t at = 0;
+  if (!is_text) return nbytes < count ? nbytes : count;
+  while (at < nbytes && count-- > 0) at += width_of((unsigned char)data[at]);
+  return at < nbytes ? at : nbytes;
+}
+
+static void add_repr(struct text *self, const char *data, size_t nbytes, int is_text) {
+  int has_single = nbytes > 0 && memchr(data, '\'', nbytes) != NULL;
+  char quote = has_single && memchr(data, '"', nbytes) == NULL ? '"' : '\'';
+  text_add(self, &quote, 1);
+  for (size_t at = 0, width; at < nbytes; at += width) {
+    width = is_text ? width_of((unsigned char)data[at]) : 1;
+    if (width > nbytes - at) width = 1;
+    uint32_t code = is_text ? code_point(data + at, width) : (unsigned char)data[at];
+    if (code == '\\' || code == (unsigned char)quote) text_add(self, "\\", 1);
+    if (is_printable(code) && (is_text || code < 0x80)) text_add(self, data + at, width);
+    else add_escaped(self, code);
+  }
+  text_add(self, &quote, 1);
+}
+
+void text_repr(struct text *self, const char *data, size_t nbytes) {
+  add_repr(self, data, nbytes, 1);
+}
+
+void text_repr_bytes(struct text *self, const char *data, size_t nbytes) {
+  text_add(self, "b", 1);
+  add_repr(self, data, nbytes, 0);
+}
+
+enum { MOST_SHOWN = 80 };
+
+static void add_shown(struct text *self, const char *data, size_t nbytes, int is_text) {
+  struct text all = {0};
+  if (!is_text) text_add(&all, "b", 1);
+  add_repr(&all, data, cut(data, nbytes, MOST_SHOWN, is_text), is_text);
+  size_t shown = all.is_broken ? 0 : cut(all.data, all.size, MOST_SHOWN, is_text);
+  self->is_broken |= all.is_broken;
+  if (shown > 0) text_add(self, all.data, shown);
+  if (shown < all.size) text_add(self, "...", 3);
+  text_free(&all);
+}
+
+void text_shown(struct text *self, const char *data, size_t nbytes) {
+  add_shown(self, data, nbytes, 1);
+}
+
+void text_shown_bytes(struct text *self, const char *data, size_t nbytes) {
+  add_shown(self, data, nbytes, 0);
+}

@@ -1,0 +1,34 @@
+/* Text of any length for messages, with values as Python's repr shows them.
+ *
+ * A text begins as {0}. Its functions do nothing after memory was exhausted; text_of is then a
+ * constant. */
+#ifndef DSO_PACKER_ABI_TEXT_H
+#define DSO_PACKER_ABI_TEXT_H
+
+#include <stddef.h>
+
+struct text {
+  char *data;
+  size_t size, capacity;
+  int is_broken; /* no memory */
+};
+
+/* The text so far, with a NUL after it. */
+const char *text_of(const struct text *self);
+void text_free(struct text *self);
+
+void text_add(struct text *self, const char *data, size_t nbytes);
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+void text_format(struct text *self, const char *format, ...);
+
+/* 'repr' of a str, which is UTF-8, or of bytes. */
+void text_repr(struct text *self, const char *data, size_t nbytes);
+void text_repr_bytes(struct text *self, const char *data, size_t nbytes);
+
+/* repr, cut like runtime/error.py's shown(). */
+void text_shown(struct text *self, const char *data, size_t nbytes);
+void text_shown_bytes(struct text *self, const char *data, size_t nbytes);
+
+#endif
