@@ -7,6 +7,7 @@
 #ifndef DSO_PACKER_MODULE_MODULE_H
 #define DSO_PACKER_MODULE_MODULE_H
 
+#include "abi/ending.h"
 #include "blob/reader.h"
 #include "dso.h"
 
@@ -30,6 +31,7 @@ struct module_type {
   int carries_imports;           /* its imports are in its payload, not in the blob's tree */
 };
 
+/* Imports are only ever appended. A reader loads num_imports first (module_imports). */
 struct dso_module {
   dso_object object;
   const struct module_type *type;
@@ -37,10 +39,13 @@ struct dso_module {
   dso_object *owner; /* of its payload; or NULL */
   size_t num_imports;
   dso_module **imports;
+  struct import_block *blocks; /* the memory of `imports`, and of its older places */
+  struct ending ending;
+  int is_resident; /* the root of a file: resident.c finds it for the next load */
 };
 
 /* A module of `nbytes` bytes, whose first member is the struct above and the rest zero. It retains
- * `owner`. Returns NULL with MemoryError raised. */
+ * `owner`. Returns NULL with OutOfMemoryError raised. */
 void *module_new(const struct module_type *type, struct span type_key, size_t nbytes,
                  dso_object *owner);
 
@@ -48,6 +53,23 @@ static inline void module_retain(dso_module *self) { object_retain(&self->object
 static inline void module_release(dso_module *self) {
   if (self != NULL) object_release(&self->object);
 }
+
+/* Store the imports, and return their number. Valid as long as the module. */
+static inline size_t module_imports(const dso_module *self, dso_module *const **imports) {
+  size_t count = __atomic_load_n(&self->num_imports, __ATOMIC_ACQUIRE);
+  *imports = __atomic_load_n(&self->imports, __ATOMIC_ACQUIRE);
+  return count;
+}
+
+/* Append an import, and retain it. Returns 0, or -1 with the error raised. The caller makes sure
+ * that no two threads do so at once (host_lock), and that there is no cycle. */
+int module_append_import(dso_module *self, dso_module *imported);
+
+/* Take a reference to a module that another thread may be ending; false if its last one is gone. */
+int module_try_retain(dso_module *self);
+
+/* The module of an object, or NULL if the object is no module of this library. */
+dso_module *module_of_object(const dso_object *object);
 
 /* Find a function of the module itself, or of its imports. Returns 1 with an owned function, 0, or
  * -1 with the error raised. module_find_import leaves the module itself out. */
@@ -61,12 +83,16 @@ int module_find_or_global(dso_module *self, const char *name, dso_function **fun
 /* Raise FunctionNotFoundError for the tree of a module, with near names. Returns -1. */
 int module_not_found(dso_module *self, const char *name);
 
-/* A Function object that retains `module` and calls call(handle, ...). NULL with MemoryError
+/* A Function object that retains `module` and calls call(handle, ...). NULL with OutOfMemoryError
  * raised. The handle is that of the call: the function object itself is not passed. */
 dso_function *module_function_new(dso_module *module, dso_safe_call call, void *handle);
 
+/* The same, but `call` gets the function object, as code of libraries expects: no step between the
+ * caller and the code. */
+dso_function *module_function_of_code(dso_module *module, dso_safe_call code);
+
 /* Call `visit` depth first in import order, each module once; stops at a nonzero value and returns
- * it, or 0, or -1 with MemoryError raised. No recursion. */
+ * it, or 0, or -1 with OutOfMemoryError raised. No recursion. */
 int module_visit(dso_module *root, int (*visit)(void *context, dso_module *module), void *context);
 
 /* ---- Loaders of type keys (loaders.c) */

@@ -1,4 +1,4 @@
-/* Shapes and arrays of the virtual machine, and freeing nested objects without recursion. */
+/* Shapes and arrays of the virtual machine. */
 #include "vm/object.h"
 
 #include <string.h>
@@ -22,22 +22,6 @@ dso_object *shape_object_new(size_t ndim, const int64_t *dims) {
 }
 
 /* ---- Arrays */
-
-static _Thread_local struct ending *waiting;
-static _Thread_local int is_ending;
-
-void end_in_turn(struct ending *self, void (*end)(struct ending *self)) {
-  *self = (struct ending){waiting, end};
-  waiting = self;
-  if (is_ending) return;
-  is_ending = 1;
-  while (waiting != NULL) {
-    self = waiting;
-    waiting = self->next;
-    self->end(self);
-  }
-  is_ending = 0;
-}
 
 struct array_object {
   dso_array_object array;

@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 
+#include "abi/ending.h"
 #include "abi/object.h"
 
 /* TVM FFI c_api.h: TVMFFIShapeCell follows the header. */
@@ -33,14 +34,6 @@ dso_array_object *array_object_new(int64_t size);
  * when the array is passed again or becomes an item of another one. */
 int array_object_is_admitted(const dso_array_object *array);
 void array_object_set_admitted(dso_array_object *array); /* no effect if another library made it */
-
-/* Objects can be nested to any depth, so freeing them must not recurse. If an object is to be freed
- * while another one is being freed in the same thread, it waits in a list until that has ended. */
-struct ending {
-  struct ending *next;
-  void (*end)(struct ending *self);
-};
-void end_in_turn(struct ending *self, void (*end)(struct ending *self));
 
 static inline int is_object(const dso_any *value) { return value->type_index >= DSO_OBJECT; }
 
