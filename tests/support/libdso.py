@@ -8,9 +8,12 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from runtime.abi import __version__
+
 from .native import INCLUDE, object_name, pure_sources
 
 FLAGS = ["-O1", "-g", "-fPIC", "-fvisibility=hidden", *(f"-I{folder}" for folder in INCLUDE)]
+VERSION = f'-DDSO_VERSION="{__version__}"'
 LIBRARIES = ["-pthread", "-ldl", "-lm"]
 
 
@@ -21,7 +24,8 @@ def archive(*options: str) -> Path:
     objects = [folder / object_name(source) for source in pure_sources()]
 
     def compile_one(pair: tuple[Path, Path]) -> None:
-        command = ["cc", "-std=c11", *FLAGS, *options, "-c", str(pair[0]), "-o", str(pair[1])]
+        flags = ["-std=c11", *FLAGS, VERSION, *options]
+        command = ["cc", *flags, "-c", str(pair[0]), "-o", str(pair[1])]
         subprocess.run(command, check=True)
 
     with ThreadPoolExecutor(2) as pool:
