@@ -115,4 +115,7 @@ int load_json_runtime(struct reader *, struct span, dso_module **); /* *_json */
 /* True if dso_options.devices of the load in this thread allow a device. */
 int device_is_allowed(const dso_module *module, DLDevice device);
 
+/* The same: 0, or -1 with DeviceError raised. */
+int device_check_allowed(const dso_module *module, DLDevice device);
+
 #endif

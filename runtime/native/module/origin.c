@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "device/device_api.h"
 #include "abi/dlpack.h"
 #include "abi/heap.h"
 #include "abi/raised.h"
@@ -57,4 +58,9 @@ int device_is_allowed(const dso_module *module, DLDevice device) {
       return 1;
   }
   return 0;
+}
+
+int device_check_allowed(const dso_module *module, DLDevice device) {
+  if (device_is_allowed(module, device)) return 0;
+  return device_error(device, 0, "not among the devices that dso_options allows this library");
 }
