@@ -1,0 +1,42 @@
+/* Functions of a machine: they retain the executable, whose weights a caller may have borrowed. */
+#include "abi/raised.h"
+#include "module/vm_executable.h"
+
+struct machine_function {
+  dso_function function;
+  dso_module *module;
+  dso_object *closure; /* retains the machine */
+  int drops_result;
+};
+
+static int call(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
+  const struct machine_function *self = handle;
+  dso_function *closure = (dso_function *)(void *)self->closure;
+  if (!self->drops_result) return closure->safe_call(closure, args, num_args, result);
+  return dso_call_function(self->closure, NULL, args, num_args);
+}
+
+static void delete_function(void *object, int flags) {
+  struct machine_function *self = object;
+  if (flags & DSO_DELETE_STRONG) {
+    object_release(self->closure);
+    module_release(self->module);
+  }
+  object_free(self, flags);
+}
+
+dso_function *vm_function_new(dso_module *module, dso_object *closure, int drops_result) {
+  if (closure == NULL) return NULL;
+  struct machine_function *self = object_new(sizeof *self, DSO_FUNCTION, delete_function);
+  if (self == NULL) {
+    object_release(closure);
+    raised_set("OutOfMemoryError", "no memory for a function");
+    return NULL;
+  }
+  self->function.safe_call = call;
+  self->module = module;
+  self->closure = closure;
+  self->drops_result = drops_result;
+  module_retain(module);
+  return &self->function;
+}
