@@ -119,6 +119,10 @@ static int is_global(const char *name) {
   return found;
 }
 
+#ifndef RTLD_DEEPBIND /* musl always searches the global scope first */
+#define RTLD_DEEPBIND 0
+#endif
+
 /* The global scope is searched first, and may contain a TVM runtime. */
 static int flags_of_scope(void) {
   for (size_t i = 0; i < num_provided; i++)

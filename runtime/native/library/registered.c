@@ -1,9 +1,8 @@
 /* The registry of symbols of statically linked models. */
-#define _GNU_SOURCE /* dladdr1 */
+#define _GNU_SOURCE /* dladdr */
 #include "library/registered.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -47,9 +46,8 @@ static void refuse(const char *name, const void *address) {
 /* Registered symbols can be found until the process ends, so their image must stay mapped. */
 static void keep_mapped(const void *address) {
   Dl_info info;
-  struct link_map *image = NULL;
-  if (dladdr1(address, &info, (void **)&image, RTLD_DL_LINKMAP) != 0 && *image->l_name != '\0')
-    (void)dlopen(image->l_name, RTLD_NOLOAD | RTLD_NOW | RTLD_NODELETE);
+  if (dladdr(address, &info) != 0) /* of the program itself: loads nothing */
+    (void)dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_NOW | RTLD_NODELETE);
 }
 
 int TVMBackendRegisterSystemLibSymbol(const char *name, void *address) {
