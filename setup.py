@@ -1,6 +1,6 @@
 """Build the native core, and libdso of it; everything else is said in pyproject.toml.
 
-CC=aarch64-linux-gnu-gcc python setup.py build_libdso --output FOLDER makes libdso of another
+CC=aarch64-linux-gnu-gcc python setup.py build_libdso --prefix FOLDER makes the libdso of another
 machine. The commands read CC, AR, OBJCOPY, CFLAGS, CPPFLAGS and LDFLAGS.
 """
 
@@ -26,7 +26,8 @@ if sysconfig.get_config_var("Py_GIL_DISABLED"):
     )
 
 INCLUDE = ["runtime/native", "runtime/include"]
-HEADERS = sorted(glob("runtime/native/**/*.h", recursive=True) + glob("runtime/include/*.h"))
+PUBLIC_HEADERS = sorted(glob("runtime/include/*.h*"))
+HEADERS = sorted(glob("runtime/native/**/*.h", recursive=True)) + PUBLIC_HEADERS
 SOURCES = sorted(glob("runtime/native/**/*.c", recursive=True))
 PYTHON_SOURCES = [path for path in SOURCES if path.startswith("runtime/native/python/")]
 PURE_SOURCES = [path for path in SOURCES if path not in PYTHON_SOURCES]
@@ -37,8 +38,11 @@ FLAGS = ["-std=c11", "-O2", "-g0", "-fvisibility=hidden", "-pthread"]
 LIBRARIES = ["-pthread", "-ldl", "-lm"]
 CORE = "core.a"  # the core without python/ and dso/
 SONAME = "libdso.so.0"
+# Files that name the version: for pkg-config and CMake.
+TEMPLATES = sorted(glob("runtime/lib/**/*.in", recursive=True))
 # A wheel has no links, so libdso.so is a copy: the linker looks for it, the loader for the soname.
-LIBDSO = ("libdso.a", "libdso.so", SONAME)
+LIBDSO = ["lib/libdso.a", "lib/libdso.so", f"lib/{SONAME}"]
+LIBDSO += [path.removeprefix("runtime/").removesuffix(".in") for path in TEMPLATES]
 
 
 def run(command):
@@ -95,31 +99,44 @@ class BuildLibdso(Command):
 
     description = "build libdso.a and libdso.so, the native core without Python"
     user_options: ClassVar = [
-        ("output=", "o", "folder of the libraries"),
+        ("prefix=", "p", "folder of lib/ and include/"),
         ("build-temp=", "t", "folder of the objects"),
     ]
 
     def initialize_options(self):
-        self.output = self.build_temp = None
+        self.prefix = self.build_temp = None
 
     def finalize_options(self):
-        self.output = Path(self.output or "build/libdso")
+        self.prefix = Path(self.prefix or "build/libdso")
         self.build_temp = Path(self.build_temp or "build/temp.libdso")
 
     def run(self):
         compiler = Compiler()
-        folder = self.build_temp
-        self.output.mkdir(parents=True, exist_ok=True)
-        version = f'-DDSO_VERSION="{self.distribution.get_version()}"'
+        folder, lib = self.build_temp, self.prefix / "lib"
+        lib.mkdir(parents=True, exist_ok=True)
+        version = self.distribution.get_version()
+        macro = f'-DDSO_VERSION="{version}"'
         core = compiler.compile(CORE_SOURCES, folder / "core")
         # dso.h's functions twice: a program that links the archive does not export them.
-        hidden = compiler.compile(DSO_SOURCES, folder / "hidden", version)
+        hidden = compiler.compile(DSO_SOURCES, folder / "hidden", macro)
         public = '-DDSO_API=__attribute__((visibility("default")))'
-        exported = compiler.compile(DSO_SOURCES, folder / "exported", version, public)
+        exported = compiler.compile(DSO_SOURCES, folder / "exported", macro, public)
         archive(compiler, folder / CORE, core)
-        link_archive(compiler, self.output / "libdso.a", [*core, *hidden], folder)
-        link_shared(compiler, self.output / SONAME, [*core, *exported], folder)
-        shutil.copyfile(self.output / SONAME, self.output / "libdso.so")
+        link_archive(compiler, lib / "libdso.a", [*core, *hidden], folder)
+        link_shared(compiler, lib / SONAME, [*core, *exported], folder)
+        shutil.copyfile(lib / SONAME, lib / "libdso.so")
+        copy_texts(self.prefix, version)
+
+
+def copy_texts(prefix, version):
+    """Copy the headers, and the files that name the version."""
+    for header in PUBLIC_HEADERS:
+        (prefix / "include").mkdir(exist_ok=True)
+        shutil.copy(header, prefix / "include")
+    for template in TEMPLATES:
+        target = prefix / template.removeprefix("runtime/").removesuffix(".in")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(Path(template).read_text().replace("@VERSION@", version))
 
 
 def archive(compiler, path, objects):
@@ -153,7 +170,7 @@ def link_shared(compiler, path, objects, folder):
 
 def is_newer_than_sources(path):
     """Return True if the file was made after every source was changed."""
-    inputs = [*SOURCES, *HEADERS, __file__, "runtime/abi.py"]
+    inputs = [*SOURCES, *HEADERS, *TEMPLATES, __file__, "runtime/abi.py"]
     return path.exists() and path.stat().st_mtime > max(map(os.path.getmtime, inputs))
 
 
@@ -162,7 +179,7 @@ class BuildExtension(build_ext):
 
     def build_extension(self, ext):
         libdso = self.get_finalized_command("build_libdso")
-        libdso.output = Path(self.build_lib, "runtime/lib")
+        libdso.prefix = Path(self.build_lib, "runtime")
         libdso.build_temp = Path(self.build_temp, "libdso")
         core = libdso.build_temp / CORE
         results = [core, *map(Path, self._library_files()), Path(self.get_ext_fullpath(ext.name))]
@@ -188,13 +205,13 @@ class BuildExtension(build_ext):
         """Return the files beside the extension: in the build folder -> in the source tree."""
         home = Path(self.get_finalized_command("build_py").get_package_dir("runtime"))
         built = Path(self.build_lib, "runtime")
-        return {str(built / "lib" / name): str(home / "lib" / name) for name in LIBDSO}
+        return {str(built / name): str(home / name) for name in LIBDSO}
 
     def copy_extensions_to_source(self):
         """Copy libdso too, as an editable install needs it."""
         super().copy_extensions_to_source()
         for built, inplace in self._library_files().items():
-            Path(inplace).parent.mkdir(exist_ok=True)
+            Path(inplace).parent.mkdir(parents=True, exist_ok=True)
             self.copy_file(built, inplace)
 
     def get_outputs(self):

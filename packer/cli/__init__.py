@@ -33,6 +33,7 @@ COMMANDS = {
     "extract": "write the payloads of a library as files, with a packer.toml",
     "check": "report if a library loads on this machine, and how to fix it if not",
     "doctor": "report which compilers, drivers and packages this machine has",
+    "config": "print how to compile and link programs that load libraries",
     "init": "write a commented packer.toml and a sample source",
     "completion": "print a script that completes this command line in a shell",
 }
