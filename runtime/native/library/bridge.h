@@ -2,8 +2,9 @@
  *
  * If the core's symbols were global, a tvm_ffi that is imported later would find them and call them
  * on its own objects. Instead the library is opened as a dependency of the bridge, a shared object
- * in memory that needs the core and the library and contains nothing else. The loader searches the
- * bridge's dependencies for the library's undefined symbols, and no other object sees them. */
+ * in memory that needs the library and defines the provided functions as stubs (stub.h), which jump
+ * to the core's. The loader searches the bridge for the library's undefined symbols, and no other
+ * object sees them. The core itself may be part of a program, which exports nothing. */
 #ifndef DSO_PACKER_LIBRARY_BRIDGE_H
 #define DSO_PACKER_LIBRARY_BRIDGE_H
 

@@ -96,7 +96,7 @@ static void *variable_of(const void *where, const char *name) {
 }
 
 static void fill_functions(find_variable find, const void *where) {
-  for (size_t i = 0; i < num_provided; i++) {
+  for (size_t i = 0; i < NUM_PROVIDED; i++) {
     provided_function *variable = find(where, provided[i].variable);
     if (variable != NULL && *variable == NULL) *variable = provided[i].function;
   }

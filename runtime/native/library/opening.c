@@ -11,28 +11,7 @@
 #include "abi/heap.h"
 #include "library/bridge.h"
 #include "library/registered.h"
-
-/* ---- Names for dlopen, which compares names before inodes */
-
-/* Return a spelling of the path that was never used: between dir/ and name, the bits of a counter
- * as "./" (1) and "/" (0). The first bits form a pattern that users do not write. The caller holds
- * the lock. */
-static char *fresh_spelling(const char *path) {
-  static uint64_t counter = 0xd50;
-  uint64_t count = counter++;
-  const char *name = strrchr(path, '/') + 1;
-  size_t dir_length = (size_t)(name - path);
-  char *spelling = heap_new(strlen(path) + sizeof count * 8 * 2 + 1);
-  if (spelling == NULL) return NULL;
-  memcpy(spelling, path, dir_length);
-  char *end = spelling + dir_length;
-  for (; count != 0; count >>= 1) {
-    if (count & 1) *end++ = '.';
-    *end++ = '/';
-  }
-  memcpy(end, name, strlen(name) + 1);
-  return spelling;
-}
+#include "library/spelling.h"
 
 /* Return 0 with the handle stored, or -1 with the error filled. */
 static int open_handle(const struct opening *self) {
@@ -76,7 +55,7 @@ static int is_image_of_file(const struct opening *self) {
   const struct file_key *key = &self->library->key;
   char number[32];
   snprintf(number, sizeof number, "/proc/self/fd/%d", self->descriptor);
-  char *name = fresh_spelling(number);
+  char *name = spelling_new(number);
   void *same = name != NULL ? dlopen(name, RTLD_NOLOAD | RTLD_NOW) : NULL;
   free(name);
   if (same == NULL) return !is_at(number, key) && is_at(self->path, key);
@@ -132,7 +111,7 @@ int opening_run(struct opening *self) {
   int status = library->spelling != NULL ? open_spelling(self) : -1;
   if (status == IS_OLDER) {
     free(library->spelling);
-    library->spelling = fresh_spelling(self->path);
+    library->spelling = spelling_new(self->path);
     status = library->spelling != NULL ? open_spelling(self) : -1;
   }
   if (library->spelling == NULL) return load_error_set(self->error, "io", "out of memory");

@@ -5,7 +5,7 @@
 
 #define ROW(name) {"__" #name, (provided_function)name}
 
-const struct provided provided[] = {
+const struct provided provided[NUM_PROVIDED] = {
     ROW(TVMFFIFunctionCall),
     ROW(TVMFFIErrorSetRaisedFromCStr),
     ROW(TVMFFIErrorSetRaisedFromCStrParts),
@@ -23,10 +23,8 @@ const struct provided provided[] = {
     ROW(TVMFFIEnvModRegisterSystemLibSymbol),
 };
 
-const size_t num_provided = sizeof provided / sizeof *provided;
-
 int is_provided(const char *name) {
-  for (size_t i = 0; i < num_provided; i++)
+  for (size_t i = 0; i < NUM_PROVIDED; i++)
     if (strcmp(provided[i].variable + 2, name) == 0) return 1;
   return 0;
 }

@@ -1,0 +1,9 @@
+/* Names for dlopen, which compares names before inodes: new spellings of a path. */
+#ifndef DSO_PACKER_LIBRARY_SPELLING_H
+#define DSO_PACKER_LIBRARY_SPELLING_H
+
+/* Return a spelling of an absolute path that was never used, or NULL without memory. The caller
+ * holds the lock of loaded.c, and frees it. */
+char *spelling_new(const char *path);
+
+#endif
