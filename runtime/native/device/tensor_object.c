@@ -103,12 +103,11 @@ dso_object *tensor_object_new(DLDevice device, DLDataType dtype, int ndim, const
 dso_tensor_object *tensor_object_view(DLDataType dtype, int ndim, const int64_t *shape,
                                       dso_object *owner) {
   struct allocated_tensor *own = make(ndim, shape, NULL);
-  if (own == NULL) {
-    object_release(owner);
-    return NULL;
-  }
-  const struct allocated_tensor *viewed = allocated_of(owner);
+  if (own == NULL && owner != NULL) object_release(owner);
+  if (own == NULL) return NULL;
   own->start.tensor.dtype = dtype;
+  if (owner == NULL) return (dso_tensor_object *)(void *)own;
+  const struct allocated_tensor *viewed = allocated_of(owner);
   own->managed = owner;
   own->deleter = release_owner;
   if (viewed != NULL) own->start.flags = viewed->start.flags & TENSOR_READ_ONLY;

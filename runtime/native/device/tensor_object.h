@@ -9,8 +9,9 @@
 enum { TENSOR_MAX_DIMS = 64, TENSOR_ALIGNMENT = 64 };
 
 /* Flags beside the DLTensor: the memory is read-only for every receiver; the tensor is the heap of
- * a virtual machine's symbolic extents. */
-enum { TENSOR_READ_ONLY = 1, TENSOR_SHAPE_HEAP = 2 };
+ * a virtual machine's symbolic extents; the tensor has no data, since its payload has another size
+ * (blob/arrays.h). */
+enum { TENSOR_READ_ONLY = 1, TENSOR_SHAPE_HEAP = 2, TENSOR_INCOMPLETE = 4 };
 
 /* The head of a tensor object, and its deleter, which distinguishes it from tensors of other
  * libraries. */
@@ -42,8 +43,8 @@ static inline int tensor_value_is_readonly(const dso_any *value) {
  * the memory. NULL with an error raised. */
 dso_object *tensor_object_new(DLDevice device, DLDataType dtype, int ndim, const int64_t *shape);
 
-/* A compact tensor in memory that `owner` owns. Takes over the caller's reference to `owner`, also
- * on failure. If `owner` is itself a view, its owner is retained instead, and the READ_ONLY flag is
+/* A compact tensor in memory that `owner` owns, or that is never freed (NULL). Takes over the
+ * caller's reference to `owner`, also on failure. If `owner` is itself a view, its owner is retained instead, and the READ_ONLY flag is
  * inherited. The caller sets data, device and offset. NULL with an error raised. */
 dso_tensor_object *tensor_object_view(DLDataType dtype, int ndim, const int64_t *shape,
                                       dso_object *owner);
