@@ -6,7 +6,8 @@
 #include "device/tensor_object.h"
 
 struct named_array {
-  char *name;
+  const char *name; /* with a NUL after it; may contain NUL */
+  size_t name_size;
   dso_tensor_object *tensor; /* owned, read-only; it retains the reader's owner */
 };
 
@@ -15,12 +16,22 @@ struct named_arrays {
   struct named_array *items;
 };
 
-/* Read an NDArray. NULL with an error raised. A host that needs aligned data gets a copy if the
- * payload is not aligned to the element's size. */
+/* Read an NDArray: a read-only tensor that views the blob. NULL with an error raised. The data may
+ * be unaligned or incomplete, so code that reads it calls ndarray_use first. */
 dso_tensor_object *reader_ndarray(struct reader *reader);
+
+/* Make the data of an array of reader_ndarray readable: replace an unaligned one by an aligned copy.
+ * Returns 0, or -1 with ValueError raised if the payload does not have the tensor's size (old
+ * versions of TVM wrote arrays with lanes too short; they can be carried, and have no data here).
+ * The caller makes sure that no other thread uses *tensor. */
+int ndarray_use(dso_tensor_object **tensor);
 
 /* vector<string>, u64 count, NDArrays. Returns 0, or -1 with an error raised and nothing to free. */
 int named_arrays_read(struct reader *reader, struct named_arrays *arrays);
+
+/* The same for a payload that has the count, which is at `start`, before the names. */
+int named_arrays_read_counted(struct reader *reader, uint64_t count, size_t start,
+                              struct named_arrays *arrays);
 
 /* The bytes of a params dict file (runtime/tensors/params.py). */
 int named_arrays_read_params(const void *bytes, size_t nbytes, dso_object *owner,

@@ -13,7 +13,7 @@ enum dialect { DIALECT_TVM, DIALECT_TVM_FFI };
 struct reader {
   const uint8_t *bytes; /* of the whole blob, without its nbytes header */
   size_t offset, end;   /* both count from `bytes` */
-  dso_object *owner;    /* keeps the bytes valid; objects that view them retain it */
+  dso_object *owner;    /* keeps the bytes valid; objects that view them retain it; or NULL */
   const char *path;     /* of the library, or NULL; for messages */
   const char *where;    /* the name of the bytes in messages: usually the blob's symbol */
   enum dialect dialect;

@@ -1,0 +1,163 @@
+/* The primitives of a blob: integers, strings and counts. */
+#include "blob/reader.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/heap.h"
+#include "abi/raised.h"
+#include "abi/text.h"
+#include "blob/key.h"
+#include "scan/utf8.h"
+
+int reader_fail(const struct reader *self, size_t at, const char *format, ...) {
+  struct text text = {0};
+  va_list values;
+  va_start(values, format);
+  char *what = heap_format_list(format, values);
+  va_end(values);
+  if (self->path != NULL && *self->path != '\0') text_format(&text, "%s: ", self->path);
+  text_format(&text, "%s at 0x%zx: ", self->where, at);
+  if (what != NULL) text_add(&text, what, strlen(what));
+  if (what == NULL || text.is_broken) raised_set("OutOfMemoryError", "no memory for a message");
+  else raised_set("BlobFormatError", text_of(&text));
+  text_free(&text);
+  free(what);
+  return -1;
+}
+
+/* ---- Integers: little-endian on every machine */
+
+int reader_raw(struct reader *self, size_t nbytes, const char *what, const uint8_t **bytes) {
+  size_t left = reader_remaining(self);
+  if (nbytes > left)
+    return reader_fail(self, self->offset, "%s of %zu bytes, expected at most %zu left", what,
+                       nbytes, left);
+  *bytes = self->bytes + self->offset;
+  self->offset += nbytes;
+  return 0;
+}
+
+static int read_number(struct reader *self, size_t nbytes, uint64_t *value) {
+  const uint8_t *bytes;
+  if (reader_raw(self, nbytes, "an integer", &bytes) != 0) return -1;
+  *value = 0;
+  for (size_t i = nbytes; i-- > 0;) *value = *value << 8 | bytes[i];
+  return 0;
+}
+
+int reader_u64(struct reader *self, uint64_t *value) {
+  return read_number(self, sizeof *value, value);
+}
+
+int reader_i64(struct reader *self, int64_t *value) {
+  uint64_t bits;
+  if (reader_u64(self, &bits) != 0) return -1;
+  memcpy(value, &bits, sizeof *value);
+  return 0;
+}
+
+int reader_u32(struct reader *self, uint32_t *value) {
+  uint64_t bits;
+  if (read_number(self, sizeof *value, &bits) != 0) return -1;
+  *value = (uint32_t)bits;
+  return 0;
+}
+
+int reader_i32(struct reader *self, int32_t *value) {
+  uint32_t bits;
+  if (reader_u32(self, &bits) != 0) return -1;
+  memcpy(value, &bits, sizeof *value);
+  return 0;
+}
+
+int reader_dtype(struct reader *self, DLDataType *dtype) {
+  const uint8_t *bytes;
+  if (reader_raw(self, 4, "a data type", &bytes) != 0) return -1;
+  *dtype = (DLDataType){
+      .code = bytes[0], .bits = bytes[1], .lanes = (uint16_t)(bytes[2] | bytes[3] << 8)};
+  return 0;
+}
+
+/* ---- Bytes and text */
+
+int reader_bytes(struct reader *self, struct span *bytes) {
+  const uint8_t *data;
+  uint64_t nbytes;
+  size_t start = self->offset;
+  if (reader_u64(self, &nbytes) != 0) return -1;
+  if (nbytes > reader_remaining(self))
+    return reader_fail(self, start, "a length of %llu bytes, expected at most %zu left",
+                       (unsigned long long)nbytes, reader_remaining(self));
+  if (reader_raw(self, (size_t)nbytes, "bytes", &data) != 0) return -1;
+  *bytes = (struct span){.data = (const char *)data, .size = (size_t)nbytes};
+  return 0;
+}
+
+static int refuse_text(const struct reader *self, size_t at, struct span text,
+                       const char *expected) {
+  struct text shown = {0};
+  text_shown_bytes(&shown, text.data, text.size < 81 ? text.size : 81);
+  (void)reader_fail(self, at, "text %s, expected %s", text_of(&shown), expected);
+  text_free(&shown);
+  return -1;
+}
+
+int reader_string(struct reader *self, struct span *text) {
+  struct utf8_error error;
+  size_t start = self->offset;
+  if (reader_bytes(self, text) != 0) return -1;
+  if (utf8_check(text->data, text->size, &error) == 0) return 0;
+  return refuse_text(self, start, *text, "UTF-8");
+}
+
+char *reader_copy_text(const struct reader *self, size_t at, struct span text) {
+  if (text.size > 0 && memchr(text.data, '\0', text.size) != NULL) {
+    (void)refuse_text(self, at, text, "no NUL");
+    return NULL;
+  }
+  char *copy = heap_new(text.size + 1);
+  if (copy == NULL) {
+    raised_set("OutOfMemoryError", "no memory for a text of the blob");
+    return NULL;
+  }
+  if (text.size > 0) memcpy(copy, text.data, text.size);
+  copy[text.size] = '\0';
+  return copy;
+}
+
+/* ---- Sizes */
+
+int reader_count(struct reader *self, size_t min_nbytes, uint64_t most, size_t *count) {
+  uint64_t found;
+  size_t start = self->offset;
+  if (reader_u64(self, &found) != 0) return -1;
+  uint64_t limit = reader_remaining(self) / min_nbytes;
+  if (most < limit) limit = most;
+  if (found > limit)
+    return reader_fail(self, start, "a count of %llu elements, expected at most %llu",
+                       (unsigned long long)found, (unsigned long long)limit);
+  *count = (size_t)found;
+  return 0;
+}
+
+int reader_sized(struct reader *self, struct reader *inner) {
+  struct span bytes;
+  if (reader_bytes(self, &bytes) != 0) return -1;
+  *inner = *self;
+  inner->offset = self->offset - bytes.size;
+  inner->end = self->offset;
+  inner->is_last_entry = 1;
+  return 0;
+}
+
+int reader_ends_entry(const struct reader *self) {
+  struct reader next = *self;
+  uint64_t nbytes;
+  size_t left = reader_remaining(self);
+  if (self->is_last_entry || left == 0) return left == 0;
+  if (left < 9 || reader_u64(&next, &nbytes) != 0 || nbytes > reader_remaining(&next)) return 0;
+  return key_is_valid((struct span){(const char *)next.bytes + next.offset, (size_t)nbytes});
+}
