@@ -13,7 +13,7 @@ from ..support.paths import NATIVE
 # From the ground floor up. Each folder may also include itself.
 MAY_INCLUDE = {
     "abi": set(),
-    "scan": set(),
+    "scan": {"abi"},
     "elf": {"abi"},
     "device": {"abi", "elf"},
     "threads": {"abi", "device"},

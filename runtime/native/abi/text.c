@@ -72,7 +72,7 @@ static int is_printable(uint32_t code) {
   if (code >= 0x2028 && code <= 0x202f) return 0;                   /* separators, directions */
   if (code >= 0x205f && code <= 0x206f) return 0;                   /* the same */
   if (code == 0x1680 || code == 0x3000 || code == 0xfeff) return 0; /* spaces */
-  return !(code >= 0xe000 && code <= 0xf8ff) && code < 0xe0000;     /* private use, tags */
+  return !(code >= 0xd800 && code <= 0xf8ff) && code < 0xe0000;     /* surrogates, private, tags */
 }
 
 static void add_escaped(struct text *self, uint32_t code) {

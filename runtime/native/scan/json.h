@@ -7,11 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "abi/text.h"
+
 enum json_type {
   JSON_NULL,
   JSON_FALSE,
   JSON_TRUE,
-  JSON_INTEGER, /* of int64; an integer beyond it is a JSON_NUMBER */
+  JSON_INTEGER, /* of int64 */
+  JSON_LARGE,   /* an integer beyond int64: its digits, in `text` */
   JSON_NUMBER,
   JSON_TEXT,
   JSON_LIST,
@@ -20,23 +23,35 @@ enum json_type {
 
 struct json {
   enum json_type type;
-  size_t size; /* bytes of a text, items of a list, members of an object */
+  size_t size; /* bytes of a text or of digits, items of a list, members of an object */
   union {
     int64_t integer;
     double number;
-    const char *text;         /* UTF-8 with a NUL after it; may contain NUL */
+    const char *text;         /* with a NUL after it; may contain NUL */
     const struct json *items; /* of an object: key, value, key, value, ... */
   };
 };
 
-enum { JSON_ERROR_SIZE = 256 };
+enum { JSON_ERROR_SIZE = 512 };
 
 /* Parse UTF-8 text. Returns the value, which json_free frees with all that it contains; or NULL
- * with the error's text in `error`, which is empty if memory is exhausted. */
+ * with the error's text in `error`, which is empty if memory is exhausted.
+ *
+ * Texts are UTF-8, except that an escape may write half a surrogate pair, as in Python; it takes
+ * three bytes that json_is_unicode finds. */
 const struct json *json_parse(const char *text, size_t nbytes, char error[JSON_ERROR_SIZE]);
 void json_free(const struct json *value); /* NULL is ignored */
 
+/* False if a text contains half a surrogate pair. */
+int json_is_unicode(const struct json *text);
+
 /* The value of a key of an object, or NULL. */
 const struct json *json_member(const struct json *object, const char *key);
+
+/* True if a value is this text. */
+int json_is_text(const struct json *value, const char *text);
+
+/* Add the value as Python shows it, cut to 80 characters (runtime/error.py, shown). */
+void json_shown(struct text *message, const struct json *value);
 
 #endif
