@@ -13,10 +13,12 @@ import json
 from typing import TYPE_CHECKING
 
 from .abi import MANIFEST
-from .error import BlobFormatError
+from .error import BlobFormatError, shown
 from .modules.opaque import OpaqueModule
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from .blob import Blob
     from .module import Module
     from .stream import Reader
@@ -54,20 +56,37 @@ def parse_manifest(data: bytes | memoryview, *, path: str | None = None) -> Mani
     from .strict_json import MAX_NBYTES, parse_json
 
     try:
-        fields = parse_json(bytes(data[: MAX_NBYTES + 1]).rstrip(b"\0"))
-        if fields["schema"] != SCHEMA:
-            raise ValueError(
-                f"schema {fields['schema']!r}, expected {SCHEMA}; install a newer runtime"
-            )
-        ends = {
-            int(e["offset"]): (str(e["type_key"]), int(e["offset"]) + int(e["nbytes"]))
-            for e in fields["entries"]
-        }
-        return Manifest(str(fields["producer"]), str(fields["target"]), ends)
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        return _read_fields(parse_json(bytes(data[: MAX_NBYTES + 1]).rstrip(b"\0")))
+    except ValueError as error:
         prefix = f"{path}: " if path else ""
-        text = f"{prefix}{MANIFEST} at 0x0: {type(error).__name__} {error}, expected a manifest"
+        text = f"{prefix}{MANIFEST} at 0x0: {error}, expected a manifest"
         raise BlobFormatError(text, path=path, offset=0) from error
+
+
+def _read_fields(fields: object) -> Manifest:
+    schema = _size(fields, "schema")
+    if schema != SCHEMA:
+        raise ValueError(f"schema {schema}, expected {SCHEMA}; install a newer runtime")
+    ends = {}
+    for entry in _field(fields, "entries", list, "a list"):
+        offset, nbytes = _size(entry, "offset"), _size(entry, "nbytes")
+        ends[offset] = (_field(entry, "type_key", str, "a text"), offset + nbytes)
+    producer = _field(fields, "producer", str, "a text")
+    return Manifest(producer, _field(fields, "target", str, "a text"), ends)
+
+
+def _field(fields: object, name: str, kind: type, expected: str) -> Any:
+    value = fields.get(name) if isinstance(fields, dict) else None
+    if type(value) is not kind:  # True is an int
+        raise ValueError(f"{name} {shown(value)}, expected {expected}")
+    return value
+
+
+def _size(fields: object, name: str) -> int:
+    value: int = _field(fields, name, int, "a size")
+    if not 0 <= value < 1 << 63:
+        raise ValueError(f"{name} {shown(value)}, expected a size")
+    return value
 
 
 def dump_manifest(blob: Blob, *, producer: str, target: str) -> bytes:

@@ -18,9 +18,12 @@ struct blob {
   size_t num_entries;
   struct blob_entry *entries; /* in wire order, with _import_tree */
   int has_tree;
-  size_t num_rows, num_children;     /* of the CSR arrays */
-  uint64_t *row_ptr, *child_indices; /* NULL without a tree */
+  size_t num_row_ptr, num_children; /* the lengths of the CSR arrays */
+  uint64_t *row_ptr, *child_indices;
 };
+
+#define BLOB_LIB "_lib"                 /* the key of the place of the library itself */
+#define BLOB_IMPORT_TREE "_import_tree" /* the key of the tree, in dialect tvm */
 
 /* What makes the modules of a blob. */
 struct blob_loader {
@@ -32,12 +35,15 @@ struct blob_loader {
   dso_object *(*carry)(void *context, struct span key, struct span payload, dso_object *owner);
   /* Raise LoaderNotFoundError for an entry at `at`. Returns -1. */
   int (*refuse)(void *context, const struct reader *reader, struct span key, size_t at);
+  /* True for a module whose imports are in its payload; the tree must not give it others. NULL:
+   * no module is such. */
+  int (*carries_imports)(void *context, const dso_object *module);
 };
 
 /* Parse a blob; the payloads are not copied. `manifest` is the text of __packer_manifest, which has
  * the lengths of entries without a loader; its data is NULL without one. Returns 0 with a blob of
  * at most one _lib, root 0, indices in range, no cycle and no unreachable module; or -1 with
- * BlobFormatError, LoaderNotFoundError or MemoryError raised, and nothing to free. */
+ * BlobFormatError, LoaderNotFoundError or OutOfMemoryError raised, and nothing to free. */
 int blob_parse(struct reader *reader, const struct blob_loader *loader, struct span manifest,
                struct blob *blob);
 void blob_clear(struct blob *blob); /* releases its modules */
@@ -45,12 +51,12 @@ void blob_clear(struct blob *blob); /* releases its modules */
 /* Check and skip the nbytes header of a blob symbol. Returns 0, or -1 with BlobFormatError. */
 int blob_skip_header(struct reader *reader);
 
-/* The CRC-32 of the structure of a blob (runtime/blob.py, structure_of). Returns 0, or -1 with
- * MemoryError raised. */
+/* Store the CRC-32 of the structure of a blob (runtime/blob.py, structure_of). Returns 0. */
 int blob_structure(const struct blob *blob, uint32_t *crc);
 
 /* Call `link` for each import of each node: nodes are the entries without _import_tree, by their
- * index there; each child once, in import order. Returns 0, or the first nonzero value. */
+ * index there; each child once, in import order. Without a tree there is none: the library then
+ * imports all. Returns 0, the first nonzero value, or -1 with OutOfMemoryError raised. */
 int blob_visit_imports(const struct blob *blob,
                        int (*link)(void *context, size_t parent, size_t child), void *context);
 

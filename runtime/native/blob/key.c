@@ -33,7 +33,7 @@ int key_read(struct reader *reader, struct span *key) {
   if (nbytes == 0 || nbytes > KEY_MOST_NBYTES)
     return reader_fail(reader, start, "a key of %llu bytes, expected 1 to 255",
                        (unsigned long long)nbytes);
-  if (reader_raw(reader, (size_t)nbytes, "a key", &bytes) != 0) return -1;
+  if (reader_raw(reader, nbytes, "a key", &bytes) != 0) return -1;
   *key = (struct span){.data = (const char *)bytes, .size = (size_t)nbytes};
   if (key_is_valid(*key)) return 0;
   struct text shown = {0};

@@ -30,13 +30,13 @@ int reader_fail(const struct reader *self, size_t at, const char *format, ...) {
 
 /* ---- Integers: little-endian on every machine */
 
-int reader_raw(struct reader *self, size_t nbytes, const char *what, const uint8_t **bytes) {
+int reader_raw(struct reader *self, uint64_t nbytes, const char *what, const uint8_t **bytes) {
   size_t left = reader_remaining(self);
   if (nbytes > left)
-    return reader_fail(self, self->offset, "%s of %zu bytes, expected at most %zu left", what,
-                       nbytes, left);
+    return reader_fail(self, self->offset, "%s of %llu bytes, expected at most %zu left", what,
+                       (unsigned long long)nbytes, left);
   *bytes = self->bytes + self->offset;
-  self->offset += nbytes;
+  self->offset += (size_t)nbytes;
   return 0;
 }
 
@@ -91,7 +91,7 @@ int reader_bytes(struct reader *self, struct span *bytes) {
   if (nbytes > reader_remaining(self))
     return reader_fail(self, start, "a length of %llu bytes, expected at most %zu left",
                        (unsigned long long)nbytes, reader_remaining(self));
-  if (reader_raw(self, (size_t)nbytes, "bytes", &data) != 0) return -1;
+  if (reader_raw(self, nbytes, "bytes", &data) != 0) return -1;
   *bytes = (struct span){.data = (const char *)data, .size = (size_t)nbytes};
   return 0;
 }

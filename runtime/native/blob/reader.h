@@ -35,7 +35,7 @@ __attribute__((format(printf, 3, 4))) int reader_fail(const struct reader *self,
                                                       const char *format, ...);
 
 /* Each returns 0, or -1 with the error raised. `what` is the name of the bytes in messages. */
-int reader_raw(struct reader *self, size_t nbytes, const char *what, const uint8_t **bytes);
+int reader_raw(struct reader *self, uint64_t nbytes, const char *what, const uint8_t **bytes);
 int reader_u64(struct reader *self, uint64_t *value);
 int reader_i64(struct reader *self, int64_t *value);
 int reader_u32(struct reader *self, uint32_t *value);

@@ -29,8 +29,10 @@ static uint32_t step(uint32_t crc, const uint8_t *bytes) {
          look_up(3, bytes[4]) ^ look_up(2, bytes[5]) ^ look_up(1, bytes[6]) ^ look_up(0, bytes[7]);
 }
 
-uint32_t crc32_of(const uint8_t *bytes, size_t nbytes) {
-  uint32_t crc = UINT32_MAX;
+uint32_t crc32_of(const uint8_t *bytes, size_t nbytes) { return crc32_more(0, bytes, nbytes); }
+
+uint32_t crc32_more(uint32_t before, const uint8_t *bytes, size_t nbytes) {
+  uint32_t crc = ~before;
   pthread_once(&once, make_tables);
   for (; nbytes >= WIDTH; nbytes -= WIDTH, bytes += WIDTH) crc = step(crc, bytes);
   for (; nbytes > 0; nbytes--, bytes++) crc = crc >> 8 ^ look_up(0, crc ^ *bytes);
