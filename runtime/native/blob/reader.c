@@ -32,9 +32,11 @@ int reader_fail(const struct reader *self, size_t at, const char *format, ...) {
 
 int reader_raw(struct reader *self, uint64_t nbytes, const char *what, const uint8_t **bytes) {
   size_t left = reader_remaining(self);
-  if (nbytes > left)
-    return reader_fail(self, self->offset, "%s of %llu bytes, expected at most %zu left", what,
-                       (unsigned long long)nbytes, left);
+  if (nbytes > left) {
+    (void)reader_fail(self, self->offset, "%s of %llu bytes, expected at most %zu left", what,
+                      (unsigned long long)nbytes, left);
+    return -1; /* here, so that static analysis sees it */
+  }
   *bytes = self->bytes + self->offset;
   self->offset += (size_t)nbytes;
   return 0;
@@ -88,9 +90,11 @@ int reader_bytes(struct reader *self, struct span *bytes) {
   uint64_t nbytes;
   size_t start = self->offset;
   if (reader_u64(self, &nbytes) != 0) return -1;
-  if (nbytes > reader_remaining(self))
-    return reader_fail(self, start, "a length of %llu bytes, expected at most %zu left",
-                       (unsigned long long)nbytes, reader_remaining(self));
+  if (nbytes > reader_remaining(self)) {
+    (void)reader_fail(self, start, "a length of %llu bytes, expected at most %zu left",
+                      (unsigned long long)nbytes, reader_remaining(self));
+    return -1;
+  }
   if (reader_raw(self, nbytes, "bytes", &data) != 0) return -1;
   *bytes = (struct span){.data = (const char *)data, .size = (size_t)nbytes};
   return 0;
