@@ -6,8 +6,8 @@
 #include "module/carried.h"
 
 static int read_c(struct reader *reader, struct texts *names) {
-  struct span text;
-  if (reader_string(reader, &text) != 0 || reader_string(reader, &text) != 0 ||
+  struct span code, fmt;
+  if (reader_string(reader, &code) != 0 || reader_string(reader, &fmt) != 0 ||
       texts_read(reader, names) != 0)
     return -1;
   return texts_skip(reader);
