@@ -66,12 +66,19 @@ void raised_set(const char *kind, const char *message) {
 }
 
 int raised_format(const char *kind, const char *format, ...) {
-  char message[512]; /* longer messages are truncated */
+  char message[512]; /* a longer one is allocated, and truncated only without memory */
   va_list values;
   va_start(values, format);
-  vsnprintf(message, sizeof message, format, values);
+  int length = vsnprintf(message, sizeof message, format, values);
   va_end(values);
-  raised_set(kind, message);
+  char *longer = NULL;
+  if (length >= (int)sizeof message) {
+    va_start(values, format);
+    longer = heap_format_list(format, values);
+    va_end(values);
+  }
+  raised_set(kind, longer != NULL ? longer : message);
+  free(longer);
   return -1;
 }
 
