@@ -25,8 +25,8 @@ struct module_type {
   /* Complete the module when the tree is built, before imports are linked: *self is replaced by
    * the node (shared_library: the loaded one). Returns 0, or -1 with the error raised. */
   int (*to_node)(dso_module **self);
-  /* A sentence why `name` is not found, for the error; "" or NULL without one. */
-  const char *(*hint)(dso_module *self, const char *name);
+  /* "; ...", why `name` is not found, for the error; freed by free(). NULL without a reason. */
+  char *(*hint)(dso_module *self, const char *name);
   void (*end)(dso_module *self); /* free what the type owns, not the struct */
   int carries_imports;           /* its imports are in its payload, not in the blob's tree */
 };

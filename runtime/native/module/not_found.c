@@ -1,53 +1,50 @@
 /* Why a module tree has no function of a name. */
+#include "module/not_found.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "abi/heap.h"
 #include "abi/raised.h"
-#include "module/module.h"
-#include "module/names.h"
 #include "module/origin.h"
 
-struct reason {
-  const char *name;
-  struct names names;
-  const dso_module *here; /* whose names are visited */
-  const dso_module *holder;
-  const char *hint;
-};
-
 static int see_name(void *context, const char *name, const char *signature) {
-  struct reason *self = context;
+  struct not_found *self = context;
   (void)signature;
   if (self->holder == NULL && strcmp(name, self->name) == 0) self->holder = self->here;
   return names_add(&self->names, name);
 }
 
-static int see_module(void *context, dso_module *module) {
-  struct reason *self = context;
+int not_found_see(void *not_found, dso_module *module) {
+  struct not_found *self = not_found;
   self->here = module;
   if (self->hint == NULL && module->type->hint != NULL)
     self->hint = module->type->hint(module, self->name);
-  if (self->hint != NULL && *self->hint == '\0') self->hint = NULL;
   if (module->type->visit_functions == NULL) return 0;
   return module->type->visit_functions(module, see_name, self);
 }
 
-static char *text_of(const struct reason *self) {
-  if (self->holder != NULL)
-    return heap_format("; module '%s' carries it, but cannot run here", self->holder->type_key);
+char *not_found_text(const struct not_found *self) {
   return self->hint != NULL ? heap_copy_text(self->hint) : names_near(&self->names, self->name);
 }
 
+void not_found_clear(struct not_found *self) {
+  free(self->hint);
+  names_clear(&self->names);
+}
+
 int module_not_found(dso_module *self, const char *name) {
-  struct reason reason = {.name = name};
-  int status = module_visit(self, see_module, &reason);
-  char *why = status == 0 ? text_of(&reason) : NULL;
+  struct not_found found = {.name = name};
+  char *why = NULL;
+  int status = module_visit(self, not_found_see, &found);
+  if (status == 0 && found.holder != NULL)
+    why = heap_format("; module '%s' carries it, but cannot run here", found.holder->type_key);
+  else if (status == 0) why = not_found_text(&found);
   if (why != NULL)
     (void)raised_format("FunctionNotFoundError", "%s: no function '%s' in its tree%s",
                         module_where(self), name, why);
   else if (status == 0) (void)raised_format("OutOfMemoryError", "no memory for a message");
   free(why);
-  names_clear(&reason.names);
+  not_found_clear(&found);
   return -1;
 }

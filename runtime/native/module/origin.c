@@ -1,22 +1,30 @@
-/* The origin of modules: its end, and what it says about them. */
+/* The origin of modules: its end, and the functions that were looked up. */
 #include "module/origin.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/device_api.h"
 #include "abi/dlpack.h"
 #include "abi/heap.h"
 #include "abi/raised.h"
+#include "scan/utf8.h"
 
 static void end_origin(struct ending *ending) {
   struct origin *self = (struct origin *)(void *)((char *)ending - offsetof(struct origin, ending));
   self->type->close(self);
+  for (size_t i = 0; i < ORIGIN_BUCKETS; i++)
+    while (self->functions[i] != NULL) {
+      struct host_function *function = self->functions[i];
+      self->functions[i] = function->next;
+      host_function_free(function);
+    }
   free(self->path);
-  free(self->options.devices);
+  free((void *)(uintptr_t)self->options.devices);
   object_free(self, DSO_DELETE_WEAK);
 }
 
-/* No weak references: the object never leaves this folder. */
+/* No weak references: the object never leaves the core. */
 static void delete_origin(void *object, int flags) {
   struct origin *self = object;
   if (flags == (DSO_DELETE_STRONG | DSO_DELETE_WEAK)) end_in_turn(&self->ending, end_origin);
@@ -26,13 +34,24 @@ static void close_nothing(struct origin *self) { (void)self; }
 
 static const struct origin_type unopened = {.close = close_nothing};
 
-void *origin_new(size_t nbytes, const char *path) {
+static int copy_options(struct origin *self, const struct load_options *options) {
+  size_t nbytes = (size_t)options->num_devices * sizeof *options->devices;
+  self->options = *options;
+  self->options.devices = NULL;
+  if (options->devices == NULL) return 0;
+  DLDevice *devices = heap_new(nbytes + 1);
+  if (devices == NULL) return -1;
+  if (nbytes > 0) memcpy(devices, options->devices, nbytes);
+  self->options.devices = devices;
+  return 0;
+}
+
+void *origin_new(size_t nbytes, const char *path, const struct load_options *options) {
   struct origin *self = object_new(nbytes, DSO_OBJECT, delete_origin);
   if (self != NULL) {
     self->type = &unopened;
     self->path = heap_copy_text(path);
-    self->options.allows_all = 1;
-    if (self->path != NULL) return self;
+    if (self->path != NULL && copy_options(self, options) == 0) return self;
     object_release(&self->object);
   }
   (void)raised_format("OutOfMemoryError", "%s: no memory for a loaded library", path);
@@ -51,7 +70,8 @@ const char *module_where(const dso_module *module) {
 
 int device_is_allowed(const dso_module *module, DLDevice device) {
   const struct origin *origin = origin_of(module);
-  if (origin == NULL || origin->options.allows_all || device.device_type == DLPACK_CPU) return 1;
+  if (origin == NULL || origin->options.devices == NULL || device.device_type == DLPACK_CPU)
+    return 1;
   for (int i = 0; i < origin->options.num_devices; i++) {
     const DLDevice *allowed = &origin->options.devices[i];
     if (allowed->device_type == device.device_type && allowed->device_id == device.device_id)
@@ -63,4 +83,67 @@ int device_is_allowed(const dso_module *module, DLDevice device) {
 int device_check_allowed(const dso_module *module, DLDevice device) {
   if (device_is_allowed(module, device)) return 0;
   return device_error(device, 0, "not among the devices that dso_options allows this library");
+}
+
+/* ---- Functions that were looked up */
+
+int is_function_name(const char *name) {
+  for (; *name != '\0'; name++)
+    if (*name < ' ' || *name > '~') return 0;
+  return 1;
+}
+
+static struct host_function **bucket_of(struct origin *self, const char *name) {
+  uint32_t hash = 2166136261; /* FNV-1a */
+  for (; *name != '\0'; name++) hash = (hash ^ (unsigned char)*name) * 16777619;
+  return &self->functions[(hash ^ hash >> 16) % ORIGIN_BUCKETS];
+}
+
+/* Two threads may add the same name; then either is found. */
+int origin_function(struct origin *self, const char *name, const struct host_function **found) {
+  struct host_function **bucket = bucket_of(self, name);
+  struct host_function *first = __atomic_load_n(bucket, __ATOMIC_ACQUIRE), *function = first;
+  while (function != NULL && strcmp(function->name, name) != 0) function = function->next;
+  *found = function;
+  if (function != NULL) return 1;
+  int status = is_function_name(name) ? self->type->function(self, name, &function) : 0;
+  if (status <= 0) return status;
+  function->next = first;
+  while (!__atomic_compare_exchange_n(bucket, &function->next, function, 0, __ATOMIC_RELEASE,
+                                      __ATOMIC_RELAXED))
+    continue;
+  *found = function;
+  return 1;
+}
+
+static const char *read_facts(struct host_function *self, const uint8_t *facts, size_t nbytes) {
+  struct utf8_error error;
+  if (memchr(facts, 0, nbytes) != facts + nbytes - 1)
+    return "expected text that ends with its only NUL";
+  if (utf8_check((const char *)facts, nbytes - 1, &error) != 0) return "expected UTF-8 text";
+  self->text = heap_new(nbytes);
+  if (self->text == NULL) return HEAP_NO_MEMORY;
+  memcpy(self->text, facts, nbytes);
+  return facts_parse(self->text, &self->facts);
+}
+
+struct host_function *host_function_new(const struct origin *origin, const char *name,
+                                        const uint8_t *facts, size_t nbytes) {
+  size_t size = strlen(name) + 1;
+  struct host_function *self = heap_new_zeroed(1, sizeof *self + size);
+  const char *wrong = self == NULL ? HEAP_NO_MEMORY : NULL;
+  if (self != NULL) memcpy(self->name, name, size);
+  if (self != NULL && facts != NULL) wrong = read_facts(self, facts, nbytes);
+  if (wrong == NULL) return self;
+  if (wrong == HEAP_NO_MEMORY)
+    (void)raised_format("OutOfMemoryError", "%s: no memory for a function", origin->path);
+  else (void)raised_format("LibraryLoadError", "%s: __packer_fn_%s: %s", origin->path, name, wrong);
+  if (self != NULL) host_function_free(self);
+  return NULL;
+}
+
+void host_function_free(struct host_function *self) {
+  facts_free(&self->facts);
+  free(self->text);
+  free(self);
 }

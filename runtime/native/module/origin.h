@@ -5,56 +5,75 @@
 #ifndef DSO_PACKER_MODULE_ORIGIN_H
 #define DSO_PACKER_MODULE_ORIGIN_H
 
+#include "library/facts.h"
 #include "module/module.h"
 
 struct context;
 struct origin;
 
-/* A function of host code. */
-struct found_code {
+/* A function of host code that was looked up. It lives as long as its origin. */
+struct host_function {
+  struct host_function *next;
   const uint8_t *code;
-  int is_packed;  /* a packed C function of TVM; else a safe call */
-  int is_writing; /* declared to write to arguments: first_written to end_written - 1 */
-  int first_written, end_written;
+  int is_packed; /* a packed C function of TVM; else a safe call */
+  char *text;    /* the facts point into it; NULL without facts */
+  struct facts facts;
+  char name[];
 };
 
 struct origin_type {
   /* Find constant data. Returns 1, 0 if there is none, or -1 with the error raised. */
   int (*data)(const struct origin *self, const char *symbol, const uint8_t **bytes, size_t *nbytes);
-  /* Find a function by its name. Returns 1, 0, or -1 with the error raised. */
-  int (*function)(const struct origin *self, const char *name, struct found_code *found);
-  /* Call `visit` for the symbols that begin with `start`, until it returns nonzero. */
+  /* Find a function. Returns 1 with a new struct in *found, 0, or -1 with the error raised. */
+  int (*function)(const struct origin *self, const char *name, struct host_function **found);
+  /* Call `visit` for each symbol that begins with `start`, until it returns nonzero; return that,
+   * or 0. */
   int (*visit_symbols)(const struct origin *self, const char *start,
                        int (*visit)(void *arg, const char *symbol), void *arg);
+  /* A hint for a name that is not found, freed by free(), or NULL. */
+  char *(*hint)(const struct origin *self, const char *name);
   void (*close)(struct origin *self);
 };
 
-/* The options of a load that its modules need. */
+/* The options of a load. */
 struct load_options {
   int (*verify)(void *context, const char *path, const void *bytes, size_t nbytes);
   void *verify_context;
-  int allows_all; /* else only `devices`, and the CPU */
+  const DLDevice *devices; /* allowed beside the CPU; NULL: all */
   int num_devices;
-  DLDevice *devices; /* owned by the origin */
 };
+
+enum { ORIGIN_BUCKETS = 64 };
 
 struct origin {
   dso_object object;
   const struct origin_type *type;
   struct ending ending;
-  char *path; /* for messages */
-  struct load_options options;
-  struct context *context; /* of its host code; or NULL */
+  char *path;                  /* for messages */
+  struct load_options options; /* `devices` is owned */
+  struct context *context;     /* of its host code; or NULL */
+  struct host_function *functions[ORIGIN_BUCKETS];
 };
 
 /* A new origin of `nbytes` bytes, whose first member is the struct above and the rest zero, of a
- * type that has nothing to close. NULL with OutOfMemoryError raised. */
-void *origin_new(size_t nbytes, const char *path);
+ * type that has nothing to close. It copies the options. NULL with OutOfMemoryError raised. */
+void *origin_new(size_t nbytes, const char *path, const struct load_options *options);
 
 /* The origin of a module, or NULL if it was not loaded. */
 struct origin *origin_of(const dso_module *module);
 
-/* Its path, or else the module's type key: the begin of a message about the module. */
+/* Find a function, once for each name. Returns 1 with *found borrowed, 0, or -1 raised. */
+int origin_function(struct origin *self, const char *name, const struct host_function **found);
+
+/* A host_function with a copy of the facts; `facts` is NULL without. NULL with the error raised. */
+struct host_function *host_function_new(const struct origin *origin, const char *name,
+                                        const uint8_t *facts, size_t nbytes);
+void host_function_free(struct host_function *self);
+
+/* True for names that a function can have: ASCII that is printable. */
+int is_function_name(const char *name);
+
+/* The path of a module's origin, or else its type key: the begin of a message about the module. */
 const char *module_where(const dso_module *module);
 
 #endif

@@ -47,6 +47,33 @@ dso_module *resident_add(const struct file_key *key, dso_module *root) {
   return other;
 }
 
+/* Store the n-th root of a file of this size, owned by the caller; NULL if it is ending. Returns
+ * false after the last. */
+static int take_nth(size_t nbytes, size_t n, dso_module **root) {
+  *root = NULL;
+  host_lock();
+  struct resident *at = residents;
+  for (; at != NULL; at = at->next)
+    if (at->key.size == nbytes && n-- == 0) break;
+  if (at != NULL && module_try_retain(at->root)) *root = at->root;
+  host_unlock();
+  return at != NULL;
+}
+
+/* Without the lock while bytes are compared: the list may change meanwhile, so a file may be
+ * missed, and is loaded once more. */
+dso_module *resident_search(size_t nbytes,
+                            int (*is_wanted)(const dso_module *root, const void *context),
+                            const void *context) {
+  dso_module *root;
+  for (size_t n = 0; take_nth(nbytes, n, &root); n++) {
+    if (root == NULL) continue;
+    if (is_wanted(root, context)) return root;
+    module_release(root);
+  }
+  return NULL;
+}
+
 void resident_forget(dso_module *root) {
   host_lock();
   struct resident **link = &residents;

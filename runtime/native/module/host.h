@@ -1,0 +1,23 @@
+/* The host of a program without Python: what the code of libraries looks up. */
+#ifndef DSO_PACKER_MODULE_HOST_H
+#define DSO_PACKER_MODULE_HOST_H
+
+#include "module/module.h"
+
+struct context;
+
+/* Fill the table of abi/host.h, once. Called before a library is opened. */
+void host_install(void);
+
+/* Let the code of a context call the imports of a module, which it refers to weakly. Returns 0, or
+ * -1 with OutOfMemoryError raised. */
+int host_bind(struct context *context, dso_module *module);
+
+/* Called when the module ends, before it releases its library. */
+void host_unbind(struct context *context, dso_module *module);
+
+/* Release what threads that were calling it could not. Called by functions of dso.h; cheap if there
+ * is nothing. */
+void host_collect(void);
+
+#endif

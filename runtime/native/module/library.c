@@ -1,0 +1,173 @@
+/* The node of a library's host code: its functions, their names and signatures, the entry. */
+#include "module/library.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/heap.h"
+#include "abi/raised.h"
+#include "abi/text.h"
+#include "device/tensor_object.h"
+#include "library/packed.h"
+#include "module/host.h"
+#include "module/names.h"
+
+struct library_module {
+  dso_module module;
+  struct context *bound; /* the context that refers to the module; or NULL */
+  char *entry;           /* read at the first request; or NULL */
+};
+
+/* ---- Functions */
+
+static int32_t find_read_only(const struct facts *facts, const dso_any *args, int32_t num_args) {
+  int32_t end = facts->end_written < num_args ? facts->end_written : num_args;
+  for (int32_t i = facts->first_written; i < end; i++)
+    if (facts->params[i].code[0] == '*' && tensor_value_is_readonly(&args[i])) return i;
+  return -1;
+}
+
+/* A function that writes to its arguments: weights of a library are read-only memory. */
+static int call_writing(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
+  const struct host_function *self = handle;
+  int32_t wrong = find_read_only(&self->facts, args, num_args);
+  dso_safe_call call;
+  if (wrong >= 0)
+    return raised_format("ValueError",
+                         "%s: argument %d '%s': expected a writable tensor, found a read-only one",
+                         self->name, (int)wrong + 1, self->facts.params[wrong].name);
+  memcpy(&call, &self->code, sizeof call); /* ISO C has no cast from data to function */
+  return call(NULL, args, num_args, result);
+}
+
+static int call_packed(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
+  const struct host_function *self = handle;
+  return packed_call((void *)(uintptr_t)self->code, args, num_args, result);
+}
+
+static int find(dso_module *self, const char *name, dso_function **function) {
+  const struct host_function *found;
+  dso_safe_call call;
+  int status = origin_function(origin_of(self), name, &found);
+  if (status <= 0) return status;
+  void *handle = (void *)(uintptr_t)found;
+  memcpy(&call, &found->code, sizeof call); /* ISO C has no cast from data to function */
+  if (found->is_packed) *function = module_function_new(self, call_packed, handle);
+  else if (found->facts.end_written > 0)
+    *function = module_function_new(self, call_writing, handle);
+  else *function = module_function_of_code(self, call);
+  return *function != NULL ? 1 : -1;
+}
+
+/* ---- Names */
+
+struct listing {
+  size_t start; /* the length of the prefix */
+  struct names names;
+};
+
+/* Names that begin with "_" are not functions for users. */
+static int list_symbol(void *arg, const char *symbol) {
+  struct listing *self = arg;
+  const char *name = symbol + self->start;
+  return *name != '_' ? names_add(&self->names, name) : 0;
+}
+
+static int list_functions(const struct origin *origin, struct names *names) {
+  static const char *const prefixes[] = {"__tvm_ffi_", "__packer_fn_"};
+  struct listing listing = {.start = 0};
+  int status = 0;
+  for (size_t i = 0; i < 2 && status == 0; i++) {
+    listing.start = strlen(prefixes[i]);
+    status = origin->type->visit_symbols(origin, prefixes[i], list_symbol, &listing);
+  }
+  names_sort(&listing.names);
+  *names = listing.names;
+  return status;
+}
+
+/* Damaged facts raise an error when the function is looked up; here it has no signature. */
+static const char *signature_of(struct origin *origin, const char *name) {
+  const struct host_function *function;
+  return origin_function(origin, name, &function) > 0 ? function->facts.type : NULL;
+}
+
+static int visit_functions(dso_module *self, dso_visit_function visit, void *context) {
+  struct origin *origin = origin_of(self);
+  struct names names;
+  int status = list_functions(origin, &names);
+  for (size_t i = 0; i < names.count && status == 0; i++)
+    status = visit(context, names.items[i], signature_of(origin, names.items[i]));
+  names_clear(&names);
+  return status;
+}
+
+static char *hint(dso_module *self, const char *name) {
+  const struct origin *origin = origin_of(self);
+  return origin->type->hint != NULL ? origin->type->hint(origin, name) : NULL;
+}
+
+/* ---- The entry: the text at __tvm_main__ */
+
+static const char *refuse_entry(const struct origin *origin, const uint8_t *bytes, size_t nbytes) {
+  struct text shown = {0};
+  text_repr_bytes(&shown, (const char *)bytes, nbytes < 40 ? nbytes : 40);
+  (void)raised_format("LibraryLoadError", "%s: __tvm_main__ holds %s, expected a function's name",
+                      origin->path, text_of(&shown));
+  text_free(&shown);
+  return NULL;
+}
+
+static const char *entry(dso_module *module) {
+  struct library_module *self = (struct library_module *)(void *)module;
+  const struct origin *origin = origin_of(module);
+  const uint8_t *bytes;
+  size_t nbytes;
+  char *known = __atomic_load_n(&self->entry, __ATOMIC_ACQUIRE);
+  if (known != NULL || origin->type->data(origin, "__tvm_main__", &bytes, &nbytes) <= 0)
+    return known;
+  for (size_t i = 0; i < nbytes; i++)
+    if (bytes[i] > 0x7f) return refuse_entry(origin, bytes, nbytes);
+  char *made = heap_new_zeroed(1, nbytes + 1);
+  if (made == NULL) {
+    (void)raised_format("OutOfMemoryError", "%s: no memory for a name", origin->path);
+    return NULL;
+  }
+  memcpy(made, bytes, nbytes);
+  if (__atomic_compare_exchange_n(&self->entry, &known, made, 0, __ATOMIC_ACQ_REL,
+                                  __ATOMIC_ACQUIRE))
+    return made;
+  free(made); /* another thread was first */
+  return known;
+}
+
+/* ---- The node */
+
+static void end(dso_module *module) {
+  struct library_module *self = (struct library_module *)(void *)module;
+  if (self->bound != NULL) host_unbind(self->bound, module);
+  free(self->entry);
+}
+
+static const struct module_type type = {
+    .find = find,
+    .visit_functions = visit_functions,
+    .entry = entry,
+    .hint = hint,
+    .end = end,
+    .carries_imports = 1,
+};
+
+int is_library_module(const dso_module *module) { return module->type == &type; }
+
+dso_module *library_module_new(struct origin *origin) {
+  struct library_module *self =
+      module_new(&type, (struct span){"library", 7}, sizeof *self, &origin->object);
+  if (self == NULL) return NULL;
+  if (origin->context == NULL || host_bind(origin->context, &self->module) == 0) {
+    self->bound = origin->context;
+    return &self->module;
+  }
+  module_release(&self->module);
+  return NULL;
+}

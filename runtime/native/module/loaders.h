@@ -1,0 +1,18 @@
+/* The loaders of type keys: those of libdso, and those that the program registered. */
+#ifndef DSO_PACKER_MODULE_LOADERS_H
+#define DSO_PACKER_MODULE_LOADERS_H
+
+#include "abi/text.h"
+#include "blob/blob.h"
+#include "module/module.h"
+
+/* For blob_parse. */
+extern const struct blob_loader loaders;
+
+/* Append the known type keys, sorted: "_lib, *_json, c, ...". */
+void loaders_list(struct text *text);
+
+/* Register a type of the program. Returns 0, or -1 with ValueError if its key has a loader. */
+int loaders_register(const dso_type *type);
+
+#endif

@@ -1,0 +1,23 @@
+/* Why modules have no function of a name: the end of a message. */
+#ifndef DSO_PACKER_MODULE_NOT_FOUND_H
+#define DSO_PACKER_MODULE_NOT_FOUND_H
+
+#include "module/module.h"
+#include "module/names.h"
+
+struct not_found {
+  const char *name;
+  struct names names; /* of functions that exist */
+  dso_module *here;   /* whose names are visited */
+  dso_module *holder; /* the first that carries the function, but cannot run it; or NULL */
+  char *hint;         /* the first that a module gives; or NULL */
+};
+
+/* For module_visit: collect what a module says. */
+int not_found_see(void *not_found, dso_module *module);
+
+/* The end of the message, freed by free(); NULL without memory. */
+char *not_found_text(const struct not_found *self);
+void not_found_clear(struct not_found *self);
+
+#endif

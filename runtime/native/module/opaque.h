@@ -1,0 +1,10 @@
+/* A module whose type key has no loader: its payload is carried, but cannot be used. */
+#ifndef DSO_PACKER_MODULE_OPAQUE_H
+#define DSO_PACKER_MODULE_OPAQUE_H
+
+#include "module/module.h"
+
+/* NULL with OutOfMemoryError raised. */
+dso_module *opaque_module_new(struct span type_key, struct span payload, dso_object *owner);
+
+#endif
