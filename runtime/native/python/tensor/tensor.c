@@ -28,7 +28,7 @@ static int is_aligned(const Tensor *self) {
 
 static int check_size(Tensor *self) {
   Py_ssize_t found = self->source.len;
-  int incomplete = self->state == TENSOR_INCOMPLETE;
+  int incomplete = self->state == STATE_INCOMPLETE;
   if (incomplete ? found != self->nbytes : found == self->nbytes) return 0;
   PyErr_Format(PyExc_ValueError, "shape %R of %d-bit elements, expected %s%zd bytes, found %zd",
                self->shape, self->tensor.dtype.bits * self->tensor.dtype.lanes,
@@ -42,7 +42,7 @@ static int take_source(Tensor *self, PyObject *data) {
   self->tensor.device.device_type = DLPACK_CPU;
   self->is_readonly = self->source.readonly;
   if (check_size(self) != 0) return -1;
-  if (self->is_readonly || self->state == TENSOR_INCOMPLETE || is_aligned(self)) return 0;
+  if (self->is_readonly || self->state == STATE_INCOMPLETE || is_aligned(self)) return 0;
   PyErr_Format(PyExc_ValueError, "writable data at %p, expected alignment to %zu bytes",
                self->source.buf, alignment_of(self));
   return -1;
@@ -58,7 +58,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywor
   Tensor *self = (Tensor *)type->tp_alloc(type, 0);
   if (self == NULL) return NULL;
   self->shape = Py_NewRef(shape);
-  self->state = incomplete ? TENSOR_INCOMPLETE : TENSOR_COMPLETE;
+  self->state = incomplete ? STATE_INCOMPLETE : STATE_COMPLETE;
   if (tensor_parse_dtype(self, code, bits, lanes) == 0 && tensor_lay_out(self) == 0 &&
       take_source(self, data) == 0)
     return (PyObject *)self;
@@ -99,7 +99,7 @@ PyObject *tensor_borrow(const DLTensor *tensor, int is_readonly) {
 
 int tensor_end_borrow(PyObject *object) {
   Tensor *self = (Tensor *)object;
-  self->state = TENSOR_EXPIRED;
+  self->state = STATE_EXPIRED;
   return self->exports == 0 ? 0 : -1;
 }
 
@@ -139,7 +139,7 @@ static int make_aligned_copy(Tensor *self) {
 }
 
 static DLTensor *refuse_use(const Tensor *self) {
-  if (self->state == TENSOR_EXPIRED)
+  if (self->state == STATE_EXPIRED)
     PyErr_SetString(PyExc_ValueError,
                     "the tensor was borrowed for a call that has ended; copy it during the call");
   else
@@ -151,7 +151,7 @@ static DLTensor *refuse_use(const Tensor *self) {
 
 DLTensor *tensor_use(PyObject *object) {
   Tensor *self = (Tensor *)object;
-  if (self->state != TENSOR_COMPLETE) return refuse_use(self);
+  if (self->state != STATE_COMPLETE) return refuse_use(self);
   if (self->source.obj != NULL && !is_aligned(self) && make_aligned_copy(self) != 0) return NULL;
   return &self->tensor;
 }

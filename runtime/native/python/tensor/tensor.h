@@ -23,7 +23,7 @@ typedef struct {
   void *copy;               /* owned: an aligned copy of the source, made when needed; or NULL */
   Py_ssize_t exports;       /* the number of exported buffers and DLPack tensors */
   int is_readonly, is_compact;
-  enum { TENSOR_COMPLETE, TENSOR_INCOMPLETE, TENSOR_EXPIRED } state;
+  enum { STATE_COMPLETE, STATE_INCOMPLETE, STATE_EXPIRED } state;
   PyObject *weakrefs;
 } Tensor;
 
