@@ -132,4 +132,10 @@ static int refuse(void *context, const struct reader *reader, struct span key, s
   return -1;
 }
 
-const struct blob_loader loaders = {.load = load, .carry = carry, .refuse = refuse};
+static int carries_imports(void *context, const dso_object *object) {
+  (void)context;
+  return module_of_object(object)->type->carries_imports;
+}
+
+const struct blob_loader loaders = {
+    .load = load, .carry = carry, .refuse = refuse, .carries_imports = carries_imports};
