@@ -15,7 +15,8 @@ uint64_t raised_total;
 
 struct slot {
   uint64_t raised_at;
-  char *text; /* kind NUL message NUL, or NULL if no error is stored */
+  char *text;  /* kind NUL message NUL, or NULL if no error is stored */
+  char *shown; /* of `text`; NULL until somebody asks */
 };
 
 static _Thread_local struct slot slot;
@@ -32,8 +33,14 @@ void raised_free(void *text) {
   if (text != no_memory) free(text);
 }
 
+static void forget_shown(void) {
+  free(slot.shown);
+  slot.shown = NULL;
+}
+
 static void end(void *text) {
   slot.text = NULL;
+  forget_shown();
   raised_free(text);
 }
 
@@ -43,6 +50,7 @@ static void make_text_key(void) {
 }
 
 static void keep(char *text) {
+  forget_shown();
   raised_free(slot.text);
   slot.text = text;
   pthread_once(&text_key_once, make_text_key);
@@ -63,6 +71,11 @@ void raised_set(const char *kind, const char *message) {
   keep(raised_text(kind, strlen(kind), message, strlen(message)));
   slot.raised_at = __atomic_add_fetch(&raised_total, 1, __ATOMIC_RELAXED);
   tvm_ffi_forward_error(kind, message);
+}
+
+void raised_adopt(const char *kind, size_t kind_length, const char *message, size_t length) {
+  keep(raised_text(kind, kind_length, message, length));
+  slot.raised_at = __atomic_add_fetch(&raised_total, 1, __ATOMIC_RELAXED);
 }
 
 int raised_format(const char *kind, const char *format, ...) {
@@ -87,6 +100,7 @@ uint64_t raised_at(void) { return slot.raised_at; }
 int raised_take(uint64_t count, char **kind, const char **message) {
   char *text = slot.text;
   if (text == NULL) return 0;
+  forget_shown();
   slot.text = NULL;
   (void)pthread_setspecific(text_key, NULL);
   *kind = text;
@@ -99,6 +113,13 @@ int raised_look(const char **kind, const char **message) {
   *kind = slot.text;
   *message = slot.text + strlen(slot.text) + 1;
   return 1;
+}
+
+const char *raised_shown(void) {
+  const char *kind, *message;
+  if (!raised_look(&kind, &message)) return "";
+  if (slot.shown == NULL) slot.shown = heap_format("%s: %s", kind, message);
+  return slot.shown != NULL ? slot.shown : message;
 }
 
 void raised_forget(void) {

@@ -28,6 +28,12 @@ static inline uint64_t raised_count(void) {
  * count that this thread read earlier, the thread has raised since. */
 uint64_t raised_at(void);
 
+/* Store an error that another runtime raised, and did not receive from the core. */
+void raised_adopt(const char *kind, size_t kind_length, const char *message, size_t length);
+
+/* "<kind>: <message>", borrowed until the slot changes; "" without an error. */
+const char *raised_shown(void);
+
 /* Clear the error slot of this thread. */
 void raised_forget(void);
 

@@ -5,7 +5,7 @@
 
 #include "device/device_api.h"
 #include "abi/dlpack.h"
-#include "abi/heap.h"
+#include "device/cpu_memory.h"
 
 static int check(int device_id) {
   if (device_id == 0) return 0;
@@ -34,14 +34,14 @@ static int describe(int device_id, char *text, size_t nbytes) {
 static int alloc(int device_id, size_t nbytes, size_t alignment, void **data) {
   if (check(device_id) != 0) return -1;
   if (alignment < sizeof(void *)) alignment = sizeof(void *);
-  *data = heap_new_aligned(alignment, nbytes ? nbytes : 1);
+  *data = cpu_memory_new(nbytes ? nbytes : 1, alignment);
   if (*data != NULL) return 0;
   return device_error((DLDevice){DLPACK_CPU, device_id}, 0, "no memory for %zu bytes", nbytes);
 }
 
 static int release(int device_id, void *data) {
   (void)device_id;
-  free(data);
+  cpu_memory_free(data);
   return 0;
 }
 

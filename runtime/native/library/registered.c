@@ -65,8 +65,13 @@ int TVMFFIEnvModRegisterSystemLibSymbol(const char *name, void *address) {
 
 /* ---- Looking up */
 
-/* Return the symbols that registered with the program. */
+/* dso_packer_system_lib.h. Weak: it is linked with libdso.a, or absent. */
+extern const dso_system_symbol *dso_system_lib_symbols(void) __attribute__((weak));
+
+/* Return the symbols that registered with the program, which the program's linker or, if it
+ * exports its symbols, the loader finds. */
 static const dso_system_symbol *list_of_program(void) {
+  if (dso_system_lib_symbols != NULL) return dso_system_lib_symbols();
   const dso_system_symbol *(*symbols)(void);
   void *program = dlopen(NULL, RTLD_NOW);
   void *found = program != NULL ? dlsym(program, "dso_system_lib_symbols") : NULL;

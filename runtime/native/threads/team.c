@@ -49,8 +49,12 @@ int team_size(void) {
   if ((found = size_from_environment("TVM_NUM_THREADS")) == 0 &&
       (found = size_from_environment("OMP_NUM_THREADS")) == 0)
     found = size_of_machine();
-  atomic_store_explicit(&size, found, memory_order_relaxed);
-  return found;
+  return team_set_size(found);
+}
+
+int team_set_size(int wanted) {
+  int found = 0;
+  return atomic_compare_exchange_strong(&size, &found, wanted) ? wanted : found;
 }
 
 /* ---- A worker */

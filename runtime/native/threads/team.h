@@ -25,6 +25,10 @@ struct worker {
  * OMP_NUM_THREADS, else the number of processors that this process may run on. */
 int team_size(void);
 
+/* Set that number before it is used. Returns it as it is then: another one if it was set or used
+ * before. */
+int team_set_size(int wanted);
+
 /* Take up to `count` workers, idle or new, linked by `next`. *taken is their number. */
 struct worker *team_take(int count, int *taken);
 void team_give_back(struct worker *workers);

@@ -1,0 +1,21 @@
+/* The memory of tensors on the CPU: of the C library, or of the program's own allocator. */
+#ifndef DSO_PACKER_DEVICE_CPU_MEMORY_H
+#define DSO_PACKER_DEVICE_CPU_MEMORY_H
+
+#include <stddef.h>
+
+/* As in dso_options. */
+struct cpu_allocator {
+  void *(*allocate)(void *context, size_t nbytes, size_t alignment);
+  void (*deallocate)(void *context, void *block, size_t nbytes);
+  void *context;
+};
+
+/* Use an allocator from now on. Returns 0, or -1 if memory was allocated by another one before. */
+int cpu_memory_set_allocator(const struct cpu_allocator *allocator);
+
+/* `alignment` is a power of two. NULL without memory. */
+void *cpu_memory_new(size_t nbytes, size_t alignment);
+void cpu_memory_free(void *data);
+
+#endif

@@ -1,0 +1,73 @@
+/* Modules: references, imports, the entry, and values that hold them. */
+#include "abi/raised.h"
+#include "dso.h"
+#include "library/import_cache.h"
+#include "module/host.h"
+#include "module/host_lock.h"
+#include "module/module.h"
+
+void dso_module_retain(dso_module *module) { module_retain(module); }
+
+void dso_module_release(dso_module *module) {
+  module_release(module);
+  host_collect();
+}
+
+const char *dso_module_type_key(const dso_module *module) { return module->type_key; }
+
+/* ---- Imports */
+
+size_t dso_module_imports(const dso_module *module, dso_module *const **imports) {
+  dso_module *const *ignored;
+  return module_imports(module, imports != NULL ? imports : &ignored);
+}
+
+static int is_module(void *wanted, dso_module *module) { return module == wanted; }
+
+/* Under the lock, so that two threads cannot make a cycle together. */
+int dso_module_import(dso_module *module, dso_module *imported) {
+  host_lock();
+  int status = module_visit(imported, is_module, module);
+  if (status == 0) status = module_append_import(module, imported);
+  host_unlock();
+  import_cache_expire();
+  if (status <= 0) return status;
+  return raised_format("ExportError", "importing module '%s' into module '%s' would make a cycle",
+                       imported->type_key, module->type_key);
+}
+
+/* ---- The entry */
+
+struct search {
+  const char *name;
+  uint64_t before;
+};
+
+static int find_entry(void *context, dso_module *module) {
+  struct search *search = context;
+  if (module->type->entry == NULL) return 0;
+  search->name = module->type->entry(module);
+  if (search->name != NULL) return 1;
+  return raised_at() != search->before ? -1 : 0;
+}
+
+const char *dso_module_entry(dso_module *module) {
+  struct search search = {.before = raised_at()};
+  int status = module_visit(module, find_entry, &search);
+  return status < 0 ? NULL : status > 0 ? search.name : "main";
+}
+
+/* ---- Values */
+
+dso_module *dso_module_of(const dso_any *value) {
+  dso_module *module = NULL;
+  if (value->type_index == DSO_MODULE && value->v_ptr != NULL)
+    module = module_of_object(value->v_ptr);
+  if (module == NULL)
+    (void)raised_format("TypeError", "dso_module_of: expected a module of libdso, found %s",
+                        value->type_index == DSO_MODULE ? "one of another runtime"
+                                                        : "another value");
+  return module;
+}
+
+dso_any dso_module_value(dso_module *module) { return dso_object_value(&module->object); }

@@ -1,0 +1,93 @@
+/* Named tensors of a tree: of equal names, the first in preorder. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/raised.h"
+#include "dso.h"
+#include "module/module.h"
+#include "module/names.h"
+
+/* ---- One */
+
+struct search {
+  const char *name;
+  DLTensor *tensor;
+};
+
+static int find_in(void *context, dso_module *module) {
+  struct search *search = context;
+  return module->type->weight != NULL ? module->type->weight(module, search->name, search->tensor)
+                                      : 0;
+}
+
+static int add_name(void *names, const char *name, const DLTensor *tensor) {
+  (void)tensor;
+  return names_add(names, name);
+}
+
+static int not_found(dso_module *module, const char *name) {
+  struct names names = {.count = 0};
+  int status = dso_module_weights(module, add_name, &names);
+  char *near = status == 0 ? names_near(&names, name) : NULL;
+  if (status == 0)
+    (void)raised_format("KeyError", "no weight '%s' in the tree%s", name, near != NULL ? near : "");
+  free(near);
+  names_clear(&names);
+  return -1;
+}
+
+int dso_module_weight(dso_module *module, const char *name, DLTensor *tensor) {
+  struct search search = {name, tensor};
+  int status = module_visit(module, find_in, &search);
+  if (status == 0) return not_found(module, name);
+  return status > 0 ? 0 : -1;
+}
+
+/* ---- All */
+
+struct listing {
+  dso_module *root, *module;
+  dso_visit_weight visit;
+  void *context;
+  int num_modules; /* with weights, so far */
+};
+
+/* The first module of the tree that has the name. */
+struct owner {
+  const char *name;
+  const dso_module *module;
+};
+
+static int find_owner(void *context, dso_module *module) {
+  struct owner *owner = context;
+  DLTensor tensor;
+  if (module->type->weight == NULL) return 0;
+  int status = module->type->weight(module, owner->name, &tensor);
+  if (status > 0) owner->module = module;
+  return status;
+}
+
+/* A name that an earlier module has was visited there. */
+static int visit_once(void *context, const char *name, const DLTensor *tensor) {
+  struct listing *self = context;
+  struct owner owner = {.name = name};
+  if (self->num_modules > 1) {
+    int status = module_visit(self->root, find_owner, &owner);
+    if (status < 0) return status;
+    if (owner.module != self->module) return 0;
+  }
+  return self->visit(self->context, name, tensor);
+}
+
+static int visit_module(void *context, dso_module *module) {
+  struct listing *self = context;
+  if (module->type->visit_weights == NULL) return 0;
+  self->module = module;
+  self->num_modules++;
+  return module->type->visit_weights(module, visit_once, self);
+}
+
+int dso_module_weights(dso_module *module, dso_visit_weight visit, void *context) {
+  struct listing listing = {.root = module, .visit = visit, .context = context};
+  return module_visit(module, visit_module, &listing);
+}
