@@ -1,0 +1,162 @@
+/* The memory of a graph's arrays: one pool on the CPU, one block per storage on devices. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "abi/heap.h"
+#include "abi/raised.h"
+#include "device/device_api.h"
+#include "graph/binding.h"
+
+static const DLDevice CPU = {.device_type = DLPACK_CPU, .device_id = 0};
+
+static int is_same(DLDevice a, DLDevice b) {
+  return a.device_type == b.device_type && a.device_id == b.device_id;
+}
+
+/* ---- Devices */
+
+static int refuse_kind(int device_type, const DLDevice *devices, int num_devices) {
+  struct text text = {0};
+  text_format(&text,
+              "graph: found arrays of device type %d, expected a device of that kind, given ",
+              device_type);
+  for (int i = 0; i < num_devices && i < 8; i++) {
+    const char *name = device_kind_name(devices[i].device_type);
+    text_format(&text, i > 0 ? ", '" : "'");
+    if (name != NULL) text_format(&text, "%s:%d'", name, devices[i].device_id);
+    else text_format(&text, "device[%d]:%d'", devices[i].device_type, devices[i].device_id);
+  }
+  if (num_devices > 8) text_format(&text, " and %d more", num_devices - 8);
+  raised_set("DeviceError", text_of(&text));
+  text_free(&text);
+  return -1;
+}
+
+int graph_place(const struct graph *graph, const DLDevice *devices, int num_devices,
+                DLDevice *places) {
+  if (num_devices == 0) devices = &CPU, num_devices = 1;
+  for (size_t i = 0; i < graph->num_entries; i++) {
+    int type = graph->entries[i].device_type, at = 0;
+    while (type != GRAPH_NO_DEVICE && at < num_devices && devices[at].device_type != type) at++;
+    if (at == num_devices && type != DLPACK_CPU) return refuse_kind(type, devices, num_devices);
+    places[i] = at < num_devices ? devices[at] : CPU;
+  }
+  return 0;
+}
+
+/* ---- The pool: zeroed pages; pages that are never touched take no memory */
+
+struct pool {
+  dso_object object;
+  void *start;
+  size_t nbytes;
+};
+
+static void pool_delete(void *self, int flags) {
+  const struct pool *pool = self;
+  if ((flags & DSO_DELETE_STRONG) && pool->nbytes > 0) (void)munmap(pool->start, pool->nbytes);
+  object_free(self, flags);
+}
+
+static struct pool *pool_new(size_t nbytes) {
+  struct pool *pool = object_new(sizeof *pool, DSO_OBJECT, pool_delete);
+  if (pool == NULL) {
+    raised_set("OutOfMemoryError", "no memory for a graph");
+    return NULL;
+  }
+  if (nbytes == 0) return pool;
+  pool->start = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pool->start != MAP_FAILED) {
+    pool->nbytes = nbytes;
+    return pool;
+  }
+  (void)raised_format("OutOfMemoryError",
+                      "the graph's arrays take %zu bytes: %s; use smaller shapes", nbytes,
+                      strerror(errno));
+  object_release(&pool->object);
+  return NULL;
+}
+
+/* ---- The plan */
+
+struct storage {
+  size_t nbytes, offset; /* the largest of its entries; where it is in the pool */
+  dso_object *memory;    /* on a device */
+};
+
+/* The storages are at the index of their first entry. */
+static size_t measure(const struct graph *graph, const DLDevice *places, struct storage *storages) {
+  size_t total = 0;
+  for (size_t i = 0; i < graph->num_entries; i++) {
+    struct storage *storage = &storages[graph->entries[i].leader];
+    if (storage->nbytes < graph->entries[i].nbytes) storage->nbytes = graph->entries[i].nbytes;
+  }
+  for (size_t i = 0; i < graph->num_entries; i++) {
+    if (graph->entries[i].leader != i || !is_same(places[i], CPU)) continue;
+    storages[i].offset = total;
+    total += (storages[i].nbytes + TENSOR_ALIGNMENT - 1) / TENSOR_ALIGNMENT * TENSOR_ALIGNMENT;
+  }
+  return total;
+}
+
+static int allocate_on_devices(const struct graph *graph, const DLDevice *places,
+                               struct storage *storages) {
+  const DLDataType bytes = {.code = 1, .bits = 8, .lanes = 1};
+  for (size_t i = 0; i < graph->num_entries; i++) {
+    if (graph->entries[i].leader != i || is_same(places[i], CPU)) continue;
+    int64_t shape = (int64_t)storages[i].nbytes;
+    if ((storages[i].memory = tensor_object_new(places[i], bytes, 1, &shape)) == NULL) return -1;
+  }
+  return 0;
+}
+
+static int make_array(const struct graph_entry *entry, DLDevice place,
+                      const struct storage *storage, struct pool *pool, dso_tensor_object **array) {
+  dso_object *owner = storage->memory != NULL ? storage->memory : &pool->object;
+  object_retain(owner);
+  *array = tensor_object_view(entry->dtype, entry->ndim, entry->shape, owner);
+  if (*array == NULL) return -1;
+  DLTensor *tensor = &(*array)->tensor;
+  tensor->device = place;
+  if (storage->memory != NULL) tensor->data = ((dso_tensor_object *)(void *)owner)->tensor.data;
+  else if (pool->start != NULL) tensor->data = (char *)pool->start + storage->offset;
+  return 0;
+}
+
+static int make_arrays(const struct graph *graph, const DLDevice *places, struct storage *storages,
+                       dso_tensor_object **arrays) {
+  struct pool *pool = pool_new(measure(graph, places, storages));
+  if (pool == NULL) return -1;
+  int status = allocate_on_devices(graph, places, storages);
+  for (size_t i = 0; i < graph->num_entries && status == 0; i++)
+    status = make_array(&graph->entries[i], places[i], &storages[graph->entries[i].leader], pool,
+                        &arrays[i]);
+  object_release(&pool->object);
+  return status;
+}
+
+int graph_plan_memory(const struct graph *graph, const DLDevice *places,
+                      dso_tensor_object **arrays) {
+  struct storage *storages = heap_new_zeroed(graph->num_entries + 1, sizeof *storages);
+  if (storages == NULL) return raised_format("OutOfMemoryError", "no memory for a graph");
+  int status = make_arrays(graph, places, storages, arrays);
+  for (size_t i = 0; i < graph->num_entries; i++)
+    if (storages[i].memory != NULL) object_release(storages[i].memory);
+  free(storages);
+  return status;
+}
+
+dso_tensor_object *graph_view(dso_tensor_object *array, DLDataType dtype, int ndim,
+                              const int64_t *shape) {
+  object_retain(&array->object);
+  dso_tensor_object *view = tensor_object_view(dtype, ndim, shape, &array->object);
+  if (view == NULL) return NULL;
+  view->tensor.data = array->tensor.data;
+  view->tensor.device = array->tensor.device;
+  view->tensor.byte_offset = array->tensor.byte_offset;
+  return view;
+}
