@@ -92,7 +92,9 @@ dso_function *module_function_new(dso_module *module, dso_safe_call call, void *
 dso_function *module_function_of_code(dso_module *module, dso_safe_call code);
 
 /* Call `visit` depth first in import order, each module once; stops at a nonzero value and returns
- * it, or 0, or -1 with OutOfMemoryError raised. No recursion. */
+ * it, or 0, or -1 with OutOfMemoryError raised. No recursion. If `visit` returns MODULE_VISIT_LEAF,
+ * the walk goes on, but not to the imports of that module. */
+enum { MODULE_VISIT_LEAF = 1 << 30 };
 int module_visit(dso_module *root, int (*visit)(void *context, dso_module *module), void *context);
 
 /* ---- Loaders of type keys (loaders.c) */

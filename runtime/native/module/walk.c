@@ -98,6 +98,7 @@ int module_visit(dso_module *root, int (*visit)(void *context, dso_module *modul
     if (is_new == 0) continue;
     status = is_new > 0 ? visit(context, module) : -1;
     if (status == 0) status = push_imports(&walk, module);
+    else if (status == MODULE_VISIT_LEAF) status = 0;
   }
   end(&walk);
   return status;
