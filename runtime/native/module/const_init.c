@@ -61,30 +61,40 @@ static int takes_array(const struct const_loader *self, const struct search *sea
   return status < 0 ? -1 : status == 0;
 }
 
-static int call_with_array(const struct const_loader *self, const struct const_symbol *symbol,
+static dso_tensor_object *constant_of(struct const_loader *self, struct span name) {
+  return const_loader_use(self, const_loader_place(self, name.data, name.size));
+}
+
+static int call_with_array(struct const_loader *self, const struct const_symbol *symbol,
                            dso_function *function, dso_any *result) {
   dso_array_object *array = array_object_new((int64_t)symbol->num_constants);
-  if (array == NULL) return -1;
-  for (size_t i = 0; i < symbol->num_constants; i++) {
-    array->items[i] = any_of_object(const_loader_array(self, symbol->constants[i]));
+  int status = array != NULL ? 0 : -1;
+  for (size_t i = 0; i < symbol->num_constants && status == 0; i++) {
+    dso_tensor_object *tensor = constant_of(self, symbol->constants[i]);
+    status = tensor != NULL ? 0 : -1;
+    if (tensor != NULL) array->items[i] = any_of_object(tensor);
     any_retain(&array->items[i]);
   }
-  dso_any argument = any_of_object(array);
-  int status = dso_call_function(&function->object, result, &argument, 1);
-  object_release(&array->object);
+  if (status == 0) {
+    dso_any argument = any_of_object(array);
+    status = dso_call_function(&function->object, result, &argument, 1);
+  }
+  if (array != NULL) object_release(&array->object);
   return status;
 }
 
-static int call_with_each(const struct const_loader *self, const struct const_symbol *symbol,
+static int call_with_each(struct const_loader *self, const struct const_symbol *symbol,
                           dso_function *function, dso_any *result) {
-  dso_any *args = heap_new_zeroed(symbol->num_constants + 1, sizeof *args);
-  if (args == NULL || symbol->num_constants > INT32_MAX) {
-    free(args);
-    return raised_format("OutOfMemoryError", "no memory for %zu arguments", symbol->num_constants);
+  size_t count = symbol->num_constants;
+  dso_any *args = count <= INT32_MAX ? heap_new_zeroed(count + 1, sizeof *args) : NULL;
+  if (args == NULL) return raised_format("OutOfMemoryError", "no memory for %zu arguments", count);
+  int status = 0;
+  for (size_t i = 0; i < count && status == 0; i++) {
+    dso_tensor_object *tensor = constant_of(self, symbol->constants[i]);
+    status = tensor != NULL ? 0 : -1;
+    if (tensor != NULL) args[i] = dso_tensor(&tensor->tensor);
   }
-  for (size_t i = 0; i < symbol->num_constants; i++)
-    args[i] = dso_tensor(&const_loader_array(self, symbol->constants[i])->tensor);
-  int status = dso_call_function(&function->object, result, args, (int32_t)symbol->num_constants);
+  if (status == 0) status = dso_call_function(&function->object, result, args, (int32_t)count);
   free(args);
   return status;
 }

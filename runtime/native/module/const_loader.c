@@ -11,26 +11,33 @@
 static const char *const getters[] = {"get_const_var_ndarray", "get_const_var_tensor"};
 enum { NUM_GETTERS = sizeof getters / sizeof *getters };
 
+/* Set a name and its tensor. */
+static int set_pair(struct const_loader *self, size_t place, dso_any *pair) {
+  const struct named_array *item = &self->arrays.items[place];
+  dso_tensor_object *tensor = const_loader_use(self, place);
+  if (tensor == NULL) return -1;
+  if (object_make_string(&pair[0], 1, item->name, item->name_size) != 0)
+    return raised_format("OutOfMemoryError", "%s: no memory for a name", getters[0]);
+  object_retain(&tensor->object);
+  pair[1] = any_of_object(tensor);
+  return 0;
+}
+
 /* All constants, as an Array: name, tensor, name, tensor, ... */
 static int get_constants(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
-  const struct const_loader *self = handle;
+  struct const_loader *self = handle;
+  int status = 0;
   (void)args;
   if (num_args != 0)
     return raised_format("TypeError", "%s: expected 0 arguments, found %d", getters[0],
                          (int)num_args);
   dso_array_object *array = array_object_new(2 * (int64_t)self->arrays.count);
   if (array == NULL) return -1;
-  for (size_t i = 0; i < self->arrays.count; i++) {
-    const struct named_array *item = &self->arrays.items[i];
-    if (object_make_string(&array->items[2 * i], 1, item->name, strlen(item->name)) != 0) {
-      object_release(&array->object);
-      return raised_format("OutOfMemoryError", "%s: no memory", getters[0]);
-    }
-    array->items[2 * i + 1] = any_of_object(item->tensor);
-    any_retain(&array->items[2 * i + 1]);
-  }
-  *result = any_of_object(array);
-  return 0;
+  for (size_t i = 0; i < self->arrays.count && status == 0; i++)
+    status = set_pair(self, i, &array->items[2 * i]);
+  if (status == 0) *result = any_of_object(array);
+  else object_release(&array->object);
+  return status;
 }
 
 static int find(dso_module *module, const char *name, dso_function **function) {
@@ -53,17 +60,23 @@ static int visit_functions(dso_module *module, dso_visit_function visit, void *c
 /* ---- Weights */
 
 static int visit_weights(dso_module *module, dso_visit_weight visit, void *context) {
-  const struct const_loader *self = (struct const_loader *)module;
+  struct const_loader *self = (struct const_loader *)module;
   int status = 0;
-  for (size_t i = 0; i < self->arrays.count && status == 0; i++)
-    status = visit(context, self->arrays.items[i].name, &self->arrays.items[i].tensor->tensor);
+  for (size_t i = 0; i < self->arrays.count && status == 0; i++) {
+    const struct named_array *item = &self->arrays.items[i];
+    DLTensor tensor;
+    status = used_tensor_view(&self->used[i], item->tensor, &tensor);
+    if (status == 0) status = visit(context, item->name, &tensor);
+  }
   return status;
 }
 
 static int weight(dso_module *module, const char *name, DLTensor *tensor) {
-  const dso_tensor_object *found =
-      const_loader_array((struct const_loader *)module, (struct span){name, strlen(name)});
-  if (found == NULL) return 0;
+  struct const_loader *self = (struct const_loader *)module;
+  size_t place = const_loader_place(self, name, strlen(name));
+  if (place == NO_NAME) return 0;
+  const dso_tensor_object *found = const_loader_use(self, place);
+  if (found == NULL) return -1;
   *tensor = found->tensor;
   return 1;
 }

@@ -8,6 +8,7 @@
 #include "blob/arrays.h"
 #include "module/module.h"
 #include "module/name_order.h"
+#include "module/used_tensor.h"
 
 /* A function that needs constants. */
 struct const_symbol {
@@ -23,6 +24,7 @@ struct const_loader {
   enum dialect dialect;
   struct named_arrays arrays;
   struct span *array_names; /* of `arrays`, for `order` */
+  used_tensor *used;        /* of `arrays` */
   struct name_order order;
   size_t num_symbols;
   struct const_symbol *symbols;
@@ -36,8 +38,11 @@ extern const struct module_type const_loader_type;
 int const_payload_read(struct const_loader *self, struct reader *reader);
 void const_payload_clear(struct const_loader *self);
 
-/* The constant of a name, or NULL. */
-dso_tensor_object *const_loader_array(const struct const_loader *self, struct span name);
+/* The place of a constant, or NO_NAME. */
+size_t const_loader_place(const struct const_loader *self, const char *name, size_t nbytes);
+
+/* A constant to read; borrowed. NULL with an error raised. */
+dso_tensor_object *const_loader_use(struct const_loader *self, size_t place);
 
 /* Find a function of the imports, after its constants were passed to it. Returns 1 with an owned
  * function, 0, or -1 with the error raised (const_init.c). */

@@ -1,6 +1,5 @@
 /* The payload of const_loader (runtime/modules/const_loader.py). */
 #include <stdlib.h>
-#include <string.h>
 
 #include "abi/heap.h"
 #include "abi/raised.h"
@@ -26,18 +25,22 @@ static void add_list(struct text *text, const struct span *names, size_t count, 
 
 static int order_arrays(struct const_loader *self) {
   self->array_names = heap_new_zeroed(self->arrays.count + 1, sizeof *self->array_names);
-  if (self->array_names == NULL) return no_memory();
+  self->used = heap_new_zeroed(self->arrays.count + 1, sizeof *self->used);
+  if (self->array_names == NULL || self->used == NULL) return no_memory();
   for (size_t i = 0; i < self->arrays.count; i++) {
-    const char *name = self->arrays.items[i].name;
-    self->array_names[i] = (struct span){name, strlen(name)};
+    const struct named_array *item = &self->arrays.items[i];
+    self->array_names[i] = (struct span){item->name, item->name_size};
   }
   return name_order_make(&self->order, self->array_names, self->arrays.count,
                          sizeof *self->array_names);
 }
 
-dso_tensor_object *const_loader_array(const struct const_loader *self, struct span name) {
-  size_t place = name_order_find(&self->order, name.data, name.size);
-  return place != NO_NAME ? self->arrays.items[place].tensor : NULL;
+size_t const_loader_place(const struct const_loader *self, const char *name, size_t nbytes) {
+  return name_order_find(&self->order, name, nbytes);
+}
+
+dso_tensor_object *const_loader_use(struct const_loader *self, size_t place) {
+  return used_tensor_get(&self->used[place], self->arrays.items[place].tensor);
 }
 
 static int check_symbols(const struct const_loader *self, const struct reader *reader, size_t at) {
@@ -108,7 +111,7 @@ static int check_symbol(const struct const_loader *self, const struct const_symb
   struct span *missing = heap_new_zeroed(symbol->num_constants + 1, sizeof *missing);
   if (missing == NULL) return no_memory();
   for (size_t i = 0; i < symbol->num_constants; i++)
-    if (const_loader_array(self, symbol->constants[i]) == NULL)
+    if (const_loader_place(self, symbol->constants[i].data, symbol->constants[i].size) == NO_NAME)
       missing[num_missing++] = symbol->constants[i];
   int status = num_missing > 0 ? refuse_unknown(symbol, missing, num_missing, reader, at) : 0;
   free(missing);
@@ -132,6 +135,9 @@ void const_payload_clear(struct const_loader *self) {
   free(self->symbols);
   name_order_free(&self->symbol_order);
   free(self->array_names);
+  for (size_t i = 0; self->used != NULL && i < self->arrays.count; i++)
+    used_tensor_clear(&self->used[i]);
+  free(self->used);
   name_order_free(&self->order);
   named_arrays_clear(&self->arrays);
 }

@@ -25,12 +25,16 @@ static void end(dso_module *module) {
   struct vm_executable *self = (struct vm_executable *)module;
   struct vm *machine = atomic_load(&self->machine);
   if (machine != NULL) vm_release(machine);
-  for (size_t i = 0; i < self->code.num_constants; i++) any_release(&self->constants[i]);
+  for (size_t i = 0; i < self->code.num_constants; i++) {
+    any_release(&self->constants[i]);
+    used_tensor_clear(&self->weights[i]);
+  }
   for (size_t i = 0; i < self->code.num_functions; i++) {
     free((char *)(uintptr_t)self->code.functions[i].name);
     free(self->rows[i].params);
   }
   free(self->constants);
+  free(self->weights);
   free(self->code.functions);
   free(self->rows);
   name_order_free(&self->order);
@@ -110,34 +114,35 @@ static int visit_functions(dso_module *module, dso_visit_function visit, void *c
 static const char PREFIX[] = "constant_";
 enum { NAME_SIZE = sizeof PREFIX + 20 };
 
-static const DLTensor *tensor_at(const struct vm_executable *self, size_t index) {
-  if (self->constants[index].type_index != DSO_TENSOR) return NULL;
-  return dso_tensor_of(&self->constants[index]);
+static int is_weight(const struct vm_executable *self, size_t index) {
+  return index < self->code.num_constants && self->constants[index].type_index == DSO_TENSOR;
 }
 
 static int visit_weights(dso_module *module, dso_visit_weight visit, void *context) {
-  const struct vm_executable *self = (struct vm_executable *)module;
+  struct vm_executable *self = (struct vm_executable *)module;
   char name[NAME_SIZE];
   int status = 0;
   for (size_t i = 0; i < self->code.num_constants && status == 0; i++) {
-    const DLTensor *tensor = tensor_at(self, i);
-    if (tensor == NULL) continue;
+    DLTensor tensor;
+    if (!is_weight(self, i)) continue;
     snprintf(name, sizeof name, "%s%zu", PREFIX, i);
-    status = visit(context, name, tensor);
+    status = used_tensor_view(&self->weights[i], self->constants[i].v_ptr, &tensor);
+    if (status == 0) status = visit(context, name, &tensor);
   }
   return status;
 }
 
 static int weight(dso_module *module, const char *name, DLTensor *tensor) {
-  const struct vm_executable *self = (struct vm_executable *)module;
+  struct vm_executable *self = (struct vm_executable *)module;
   char same[NAME_SIZE];
   if (strncmp(name, PREFIX, sizeof PREFIX - 1) != 0) return 0;
   size_t index = strtoul(name + sizeof PREFIX - 1, NULL, 10);
   snprintf(same, sizeof same, "%s%zu", PREFIX, index);
-  if (strcmp(name, same) != 0 || index >= self->code.num_constants) return 0;
-  const DLTensor *found = tensor_at(self, index);
-  if (found == NULL) return 0;
-  *tensor = *found;
+  if (strcmp(name, same) != 0 || !is_weight(self, index)) return 0;
+  const dso_tensor_object *found =
+      used_tensor_get(&self->weights[index], self->constants[index].v_ptr);
+  if (found == NULL) return -1;
+  *tensor = found->tensor;
   return 1;
 }
 

@@ -8,6 +8,7 @@
 
 #include "module/module.h"
 #include "module/name_order.h"
+#include "module/used_tensor.h"
 #include "vm/vm.h"
 
 /* What a row of the function table has beside its struct vm_function. */
@@ -23,6 +24,7 @@ struct vm_executable {
   struct vm_row *rows; /* by index, as code.functions */
   struct name_order order;
   dso_any *constants;
+  used_tensor *weights;       /* of the constants that are tensors */
   struct vm *_Atomic machine; /* on the CPU; made by the first look-up */
 };
 

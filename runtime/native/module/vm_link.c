@@ -90,10 +90,21 @@ static int find_all(struct vm_executable *self, struct callees *callees) {
   return callees->num_missing == 0 ? 0 : refuse_missing(self, callees);
 }
 
+/* Data of another size than the tensor's can be carried, but not computed with. */
+static int check_constants(const struct vm_executable *self) {
+  for (size_t i = 0; i < self->code.num_constants; i++) {
+    const dso_any *value = &self->constants[i];
+    if (value->type_index == DSO_TENSOR && tensor_object_flags(value->v_ptr) & TENSOR_INCOMPLETE)
+      return raised_format("ValueError",
+                           "constant %zu: expected a complete tensor, found an incomplete one", i);
+  }
+  return 0;
+}
+
 struct vm *vm_link(struct vm_executable *self, const DLDevice *devices, size_t num_devices) {
   struct callees callees = {0};
   struct vm *vm = NULL;
-  if (find_all(self, &callees) == 0)
+  if (check_constants(self) == 0 && find_all(self, &callees) == 0)
     vm = vm_new(&self->code, self->constants, callees.items, devices, num_devices);
   for (size_t i = 0; callees.items != NULL && i < self->code.num_functions; i++)
     if (callees.items[i] != NULL) object_release(callees.items[i]);

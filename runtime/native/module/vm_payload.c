@@ -230,7 +230,8 @@ static int read_constants(struct reader *reader, struct vm_executable *self) {
   size_t count;
   if (reader_count(reader, 8, UINT64_MAX, &count) != 0) return -1;
   self->constants = heap_new_zeroed(count + 1, sizeof *self->constants);
-  if (self->constants == NULL) return no_memory();
+  self->weights = heap_new_zeroed(count + 1, sizeof *self->weights);
+  if (self->constants == NULL || self->weights == NULL) return no_memory();
   for (; self->code.num_constants < count; self->code.num_constants++)
     if (read_constant(reader, &self->constants[self->code.num_constants]) != 0) return -1;
   return 0;

@@ -1,0 +1,20 @@
+/* Tensors of a payload, made readable at their first use (ndarray_use), in any thread. */
+#ifndef DSO_PACKER_MODULE_USED_TENSOR_H
+#define DSO_PACKER_MODULE_USED_TENSOR_H
+
+#include <stdatomic.h>
+
+#include "blob/arrays.h"
+
+typedef dso_tensor_object *_Atomic used_tensor; /* NULL before the first use; owned */
+
+/* The readable tensor, borrowed from `slot`. NULL with ValueError or OutOfMemoryError raised. */
+dso_tensor_object *used_tensor_get(used_tensor *slot, dso_tensor_object *read);
+
+/* Its DLTensor, for a list of tensors: one without complete data has none. Returns 0, or -1 with
+ * OutOfMemoryError raised. */
+int used_tensor_view(used_tensor *slot, dso_tensor_object *read, DLTensor *view);
+
+void used_tensor_clear(used_tensor *slot);
+
+#endif
