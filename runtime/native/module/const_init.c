@@ -7,7 +7,7 @@
 #include "abi/host.h"
 #include "abi/raised.h"
 #include "module/const_loader.h"
-#include "module/origin.h"
+#include "module/library.h"
 #include "vm/builtin.h"
 
 /* A const_loader may pass constants to functions named __init_..., which need others. */
@@ -44,21 +44,13 @@ static int find_in_imports(struct const_loader *self, const char *name, struct s
 
 /* ---- The call */
 
-/* Code that TVM compiled takes the constants as one Array: a function of host code without
- * metadata, in its dialect. */
+/* Code that TVM compiled takes the constants as one Array: a function of host code, in its dialect,
+ * without a declared type. Returns 1, 0, or -1 with the error raised. */
 static int takes_array(const struct const_loader *self, const struct search *search) {
-  static const char prefix[] = "__packer_fn_";
-  const struct origin *origin = origin_of(search->holder);
-  const uint8_t *bytes;
-  size_t nbytes;
-  if (self->dialect != DIALECT_TVM_FFI || origin == NULL || origin->type->data == NULL ||
-      strcmp(search->holder->type_key, "library") != 0)
-    return 0;
-  char *symbol = heap_format("%s%s", prefix, search->name);
-  if (symbol == NULL) return raised_format("OutOfMemoryError", "no memory for a name");
-  int status = origin->type->data(origin, symbol, &bytes, &nbytes);
-  free(symbol);
-  return status < 0 ? -1 : status == 0;
+  const struct host_function *function;
+  if (self->dialect != DIALECT_TVM_FFI || !is_library_module(search->holder)) return 0;
+  int status = origin_function(origin_of(search->holder), search->name, &function);
+  return status > 0 ? function->facts.type == NULL : status;
 }
 
 static dso_tensor_object *constant_of(struct const_loader *self, struct span name) {

@@ -155,10 +155,10 @@ static void add_signature(struct text *text, const struct kernel_row *row) {
   const char *before = "";
   text_add(text, "void(", 5);
   for (size_t i = 0; i < row->num_types; i++, before = ", ") {
+    char type_name[DTYPE_NAME_SIZE];
     DLDataType type;
-    char name[DTYPE_NAME_SIZE];
     memcpy(&type, row->types + 4 * i, sizeof type);
-    text_format(text, "%s%s arg%zu", before, dtype_name(type, name), i);
+    text_format(text, "%s%s arg%zu", before, dtype_name(type, type_name), i);
   }
   for (size_t i = 0; i < row->num_tags; i++) {
     if (is_note(row->tags[i])) continue;
