@@ -54,6 +54,7 @@ FLOORS = {
         {"host_code", "importers", "imports", "link"},
         {"deferred_link", "export"},
         {"inspect", "project"},
+        {"c_header"},
         {"cli"},
         {"__init__", "__main__"},
     ),

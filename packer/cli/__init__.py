@@ -34,6 +34,7 @@ COMMANDS = {
     "check": "report if a library loads on this machine, and how to fix it if not",
     "doctor": "report which compilers, drivers and packages this machine has",
     "config": "print how to compile and link programs that load libraries",
+    "c-header": "write a type-safe C header of a library",
     "init": "write a commented packer.toml and a sample source",
     "completion": "print a script that completes this command line in a shell",
 }
@@ -76,12 +77,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def module_of(command: str) -> str:
+    """Return the module of a subcommand, relative to this package."""
+    return f".{command.replace('-', '_')}"
+
+
 def _run(argv: Sequence[str]) -> None:
     try:
         if not argv or argv[0] not in COMMANDS:
             _parser().parse_args(argv)  # --help, --version, or wrong usage: ends here
         name, *rest = argv
-        command = import_module(f".{name}", __name__)
+        command = import_module(module_of(name), __name__)
         command.run(command.parse(rest))
     finally:
         flush()  # the output of argparse and of the user's code

@@ -32,12 +32,12 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the script."""
     from importlib import import_module
 
-    from . import COMMANDS, shell_scripts
+    from . import COMMANDS, module_of, shell_scripts
     from .parser import parser_of
 
     commands = [
         shell_scripts.command_of(
-            name, text, parser_of(import_module(f".{name}", __package__).parse)
+            name, text, parser_of(import_module(module_of(name), __package__).parse)
         )
         for name, text in COMMANDS.items()
     ]

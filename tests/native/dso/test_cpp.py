@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save
 
 import packer
 import runtime
@@ -136,7 +137,7 @@ def model(tmp_path_factory) -> Path:
     """A library with functions and one weight."""
     module = packer.CSourceModule(CODE, functions=FUNCTIONS)
     weight = np.arange(6, dtype="float32").reshape(2, 3)
-    module.import_module(runtime.SafetensorsModule({"layer.weight": weight}))
+    module.import_module(runtime.SafetensorsModule(save({"layer.weight": weight})))
     return packer.export_library(module, tmp_path_factory.mktemp("model") / "model.so")
 
 

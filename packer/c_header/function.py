@@ -1,0 +1,120 @@
+"""The inline function of one declaration: C types outside, safe-call values inside."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..declare.facts import Facts
+from .names import Names, comment
+
+
+class Result(NamedTuple):
+    """How a result is stored: the type of `*result`, the conversion and its variable."""
+
+    c_type: str
+    convert: str
+    local: str
+
+
+_INTEGERS = {f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)}
+_INTEGERS |= {f"u{bits}": f"uint{bits}_t" for bits in (8, 16, 32)} | {"char": "char"}
+_FLOATS = {"f32": "float", "f64": "double", "f16": "float", "bf16": "float"}
+_ARGUMENTS = {
+    **{code: (c_type, "dso_int({})") for code, c_type in _INTEGERS.items()},
+    **{code: (c_type, "dso_float((double){})") for code, c_type in _FLOATS.items()},
+    "u64": ("uint64_t", "dso_typed_unsigned({})"),
+    "bool": ("bool", "dso_bool({})"),
+    "str": ("const char *", "dso_typed_string({})"),
+    "tensor": ("DLTensor *", "dso_typed_tensor({})"),
+    "fn": ("dso_function *", "dso_typed_function({})"),
+    "*void": ("void *", "dso_typed_pointer({})"),
+    "&void": ("const void *", "dso_typed_pointer({})"),
+}
+_RESULTS = {
+    **{code: Result(c_type, "int", "int64_t") for code, c_type in _INTEGERS.items()},
+    **{code: Result(c_type, "float", "double") for code, c_type in _FLOATS.items()},
+    "u64": Result("uint64_t", "int", "int64_t"),
+    "bool": Result("bool", "int", "int64_t"),
+    "*void": Result("void *", "address", "void *"),
+    "&void": Result("const void *", "address", "void *"),
+}
+
+
+def function_text(facts: Facts, name: str, c_name: str, index: int, prefix: str) -> str:
+    """Return the inline function that calls the function `index` of the library."""
+    names = Names("self", "args", "value", "local", "result")
+    params, args = [f"const {prefix} *self"], []
+    for parameter, code in facts.params:
+        c_type, value = _argument(code, prefix)
+        local = names.add(parameter)
+        params.append(_declare(c_type, local))
+        args.append(value.format(local))
+    results = [*([facts.result] if facts.result not in ("void", "status") else [])]
+    results += [code for _, code in facts.out]
+    if results:
+        result = _result(results, prefix)
+        params.append(_declare(f"{result.c_type} *".replace("* *", "**"), "result"))
+    body = [f"  const dso_any args[] = {{{', '.join(args)}}};"] if args else []
+    call = f"self->functions[{index}], %s, {'args' if args else 'NULL'}, {len(args)}"
+    if not results:
+        body.append(f"  return dso_function_call({call % 'NULL'});")
+    elif not result.convert:
+        body.append(f"  return dso_function_call({call % 'result'});")
+    else:
+        body += [
+            "  dso_any value;",
+            f"  {_declare(result.local, 'local')};",
+            f"  if (dso_function_call({call % '&value'})) return -1;",
+            f"  if (dso_typed_{result.convert}(&value, &local)) return -1;",
+            f"  *result = ({result.c_type})local;",
+            "  return 0;",
+        ]
+    head = f"static inline int {c_name}({', '.join(params)}) {{"
+    return "\n".join((_doc(facts, name, results), head, *body, "}"))
+
+
+def _argument(code: str, prefix: str) -> tuple[str, str]:
+    """Return the type of a parameter, and the expression of its value."""
+    if code in _ARGUMENTS:
+        return _ARGUMENTS[code]
+    if code.startswith("@"):
+        return f"{_handle(code, prefix)} *", "dso_typed_pointer({})"
+    if code.startswith(("*{", "&{")):
+        return "const void *" if code[0] == "&" else "void *", "dso_typed_pointer({})"
+    if code.startswith(("*", "&")):
+        return "DLTensor *", "dso_typed_tensor({})"
+    return "dso_any", "{}"
+
+
+def _result(codes: list[str], prefix: str) -> Result:
+    """Return how the result is stored: several are one Array, which the caller releases."""
+    if len(codes) == 1:
+        if codes[0] in _RESULTS:
+            return _RESULTS[codes[0]]
+        if codes[0].startswith("@"):
+            return Result(f"{_handle(codes[0], prefix)} *", "address", "void *")
+        if codes[0].startswith(("*{", "&{")):
+            return _RESULTS["*void"]
+    return Result("dso_any", "", "")
+
+
+def _handle(code: str, prefix: str) -> str:
+    name = code[1:]
+    return f"{prefix}_{name}" if name.isidentifier() and name.isascii() else "void"
+
+
+def _declare(c_type: str, name: str) -> str:
+    return f"{c_type}{name}" if c_type.endswith("*") else f"{c_type} {name}"
+
+
+def _doc(facts: Facts, name: str, results: list[str]) -> str:
+    """The comment: the documentation, the declaration, and what the caller must know."""
+    lines = [comment(line) for line in facts.doc.splitlines()]
+    lines += [""] * bool(lines) + [comment(facts.signature(name) or name)]
+    if results and _result(results, "").c_type == "dso_any":
+        lines.append("The result is owned: dso_release(result).")
+    for parameter, value in facts.defaults.items():
+        lines.append(comment(f"The default of {parameter} is {json.dumps(value)}."))
+    if facts.free:
+        lines.append(comment(f"The handle is released by {facts.free}."))
+    return "/* " + "\n".join([lines[0], *(f" * {line}".rstrip() for line in lines[1:])]) + " */"
