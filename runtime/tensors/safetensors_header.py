@@ -88,7 +88,7 @@ def _parse_json(reader: Reader, header: memoryview, start: int) -> dict[str, Any
         ) from None
     except BlobFormatError:
         raise
-    except (ValueError, RecursionError) as error:  # an int beyond sys.get_int_max_str_digits()
+    except ValueError as error:
         raise reader.error(f"header is not JSON of this format: {error}", start) from None
     assert isinstance(fields, dict)  # it begins with a brace
     return fields
@@ -119,7 +119,7 @@ def _layout(name: str, info: object) -> Layout:
     if not isinstance(shape, list) or len(shape) > MAX_NDIM or not _are_sizes(shape):
         raise _wrong(name, "shape", shape, f"at most {MAX_NDIM} sizes of at least 0")
     offsets = info.get("data_offsets")
-    if not isinstance(offsets, list) or len(offsets) != 2 or not _are_sizes(offsets):
+    if not isinstance(offsets, list) or len(offsets) != 2 or not _are_offsets(offsets):
         raise _wrong(name, "data_offsets", offsets, "[begin, end]")
     begin, end = offsets
     nbytes, rest = divmod(_nbits(name, shape, dtype[1]), 8)
@@ -132,6 +132,10 @@ def _layout(name: str, info: object) -> Layout:
 def _are_sizes(values: list[Any]) -> bool:
     # type() instead of isinstance: true and false are not sizes.
     return all(type(value) is int and value >= 0 for value in values)
+
+
+def _are_offsets(values: list[Any]) -> bool:
+    return _are_sizes(values) and max(values) < 1 << 63
 
 
 def _nbits(name: str, shape: list[int], bits: int) -> int:

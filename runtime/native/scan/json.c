@@ -57,12 +57,13 @@ static int check_utf8(const char *text, size_t nbytes, char *error) {
   return -1;
 }
 
-static int check_text(const char *text, size_t nbytes, struct json_counts *counts, char *error) {
+static int check_text(const char *text, size_t nbytes, size_t most_values,
+                      struct json_counts *counts, char *error) {
   if (check(error, "bytes", nbytes, MAX_NBYTES) != 0) return -1;
   if (check_utf8(text, nbytes, error) != 0) return -1;
   *counts = json_count(text, nbytes);
   if (check(error, "levels", counts->depth, MAX_DEPTH) != 0) return -1;
-  if (check(error, "values", counts->values, MAX_VALUES) != 0) return -1;
+  if (check(error, "values", counts->values, most_values) != 0) return -1;
   return check(error, "digits in a number", counts->digits, MAX_DIGITS);
 }
 
@@ -173,24 +174,40 @@ static int parse(struct parser *self) {
   return text->at == text->end ? 0 : json_fail(text, text->at, "extra data");
 }
 
-const struct json *json_parse(const char *text, size_t nbytes, char error[JSON_ERROR_SIZE]) {
+/* A syntax error is left in *words. */
+static const struct json *parse_within(size_t most_values, struct json_text *words) {
+  size_t nbytes = (size_t)(words->end - words->start);
   struct json_counts counts;
-  error[0] = '\0';
-  if (check_text(text, nbytes, &counts, error) != 0) return NULL;
+  words->error[0] = '\0';
+  if (check_text(words->start, nbytes, most_values, &counts, words->error) != 0) return NULL;
   size_t most = 2 * counts.values; /* each value may have a key */
   struct json *block = heap_new(most * sizeof *block + nbytes + 1);
   if (block == NULL) return NULL;
-  struct parser parser = {.top = block, .placed = block + most};
-  parser.text = (struct json_text){.start = text,
-                                   .at = text,
-                                   .end = text + nbytes,
-                                   .store = (char *)(block + most),
-                                   .error = error};
-  if (parse(&parser) != 0) {
-    free(block);
-    return NULL;
-  }
-  return block;
+  words->store = (char *)(block + most);
+  struct parser parser = {.text = *words, .top = block, .placed = block + most};
+  if (parse(&parser) == 0) return block;
+  *words = parser.text;
+  free(block);
+  return NULL;
+}
+
+const struct json *json_parse(const char *text, size_t nbytes, char error[JSON_ERROR_SIZE]) {
+  struct json_text words = {.start = text, .at = text, .end = text + nbytes, .error = error};
+  const struct json *value = parse_within(MAX_VALUES, &words);
+  if (words.failed_at != NULL)
+    (void)snprintf(error, JSON_ERROR_SIZE, "not JSON: %s at 0x%zx", words.reason,
+                   utf8_count(text, (size_t)(words.failed_at - text)));
+  return value;
+}
+
+const struct json *json_decode(const char *text, size_t nbytes, struct json_error *error) {
+  struct json_text words = {.start = text, .at = text, .end = text + nbytes, .error = error->text};
+  const struct json *value = parse_within(SIZE_MAX, &words);
+  error->is_syntax = words.failed_at != NULL;
+  if (!error->is_syntax) return value;
+  (void)snprintf(error->text, JSON_ERROR_SIZE, "%s", words.reason);
+  error->at = (size_t)(words.failed_at - text);
+  return NULL;
 }
 
 void json_free(const struct json *value) { free((void *)value); }

@@ -40,6 +40,17 @@ enum { JSON_ERROR_SIZE = 512 };
  * Texts are UTF-8, except that an escape may write half a surrogate pair, as in Python; it takes
  * three bytes that json_is_unicode finds. */
 const struct json *json_parse(const char *text, size_t nbytes, char error[JSON_ERROR_SIZE]);
+
+/* Why a text could not be decoded. */
+struct json_error {
+  char text[JSON_ERROR_SIZE]; /* empty if memory is exhausted */
+  int is_syntax;              /* then the text is only the reason, */
+  size_t at;                  /* and this the offset of the byte */
+};
+
+/* The same for a text whose number of values another rule bounds. */
+const struct json *json_decode(const char *text, size_t nbytes, struct json_error *error);
+
 void json_free(const struct json *value); /* NULL is ignored */
 
 /* False if a text contains half a surrogate pair. */

@@ -12,8 +12,8 @@
 #include "scan/utf8.h"
 
 int json_fail(struct json_text *text, const char *at, const char *reason) {
-  size_t index = utf8_count(text->start, (size_t)(at - text->start));
-  (void)snprintf(text->error, JSON_ERROR_SIZE, "not JSON: %s at 0x%zx", reason, index);
+  text->failed_at = at;
+  text->reason = reason;
   return -1;
 }
 

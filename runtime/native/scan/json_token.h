@@ -7,11 +7,12 @@
 /* A text that is being parsed. */
 struct json_text {
   const char *start, *at, *end;
-  char *store; /* the next byte of the values' texts */
-  char *error; /* of JSON_ERROR_SIZE bytes */
+  char *store;                    /* the next byte of the values' texts */
+  char *error;                    /* of JSON_ERROR_SIZE bytes */
+  const char *failed_at, *reason; /* of a syntax error, whose text is not in `error` */
 };
 
-/* Store "not JSON: <reason> at <the character's index>". Returns -1. */
+/* Store a syntax error. Returns -1. */
 int json_fail(struct json_text *text, const char *at, const char *reason);
 
 /* Read what begins at `at`: a string without its opening quote; a number; NaN or the like, which
