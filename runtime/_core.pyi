@@ -211,6 +211,9 @@ def reserve(output: int, to: int, nbytes: int, /) -> None:
 def crc32(data: bytes | bytearray | memoryview, /) -> int:
     """Return the CRC-32 of contiguous bytes, as zlib computes it."""
 
+def is_provided(name: str, /) -> bool:
+    """Return True if a load binds an undefined function of this name to the core."""
+
 def has_driver(type_key: str, /) -> bool:
     """Return True if this machine has the driver library for this type key; opens that library."""
 

@@ -12,7 +12,7 @@ from runtime.module import preorder
 from runtime.modules.device import DeviceModule
 
 from ..elf.linkage import version_numbers
-from . import open_library, read_dynamic
+from . import open_library
 from .check_devices import check_devices
 from .dependencies import Dependencies, defined_by_this_process, resolve_dependencies
 from .device_query import query_devices
@@ -167,8 +167,7 @@ def _provided(left: Set[str], report: LibraryReport) -> set[str]:
     """Return what a load binds to the core; nothing if the library needs TVM (bridge.c)."""
     if any(os.path.basename(name).startswith("libtvm") for name in report.linkage.needed):
         return set()
-    core = read_dynamic(_core.__file__).symbols
-    return {name for name in left if name.startswith("TVM") and core.find(name)}
+    return {name for name in left if _core.is_provided(name)}
 
 
 def _remedy(lost: Set[str]) -> str:

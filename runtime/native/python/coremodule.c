@@ -9,6 +9,7 @@
 #include "python/elf_file.h"
 #include "python/host.h"
 #include "library/import_cache.h"
+#include "library/provided.h"
 #include "python/call/function.h"
 #include "python/call/handle.h"
 #include "abi/heap.h"
@@ -51,6 +52,11 @@ static PyObject *core_json_count(PyObject *Py_UNUSED(module), PyObject *text) {
   struct json_counts counts = json_count(bytes, (size_t)nbytes);
   return Py_BuildValue("(nnn)", (Py_ssize_t)counts.depth, (Py_ssize_t)counts.values,
                        (Py_ssize_t)counts.digits);
+}
+
+static PyObject *core_is_provided(PyObject *Py_UNUSED(module), PyObject *name) {
+  const char *text = PyUnicode_AsUTF8(name);
+  return text != NULL ? PyBool_FromLong(is_provided(text)) : NULL;
 }
 
 static PyObject *core_tree_changed(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
@@ -103,6 +109,9 @@ static PyMethodDef core_methods[] = {
     {"cuda_images", core_cuda_images, METH_O,
      "cuda_images($module, data, /)\n--\n\n"
      "(kind, capability, suffix) of each image in PTX, a cubin or a fatbin."},
+    {"is_provided", core_is_provided, METH_O,
+     "is_provided($module, name, /)\n--\n\n"
+     "Return True if a load binds an undefined function of this name to the core."},
     {"tree_changed", core_tree_changed, METH_NOARGS,
      "tree_changed($module, /)\n--\n\n"
      "Expire the import caches, after a change of an import tree or of the global functions."},
