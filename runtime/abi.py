@@ -22,7 +22,7 @@ CONTEXT_SYMBOLS = (
     *("__TVMBackendParallelLaunch", "__TVMBackendParallelBarrier"),
     *("__tvm_ffi__library_ctx", "__TVMFFIFunctionCall"),
     *("__TVMFFIErrorSetRaisedFromCStr", "__TVMFFIErrorSetRaisedFromCStrParts"),
-    *("__TVMFFIEnvModLookupFromImports", "__TVMFFIHandleInitOnce"),
+    *("__TVMFFIEnvModLookupFromImports", "__TVMFFIHandleInitOnce", "__DSOFindWeight"),
 )
 
 # The symbol of a blob -> its dialect.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ._core import Library
     from .blob import Blob
     from .stream import Writer
+    from .tensors.tensor import Tensor
 
 
 class LibraryModule(Module):
@@ -50,6 +51,7 @@ class LibraryModule(Module):
         self._library = library
         self._declared: set[str] = set()
         self._wrapped: dict[str, tuple[Any, Module]] = {}
+        self._lent: dict[tuple[Module, str], Tensor] = {}  # host code may use them
         self.path = library.path
         library.bind(self)
 
@@ -200,6 +202,24 @@ def check_structure(blob: Blob, expected: int, *, path: str, where: str) -> None
             f"again, or copy it again"
         )
         raise BlobFormatError(text, path=path, offset=0)
+
+
+def find_weight(modules: list[LibraryModule], name: str) -> Tensor:
+    """Find a named tensor for host code of a library, which borrows it from the library.
+
+    `modules` are as in `find_import`; their own tensors precede those of their imports. Raises
+    KeyError.
+    """
+    parts = [part for module in modules for part in preorder(module)]
+    for part in parts:
+        if name in (own := part.own_weights):
+            return modules[0]._lent.setdefault((part, name), own[name])
+    who = repr(modules[0]) if modules else "a library without a module"
+    known = [known for part in parts for known in part.own_weights]
+    raise KeyError(
+        f"{who}: its host code reads weight {name!r}, which no module of its tree has"
+        + near_names(name, known)
+    )
 
 
 def find_import(modules: list[Module], name: str) -> tuple[object, Callable[..., Any]]:

@@ -42,6 +42,7 @@ _RUNTIME = {
     "TVMFFIEnvModLookupFromImports": "looks up an imported function",
     "TVMFFIEnvModRegisterSystemLibSymbol": "registers a symbol of a system library",
     "TVMFFIHandleInitOnce": "creates a handle once",
+    "DSOFindWeight": "finds a weight",
 }
 # The longer prefix precedes the shorter one.
 _PREFIXES = {

@@ -1,4 +1,5 @@
-/* dso_packer.h: for host code that calls functions of the modules its library imports.
+/* dso_packer.h: for host code that calls functions of the modules its library imports, and reads
+ * their weights.
  *
  *     #include "dso_packer.h"
  *
@@ -14,6 +15,11 @@
  * A name refers to the first function of that name in the library's imports, depth first in import
  * order, else to the global function. The loader caches the function until the tree changes, so a
  * call by name costs only some nanoseconds more than a call by pointer.
+ *
+ * The weights of the library's tree are found by their names:
+ *
+ *     DLTensor w;
+ *     if (dso_weight("layer1.weight", &w)) return -1;
  *
  * All calls return 0, or -1 with the error raised: `if (dso_call(...)) return -1;` passes the error
  * on. A function that is declared with result dso_status passes it on to its caller. C99 and C++11,
@@ -38,6 +44,8 @@ DSO_CONTEXT_SYMBOL void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind, cons
 DSO_CONTEXT_SYMBOL void *__tvm_ffi__library_ctx;
 DSO_CONTEXT_SYMBOL int (*__TVMFFIEnvModLookupFromImports)(void *context, const char *name,
                                                           dso_object **function);
+
+DSO_CONTEXT_SYMBOL int (*__DSOFindWeight)(void *context, const char *name, DLTensor *tensor);
 
 #ifndef _WIN32
 /* A TVM FFI with global symbols in the process is used if the loader does not fill such a
@@ -65,6 +73,18 @@ static inline int dso_call_by_name(const char *name, dso_any *result, const dso_
   dso_object *function;
   if (dso_find(name, &function)) return -1;
   return dso_call_function(function, result, args, num_args);
+}
+
+/* ---- Weights ---- */
+
+/* Find a named tensor of the modules that the library imports, depth first in import order. All of
+ * *tensor is borrowed: it is valid while the library is open. Its data is where the library is
+ * mapped, and read-only. */
+static inline int dso_weight(const char *name, DLTensor *tensor) {
+  if (__DSOFindWeight) return __DSOFindWeight(__tvm_ffi__library_ctx, name, tensor);
+  return dso_raise("RuntimeError", "this library reads its weights, but no loader that provides "
+                                   "them has opened it: load it with runtime.load or dso_load, not "
+                                   "with tvm_ffi or dlopen");
 }
 
 #ifdef __cplusplus

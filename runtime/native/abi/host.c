@@ -11,6 +11,11 @@ static void *find_import(struct context *context, const char *name) {
   return NULL;
 }
 
+static int find_weight(struct context *context, const char *name, DLTensor *tensor) {
+  (void)context, (void)tensor;
+  return raised_format("RuntimeError", "weight '%s': this program provides no weights", name);
+}
+
 static void forget_context(struct context *context) { (void)context; }
 
 static void *suspend(void) { return NULL; }
@@ -24,6 +29,7 @@ static int poll(int64_t *next) {
 
 struct host host = {
     .find_import = find_import,
+    .find_weight = find_weight,
     .forget_context = forget_context,
     .suspend = suspend,
     .resume = resume,

@@ -6,7 +6,7 @@
 #ifndef DSO_PACKER_ABI_HOST_H
 #define DSO_PACKER_ABI_HOST_H
 
-#include <stdint.h>
+#include "dso_abi.h"
 
 struct context;
 
@@ -14,6 +14,10 @@ struct host {
   /* Look up a function that a library's code imports. Returns a borrowed dso_object, cached in the
    * context, or NULL with the error raised. Called by any thread. */
   void *(*find_import)(struct context *context, const char *name);
+
+  /* Find a named tensor in the trees of the context's modules. Returns 0 with *tensor borrowed from
+   * them, or -1 with the error raised. Called by any thread. */
+  int (*find_weight)(struct context *context, const char *name, DLTensor *tensor);
 
   /* Free what the host stored in the context, whose library is unmapped. Called by any thread. */
   void (*forget_context)(struct context *context);

@@ -11,6 +11,7 @@ const struct provided provided[NUM_PROVIDED] = {
     ROW(TVMFFIErrorSetRaisedFromCStrParts),
     ROW(TVMFFIEnvModLookupFromImports),
     ROW(TVMFFIHandleInitOnce),
+    ROW(DSOFindWeight),
     ROW(TVMFuncCall),
     ROW(TVMAPISetLastError),
     ROW(TVMGetLastError),

@@ -1,4 +1,4 @@
-/* The functions of TVM's two C interfaces that the core provides to libraries.
+/* The functions that the core provides to libraries: of TVM's two C interfaces, and one of ours.
  *
  * No object exports them, so two copies of the core in one process do not see each other. A library
  * either leaves them undefined, and is bound to them by a bridge (bridge.h), or has pointer
@@ -30,6 +30,10 @@ int TVMBackendFreeWorkspace(int device_type, int device_id, void *data);
 int TVMBackendParallelLaunch(dso_parallel_task task, void *data, int num_task);
 int TVMBackendParallelBarrier(int task_id, struct parallel_group_env *env);
 
+/* ---- weights.c: ours (docs/format.md) */
+
+int DSOFindWeight(void *context, const char *name, DLTensor *tensor);
+
 /* ---- registered.c: statically linked models call these at start-up */
 
 int TVMBackendRegisterSystemLibSymbol(const char *name, void *address);
@@ -44,7 +48,7 @@ struct provided {
   provided_function function;
 };
 
-enum { NUM_PROVIDED = 15 };
+enum { NUM_PROVIDED = 16 };
 extern const struct provided provided[NUM_PROVIDED];
 
 /* True if the core provides a function of this name. */

@@ -50,6 +50,7 @@ static void resume(void *state) { PyEval_RestoreThread(state); }
 void host_fill(void) {
   host = (struct host){
       .find_import = imports_find,
+      .find_weight = imports_find_weight,
       .forget_context = imports_forget,
       .suspend = suspend,
       .resume = resume,

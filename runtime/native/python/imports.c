@@ -10,6 +10,7 @@
 #include "library/in_call.h"
 #include "python/interpreter.h"
 #include "abi/raised.h"
+#include "python/tensor/tensor.h"
 
 static const char CONTEXT[] = "runtime._core.context";
 
@@ -104,16 +105,18 @@ int imports_traverse(const struct context *context, visitproc visit, void *arg) 
 
 /* ---- Look-up */
 
-/* Return (provider, callable), or NULL with an exception set. The method's name is made only once:
- * CPython's attribute cache keeps every name string until another entry replaces it. */
-static PyObject *search_modules(const struct context *context, const char *name) {
-  static PyObject *method;
-  if (method == NULL) method = PyUnicode_InternFromString("find_import");
+/* Call a function of runtime/library.py with the context's modules and a name. NULL with an
+ * exception set. The function's name is interned: CPython's attribute cache keeps every name string
+ * until another entry replaces it. */
+static PyObject *search_modules(const struct context *context, const char *function,
+                                const char *name) {
+  PyObject *method = PyUnicode_InternFromString(function);
   PyObject *modules = method ? live_modules(context) : NULL;
   PyObject *file = modules ? PyImport_ImportModule("runtime.library") : NULL;
   PyObject *wanted = file ? PyUnicode_FromString(name) : NULL;
   PyObject *answer =
       wanted ? PyObject_CallMethodObjArgs(file, method, modules, wanted, NULL) : NULL;
+  Py_XDECREF(method);
   Py_XDECREF(wanted);
   Py_XDECREF(file);
   Py_XDECREF(modules);
@@ -137,21 +140,36 @@ static dso_object *cache_function(struct context *context, const char *name, PyO
 static dso_object *look_up(struct context *context, const char *name) {
   uint64_t version =
       import_cache_version(); /* read first: the trees may change during the search */
-  PyObject *answer = search_modules(context, name);
+  PyObject *answer = search_modules(context, "find_import", name); /* (provider, callable) */
   if (answer == NULL) return NULL;
   dso_object *function = cache_function(context, name, answer, version);
   Py_DECREF(answer);
   return function;
 }
 
+static int check_interpreter(void) {
+  if (interpreter_runs()) return 0;
+  return raised_format("RuntimeError", "the Python interpreter is shutting down");
+}
+
 void *imports_find(struct context *context, const char *name) {
-  if (!interpreter_runs()) {
-    raised_set("RuntimeError", "the Python interpreter is shutting down");
-    return NULL;
-  }
+  if (check_interpreter() != 0) return NULL;
   PyGILState_STATE gil = PyGILState_Ensure();
   dso_object *function = look_up(context, name);
   if (function == NULL) exception_store();
   PyGILState_Release(gil);
   return function;
+}
+
+/* The module of the library keeps the tensor. */
+int imports_find_weight(struct context *context, const char *name, DLTensor *tensor) {
+  if (check_interpreter() != 0) return -1;
+  PyGILState_STATE gil = PyGILState_Ensure();
+  PyObject *answer = search_modules(context, "find_weight", name);
+  DLTensor *found = answer ? tensor_use(answer) : NULL;
+  if (found != NULL) *tensor = *found;
+  else exception_store();
+  Py_XDECREF(answer);
+  PyGILState_Release(gil);
+  return found != NULL ? 0 : -1;
 }

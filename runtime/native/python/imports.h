@@ -5,11 +5,17 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "dso_abi.h"
+
 struct context;
 
 /* Look up a function and cache it. Returns a borrowed dso_object, or NULL with the error raised.
  * Called by any thread; takes the GIL. */
 void *imports_find(struct context *context, const char *name);
+
+/* Find a named tensor. Returns 0 with *tensor borrowed from the context's modules, or -1 with the
+ * error raised. Called by any thread; takes the GIL. */
+int imports_find_weight(struct context *context, const char *name, DLTensor *tensor);
 
 /* Free the context's list of modules, after its library was unmapped. Called by any thread. */
 void imports_forget(struct context *context);
