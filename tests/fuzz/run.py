@@ -3,9 +3,9 @@
 run.py [--seconds N] [NAME ...]: each target runs for N seconds, as many at once as there are
 processors. A C file in this folder is a libFuzzer target (with the C files in the folder of the
 same name, if there is one), compiled with the core's files that do not need Python, under
-AddressSanitizer and UndefinedBehaviorSanitizer; its seeds are in corpus/NAME. inputs.py is the
-target for what Python reads. The input that a target fails on is stored in build/fuzz/found, what
-libFuzzer learned in build/fuzz/corpus.
+AddressSanitizer and UndefinedBehaviorSanitizer; its seeds are in corpus/NAME, or write_seeds.py
+makes them. inputs.py is the target for what Python reads. The input that a target fails on is
+stored in build/fuzz/found, what libFuzzer learned in build/fuzz/corpus.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ def main() -> int:
     if unknown := set(names) - set(targets):
         parser.error(f"no target {sorted(unknown)}; choose from {list(targets)}")
     library = build_core() if any(targets[name].suffix == ".c" for name in names) else None
+    subprocess.run([sys.executable, HERE / "write_seeds.py", OUTPUT / "seeds"], check=True)
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         runs = [
             threads.submit(run, targets[name], library, options.seconds, options.seed)
@@ -98,7 +99,8 @@ def build(target: Path, library: Path) -> list[str]:
     sources = [target, *sorted((HERE / name).glob("*.c"))]
     command = [*CLANG, "-fsanitize=fuzzer", *sources, library, "-ldl", "-lm", "-pthread"]
     subprocess.run([*command, "-o", program], check=True)
-    seeds = [str(folder) for folder in (HERE / "corpus" / name,) if folder.is_dir()]
+    folders = (HERE / "corpus" / name, OUTPUT / "seeds" / name)
+    seeds = [str(folder) for folder in folders if folder.is_dir()]
     return [str(program), f"-artifact_prefix={found}/{name}-", str(learned), *seeds]
 
 
