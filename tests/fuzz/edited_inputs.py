@@ -66,17 +66,22 @@ def edited(seeds: Sequence[T], edit: Callable[[Random, T], T]) -> st.SearchStrat
 
 
 def binary(seeds: Sequence[Seed]) -> st.SearchStrategy[bytes]:
-    """Seeds whose numbers are changed, and bytes changed, dropped, doubled or mixed."""
+    """Seeds with edits of `edit_binary`."""
 
     def edit(random: Random, seed: Seed) -> Seed:
-        data = bytearray(seed.data)
-        if seed.fields and random.random() < 0.6:
-            _set_number(random, data, *random.choice(seed.fields))
-        elif data:
-            _edit_bytes(random, data, random.choice(seeds).data)
-        return Seed(bytes(data), seed.fields)
+        return edit_binary(random, seed, seeds)
 
     return edited(seeds, edit).map(lambda seed: seed.data)
+
+
+def edit_binary(random: Random, seed: Seed, seeds: Sequence[Seed]) -> Seed:
+    """Change a number of a seed, or change, drop, double or mix bytes."""
+    data = bytearray(seed.data)
+    if seed.fields and random.random() < 0.6:
+        _set_number(random, data, *random.choice(seed.fields))
+    elif data:
+        _edit_bytes(random, data, random.choice(seeds).data)
+    return Seed(bytes(data), seed.fields)
 
 
 def _set_number(random: Random, data: bytearray, offset: int, size: int) -> None:

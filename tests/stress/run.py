@@ -11,7 +11,10 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-ROWS = ("load_rounds", "kill_export", "faults", "reflink", "readers", "embed_llvm", "mutants")
+ROWS = (
+    *("load_rounds", "kill_export", "faults", "reflink", "readers", "embed_llvm", "mutants"),
+    "both_readers",
+)
 
 
 def main(names: list[str]) -> int:
