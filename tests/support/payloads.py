@@ -19,6 +19,7 @@ from .libdso import compile_program, run_program
 
 # One line for each payload of a file: what was read, or the error.
 DRIVER = r"""
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,21 +32,31 @@ static module_loader loader_of(const char *key) {
   return load_device;
 }
 
+/* A line may contain any text, so it is printed as hexadecimal digits. */
+static void say(const char *format, ...) {
+  static char text[1 << 20];
+  va_list values;
+  va_start(values, format);
+  int size = vsnprintf(text, sizeof text, format, values);
+  va_end(values);
+  for (int i = 0; i < size && i < (int)sizeof text - 1; i++) printf("%02x", text[i] & 0xff);
+}
+
 static int see_function(void *context, const char *name, const char *signature) {
   (void)context;
-  printf("|%s:%s", name, signature ? signature : "");
+  say("|%s:%s", name, signature ? signature : "");
   return 0;
 }
 
 static int see_weight(void *context, const char *name, const DLTensor *tensor) {
   (void)context;
-  printf("|%s=%d,%d,%d", name, tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes);
-  for (int i = 0; i < tensor->ndim; i++) printf(",%lld", (long long)tensor->shape[i]);
+  say("|%s=%d,%d,%d", name, tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes);
+  for (int i = 0; i < tensor->ndim; i++) say(",%lld", (long long)tensor->shape[i]);
   return 0;
 }
 
 static void show(dso_module *module, size_t offset) {
-  printf("%s %lu", module->type_key, (unsigned long)offset);
+  say("%s %lu", module->type_key, (unsigned long)offset);
   if (module->type->visit_functions) module->type->visit_functions(module, see_function, NULL);
   if (module->type->visit_weights) module->type->visit_weights(module, see_weight, NULL);
   putchar('\n');
@@ -54,7 +65,8 @@ static void show(dso_module *module, size_t offset) {
 static void show_error(void) {
   const char *kind = "", *message = "";
   raised_look(&kind, &message);
-  printf("%s: %s\n", kind, message);
+  say("%s: %s", kind, message);
+  putchar('\n');
 }
 
 int main(int argc, char **argv) {
@@ -100,7 +112,8 @@ def by_libdso(
     with tempfile.NamedTemporaryFile() as file:
         file.writelines(pack("<Q", len(payload)) + payload for payload in payloads)
         file.flush()
-        return run_program(_driver(*options), key, dialect, int(is_last), file.name).split("\n")[:-1]
+        lines = run_program(_driver(*options), key, dialect, int(is_last), file.name).split("\n")
+    return [bytes.fromhex(line).decode(errors="replace") for line in lines[:-1]]
 
 
 def by_python(
@@ -116,14 +129,19 @@ def _one(key: str, payload: bytes, dialect: str, is_last: bool) -> str:
     try:
         module: Any = find_loader(key)(reader)
     except runtime.PackerError as error:
-        return f"{type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {_cut(str(error))}"
     parts = [f"{module.type_key} {reader.offset}"]
-    parts += [f"{name}:{_signature(module, name)}" for name in module.function_names()]
+    parts += [f"{_cut(name)}:{_cut(_signature(module, name))}" for name in module.function_names()]
     parts += [
-        f"{name}={','.join(map(str, (*tensor.dtype_code, *tensor.shape)))}"
+        f"{_cut(name)}={','.join(map(str, (*tensor.dtype_code, *tensor.shape)))}"
         for name, tensor in module.own_weights.items()
     ]
-    return "|".join(parts).split("\0")[0]
+    return "|".join(parts)
+
+
+def _cut(text: str) -> str:
+    """C's functions take a text up to its first NUL."""
+    return text.partition("\0")[0]
 
 
 def _signature(module: Any, name: str) -> str:
@@ -153,8 +171,10 @@ def mutants(payload: bytes, count: int, seed: int) -> list[bytes]:
     for _ in range(count):
         data = bytearray(payload)
         for _ in range(int(random.integers(1, 4))):
-            at = int(random.integers(len(data)))
+            at = int(random.integers(max(1, len(data) - 1)))
             what = int(random.integers(5))
+            if not data:
+                break
             if what == 0:
                 data[at] ^= 1 << int(random.integers(8))
             elif what == 1:

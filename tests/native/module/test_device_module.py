@@ -1,0 +1,104 @@
+"""Device modules in libdso: all layouts of the payload, signatures, kernels that run."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import runtime
+from runtime import DeviceModule, FunctionInfo
+from runtime.modules.device import LAYOUTS, Shader
+from runtime.stream import Writer
+
+from ...support.payloads import assert_equal, mutants
+from ...support.paths import GOLDEN
+
+INFOS = [
+    FunctionInfo("scale", ("handle", "float32x4", "bool", "int8"), ("blockIdx.x", "threadIdx.x")),
+    FunctionInfo("other", (), ("paramWriteAccess:[0]", "tir.use_dyn_shared_memory"), (1, 2)),
+    FunctionInfo("odd", ("float8_e4m3fn", "custom[99]32", "void", "handle32x2", "float4_e2m1fnx3")),
+]
+KEYS = [*LAYOUTS, "hsaco"]
+
+
+def payload(key: str, data: Any, dialect: str) -> bytes:
+    """The bytes of a module of all kernels."""
+    writer = Writer(dialect=dialect)
+    DeviceModule(key, data, "text", INFOS).save_to_binary(writer)
+    return b"".join(bytes(chunk) for chunk in writer.finish())
+
+
+@functools.cache
+def payloads(key: str, dialect: str) -> list[bytes]:
+    """One of each layout of a type key."""
+    key = {"hsaco": "hip"}.get(key, key)
+    sources: dict[str, Any] = {
+        "metal": {"scale": "kernel", "other": "k2"},
+        "webgpu": {"scale": "fn main"},
+        "vulkan": {"scale": Shader(7, b"\3\2\x23\x07" * 5), "other": Shader(0, b"")},
+    }
+    given = [b"code", b"", *([sources[key]] if key in sources else [])]
+    return [payload(key, data, dialect) for data in given]
+
+
+@pytest.mark.parametrize("dialect", ["tvm", "tvm-ffi"])
+@pytest.mark.parametrize("key", KEYS)
+def test_every_layout_is_read_alike(key: str, dialect: str) -> None:
+    """Names and signatures; at the blob's end and before another entry."""
+    made = payloads(key, dialect)
+    following = b"\4\0\0\0\0\0\0\0_lib"
+    said = assert_equal(key, made, dialect=dialect)
+    assert all(text.startswith({"hsaco": "hip"}.get(key, key)) for text in said)
+    assert_equal(key, [data + following for data in made], dialect=dialect, is_last=False)
+    assert_equal(key, [data + b"x" for data in made], dialect=dialect)
+    assert_equal(key, [data + b"x" for data in made], dialect=dialect, is_last=False)
+
+
+def test_signatures_name_types_and_tags() -> None:
+    """As the declaration of a C function, without the name."""
+    (text,) = assert_equal("opencl", payloads("opencl", "tvm")[:1])
+    assert text.split("|")[1:3] == [
+        "scale:void(handle arg0, float32x4 arg1, bool arg2, int8 arg3, blockIdx.x, threadIdx.x)",
+        "other:void(tir.use_dyn_shared_memory)",
+    ]
+
+
+@pytest.mark.parametrize("dialect", ["tvm", "tvm-ffi"])
+@pytest.mark.parametrize("key", ["opencl", "metal", "vulkan", "webgpu"])
+def test_mutants_are_read_alike(key: str, dialect: str) -> None:
+    """Random damage: the layout that is tried first, or the text of the last one."""
+    made: list[bytes] = []
+    for seed, data in enumerate(payloads(key, dialect)):
+        made += mutants(data, 150, seed)
+        made += [data[:size] for size in range(0, len(data), 3)]
+    assert_equal(key, made, dialect=dialect)
+    assert_equal(key, made, dialect=dialect, is_last=False)
+
+
+def golden_devices() -> list[tuple[str, bytes]]:
+    """The device entries of real TVM's blobs, each with what follows it."""
+    found = []
+    for path in sorted(GOLDEN.glob("*.bin")):
+        data = path.read_bytes()
+        try:
+            entries = runtime.blob.parse(data).entries
+        except runtime.PackerError:
+            continue
+        starts = [(e.key, e.offset + 8 + len(e.key)) for e in entries if e.key in KEYS]
+        found += [(key, data[start:]) for key, start in starts]
+    return found
+
+
+@pytest.mark.skipif(not GOLDEN.exists(), reason="golden data is not in this checkout")
+def test_entries_that_real_tvm_wrote_are_read_alike() -> None:
+    """Metal and WebGPU with their backends, the others as source."""
+    by_key: dict[str, list[bytes]] = {}
+    for key, data in golden_devices():
+        by_key.setdefault(key, []).append(data)
+    assert {"cuda", "opencl", "metal", "webgpu"} <= by_key.keys()
+    for key, datas in by_key.items():
+        assert_equal(key, datas, is_last=False)
