@@ -128,5 +128,7 @@ class Script:
             return f"float {struct.unpack('<Q', struct.pack('<d', value))[0]:016x}"
         for kind, name in ((type(None), "none"), (bool, "bool"), (int, "int"), (str, "text")):
             if isinstance(value, kind):
-                return name if value is None else f"{name} {int(value) if name == 'bool' else value}"
+                return (
+                    name if value is None else f"{name} {int(value) if name == 'bool' else value}"
+                )
         return "other"

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import runtime
-from runtime.stream import Reader
 from runtime.registry import find_loader
+from runtime.stream import Reader
 
 from .libdso import compile_program, run_program
 

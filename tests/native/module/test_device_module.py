@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +12,8 @@ from runtime import DeviceModule, FunctionInfo
 from runtime.modules.device import LAYOUTS, Shader
 from runtime.stream import Writer
 
-from ...support.payloads import assert_equal, mutants
 from ...support.paths import GOLDEN
+from ...support.payloads import assert_equal, mutants
 
 INFOS = [
     FunctionInfo("scale", ("handle", "float32x4", "bool", "int8"), ("blockIdx.x", "threadIdx.x")),

@@ -40,7 +40,7 @@ def test_an_earlier_fault_is_the_one_that_is_reported() -> None:
         lambda p: setattr(p.functions[1], "name", "main"),
         lambda p: p.scopes.extend([(0, "x"), (7, "y")]),
         lambda p: p.scopes.extend([(7, "x"), (-7, "y"), (7, "z")]),
-        lambda p: p.constants.append((SHAPE, list(range(9)) + [-1])),
+        lambda p: p.constants.append((SHAPE, [*list(range(9)), -1])),
     ):
         program = make_program()
         poke(program)
