@@ -96,6 +96,7 @@ def test_wheel_has_core_header_templates_and_types(wheel) -> None:
         "runtime/include/dso_packer.h",
         "runtime/include/dso_packer_system_lib.h",
         "runtime/include/dso_system_symbol.h",
+        "runtime/include/dso_typed.h",
         "runtime/include/dso_value.h",
         "runtime/lib/cmake/dso/dsoConfig.cmake",
         "runtime/lib/cmake/dso/dsoConfigVersion.cmake",

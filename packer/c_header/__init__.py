@@ -13,7 +13,7 @@ from runtime.abi import FACT_PREFIX, __version__
 from ..declare.facts import Facts, parse_facts
 from ..files.output import refuse_output_among_inputs, replacing
 from ..inspect import LibraryReport, inspect_library, read_dynamic
-from .function import function_text
+from .function import Scope, function_text
 from .names import Names, comment, identifier, literal
 
 __all__ = ["header_text", "write_header"]
@@ -41,18 +41,23 @@ def write_header(library: str | os.PathLike[str], output: str | os.PathLike[str]
     text = header_text(library, identifier(Path(output).stem))
     with replacing(output) as workspace:
         workspace.output.write_text(text)
+        workspace.commit()
 
 
 def header_text(library: str | os.PathLike[str], prefix: str) -> str:
     """Return the header of a library, whose names begin with `prefix`."""
     report = inspect_library(library)
     functions = tuple(_typed_functions(library, report, prefix))
+    handles = _handles(functions)
     parts = [
         _head(report, prefix, bool(functions)),
         *_constants(report, prefix),
-        _handles(functions, prefix),
+        "\n".join(f"typedef struct {prefix}_{h} {prefix}_{h};" for h in sorted(handles)),
         _holder(functions, prefix),
-        *(function_text(f.facts, f.name, f.identifier, i, prefix) for i, f in enumerate(functions)),
+        *(
+            function_text(f.facts, f.name, f.identifier, index, Scope(prefix, handles))
+            for index, f in enumerate(functions)
+        ),
         _untyped(report, {f.name for f in functions}),
         f"#ifdef __cplusplus\n}}\n#endif\n\n#endif /* {prefix.upper()}_H */",
     ]
@@ -117,15 +122,14 @@ def _constants(report: LibraryReport, prefix: str) -> Iterator[str]:
         yield "\n".join(("/* Weights, for dso_module_weight(model.module, ...). */", *weights))
 
 
-def _handles(functions: tuple[Function, ...], prefix: str) -> str:
-    """Declare the types of handles: pointers of other types are not accepted."""
-    codes = [
-        code
+def _handles(functions: tuple[Function, ...]) -> frozenset[str]:
+    """Return the names of handles, each of which becomes a type."""
+    return frozenset(
+        code[1:]
         for f in functions
         for code in (f.facts.result, *(c for _, c in (*f.facts.params, *f.facts.out)))
-    ]
-    handles = sorted({code[1:] for code in codes if re.fullmatch(r"@\w+", code)})
-    return "\n".join(f"typedef struct {prefix}_{n} {prefix}_{n};" for n in handles)
+        if re.fullmatch(r"@[A-Za-z_]\w*", code, re.ASCII)
+    )
 
 
 def _holder(functions: tuple[Function, ...], prefix: str) -> str:

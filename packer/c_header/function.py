@@ -9,6 +9,13 @@ from ..declare.facts import Facts
 from .names import Names, comment
 
 
+class Scope(NamedTuple):
+    """The prefix of the header's names, and the handles that it declares."""
+
+    prefix: str
+    handles: frozenset[str]
+
+
 class Result(NamedTuple):
     """How a result is stored: the type of `*result`, the conversion and its variable."""
 
@@ -41,19 +48,19 @@ _RESULTS = {
 }
 
 
-def function_text(facts: Facts, name: str, c_name: str, index: int, prefix: str) -> str:
+def function_text(facts: Facts, name: str, c_name: str, index: int, scope: Scope) -> str:
     """Return the inline function that calls the function `index` of the library."""
     names = Names("self", "args", "value", "local", "result")
-    params, args = [f"const {prefix} *self"], []
+    params, args = [f"const {scope.prefix} *self"], []
     for parameter, code in facts.params:
-        c_type, value = _argument(code, prefix)
+        c_type, value = _argument(code, scope)
         local = names.add(parameter)
         params.append(_declare(c_type, local))
         args.append(value.format(local))
     results = [*([facts.result] if facts.result not in ("void", "status") else [])]
     results += [code for _, code in facts.out]
+    result = _result(results, scope)
     if results:
-        result = _result(results, prefix)
         params.append(_declare(f"{result.c_type} *".replace("* *", "**"), "result"))
     body = [f"  const dso_any args[] = {{{', '.join(args)}}};"] if args else []
     call = f"self->functions[{index}], %s, {'args' if args else 'NULL'}, {len(args)}"
@@ -71,48 +78,48 @@ def function_text(facts: Facts, name: str, c_name: str, index: int, prefix: str)
             "  return 0;",
         ]
     head = f"static inline int {c_name}({', '.join(params)}) {{"
-    return "\n".join((_doc(facts, name, results), head, *body, "}"))
+    return "\n".join(
+        (_doc(facts, name, is_owned=bool(results) and not result.convert), head, *body, "}")
+    )
 
 
-def _argument(code: str, prefix: str) -> tuple[str, str]:
+def _argument(code: str, scope: Scope) -> tuple[str, str]:
     """Return the type of a parameter, and the expression of its value."""
     if code in _ARGUMENTS:
         return _ARGUMENTS[code]
-    if code.startswith("@"):
-        return f"{_handle(code, prefix)} *", "dso_typed_pointer({})"
-    if code.startswith(("*{", "&{")):
-        return "const void *" if code[0] == "&" else "void *", "dso_typed_pointer({})"
+    if code.startswith(("@", "*{", "&{")):
+        const = "const " if code[0] == "&" else ""
+        return f"{const}{_pointee(code, scope)} *", "dso_typed_pointer({})"
     if code.startswith(("*", "&")):
         return "DLTensor *", "dso_typed_tensor({})"
     return "dso_any", "{}"
 
 
-def _result(codes: list[str], prefix: str) -> Result:
+def _result(codes: list[str], scope: Scope) -> Result:
     """Return how the result is stored: several are one Array, which the caller releases."""
     if len(codes) == 1:
         if codes[0] in _RESULTS:
             return _RESULTS[codes[0]]
-        if codes[0].startswith("@"):
-            return Result(f"{_handle(codes[0], prefix)} *", "address", "void *")
-        if codes[0].startswith(("*{", "&{")):
-            return _RESULTS["*void"]
+        if codes[0].startswith(("@", "*{", "&{")):
+            return Result(f"{_pointee(codes[0], scope)} *", "address", "void *")
     return Result("dso_any", "", "")
 
 
-def _handle(code: str, prefix: str) -> str:
-    name = code[1:]
-    return f"{prefix}_{name}" if name.isidentifier() and name.isascii() else "void"
+def _pointee(code: str, scope: Scope) -> str:
+    """Return the type of a handle, or of a struct that is one; void if it is none."""
+    name = code.strip("@*&{}")
+    return f"{scope.prefix}_{name}" if name in scope.handles else "void"
 
 
 def _declare(c_type: str, name: str) -> str:
     return f"{c_type}{name}" if c_type.endswith("*") else f"{c_type} {name}"
 
 
-def _doc(facts: Facts, name: str, results: list[str]) -> str:
+def _doc(facts: Facts, name: str, *, is_owned: bool) -> str:
     """The comment: the documentation, the declaration, and what the caller must know."""
     lines = [comment(line) for line in facts.doc.splitlines()]
     lines += [""] * bool(lines) + [comment(facts.signature(name) or name)]
-    if results and _result(results, "").c_type == "dso_any":
+    if is_owned:
         lines.append("The result is owned: dso_release(result).")
     for parameter, value in facts.defaults.items():
         lines.append(comment(f"The default of {parameter} is {json.dumps(value)}."))
