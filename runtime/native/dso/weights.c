@@ -4,30 +4,13 @@
 
 #include "abi/raised.h"
 #include "dso.h"
-#include "module/module.h"
-#include "module/names.h"
+#include "module/weights.h"
 
 /* ---- One */
 
-struct search {
-  const char *name;
-  DLTensor *tensor;
-};
-
-static int find_in(void *context, dso_module *module) {
-  struct search *search = context;
-  return module->type->weight != NULL ? module->type->weight(module, search->name, search->tensor)
-                                      : 0;
-}
-
-static int add_name(void *names, const char *name, const DLTensor *tensor) {
-  (void)tensor;
-  return names_add(names, name);
-}
-
 static int not_found(dso_module *module, const char *name) {
   struct names names = {.count = 0};
-  int status = dso_module_weights(module, add_name, &names);
+  int status = module_weight_names(module, &names);
   char *near = status == 0 ? names_near(&names, name) : NULL;
   if (status == 0)
     (void)raised_format("KeyError", "no weight '%s' in the tree%s", name, near != NULL ? near : "");
@@ -37,8 +20,7 @@ static int not_found(dso_module *module, const char *name) {
 }
 
 int dso_module_weight(dso_module *module, const char *name, DLTensor *tensor) {
-  struct search search = {name, tensor};
-  int status = module_visit(module, find_in, &search);
+  int status = module_weight(module, name, tensor);
   if (status == 0) return not_found(module, name);
   return status > 0 ? 0 : -1;
 }

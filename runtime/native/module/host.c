@@ -13,6 +13,7 @@
 #include "module/imported.h"
 #include "module/not_found.h"
 #include "module/origin.h"
+#include "module/weights.h"
 
 /* ---- The modules of a context, in the order of binding. The references are weak: a module removes
  * itself when it ends. */
@@ -105,6 +106,11 @@ static int take_modules(struct search *self) {
   return 0;
 }
 
+static void release_modules(const struct search *self) {
+  for (size_t i = 0; i < self->num_modules; i++) module_release(self->modules[i]);
+  free(self->modules);
+}
+
 static int find_in(void *context, dso_module *module) {
   struct search *self = context;
   dso_function *function;
@@ -189,15 +195,43 @@ static void *find_import(struct context *context, const char *name) {
   }
   dso_object *shell = status > 0 ? cache(&search, version) : NULL;
   if (search.function != NULL) object_release(search.function);
-  for (size_t i = 0; i < search.num_modules; i++) module_release(search.modules[i]);
-  free(search.modules);
+  release_modules(&search);
   return shell;
+}
+
+/* ---- Weights */
+
+static void raise_no_weight(const struct search *search) {
+  struct names names = {.count = 0};
+  int status = 0;
+  for (size_t i = 0; i < search->num_modules && status == 0; i++)
+    status = module_weight_names(search->modules[i], &names);
+  char *near = status == 0 ? names_near(&names, search->name) : NULL;
+  if (near != NULL)
+    (void)raised_format(
+        "KeyError", "%s: its host code reads weight '%s', which no module of its tree has%s",
+        search->num_modules > 0 ? module_where(search->modules[0]) : "a library without a module",
+        search->name, near);
+  else if (status == 0) (void)no_memory();
+  free(near);
+  names_clear(&names);
+}
+
+static int find_weight(struct context *context, const char *name, DLTensor *tensor) {
+  struct search search = {.context = context, .name = name};
+  int status = take_modules(&search), found = 0;
+  for (size_t i = 0; i < search.num_modules && status == 0 && found == 0; i++)
+    found = module_weight(search.modules[i], name, tensor);
+  if (status == 0 && found == 0) raise_no_weight(&search);
+  release_modules(&search);
+  return found > 0 ? 0 : -1;
 }
 
 /* ---- The table */
 
 static void fill(void) {
   host.find_import = find_import;
+  host.find_weight = find_weight;
   host.forget_context = forget_context;
 }
 

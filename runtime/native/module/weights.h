@@ -1,0 +1,14 @@
+/* Named tensors of a tree: of equal names, the first in preorder. */
+#ifndef DSO_PACKER_MODULE_WEIGHTS_H
+#define DSO_PACKER_MODULE_WEIGHTS_H
+
+#include "module/module.h"
+#include "module/names.h"
+
+/* Find a named tensor. Returns 1 with *tensor borrowed from its module, 0, or -1 raised. */
+int module_weight(dso_module *root, const char *name, DLTensor *tensor);
+
+/* Add the names of all. Returns 0, or -1 with the error raised. */
+int module_weight_names(dso_module *root, struct names *names);
+
+#endif
