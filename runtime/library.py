@@ -215,7 +215,7 @@ def find_weight(modules: list[LibraryModule], name: str) -> Tensor:
         if name in (own := part.own_weights):
             return modules[0]._lent.setdefault((part, name), own[name])
     who = repr(modules[0]) if modules else "a library without a module"
-    known = [known for part in parts for known in part.own_weights]
+    known = sorted({known for part in parts for known in part.own_weights})
     raise KeyError(
         f"{who}: its host code reads weight {name!r}, which no module of its tree has"
         + near_names(name, known)

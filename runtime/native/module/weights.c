@@ -28,5 +28,7 @@ static int add_names(void *names, dso_module *module) {
 }
 
 int module_weight_names(dso_module *root, struct names *names) {
-  return module_visit(root, add_names, names);
+  int status = module_visit(root, add_names, names);
+  names_sort(names);
+  return status;
 }

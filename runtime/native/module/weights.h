@@ -8,7 +8,7 @@
 /* Find a named tensor. Returns 1 with *tensor borrowed from its module, 0, or -1 raised. */
 int module_weight(dso_module *root, const char *name, DLTensor *tensor);
 
-/* Add the names of all. Returns 0, or -1 with the error raised. */
+/* Add the names of all, each once. Returns 0, or -1 with the error raised. */
 int module_weight_names(dso_module *root, struct names *names);
 
 #endif

@@ -40,8 +40,10 @@ static void print(const struct weights *weights, const struct weights_file *file
     const DLTensor *tensor = &weight->tensor;
     if (strlen(weight->name.data) == weight->name.size &&
         weights_find(weights, weight->name.data) != weight) abort();
-    for (size_t j = 0; j < weight->name.size; j++) printf("%02x", (unsigned char)weight->name.data[j]);
-    printf(" %d,%d,%d %d (", tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes, tensor->ndim);
+    for (size_t j = 0; j < weight->name.size; j++)
+      printf("%02x", (unsigned char)weight->name.data[j]);
+    DLDataType dtype = tensor->dtype;
+    printf(" %d,%d,%d %d (", dtype.code, dtype.bits, dtype.lanes, tensor->ndim);
     for (int32_t j = 0; j < tensor->ndim; j++) printf("%lld ", (long long)tensor->shape[j]);
     printf(") %lld %lld\n", (long long)((const char *)tensor->data - file->data.data),
            (long long)(weight->end - weight->begin));
