@@ -20,14 +20,21 @@ static void add_numbers(struct text *out, const uint64_t *numbers, size_t count)
   for (size_t i = 0; i < count; i++) text_format(out, " %llu", (unsigned long long)numbers[i]);
 }
 
+static void add_error(struct text *out) {
+  const char *kind = "", *message = "no error was raised";
+  (void)raised_look(&kind, &message);
+  text_format(out, "%s: %s", kind, message);
+}
+
 static void add_entry(struct text *out, const struct blob_entry *entry) {
   text_format(out, "%.*s %zu %zu", (int)entry->key.size, entry->key.data, entry->offset,
               entry->nbytes);
   if (entry->module != NULL) {
     dso_module *module = module_of_object(entry->module);
     text_format(out, " is %s:", module->type_key);
-    if (module->type->visit_functions != NULL)
-      (void)module->type->visit_functions(module, add_name, out);
+    if (module->type->visit_functions != NULL &&
+        module->type->visit_functions(module, add_name, out) != 0)
+      add_error(out);
   }
   text_add(out, "\n", 1);
 }
@@ -45,13 +52,7 @@ static void add_blob(struct text *out, const struct blob *blob) {
   if (!blob->has_tree) return;
   add_numbers(out, blob->row_ptr, blob->num_row_ptr);
   add_numbers(out, blob->child_indices, blob->num_children);
-  (void)blob_visit_imports(blob, add_import, out);
-}
-
-static void add_error(struct text *out) {
-  const char *kind = "", *message = "no error was raised";
-  (void)raised_look(&kind, &message);
-  text_format(out, "%s: %s", kind, message);
+  if (blob_visit_imports(blob, add_import, out) != 0) add_error(out);
 }
 
 static void *copy_of(const void *bytes, size_t nbytes) {
@@ -82,9 +83,10 @@ static void read_params(const void *bytes, size_t nbytes, struct text *out) {
     text_format(out, " (%d, %d, %d) [", tensor->dtype.code, tensor->dtype.bits,
                 tensor->dtype.lanes);
     for (int k = 0; k < tensor->ndim; k++) text_format(out, "%lld ", (long long)tensor->shape[k]);
-    int is_good = ndarray_use(&arrays.items[i].tensor) == 0;
-    const uint8_t *data = arrays.items[i].tensor->tensor.data;
-    text_format(out, "] %s\n", !is_good ? "incomplete" : data == NULL ? "empty" : "complete");
+    text_add(out, "] ", 2);
+    if (ndarray_use(&arrays.items[i].tensor) == 0) text_format(out, "complete");
+    else add_error(out);
+    text_add(out, "\n", 1);
   }
   named_arrays_clear(&arrays);
 }
