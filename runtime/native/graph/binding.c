@@ -61,7 +61,8 @@ static int find_sorted(struct binding *self, const struct operator_finder *finde
       if (found->function != NULL) object_retain(&found->function->object);
       continue;
     }
-    int status = finder->find(finder->context, wanted[i].name, found);
+    int has_nul = memchr(wanted[i].name.data, '\0', wanted[i].name.size) != NULL;
+    int status = has_nul ? 0 : finder->find(finder->context, wanted[i].name.data, found);
     if (status < 0) return -1;
     is_missing |= status == 0;
   }
@@ -113,20 +114,22 @@ static int find_flat(struct binding *self, size_t *flat, size_t *slot) {
 
 /* ---- Calls */
 
-static void bind_argument(struct binding *self, size_t call, size_t slot) {
+static void bind_argument(struct binding *self, const struct operator_finder *finder, size_t call,
+                          size_t slot) {
   const struct operator *operator = &self->operators[call];
   struct call *bound = &self->calls[call];
   int32_t index = bound->count++;
-  if (operator->function != NULL && !operator->is_declared) self->slots[slot].needs_alignment = 1;
-  if (index >= operator->first_written && index < operator->end_written &&
-      (operator->written == NULL || operator->written[index]))
-    self->slots[slot].is_written = 1;
+  if (operator->function != NULL) {
+    enum access access = finder->access(operator->declared, index);
+    self->slots[slot].needs_alignment |= access == ACCESS_UNKNOWN;
+    self->slots[slot].is_written |= access == ACCESS_WRITE;
+  }
   bound->args[index] =
       (dso_any){.type_index = DSO_DLTENSOR_PTR, .v_ptr = &self->slots[slot].tensor};
 }
 
-static int make_call(struct binding *self, const struct graph_node *node, size_t index,
-                     dso_any *args, size_t *flat) {
+static int make_call(struct binding *self, const struct operator_finder *finder,
+                     const struct graph_node *node, size_t index, dso_any *args, size_t *flat) {
   struct call *call = &self->calls[index];
   const struct operator *operator = &self->operators[index];
   call->address = operator->function != NULL ? operator->function->safe_call : calls_copy;
@@ -136,12 +139,12 @@ static int make_call(struct binding *self, const struct graph_node *node, size_t
     size_t slot =
         i < node->num_inputs ? node->inputs[i] : node->first_output + i - node->num_inputs;
     if (node->flatten && find_flat(self, flat, &slot) != 0) return -1;
-    bind_argument(self, index, slot);
+    bind_argument(self, finder, index, slot);
   }
   return 0;
 }
 
-static int make_calls(struct binding *self, size_t *flat) {
+static int make_calls(struct binding *self, const struct operator_finder *finder, size_t *flat) {
   dso_any *args = self->args;
   size_t index = 0;
   for (size_t i = 0; i < self->graph->num_nodes; i++) {
@@ -149,7 +152,7 @@ static int make_calls(struct binding *self, size_t *flat) {
     if (graph_calls(node, GRAPH_NOP))
       add_view(self, self->roots[node->inputs[0]], node->first_output);
     else if (node->function.data != NULL) {
-      if (make_call(self, node, index++, args, flat) != 0) return -1;
+      if (make_call(self, finder, node, index++, args, flat) != 0) return -1;
       args += node->num_inputs + node->num_outputs;
     }
     self->stops[i] = index;
@@ -194,14 +197,15 @@ static void list_callers(struct binding *self) {
   }
 }
 
-static int make_slots(struct binding *self, const DLDevice *places) {
+static int make_slots(struct binding *self, const struct operator_finder *finder,
+                      const DLDevice *places) {
   size_t num_entries = self->graph->num_entries;
   if (graph_plan_memory(self->graph, places, self->own) != 0) return -1;
   size_t *flat = heap_new_zeroed(num_entries + 1, sizeof *flat);
   if (flat == NULL) return raised_format("OutOfMemoryError", "no memory for a graph");
   for (size_t i = 0; i < num_entries; i++) self->roots[i] = i;
   self->num_slots = num_entries;
-  int status = make_calls(self, flat);
+  int status = make_calls(self, finder, flat);
   free(flat);
   for (size_t i = 0; i < self->num_slots && status == 0; i++) {
     self->arrays[i] = self->own[i];
@@ -226,7 +230,7 @@ int binding_make(struct binding *self, const struct graph *graph,
     list_callers(self);
     status = find_operators(self, finder);
   }
-  if (status == 0) status = make_slots(self, places);
+  if (status == 0) status = make_slots(self, finder, places);
   free(places);
   if (status != 0) binding_free(self);
   return status;

@@ -10,19 +10,25 @@
 #include "graph/calls.h"
 #include "graph/graph.h"
 
-/* A function of an operator, and what it declares. */
+/* What a function declares of a parameter. */
+enum access {
+  ACCESS_UNKNOWN, /* nothing, so it may rely on TVM's alignment */
+  ACCESS_READ,
+  ACCESS_WRITE
+};
+
+/* A function of an operator. */
 struct operator{
-  dso_function_object *function;  /* owned */
-  int is_declared;                /* else it may rely on TVM's alignment */
-  int first_written, end_written; /* of its parameters */
-  const unsigned char *written;   /* for each parameter, or NULL */
+  dso_function_object *function; /* owned; NULL for the executor's own */
+  const void *declared;          /* for `access`; valid as long as the function */
 };
 
 /* Finds operators. */
 struct operator_finder {
   void *context;
   /* Store the function of a name, owned. Returns 1, 0 if there is none, or -1 raised. */
-  int (*find)(void *context, struct span name, struct operator* found);
+  int (*find)(void *context, const char *name, struct operator* found);
+  enum access (*access)(const void *declared, int32_t param);
 };
 
 struct binding {
