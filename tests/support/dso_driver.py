@@ -23,7 +23,7 @@ def driver() -> Path:
 
 
 def shown_by_c(path: Path) -> str:
-    """What the program prints about a file, without its first line."""
+    """Return the output of the program for a file, without its first line."""
     command = [str(driver()), str(path)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert ran.returncode == 0, f"{ran.returncode}: {ran.stdout}{ran.stderr}"
