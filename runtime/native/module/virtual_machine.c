@@ -72,8 +72,8 @@ static int find_of_model(struct virtual_machine *self, const char *name, dso_fun
   if (row == NO_NAME) return 0;
   struct vm *machine = virtual_machine_get(self);
   if (machine == NULL) return -1;
-  *function =
-      vm_function_new(&self->executable->module, vm_closure_new(&machine->routines[row]), 0);
+  *function = vm_function_new(&self->executable->module, vm_closure_new(&machine->routines[row]),
+                              VM_OF_MODEL);
   vm_release(machine);
   return *function != NULL ? 1 : -1;
 }

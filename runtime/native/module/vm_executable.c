@@ -78,7 +78,7 @@ static int find(dso_module *module, const char *name, dso_function **function) {
   if (row == NO_NAME) return 0;
   struct vm *machine = machine_of(self);
   if (machine == NULL) return -1;
-  *function = vm_function_new(module, vm_closure_new(&machine->routines[row]), 0);
+  *function = vm_function_new(module, vm_closure_new(&machine->routines[row]), VM_OF_MODEL);
   return *function != NULL ? 1 : -1;
 }
 

@@ -42,9 +42,13 @@ int vm_executable_visit(const struct vm_executable *self, dso_visit_function vis
  * an error raised (vm_link.c). */
 struct vm *vm_link(struct vm_executable *self, const DLDevice *devices, size_t num_devices);
 
+/* A function of the model, or a call that was saved with its arguments; a quiet one drops its
+ * result. */
+enum vm_function_kind { VM_OF_MODEL, VM_SAVED, VM_SAVED_QUIET };
+
 /* A Function that calls `closure` and retains `module`. It takes over the reference to `closure`,
  * which may be NULL after an error. NULL with an error raised (vm_function.c). */
-dso_function *vm_function_new(dso_module *module, dso_object *closure, int drops_result);
+dso_function *vm_function_new(dso_module *module, dso_object *closure, enum vm_function_kind kind);
 
 /* A module with the functions of TVM's protocol. NULL with MemoryError raised (virtual_machine.c).
  */

@@ -102,12 +102,12 @@ static dso_object *find_to_save(struct virtual_machine *self, struct vm *machine
 }
 
 static int save(struct virtual_machine *self, struct vm *machine, const struct span names[2],
-                const dso_array_object *values, int drops_result) {
+                const dso_array_object *values, enum vm_function_kind kind) {
   dso_object *function = find_to_save(self, machine, names[0]);
   if (function == NULL) return -1;
   dso_object *bound = vm_closure_bind(function, values->items, (int32_t)values->size);
   object_release(function);
-  dso_function *saved = vm_function_new(&self->executable->module, bound, drops_result);
+  dso_function *saved = vm_function_new(&self->executable->module, bound, kind);
   if (saved == NULL) return -1;
   return virtual_machine_keep(self, &self->saved, names[1], any_of_object(saved));
 }
@@ -128,7 +128,9 @@ static int save_function(void *handle, const dso_any *args, int32_t num_args, ds
   struct vm *machine = virtual_machine_get(self);
   if (machine == NULL) return -1;
   dso_array_object *values = vm_own_all(machine, args + 3, num_args - 3, 0);
-  int status = values != NULL ? save(self, machine, names, values, is_returned == 0) : -1;
+  int status = values != NULL
+                   ? save(self, machine, names, values, is_returned ? VM_SAVED : VM_SAVED_QUIET)
+                   : -1;
   if (values != NULL) object_release(&values->object);
   vm_release(machine);
   return status;

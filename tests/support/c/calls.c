@@ -70,8 +70,9 @@ static void show_tensor(const DLTensor *tensor) {
 }
 
 static void show(const dso_any *value) {
-  const dso_array_object *array = value->v_ptr;
-  const dso_byte_array *text = (const dso_byte_array *)((const dso_object *)value->v_ptr + 1);
+  const dso_array_object *array = value->type_index == DSO_ARRAY ? value->v_ptr : NULL;
+  const dso_object *object = value->type_index == DSO_STR ? value->v_ptr : NULL;
+  const dso_byte_array *text = object ? (const dso_byte_array *)(const void *)(object + 1) : NULL;
   switch (value->type_index) {
     case DSO_NONE: printf("None"); return;
     case DSO_BOOL:
