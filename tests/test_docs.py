@@ -8,9 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 import packer
+
+from .support import needs
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -114,3 +118,23 @@ def test_python_of_a_page_runs(page: str, tmp_path: Path) -> None:
     script = tmp_path / "page.py"
     script.write_text("".join(code_blocks(DOCS / page, "python")))
     run([sys.executable, "-W", "error", script], tmp_path)
+
+
+def test_programs_of_the_page_about_libdso_run(tmp_path: Path) -> None:
+    """Its files, each of which begins with its name, and its commands in their order."""
+    for tool in ("cmake", "c++"):
+        needs.program(tool)
+    page = DOCS / "libdso.md"
+    for language in ("c", "cpp", "cmake"):
+        for block in code_blocks(page, language):
+            name = re.match(r"(?:/\*|//|#) (\S+)", block)
+            assert name is not None
+            (tmp_path / name[1]).write_text(block)
+    save_file({"bias": np.zeros(4, dtype="float32")}, tmp_path / "weights.safetensors")
+    c, cpp, typed, cmake = (
+        run(["sh", "-e", "-c", block], tmp_path).splitlines() for block in code_blocks(page, "sh")
+    )
+    assert c[-2:] == ["0.5 1 1.5", "bias: 4 elements"]
+    assert cpp == ["6 4", "42", "FunctionNotFoundError"]
+    assert typed == ["12 1"]
+    assert cmake[-2:] == c[-2:]
