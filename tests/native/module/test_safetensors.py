@@ -101,10 +101,8 @@ def test_c_program_reads_the_weights_and_its_host_code_does(program, tmp_path) -
         f"{name} 1 {array.nbytes} {sum(array.tobytes())}" for name, array in expected.items()
     ]
     near, same, total, missing = lines[len(expected) :]
-    assert (
-        near
-        == "KeyError: no weight 'layer.weigth' in the tree; near names: 'layer.weight', 'layer.bias'"
-    )
+    names = "near names: 'layer.weight', 'layer.bias'"
+    assert near == f"KeyError: no weight 'layer.weigth' in the tree; {names}"
     assert (same, total) == ("1", "10.0")
     what = "its host code reads weight 'layer.weigth', which no module of its tree has"
     assert missing == f"KeyError: {path}: {what}; {names}"
