@@ -131,6 +131,11 @@ def has_loader(type_key: str) -> bool:
     return type_key in _loaders or type_key in _FAMILY_OF or type_key.endswith("_json")
 
 
+def is_own_type(type_key: str) -> bool:
+    """Return True if this package has a loader for a type key; libdso then has one as well."""
+    return type_key in _FAMILY_OF or type_key.endswith("_json")
+
+
 def _own_loader(type_key: str) -> Loader | None:
     family = _FAMILY_OF.get(type_key) or ("json_runtime" if type_key.endswith("_json") else None)
     if family is None:

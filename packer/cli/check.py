@@ -17,14 +17,21 @@ examples:
   packer check model.so
   packer check model.so --json | jq '.findings[] | select(.status != "pass")'
   packer check model.so && python serve.py
+  packer check model.so --without-python
 
-Exit status: 0 if the library loads, even with warnings; 1 if it does not."""
+Exit status: 0 if the library loads, even with warnings; 1 if it does not, or if with
+--without-python a part of it needs Python."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of ``packer check``."""
     parser = CommandParser("packer check", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("library", metavar="LIBRARY", help="the library")
+    parser.add_argument(
+        "--without-python",
+        action="store_true",
+        help="also report what of the library a program with libdso cannot use",
+    )
     parser.add_json()
     return parser.parse_paths(argv)
 
@@ -34,4 +41,8 @@ def run(arguments: argparse.Namespace) -> None:
     from ..inspect.check import check_library
 
     findings = check_library(arguments.library)
+    if arguments.without_python:
+        from ..inspect.check_python import check_without_python
+
+        findings += check_without_python(arguments.library)
     report(findings, arguments.json, path=arguments.library)

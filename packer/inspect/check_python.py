@@ -1,0 +1,144 @@
+"""check_without_python(path): what of a library needs Python, with remedies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from runtime._core import is_provided, vm_builtin_names
+from runtime.error import BlobFormatError
+from runtime.graph.graph import COPY, NOP
+from runtime.graph.json import parse_graph
+from runtime.module import preorder
+from runtime.modules.graph_executor import GraphExecutorFactory
+from runtime.modules.vm import PACKED, VMExecutable
+from runtime.registry import is_own_type
+
+from . import open_library
+from .dependencies import defined_by_this_process, resolve_dependencies
+from .findings import Finding
+
+if TYPE_CHECKING:
+    from runtime.module import Module
+
+    from . import LibraryReport
+
+# The global functions of libdso.
+_GLOBAL = {"__tvm_set_device", "ffi.Array"}
+_SHOWN = 5
+
+
+def check_without_python(path: str | os.PathLike[str]) -> list[Finding]:
+    """Check whether all of a library can be used without Python, by a program with libdso.
+
+    Checked are the types of its modules, the functions that its graphs and its bytecode call, the
+    symbols that only a Python process defines, and functions without a declaration. Names that
+    host code looks up are not known before it runs. The library is read, never loaded.
+
+    Parameters
+    ----------
+    path : path
+        The library.
+
+    Returns
+    -------
+    list of Finding
+        A finding whose status is ``"fail"`` names a part that needs Python. Each has a remedy.
+
+    Raises
+    ------
+    LibraryLoadError
+        If the file is no ELF library.
+    """
+    opened = open_library(path)
+    findings = [*_types(opened.report)]
+    if opened.root is not None:
+        findings += _called(opened.report, opened.root)
+    findings += _symbols(path, opened.report)
+    findings += _undeclared(opened.report)
+    return findings
+
+
+def _types(report: LibraryReport) -> Iterator[Finding]:
+    """Check the types; libdso has the loaders that the runtime itself has."""
+    keys = dict.fromkeys(m.type_key for m in report.modules if m.type_key != "library")
+    foreign = [key for key in keys if not is_own_type(key)]
+    for key in foreign:
+        remedy = f"register a loader of {key} in the program (dso_register_loader), or leave it out"
+        detail = "its loader is Python code, so its modules would only be carried"
+        yield Finding(f"type {key}", "fail", detail, remedy)
+    if not foreign:
+        yield Finding("types", "pass", f"libdso loads {', '.join(keys) or 'host code'}")
+    if "shared_library" in keys:
+        remedy = "write it to a file with packer extract, and check that"
+        yield Finding("type shared_library", "warn", "libraries within it are not checked", remedy)
+
+
+def _called(report: LibraryReport, root: Module) -> Iterator[Finding]:
+    """Check the functions that graphs and bytecode call by name."""
+    host = {function.name for function in report.functions}
+    for module in preorder(root):
+        what, called = _calls_of(module)
+        if what:
+            below = {name for part in preorder(module) for name in part.function_names()}
+            yield _found(what, sorted(called - below - host - _GLOBAL))
+
+
+def _calls_of(module: Module) -> tuple[str, set[str]]:
+    """Return the name of a check, and the functions that the module calls; "" if it calls none."""
+    if isinstance(module, VMExecutable):
+        called = {f.name for f in module.functions if f.kind == PACKED}
+        return "functions of the bytecode", called - set(vm_builtin_names())
+    if isinstance(module, GraphExecutorFactory):
+        return "operators of the graph", _operators(module)
+    return "", set()
+
+
+def _operators(factory: GraphExecutorFactory) -> set[str]:
+    """Return the functions of a graph; none if it is malformed, which `check_library` reports."""
+    try:
+        graph = parse_graph(factory.graph_json)
+    except BlobFormatError:
+        return set()
+    return {node.function for node in graph.nodes if node.function is not None} - {NOP, COPY}
+
+
+def _found(what: str, missing: list[str]) -> Finding:
+    if not missing:
+        return Finding(what, "pass", "libdso and the library's modules have all of them")
+    detail = f"no module of the library has {_some(missing)}"
+    remedy = "register them in the program (dso_register_function), or export code that has them"
+    return Finding(what, "fail", detail, remedy)
+
+
+def _symbols(path: str | os.PathLike[str], report: LibraryReport) -> Iterator[Finding]:
+    """Check for Python's own library and symbols."""
+    dependencies = resolve_dependencies(path, report.linkage)
+    for name in (*dependencies.direct, *dependencies.missing):
+        if os.path.basename(name).startswith("libpython"):
+            remedy = "link code that does not use Python's C API"
+            yield Finding(f"needed {name}", "fail", "it is Python itself", remedy)
+    wanted = {s.name for s in report.symbols.dynamic if not s.defined and s.bind == "GLOBAL"}
+    left = wanted - dependencies.defined_among(wanted) - {""}
+    left = {name for name in left if not is_provided(name)}
+    lost = sorted(defined_by_this_process(left))
+    if lost:
+        detail = f"only this Python defines {_some(lost)}"
+        yield Finding("symbols", "fail", detail, "link the library that defines them")
+    else:
+        yield Finding("symbols", "pass", "none is Python's")
+
+
+def _undeclared(report: LibraryReport) -> Iterator[Finding]:
+    """Check for C functions that only a load in Python can declare."""
+    if report.functions or report.blob is not None:
+        return
+    detail = "the library declares none, and only runtime.load(path, functions={...}) declares some"
+    remedy = "export it with declared functions: packer export --function"
+    yield Finding("functions", "fail", detail, remedy)
+
+
+def _some(names: list[str]) -> str:
+    more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"
