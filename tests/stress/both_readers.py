@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[2]))  # at the end: runtime is the installed one
 
 from tests.fuzz.reader_mutants import Mutants
-from tests.support.both_readers import NativeReader, read_in_python
+from tests.support.both_readers import NativeReader, is_refused, read_in_python
 
 MOST_SHOWN = 20
 
@@ -47,7 +47,7 @@ def compare(mutants: Mutants, native: NativeReader, number: int) -> str:
     text = manifest.data if manifest is not None else None
     found, expected = native.read(what, data.data, text), read_in_python(what, data.data, text)
     if found == expected:
-        return "refused" if "Error: " in found else "accepted"
+        return "refused" if is_refused(found) else "accepted"
     print(f"mutant {number}, {what}:\n  libdso: {found[:500]}\n  Python: {expected[:500]}")
     return "different"
 

@@ -56,6 +56,11 @@ def read_in_python(what: str, data: bytes, manifest: bytes | None = None) -> str
         return _without_fix(text.decode("utf-8", "replace"))
 
 
+def is_refused(description: str) -> bool:
+    """Return True for an error; one of an array that cannot be used follows its name."""
+    return re.match(r"\w+Error: ", description) is not None
+
+
 def _without_fix(text: str) -> str:
     """Without the fix: each reader says in its language how to register a loader, or read bytes."""
     return re.sub(r"(; known: |; read \.raw).*", "", text)
