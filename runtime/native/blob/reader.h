@@ -55,8 +55,8 @@ int reader_sized(struct reader *self, struct reader *inner);
  * layouts this decides which of them was written. */
 int reader_ends_entry(const struct reader *self);
 
-/* A copy with a NUL after it; a text with a NUL in it is refused. NULL with an error raised. Freed
- * by free(). */
-char *reader_copy_text(const struct reader *self, size_t at, struct span text);
+/* A copy with a NUL after it; the text may contain others, as in Python. NULL with OutOfMemoryError
+ * raised. Freed by free(). */
+char *span_copy(struct span text);
 
 #endif

@@ -57,8 +57,7 @@ static int read_rest(struct reader *reader, struct span graph_json, dso_module *
   size_t start = reader->offset;
   if (reader_u64(reader, &count) != 0) return -1;
   if (named_arrays_read_counted(reader, count, start, &arrays) != 0) return -1;
-  start = reader->offset;
-  char *name = reader_string(reader, &text) == 0 ? reader_copy_text(reader, start, text) : NULL;
+  char *name = reader_string(reader, &text) == 0 ? span_copy(text) : NULL;
   struct factory *self = name != NULL ? factory_new(graph_json, name, reader->owner) : NULL;
   free(name);
   if (self == NULL) {

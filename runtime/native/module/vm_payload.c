@@ -64,7 +64,7 @@ static int read_row(struct reader *reader, struct vm_executable *self) {
     return refuse_text(reader, row->at, "function name", row->name, "a unique one");
   self->code.num_functions++;
   function->kind = kind;
-  function->name = reader_copy_text(reader, row->at, row->name);
+  function->name = span_copy(row->name);
   if (function->name == NULL || reader_i64(reader, &function->start) != 0 ||
       reader_i64(reader, &function->end) != 0 || reader_i64(reader, &function->num_args) != 0 ||
       reader_i64(reader, &function->num_registers) != 0)
