@@ -5,6 +5,20 @@
 #include "blob/arrays.h"
 #include "module/graph_executor.h"
 
+struct factory {
+  dso_module module;
+  struct span graph_json; /* data is NULL for AOT */
+  char *name;             /* of the model */
+  char *where;            /* in messages */
+  struct named_arrays *arrays;
+};
+
+/* The factory's own array of a name, borrowed, or NULL. */
+dso_tensor_object *factory_array(const struct factory *self, struct span name);
+
+/* Make an executor; the arguments are devices (graph_create.c). */
+int factory_create(void *self, const dso_any *args, int32_t num_args, dso_any *result);
+
 /* Check an array for an input, or all of a list for theirs: 0, or -1 with BlobFormatError
  * "<where>: ..." raised. */
 int graph_check_param(const struct graph *graph, const char *where, size_t input,
