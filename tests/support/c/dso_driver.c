@@ -1,19 +1,25 @@
-/* Show the tree of each file of the command line, or why it is refused, as dso.h gives it.
+/* Show the tree of each file of the command line, or why it is refused, as dso.h gives it. An
+ * argument "@net1_" is the system library of that prefix.
  *
  *     FILE                         a line for each file, then
  *     error KIND: TEXT             or, for each module, depth first, each import of each module:
- *     module DEPTH TYPE_KEY        with its functions and named tensors:
- *     function NAME SIGNATURE
- *     weight NAME CODE.BITS.LANES SHAPE SUM
- *     entry NAME                   of the tree */
+ *     module DEPTH TYPE_KEY        with its functions:
+ *     function NAME
+ *     signature SIGNATURE          of host code; then, of the tree, its named tensors and entry
+ *     weight NAME CODE.BITS.LANES (SHAPE) SUM
+ *     entry NAME
+ *
+ * With "-c" before the files, each is closed only at the end, after all were loaded. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "dso.h"
 
 static int show_function(void *context, const char *name, const char *signature) {
-  (void)context;
-  printf("function %s %s\n", name, signature ? signature : "?");
+  const char *type_key = dso_module_type_key((const dso_module *)context);
+  printf("function %s\n", name);
+  if (signature && strcmp(type_key, "library") == 0) printf("signature %s\n", signature);
   return 0;
 }
 
@@ -36,27 +42,37 @@ static int show_weight(void *context, const char *name, const DLTensor *tensor) 
   return 0;
 }
 
-static void show(dso_module *module, int depth) {
+static void show_modules(dso_module *module, int depth) {
   dso_module *const *imports;
   size_t count = dso_module_imports(module, &imports);
   printf("module %d %s\n", depth, dso_module_type_key(module));
-  if (dso_module_functions(module, show_function, NULL) != 0) printf("! %s\n", dso_last_error());
-  for (size_t i = 0; i < count && depth < 100; i++) show(imports[i], depth + 1);
+  if (dso_module_functions(module, show_function, module) != 0) printf("! %s\n", dso_last_error());
+  for (size_t i = 0; i < count && depth < 100; i++) show_modules(imports[i], depth + 1);
+}
+
+static dso_module *show(const char *path) {
+  printf("%s\n", path);
+  fflush(stdout);
+  dso_module *module = path[0] == '@' ? dso_system_library(path + 1) : dso_load(path, NULL);
+  if (module == NULL) {
+    printf("error %s\n", dso_last_error());
+    return NULL;
+  }
+  show_modules(module, 0);
+  if (dso_module_weights(module, show_weight, NULL) != 0) printf("! %s\n", dso_last_error());
+  printf("entry %s\n", dso_module_entry(module));
+  return module;
 }
 
 int main(int count, char **paths) {
-  for (int i = 1; i < count; i++) {
-    printf("%s\n", paths[i]);
-    fflush(stdout);
-    dso_module *module = dso_load(paths[i], NULL);
-    if (module == NULL) {
-      printf("error %s\n", dso_last_error());
-      continue;
-    }
-    show(module, 0);
-    if (dso_module_weights(module, show_weight, NULL) != 0) printf("! %s\n", dso_last_error());
-    printf("entry %s\n", dso_module_entry(module));
-    dso_module_release(module);
+  int first = count > 1 && strcmp(paths[1], "-c") == 0 ? 2 : 1;
+  dso_module **kept = (dso_module **)calloc((size_t)count, sizeof *kept);
+  for (int i = first; i < count; i++) {
+    dso_module *module = show(paths[i]);
+    if (first == 2 && kept) kept[i] = module;
+    else dso_module_release(module);
   }
+  for (int i = first; kept && i < count; i++) dso_module_release(kept[i]);
+  free(kept);
   return 0;
 }
