@@ -82,7 +82,7 @@ static int are_sizes(const struct json *list, size_t least, size_t most) {
 
 size_t weights_entry_ndim(const struct json *entry) {
   const struct json *shape = entry->type == JSON_OBJECT ? json_member(entry, "shape") : NULL;
-  return are_sizes(shape, 0, MAX_NDIM) ? shape->size : 0;
+  return shape != NULL && are_sizes(shape, 0, MAX_NDIM) ? shape->size : 0;
 }
 
 static int read_shape(const struct entry *self, DLTensor *tensor) {

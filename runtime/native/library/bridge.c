@@ -106,7 +106,7 @@ static int add_functions(struct bridge *bridge, char *strings) {
         .st_name = (uint32_t)(strings - bridge->strings),
         .st_info = STB_GLOBAL << 4 | STT_FUNC,
         .st_shndx = 1, /* defined; there are no sections */
-        .st_value = offsetof(struct bridge, stubs) + i * STUB_NBYTES,
+        .st_value = offsetof(struct bridge, stubs) + (size_t)i * STUB_NBYTES,
         .st_size = STUB_NBYTES,
     };
     bridge->chain[1 + i] = i + 1 < NUM_PROVIDED ? i + 2 : 0;

@@ -32,7 +32,7 @@ int TVMBackendParallelBarrier(int task_id, struct parallel_group_env *env);
 
 /* ---- weights.c: ours (docs/format.md) */
 
-int DSOFindWeight(void *context, const char *name, DLTensor *tensor);
+int DSOFindWeight(void *pointer, const char *name, DLTensor *tensor);
 
 /* ---- registered.c: statically linked models call these at start-up */
 
