@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import packer
 import runtime
 from runtime.stream import Writer
 from runtime.tensors.ndarray import write_named_arrays
 
+from ...support.calls import assert_equal as assert_same_calls
 from ...support.payloads import assert_equal, mutants
 
 KEY = "const_loader"
@@ -55,3 +58,42 @@ def test_mutants_are_read_alike(seed: int) -> None:
     for one in REFUSED:
         made += mutants(one, 50, seed)
     assert_equal(KEY, made)
+
+
+SOURCE = """
+static const float *weights;
+static int calls;
+int __init_conv(const float *w) { weights = w; calls++; return 0; }
+float conv(float x) { return weights ? x * weights[1] + calls : -1; }
+float plain(float x) { return x; }
+int __init_fails(const float *w) { return 3 + (w == 0); }
+float fails(float x) { return x; }
+"""
+FUNCTIONS = {
+    "__init_conv": "int(const float *w)",
+    "conv": "float(float x)",
+    "plain": "float(float x)",
+    "__init_fails": "int(const float *w)",
+    "fails": "float(float x)",
+}
+
+
+@pytest.mark.parametrize("dialect", ["tvm", "tvm-ffi"])
+def test_constants_reach_host_code_once(tmp_path: Path, dialect: str) -> None:
+    """At the first look-up; an unsuccessful initialisation is reported."""
+    below = runtime.ConstLoaderModule({"w": np.array([2, 3, 4], "float32")}, {"conv": ["w"]})
+    below.import_module(packer.CSourceModule(SOURCE, functions=FUNCTIONS))
+    root = runtime.ConstLoaderModule({"v": np.ones(2, "int16")}, {"fails": ["v"], "none": ["v"]})
+    root.import_module(below)
+    packer.export_library(root, tmp_path / "model.so", format=dialect)
+    script = """
+        m plain f5
+        m conv f5
+        m conv f5
+        m fails f1
+        m get_const_var_ndarray
+        m get_const_var_tensor
+    """
+    found = assert_same_calls(tmp_path / "model.so", script)
+    assert found[:3] == ["5", "16", "16"]
+    assert "'v',tensor:01000100," in found[4]

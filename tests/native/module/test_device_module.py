@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+import packer
 import runtime
 from runtime import DeviceModule, FunctionInfo
 from runtime.modules.device import LAYOUTS, Shader
 from runtime.stream import Writer
 
 from ...support.paths import GOLDEN
+from ...support.calls import assert_equal as assert_same_calls
+from ...support.opencl_kernels import SCALE, SCALE_SOURCE, kernels
 from ...support.payloads import assert_equal, mutants
 
 INFOS = [
@@ -100,3 +103,21 @@ def test_entries_that_real_tvm_wrote_are_read_alike() -> None:
     assert {"cuda", "opencl", "metal", "webgpu"} <= by_key.keys()
     for key, datas in by_key.items():
         assert_equal(key, datas, is_last=False)
+
+
+@pytest.mark.skipif(not runtime.Device("opencl").exist, reason="needs an OpenCL device")
+def test_opencl_kernels_run_in_a_c_program(tmp_path: Path) -> None:
+    """Results are Python's bit for bit, and so are the texts of wrong calls."""
+    packer.export_library(kernels(SCALE_SOURCE, SCALE), tmp_path / "kernels.so")
+    found = assert_same_calls(
+        tmp_path / "kernels.so",
+        """
+        m scale o1,2.5,-3,0.1 f3.3 i4 i1 i4
+        m scale o1,2,3,4 f2 i2 i2 i2
+        m scale t1,2 f2 i2 i1 i2
+        m scale o1,2 f2 i2 i1
+        m scale o1,2 sx i2 i1 i2
+        """,
+    )
+    assert found[0].startswith("None tensor:")
+    assert all("Error: scale: " in line for line in found[2:])
