@@ -155,7 +155,14 @@ def link_archive(compiler, path, objects, folder):
     header = Path("runtime/include/dso.h").read_text()
     names.write_text("\n".join(re.findall(r"^DSO_API [^;]*?\b(dso_\w+)\(", header, re.MULTILINE)))
     run([*compiler.command, "-r", "-nostdlib", "-o", str(whole), *objects])
-    run([*compiler.tool("objcopy"), f"--keep-global-symbols={names}", str(whole)])
+    run(
+        [
+            *compiler.tool("objcopy"),
+            "--strip-unneeded",
+            f"--keep-global-symbols={names}",
+            str(whole),
+        ]
+    )
     archive(compiler, path, [str(whole)])
 
 
@@ -163,7 +170,7 @@ def link_shared(compiler, path, objects, folder):
     """Make libdso.so, which exports the functions of dso.h."""
     script = folder / "exports"
     script.write_text("{ global: dso_*; local: *; };\n")
-    options = [f"-Wl,-soname,{SONAME}", f"-Wl,--version-script,{script}", "-Wl,-z,defs"]
+    options = [f"-Wl,-soname,{SONAME}", f"-Wl,--version-script,{script}", "-Wl,-z,defs", "-Wl,-s"]
     command = [*compiler.command, "-shared", "-fPIC", *options, *compiler.link_flags]
     run([*command, "-o", str(path), *objects, *LIBRARIES])
 

@@ -114,10 +114,13 @@ def test_wheel_has_core_header_templates_and_types(wheel) -> None:
 
 
 def test_runtime_takes_less_than_2_mb(wheel) -> None:
-    """Installed, with its core, on a machine that only runs libraries."""
+    """Installed, with its core, on a machine that only runs libraries; and libdso as much again."""
     with zipfile.ZipFile(wheel) as archive:
-        sizes = [i.file_size for i in archive.infolist() if i.filename.startswith("runtime/")]
+        files = {i.filename: i.file_size for i in archive.infolist()}
+    libdso = {name for name in files if name.startswith("runtime/lib/")}
+    sizes = [files[name] for name in files.keys() - libdso if name.startswith("runtime/")]
     assert 100_000 < sum(sizes) < 2_000_000
+    assert 100_000 < sum(files[name] for name in libdso) < 2_000_000
 
 
 def test_wheel_runs_from_anywhere(wheel, environment, tmp_path) -> None:
@@ -140,6 +143,8 @@ def test_editable_install_runs_from_the_source_tree(sdist, environment, tmp_path
     result, home = json.loads(run(environment / "bin/python", "-c", DEMO, cwd=tmp_path))
     assert result == 42
     assert Path(home).is_relative_to(source)
+    files = {path.name for path in (source / "runtime/lib").rglob("*") if path.is_file()}
+    assert {"libdso.a", "libdso.so", "libdso.so.0", "dso.pc", "dsoConfig.cmake"} <= files
 
 
 def test_free_threaded_python_is_refused_at_build_time(environment) -> None:
