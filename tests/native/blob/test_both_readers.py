@@ -107,6 +107,9 @@ CASES = {
     ),
     "type without a loader": ("tvm", words(1) + entry("strange") + bytes(9)),
     "type without a loader, sized": ("tvm-ffi", words(2, 0, 0, 0) + entry("strange", words(0))),
+    "NUL in the name of a graph": (
+        *("tvm", words(1) + entry("GraphExecutorFactory", words(0, 0, 0, 3) + b"a\0b")),
+    ),
     "big-endian": ("symbol", (8).to_bytes(8, "big") + words(0)),
     "no header": ("symbol", b"1234567"),
 }
