@@ -63,18 +63,18 @@ static int refuse_null(const char *function, const char *what) {
   return raised_format("TypeError", "%s: expected %s, found NULL", function, what);
 }
 
-dso_module *dso_load(const char *path, const dso_options *given) {
-  struct load_options options;
+dso_module *dso_load(const char *path, const dso_options *options) {
+  struct load_options applied;
   host_collect();
   if (path == NULL && refuse_null("dso_load", "a path") != 0) return NULL;
-  return apply(given, &options) == 0 ? tree_load(path, &options) : NULL;
+  return apply(options, &applied) == 0 ? tree_load(path, &applied) : NULL;
 }
 
-dso_module *dso_load_bytes(const void *bytes, size_t nbytes, const dso_options *given) {
-  struct load_options options;
+dso_module *dso_load_bytes(const void *bytes, size_t nbytes, const dso_options *options) {
+  struct load_options applied;
   host_collect();
   if (bytes == NULL && refuse_null("dso_load_bytes", "bytes") != 0) return NULL;
-  return apply(given, &options) == 0 ? tree_load_bytes(bytes, nbytes, &options) : NULL;
+  return apply(options, &applied) == 0 ? tree_load_bytes(bytes, nbytes, &applied) : NULL;
 }
 
 dso_module *dso_system_library(const char *prefix) {

@@ -18,6 +18,7 @@ static int find(const struct origin *self, const char *prefix, const char *name,
                 struct elf_symbol *symbol) {
   char few[256], *text = few;
   size_t begin = strlen(prefix), size = begin + strlen(name) + 1;
+  *symbol = (struct elf_symbol){.value = 0};
   if (size > sizeof few && (text = heap_new(size)) == NULL)
     return raised_format("OutOfMemoryError", "%s: no memory for a name", self->path);
   memcpy(text, prefix, begin);

@@ -11,9 +11,9 @@
 /* ---- A tree that is in use */
 
 static int are_same_devices(const struct load_options *a, const struct load_options *b) {
-  if ((a->devices == NULL) != (b->devices == NULL) || a->num_devices != b->num_devices) return 0;
-  return a->num_devices == 0 ||
-         memcmp(a->devices, b->devices, (size_t)a->num_devices * sizeof *a->devices) == 0;
+  if (a->devices == NULL || b->devices == NULL) return a->devices == b->devices;
+  if (a->num_devices != b->num_devices) return 0;
+  return memcmp(a->devices, b->devices, (size_t)a->num_devices * sizeof *a->devices) == 0;
 }
 
 /* `root` is owned by the caller, who gets it back, or NULL. */
@@ -67,10 +67,10 @@ static int has_bytes(const dso_module *root, const void *context) {
   return file_origin_has_bytes(file_origin_of(root), bytes->data, bytes->nbytes);
 }
 
-dso_module *tree_load_bytes(const void *data, size_t nbytes, const struct load_options *options) {
-  struct bytes bytes = {data, nbytes};
+dso_module *tree_load_bytes(const void *bytes, size_t nbytes, const struct load_options *options) {
+  struct bytes wanted = {bytes, nbytes};
   host_install();
-  dso_module *root = resident_search(nbytes, has_bytes, &bytes);
+  dso_module *root = resident_search(nbytes, has_bytes, &wanted);
   return root != NULL ? use_again(root, options)
-                      : build(file_origin_open_bytes(data, nbytes, options), options);
+                      : build(file_origin_open_bytes(bytes, nbytes, options), options);
 }

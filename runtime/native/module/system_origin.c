@@ -241,7 +241,7 @@ static dso_module *keep_root(const char *prefix, dso_module *module) {
 }
 
 dso_module *tree_of_program(const char *prefix) {
-  struct checksums checksums;
+  struct checksums checksums = {.has_blob = 0};
   host_install();
   dso_module *root = known_root(prefix);
   if (root != NULL) return root;

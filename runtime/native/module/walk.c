@@ -24,7 +24,7 @@ static void begin(struct walk *self) {
   self->seen = self->few_seen;
   self->num_pending = self->num_seen = 0;
   self->capacity = FEW;
-  self->num_slots = 2 * FEW;
+  self->num_slots = sizeof self->few_seen / sizeof *self->few_seen;
 }
 
 static void end(struct walk *self) {
