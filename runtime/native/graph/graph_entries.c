@@ -46,8 +46,9 @@ static int read_columns(const struct reading *self, struct columns *columns) {
     return -1;
   if (json_member(attrs, "storage_scope") == NULL) return 0;
   if (read_column(self, attrs, "storage_scope", "list_str", &columns->scopes) != 0) return -1;
-  for (size_t i = 0; i < columns->scopes->size; i++) {
-    const struct json *scope = &columns->scopes->items[i];
+  const struct json *scopes = columns->scopes;
+  for (size_t i = 0; scopes != NULL && i < scopes->size; i++) {
+    const struct json *scope = &scopes->items[i];
     if (!json_is_text(scope, "") && !json_is_text(scope, "global"))
       return wrong(self, "attrs: storage_scope", scope, "'global'");
   }
@@ -81,7 +82,8 @@ static int read_shape(const struct reading *self, const struct json *value,
     return wrong(self, ": shape", value, "at most %d extents of at least 0", GRAPH_MAX_NDIM);
   int64_t *shape = graph_allocate(self->graph, value->size, sizeof *shape);
   if (shape == NULL) return -1;
-  for (size_t i = 0; i < value->size; i++) shape[i] = value->items[i].integer;
+  for (size_t i = 0; i < value->size && value->items != NULL; i++)
+    shape[i] = value->items[i].integer;
   entry->shape = shape;
   entry->ndim = (int)value->size;
   return 0;

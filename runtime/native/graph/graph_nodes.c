@@ -87,7 +87,7 @@ static int read_node_outputs(const struct reading *self, const struct json *attr
 
 static int read_function(const struct reading *self, const struct json *attrs,
                          struct graph_node *node) {
-  struct span function;
+  struct span function = {0};
   const struct json none = {.type = JSON_OBJECT};
   if (read_text(self, attrs != NULL ? attrs : &none, "func_name", &function) != 0) return -1;
   node->function = function;

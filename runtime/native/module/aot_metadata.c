@@ -65,11 +65,12 @@ static int check_array(const char *what, const void *address, int64_t count, siz
 static int copy_text(struct graph *graph, const char *text, const char *more, struct span *copied) {
   size_t room = text != NULL ? segment_part_from(text).nbytes : 0;
   size_t size = text != NULL ? strnlen(text, room > 0 ? room : PTRDIFF_MAX) : 0;
-  char *copy = graph_allocate(graph, size + strlen(more) + 1, 1);
+  size_t more_size = strlen(more);
+  char *copy = graph_allocate(graph, size + more_size + 1, 1); /* zeroed: a NUL follows */
   if (copy == NULL) return -1;
   if (size > 0) memcpy(copy, text, size);
-  memcpy(copy + size, more, strlen(more));
-  *copied = (struct span){copy, size + strlen(more)};
+  for (size_t i = 0; i < more_size; i++) copy[size + i] = more[i];
+  *copied = (struct span){copy, size + more_size};
   return 0;
 }
 

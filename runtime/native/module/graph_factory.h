@@ -17,7 +17,7 @@ struct factory {
 dso_tensor_object *factory_array(const struct factory *self, struct span name);
 
 /* Make an executor; the arguments are devices (graph_create.c). */
-int factory_create(void *self, const dso_any *args, int32_t num_args, dso_any *result);
+int factory_create(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
 
 /* Check an array for an input, or all of a list for theirs: 0, or -1 with BlobFormatError
  * "<where>: ..." raised. */

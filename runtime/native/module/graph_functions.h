@@ -17,13 +17,13 @@ int graph_check_index(const char *what, int64_t index, size_t count, size_t *che
 int graph_give(dso_tensor_object *array, dso_any *result);
 
 /* Safe calls whose handle is the executor (graph_inputs.c, graph_params.c). */
-int graph_set_input(void *self, const dso_any *args, int32_t num_args, dso_any *result);
-int graph_set_input_zero_copy(void *self, const dso_any *args, int32_t num_args, dso_any *result);
-int graph_get_input(void *self, const dso_any *args, int32_t num_args, dso_any *result);
-int graph_get_num_inputs(void *self, const dso_any *args, int32_t num_args, dso_any *result);
-int graph_get_input_index(void *self, const dso_any *args, int32_t num_args, dso_any *result);
-int graph_get_input_info(void *self, const dso_any *args, int32_t num_args, dso_any *result);
-int graph_load_params(void *self, const dso_any *args, int32_t num_args, dso_any *result);
-int graph_share_params(void *self, const dso_any *args, int32_t num_args, dso_any *result);
+int graph_set_input(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
+int graph_set_input_zero_copy(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
+int graph_get_input(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
+int graph_get_num_inputs(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
+int graph_get_input_index(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
+int graph_get_input_info(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
+int graph_load_params(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
+int graph_share_params(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
 
 #endif

@@ -118,12 +118,12 @@ static int read_params(const char *function, const dso_any *args, int32_t index,
   return status;
 }
 
-int graph_load_params(void *self, const dso_any *args, int32_t num_args, dso_any *result) {
+int graph_load_params(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
   struct named_arrays arrays = {0};
   (void)result;
   if (value_count("load_params", num_args, 1, 1) != 0) return -1;
   if (read_params("load_params", args, 0, &arrays) != 0) return -1;
-  int status = set_all(self, &arrays);
+  int status = set_all(handle, &arrays);
   named_arrays_clear(&arrays);
   return status;
 }
@@ -142,7 +142,7 @@ static int take_from(const struct graph_executor *other, struct named_arrays *ar
   return 0;
 }
 
-int graph_share_params(void *self, const dso_any *args, int32_t num_args, dso_any *result) {
+int graph_share_params(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
   struct named_arrays arrays = {0};
   (void)result;
   if (value_count("share_params", num_args, 2, 2) != 0) return -1;
@@ -153,7 +153,7 @@ int graph_share_params(void *self, const dso_any *args, int32_t num_args, dso_an
                          vm_type_name(&args[0]));
   if (read_params("share_params", args, 1, &arrays) != 0) return -1;
   int status = take_from(other, &arrays);
-  if (status == 0) status = set_all(self, &arrays);
+  if (status == 0) status = set_all(handle, &arrays);
   named_arrays_clear(&arrays);
   return status;
 }

@@ -17,8 +17,10 @@ import runtime
 from ...support.graph_arrays import W, X, aligned
 from ...support.graphs import factory, graph, host, null, op, sum_graph
 from ...support.libdso import compile_program, run_program
+from ...support.paths import C_SOURCES
 
 SOURCE = Path(__file__).with_name("executor.c").read_text()
+AOT = (C_SOURCES / "aot.c").read_text()
 SANITIZE = "-fsanitize=address,undefined"
 
 Run = Callable[..., list[str]]
@@ -156,6 +158,26 @@ def test_alignment_of_zero_copy(run, export, write) -> None:
     lines = run(path, "unaligned", "x", write(x[:6]), "run", "get_output", 0)
     found = np.frombuffer(bytes.fromhex(lines[0]), "float32")[:5]
     assert np.array_equal(found, x[1:6] + 20)
+
+
+def aot(path: Path, *options: str, params: dict[str, Any] | None = None) -> Path:
+    """A library of a model that was compiled ahead of time."""
+    made = runtime.AotExecutorFactory(params or {})
+    made.import_module(packer.CSourceModule("\n".join([*options, AOT])))
+    packer.export_library(made, path)
+    return path
+
+
+def test_a_model_that_was_compiled_ahead_of_time(run, tmp_path, write) -> None:
+    """Its library states its inputs; its main function is the one operator."""
+    path = aot(tmp_path / "aot.so", params={"w": X + 1})
+    lines = run(path, "set_input", "x", write(X), "run", "get_output", 0, "get_num_inputs")
+    assert lines == [(X * (X + 1)).tobytes().hex(), "2"]
+    for option in ("#define VERSION 2", "#define POOLS 1"):
+        other = aot(tmp_path / "other.so", option)
+        assert run(other) == [error_of(runtime.load(other)["default"])]
+    other = aot(tmp_path / "other.so", params={"w": X[:1]})
+    assert run(other) == [error_of(runtime.load(other)["default"])]
 
 
 def random_graph(rng: random.Random) -> dict[str, Any]:
