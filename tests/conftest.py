@@ -138,16 +138,16 @@ def empty_object(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def pack_blob(tmp_path: Path) -> Callable[..., Path]:
-    """``pack_blob(data, nbytes=None)``: a library that has these bytes at ``__tvm_dev_mblob``."""
+    """``pack_blob(data)``: a library that has these bytes at ``__tvm_dev_mblob``."""
 
-    def pack(data: bytes, nbytes: int | None = None) -> Path:
+    def pack(data: bytes, nbytes: int | None = None, symbol: str = "__tvm_dev_mblob") -> Path:
         header = (len(data) if nbytes is None else nbytes).to_bytes(8, "little")
         (tmp_path / "blob.bin").write_bytes(header + data)
         source = (
-            '__asm__(".section .rodata\\n.globl __tvm_dev_mblob\\n"\n'
-            '".type __tvm_dev_mblob, %object\\n.balign 64\\n__tvm_dev_mblob:\\n"\n'
+            f'__asm__(".section .rodata\\n.globl {symbol}\\n"\n'
+            f'".type {symbol}, %object\\n.balign 64\\n{symbol}:\\n"\n'
             f'".incbin \\"{tmp_path}/blob.bin\\"\\n'
-            '.size __tvm_dev_mblob, .-__tvm_dev_mblob\\n.text\\n");\n'
+            f'.size {symbol}, .-{symbol}\\n.text\\n");\n'
         )
         return compile_c(source, tmp_path / "packed.so")
 

@@ -14,10 +14,10 @@ ROOT = Path(__file__).parents[2]
 if __name__ == "__main__":  # after the installed packages
     sys.path[:] = [*(p for p in sys.path if Path(p or ".").resolve() != ROOT), str(ROOT)]
 
-import runtime
-from tests.fuzz.seeds import arrays, blobs, safetensors
-from tests.support.graphs import sum_graph
-from tests.support.paths import GOLDEN
+import runtime  # noqa: E402
+from tests.fuzz.seeds import arrays, blobs, safetensors  # noqa: E402
+from tests.support.graphs import sum_graph  # noqa: E402
+from tests.support.paths import GOLDEN  # noqa: E402
 
 MOST_NBYTES = 8192  # of a golden file: larger ones only slow the fuzzer down
 MANIFEST = {

@@ -1,7 +1,8 @@
 """Load mutants of packed libraries: our error or a tree, and nothing else.
 
-mutants.py [--count N] [--seed N] [--first N] [--processes N] [--keep FOLDER]: mutant number i of
-a seed is the same in each run. The bytes of code are never changed. Each mutant that passes the
+mutants.py [--count N] [--seed N] [--first N] [--processes N] [--keep FOLDER | --write FOLDER]
+
+Mutant number i of a seed is the same in each run. --write stores mutants, and loads none. The bytes of code are never changed. Each mutant that passes the
 static check is loaded, walked, read and closed in an expendable process, many in each; one that
 ends it, again in its own. A crash in the core, or in ld.so outside of the code that it calls, is a
 finding; so are a hang, more than 64 MB, and an exception that is not ours. Crashes in the library's
@@ -90,6 +91,15 @@ def keep(options: argparse.Namespace, folder: Path, findings: list[Finding]) -> 
         (options.keep / f"{index}-{name}.so").write_bytes(data)
 
 
+def write(options: argparse.Namespace, folder: Path) -> None:
+    """Write the mutants, and nothing else."""
+    with tempfile.TemporaryDirectory() as name:
+        libraries = [Library(path) for path in sorted(make_libraries(Path(name)))]
+    for index in range(options.first, options.first + options.count):
+        name, data = make_mutant(libraries, options.seed, index)
+        (folder / f"{index:06}-{name}.so").write_bytes(data)
+
+
 def main() -> int:
     """Run the campaign; 1 if it found something."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -98,7 +108,11 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the number of the first mutant")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="a folder for the mutants that found something")
+    parser.add_argument("--write", type=Path, help="a folder for all of them; none is loaded")
     options = parser.parse_args()
+    if options.write:
+        write(options, options.write)
+        return 0
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
         folder = Path(name)

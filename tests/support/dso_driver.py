@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -87,7 +88,10 @@ def _weights(root: runtime.Module) -> Iterable[str]:
     for name, tensor in root.weights.items():
         code, bits, lanes = string_to_dtype(tensor.dtype)
         shape = ",".join(map(str, tensor.shape))
-        yield f"weight {name} {code}.{bits}.{lanes} ({shape}) {_sum(bytes(tensor.raw)):08x}"
+        data = bytes(tensor.raw)
+        is_complete = len(data) == math.prod(tensor.shape) * ((bits * lanes + 7) // 8)
+        shown = f"{_sum(data):08x}" if is_complete else "incomplete"
+        yield f"weight {name} {code}.{bits}.{lanes} ({shape}) {shown}"
 
 
 def _sum(data: bytes) -> int:

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-import re
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from ...support.dso_driver import shown_by_c, shown_by_python
-from ...support.paths import ROOT
+import packer
+import runtime
 
-FOUND = sorted((ROOT.parent / "shared" / "found").glob("*.so"))
+from ...fuzz.seeds import blobs, safetensors
+from ...support.compile import compile_c
+from ...support.dso_driver import shown_by_c, shown_by_python, shown_in_children
+from ...support.graphs import factory, host, sum_graph
+from ...support.paths import C_SOURCES, DATA, FOUND, TESTS
+from ...support.system_models import model
+
+DIALECTS = {"tvm": "__tvm_dev_mblob", "tvm-ffi": "__tvm_ffi__library_bin"}
+RELEASED = sorted(DATA.glob("libraries_*/*.so"))
+LIBRARIES = ("graph", "aot", "constants", "weights", "nested", "nothing")
+NUM_MUTANTS = 120
+ONES = np.ones((2, 3), "f4")
+INIT = (
+    "static const float *w; void __init_f(const float *x) { w = x; } float f(void) { return *w; }"
+)
 
 
 def assert_same(path: Path) -> None:
-    """Compare; the signature of a function is C's own."""
-    by_c = re.sub(r"^(function \S+).*$", r"\1", shown_by_c(path), flags=re.MULTILINE)
-    assert by_c == shown_by_python(path)
+    """Compare what both show."""
+    assert shown_by_c(path) == shown_by_python(path)
 
 
 def test_malformed_blob(malformed_case, pack_blob) -> None:
@@ -35,7 +51,80 @@ def test_refused_blob_of_real_tvm(refused_blob, pack_blob) -> None:
     assert_same(pack_blob(refused_blob[1].with_suffix(".bin").read_bytes()))
 
 
-@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
-def test_damaged_library(path: Path) -> None:
-    """Libraries that once crashed a loader."""
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_type_in_both_dialects(dialect, pack_blob) -> None:
+    """Each type of module alone, a tree of some, and half of the bytes of each."""
+    for data in blobs(dialect):
+        assert_same(pack_blob(data, symbol=DIALECTS[dialect]))
+        assert_same(pack_blob(data[: len(data) // 2], symbol=DIALECTS[dialect]))
+
+
+def library(name: str, folder: Path) -> Path:
+    """Export one of LIBRARIES."""
+    root: runtime.Module = runtime.MetadataModule()
+    if name == "graph":
+        root = factory(sum_graph(), {"w": ONES}, host())
+    elif name == "aot":
+        root = runtime.AotExecutorFactory({"w": ONES}, "net")
+        compiled = compile_c((C_SOURCES / "aot.c").read_text(), folder / "aot.o", "-c")
+        root.import_module(packer.StaticLibraryModule(compiled))
+    elif name == "constants":
+        root = runtime.ConstLoaderModule({"w": ONES}, {"f": ["w"]})
+        declared = {"__init_f": "void(const float *x)", "f": "float(void)"}
+        root.import_module(packer.CSourceModule(INIT, functions=declared))
+    elif name == "weights":
+        root = host()
+        root.import_module(runtime.SafetensorsModule(safetensors()))
+    elif name == "nested":
+        root = host()
+        root.import_module(runtime.load(library("weights", folder)))
+    return packer.export_library(
+        root, folder / f"{name}.so", entry="add" if name == "nested" else None
+    )
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_exported_library(name, tmp_path) -> None:
+    """Host code with each kind of module that has code of its own."""
+    assert_same(library(name, tmp_path))
+
+
+@pytest.mark.parametrize("path", RELEASED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_library_of_an_earlier_release(path: Path) -> None:
+    """Those that are in the repository."""
     assert_same(path)
+
+
+def test_system_library(tmp_path) -> None:
+    """Models that a library registers when it is loaded; an unknown prefix has nothing."""
+    objects = [model(tmp_path, number) for number in (1, 2)]
+    path = packer.link_library(objects, tmp_path / "both.so")
+    names = [path, "@net1_", "@net2_", "@net3_"]
+    by_python = shown_in_children(names)
+    assert [
+        shown_by_c(name, path) if name != path else shown_by_c(path) for name in names
+    ] == by_python
+    assert "function add\n" in by_python[1]
+
+
+def test_damaged_libraries() -> None:
+    """Libraries that once crashed a loader. The code of some is damaged, and ends a process."""
+    paths = sorted(FOUND.glob("*.so"))
+    assert [shown_by_c(path) for path in paths] == shown_in_children(paths)
+
+
+@pytest.fixture(scope="module")
+def mutants(tmp_path_factory) -> list[Path]:
+    """The first mutants of `make stress`."""
+    folder = tmp_path_factory.mktemp("mutants")
+    command = [sys.executable, TESTS / "stress" / "mutants.py", "--write", folder]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONSAFEPATH"}
+    subprocess.run([*command, "--count", str(NUM_MUTANTS)], env=environment, check=True)
+    return sorted(folder.glob("*.so"))
+
+
+def test_mutants(mutants) -> None:
+    """Libraries of every linker and both dialects, with some bytes changed, but none of code."""
+    assert len(mutants) == NUM_MUTANTS
+    for path, by_python in zip(mutants, shown_in_children(mutants), strict=True):
+        assert shown_by_c(path) == by_python, path.name
