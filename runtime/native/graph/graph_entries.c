@@ -20,14 +20,15 @@ static int read_column(const struct reading *self, const struct json *attrs, con
   (void)snprintf(field, sizeof field, "attrs: %s", key);
   if (value == NULL || value->type != JSON_LIST || value->size != 2 ||
       !json_is_text(&value->items[0], tag))
-    return wrong(self, field, value, "['%s', [...]]", tag);
+    return wrong(self, field, value, "['%s', [...]]", tag), -1;
   *column = &value->items[1];
   size_t count = self->graph->num_entries;
   if ((*column)->type == JSON_LIST && (*column)->size == count) return 0;
   struct json size = {.type = JSON_INTEGER, .integer = (int64_t)(*column)->size};
   (void)snprintf(field, sizeof field, "attrs: %s: number of values", key);
   return wrong(self, field, (*column)->type == JSON_LIST ? &size : *column, "%zu, one per entry",
-               count);
+               count),
+         -1;
 }
 
 struct columns {
@@ -82,8 +83,7 @@ static int read_shape(const struct reading *self, const struct json *value,
     return wrong(self, ": shape", value, "at most %d extents of at least 0", GRAPH_MAX_NDIM);
   int64_t *shape = graph_allocate(self->graph, value->size, sizeof *shape);
   if (shape == NULL) return -1;
-  for (size_t i = 0; i < value->size && value->items != NULL; i++)
-    shape[i] = value->items[i].integer;
+  for (size_t i = 0; i < value->size; i++) shape[i] = value->items[i].integer;
   entry->shape = shape;
   entry->ndim = (int)value->size;
   return 0;
