@@ -38,7 +38,8 @@ struct columns {
 
 static int read_columns(const struct reading *self, struct columns *columns) {
   const struct json *attrs = json_member(self->fields, "attrs");
-  if (attrs == NULL || attrs->type != JSON_OBJECT) return wrong(self, "attrs", attrs, "an object");
+  if (attrs == NULL || attrs->type != JSON_OBJECT)
+    return wrong(self, "attrs", attrs, "an object"), -1;
   if (read_column(self, attrs, "shape", "list_shape", &columns->shapes) != 0) return -1;
   if (read_column(self, attrs, "dltype", "list_str", &columns->dtypes) != 0) return -1;
   if (read_column(self, attrs, "storage_id", "list_int", &columns->storage_ids) != 0) return -1;
