@@ -83,7 +83,7 @@ def test_constants_reach_host_code_once(tmp_path: Path, dialect: str) -> None:
     """At the first look-up; an unsuccessful initialisation is reported."""
     below = runtime.ConstLoaderModule({"w": np.array([2, 3, 4], "float32")}, {"conv": ["w"]})
     below.import_module(packer.CSourceModule(SOURCE, functions=FUNCTIONS))
-    root = runtime.ConstLoaderModule({"v": np.ones(2, "int16")}, {"fails": ["v"], "none": ["v"]})
+    root = runtime.ConstLoaderModule({"v": np.ones(2, "float32")}, {"fails": ["v"], "none": ["v"]})
     root.import_module(below)
     packer.export_library(root, tmp_path / "model.so", format=dialect)
     script = """
@@ -96,4 +96,5 @@ def test_constants_reach_host_code_once(tmp_path: Path, dialect: str) -> None:
     """
     found = assert_same_calls(tmp_path / "model.so", script)
     assert found[:3] == ["5", "16", "16"]
-    assert "'v',tensor:01000100," in found[4]
+    assert found[3] == "PackerError: const_loader: __init_fails returned 3, expected 0"
+    assert "'v',tensor:0000803f0000803f," in found[4]

@@ -13,9 +13,9 @@ from runtime import DeviceModule, FunctionInfo
 from runtime.modules.device import LAYOUTS, Shader
 from runtime.stream import Writer
 
-from ...support.paths import GOLDEN
 from ...support.calls import assert_equal as assert_same_calls
 from ...support.opencl_kernels import SCALE, SCALE_SOURCE, kernels
+from ...support.paths import GOLDEN
 from ...support.payloads import assert_equal, mutants
 
 INFOS = [

@@ -40,7 +40,7 @@ def library(
 
 @pytest.fixture(scope="module")
 def closures(tmp_path_factory) -> Path:
-    """``make(a)`` gives ``inner`` with a saved; ``main(a, b)`` calls it; ``pair(x, y)`` is (y, x)."""
+    """``make(a)`` gives ``inner`` with a saved, ``main(a, b)`` calls it; ``pair`` swaps."""
     make_code = [call(1, 3, func(2), reg(0)), ret(1)]
     main_code = [call(2, 0, reg(0)), call(3, 5, CONTEXT, reg(2), reg(1)), ret(3)]
     program = Program(
