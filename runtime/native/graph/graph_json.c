@@ -9,7 +9,6 @@
 /* ---- Messages */
 
 void add_place(const struct reading *self, struct text *text, const char *field) {
-  const struct graph_node *node = &self->graph->nodes[self->node];
   switch (self->place) {
     case PLACE_WHOLE: break;
     case PLACE_HEAD: text_format(text, "head %zu", self->number); break;
@@ -19,8 +18,10 @@ void add_place(const struct reading *self, struct text *text, const char *field)
     case PLACE_OUTPUT:
     case PLACE_NAME: text_format(text, "node "); break;
   }
-  if (self->place >= PLACE_NODE && self->place <= PLACE_NAME)
+  if (self->place >= PLACE_NODE && self->place <= PLACE_NAME) {
+    const struct graph_node *node = &self->graph->nodes[self->node];
     text_shown(text, node->name.data, node->name.size);
+  }
   if (self->place == PLACE_INPUT) text_format(text, ": input %zu", self->number);
   if (self->place == PLACE_OUTPUT) text_format(text, ": output %zu", self->number);
   text_format(text, "%s", field);
