@@ -7,6 +7,7 @@
 #include "abi/raised.h"
 #include "module/host.h"
 #include "module/module.h"
+#include "types/families.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 

@@ -21,8 +21,9 @@ MAY_INCLUDE = {
     "library": {"abi", "scan", "elf", "threads"},
     "blob": {"abi", "scan", "device"},
     "graph": {"abi", "scan", "device", "blob"},
-    "module": {"abi", "scan", "elf", "device", "threads", "vm", "library", "blob", "graph"},
-    "dso": {"abi", "device", "threads", "library", "blob", "module"},
+    "module": {"abi", "scan", "elf", "device", "vm", "library", "blob"},
+    "types": {"abi", "device", "vm", "blob", "graph", "module"},
+    "dso": {"abi", "device", "threads", "library", "module"},
     "python": {"abi", "scan", "elf", "device", "threads", "vm", "library"},
 }
 

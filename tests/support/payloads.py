@@ -25,6 +25,7 @@ DRIVER = r"""
 #include <string.h>
 #include "abi/raised.h"
 #include "module/module.h"
+#include "types/families.h"
 
 static module_loader loader_of(const char *key) {
   if (strcmp(key, "relax.VMExecutable") == 0) return load_vm_executable;

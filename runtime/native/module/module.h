@@ -97,22 +97,10 @@ dso_function *module_function_of_code(dso_module *module, dso_safe_call code);
 enum { MODULE_VISIT_LEAF = 1 << 30 };
 int module_visit(dso_module *root, int (*visit)(void *context, dso_module *module), void *context);
 
-/* ---- Loaders of type keys (loaders.c) */
+/* ---- Loaders of type keys (loaders.h) */
 
 /* Read a payload. Returns 0 with an owned module, or -1 with the error raised. */
 typedef int (*module_loader)(struct reader *reader, struct span type_key, dso_module **module);
-
-/* One row per type key in loaders.c; each family of types has a file that defines them. */
-int load_const_loader(struct reader *, struct span, dso_module **);    /* const_loader, metadata */
-int load_metadata_module(struct reader *, struct span, dso_module **); /* metadata_module */
-int load_safetensors(struct reader *, struct span, dso_module **);
-int load_graph_factory(struct reader *, struct span, dso_module **); /* GraphExecutorFactory, ... */
-int load_aot_factory(struct reader *, struct span, dso_module **);
-int load_vm_executable(struct reader *, struct span, dso_module **);
-int load_device(struct reader *, struct span, dso_module **); /* cuda, opencl, metal, ... */
-int load_shared_library(struct reader *, struct span, dso_module **);
-int load_source(struct reader *, struct span, dso_module **);       /* c, static_library */
-int load_json_runtime(struct reader *, struct span, dso_module **); /* *_json */
 
 /* True if dso_options.devices of the load in this thread allow a device. */
 int device_is_allowed(const dso_module *module, DLDevice device);

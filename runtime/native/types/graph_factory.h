@@ -1,0 +1,40 @@
+/* Model factories: a graph with its parameters, or the parameters alone (AOT). */
+#ifndef DSO_PACKER_MODULE_GRAPH_FACTORY_H
+#define DSO_PACKER_MODULE_GRAPH_FACTORY_H
+
+#include "blob/arrays.h"
+#include "types/graph_executor.h"
+
+struct factory {
+  dso_module module;
+  struct span graph_json; /* data is NULL for AOT */
+  char *name;             /* of the model */
+  char *where;            /* in messages */
+  struct named_arrays *arrays;
+};
+
+/* The factory's own array of a name, borrowed, or NULL. */
+dso_tensor_object *factory_array(const struct factory *self, struct span name);
+
+/* Make an executor; the arguments are devices (graph_create.c). */
+int factory_create(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
+
+/* Check an array for an input, or all of a list for theirs: 0, or -1 with BlobFormatError
+ * "<where>: ..." raised. */
+int graph_check_param(const struct graph *graph, const char *where, size_t input,
+                      const DLTensor *tensor);
+int graph_check_params(const struct graph *graph, const char *where,
+                       const struct named_arrays *arrays);
+
+/* Set a parameter that was checked; a named array may have to be made readable first. */
+int graph_set_array(struct graph_executor *self, size_t input, dso_tensor_object *array);
+int graph_set_named(struct graph_executor *self, size_t input, dso_tensor_object *array);
+
+/* get_graph_params: an Array of [name, tensor]. */
+int graph_params_array(const struct named_arrays *arrays, const dso_any *args, int32_t num_args,
+                       dso_any *result);
+
+/* The executor that a value holds, or NULL. */
+const struct graph_executor *graph_executor_of(const dso_any *value);
+
+#endif
