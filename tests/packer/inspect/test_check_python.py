@@ -38,7 +38,7 @@ def test_library_with_weights_passes(tmp_path) -> None:
 
 def test_own_types_are_those_that_libdso_loads() -> None:
     """The runtime's table and that of loaders.c have the same keys."""
-    table = (NATIVE / "module" / "loaders.c").read_text()
+    table = (NATIVE / "types" / "loaders.c").read_text()
     assert set(re.findall(r'^    \{"([\w.]+)", load_\w+\}', table, re.MULTILINE)) == set(_FAMILY_OF)
 
 
