@@ -1,4 +1,4 @@
-/* What a C program does with a library, timed: argv[1] says what, argv[2...] are files.
+/* The time of a C program with a library. The subject is argv[1], the files follow.
  *
  *     open  dlopen|dso_load  FILE... LAST    the last file's first opening, after the others: ns, and
  *                                            the growth of memory in KiB

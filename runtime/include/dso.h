@@ -8,7 +8,7 @@
  *
  * Functions that return int return 0, or -1 with the error raised; functions that return a pointer
  * return NULL instead. dso_last_error() is the text. "Owned" means that the caller releases it,
- * "borrowed" that somebody else keeps it alive.
+ * "borrowed" that another object keeps it alive.
  *
  * Any thread may call any function. A module may be released while another thread calls one of its
  * functions, if that thread holds a reference to the module or to the function. */

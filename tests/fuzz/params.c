@@ -1,4 +1,4 @@
-/* Params dict files: each array that is read lies inside the file. */
+/* Params dict files: each array that is read is inside the file. */
 #include <stdlib.h>
 #include <string.h>
 

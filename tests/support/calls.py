@@ -24,7 +24,7 @@ def _driver(*options: str) -> Path:
 
 
 def by_libdso(library: Path, script: str, *options: str) -> list[str]:
-    """What a C program prints."""
+    """Return the output of a C program."""
     with tempfile.NamedTemporaryFile("w") as file:
         file.write(script)
         file.flush()
@@ -32,7 +32,7 @@ def by_libdso(library: Path, script: str, *options: str) -> list[str]:
 
 
 def by_python(library: Path, script: str) -> list[str]:
-    """What Python's runtime gives for the same calls."""
+    """Return the results of the same calls in Python's runtime."""
     root = runtime.load(library)
     results: list[Any] = []
     return [_run(root, line.split(), results) for line in script.splitlines()]

@@ -32,7 +32,7 @@ def tensor(array: Any) -> str:
 
 
 def run_by_c(*lines: str) -> str:
-    """What the program prints."""
+    """Return the output of the program."""
     text = "".join(f"{line}\n" for line in lines)
     ran = subprocess.run(
         [program()], input=text, capture_output=True, text=True, check=False, timeout=120

@@ -109,7 +109,7 @@ def by_libdso(
     is_last: bool = True,
     options: tuple[str, ...] = (),
 ) -> list[str]:
-    """What libdso says about each payload."""
+    """Describe each payload by libdso."""
     with tempfile.NamedTemporaryFile() as file:
         file.writelines(pack("<Q", len(payload)) + payload for payload in payloads)
         file.flush()
@@ -120,7 +120,7 @@ def by_libdso(
 def by_python(
     key: str, payloads: Sequence[bytes], dialect: str = "tvm", is_last: bool = True
 ) -> list[str]:
-    """What Python's runtime says, in the same words."""
+    """Describe each payload by Python's runtime, in the same words."""
     return [_one(key, payload, dialect, is_last) for payload in payloads]
 
 

@@ -2,7 +2,7 @@
 #ifndef DSO_PACKER_ABI_ENDING_H
 #define DSO_PACKER_ABI_ENDING_H
 
-/* Objects can be nested to any depth, so freeing them must not recurse. If an object is to be freed
+/* Objects can be nested to any depth, so freeing them must not recurse. If an object must be freed
  * while another one is being freed in the same thread, it waits in a list until that has ended. */
 struct ending {
   struct ending *next;

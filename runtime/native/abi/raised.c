@@ -16,7 +16,7 @@ uint64_t raised_total;
 struct slot {
   uint64_t raised_at;
   char *text;  /* kind NUL message NUL, or NULL if no error is stored */
-  char *shown; /* of `text`; NULL until somebody asks */
+  char *shown; /* of `text`; NULL until it is requested */
 };
 
 static _Thread_local struct slot slot;

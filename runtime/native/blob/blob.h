@@ -25,7 +25,7 @@ struct blob {
 #define BLOB_LIB "_lib"                 /* the key of the place of the library itself */
 #define BLOB_IMPORT_TREE "_import_tree" /* the key of the tree, in dialect tvm */
 
-/* What makes the modules of a blob. */
+/* The functions that make the modules of a blob. */
 struct blob_loader {
   void *context;
   /* Read the payload of `key`, and store an owned module. Returns 1, 0 if the key has no loader

@@ -39,7 +39,7 @@ static int decide(void) {
   return found;
 }
 
-/* What the program's allocator gets back, stored before the data. */
+/* The block to return to the program's allocator; stored before the data. */
 struct block {
   void *start;
   size_t nbytes;

@@ -10,7 +10,7 @@
 #include "graph/calls.h"
 #include "graph/graph.h"
 
-/* What a function declares of a parameter. */
+/* The declaration of a parameter of a function. */
 enum access {
   ACCESS_UNKNOWN, /* nothing, so it may rely on TVM's alignment */
   ACCESS_READ,

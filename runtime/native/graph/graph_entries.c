@@ -123,7 +123,7 @@ int read_entries(struct reading *self) {
   return 0;
 }
 
-/* ---- What the entries are to each other */
+/* ---- Relations between entries */
 
 struct stored {
   int64_t storage_id;

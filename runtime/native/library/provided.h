@@ -15,7 +15,7 @@
 int TVMFFIFunctionCall(void *function, const dso_any *args, int32_t num_args, dso_any *result);
 void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message);
 void TVMFFIErrorSetRaisedFromCStrParts(const char *kind, const char **parts, int32_t num_parts);
-int TVMFFIEnvModLookupFromImports(void *context, const char *name, void **function);
+int TVMFFIEnvModLookupFromImports(void *pointer, const char *name, void **function);
 int TVMFFIHandleInitOnce(void **handle, int (*init)(void **result));
 
 /* ---- backend_api.c: TVM's c_runtime_api.h and c_backend_api.h until 2025 */

@@ -45,7 +45,7 @@ static void end_module(struct ending *ending) {
 }
 
 /* end_module drops a weak reference when it is done. If others remain, the caller will drop that of
- * the strong ones itself, so end_module gets one of its own. */
+ * the strong ones itself, so end_module gets a separate one. */
 static void delete_module(void *object, int flags) {
   const uint64_t weak_one = (uint64_t)1 << 32;
   dso_module *self = object;

@@ -131,7 +131,7 @@ static int write_all(int descriptor, const char *bytes, size_t nbytes) {
   return 0;
 }
 
-/* A sealed file with these bytes: nobody can change it between the check and dlopen. */
+/* A sealed file with these bytes: no process can change it between the check and dlopen. */
 static int memory_file(const void *bytes, size_t nbytes) {
   int descriptor = memfd_create("packer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (descriptor < 0) return -1;

@@ -1,6 +1,6 @@
 /* A module that lists functions, but cannot run them here: it is carried for another program. */
-#ifndef DSO_PACKER_MODULE_CARRIED_H
-#define DSO_PACKER_MODULE_CARRIED_H
+#ifndef DSO_PACKER_TYPES_CARRIED_H
+#define DSO_PACKER_TYPES_CARRIED_H
 
 #include "blob/texts.h"
 #include "module/module.h"

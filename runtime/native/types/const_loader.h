@@ -1,6 +1,6 @@
 /* const_loader: constants, passed to the host code that needs them on its first use. */
-#ifndef DSO_PACKER_MODULE_CONST_LOADER_H
-#define DSO_PACKER_MODULE_CONST_LOADER_H
+#ifndef DSO_PACKER_TYPES_CONST_LOADER_H
+#define DSO_PACKER_TYPES_CONST_LOADER_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* Device modules: kernels as source or binary, with their signatures. */
-#ifndef DSO_PACKER_MODULE_DEVICE_MODULE_H
-#define DSO_PACKER_MODULE_DEVICE_MODULE_H
+#ifndef DSO_PACKER_TYPES_DEVICE_MODULE_H
+#define DSO_PACKER_TYPES_DEVICE_MODULE_H
 
 #include "device/kernel.h"
 #include "module/module.h"

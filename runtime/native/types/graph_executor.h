@@ -1,6 +1,6 @@
 /* GraphExecutor: a module that runs a graph (runtime/graph/executor.py). */
-#ifndef DSO_PACKER_MODULE_GRAPH_EXECUTOR_H
-#define DSO_PACKER_MODULE_GRAPH_EXECUTOR_H
+#ifndef DSO_PACKER_TYPES_GRAPH_EXECUTOR_H
+#define DSO_PACKER_TYPES_GRAPH_EXECUTOR_H
 
 #include "graph/binding.h"
 #include "module/module.h"

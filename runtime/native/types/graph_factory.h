@@ -1,6 +1,6 @@
 /* Model factories: a graph with its parameters, or the parameters alone (AOT). */
-#ifndef DSO_PACKER_MODULE_GRAPH_FACTORY_H
-#define DSO_PACKER_MODULE_GRAPH_FACTORY_H
+#ifndef DSO_PACKER_TYPES_GRAPH_FACTORY_H
+#define DSO_PACKER_TYPES_GRAPH_FACTORY_H
 
 #include "blob/arrays.h"
 #include "types/graph_executor.h"

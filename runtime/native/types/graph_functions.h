@@ -1,6 +1,6 @@
-/* What the functions of a GraphExecutor share. */
-#ifndef DSO_PACKER_MODULE_GRAPH_FUNCTIONS_H
-#define DSO_PACKER_MODULE_GRAPH_FUNCTIONS_H
+/* Declarations that the functions of a GraphExecutor share. */
+#ifndef DSO_PACKER_TYPES_GRAPH_FUNCTIONS_H
+#define DSO_PACKER_TYPES_GRAPH_FUNCTIONS_H
 
 #include "types/graph_executor.h"
 

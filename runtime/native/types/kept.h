@@ -1,6 +1,6 @@
 /* Values by name, in the order in which the names were added. */
-#ifndef DSO_PACKER_MODULE_KEPT_H
-#define DSO_PACKER_MODULE_KEPT_H
+#ifndef DSO_PACKER_TYPES_KEPT_H
+#define DSO_PACKER_TYPES_KEPT_H
 
 #include "blob/reader.h"
 

@@ -100,7 +100,7 @@ void loaders_list(struct text *text) {
   names_clear(&names);
 }
 
-/* ---- What a blob's parser calls */
+/* ---- The callbacks of a blob's parser */
 
 static int load(void *context, struct span key, struct reader *reader, dso_object **object) {
   const dso_type *type = find_registered(key);

@@ -1,6 +1,6 @@
 /* A module whose type key has no loader: its payload is carried, but cannot be used. */
-#ifndef DSO_PACKER_MODULE_OPAQUE_H
-#define DSO_PACKER_MODULE_OPAQUE_H
+#ifndef DSO_PACKER_TYPES_OPAQUE_H
+#define DSO_PACKER_TYPES_OPAQUE_H
 
 #include "module/module.h"
 

@@ -1,6 +1,6 @@
 /* Tensors of a payload, made readable at their first use (ndarray_use), in any thread. */
-#ifndef DSO_PACKER_MODULE_USED_TENSOR_H
-#define DSO_PACKER_MODULE_USED_TENSOR_H
+#ifndef DSO_PACKER_TYPES_USED_TENSOR_H
+#define DSO_PACKER_TYPES_USED_TENSOR_H
 
 #include <stdatomic.h>
 

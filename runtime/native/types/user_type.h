@@ -1,6 +1,6 @@
 /* Modules of types that the program registered. */
-#ifndef DSO_PACKER_MODULE_USER_TYPE_H
-#define DSO_PACKER_MODULE_USER_TYPE_H
+#ifndef DSO_PACKER_TYPES_USER_TYPE_H
+#define DSO_PACKER_TYPES_USER_TYPE_H
 
 #include "module/module.h"
 

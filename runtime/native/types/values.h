@@ -1,6 +1,6 @@
 /* Arguments of the functions of module types: names and numbers. */
-#ifndef DSO_PACKER_MODULE_VALUES_H
-#define DSO_PACKER_MODULE_VALUES_H
+#ifndef DSO_PACKER_TYPES_VALUES_H
+#define DSO_PACKER_TYPES_VALUES_H
 
 #include "blob/reader.h"
 

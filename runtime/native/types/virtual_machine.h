@@ -1,6 +1,6 @@
 /* relax.VirtualMachine: a module with the functions of TVM's protocol. */
-#ifndef DSO_PACKER_MODULE_VIRTUAL_MACHINE_H
-#define DSO_PACKER_MODULE_VIRTUAL_MACHINE_H
+#ifndef DSO_PACKER_TYPES_VIRTUAL_MACHINE_H
+#define DSO_PACKER_TYPES_VIRTUAL_MACHINE_H
 
 #include <pthread.h>
 

@@ -3,15 +3,15 @@
  * A machine refers to functions that retain modules: those of the executable's imports, and what
  * the program registered. An executable has a machine, and functions of a machine retain the
  * executable; a machine refers to neither, so there is no cycle. */
-#ifndef DSO_PACKER_MODULE_VM_EXECUTABLE_H
-#define DSO_PACKER_MODULE_VM_EXECUTABLE_H
+#ifndef DSO_PACKER_TYPES_VM_EXECUTABLE_H
+#define DSO_PACKER_TYPES_VM_EXECUTABLE_H
 
 #include "module/module.h"
 #include "types/name_order.h"
 #include "types/used_tensor.h"
 #include "vm/vm.h"
 
-/* What a row of the function table has beside its struct vm_function. */
+/* The fields of a row of the function table that its struct vm_function lacks. */
 struct vm_row {
   struct span name;    /* first, for name_order_make */
   struct span *params; /* code.functions[i].num_params of them */

@@ -10,7 +10,7 @@
 
 enum { MOST_LISTED = 8 };
 
-/* What is found for the functions of the table. */
+/* The functions that were found for the table. */
 struct callees {
   dso_object **items; /* by index; NULL for those of the bytecode, and for built-in functions */
   size_t num_missing;
@@ -58,7 +58,7 @@ static int add_names(void *context, dso_module *module) {
   return module->type->visit_functions(module, add_name, &known->names);
 }
 
-/* What imports and the program have that the code could mean; NULL if it cannot be listed. */
+/* Similar names of imports and of the program; NULL if it cannot be listed. */
 static char *near_names(struct vm_executable *self, const char *name) {
   struct known known = {.left_out = &self->module};
   char *near = NULL;

@@ -85,7 +85,7 @@ def library(name: str, folder: Path) -> Path:
 
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_exported_library(name, tmp_path) -> None:
-    """Host code with each kind of module that has code of its own."""
+    """Host code with each kind of module that has separate code."""
     assert_same(library(name, tmp_path))
 
 

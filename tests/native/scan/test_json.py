@@ -90,7 +90,7 @@ def parse(tmp_path_factory) -> Callable[[bytes], Outcome]:
 
 
 def expected(text: bytes) -> Outcome:
-    """What Python's parser makes of a text."""
+    """Parse a text with Python's parser."""
     try:
         value = parse_json(text)
     except ValueError as error:
