@@ -50,13 +50,15 @@ static int is_at(const char *path, const struct file_key *key) {
   return file_key_at(path, &now) == 0 && file_key_equal(&now, key);
 }
 
-/* dlopen compares inodes if it does not know the name. Without /proc only the path is compared. */
+/* dlopen compares inodes if it does not know the name. Without /proc only the path is compared.
+ * Returns -1 without memory. */
 static int is_image_of_file(const struct opening *self) {
   const struct file_key *key = &self->library->key;
   char number[32];
   snprintf(number, sizeof number, "/proc/self/fd/%d", self->descriptor);
   char *name = spelling_new(number);
-  void *same = name != NULL ? dlopen(name, RTLD_NOLOAD | RTLD_NOW) : NULL;
+  if (name == NULL) return load_error_set(self->error, "io", "out of memory");
+  void *same = dlopen(name, RTLD_NOLOAD | RTLD_NOW);
   free(name);
   if (same == NULL) return !is_at(number, key) && is_at(self->path, key);
   dlclose(same);
@@ -96,10 +98,10 @@ static int open_spelling(struct opening *self) {
   }
   int is_new = num_loads() - loads > (unsigned)self->bridged; /* the bridge counts as well */
   int is_checked = is_checked_image(self);
-  self->changed = is_checked && !is_unchanged(self);
-  if (is_checked && !self->changed) return 0;
+  self->changed = is_checked > 0 && !is_unchanged(self);
+  if (is_checked > 0 && !self->changed) return 0;
   dlclose(library->handle);
-  if (self->changed) return -1;
+  if (self->changed || is_checked < 0) return -1;
   return is_new ? refuse_other_file(self) : IS_OLDER;
 }
 
