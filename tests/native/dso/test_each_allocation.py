@@ -1,4 +1,4 @@
-"""Whichever allocation of libdso fails, a C program gets an OutOfMemoryError or the right result."""
+"""Whichever allocation of libdso fails, a C program gets an error of memory or the right result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...fuzz.seeds import safetensors, trees
 from ...support.graphs import factory, host, sum_graph
 from ...support.libdso import compile_program
 from ...support.paths import C_SOURCES
-from ...support.vm_assembler import Code, Program, imm, ret
+from ...support.vm_assembler import Code, Program, ret
 from ...support.vm_programs import make
 
 
