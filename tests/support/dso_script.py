@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import struct
 import subprocess
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import runtime
 from runtime.tensors.dtype import dtype_to_string, string_to_dtype
 
-from .libdso import compile_program
+from .dso_driver import installed_program
 from .paths import C_SOURCES
-
-
-@functools.cache
-def program(*options: str) -> Path:
-    """Compile the program once in this process."""
-    folder = Path(tempfile.mkdtemp(prefix="dso-script-"))
-    source = (C_SOURCES / "dso_script.c").read_text()
-    return compile_program(source, folder / "script", *options)
 
 
 def tensor(array: Any) -> str:
@@ -35,7 +24,12 @@ def run_by_c(*lines: str) -> str:
     """Return the output of the program."""
     text = "".join(f"{line}\n" for line in lines)
     ran = subprocess.run(
-        [program()], input=text, capture_output=True, text=True, check=False, timeout=120
+        [installed_program(C_SOURCES / "dso_script.c")],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     assert ran.returncode == 0, f"{ran.returncode}: {ran.stdout}{ran.stderr}"
     return ran.stdout
