@@ -189,6 +189,11 @@ void serve(httplib::Server &server, int port) {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
+  // httplib's own options let a second server listen on the same port.
+  server.set_socket_options([](socket_t socket) {
+    const int yes = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
   const std::string host = "127.0.0.1";
   if (port == 0) port = server.bind_to_any_port(host);
   else if (!server.bind_to_port(host, port)) port = -1;

@@ -61,6 +61,13 @@ def header(name: str, package: str) -> None:
         _missing(name, f"apt-get install {package}")
 
 
+def library(name: str, package: str) -> None:
+    """Require a library that pkg-config finds, which a Debian package installs."""
+    command = [program("pkg-config"), "--exists", name]
+    if subprocess.run(command, check=False).returncode != 0:
+        _missing(name, f"apt-get install {package}")
+
+
 def linker(name: str) -> str:
     """Return the path of the linker that `-fuse-ld=name` takes."""
     return program(LINKERS[name])
