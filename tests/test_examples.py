@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import os
 import pkgutil
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -223,3 +224,28 @@ def test_docstring_examples(name: str, tmp_path: Path, monkeypatch: pytest.Monke
         needs.module("torch", "torch")
     monkeypatch.chdir(tmp_path)
     assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_hello_in_c(tmp_path: Path) -> None:
+    """The commands of its README.md; the program prints a result and a weight."""
+    folder = tmp_path / "c"
+    shutil.copytree(EXAMPLES / "c", folder)
+    packer_of = [sys.executable, "-m", "packer"]
+
+    def output(*command: str) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(Path(packer.__file__).parents[1])}
+        ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+        assert (ran.returncode, ran.stderr) == (0, "")
+        return ran.stdout
+
+    output(*packer_of, "export")
+    flags = output(*packer_of, "config", "--cflags", "--libs", "--static").split()
+    warnings = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    output("cc", *warnings, "hello.c", *flags, "-o", "hello")
+    assert output("./hello").splitlines() == [
+        "predict([1, 2, 3]) = 8.5",
+        "layer1.weight has 3 values, the first is 0.5",
+    ]
+    (folder / "model.so").unlink()
+    missing = subprocess.run("./hello", cwd=folder, capture_output=True, text=True)
+    assert (missing.returncode, missing.stdout.split(":")[0]) == (1, "LibraryLoadError")
