@@ -235,6 +235,44 @@ def test_fresh_process(library: Path, deployed: runtime.Module, tmp_path: Path) 
     assert done.stdout.splitlines()[-1] == f"top 5: {top}"
 
 
+PROGRAM = """
+#include <cstdio>
+#include <dso.hpp>
+int main(int, char **paths) {
+  std::vector<float> picture(3 * 224 * 224);
+  FILE *input = std::fopen(paths[2], "rb"), *output = std::fopen(paths[3], "wb");
+  if (std::fread(picture.data(), 4, picture.size(), input) != picture.size()) return 1;
+  const dso::Module executor = dso::Module::load(paths[1])["default"]();
+  executor["set_input"]("data", dso::tensor(picture, {1, 3, 224, 224}));
+  executor["run"]();
+  const std::vector<float> scores = executor["get_output"](0);
+  const bool is_written = std::fwrite(scores.data(), 4, scores.size(), output) == scores.size();
+  return std::fclose(output) || !is_written;
+}
+"""
+
+
+def test_program_without_python_computes_the_same_scores(
+    library: Path, deployed: runtime.Module, tmp_path: Path
+) -> None:
+    """All thousand scores of a C++ program equal those of Python, bit for bit."""
+    home = Path(runtime.__file__).parent
+    source, program, given, found = (
+        tmp_path / name for name in ("program.cc", "program", "picture.f32", "scores.f32")
+    )
+    source.write_text(PROGRAM)
+    libraries = [home / "lib/libdso.a", "-pthread", "-ldl", "-lm"]
+    command = ["c++", "-std=c++11", f"-I{home / 'include'}", source, *libraries, "-o", program]
+    subprocess.run(command, check=True, timeout=120)
+    picture = values(1, 3, 224, 224)
+    picture.tofile(given)
+    subprocess.run([program, library, given, found], check=True, timeout=120)
+    executor = deployed["default"]()
+    executor.set_input("data", picture)
+    executor.run()
+    assert found.read_bytes() == executor.get_output(0).numpy().tobytes()
+
+
 def test_figure_of_the_docs_is_the_output_of_its_script(monkeypatch: pytest.MonkeyPatch) -> None:
     """The committed picture is that of the example."""
     monkeypatch.syspath_prepend(DOCS)
