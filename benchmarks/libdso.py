@@ -11,8 +11,10 @@ from library import MIB, build_library, write_payload
 from measure import Case, Launcher, Sample, interleave
 from resnet18 import EXAMPLE, RUNTIME, SHAPE
 from table import Table
+from weights import GIB, write_weights
 
 import packer
+import runtime
 from packer.project import read_project
 
 LOAD_ROUNDS, CALL_ROUNDS, PROCESS_ROUNDS = 15, 15, 9
@@ -28,7 +30,9 @@ def tables(folder: Path, launch: Launcher) -> list[Table]:
     photo = folder / "photo.so"
     root = read_project(EXAMPLE.parent / "photo" / "packer.toml").root
     packer.export_library(root, photo)
-    large = build_library(folder / "large.so", payload=write_payload(folder, 1024 * MIB))
+    large = packer.export_library(
+        runtime.SafetensorsModule(write_weights(folder, GIB)), folder / "large.so"
+    )
     return [
         _load_table("the photo example", photo, warm, program, launch),
         _load_table("1 GiB of weights", large, warm, program, launch),
@@ -85,7 +89,8 @@ def _process_table(folder: Path, library: Path, program: Path, launch: Launcher)
     np.random.default_rng(1).normal(size=SHAPE).astype(np.float32).tofile(raw)
 
     def warm_run() -> Sample:
-        return {"seconds": int(launch([program, "warm", model, raw]).output) / 1e9}
+        ended = launch([program, "warm", model, raw])
+        return {"seconds": int(ended.output) / 1e9, "peak": ended.peak}
 
     def hello() -> Sample:
         ended = launch([program, "hello", library])

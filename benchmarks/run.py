@@ -21,6 +21,7 @@ import export
 import forms
 import graph
 import kernel
+import libdso
 import load
 import pool
 import resnet18
@@ -32,6 +33,7 @@ from measure import Launcher
 SUBJECTS = {
     "cold_start": cold_start.tables,
     "load": load.tables,
+    "libdso": libdso.tables,
     "export": export.tables,
     "weights": weights.tables,
     "call": call.tables,
