@@ -1,4 +1,4 @@
-/* The time of a C program with a library. The subject is argv[1], the files follow.
+/* Time a C program that uses a library. argv[1] is the measurement, argv[2...] are files.
  *
  *     open  dlopen|dso_load  FILE... LAST    the last file's first opening, after the others: ns, and
  *                                            the growth of memory in KiB
