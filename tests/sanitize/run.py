@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from asan import run_tests
+from libdso import run_libdso
 from memcheck import run_script
 from pool import run_pool
 from row import Row
@@ -21,7 +22,7 @@ def main() -> int:
     """Run the checks, each in a separate folder."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="sanitize-") as folder:
-        for check in (run_threads, run_pool, run_script, run_tests):
+        for check in (run_threads, run_pool, run_libdso, run_script, run_tests):
             start = time.monotonic()
             own = Path(folder) / check.__name__
             own.mkdir()

@@ -2,11 +2,11 @@
 
 mutants.py [--count N] [--seed N] [--first N] [--processes N] [--keep FOLDER | --write FOLDER]
 
-Mutant number i of a seed is the same in each run. --write stores mutants, and loads none. The bytes
-of code are never changed. Each mutant that passes the static check is loaded, walked, read and
-closed in an expendable process, many in each; one that ends it, again in its own. A crash in the
-core, or in ld.so outside of the code that it calls, is a finding; so are a hang, more than 64 MB,
-and an exception that is not ours. Crashes in the library's code are counted by cause.
+Mutant number i of a seed is the same in each run. The bytes of code are never changed. Each mutant
+that passes the static check is loaded, walked, read and closed in an expendable process, many in
+each; one that ends it, again in its own. A crash in the core, or in ld.so outside of the code that
+it calls, is a finding; so are a hang, more than 64 MB, and an exception that is not ours. Crashes
+in the library's code are counted by cause. --write stores mutants, and loads none.
 """
 
 from __future__ import annotations
