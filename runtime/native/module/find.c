@@ -27,8 +27,9 @@ static int run(struct search *search, dso_module *root, dso_function **function)
 }
 
 int module_find(dso_module *self, const char *name, dso_function **function) {
+  dso_module *const *imports;
   int status = module_find_own(self, name, function);
-  if (status != 0 || self->num_imports == 0) return status;
+  if (status != 0 || module_imports(self, &imports) == 0) return status;
   return module_find_import(self, name, function);
 }
 
