@@ -224,6 +224,16 @@ def test_a_request_is_answered_before_the_end(build: Build, failing: Path) -> No
         assert len(answer.result()["top"]) == 5
 
 
+def test_only_the_main_thread_takes_the_signal(build: Build, failing: Path) -> None:
+    """SIGTERM is blocked in all others: in one of them it would kill the process."""
+    with serving(build[0], failing, THREADS) as server:
+        tasks = list(Path(f"/proc/{server.pid}/task").iterdir())
+        texts = [(task / "status").read_text() for task in tasks if task.name != str(server.pid)]
+    assert len(texts) > THREADS
+    masks = [int(text.partition("SigBlk:")[2].split()[0], 16) for text in texts]
+    assert all(mask >> (signal.SIGTERM - 1) & 1 for mask in masks)
+
+
 def test_client_prints_the_classes(build: Build, tmp_path: Path) -> None:
     """client.py takes the middle of a picture of any size."""
     rgb = pictures(1)[0]

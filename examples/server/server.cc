@@ -181,14 +181,18 @@ void add_routes(httplib::Server &server, Workers &workers) {
   server.set_payload_max_length(body_limit);
 }
 
-// Serve until SIGTERM or SIGINT; then finish the requests that were accepted.
-void serve(httplib::Server &server, int port) {
-  sigset_t signals; // blocked in all threads: only sigwait takes them
+// Block the signals that end the server, in this thread and in those that it starts.
+sigset_t block_signals() {
+  sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
 
+// Serve until one of the signals; then finish the requests that were accepted.
+void serve(httplib::Server &server, int port, const sigset_t &signals) {
   // httplib's own options let a second server listen on the same port.
   server.set_socket_options([](socket_t socket) {
     const int yes = 1;
@@ -226,10 +230,11 @@ int main(int count, char **arguments) try {
   const unsigned cores = std::thread::hardware_concurrency();
   const unsigned threads = count > 3 ? number<unsigned>(arguments[3]) : cores;
 
+  const sigset_t signals = block_signals(); // before any thread starts
   Workers workers(dso::Module::load(arguments[1]), std::max(1u, threads));
   httplib::Server server;
   add_routes(server, workers);
-  serve(server, port);
+  serve(server, port, signals);
   return 0;
 } catch (const std::exception &error) {
   std::cerr << "server: " << error.what() << '\n';
