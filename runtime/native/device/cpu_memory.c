@@ -39,6 +39,8 @@ static int decide(void) {
   return found;
 }
 
+int cpu_memory_is_of_program(void) { return decide() == PROGRAM; }
+
 /* The block to return to the program's allocator; stored before the data. */
 struct block {
   void *start;
@@ -57,13 +59,13 @@ static void *new_of_program(size_t nbytes, size_t alignment) {
 }
 
 void *cpu_memory_new(size_t nbytes, size_t alignment) {
-  if (decide() == PROGRAM) return new_of_program(nbytes, alignment);
+  if (cpu_memory_is_of_program()) return new_of_program(nbytes, alignment);
   return heap_new_aligned(alignment, nbytes);
 }
 
 void cpu_memory_free(void *data) {
   struct block block;
-  if (data == NULL || decide() != PROGRAM) {
+  if (data == NULL || !cpu_memory_is_of_program()) {
     free(data);
     return;
   }

@@ -7,6 +7,7 @@
 
 #include "abi/heap.h"
 #include "abi/raised.h"
+#include "device/cpu_memory.h"
 #include "device/device_api.h"
 #include "graph/binding.h"
 
@@ -47,18 +48,36 @@ int graph_place(const struct graph *graph, const DLDevice *devices, int num_devi
   return 0;
 }
 
-/* ---- The pool: zeroed pages; pages that are never touched take no memory */
+/* ---- The pool: zeroed pages, which take no memory before they are touched; or zeroed memory of the
+ * program's allocator */
 
 struct pool {
   dso_object object;
   void *start;
   size_t nbytes;
+  int is_of_program;
 };
 
 static void pool_delete(void *self, int flags) {
   const struct pool *pool = self;
-  if ((flags & DSO_DELETE_STRONG) && pool->nbytes > 0) (void)munmap(pool->start, pool->nbytes);
+  if ((flags & DSO_DELETE_STRONG) && pool->start != NULL) {
+    if (pool->is_of_program) cpu_memory_free(pool->start);
+    else (void)munmap(pool->start, pool->nbytes);
+  }
   object_free(self, flags);
+}
+
+static void *new_pages(size_t nbytes) {
+  void *start = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return start != MAP_FAILED ? start : NULL;
+}
+
+static void *new_of_program(size_t nbytes) {
+  void *start = cpu_memory_new(nbytes, TENSOR_ALIGNMENT);
+  if (start == NULL) errno = ENOMEM;
+  else memset(start, 0, nbytes);
+  return start;
 }
 
 static struct pool *pool_new(size_t nbytes) {
@@ -68,12 +87,10 @@ static struct pool *pool_new(size_t nbytes) {
     return NULL;
   }
   if (nbytes == 0) return pool;
-  pool->start = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (pool->start != MAP_FAILED) {
-    pool->nbytes = nbytes;
-    return pool;
-  }
+  pool->nbytes = nbytes;
+  pool->is_of_program = cpu_memory_is_of_program();
+  pool->start = pool->is_of_program ? new_of_program(nbytes) : new_pages(nbytes);
+  if (pool->start != NULL) return pool;
   (void)raised_format("OutOfMemoryError",
                       "the graph's arrays take %zu bytes: %s; use smaller shapes", nbytes,
                       strerror(errno));

@@ -15,7 +15,7 @@ import packer
 import runtime
 
 from ...support.graph_arrays import W, X, aligned
-from ...support.graphs import factory, graph, host, null, op, sum_graph
+from ...support.graphs import graph, null, op, sum_graph
 from ...support.libdso import compile_program, run_program
 from ...support.paths import C_SOURCES
 
@@ -31,18 +31,6 @@ def run(tmp_path_factory) -> Run:
     """Run the program; its lines."""
     program = compile_program(SOURCE, tmp_path_factory.mktemp("c") / "executor")
     return lambda *arguments: run_program(program, *arguments).splitlines()
-
-
-@pytest.fixture
-def export(tmp_path) -> Callable[..., Path]:
-    """A library of a graph, its parameters and the operators."""
-
-    def export(fields: dict[str, Any], params: dict[str, Any] | None = None) -> Path:
-        path = tmp_path / "deploy.so"
-        packer.export_library(factory(fields, params or {}, host()), path)
-        return path
-
-    return export
 
 
 @pytest.fixture
