@@ -46,7 +46,8 @@ def _run(root: Any, words: list[str], results: list[Any]) -> str:
     try:
         results[-1] = module(*args) if name == "()" else module[name](*args)
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        text = error.args[0] if isinstance(error, KeyError) else error
+        return f"{type(error).__name__}: {text}"
     tensors = [arg for text, arg in zip(texts, args, strict=True) if text[0] in "to"]
     return " ".join(map(_shown, [results[-1], *tensors]))
 
@@ -61,6 +62,8 @@ def _argument(text: str, results: list[Any]) -> Any:
         "b": lambda digit: digit != "0",
         "f": float,
         "s": str,
+        "x": bytes.fromhex,
+        "d": lambda device: runtime.Device(*map(int, device.split(","))),
         "n": lambda _: None,
         "r": lambda index: results[int(index)],
     }

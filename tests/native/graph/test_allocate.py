@@ -15,8 +15,7 @@ SOURCE = Path(__file__).with_name("allocate.c").read_text()
 
 @pytest.mark.parametrize("options", [(), ("-fsanitize=address,undefined",)])
 def test_the_allocator_of_the_program(tmp_path, export, options) -> None:
-    """A zeroed block for all arrays, kept by an output, then given back with its size; and one for
-    each parameter, since a blob does not align its arrays."""
+    """A zeroed block for all arrays, which an output keeps; one for each unaligned parameter."""
     program = compile_program(SOURCE, tmp_path / "allocate", *options)
     path = export(sum_graph(), {"w": W, "x": X})
     assert run_program(program, path).splitlines() == ["0 0", "3 3", "0", "25", "3 0"]

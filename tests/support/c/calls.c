@@ -4,8 +4,8 @@
  *
  * A line of the script is "TARGET NAME ARGUMENT...". The target is m, the library, or r<line>, an
  * earlier result that is a module; for the name "()" it is a function. An argument is i<int>,
- * f<float>, s<text>, n (None), t<float,...> or o<float,...>, a tensor of float32 on the CPU or on
- * opencl:0, or r<line>. */
+ * f<float>, s<text>, x<hex> (bytes), n (None), d<type>,<id> (a device), t<float,...> or
+ * o<float,...>, a tensor of float32 on the CPU or on opencl:0, or r<line>. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +41,25 @@ static dso_any read_tensor(char *text, int device_type) {
   return made[num_made++] = dso_object_value(object);
 }
 
+static dso_any read_bytes(const char *hex) {
+  size_t size = strlen(hex) / 2;
+  char *bytes = malloc(size + 1);
+  for (size_t i = 0; i < size; i++) {
+    unsigned byte = 0;
+    sscanf(hex + 2 * i, "%2x", &byte);
+    bytes[i] = (char)byte;
+  }
+  dso_object *object = object_new_string(DSO_BYTES, bytes, size);
+  free(bytes);
+  return made[num_made++] = dso_object_value(object);
+}
+
+static dso_any read_device(const char *text) {
+  int type = 0, id = 0;
+  sscanf(text, "%d,%d", &type, &id);
+  return dso_device(type, id);
+}
+
 static dso_any read_argument(char *text) {
   char *rest = text + 1;
   switch (*text) {
@@ -48,6 +67,8 @@ static dso_any read_argument(char *text) {
     case 'b': return dso_bool(atoi(rest));
     case 'f': return dso_float(atof(rest));
     case 's': return dso_string(rest);
+    case 'x': return read_bytes(rest);
+    case 'd': return read_device(rest);
     case 't': return read_tensor(rest, 1);
     case 'o': return read_tensor(rest, 4);
     case 'r': return results[atoi(rest)];
@@ -69,6 +90,12 @@ static void show_tensor(const DLTensor *tensor) {
   dso_object_release(host);
 }
 
+static void show_shape(const dso_shape_object *shape) {
+  printf("(");
+  for (size_t i = 0; i < shape->ndim; i++) printf("%lld,", (long long)shape->dims[i]);
+  printf(")");
+}
+
 static void show(const dso_any *value) {
   const dso_array_object *array = value->type_index == DSO_ARRAY ? value->v_ptr : NULL;
   const dso_object *object = value->type_index == DSO_STR ? value->v_ptr : NULL;
@@ -81,6 +108,7 @@ static void show(const dso_any *value) {
     case DSO_SMALL_STR: printf("'%.*s'", (int)value->small_len, value->v_bytes); return;
     case DSO_STR: printf("'%.*s'", (int)text->size, text->data); return;
     case DSO_TENSOR: show_tensor(dso_tensor_of(value)); return;
+    case DSO_SHAPE: show_shape(value->v_ptr); return;
     case DSO_FUNCTION: printf("function"); return;
     case DSO_MODULE: printf("module"); return;
     case DSO_ARRAY:
