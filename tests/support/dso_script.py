@@ -2,34 +2,59 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import struct
 import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import runtime
 from runtime.tensors.dtype import dtype_to_string, string_to_dtype
 
 from .dso_driver import installed_program
+from .libdso import compile_program
 from .paths import C_SOURCES
 
+PARTS = ("script_values", "dso_script")
 
-def tensor(array: Any) -> str:
-    """The argument for a NumPy array."""
+
+@functools.cache
+def program(*options: str) -> Path:
+    """Compile the program once in this process."""
+    folder = Path(tempfile.mkdtemp(prefix="dso-script-"))
+    source = "".join((C_SOURCES / f"{name}.c").read_text() for name in PARTS)
+    if options:
+        return compile_program(source, folder / "script", *options)
+    (folder / "script.c").write_text(source)
+    return installed_program(folder / "script.c")
+
+
+def tensor(array: Any, device_type: int = 0) -> str:
+    """The argument for a NumPy array; a tensor object on a type of device, if one is given.
+
+    Strides are passed if they are not those of a full compact array; none may be negative.
+    """
     code, bits, _ = string_to_dtype(str(array.dtype))
-    shape = ",".join(map(str, array.shape))
-    return f"t:{code}.{bits}:{shape}:{array.tobytes().hex()}"
+    layout, data = ",".join(map(str, array.shape)), array.tobytes()
+    if not array.size or not array.flags.c_contiguous:
+        layout += "/" + ",".join(str(step // array.itemsize) for step in array.strides)
+    if array.size:
+        last = sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True))
+        data = ctypes.string_at(array.ctypes.data, last + array.itemsize)
+    kind = f"m:{device_type}" if device_type else "t"
+    return f"{kind}:{code}.{bits}:{layout}:{data.hex()}"
 
 
 def run_by_c(*lines: str) -> str:
     """Return the output of the program."""
     text = "".join(f"{line}\n" for line in lines)
     ran = subprocess.run(
-        [installed_program(C_SOURCES / "dso_script.c")],
-        input=text,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
+        [program()], input=text, capture_output=True, text=True, check=False, timeout=120
     )
     assert ran.returncode == 0, f"{ran.returncode}: {ran.stdout}{ran.stderr}"
     return ran.stdout
@@ -50,6 +75,7 @@ class Script:
     def __init__(self) -> None:
         self.slots: list[Any] = []
         self.printed: list[str] = []
+        self.tensors: list[Any] = []  # of the arguments of a call
 
     def run(self, line: str) -> None:
         """Run a line, and print its outcome."""
@@ -84,25 +110,39 @@ class Script:
     def _drop(self, slot: str) -> None:
         self.slots[int(slot)] = None
 
+    def _listen(self, name: str) -> None:
+        runtime.register_func(name)(self._told)
+
+    def _told(self, *values: Any) -> int:
+        self.printed.append(f"told {len(values)}")
+        self.printed += [f"told {self._text(value)}" for value in values]
+        if 7 in [value for value in values if isinstance(value, int)]:
+            raise ValueError("not seven")
+        return 41
+
     def _call_with(self, function: Any, words: tuple[str, ...]) -> None:
-        args = [self._argument(word) for word in words]
+        self.tensors = []
+        args = self._arguments(iter(words))
         self._try(lambda: self._show(function(*args)))
-        for word, arg in zip(words, args, strict=True):
-            if word.startswith("t:"):
-                self._show(arg)
+        for made in self.tensors:
+            self._show(made)
+
+    def _arguments(self, words: Iterator[str]) -> tuple[Any, ...]:
+        """The words up to a lone ")"."""
+        left = iter(words.__next__, ")")
+        return tuple(self._arguments(words) if w == "(" else self._argument(w) for w in left)
 
     def _argument(self, word: str) -> Any:
         kind, _, text = word.partition(":")
-        if kind == "t":
-            dtype, shape, data = text.split(":")
-            code, bits = map(int, dtype.split("."))
-            extents = tuple(map(int, shape.split(","))) if shape else ()
-            made = runtime.empty(extents, dtype_to_string((code, bits, 1)))
-            made.copy_from(runtime.Tensor(bytes.fromhex(data), extents, (code, bits, 1)))
-            return made
+        if kind in ("t", "m"):
+            device, text = text.split(":", 1) if kind == "m" else ("1", text)
+            self.tensors.append(_tensor(text, int(device)))
+            return self.tensors[-1]
         if kind == "d":
             device_type, device_id = map(int, text.split(":"))
             return runtime.Device(device_type, device_id)
+        if kind == "h":
+            return _integers(text)
         makers = {"n": lambda _: None, "i": int, "f": float, "s": str, "b": lambda t: t == "1"}
         return makers[kind](text) if kind in makers else self.slots[int(text)]
 
@@ -110,19 +150,57 @@ class Script:
         self.printed.append(self._text(value))
 
     def _text(self, value: Any) -> str:
-        if isinstance(value, runtime.Tensor):
-            code, bits, lanes = value.dtype_code
-            shape = ",".join(map(str, value.shape))
-            return f"tensor {code}.{bits}.{lanes} ({shape}) {bytes(value.raw).hex()}"
-        if isinstance(value, runtime.Module) or callable(value):
-            self.slots.append(value)
-            kind = value.type_key if isinstance(value, runtime.Module) else "function"
-            return f"slot {len(self.slots) - 1} {kind}"
-        if isinstance(value, float):
-            return f"float {struct.unpack('<Q', struct.pack('<d', value))[0]:016x}"
-        for kind, name in ((type(None), "none"), (bool, "bool"), (int, "int"), (str, "text")):
-            if isinstance(value, kind):
-                return (
-                    name if value is None else f"{name} {int(value) if name == 'bool' else value}"
-                )
-        return "other"
+        return text_of(value, self._kept)
+
+    def _kept(self, value: Any) -> str:
+        if not isinstance(value, runtime.Module) and not callable(value):
+            return "other"
+        self.slots.append(value)
+        kind = value.type_key if isinstance(value, runtime.Module) else "function"
+        return f"slot {len(self.slots) - 1} {kind}"
+
+
+def text_of(value: Any, other: Callable[[Any], str] = lambda _: "other") -> str:
+    """What is printed for a value; `other` is asked about modules and functions."""
+    if isinstance(value, (runtime.Tensor, np.ndarray)):
+        return _text_of_tensor(value)
+    if isinstance(value, dict):
+        value = tuple(part for item in value.items() for part in item)
+    if isinstance(value, tuple):
+        return "\n".join([f"tuple {len(value)}", *(text_of(item, other) for item in value)])
+    if isinstance(value, bool):
+        return f"bool {int(value)}"
+    if isinstance(value, float):
+        return f"float {struct.unpack('<Q', struct.pack('<d', value))[0]:016x}"
+    if isinstance(value, (int, str)):
+        return f"{'int' if isinstance(value, int) else 'text'} {value}"
+    return "none" if value is None else other(value)
+
+
+def _text_of_tensor(value: Any) -> str:
+    code, bits, lanes = string_to_dtype(str(value.dtype))
+    if isinstance(value, np.ndarray):
+        data = value.tobytes()
+    else:
+        copy = runtime.empty(value.shape, value.dtype)
+        copy.copy_from(value)
+        data = bytes(copy.raw)
+    return f"tensor {code}.{bits}.{lanes} ({','.join(map(str, value.shape))}) {data.hex()}"
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(","))) if text else ()
+
+
+def _tensor(text: str, device_type: int) -> Any:
+    dtype, layout, data = text.split(":")
+    code, bits = map(int, dtype.split("."))
+    name = dtype_to_string((code, bits, 1))
+    shape, *strides = map(_integers, layout.split("/"))
+    if strides:
+        array = np.frombuffer(bytearray.fromhex(data), name)
+        steps = [stride * array.itemsize for stride in strides[0]]
+        return np.lib.stride_tricks.as_strided(array, shape, steps)
+    made = runtime.empty(shape, name, runtime.Device(device_type, 0))
+    made.copy_from(runtime.Tensor(bytes.fromhex(data), shape, (code, bits, 1)))
+    return made
