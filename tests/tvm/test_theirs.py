@@ -8,11 +8,15 @@ import pytest
 from runtime._core import Library
 from runtime.blob import dump, parse
 
+from .by_c import OPENCL, library_by_c, text_of_notes, text_of_outcome
+from .calls import CALLS
+
 HOST = ("plain", "errors", "parallel", "packed", "const", "nested")
+DEVICES = ("opencl_llvm", "opencl_c")
 DEVICE = ("kernels", "kernels_const", "kernels_parallel", "kernels_nested")
 MATRIX = [
     *((target, name) for name in HOST for target in ("llvm", "c")),
-    *((target, name) for name in DEVICE for target in ("opencl_llvm", "opencl_c")),
+    *((target, name) for name in DEVICE for target in DEVICES),
     ("llvm", "llvm_only"),
 ]
 
@@ -24,6 +28,29 @@ def test_outcomes_equal_those_of_tvm(compare, target, name) -> None:
     assert len(theirs) == len(ours) > 1
     for index, (expected, actual) in enumerate(zip(theirs, ours, strict=True)):
         np.testing.assert_equal(actual, expected, err_msg=f"call {index}")
+
+
+@pytest.mark.parametrize(("target", "name"), MATRIX)
+def test_a_c_program_has_the_same_outcomes(compare, libraries, target, name) -> None:
+    """Results, arrays, errors, and what a callback of the program is told, bit by bit."""
+    theirs, ours = compare(target, name)
+    found, told = library_by_c(
+        libraries / f"{target}_{name}.so", CALLS[name], OPENCL if target in DEVICES else 0
+    )
+    assert told == text_of_notes(theirs[-1])
+    for index, call in enumerate(CALLS[name]):
+        # Of both runtimes; a dictionary has Python's order.
+        for result, after in (in_order(theirs[index], ours[index]), ours[index]):
+            is_error = isinstance(after, str)
+            shown = (f"{result}: {after}", call.make()) if is_error else (result, after)
+            assert found[index] == text_of_outcome(*shown), f"call {index}"
+
+
+def in_order(theirs, ours):
+    """An outcome; a dictionary in it has the order of the other one."""
+    if not isinstance(theirs[0], dict):
+        return theirs
+    return {name: theirs[0][name] for name in ours[0]}, theirs[1]
 
 
 @pytest.mark.parametrize(
