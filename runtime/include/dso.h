@@ -8,7 +8,7 @@
  *
  * Functions that return int return 0, or -1 with the error raised; functions that return a pointer
  * return NULL instead. dso_last_error() is the text. "Owned" means that the caller releases it,
- * "borrowed" that another object keeps it alive.
+ * "borrowed" that another object keeps it alive. A pointer may be NULL only where a comment says so.
  *
  * Any thread may call any function. A module may be released while another thread calls one of its
  * functions, if that thread holds a reference to the module or to the function. */
@@ -42,10 +42,13 @@ DSO_API const char *dso_version(void);
  * of this library in this thread. */
 DSO_API const char *dso_last_error(void);
 
-/* Its kind: "LibraryLoadError", "ValueError", ... */
+/* Its kind: "LibraryLoadError" and "BlobFormatError" of a file, "FunctionNotFoundError", "TypeError",
+ * "ValueError", "KeyError", "DeviceError", "OutOfMemoryError", or what a function raised; "" without
+ * an error. Borrowed like the text. */
 DSO_API const char *dso_last_error_kind(void);
 
-/* Raise an error in a function of the program (dso_function_new), and return -1. */
+/* Raise an error in a function of the program (dso_function_new, dso_options, dso_type), and return
+ * -1. Both strings are copied. */
 DSO_API int dso_set_error(const char *kind, const char *message);
 
 /* ---- Loading ---- */
@@ -60,7 +63,8 @@ typedef struct dso_options {
   int (*verify)(void *context, const char *path, const void *bytes, size_t nbytes);
   void *verify_context;
 
-  /* The devices that the library may use, beside the CPU; NULL allows all. */
+  /* The devices that the library may use, beside the CPU; NULL allows all, and an array with
+   * num_devices 0 none. Copied. */
   const DLDevice *devices;
   int32_t num_devices;
 
@@ -77,13 +81,16 @@ typedef struct dso_options {
 } dso_options;
 
 /* Load a library: check the file, open it, and build its module tree. Owned: dso_module_release.
- * `options` may be NULL. */
+ * `options` may be NULL. While a file is in use, another load of it gives the same tree. The file is
+ * closed when the last reference to its modules, functions and objects is released. */
 DSO_API dso_module *dso_load(const char *path, const dso_options *options);
 
 /* Load the bytes of a library file. They are copied to a file in memory. */
 DSO_API dso_module *dso_load_bytes(const void *bytes, size_t nbytes, const dso_options *options);
 
-/* The model that was linked into this program with a prefix ("" for none). It is never closed. */
+/* The model that was linked into this program with a prefix ("" for none), and is never closed:
+ * `packer export --system-lib`, and dso_packer_system_lib.h in one file of the program. Owned. A
+ * prefix that nothing is registered under gives a module without functions. */
 DSO_API dso_module *dso_system_library(const char *prefix);
 
 DSO_API void dso_module_retain(dso_module *module);
@@ -92,14 +99,16 @@ DSO_API void dso_module_release(dso_module *module); /* NULL is ignored */
 /* ---- Functions ---- */
 
 /* Call a function by its name: of the module, else of its imports, depth first in import order.
- * *result need not be initialised, and is owned by the caller; NULL drops it. */
+ * *result need not be initialised, and is owned by the caller: dso_release; NULL drops it. Arguments
+ * are borrowed during the call. */
 DSO_API int dso_module_call(dso_module *module, const char *name, dso_any *result,
                             const dso_any *args, int32_t num_args);
 
-/* Find a function, to call it often. Owned: dso_function_release. */
+/* Find a function, to call it often, from any thread. Owned: dso_function_release. */
 DSO_API dso_function *dso_module_function(dso_module *module, const char *name);
 
-/* The name of the function that runs the model: usually "main". Borrowed from the module. */
+/* The name of the function that runs the model: usually "main", which the library may lack. Borrowed
+ * from the module. */
 DSO_API const char *dso_module_entry(dso_module *module);
 
 /* Call `visit` for each function of the module, without its imports, until it returns nonzero;
@@ -117,19 +126,23 @@ static inline void dso_function_release(dso_function *function) {
   if (function) dso_object_release(&function->object);
 }
 
-/* Make a function of the program, to pass it as an argument or to register it. `call` gets `handle`
- * as its first argument; `end`, unless NULL, gets it when the last reference is dropped. Owned. */
+/* Make a function of the program, to pass it as an argument (dso_object_value(&f->object)) or to
+ * register it. `call` gets `handle` as its first argument, arguments that are borrowed, and a result
+ * to set, which its caller will own; it returns 0, or -1 after dso_set_error. `end`, unless NULL,
+ * gets the handle when the last reference is dropped, in whichever thread that is. Owned. */
 DSO_API dso_function *dso_function_new(dso_safe_call call, void *handle, void (*end)(void *handle));
 
 /* Give a function a global name: code of libraries finds it after the functions of their imports.
- * The caller keeps its reference. A name that is taken is an error. */
+ * The caller keeps its reference, and libdso has another until the process ends. A name that is
+ * taken is an error. */
 DSO_API int dso_register_function(const char *name, dso_function *function);
 
 /* ---- The tree ---- */
 
 DSO_API const char *dso_module_type_key(const dso_module *module); /* borrowed */
 
-/* Store the imports, in import order, and return their number. Borrowed until they change. */
+/* Store the imports, in import order, and return their number. Borrowed until they change; another
+ * thread must not change them meanwhile. `imports` may be NULL. */
 DSO_API size_t dso_module_imports(const dso_module *module, dso_module *const **imports);
 
 /* Append an import, and retain it. A cycle is an error. */
@@ -144,12 +157,28 @@ DSO_API dso_any dso_module_value(dso_module *module);
 /* ---- Weights ---- */
 
 /* Find a named tensor of the module or of its imports, depth first in import order. All of *tensor
- * is borrowed from the module: its data is where the library is mapped, and read-only. */
+ * is borrowed from the module: its data is where the library is mapped, and read-only. A DLTensor
+ * does not record this, so a function that gets it as an argument and writes to it ends the process
+ * (SIGSEGV). */
 DSO_API int dso_module_weight(dso_module *module, const char *name, DLTensor *tensor);
 
 /* Call `visit` for each named tensor of the module and its imports, as dso_module_functions. */
 typedef int (*dso_visit_weight)(void *context, const char *name, const DLTensor *tensor);
 DSO_API int dso_module_weights(dso_module *module, dso_visit_weight visit, void *context);
+
+/* ---- Tensors in new memory, also of a device: kernels take no tensor of another memory ---- */
+
+/* Store a new contiguous tensor in *result: owned, dso_release. Its elements are not initialised.
+ * dso_tensor_of(result) is its DLTensor, borrowed from it. The dtype {2, 32, 1} is float32; the
+ * device {1, 0} is the CPU, {2, 0} cuda:0, {4, 0} opencl:0. Only the CPU's `data` is an address of
+ * the program. A missing driver or device is a DeviceError. */
+DSO_API int dso_tensor_new(dso_any *result, DLDevice device, DLDataType dtype, int32_t ndim,
+                           const int64_t *shape);
+
+/* Copy the elements to a tensor of the same shape and dtype, on any devices. The copy is complete
+ * on return, after all work that was launched on these devices before. On a device both must be
+ * contiguous. `to` must be writeable. */
+DSO_API int dso_tensor_copy(const DLTensor *to, const DLTensor *from);
 
 /* ---- The program's own module types ---- */
 

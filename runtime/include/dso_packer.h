@@ -65,7 +65,7 @@ static inline int dso_find(const char *name, dso_object **function) {
     return TVMFFIEnvModLookupFromImports(__tvm_ffi__library_ctx, name, function);
 #endif
   return dso_raise("RuntimeError", "nobody filled the context symbols of this library: load it "
-                                   "with runtime.load, not with dlopen");
+                                   "with runtime.load or dso_load, not with dlopen");
 }
 
 static inline int dso_call_by_name(const char *name, dso_any *result, const dso_any *args,

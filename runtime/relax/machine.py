@@ -54,7 +54,8 @@ def _not_found(
     known = [name for module in imports for name in module.function_names()]
     text = (
         f"{executable!r}: its code calls {listed(missing)}, which no import has, and which is "
-        f"neither a global function nor built in; runtime.register_func can provide it"
+        f"neither a global function nor built in; runtime.register_func or "
+        f"dso_register_function can provide it"
     ) + near_names(missing[0], known + list_global_func_names())
     return FunctionNotFoundError(text, name=missing[0], module=executable.type_key)
 

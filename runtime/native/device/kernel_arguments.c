@@ -83,7 +83,7 @@ static int pack_tensor(struct packer *packer, const DLTensor *tensor,
   if (tensor->device.device_type != type)
     return REFUSE(packer, "ValueError",
                   "expected a tensor on %s, found one on %s:%d; copy it there with "
-                  "runtime.tensor(array, runtime.Device(\"%s\", 0))",
+                  "runtime.tensor(array, runtime.Device(\"%s\", 0)), in C with dso_tensor_copy",
                   kind, found ? found : "an unknown device", tensor->device.device_id, kind);
   if (!tensor_is_compact(tensor))
     return REFUSE(packer, "ValueError", "expected a contiguous tensor, found strides%s", "");

@@ -51,11 +51,13 @@ static int apply(const dso_options *given, struct load_options *result) {
   dso_options options;
   if (copy(given, &options) != 0) return -1;
   if (options.num_devices < 0) return refuse("num_devices, expected at least 0");
+  if (options.devices == NULL && options.num_devices > 0)
+    return refuse("devices, expected num_devices of them, found NULL");
   if (set_threads(options.num_threads) != 0 || set_allocator(&options) != 0) return -1;
   *result = (struct load_options){.verify = options.verify,
                                   .verify_context = options.verify_context,
                                   .devices = options.devices,
-                                  .num_devices = options.devices != NULL ? options.num_devices : 0};
+                                  .num_devices = options.num_devices};
   return 0;
 }
 

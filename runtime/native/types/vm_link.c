@@ -75,7 +75,7 @@ static int refuse_missing(struct vm_executable *self, struct callees *callees) {
   (void)raised_format("FunctionNotFoundError",
                       "<VMExecutable 'relax.VMExecutable'>: its code calls %s, which no import "
                       "has, and which is neither a global function nor built in; "
-                      "runtime.register_func can provide it%s",
+                      "runtime.register_func or dso_register_function can provide it%s",
                       text_of(&callees->missing), near != NULL ? near : "");
   free(near);
   return -1;

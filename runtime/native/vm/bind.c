@@ -243,7 +243,7 @@ static int bind_callees(struct binder *binder, dso_object *const *callees) {
     if (callees[i] == NULL && vm_find_builtin(code->functions[i].name) == NULL)
       return raised_format("FunctionNotFoundError",
                            "no function '%.80s', which the bytecode calls; register it with "
-                           "runtime.register_func",
+                           "runtime.register_func or dso_register_function",
                            code->functions[i].name);
     binder->vm->callees[i] = callees[i];
     if (callees[i] != NULL) object_retain(callees[i]);

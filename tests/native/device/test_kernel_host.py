@@ -134,7 +134,7 @@ def test_handle_is_passed_as_it_is(library, x) -> None:
 
 def test_pointer_that_is_not_memory_is_refused(library, x) -> None:
     """A stray pointer is refused before a driver follows it."""
-    with pytest.raises(ValueError, match=r'expected memory allocated on runtime.Device\("opencl"'):
+    with pytest.raises(ValueError, match="expected memory that this runtime allocated on opencl"):
         library["scale_handle"](x, 1)
 
 

@@ -18,8 +18,8 @@ static int check_buffer(const struct kernel *kernel, int index, const struct ker
   struct opencl_buffer buffer;
   if (!opencl_find_buffer(handle->data, &buffer))
     return kernel_error(signature, "ValueError",
-                        "argument %d: expected memory allocated on runtime.Device(\"opencl\", "
-                        "...), found %p, which was freed or allocated elsewhere",
+                        "argument %d: expected memory that this runtime allocated on opencl, found "
+                        "%p, which was freed or allocated elsewhere",
                         index + 1, handle->data);
   if (launch->device_id < 0) launch->device_id = buffer.device_id;
   if (buffer.device_id != launch->device_id)
