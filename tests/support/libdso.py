@@ -14,6 +14,8 @@ from .native import INCLUDE, object_name, pure_sources
 
 FLAGS = ["-O1", "-g", "-fPIC", "-fvisibility=hidden", *(f"-I{folder}" for folder in INCLUDE)]
 VERSION = f'-DDSO_VERSION="{__version__}"'
+# One set of options, so that the archive is compiled once.
+SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 LIBRARIES = ["-pthread", "-ldl", "-lm"]
 
 

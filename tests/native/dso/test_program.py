@@ -11,7 +11,7 @@ import packer
 import runtime
 
 from ...support.compile import compile_c
-from ...support.libdso import compile_program, run_program
+from ...support.libdso import SANITIZE, compile_program, run_program
 from ...support.paths import C_SOURCES
 from ...support.system_models import model
 
@@ -39,7 +39,6 @@ static inline int call(dso_module *module, const char *name, int a, int b) {
   return (int)result.v_int64;
 }
 """
-SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
 def run(folder: Path, body: str, *arguments: object, before: str = "") -> list[str]:

@@ -8,12 +8,12 @@ import pytest
 
 from ...support.graph_arrays import W, X
 from ...support.graphs import sum_graph
-from ...support.libdso import compile_program, run_program
+from ...support.libdso import SANITIZE, compile_program, run_program
 
 SOURCE = Path(__file__).with_name("allocate.c").read_text()
 
 
-@pytest.mark.parametrize("options", [(), ("-fsanitize=address,undefined",)])
+@pytest.mark.parametrize("options", [(), SANITIZE])
 def test_the_allocator_of_the_program(tmp_path, export, options) -> None:
     """A zeroed block for all arrays, which an output keeps; one for each unaligned parameter."""
     program = compile_program(SOURCE, tmp_path / "allocate", *options)

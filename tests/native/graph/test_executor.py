@@ -16,12 +16,11 @@ import runtime
 
 from ...support.graph_arrays import W, X, aligned
 from ...support.graphs import graph, null, op, sum_graph
-from ...support.libdso import compile_program, run_program
+from ...support.libdso import SANITIZE, compile_program, run_program
 from ...support.paths import C_SOURCES
 
 SOURCE = Path(__file__).with_name("executor.c").read_text()
 AOT = (C_SOURCES / "aot.c").read_text()
-SANITIZE = "-fsanitize=address,undefined"
 
 Run = Callable[..., list[str]]
 
@@ -207,7 +206,7 @@ def test_random_graphs(run, export, write, seed) -> None:
 
 def test_with_sanitizers(tmp_path, export, write, monkeypatch) -> None:
     """No leak, no undefined behaviour, on the way of success and of errors."""
-    program = compile_program(SOURCE, tmp_path / "checked", SANITIZE)
+    program = compile_program(SOURCE, tmp_path / "checked", *SANITIZE)
     path, x = export(sum_graph(), {"w": W}), write(X)
     params = tmp_path / "w.params"
     params.write_bytes(runtime.save_param_dict({"w": W}))

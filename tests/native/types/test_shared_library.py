@@ -9,7 +9,7 @@ import pytest
 import packer
 import runtime
 
-from ...support.libdso import compile_program, run_program
+from ...support.libdso import SANITIZE, compile_program, run_program
 
 PROGRAM = """
 #include <stdio.h>
@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Under ASan and UBSan."""
     path = tmp_path_factory.mktemp("program") / "program"
-    return compile_program(PROGRAM, path, "-fsanitize=address,undefined")
+    return compile_program(PROGRAM, path, *SANITIZE)
 
 
 @pytest.fixture
