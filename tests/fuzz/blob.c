@@ -3,6 +3,7 @@
  *
  * The input is a blob without its nbytes header; after the bytes MANIFEST, a manifest may follow. For
  * some inputs an allocation fails. */
+#define _GNU_SOURCE /* memmem */
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,6 +76,7 @@ static int read_weight(void *context, const char *name, const DLTensor *tensor) 
   (void)context;
   sum += strlen(name);
   for (int i = 0; i < tensor->ndim; i++) nbytes *= (size_t)tensor->shape[i];
+  if (tensor->data == NULL) return 0; /* incomplete: the blob has too little of it */
   for (size_t i = 0; i < nbytes; i++)
     sum += ((const uint8_t *)tensor->data)[tensor->byte_offset + i];
   return 0;
@@ -124,14 +126,14 @@ static void load(const char *symbol, const uint8_t *data, size_t nbytes, const u
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
   const uint8_t *found = nbytes > 0 ? memmem(data, nbytes, mark, sizeof mark - 1) : NULL;
   size_t blob_nbytes = found != NULL ? (size_t)(found - data) : nbytes;
-  size_t start = found != NULL ? blob_nbytes + sizeof mark - 1 : nbytes;
+  size_t start = blob_nbytes + sizeof mark - 1;
   uint64_t seed = nbytes;
   for (size_t i = 0; i < nbytes; i++) seed = seed * 1099511628211u ^ data[i];
   host_install();
   for (int i = 0; i < 2; i++) {
     if (seed % 8 == 0) (void)heap_fail_at(1 + (long)(seed >> 32) % 60);
     load(i == 0 ? "__tvm_dev_mblob" : "__tvm_ffi__library_bin", data, blob_nbytes,
-         found != NULL ? data + start : NULL, nbytes - start);
+         found != NULL ? data + start : NULL, found != NULL ? nbytes - start : 0);
     (void)heap_fail_at(0);
   }
   return 0;
