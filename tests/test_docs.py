@@ -131,10 +131,11 @@ def test_programs_of_the_page_about_libdso_run(tmp_path: Path) -> None:
             assert name is not None
             (tmp_path / name[1]).write_text(block)
     save_file({"bias": np.zeros(4, dtype="float32")}, tmp_path / "weights.safetensors")
-    c, cpp, typed, cmake = (
+    c, whole, cpp, typed, cmake = (
         run(["sh", "-e", "-c", block], tmp_path).splitlines() for block in code_blocks(page, "sh")
     )
     assert c[-2:] == ["0.5 1 1.5", "bias: 4 elements"]
+    assert whole[-1] == "1 library"
     assert cpp == ["6 4", "42", "FunctionNotFoundError"]
     assert typed == ["12 1"]
     assert cmake[-2:] == c[-2:]

@@ -21,7 +21,9 @@ examples:
   cc program.c $(packer config --cflags --libs) -o program
   cc program.c $(packer config --cflags --libs --static) -o program
   cmake -B build -Ddso_DIR=$(packer config --cmakedir)
-  PKG_CONFIG_PATH=$(packer config --pkgconfigdir) pkg-config --cflags dso"""
+  PKG_CONFIG_PATH=$(packer config --pkgconfigdir) pkg-config --cflags --libs dso
+
+--libs without --static adds a run path to the program, which pkg-config does not."""
 
 _HOME = Path(runtime.__file__).parent
 _INCLUDE, _LIB = _HOME / "include", _HOME / "lib"

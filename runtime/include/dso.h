@@ -8,7 +8,8 @@
  *
  * Functions that return int return 0, or -1 with the error raised; functions that return a pointer
  * return NULL instead. dso_last_error() is the text. "Owned" means that the caller releases it,
- * "borrowed" that another object keeps it alive. A pointer may be NULL only where a comment says so.
+ * "borrowed" that another object keeps it alive. A pointer may be NULL only where a comment says
+ * so.
  *
  * Any thread may call any function. A module may be released while another thread calls one of its
  * functions, if that thread holds a reference to the module or to the function. */
@@ -42,9 +43,9 @@ DSO_API const char *dso_version(void);
  * of this library in this thread. */
 DSO_API const char *dso_last_error(void);
 
-/* Its kind: "LibraryLoadError" and "BlobFormatError" of a file, "FunctionNotFoundError", "TypeError",
- * "ValueError", "KeyError", "DeviceError", "OutOfMemoryError", or what a function raised; "" without
- * an error. Borrowed like the text. */
+/* Its kind: "LibraryLoadError" and "BlobFormatError" of a file, "FunctionNotFoundError",
+ * "TypeError", "ValueError", "KeyError", "DeviceError", "OutOfMemoryError", or what a function
+ * raised; "" without an error. Borrowed like the text. */
 DSO_API const char *dso_last_error_kind(void);
 
 /* Raise an error in a function of the program (dso_function_new, dso_options, dso_type), and return
@@ -81,8 +82,8 @@ typedef struct dso_options {
 } dso_options;
 
 /* Load a library: check the file, open it, and build its module tree. Owned: dso_module_release.
- * `options` may be NULL. While a file is in use, another load of it gives the same tree. The file is
- * closed when the last reference to its modules, functions and objects is released. */
+ * `options` may be NULL. While a file is in use, another load of it gives the same tree. The file
+ * is closed when the last reference to its modules, functions and objects is released. */
 DSO_API dso_module *dso_load(const char *path, const dso_options *options);
 
 /* Load the bytes of a library file. They are copied to a file in memory. */
@@ -99,16 +100,16 @@ DSO_API void dso_module_release(dso_module *module); /* NULL is ignored */
 /* ---- Functions ---- */
 
 /* Call a function by its name: of the module, else of its imports, depth first in import order.
- * *result need not be initialised, and is owned by the caller: dso_release; NULL drops it. Arguments
- * are borrowed during the call. */
+ * *result need not be initialised, and is owned by the caller: dso_release; NULL drops it.
+ * Arguments are borrowed during the call. */
 DSO_API int dso_module_call(dso_module *module, const char *name, dso_any *result,
                             const dso_any *args, int32_t num_args);
 
 /* Find a function, to call it often, from any thread. Owned: dso_function_release. */
 DSO_API dso_function *dso_module_function(dso_module *module, const char *name);
 
-/* The name of the function that runs the model: usually "main", which the library may lack. Borrowed
- * from the module. */
+/* The name of the function that runs the model: usually "main", which the library may lack.
+ * Borrowed from the module. */
 DSO_API const char *dso_module_entry(dso_module *module);
 
 /* Call `visit` for each function of the module, without its imports, until it returns nonzero;
@@ -127,9 +128,9 @@ static inline void dso_function_release(dso_function *function) {
 }
 
 /* Make a function of the program, to pass it as an argument (dso_object_value(&f->object)) or to
- * register it. `call` gets `handle` as its first argument, arguments that are borrowed, and a result
- * to set, which its caller will own; it returns 0, or -1 after dso_set_error. `end`, unless NULL,
- * gets the handle when the last reference is dropped, in whichever thread that is. Owned. */
+ * register it. `call` gets `handle` as its first argument, arguments that are borrowed, and a
+ * result to set, which its caller will own; it returns 0, or -1 after dso_set_error. `end`, unless
+ * NULL, gets the handle when the last reference is dropped, in whichever thread that is. Owned. */
 DSO_API dso_function *dso_function_new(dso_safe_call call, void *handle, void (*end)(void *handle));
 
 /* Give a function a global name: code of libraries finds it after the functions of their imports.

@@ -104,7 +104,7 @@ def test_program_links_the_shared_library(tmp_path) -> None:
 
 
 def test_static_program_links_the_archive(tmp_path) -> None:
-    """It cannot load libraries, but it links."""
+    """It links without further libraries; its `dso_load` depends on the C library."""
     program = link(tmp_path, ARCHIVE, "-static", "-Wl,--no-warnings")
     assert output(program) == f"{runtime.__version__}\n"
 
