@@ -77,7 +77,7 @@ def _run_memcheck(folder: Path) -> Row:
 
 
 def _tasks_in(own: Path, folder: Path, *options: str) -> list[tuple[list[str | Path], str]]:
-    """The programs in a folder of their own, the files in the common one."""
+    """The programs in a separate folder, the files in the common one."""
     own.mkdir()
     driver, script = (_program(name, own, *options) for name in ("dso_driver", "dso_script"))
     files: list[str | Path] = [driver, *sorted(folder.glob("*.so"))]

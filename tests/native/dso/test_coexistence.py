@@ -72,7 +72,7 @@ TWO = """
 #include <string.h>
 #include "dso.h"
 
-/* The functions of a plugin, which has a libdso of its own. */
+/* The functions of a plugin, which has a separate libdso. */
 struct plugin {
   void *handle;
   dso_module *(*load)(const char *);

@@ -88,7 +88,7 @@ def test_kernel_on_a_device(tmp_path: Path) -> None:
       dso_release(&made);
       dso_module_release(m);
     """
-    # A driver keeps memory of its own until the process ends.
+    # A driver keeps private memory until the process ends.
     program = compile_program(f"{START}{body}  return 0;\n}}\n", tmp_path / "program")
     refused, result = run_program(program, tmp_path / "kernels.so").splitlines()
     assert refused.startswith("-1 ValueError: scale: argument 1: expected a tensor on opencl, ")
