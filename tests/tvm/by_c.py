@@ -52,7 +52,7 @@ def model_on_opencl_by_c(path: Path, calls: list[ModelCall]) -> list[str]:
 
 
 def text_of_outcome(value: Any, args: Iterable[Any]) -> str:
-    """Describe a result, or for "Kind: text" of an error, and the arguments."""
+    """Describe a result (or the "Kind: text" of an error) and the arguments."""
     first = f"error {value}" if isinstance(value, str) else text_of(value)
     return "\n".join([first, *map(text_of, _arrays(args))])
 
