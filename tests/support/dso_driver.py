@@ -38,7 +38,9 @@ def installed_program(source: Path) -> Path:
 def shown_by_c(path: Path | str, *before: Path | str) -> str:
     """Return the output for a file; some are loaded before, and are still in use."""
     command = [str(installed_program(SOURCE)), "-c", *map(str, before), str(path)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    ran = subprocess.run(
+        command, capture_output=True, text=True, errors="replace", check=False, timeout=120
+    )
     if ran.returncode < 0 and ran.stdout.endswith(f"{path}\n"):
         return CRASH
     assert ran.returncode == 0, f"{ran.returncode}: {ran.stdout}{ran.stderr}"
