@@ -37,14 +37,11 @@ static dso_tensor_object *view_weight(const struct wanted *wanted) {
 
 /* Find the parameter of an input, owned: 1, 0 if there is none, or -1 raised. */
 static int find_param(struct factory *self, struct span name, dso_tensor_object **array) {
-  *array = factory_array(self, name);
-  if (*array != NULL) {
-    object_retain(&(*array)->object);
-    return ndarray_use(array) == 0 ? 1 : (object_release(&(*array)->object), -1);
-  }
   struct wanted wanted = {.name = name.data};
-  if (memchr(name.data, '\0', name.size) != NULL) return 0;
-  int status = module_visit(&self->module, find_weight, &wanted);
+  int status = factory_array(self, name, array);
+  if (status > 0) object_retain(&(*array)->object);
+  if (status != 0 || memchr(name.data, '\0', name.size) != NULL) return status;
+  status = module_visit(&self->module, find_weight, &wanted);
   if (status <= 0) return status;
   *array = view_weight(&wanted);
   return *array != NULL ? 1 : -1;

@@ -42,6 +42,12 @@ static struct factory *factory_new(struct span graph_json, const char *name, dso
 
 /* ---- Reading */
 
+static int take_arrays(struct factory *self, struct named_arrays arrays) {
+  *self->arrays = arrays;
+  self->used = heap_new_zeroed(arrays.count + 1, sizeof *self->used);
+  return self->used != NULL ? 0 : raised_format("OutOfMemoryError", "no memory for a module");
+}
+
 static int read_rest(struct reader *reader, struct span graph_json, dso_module **module) {
   struct named_arrays arrays = {0};
   struct span text = {0};
@@ -52,13 +58,13 @@ static int read_rest(struct reader *reader, struct span graph_json, dso_module *
   char *name = reader_string(reader, &text) == 0 ? span_copy(text) : NULL;
   struct factory *self = name != NULL ? factory_new(graph_json, name, reader->owner) : NULL;
   free(name);
-  if (self == NULL) {
-    named_arrays_clear(&arrays);
-    return -1;
+  if (self != NULL && take_arrays(self, arrays) == 0) {
+    *module = &self->module;
+    return 0;
   }
-  *self->arrays = arrays;
-  *module = &self->module;
-  return 0;
+  if (self != NULL) module_release(&self->module);
+  else named_arrays_clear(&arrays);
+  return -1;
 }
 
 int load_graph_factory(struct reader *reader, struct span type_key, dso_module **module) {
@@ -74,12 +80,14 @@ int load_aot_factory(struct reader *reader, struct span type_key, dso_module **m
 
 /* ---- Functions */
 
-dso_tensor_object *factory_array(const struct factory *self, struct span name) {
-  for (size_t i = 0; i < self->arrays->count; i++)
-    if (self->arrays->items[i].name_size == name.size &&
-        memcmp(self->arrays->items[i].name, name.data, name.size) == 0)
-      return self->arrays->items[i].tensor;
-  return NULL;
+int factory_array(const struct factory *self, struct span name, dso_tensor_object **array) {
+  for (size_t i = 0; i < self->arrays->count; i++) {
+    const struct named_array *item = &self->arrays->items[i];
+    if (item->name_size != name.size || memcmp(item->name, name.data, name.size) != 0) continue;
+    *array = used_tensor_get(&self->used[i], item->tensor);
+    return *array != NULL ? 1 : -1;
+  }
+  return 0;
 }
 
 static int debug_create(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
@@ -124,17 +132,11 @@ static int remove_params(void *handle, const dso_any *args, int32_t num_args, ds
   return 0;
 }
 
-/* Without a Map in C, a caller gets the tensors by dso_module_weights; code gets them by name. */
-static int get_graph_params(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
-  const struct factory *self = handle;
-  return graph_params_array(self->arrays, args, num_args, result);
-}
-
 static const struct {
   const char *name;
   dso_safe_call call;
 } functions[] = {
-    {"get_graph_params", get_graph_params},
+    {"get_graph_params", graph_params_array},
     {"remove_params", remove_params},
     {"get_graph_json", get_graph_json},
     {"debug_create", debug_create},
@@ -167,24 +169,31 @@ static int visit_functions(dso_module *module, dso_visit_function visit, void *c
 static int visit_weights(dso_module *module, dso_visit_weight visit, void *context) {
   const struct factory *self = (const struct factory *)module;
   int status = 0;
-  for (size_t i = 0; i < self->arrays->count && status == 0; i++)
-    status = visit(context, self->arrays->items[i].name, &self->arrays->items[i].tensor->tensor);
+  for (size_t i = 0; i < self->arrays->count && status == 0; i++) {
+    const struct named_array *item = &self->arrays->items[i];
+    DLTensor tensor;
+    status = used_tensor_view(&self->used[i], item->tensor, &tensor);
+    if (status == 0) status = visit(context, item->name, &tensor);
+  }
   return status;
 }
 
 static int weight(dso_module *module, const char *name, DLTensor *tensor) {
-  const dso_tensor_object *array =
-      factory_array((const struct factory *)module, (struct span){name, strlen(name)});
-  if (array == NULL) return 0;
-  *tensor = array->tensor;
-  return 1;
+  dso_tensor_object *array;
+  int status =
+      factory_array((const struct factory *)module, (struct span){name, strlen(name)}, &array);
+  if (status > 0) *tensor = array->tensor;
+  return status;
 }
 
 static const char *entry(dso_module *module) { return ((const struct factory *)module)->name; }
 
 static void end(dso_module *module) {
   struct factory *self = (struct factory *)module;
+  for (size_t i = 0; self->used != NULL && i < self->arrays->count; i++)
+    used_tensor_clear(&self->used[i]);
   if (self->arrays != NULL) named_arrays_clear(self->arrays);
+  free((void *)self->used);
   free(self->arrays);
   free(self->name);
   free(self->where);

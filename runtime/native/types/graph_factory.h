@@ -2,8 +2,8 @@
 #ifndef DSO_PACKER_TYPES_GRAPH_FACTORY_H
 #define DSO_PACKER_TYPES_GRAPH_FACTORY_H
 
-#include "blob/arrays.h"
 #include "types/graph_executor.h"
+#include "types/used_tensor.h"
 
 struct factory {
   dso_module module;
@@ -11,10 +11,11 @@ struct factory {
   char *name;             /* of the model */
   char *where;            /* in messages */
   struct named_arrays *arrays;
+  used_tensor *used; /* by array; executors share them */
 };
 
-/* The factory's own array of a name, borrowed, or NULL. */
-dso_tensor_object *factory_array(const struct factory *self, struct span name);
+/* The factory's own array of a name, readable and borrowed: 1, 0 if there is none, or -1 raised. */
+int factory_array(const struct factory *self, struct span name, dso_tensor_object **array);
 
 /* Make an executor; the arguments are devices (graph_create.c). */
 int factory_create(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
@@ -31,8 +32,7 @@ int graph_set_array(struct graph_executor *self, size_t input, dso_tensor_object
 int graph_set_named(struct graph_executor *self, size_t input, dso_tensor_object *array);
 
 /* get_graph_params: an Array of [name, tensor]. */
-int graph_params_array(const struct named_arrays *arrays, const dso_any *args, int32_t num_args,
-                       dso_any *result);
+int graph_params_array(void *handle, const dso_any *args, int32_t num_args, dso_any *result);
 
 /* The executor that a value holds, or NULL. */
 const struct graph_executor *graph_executor_of(const dso_any *value);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "abi/raised.h"
+#include "device/device_api.h"
 #include "types/graph_functions.h"
 #include "types/values.h"
 #include "vm/object.h"
@@ -73,15 +74,27 @@ static int get_output_index(void *handle, const dso_any *args, int32_t num_args,
   return 0;
 }
 
+static int refuse_read_only(const DLTensor *tensor) {
+  struct text text = {0};
+  DLDevice device = tensor->device;
+  const char *kind = device_kind_name(device.device_type);
+  text_format(&text, "copy_from: expected a writable tensor, found <Tensor ");
+  graph_add_type(&text, tensor->dtype, tensor->ndim, tensor->shape);
+  text_format(&text, " on %s", kind != NULL ? kind : "device");
+  if (device.device_type != DLPACK_CPU) text_format(&text, ":%d", device.device_id);
+  text_format(&text, ">, which is read-only");
+  raised_set("ValueError", text_of(&text));
+  text_free(&text);
+  return -1;
+}
+
 /* Copy an array to the caller's, which is also the result if it is a Tensor object. */
 static int copy_out(struct text *what, const struct graph_entry *entry,
                     const dso_tensor_object *found, const dso_any *out, dso_any *result) {
   dso_tensor_object *array = graph_matching(what, entry, out);
   if (array == NULL) return -1;
-  int status =
-      tensor_value_is_readonly(out)
-          ? raised_format("ValueError", "expected a writable tensor, found a read-only one")
-          : tensor_copy(&array->tensor, &found->tensor);
+  int status = tensor_value_is_readonly(out) ? refuse_read_only(&array->tensor)
+                                             : tensor_copy(&array->tensor, &found->tensor);
   object_release(&array->object);
   if (status == 0 && out->type_index == DSO_TENSOR) (void)graph_give(out->v_ptr, result);
   return status;

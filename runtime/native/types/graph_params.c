@@ -158,25 +158,35 @@ int graph_share_params(void *handle, const dso_any *args, int32_t num_args, dso_
   return status;
 }
 
-/* ---- All parameters of a factory: an Array of [name, tensor] */
+/* ---- All parameters of a factory */
 
-int graph_params_array(const struct named_arrays *arrays, const dso_any *args, int32_t num_args,
-                       dso_any *result) {
+static dso_array_object *make_row(const struct named_array *array, used_tensor *used) {
+  dso_tensor_object *tensor = used_tensor_get(used, array->tensor);
+  dso_array_object *row = tensor != NULL ? array_object_new(2) : NULL;
+  if (row == NULL) return NULL;
+  if (object_make_string(&row->items[0], 1, array->name, array->name_size) == 0) {
+    row->items[1] = any_of_object(tensor);
+    object_retain(&tensor->object);
+    return row;
+  }
+  raised_set("OutOfMemoryError", "no memory for a result");
+  object_release(&row->object);
+  return NULL;
+}
+
+/* Without a Map in C, an Array of [name, tensor]. */
+int graph_params_array(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
+  const struct factory *self = handle;
   (void)args;
   if (value_count("get_graph_params", num_args, 0, 0) != 0) return -1;
-  dso_array_object *rows = array_object_new((int64_t)arrays->count);
-  for (size_t i = 0; rows != NULL && i < arrays->count; i++) {
-    const struct named_array *array = &arrays->items[i];
-    dso_array_object *row = array_object_new(2);
+  dso_array_object *rows = array_object_new((int64_t)self->arrays->count);
+  for (size_t i = 0; rows != NULL && i < self->arrays->count; i++) {
+    dso_array_object *row = make_row(&self->arrays->items[i], &self->used[i]);
     if (row != NULL) rows->items[i] = any_of_object(row);
-    if (row != NULL && object_make_string(&row->items[0], 1, array->name, array->name_size) == 0) {
-      row->items[1] = any_of_object(array->tensor);
-      object_retain(&array->tensor->object);
-      continue;
+    else {
+      object_release(&rows->object);
+      rows = NULL;
     }
-    if (row != NULL) raised_set("OutOfMemoryError", "no memory for a result");
-    object_release(&rows->object);
-    return -1;
   }
   if (rows == NULL) return -1;
   *result = any_of_object(rows);

@@ -11,6 +11,8 @@
 
 #include "dso.h"
 
+enum { SIZE = 6 };
+
 struct counts {
   long num_calls, num_blocks;
   size_t nbytes; /* that are in use */
@@ -38,11 +40,24 @@ static void show(const struct counts *counts) {
   printf("%ld %ld\n", counts->num_calls, counts->num_blocks);
 }
 
+static void set(dso_module *executor, const char *name, float value) {
+  float data[SIZE];
+  int64_t shape[] = {2, 3};
+  DLTensor tensor = {data, {1, 0}, 2, {2, 32, 1}, shape, NULL, 0};
+  dso_any args[2];
+  for (int i = 0; i < SIZE; i++) data[i] = value;
+  args[0] = dso_string(name);
+  args[1] = dso_tensor(&tensor);
+  if (dso_module_call(executor, "set_input", NULL, args, 2) != 0) exit(1);
+}
+
 static void run(dso_module *executor) {
   dso_any index = dso_int(0), output;
   if (dso_module_call(executor, "get_output", &output, &index, 1) != 0) exit(1);
   float *data = dso_tensor_of(&output)->data;
   printf("%g\n", (double)data[5]); /* before the run: zero */
+  set(executor, "x", 5);
+  set(executor, "w", 10);
   if (dso_module_call(executor, "run", NULL, NULL, 0) != 0) exit(1);
   dso_module_release(executor); /* the output keeps the memory */
   printf("%g\n", (double)data[5]);
