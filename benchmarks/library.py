@@ -28,14 +28,19 @@ def build_library(
     path: Path, *, payload: Path | None = None, gil: Literal["release", "keep"] = "release"
 ) -> Path:
     """Export the functions, and a device payload if one is given."""
+    root = operators(gil)
+    if payload is not None:
+        root.import_module(runtime.DeviceModule("cuda", payload.read_bytes(), "cubin", []))
+    return packer.export_library(root, path)
+
+
+def operators(gil: Literal["release", "keep"] = "release") -> packer.CSourceModule:
+    """The functions as a module."""
     functions = {
         name: packer.FunctionDeclaration(declaration, gil=gil)
         for name, declaration in DECLARATIONS.items()
     }
-    root = packer.CSourceModule(KERNELS, functions=functions)
-    if payload is not None:
-        root.import_module(runtime.DeviceModule("cuda", payload.read_bytes(), "cubin", []))
-    return packer.export_library(root, path)
+    return packer.CSourceModule(KERNELS, functions=functions)
 
 
 def build_with_tvm(path: Path) -> Path:

@@ -134,6 +134,10 @@ static int make_call(struct binding *self, const struct operator_finder *finder,
   const struct operator *operator = &self->operators[index];
   call->address = operator->function != NULL ? operator->function->safe_call : calls_copy;
   call->handle = operator->function;
+  if (operator->direct != NULL) {
+    call->address = operator->direct;
+    call->handle = NULL;
+  }
   call->args = args;
   for (size_t i = 0; i < node->num_inputs + node->num_outputs; i++) {
     size_t slot =

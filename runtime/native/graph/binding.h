@@ -21,6 +21,8 @@ enum access {
 struct operator{
   dso_function_object *function; /* owned; NULL for the executor's own */
   const void *declared;          /* for `access`; valid as long as the function */
+  dso_safe_call direct; /* NULL, or the code itself, called without a handle: the function only adds
+                         * checks that binding makes once */
 };
 
 /* Finds operators. */

@@ -27,17 +27,21 @@ static int32_t find_read_only(const struct facts *facts, const dso_any *args, in
   return -1;
 }
 
+dso_safe_call library_code_of(const struct host_function *function) {
+  dso_safe_call code;
+  memcpy(&code, &function->code, sizeof code); /* ISO C has no cast from data to function */
+  return function->is_packed ? NULL : code;
+}
+
 /* A function that writes to its arguments: weights of a library are read-only memory. */
 static int call_writing(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
   const struct host_function *self = handle;
   int32_t wrong = find_read_only(&self->facts, args, num_args);
-  dso_safe_call call;
   if (wrong >= 0)
     return raised_format("ValueError",
                          "%s: argument %d '%s': expected a writable tensor, found a read-only one",
                          self->name, (int)wrong + 1, self->facts.params[wrong].name);
-  memcpy(&call, &self->code, sizeof call); /* ISO C has no cast from data to function */
-  return call(NULL, args, num_args, result);
+  return library_code_of(self)(NULL, args, num_args, result);
 }
 
 static int call_packed(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
@@ -47,15 +51,13 @@ static int call_packed(void *handle, const dso_any *args, int32_t num_args, dso_
 
 static int find(dso_module *self, const char *name, dso_function **function) {
   const struct host_function *found;
-  dso_safe_call call;
   int status = origin_function(origin_of(self), name, &found);
   if (status <= 0) return status;
   void *handle = (void *)(uintptr_t)found;
-  memcpy(&call, &found->code, sizeof call); /* ISO C has no cast from data to function */
   if (found->is_packed) *function = module_function_new(self, call_packed, handle);
   else if (found->facts.end_written > 0)
     *function = module_function_new(self, call_writing, handle);
-  else *function = module_function_of_code(self, call);
+  else *function = module_function_of_code(self, library_code_of(found));
   return *function != NULL ? 1 : -1;
 }
 
