@@ -24,7 +24,7 @@ MAY_INCLUDE = {
     "module": {"abi", "scan", "elf", "device", "vm", "library", "blob"},
     "types": {"abi", "device", "vm", "blob", "graph", "module"},
     "dso": {"abi", "device", "threads", "library", "module"},
-    "python": {"abi", "scan", "elf", "device", "threads", "vm", "library"},
+    "python": {"abi", "scan", "elf", "device", "threads", "vm", "library", "graph"},
 }
 
 

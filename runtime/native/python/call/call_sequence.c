@@ -1,8 +1,6 @@
 /* CallSequence: running and timing its calls, and binding its slots. */
 #include "python/call/call_sequence.h"
 
-#include <time.h>
-
 #include "python/call/callback.h"
 #include "device/device_api.h"
 #include "abi/dlpack.h"
@@ -10,53 +8,7 @@
 #include "abi/raised.h"
 #include "python/tensor/tensor.h"
 
-/* TVM, kAllocAlignment: TVM compiles its kernels for this alignment. Functions that packer wrapped
- * accept any array that is aligned to its elements. */
-enum { TVM_ALIGNMENT = 64 };
-
 /* ---- Running */
-
-static int call_one(const struct call *call) {
-  dso_any result = {.type_index = DSO_NONE};
-  if (call->address(call->handle, call->args, call->count, &result) != 0) return -1;
-  if (result.type_index >= DSO_OBJECT && result.v_ptr != NULL) object_release(result.v_ptr);
-  return 0;
-}
-
-/* Make the calls before `stop`; return the index of the call that failed, or `stop`. */
-static Py_ssize_t call_all(const struct call *calls, Py_ssize_t stop) {
-  Py_ssize_t i = 0;
-  while (i < stop && call_one(&calls[i]) == 0) i++;
-  return i;
-}
-
-static double seconds_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* Work on a device may still run after the call returned. */
-static int wait_for(const struct devices *devices) {
-  for (int i = 0; i < devices->count; i++) {
-    const struct device_api *api = device_api(devices->items[i].device_type);
-    if (api == NULL || api->sync(devices->items[i].device_id) != 0) return -1;
-  }
-  return 0;
-}
-
-/* As call_all, but add the duration of each call to `seconds`. */
-static Py_ssize_t time_all(const struct call *calls, Py_ssize_t stop, const struct devices *devices,
-                           double *seconds) {
-  double before = seconds_now();
-  for (Py_ssize_t i = 0; i < stop; i++) {
-    if (call_one(&calls[i]) != 0 || wait_for(devices) != 0) return i;
-    double after = seconds_now();
-    seconds[i] += after - before;
-    before = after;
-  }
-  return stop;
-}
 
 /* The slots' memory belongs to the sequence: two runs at once would overwrite each other's data. */
 static int begin(CallSequence *self) {
@@ -67,8 +19,8 @@ static int begin(CallSequence *self) {
   return 0;
 }
 
-static PyObject *raise_from(const CallSequence *self, Py_ssize_t index, uint64_t raised) {
-  const struct callee callee = {.name = PyList_GET_ITEM(self->names, index)};
+static PyObject *raise_from(const CallSequence *self, size_t index, uint64_t raised) {
+  const struct callee callee = {.name = PyList_GET_ITEM(self->names, (Py_ssize_t)index)};
   return raise_call_error(&callee, -1, raised);
 }
 
@@ -81,14 +33,15 @@ static Py_ssize_t parse_stop(const CallSequence *self, PyObject *const *args, Py
 }
 
 static PyObject *sequence_run(CallSequence *self, PyObject *const *args, Py_ssize_t count) {
-  Py_ssize_t stop = parse_stop(self, args, count), done;
+  Py_ssize_t stop = parse_stop(self, args, count);
+  size_t done;
   if (stop < 0 || !begin(self)) return NULL;
   uint64_t raised = raised_count();
   Py_BEGIN_ALLOW_THREADS
-  done = call_all(self->calls, stop);
+  done = calls_run(self->calls, (size_t)stop);
   Py_END_ALLOW_THREADS
   self->is_running = 0;
-  if (done < stop) return raise_from(self, done, raised);
+  if (done < (size_t)stop) return raise_from(self, done, raised);
   exception_discard();
   Py_RETURN_NONE;
 }
@@ -104,11 +57,12 @@ static PyObject *make_floats(const double *seconds, Py_ssize_t count, Py_ssize_t
 }
 
 static PyObject *sequence_time(CallSequence *self, PyObject *argument) {
-  Py_ssize_t rounds = PyNumber_AsSsize_t(argument, PyExc_OverflowError), done = self->num_calls;
+  Py_ssize_t rounds = PyNumber_AsSsize_t(argument, PyExc_OverflowError);
+  size_t count = (size_t)self->num_calls, done = count;
   if (rounds == -1 && PyErr_Occurred()) return NULL;
   if (rounds < 1)
     return PyErr_Format(PyExc_ValueError, "time: expected at least 1 round, found %zd", rounds);
-  double *seconds = PyMem_Calloc((size_t)self->num_calls + 1, sizeof *seconds);
+  double *seconds = PyMem_Calloc(count + 1, sizeof *seconds);
   if (seconds == NULL) return raise_no_memory();
   if (!begin(self)) {
     PyMem_Free(seconds);
@@ -116,12 +70,12 @@ static PyObject *sequence_time(CallSequence *self, PyObject *argument) {
   }
   uint64_t raised = raised_count();
   Py_BEGIN_ALLOW_THREADS
-  for (Py_ssize_t i = 0; i < rounds && done == self->num_calls; i++)
-    done = time_all(self->calls, self->num_calls, &self->devices, seconds);
+  for (Py_ssize_t i = 0; i < rounds && done == count; i++)
+    done = calls_time(self->calls, count, &self->devices, seconds);
   Py_END_ALLOW_THREADS
   self->is_running = 0;
   PyObject *means = NULL;
-  if (done < self->num_calls) raise_from(self, done, raised);
+  if (done < count) raise_from(self, done, raised);
   else means = make_floats(seconds, self->num_calls, rounds);
   exception_discard();
   PyMem_Free(seconds);
@@ -129,22 +83,6 @@ static PyObject *sequence_time(CallSequence *self, PyObject *argument) {
 }
 
 /* ---- Binding */
-
-static int same_kind(const DLTensor *a, const DLTensor *b) {
-  int same = a->ndim == b->ndim && a->dtype.code == b->dtype.code &&
-             a->dtype.bits == b->dtype.bits && a->dtype.lanes == b->dtype.lanes &&
-             a->device.device_type == b->device.device_type &&
-             a->device.device_id == b->device.device_id;
-  for (int i = 0; same && i < a->ndim; i++) same = a->shape[i] == b->shape[i];
-  return same;
-}
-
-/* Return true if the calls may use the tensor's memory without a copy. */
-static int is_compatible(const struct slot *slot, const Tensor *object, const DLTensor *tensor) {
-  if (!object->is_compact || (object->is_readonly && slot->is_written)) return 0;
-  if (!slot->needs_alignment || tensor->device.device_type != DLPACK_CPU) return 1;
-  return object->nbytes == 0 || (uintptr_t)tensor->data % TVM_ALIGNMENT == 0;
-}
 
 /* Parse a method's arguments, a slot and a tensor of its kind; NULL with an exception set. */
 static struct slot *parse_slot(const CallSequence *self, PyObject *const *args, Py_ssize_t count,
@@ -158,7 +96,7 @@ static struct slot *parse_slot(const CallSequence *self, PyObject *const *args, 
   struct slot *slot = &self->slots[index];
   *tensor = tensor_use(args[1]);
   if (*tensor == NULL) return NULL;
-  if (same_kind(&slot->tensor, *tensor)) return slot;
+  if (slot_is_kind(slot, *tensor)) return slot;
   PyErr_Format(PyExc_ValueError, "slot %zd, expected a tensor of the slot's shape, type and device",
                index);
   return NULL;
@@ -168,14 +106,14 @@ static PyObject *sequence_is_fit(CallSequence *self, PyObject *const *args, Py_s
   const DLTensor *tensor;
   const struct slot *slot = parse_slot(self, args, count, &tensor);
   if (slot == NULL) return NULL;
-  return PyBool_FromLong(is_compatible(slot, (const Tensor *)args[1], tensor));
+  return PyBool_FromLong(slot_is_fit(slot, tensor, ((const Tensor *)args[1])->is_readonly));
 }
 
 static PyObject *sequence_bind(CallSequence *self, PyObject *const *args, Py_ssize_t count) {
   const DLTensor *tensor;
   struct slot *slot = parse_slot(self, args, count, &tensor);
   if (slot == NULL) return NULL;
-  if (!is_compatible(slot, (const Tensor *)args[1], tensor))
+  if (!slot_is_fit(slot, tensor, ((const Tensor *)args[1])->is_readonly))
     return PyErr_Format(PyExc_ValueError, "bind: expected a tensor that is_fit accepts");
   if (!begin(self)) return NULL;
   self->is_running = 0;
@@ -194,7 +132,7 @@ static int is_sole_reference(const dso_object *callback) {
 
 static int sequence_traverse(CallSequence *self, visitproc visit, void *arg) {
   for (Py_ssize_t i = 0; i < self->num_calls; i++) {
-    const dso_object *callback = self->calls[i].callback;
+    const dso_object *callback = self->callbacks[i];
     int status =
         callback && is_sole_reference(callback) ? callback_traverse(callback, visit, arg) : 0;
     if (status != 0) return status;
@@ -208,7 +146,7 @@ static int sequence_clear(CallSequence *self) {
   Py_ssize_t count = self->num_calls;
   self->num_calls = self->num_slots = 0; /* the object may still be used after tp_clear */
   for (Py_ssize_t i = 0; i < count; i++)
-    if (self->calls[i].callback != NULL) object_release(self->calls[i].callback);
+    if (self->callbacks[i] != NULL) object_release(self->callbacks[i]);
   Py_CLEAR(self->functions);
   Py_CLEAR(self->tensors);
   return 0;
@@ -220,6 +158,7 @@ static void sequence_dealloc(CallSequence *self) {
   Py_XDECREF(self->names);
   PyMem_Free(self->slots);
   PyMem_Free(self->calls);
+  PyMem_Free((void *)self->callbacks);
   PyMem_Free(self->args);
   Py_TYPE(self)->tp_free((PyObject *)self);
 }

@@ -7,17 +7,11 @@
 #include "python/tensor/tensor.h"
 #include "device/tensor_object.h"
 
-/* TVM's __copy between devices; the arguments are source and destination. */
-static int copy(void *handle, const dso_any *args, int32_t count, dso_any *result) {
-  (void)handle, (void)count, (void)result;
-  return tensor_copy(args[1].v_ptr, args[0].v_ptr);
-}
-
 /* A Function of a library is called directly, unless it keeps the GIL. All other callables are
  * called through a callback object. */
 static int bind_callable(CallSequence *self, struct call *call, PyObject *callable) {
   if (callable == Py_None) {
-    call->address = copy;
+    call->address = calls_copy;
     return 0;
   }
   const struct callee *callee = function_check(callable) ? function_callee(callable) : NULL;
@@ -26,9 +20,10 @@ static int bind_callable(CallSequence *self, struct call *call, PyObject *callab
     call->handle = callee->handle;
     return PyList_Append(self->functions, callable);
   }
-  call->handle = call->callback = callback_new(callable, NULL);
-  if (call->callback == NULL) return -1;
-  call->address = ((dso_function_object *)(void *)call->callback)->safe_call;
+  dso_object *callback = callback_new(callable, NULL);
+  if (callback == NULL) return -1;
+  call->handle = self->callbacks[call - self->calls] = callback;
+  call->address = ((dso_function_object *)(void *)callback)->safe_call;
   return 0;
 }
 
@@ -85,8 +80,9 @@ static int add_calls(CallSequence *self, PyObject *calls) {
   Py_ssize_t count = count_arguments(calls), at = 0;
   if (count < 0) return -1;
   self->calls = PyMem_Calloc((size_t)PyList_GET_SIZE(calls) + 1, sizeof *self->calls);
+  self->callbacks = PyMem_Calloc((size_t)PyList_GET_SIZE(calls) + 1, sizeof *self->callbacks);
   self->args = PyMem_Calloc((size_t)count + 1, sizeof *self->args);
-  if (self->calls == NULL || self->args == NULL) {
+  if (self->calls == NULL || self->callbacks == NULL || self->args == NULL) {
     raise_no_memory();
     return -1;
   }
@@ -97,17 +93,9 @@ static int add_calls(CallSequence *self, PyObject *calls) {
   return 0;
 }
 
-static int add_device(struct devices *devices, DLDevice device) {
-  if (device.device_type == DLPACK_CPU) return 0;
-  for (int i = 0; i < devices->count; i++)
-    if (devices->items[i].device_type == device.device_type &&
-        devices->items[i].device_id == device.device_id)
-      return 0;
-  if (devices->count < MAX_DEVICES) {
-    devices->items[devices->count++] = device;
-    return 0;
-  }
-  PyErr_Format(PyExc_ValueError, "CallSequence: expected at most %d devices", MAX_DEVICES);
+static int add_device(CallSequence *self, DLDevice device) {
+  if (call_devices_add(&self->devices, device) == 0) return 0;
+  PyErr_Format(PyExc_ValueError, "CallSequence: expected at most %d devices", CALLS_MAX_DEVICES);
   return -1;
 }
 
@@ -128,7 +116,7 @@ static int add_slots(CallSequence *self, PyObject *tensors) {
       return -1;
     }
     const DLTensor *used = tensor_use(tensor);
-    if (used == NULL || add_device(&self->devices, used->device) != 0) return -1;
+    if (used == NULL || add_device(self, used->device) != 0) return -1;
     self->slots[i].tensor = *used;
   }
   return 0;
