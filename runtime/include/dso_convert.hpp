@@ -86,9 +86,23 @@ inline dso_any owned(const Function &function) { return owned_object(argument(fu
 
 /* ---- Values of the ABI, as types of C++ ---- */
 
+inline std::string type_name(const dso_any &value) {
+  switch (value.type_index) {
+    case DSO_NONE: return "None";
+    case DSO_INT: return "int";
+    case DSO_BOOL: return "bool";
+    case DSO_FLOAT: return "float";
+    case DSO_RAW_STR:
+    case DSO_SMALL_STR:
+    case DSO_STR: return "str";
+    case DSO_DLTENSOR_PTR:
+    case DSO_TENSOR: return "a tensor";
+    default: return "a value of type index " + std::to_string(value.type_index);
+  }
+}
+
 [[noreturn]] inline void wrong_type(const char *expected, const dso_any &value) {
-  throw Error("TypeError", std::string("expected ") + expected + ", found a value of type index " +
-                               std::to_string(value.type_index));
+  throw Error("TypeError", std::string("expected ") + expected + ", found " + type_name(value));
 }
 
 inline bool is_number(const dso_any &value) {

@@ -3,6 +3,7 @@
 #define DSO_TYPED_H
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "dso.h"
@@ -73,11 +74,21 @@ typedef struct {
   size_t count;
 } dso_typed_list;
 
-/* Return 1 if the function of the library has another type than the header says. */
+static inline int dso_typed_refuse(const char *name, const char *type) {
+  char text[1024]; /* longer texts are truncated */
+  snprintf(text, sizeof text,
+           "%s: another type than its header declares; write the header again: packer c-header; "
+           "found %s",
+           name, type);
+  return dso_set_error("TypeError", text);
+}
+
+/* Raise an error if the function of the library has another type than the header says. */
 static inline int dso_typed_compare(void *context, const char *name, const char *type) {
   const dso_typed_list *list = (const dso_typed_list *)context;
   for (size_t i = 0; type && i < list->count; i++)
-    if (!strcmp(list->declared[i].name, name)) return strcmp(list->declared[i].type, type) != 0;
+    if (!strcmp(list->declared[i].name, name))
+      return strcmp(list->declared[i].type, type) ? dso_typed_refuse(name, type) : 0;
   return 0;
 }
 
@@ -98,9 +109,6 @@ static inline int dso_typed_open(dso_module **module, dso_function **functions,
   *module = dso_load(path, options);
   if (!*module) return -1;
   status = dso_module_functions(*module, dso_typed_compare, &list);
-  if (status > 0)
-    dso_set_error("TypeError", "a function of the library has another type than its header "
-                               "declares; write the header again: packer c-header");
   for (size_t i = 0; !status && i < count; i++)
     if (!(functions[i] = dso_module_function(*module, declared[i].name))) status = -1;
   if (!status) return 0;
