@@ -26,7 +26,17 @@ from tests.support.compile import compile_c  # noqa: E402
 from tests.support.dso_script import tensor  # noqa: E402
 from tests.support.graphs import factory, graph, host, null, op, sum_graph  # noqa: E402
 from tests.support.paths import GOLDEN  # noqa: E402
-from tests.support.vm_assembler import TWICE, TWICE_SOURCE, doubling  # noqa: E402
+from tests.support.vm_assembler import (  # noqa: E402
+    TWICE,
+    TWICE_SOURCE,
+    Code,
+    Program,
+    call,
+    doubling,
+    packed,
+    reg,
+    ret,
+)
 
 X = np.arange(6, dtype="f4").reshape(2, 3)
 OPENCL = """
@@ -95,6 +105,15 @@ def vm_model(path: Path) -> list[str]:
     ]
 
 
+def tuples_model(path: Path) -> list[str]:
+    """Tuples, shapes and strided tensors, which bytecode takes and returns."""
+    swap = Code("swap", ["x", "y"], [call(2, 1, reg(1), reg(0)), ret(2)], 3)
+    program = Program([swap, packed("vm.builtin.make_tuple")])
+    packer.export_library(load_bytecode(Reader(program.payload())), path)
+    nested = f"( {tensor(X, 'm')} ( h:2,3 i:4 ( ) ) )"
+    return [f"load {path}", f"call 0 swap {nested} s:a", f"call 0 swap {tensor(X.T)} n"]
+
+
 def weights_model(path: Path) -> list[str]:
     """Constants that host code gets, and a safetensors module beside them."""
     constants = runtime.ConstLoaderModule({"c": X + 5}, {"f": ["c"]})
@@ -108,6 +127,7 @@ def weights_model(path: Path) -> list[str]:
 MODELS: dict[str, Callable[[Path], list[str]]] = {
     "graph": graph_model,
     "vm": vm_model,
+    "tuples": tuples_model,
     "weights": weights_model,
     "opencl": opencl_model,
 }

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import struct
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,25 +14,12 @@ import runtime
 from runtime.tensors.dtype import dtype_to_string, string_to_dtype
 
 from .dso_driver import installed_program
-from .libdso import compile_program
-from .paths import C_SOURCES
-
-PARTS = ("script_values", "dso_script")
+from .paths import C_SOURCES, ROOT
+from .process import run_python
 
 
-@functools.cache
-def program(*options: str) -> Path:
-    """Compile the program once in this process."""
-    folder = Path(tempfile.mkdtemp(prefix="dso-script-"))
-    source = "".join((C_SOURCES / f"{name}.c").read_text() for name in PARTS)
-    if options:
-        return compile_program(source, folder / "script", *options)
-    (folder / "script.c").write_text(source)
-    return installed_program(folder / "script.c")
-
-
-def tensor(array: Any, device_type: int = 0) -> str:
-    """The argument for a NumPy array; a tensor object on a type of device, if one is given.
+def tensor(array: Any, kind: str = "t") -> str:
+    """The argument for a NumPy array; kind "m" is a tensor object.
 
     Strides are passed if they are not those of a full compact array; none may be negative.
     """
@@ -46,7 +30,6 @@ def tensor(array: Any, device_type: int = 0) -> str:
     if array.size:
         last = sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True))
         data = ctypes.string_at(array.ctypes.data, last + array.itemsize)
-    kind = f"m:{device_type}" if device_type else "t"
     return f"{kind}:{code}.{bits}:{layout}:{data.hex()}"
 
 
@@ -54,7 +37,12 @@ def run_by_c(*lines: str) -> str:
     """Return the output of the program."""
     text = "".join(f"{line}\n" for line in lines)
     ran = subprocess.run(
-        [program()], input=text, capture_output=True, text=True, check=False, timeout=120
+        [installed_program(C_SOURCES / "dso_script.c")],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     assert ran.returncode == 0, f"{ran.returncode}: {ran.stdout}{ran.stderr}"
     return ran.stdout
@@ -67,6 +55,17 @@ def run_by_python(*lines: str) -> str:
         script.printed.append(f"> {line}")
         script.run(line)
     return "".join(f"{line}\n" for line in script.printed)
+
+
+def run_by_python_alone(*lines: str) -> str:
+    """The same in another process: functions and system libraries are registered for ever."""
+    code = (
+        "import json, sys; sys.path.append(sys.argv[1])\n"
+        "from tests.support.dso_script import run_by_python\n"
+        "print(json.dumps(run_by_python(*sys.argv[2:])))"
+    )
+    text: str = run_python(code, str(ROOT), *lines)
+    return text
 
 
 class Script:
@@ -135,8 +134,7 @@ class Script:
     def _argument(self, word: str) -> Any:
         kind, _, text = word.partition(":")
         if kind in ("t", "m"):
-            device, text = text.split(":", 1) if kind == "m" else ("1", text)
-            self.tensors.append(_tensor(text, int(device)))
+            self.tensors.append(_tensor(text))
             return self.tensors[-1]
         if kind == "d":
             device_type, device_id = map(int, text.split(":"))
@@ -153,16 +151,21 @@ class Script:
         return text_of(value, self._kept)
 
     def _kept(self, value: Any) -> str:
-        if not isinstance(value, runtime.Module) and not callable(value):
+        if isinstance(value, runtime.Tensor):
+            kind = "tensor"
+        elif isinstance(value, runtime.Module):
+            kind = value.type_key
+        elif callable(value):
+            kind = "function"
+        else:
             return "other"
         self.slots.append(value)
-        kind = value.type_key if isinstance(value, runtime.Module) else "function"
         return f"slot {len(self.slots) - 1} {kind}"
 
 
 def text_of(value: Any, other: Callable[[Any], str] = lambda _: "other") -> str:
-    """Describe a value; `other` is asked about modules and functions."""
-    if isinstance(value, (runtime.Tensor, np.ndarray)):
+    """What is printed for a value; `other` is asked about modules and functions."""
+    if isinstance(value, np.ndarray) or _is_on_cpu(value):
         return _text_of_tensor(value)
     if isinstance(value, dict):
         value = tuple(part for item in value.items() for part in item)
@@ -179,20 +182,19 @@ def text_of(value: Any, other: Callable[[Any], str] = lambda _: "other") -> str:
 
 def _text_of_tensor(value: Any) -> str:
     code, bits, lanes = string_to_dtype(str(value.dtype))
-    if isinstance(value, np.ndarray):
-        data = value.tobytes()
-    else:
-        copy = runtime.empty(value.shape, value.dtype)
-        copy.copy_from(value)
-        data = bytes(copy.raw)
+    data = value.tobytes() if isinstance(value, np.ndarray) else bytes(value.raw)
     return f"tensor {code}.{bits}.{lanes} ({','.join(map(str, value.shape))}) {data.hex()}"
+
+
+def _is_on_cpu(value: Any) -> bool:
+    return isinstance(value, runtime.Tensor) and value.device == runtime.Device("cpu")
 
 
 def _integers(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(","))) if text else ()
 
 
-def _tensor(text: str, device_type: int) -> Any:
+def _tensor(text: str) -> Any:
     dtype, layout, data = text.split(":")
     code, bits = map(int, dtype.split("."))
     name = dtype_to_string((code, bits, 1))
@@ -201,6 +203,6 @@ def _tensor(text: str, device_type: int) -> Any:
         array = np.frombuffer(bytearray.fromhex(data), name)
         steps = [stride * array.itemsize for stride in strides[0]]
         return np.lib.stride_tricks.as_strided(array, shape, steps)
-    made = runtime.empty(shape, name, runtime.Device(device_type, 0))
+    made = runtime.empty(shape, name)
     made.copy_from(runtime.Tensor(bytes.fromhex(data), shape, (code, bits, 1)))
     return made

@@ -13,8 +13,9 @@ import packer
 from runtime.modules.vm import load
 from runtime.stream import Reader, Writer
 
+from ..support.dso_script import text_of
 from ..support.vm_assembler import TWICE, TWICE_SOURCE, doubling
-from .by_c import model_by_c, model_on_opencl_by_c, text_of_outcome
+from .by_c import copying_model, model_by_c, model_on_opencl_by_c, text_of_outcome
 from .conftest import TVM_PYTHON, RunScript, read
 from .model_calls import CALLS, ON_OPENCL
 
@@ -56,11 +57,17 @@ def test_a_c_program_has_the_same_results(models: Path, target: str, name: str) 
 
 
 @pytest.mark.parametrize("name", ON_OPENCL)
-def test_a_c_program_has_the_same_results_on_opencl(models: Path, name: str) -> None:
+def test_a_c_program_has_the_same_results_on_opencl(
+    models: Path, tmp_path: Path, name: str
+) -> None:
     """Those of Python's runtime on the same device."""
     ours, _ = read(models / f"opencl_{name}.ours")
-    found = model_on_opencl_by_c(models / f"opencl_{name}.so", CALLS[name])
-    assert found == [text_of_outcome(outcome, ()) for outcome in ours]
+    copier = copying_model(tmp_path)
+    for outcome, call in zip(ours, CALLS[name], strict=True):
+        made = arrays(outcome)
+        found = model_on_opencl_by_c(models / f"opencl_{name}.so", call, copier, len(made))
+        expected = "\n".join(map(text_of, made)) or f"error {outcome}"
+        assert found == expected
 
 
 def arrays(value: Any) -> list[Any]:

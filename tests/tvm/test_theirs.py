@@ -8,7 +8,7 @@ import pytest
 from runtime._core import Library
 from runtime.blob import dump, parse
 
-from .by_c import OPENCL, library_by_c, text_of_notes, text_of_outcome
+from .by_c import copying_model, library_by_c, text_of_notes, text_of_outcome
 from .calls import CALLS
 
 HOST = ("plain", "errors", "parallel", "packed", "const", "nested")
@@ -31,12 +31,11 @@ def test_outcomes_equal_those_of_tvm(compare, target, name) -> None:
 
 
 @pytest.mark.parametrize(("target", "name"), MATRIX)
-def test_a_c_program_has_the_same_outcomes(compare, libraries, target, name) -> None:
-    """Results, arrays, errors, and what a callback of the program receives, bit by bit."""
+def test_a_c_program_has_the_same_outcomes(compare, libraries, tmp_path, target, name) -> None:
+    """Results, arrays, errors, and what a callback of the program is told, bit by bit."""
     theirs, ours = compare(target, name)
-    found, told = library_by_c(
-        libraries / f"{target}_{name}.so", CALLS[name], OPENCL if target in DEVICES else 0
-    )
+    copier = copying_model(tmp_path) if target in DEVICES else None
+    found, told = library_by_c(libraries / f"{target}_{name}.so", CALLS[name], copier)
     assert told == text_of_notes(theirs[-1])
     for index, call in enumerate(CALLS[name]):
         # Of both runtimes; a dictionary has Python's order.

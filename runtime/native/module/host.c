@@ -3,10 +3,12 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "abi/heap.h"
 #include "abi/host.h"
 #include "abi/raised.h"
+#include "abi/text.h"
 #include "library/context.h"
 #include "module/global.h"
 #include "module/host_lock.h"
@@ -134,6 +136,18 @@ static int search_all(struct search *self) {
   return 1;
 }
 
+/* "<LibraryModule 'path'>: its host code" */
+static void add_who(struct text *to, const struct search *search) {
+  if (search->num_modules > 0) {
+    const char *path = module_where(search->modules[0]);
+    text_format(to, "<LibraryModule ");
+    text_repr(to, path, strlen(path));
+    text_format(to, ">: its host code");
+  } else {
+    text_format(to, "a library without a module: its host code");
+  }
+}
+
 struct missing {
   struct not_found found;
   const dso_module *root;
@@ -153,14 +167,15 @@ static void raise_missing(const struct search *search) {
   }
   if (status == 0) status = global_names(&missing.found.names);
   char *why = status == 0 ? not_found_text(&missing.found) : NULL;
+  struct text text = {0};
+  add_who(&text, search);
   if (why != NULL)
     (void)raised_format("FunctionNotFoundError",
-                        "%s: its host code calls '%s', which is neither a function of its imports "
-                        "nor a global function%s",
-                        search->num_modules > 0 ? module_where(search->modules[0])
-                                                : "a library without a module",
-                        search->name, why);
+                        "%s calls '%s', which is neither a function of its imports nor a global "
+                        "function%s",
+                        text_of(&text), search->name, why);
   else if (status == 0) (void)no_memory();
+  text_free(&text);
   free(why);
   not_found_clear(&missing.found);
 }
@@ -207,12 +222,13 @@ static void raise_no_weight(const struct search *search) {
   for (size_t i = 0; i < search->num_modules && status == 0; i++)
     status = module_weight_names(search->modules[i], &names);
   char *near = status == 0 ? names_near(&names, search->name) : NULL;
+  struct text text = {0};
+  add_who(&text, search);
   if (near != NULL)
-    (void)raised_format(
-        "KeyError", "%s: its host code reads weight '%s', which no module of its tree has%s",
-        search->num_modules > 0 ? module_where(search->modules[0]) : "a library without a module",
-        search->name, near);
+    (void)raised_format("KeyError", "%s reads weight '%s', which no module of its tree has%s",
+                        text_of(&text), search->name, near);
   else if (status == 0) (void)no_memory();
+  text_free(&text);
   free(near);
   names_clear(&names);
 }

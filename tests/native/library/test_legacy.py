@@ -12,6 +12,7 @@ import runtime
 
 from ...support import needs
 from ...support.compile import compile_c
+from ...support.dso_script import run_by_c, run_by_python_alone, tensor
 from ...support.paths import C_SOURCES
 
 SOURCE = (C_SOURCES / "legacy.c").read_text()
@@ -24,15 +25,20 @@ GENERATIONS = {
 LoadLegacy = Callable[..., runtime.Module]
 
 
+def compile_legacy(folder: Path, blob: bytes, *options: str) -> Path:
+    """Compile legacy.c with a blob."""
+    data = len(blob).to_bytes(8, "little") + blob
+    text = ",".join(map(str, data))
+    source = f"{SOURCE}\nconst unsigned char __tvm_dev_mblob[{len(data)}] = {{{text}}};\n"
+    return compile_c(source, folder / "legacy.so", *options)
+
+
 @pytest.fixture
 def load_legacy(tmp_path: Path) -> LoadLegacy:
     """``load_legacy(blob, *options)``: legacy.c with a blob, as TVM's dev.cc has it."""
 
     def load_legacy(blob: bytes, *options: str) -> runtime.Module:
-        data = len(blob).to_bytes(8, "little") + blob
-        text = ",".join(map(str, data))
-        source = f"{SOURCE}\nconst unsigned char __tvm_dev_mblob[{len(data)}] = {{{text}}};\n"
-        return runtime.load(compile_c(source, tmp_path / "legacy.so", *options))
+        return runtime.load(compile_legacy(tmp_path, blob, *options))
 
     return load_legacy
 
@@ -115,3 +121,20 @@ def test_kernel_of_the_oldest_generation_is_launched(load_legacy) -> None:
     x = runtime.tensor(np.ones(64, "float32"), runtime.Device("opencl", 0))
     library["triple"](x)
     np.testing.assert_array_equal(np.full(64, 3, "float32"), x.numpy())
+
+
+@pytest.mark.parametrize("options", [(), ("-DUNDEFINED",)], ids=["llvm", "c"])
+def test_a_c_program_has_the_same_outcomes(tmp_path, generation, golden_dir, options) -> None:
+    """Workspaces, threads, errors, and functions of the program, found by name."""
+    path = compile_legacy(tmp_path, (golden_dir / f"{generation}.bin").read_bytes(), *options)
+    x = np.arange(1000, dtype="float32")
+    lines = [
+        f"load {path}",
+        f"call 0 smooth {tensor(x)} {tensor(x)}",
+        f"call 0 smooth {tensor(x)} {tensor(x[1:])}",
+        *("call 0 ask f:1.5", "listen answer", "call 0 ask f:1.5", "call 0 ask i:7"),
+    ]
+    by_c = run_by_c(*lines)
+    assert by_c == run_by_python_alone(*lines)
+    assert "error ValueError: smooth: two lengths" in by_c
+    assert "error ValueError: not seven" in by_c

@@ -105,7 +105,7 @@ def test_c_program_reads_the_weights_and_its_host_code_does(program, tmp_path) -
     assert near == f"KeyError: no weight 'layer.weigth' in the tree; {names}"
     assert (same, total) == ("1", "10.0")
     what = "its host code reads weight 'layer.weigth', which no module of its tree has"
-    assert missing == f"KeyError: {path}: {what}; {names}"
+    assert missing == f"KeyError: <LibraryModule {str(path)!r}>: {what}; {names}"
 
 
 def test_malformed_header_is_refused_at_its_first_use(program, pack_blob: PackBlob) -> None:

@@ -3,7 +3,8 @@
  *
  *     load PATH                 the tree of a file becomes the next slot
  *     system PREFIX             the same of a system library
- *     call SLOT NAME ARG ...    of a module; a module or function that it returns takes a slot
+ *     call SLOT NAME ARG ...    of a module; what it returns takes a slot if it is a
+ *                               module, a function or a tensor on a device
  *     apply SLOT ARG ...        a function
  *     weight SLOT NAME          a named tensor
  *     import SLOT SLOT          append an import
@@ -12,8 +13,11 @@
  *                               raises "not seven"
  *
  * ARG: n (none), i:INT, f:FLOAT, b:0|1, s:TEXT, d:TYPE:ID, o:SLOT, h:INT,... (a shape), ( ARG ... )
- * (a tuple), t:CODE.BITS:SHAPE:HEX for a tensor on the CPU, and m:TYPE:CODE.BITS:SHAPE:HEX for a
- * tensor object on device TYPE:0. SHAPE may be SHAPE/STRIDES. Tensors are printed after the call. */
+ * (a tuple), t:CODE.BITS:SHAPE:HEX for a tensor on the CPU, m:CODE.BITS:SHAPE:HEX for one in an
+ * object, as tuples hold them. SHAPE may be SHAPE/STRIDES. Tensors are printed after the call. */
+#define _POSIX_C_SOURCE 200112L
+#include "script_values.h"
+
 static void show_error(void) { printf("error %s\n", dso_last_error()); }
 
 static void call(dso_any *callee, const char *name) {
@@ -28,10 +32,7 @@ static void call(dso_any *callee, const char *name) {
     show(&result);
     dso_release(&result);
   }
-  for (int i = 0; i < num_tensors; i++) {
-    show_tensor(tensors[i].shown);
-    free(tensors[i].tensor.data);
-  }
+  for (int i = 0; i < num_tensors; i++) { show_tensor(&tensors[i]->tensor); }
   for (int i = 0; i < num_made; i++) dso_object_release(made[i]);
 }
 

@@ -1,28 +1,40 @@
-/* The values of a script: the words of arguments, and what is printed of results. dso_script.c, which
- * follows in the same translation unit, describes both. */
-#define _POSIX_C_SOURCE 200112L
+/* The values of a script: the words of arguments, and what is printed of results. dso_script.c
+ * describes both. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/tensor_object.h"
 #include "dso.h"
-#include "vm/object.h"
 
 enum { MOST_SLOTS = 64, MOST_ARGS = 16, MOST_NDIM = 8, MOST_LINE = 1 << 20 };
 
 static dso_any slots[MOST_SLOTS];
 static int num_slots;
 
-static struct tensor {
+/* Objects of TVM FFI's layouts, which the program makes for arguments. */
+struct tensor {
+  dso_object object;
   DLTensor tensor;
   int64_t shape[MOST_NDIM], strides[MOST_NDIM];
-  const DLTensor *shown; /* itself, or its copy in a tensor object */
-} tensors[MOST_ARGS];
-static int num_tensors;
+};
+struct extents {
+  dso_object object;
+  const int64_t *dims;
+  size_t ndim;
+  int64_t own[MOST_NDIM];
+};
+struct tuple {
+  dso_object object;
+  dso_any *items;
+  int64_t size, capacity;
+  void (*free_items)(void *items);
+  dso_any own[MOST_ARGS];
+};
 
-static dso_object *made[MOST_ARGS]; /* of the arguments of a call */
-static int num_made;
+/* Of the arguments of a call; `tensors` are those among them that are printed. */
+static dso_object *made[4 * MOST_ARGS];
+static struct tensor *tensors[MOST_ARGS];
+static int num_made, num_tensors;
 
 static void fail(const char *what, const char *word) {
   fprintf(stderr, "%s: %s\n", what, word);
@@ -35,28 +47,26 @@ static size_t nbytes_of(const DLTensor *tensor) {
   return nbytes;
 }
 
-/* A compact copy on a device. */
-static dso_object *copied(const DLTensor *tensor, int device_type) {
-  DLDevice device = {device_type, 0};
-  dso_object *copy = tensor_object_new(device, tensor->dtype, tensor->ndim, tensor->shape);
-  if (!copy || tensor_copy(&((dso_tensor_object *)(void *)copy)->tensor, tensor) != 0)
-    fail("no copy", dso_last_error());
-  return copy;
+/* The element at an index, counted in the order of a compact tensor. */
+static const unsigned char *element(const DLTensor *tensor, size_t index, size_t itemsize) {
+  size_t at = index;
+  if (tensor->strides) {
+    at = 0;
+    for (int32_t i = tensor->ndim; i-- > 0; index /= (size_t)tensor->shape[i])
+      at += index % (size_t)tensor->shape[i] * (size_t)tensor->strides[i];
+  }
+  return (const unsigned char *)tensor->data + tensor->byte_offset + at * itemsize;
 }
 
 static void show_tensor(const DLTensor *tensor) {
-  dso_any copy = dso_none();
-  if (tensor->device.device_type != 1 || tensor->strides)
-    copy = dso_object_value(copied(tensor, 1));
-  if (copy.v_ptr) tensor = dso_tensor_of(&copy);
-  const unsigned char *bytes = (const unsigned char *)tensor->data + tensor->byte_offset;
+  size_t itemsize = (size_t)(tensor->dtype.bits * tensor->dtype.lanes + 7) / 8;
   printf("tensor %d.%d.%d (", tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes);
   for (int32_t i = 0; i < tensor->ndim; i++)
     printf("%s%lld", i ? "," : "", (long long)tensor->shape[i]);
   printf(") ");
-  for (size_t i = 0, n = nbytes_of(tensor); i < n; i++) printf("%02x", bytes[i]);
+  for (size_t i = 0, n = nbytes_of(tensor); i < n; i++)
+    printf("%02x", element(tensor, i / itemsize, itemsize)[i % itemsize]);
   printf("\n");
-  dso_release(&copy);
 }
 
 /* ---- Results */
@@ -80,22 +90,22 @@ static void show_text(const dso_any *value) {
   printf("text %.*s\n", size, data);
 }
 
-/* Keep a module or function in a slot. */
+/* Keep a module, a function or a tensor on a device in a slot. */
 static void keep(const dso_any *value, const char *kind) {
   if (num_slots == MOST_SLOTS) fail("too many slots", kind);
   printf("slot %d %s\n", num_slots, kind);
   slots[num_slots++] = *value;
-  any_retain(value);
+  dso_object_retain((dso_object *)value->v_ptr);
 }
 
 static void show(const dso_any *value);
 
-static void show_items(const dso_array_object *array) {
+static void show_items(const struct tuple *array) {
   printf("tuple %d\n", (int)array->size);
   for (int64_t i = 0; i < array->size; i++) show(&array->items[i]);
 }
 
-static void show_extents(const dso_shape_object *shape) {
+static void show_extents(const struct extents *shape) {
   printf("tuple %d\n", (int)shape->ndim);
   for (size_t i = 0; i < shape->ndim; i++) printf("int %lld\n", (long long)shape->dims[i]);
 }
@@ -103,13 +113,14 @@ static void show_extents(const dso_shape_object *shape) {
 static void show(const dso_any *value) {
   const DLTensor *tensor = dso_tensor_of(value);
   int32_t type = value->type_index;
-  if (tensor) show_tensor(tensor);
+  if (tensor && tensor->device.device_type != 1) keep(value, "tensor");
+  else if (tensor) show_tensor(tensor);
   else if (type == DSO_NONE) printf("none\n");
   else if (type == DSO_INT || type == DSO_BOOL || type == DSO_FLOAT) show_number(value);
   else if (type == DSO_SMALL_STR || type == DSO_STR) show_text(value);
   else if (type == DSO_RAW_STR) printf("text %s\n", value->v_c_str);
-  else if (type == DSO_ARRAY) show_items(value->v_ptr);
-  else if (type == DSO_SHAPE) show_extents(value->v_ptr);
+  else if (type == DSO_ARRAY) show_items((const struct tuple *)value->v_ptr);
+  else if (type == DSO_SHAPE) show_extents((const struct extents *)value->v_ptr);
   else if (type == DSO_FUNCTION) keep(value, "function");
   else if (type == DSO_MODULE) keep(value, dso_module_type_key(dso_module_of(value)));
   else printf("other\n");
@@ -143,13 +154,34 @@ static int read_integers(char **text, int64_t *to) {
   return count;
 }
 
+static void delete_object(void *self, int flags) {
+  struct tuple *tuple = self;
+  struct tensor *tensor = self;
+  if (flags & DSO_DELETE_STRONG) {
+    if (tensor->object.type_index == DSO_TENSOR) free(tensor->tensor.data);
+    for (int64_t i = 0; tuple->object.type_index == DSO_ARRAY && i < tuple->size; i++)
+      dso_release(&tuple->items[i]);
+  }
+  if (flags & DSO_DELETE_WEAK) free(self);
+}
+
+/* It is released after the call. */
+static void *make(size_t size, int32_t type_index) {
+  dso_object *self = calloc(1, size);
+  if (!self || num_made == 4 * MOST_ARGS) fail("too many values", "");
+  self->combined_ref_count = (uint64_t)1 << 32 | 1;
+  self->type_index = type_index;
+  self->deleter = delete_object;
+  return made[num_made++] = self;
+}
+
 static struct tensor *read_tensor(char *word) {
+  struct tensor *self = make(sizeof *self, DSO_TENSOR);
   if (num_tensors == MOST_ARGS) fail("too many tensors", word);
-  struct tensor *self = &tensors[num_tensors++];
+  tensors[num_tensors++] = self;
   char *shape = strchr(word, ':') + 1;
   unsigned code, bits;
   if (sscanf(word, "%u.%u", &code, &bits) != 2) fail("not a data type", word);
-  memset(self, 0, sizeof *self);
   self->tensor.device.device_type = 1;
   self->tensor.dtype.code = (uint8_t)code;
   self->tensor.dtype.bits = (uint8_t)bits;
@@ -161,29 +193,16 @@ static struct tensor *read_tensor(char *word) {
     read_integers(&shape, self->strides);
     shape++;
   }
-  self->tensor.data =
-      read_bytes(shape, self->tensor.strides ? strlen(shape) / 2 : nbytes_of(&self->tensor));
-  self->shown = &self->tensor;
+  size_t nbytes = self->tensor.strides ? strlen(shape) / 2 : nbytes_of(&self->tensor);
+  self->tensor.data = read_bytes(shape, nbytes);
   return self;
 }
 
-/* Release it after the call. */
-static dso_any passed(dso_object *object) {
-  if (!object || num_made == MOST_ARGS) fail("no argument", dso_last_error());
-  return dso_object_value(made[num_made++] = object);
-}
-
-static dso_any read_object(char *word) {
-  struct tensor *self = read_tensor(strchr(word, ':') + 1);
-  dso_any value = passed(copied(&self->tensor, atoi(word)));
-  self->shown = dso_tensor_of(&value);
-  return value;
-}
-
 static dso_any read_shape(char *text) {
-  int64_t extents[MOST_NDIM];
-  int ndim = read_integers(&text, extents);
-  return passed(shape_object_new((size_t)ndim, extents));
+  struct extents *self = make(sizeof *self, DSO_SHAPE);
+  self->dims = self->own;
+  self->ndim = (size_t)read_integers(&text, self->own);
+  return dso_object_value(&self->object);
 }
 
 static dso_any *slot_of(const char *word) {
@@ -205,31 +224,29 @@ static int32_t read_arguments(dso_any *args) {
 }
 
 static dso_any read_tuple(void) {
-  dso_any items[MOST_ARGS];
-  int32_t count = read_arguments(items);
-  dso_array_object *array = array_object_new(count);
-  for (int32_t i = 0; array && i < count; i++) {
-    array->items[i] = items[i];
-    any_retain(&items[i]);
-  }
-  return passed((dso_object *)array);
+  struct tuple *self = make(sizeof *self, DSO_ARRAY);
+  self->items = self->own;
+  self->size = self->capacity = read_arguments(self->own);
+  for (int64_t i = 0; i < self->size; i++)
+    if (self->own[i].type_index >= DSO_OBJECT) dso_object_retain((dso_object *)self->own[i].v_ptr);
+  return dso_object_value(&self->object);
 }
 
 static dso_any read_argument(char *word) {
   int type, id;
   switch (word[0]) {
-  case 'n': return dso_none();
-  case 'i': return dso_int(strtoll(word + 2, NULL, 10));
-  case 'f': return dso_float(strtod(word + 2, NULL));
-  case 'b': return dso_bool(word[2] == '1');
-  case 's': return dso_string(word + 2);
-  case 'o': return *slot_of(word + 2);
-  case 'h': return read_shape(word + 2);
-  case '(': return read_tuple();
-  case 't': return dso_tensor(&read_tensor(word + 2)->tensor);
-  case 'm': return read_object(word + 2);
-  case 'd':
-    if (sscanf(word + 2, "%d:%d", &type, &id) == 2) return dso_device(type, id);
+    case 'n': return dso_none();
+    case 'i': return dso_int(strtoll(word + 2, NULL, 10));
+    case 'f': return dso_float(strtod(word + 2, NULL));
+    case 'b': return dso_bool(word[2] == '1');
+    case 's': return dso_string(word + 2);
+    case 'o': return *slot_of(word + 2);
+    case 'h': return read_shape(word + 2);
+    case '(': return read_tuple();
+    case 't': return dso_tensor(&read_tensor(word + 2)->tensor);
+    case 'm': return dso_object_value(&read_tensor(word + 2)->object);
+    case 'd':
+      if (sscanf(word + 2, "%d:%d", &type, &id) == 2) return dso_device(type, id);
   }
   fail("not an argument", word);
   return dso_none();
