@@ -39,8 +39,8 @@ DSO_API const char *dso_version(void);
 
 /* ---- Errors. Each thread has its own. ---- */
 
-/* "<Kind>: <message>" of this thread's last error, or "" without one. Borrowed until the next call
- * of this library in this thread. */
+/* "<Kind>: <message>" of this thread's last error, in UTF-8, or "" without one. Borrowed until the
+ * next call of this library in this thread. */
 DSO_API const char *dso_last_error(void);
 
 /* Its kind: "LibraryLoadError" and "BlobFormatError" of a file, "FunctionNotFoundError",

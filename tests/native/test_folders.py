@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "graph": {"abi", "scan", "device", "blob"},
     "module": {"abi", "scan", "elf", "device", "vm", "library", "blob"},
     "types": {"abi", "device", "vm", "blob", "graph", "module"},
-    "dso": {"abi", "device", "threads", "library", "module"},
+    "dso": {"abi", "scan", "device", "threads", "library", "module"},
     "python": {"abi", "scan", "elf", "device", "threads", "vm", "library", "graph"},
 }
 

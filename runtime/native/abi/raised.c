@@ -78,6 +78,10 @@ void raised_adopt(const char *kind, size_t kind_length, const char *message, siz
   slot.raised_at = __atomic_add_fetch(&raised_total, 1, __ATOMIC_RELAXED);
 }
 
+void raised_reword(const char *kind, const char *message) {
+  keep(raised_text(kind, strlen(kind), message, strlen(message)));
+}
+
 int raised_format(const char *kind, const char *format, ...) {
   char message[512]; /* a longer one is allocated, and truncated only without memory */
   va_list values;

@@ -31,6 +31,9 @@ uint64_t raised_at(void);
 /* Store an error that another runtime raised, and did not receive from the core. */
 void raised_adopt(const char *kind, size_t kind_length, const char *message, size_t length);
 
+/* Replace the text of the stored error. It is not raised again. */
+void raised_reword(const char *kind, const char *message);
+
 /* "<kind>: <message>", borrowed until the slot changes; "" without an error. */
 const char *raised_shown(void);
 
