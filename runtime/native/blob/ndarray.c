@@ -189,7 +189,7 @@ int ndarray_use(dso_tensor_object **tensor) {
     return refuse_incomplete(from, nbytes);
   if (is_aligned(from, nbytes)) return 0;
   dso_object *copy = tensor_object_new(from->device, from->dtype, from->ndim, from->shape);
-  if (copy == NULL) return -1;
+  if (copy == NULL) return raised_format("OutOfMemoryError", "no memory for a tensor");
   dso_tensor_object *made = (dso_tensor_object *)(void *)copy;
   memcpy(made->tensor.data, from->data, nbytes);
   tensor_object_mark(copy, TENSOR_READ_ONLY);

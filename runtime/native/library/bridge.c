@@ -126,7 +126,10 @@ static struct bridge *make_bridge(const char *path, size_t *nbytes) {
   size_t path_size = strlen(path) + 1, strings_size = 1 + path_size + names_size();
   *nbytes = sizeof(struct bridge) + strings_size;
   struct bridge *bridge = heap_new_zeroed(1, *nbytes);
-  if (bridge == NULL) return NULL;
+  if (bridge == NULL) {
+    errno = ENOMEM;
+    return NULL;
+  }
   const struct elf_dynamic_entry entries[] = {
       {DT_NEEDED, 1},
       {DT_HASH, offsetof(struct bridge, hash)},
@@ -183,6 +186,7 @@ static int flags_of_scope(void) {
 }
 
 static int refuse(struct load_error *error, int reason) {
+  if (reason == ENOMEM) return load_error_memory(error);
   if (reason == ENOTSUP)
     return load_error_set(
         error, "symbol",
@@ -193,11 +197,16 @@ static int refuse(struct load_error *error, int reason) {
 }
 
 /* An open bridge has the name of a descriptor that is closed, so a new spelling is used. */
-static void *open_file(int fd) {
+static void *open_file(int fd, const char *path, struct load_error *error) {
   char number[32];
   snprintf(number, sizeof number, "/proc/self/fd/%d", fd);
   char *name = spelling_new(number);
-  void *bridge = name != NULL ? dlopen(name, RTLD_NOW | RTLD_LOCAL | flags_of_scope()) : NULL;
+  if (name == NULL) {
+    (void)load_error_memory(error);
+    return NULL;
+  }
+  void *bridge = dlopen(name, RTLD_NOW | RTLD_LOCAL | flags_of_scope());
+  if (bridge == NULL) load_error_dlopen(error, path);
   free(name);
   return bridge;
 }
@@ -210,9 +219,9 @@ void *bridge_open(const char *path, struct load_error *error) {
     (void)refuse(error, errno);
     return NULL;
   }
-  void *bridge = open_file(fd);
+  void *bridge = open_file(fd, path, error);
   void *handle = bridge != NULL ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
-  if (handle == NULL) load_error_dlopen(error, path);
+  if (bridge != NULL && handle == NULL) load_error_dlopen(error, path);
   if (bridge != NULL) dlclose(bridge);
   close(fd);
   return handle;

@@ -143,7 +143,7 @@ int checksums_verify(const char *symbol, checksums_find find, const void *librar
     return load_error_set(error, "malformed", "%s: expected text that ends with its only NUL; %s",
                           symbol, REMEDY);
   char *text = heap_new(nbytes);
-  if (text == NULL) return load_error_set(error, "io", "out of memory");
+  if (text == NULL) return load_error_memory(error);
   memcpy(text, bytes, nbytes);
   int status = verify_lines(&list, text);
   free(text);

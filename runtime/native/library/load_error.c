@@ -9,9 +9,16 @@
 int load_error_set(struct load_error *error, const char *reason, const char *format, ...) {
   va_list values;
   error->reason = reason;
+  error->is_memory = 0;
   va_start(values, format);
   vsnprintf(error->message, sizeof error->message, format, values);
   va_end(values);
+  return -1;
+}
+
+int load_error_memory(struct load_error *error) {
+  (void)load_error_set(error, "io", "out of memory");
+  error->is_memory = 1;
   return -1;
 }
 
@@ -22,4 +29,8 @@ int load_error_dlopen(struct load_error *error, const char *path) {
   if (text == NULL) text = "dlopen gave no reason";
   if (strncmp(text, path, length) == 0 && strncmp(text + length, ": ", 2) == 0) text += length + 2;
   return load_error_set(error, "dlopen", "%s", text);
+}
+
+const char *load_error_kind(const struct load_error *error) {
+  return error->is_memory ? "OutOfMemoryError" : "LibraryLoadError";
 }

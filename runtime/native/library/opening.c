@@ -57,7 +57,7 @@ static int is_image_of_file(const struct opening *self) {
   char number[32];
   snprintf(number, sizeof number, "/proc/self/fd/%d", self->descriptor);
   char *name = spelling_new(number);
-  if (name == NULL) return load_error_set(self->error, "io", "out of memory");
+  if (name == NULL) return load_error_memory(self->error);
   void *same = dlopen(name, RTLD_NOLOAD | RTLD_NOW);
   free(name);
   if (same == NULL) return !is_at(number, key) && is_at(self->path, key);
@@ -116,7 +116,7 @@ int opening_run(struct opening *self) {
     library->spelling = spelling_new(self->path);
     status = library->spelling != NULL ? open_spelling(self) : -1;
   }
-  if (library->spelling == NULL) return load_error_set(self->error, "io", "out of memory");
+  if (library->spelling == NULL) return load_error_memory(self->error);
   if (status != 0) free(library->spelling);
   return status == IS_OLDER ? refuse_other_file(self) : status;
 }

@@ -14,7 +14,7 @@
 #include "module/file_origin.h"
 
 static int raise_error(const char *path, const struct load_error *error) {
-  return raised_format("LibraryLoadError", "%s: %s", path, error->message);
+  return raised_format(load_error_kind(error), "%s: %s", path, error->message);
 }
 
 /* ---- Paths */

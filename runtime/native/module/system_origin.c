@@ -175,7 +175,7 @@ static int verify(const struct system_origin *self, struct checksums *checksums)
   if (symbol == NULL) return raised_format("OutOfMemoryError", "no memory for a name");
   int status = checksums_verify(symbol, find_listed, self, checksums, &error);
   if (status != 0)
-    (void)raised_format("LibraryLoadError", "%s: %s", self->origin.path, error.message);
+    (void)raised_format(load_error_kind(&error), "%s: %s", self->origin.path, error.message);
   free(symbol);
   return status;
 }

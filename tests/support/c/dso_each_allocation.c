@@ -2,7 +2,7 @@
  * no allocation is left to fail. Prints how often each error came.
  *
  * dso_each_allocation FILE [FUNCTION ...]: the functions are called without arguments. Exits with 1
- * if an error says nothing of memory, or if a failure leaves memory allocated. */
+ * if an error is no OutOfMemoryError, or if a failure leaves memory allocated. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static int fail_once(long n, const char *path, int count, char **names) {
   dso_module *module = dso_load(path, NULL);
   int status = module ? use(module, count, names) : -1;
   if (status != 0) snprintf(text, sizeof text, "%s", dso_last_error());
-  int is_memory = strstr(dso_last_error(), "memory") != NULL;
+  int is_memory = strcmp(dso_last_error_kind(), "OutOfMemoryError") == 0;
   dso_module_release(module);
   if (heap_fail_at(0) > 0) return 0;
   if (status != 0 && !is_memory) {
