@@ -164,7 +164,7 @@ class Script:
 
 
 def text_of(value: Any, other: Callable[[Any], str] = lambda _: "other") -> str:
-    """What is printed for a value; `other` is asked about modules and functions."""
+    """Describe a value; `other` is asked about modules and functions."""
     if isinstance(value, np.ndarray) or _is_on_cpu(value):
         return _text_of_tensor(value)
     if isinstance(value, dict):

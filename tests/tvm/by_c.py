@@ -25,7 +25,7 @@ ModelCall = tuple[str, tuple[Any, ...]]
 def library_by_c(
     path: Path, calls: list[Call], copier: Path | None = None
 ) -> tuple[list[str], list[str]]:
-    """The outcome of each call, and what the callback was told.
+    """The outcome of each call, and what the callback received.
 
     Kernels get tensors on a device, if there is a model that copies them (copying_model).
     """
@@ -89,13 +89,13 @@ def model_on_opencl_by_c(path: Path, one: ModelCall, copier: Path, num_tensors: 
 
 
 def text_of_outcome(value: Any, args: Iterable[Any]) -> str:
-    """What the program prints for a result, or for "Kind: text" of an error, and the arguments."""
+    """Describe a result (or the "Kind: text" of an error) and the arguments."""
     first = f"error {value}" if isinstance(value, str) else text_of(value)
     return "\n".join([first, *map(text_of, _arrays(args))])
 
 
 def text_of_notes(notes: Iterable[list[Any]]) -> list[str]:
-    """What the program prints for the notes of the callback, where lists are arrays of float32."""
+    """Describe the notes of the callback, where lists are arrays of float32."""
     lines = []
     for values in notes:
         shown = [np.array(v, "float32") if isinstance(v, list) else v for v in values]
@@ -139,5 +139,5 @@ def _arrays(values: Iterable[Any]) -> Iterator[np.ndarray]:
 
 
 def _outcomes(printed: str) -> list[str]:
-    """What follows each line of the script."""
+    """Return the output after each line of the script."""
     return [part.partition("\n")[2].rstrip("\n") for part in f"\n{printed}".split("\n> ")[1:]]

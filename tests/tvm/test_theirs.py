@@ -32,7 +32,7 @@ def test_outcomes_equal_those_of_tvm(compare, target, name) -> None:
 
 @pytest.mark.parametrize(("target", "name"), MATRIX)
 def test_a_c_program_has_the_same_outcomes(compare, libraries, tmp_path, target, name) -> None:
-    """Results, arrays, errors, and what a callback of the program is told, bit by bit."""
+    """Results, arrays, errors, and what a callback of the program receives, bit by bit."""
     theirs, ours = compare(target, name)
     copier = copying_model(tmp_path) if target in DEVICES else None
     found, told = library_by_c(libraries / f"{target}_{name}.so", CALLS[name], copier)
