@@ -163,7 +163,9 @@ DSO_API dso_any dso_module_value(dso_module *module);
  * (SIGSEGV). */
 DSO_API int dso_module_weight(dso_module *module, const char *name, DLTensor *tensor);
 
-/* Call `visit` for each named tensor of the module and its imports, as dso_module_functions. */
+/* Call `visit` for each named tensor of the module and its imports, as dso_module_functions. A tensor
+ * whose data the file does not have in full ends it with ValueError (old versions of TVM wrote
+ * vectors so). */
 typedef int (*dso_visit_weight)(void *context, const char *name, const DLTensor *tensor);
 DSO_API int dso_module_weights(dso_module *module, dso_visit_weight visit, void *context);
 

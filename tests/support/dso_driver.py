@@ -92,8 +92,19 @@ def _weights(root: runtime.Module) -> Iterable[str]:
         shape = ",".join(map(str, tensor.shape))
         data = bytes(tensor.raw)
         is_complete = len(data) == math.prod(tensor.shape) * ((bits * lanes + 7) // 8)
-        shown = f"{_sum(data):08x}" if is_complete else "incomplete"
-        yield f"weight {name} {code}.{bits}.{lanes} ({shape}) {shown}"
+        if not is_complete:
+            yield f"! ValueError: {_why_incomplete(tensor)}"
+            return
+        yield f"weight {name} {code}.{bits}.{lanes} ({shape}) {_sum(data):08x}"
+
+
+def _why_incomplete(tensor: runtime.Tensor) -> str:
+    """The error of reading it, without the advice that C cannot follow."""
+    try:
+        tensor.__dlpack__()
+    except ValueError as error:
+        return str(error).removesuffix("; read .raw instead")
+    return "complete"
 
 
 def _sum(data: bytes) -> int:

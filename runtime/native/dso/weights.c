@@ -58,7 +58,12 @@ static int visit_once(void *context, const char *name, const DLTensor *tensor) {
     if (status < 0) return status;
     if (owner.module != self->module) return 0;
   }
-  return self->visit(self->context, name, tensor);
+  DLTensor readable = *tensor;
+  if (tensor->data == NULL) { /* empty, or incomplete: then the search by name says why */
+    int status = self->module->type->weight(self->module, name, &readable);
+    if (status <= 0) return status;
+  }
+  return self->visit(self->context, name, &readable);
 }
 
 static int visit_module(void *context, dso_module *module) {

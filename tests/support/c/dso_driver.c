@@ -6,7 +6,7 @@
  *     module DEPTH TYPE_KEY        with its functions:
  *     function NAME
  *     signature SIGNATURE          of host code; then, of the tree, its named tensors and entry
- *     weight NAME CODE.BITS.LANES (SHAPE) SUM, or "incomplete" if it lacks some of its data
+ *     weight NAME CODE.BITS.LANES (SHAPE) SUM
  *     entry NAME
  *
  * With "-c" before the files, each is closed only at the end, after all were loaded. */
@@ -38,8 +38,7 @@ static int show_weight(void *context, const char *name, const DLTensor *tensor) 
     printf("%s%lld", i ? "," : "", (long long)tensor->shape[i]);
     nbytes *= (size_t)tensor->shape[i];
   }
-  if (!tensor->data && nbytes) printf(") incomplete\n");
-  else printf(") %08lx\n", sum((const unsigned char *)tensor->data + tensor->byte_offset, nbytes));
+  printf(") %08lx\n", sum((const unsigned char *)tensor->data + tensor->byte_offset, nbytes));
   return 0;
 }
 
