@@ -73,10 +73,15 @@ def linker(name: str) -> str:
     return program(LINKERS[name])
 
 
-def module(name: str, group: str) -> Any:
-    """Import a module that a dependency group of pyproject.toml installs."""
+def importable(name: str, group: str) -> None:
+    """Require a module for a child process; an import of tvm_ffi makes its symbols global here."""
     if importlib.util.find_spec(name) is None:
         _missing(name, f"make .venv/{group}.group")
+
+
+def module(name: str, group: str) -> Any:
+    """Import a module that a dependency group of pyproject.toml installs."""
+    importable(name, group)
     return importlib.import_module(name)
 
 

@@ -52,7 +52,7 @@ def folder(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("order", list(itertools.permutations(NUMBERS)), ids="-".join)
 def test_three_runtimes(order, folder) -> None:
     """Each calls the same library and its own, with its own errors and global functions."""
-    needs.module("tvm_ffi", "test")
+    needs.importable("tvm_ffi", "test")
     script = TESTS / "support" / "three_runtimes.py"
     command = [sys.executable, script, ",".join(order), folder / "plugin_shared.so", folder]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)

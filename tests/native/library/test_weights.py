@@ -128,7 +128,7 @@ except RuntimeError as error:
 
 def test_other_loaders_raise_an_error_in_words(path) -> None:
     """A tvm_ffi leaves the variable NULL, and its context is not one of ours."""
-    needs.module("tvm_ffi", "tvm")
+    needs.importable("tvm_ffi", "test")
     # The blob has a type that tvm_ffi lacks, so a plain library of the same code is loaded.
     plain = path.with_name("plain.so")
     if not plain.exists():
