@@ -124,6 +124,8 @@ def test_later_loads_see_the_functions(library: Path) -> None:
 
 def test_a_function_keeps_the_library_open(library: Path) -> None:
     """The last of them closes both libraries, and no file remains."""
+    gc.collect()
+    before = Path("/proc/self/maps").read_text().count("packer-")  # bridges of other tests
     add = runtime.load(library, functions=ADD)["add"]
     gc.collect()
     assert add(40, 2) == 42
@@ -132,7 +134,7 @@ def test_a_function_keeps_the_library_open(library: Path) -> None:
     gc.collect()
     maps = Path("/proc/self/maps").read_text()
     assert str(library) not in maps
-    assert "packer-" not in maps
+    assert maps.count("packer-") <= before
 
 
 def test_a_replaced_file_is_another_library(library: Path, tmp_path: Path) -> None:
