@@ -71,9 +71,6 @@ static inline int binding_is_view(const struct binding *self, size_t entry) {
 /* Make the calls before `stop`. Returns 0, or -1 with the error raised. */
 int binding_run(struct binding *self, size_t stop);
 
-/* Make all calls `rounds` times, and store the mean duration of each. */
-int binding_time(struct binding *self, int64_t rounds, double *seconds);
-
 /* Choose the device of each entry (memory.c): the first of its kind; without a kind the first, or
  * the CPU. Returns 0, or -1 with DeviceError raised. */
 int graph_place(const struct graph *graph, const DLDevice *devices, int num_devices,

@@ -1,6 +1,4 @@
 /* A bound graph: running it, and binding its arrays to other memory. */
-#include <inttypes.h>
-#include <string.h>
 
 #include "abi/raised.h"
 #include "graph/binding.h"
@@ -29,20 +27,6 @@ int binding_run(struct binding *self, size_t stop) {
   size_t done = calls_run(self->calls, stop);
   end(self);
   return done == stop ? 0 : fail(self, done, raised);
-}
-
-int binding_time(struct binding *self, int64_t rounds, double *seconds) {
-  if (rounds < 1)
-    return raised_format("ValueError", "time: expected at least 1 round, found %" PRId64, rounds);
-  if (begin(self) != 0) return -1;
-  uint64_t raised = raised_count();
-  size_t done = self->num_calls;
-  memset(seconds, 0, self->num_calls * sizeof *seconds);
-  for (int64_t i = 0; i < rounds && done == self->num_calls; i++)
-    done = calls_time(self->calls, self->num_calls, &self->devices, seconds);
-  end(self);
-  for (size_t i = 0; i < self->num_calls; i++) seconds[i] /= (double)rounds;
-  return done == self->num_calls ? 0 : fail(self, done, raised);
 }
 
 /* ---- Binding */

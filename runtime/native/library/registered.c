@@ -5,10 +5,13 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "abi/segment.h"
 #include "dso_system_symbol.h"
 #include "library/provided.h"
+
+enum { MAX_TEXT = 64 << 20 };
 
 static const dso_system_symbol *own_list;
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
@@ -110,6 +113,37 @@ struct registered_symbol registered_find(const char *name) {
   struct segment_part part = segment_part_from(search.address);
   return (struct registered_symbol){search.address, part.nbytes, part.flags};
 }
+
+/* ---- Sizes of data */
+
+/* True for a blob: a u64 count, then that many bytes (docs/format.md). */
+static int is_counted(const char *name) {
+  return strcmp(name, "__tvm_dev_mblob") == 0 || strcmp(name, "__tvm_ffi__library_bin") == 0;
+}
+
+static const char *size_of_counted(const struct registered_symbol *symbol, size_t *nbytes) {
+  uint64_t count;
+  if (symbol->nbytes < sizeof count) return "ends within its header";
+  memcpy(&count, symbol->address, sizeof count);
+  if (count > symbol->nbytes - sizeof count) return "is longer than its segment";
+  *nbytes = sizeof count + (size_t)count;
+  return NULL;
+}
+
+const char *registered_text(const struct registered_symbol *symbol, size_t *nbytes) {
+  size_t most = symbol->nbytes < MAX_TEXT ? symbol->nbytes : MAX_TEXT;
+  const uint8_t *end = memchr(symbol->address, 0, most);
+  if (end == NULL) return "has no final NUL";
+  *nbytes = (size_t)(end - symbol->address) + 1;
+  return NULL;
+}
+
+const char *registered_data(const char *name, const struct registered_symbol *symbol,
+                            size_t *nbytes) {
+  return is_counted(name) ? size_of_counted(symbol, nbytes) : registered_text(symbol, nbytes);
+}
+
+/* ---- All names */
 
 struct visitor {
   int (*visit)(const char *name, void *arg);

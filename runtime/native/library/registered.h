@@ -19,6 +19,13 @@ struct registered_symbol {
 
 struct registered_symbol registered_find(const char *name);
 
+/* Store the size of a symbol's data, which the bytes themselves give: a blob, by its name, begins
+ * with a count of bytes; all else is text and ends with a NUL, which is counted. Return NULL, or
+ * why the bytes give none. */
+const char *registered_data(const char *name, const struct registered_symbol *symbol,
+                            size_t *nbytes);
+const char *registered_text(const struct registered_symbol *symbol, size_t *nbytes);
+
 /* Call `visit` for each registered name until it returns nonzero; return that value, or 0. */
 int registered_visit(int (*visit)(const char *name, void *arg), void *arg);
 

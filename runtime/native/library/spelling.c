@@ -28,3 +28,13 @@ char *spelling_new(const char *path) {
   memcpy(end, name, strlen(name) + 1);
   return spelling;
 }
+
+int spelling_has_token(const char *path) {
+  static const char *const tokens[] = {"ORIGIN", "LIB", "PLATFORM"};
+  while ((path = strchr(path, '$')) != NULL) {
+    path += path[1] == '{' ? 2 : 1;
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
+      if (strncmp(path, tokens[i], strlen(tokens[i])) == 0) return 1;
+  }
+  return 0;
+}

@@ -6,4 +6,8 @@
  * holds the lock of loaded.c, and frees it. */
 char *spelling_new(const char *path);
 
+/* True if the path contains $ORIGIN, $LIB or $PLATFORM. dlopen(3) replaces these by folders
+ * (ld.so(8), "Dynamic string tokens"), and they cannot be escaped. */
+int spelling_has_token(const char *path);
+
 #endif

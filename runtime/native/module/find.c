@@ -1,7 +1,4 @@
 /* Look-up of functions in a module tree. */
-#include <string.h>
-
-#include "module/global.h"
 #include "module/module.h"
 
 int module_find_own(dso_module *self, const char *name, dso_function **function) {
@@ -36,9 +33,4 @@ int module_find(dso_module *self, const char *name, dso_function **function) {
 int module_find_import(dso_module *self, const char *name, dso_function **function) {
   struct search search = {.name = name, .left_out = self};
   return run(&search, self, function);
-}
-
-int module_find_or_global(dso_module *self, const char *name, dso_function **function) {
-  int status = module_find(self, name, function);
-  return status != 0 ? status : global_find(name, function);
 }

@@ -77,9 +77,6 @@ int module_find_own(dso_module *self, const char *name, dso_function **function)
 int module_find(dso_module *self, const char *name, dso_function **function);
 int module_find_import(dso_module *self, const char *name, dso_function **function);
 
-/* The same, then the functions that the program registered. */
-int module_find_or_global(dso_module *self, const char *name, dso_function **function);
-
 /* Raise FunctionNotFoundError for the tree of a module, with near names. Returns -1. */
 int module_not_found(dso_module *self, const char *name);
 
@@ -102,10 +99,8 @@ int module_visit(dso_module *root, int (*visit)(void *context, dso_module *modul
 /* Read a payload. Returns 0 with an owned module, or -1 with the error raised. */
 typedef int (*module_loader)(struct reader *reader, struct span type_key, dso_module **module);
 
-/* True if dso_options.devices of the load in this thread allow a device. */
-int device_is_allowed(const dso_module *module, DLDevice device);
-
-/* The same: 0, or -1 with DeviceError raised. */
+/* Check that dso_options.devices of the module's load allow a device. Returns 0, or -1 with
+ * DeviceError raised. */
 int device_check_allowed(const dso_module *module, DLDevice device);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "abi/heap.h"
 #include "abi/raised.h"
+#include "library/spelling.h"
 #include "module/file_origin.h"
 
 static int raise_error(const char *path, const struct load_error *error) {
@@ -35,17 +36,6 @@ char *absolute_path(const char *path) {
   }
   (void)raise_error(*path != '\0' ? path : "''", &error);
   return NULL;
-}
-
-/* True if dlopen would expand a part of the path. */
-static int has_token(const char *path) {
-  static const char *const tokens[] = {"ORIGIN", "LIB", "PLATFORM"};
-  while ((path = strchr(path, '$')) != NULL) {
-    path += path[1] == '{' ? 2 : 1;
-    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
-      if (strncmp(path, tokens[i], strlen(tokens[i])) == 0) return 1;
-  }
-  return 0;
 }
 
 /* ---- The verification of a file, before dlopen */
@@ -111,7 +101,8 @@ static int open_by_descriptor(struct file_origin *self, const char *path) {
 struct file_origin *file_origin_open(const char *path, const struct load_options *options) {
   struct file_origin *self = origin_new(sizeof *self, path, options);
   if (self == NULL) return NULL;
-  int status = has_token(path) ? open_by_descriptor(self, path) : open_loaded(self, path, path, -1);
+  int status =
+      spelling_has_token(path) ? open_by_descriptor(self, path) : open_loaded(self, path, path, -1);
   if (status == 0) return self;
   object_release(&self->origin.object);
   return NULL;

@@ -68,7 +68,7 @@ const char *module_where(const dso_module *module) {
   return origin != NULL ? origin->path : module->type_key;
 }
 
-int device_is_allowed(const dso_module *module, DLDevice device) {
+static int device_is_allowed(const dso_module *module, DLDevice device) {
   const struct origin *origin = origin_of(module);
   if (origin == NULL || origin->options.devices == NULL || device.device_type == DLPACK_CPU)
     return 1;

@@ -14,8 +14,6 @@
 #include "module/host_lock.h"
 #include "module/tree.h"
 
-enum { MAX_TEXT = 64 << 20 };
-
 struct system_origin {
   struct origin origin;
   char *prefix;
@@ -34,36 +32,13 @@ static struct registered_symbol find(const char *start, const char *prefix, cons
   return symbol;
 }
 
-/* ---- Data: symbols are registered without a size, so the bytes themselves must give it */
-
-/* True for a blob: a u64 count, then that many bytes (docs/format.md). */
-static int is_counted(const char *name) {
-  return strcmp(name, "__tvm_dev_mblob") == 0 || strcmp(name, "__tvm_ffi__library_bin") == 0;
-}
-
-static const char *size_of_counted(const struct registered_symbol *symbol, size_t *nbytes) {
-  uint64_t count;
-  if (symbol->nbytes < sizeof count) return "ends within its header";
-  memcpy(&count, symbol->address, sizeof count);
-  if (count > symbol->nbytes - sizeof count) return "is longer than its segment";
-  *nbytes = sizeof count + (size_t)count;
-  return NULL;
-}
-
-static const char *size_of_text(const struct registered_symbol *symbol, size_t *nbytes) {
-  size_t most = symbol->nbytes < MAX_TEXT ? symbol->nbytes : MAX_TEXT;
-  const uint8_t *end = memchr(symbol->address, 0, most);
-  if (end == NULL) return "has no final NUL";
-  *nbytes = (size_t)(end - symbol->address) + 1;
-  return NULL;
-}
+/* ---- Data */
 
 static int data(const struct origin *self, const char *name, const uint8_t **bytes,
                 size_t *nbytes) {
   struct registered_symbol symbol = find("", prefix_of(self), name);
   if (symbol.address == NULL) return 0;
-  const char *wrong =
-      is_counted(name) ? size_of_counted(&symbol, nbytes) : size_of_text(&symbol, nbytes);
+  const char *wrong = registered_data(name, &symbol, nbytes);
   *bytes = symbol.address;
   if (wrong == NULL) return 1;
   return raised_format("LibraryLoadError", "%s: %s %s", self->path, name, wrong);
@@ -81,7 +56,7 @@ static int find_function(const struct origin *self, const char *prefix, const ch
   size_t nbytes = 0;
   if (is_packed && strncmp(name, "__", 2) != 0) code = find("", prefix, name);
   if (code.address == NULL || !(code.flags & PF_X)) return 0;
-  const char *wrong = facts.address != NULL ? size_of_text(&facts, &nbytes) : NULL;
+  const char *wrong = facts.address != NULL ? registered_text(&facts, &nbytes) : NULL;
   if (wrong != NULL)
     return raised_format("LibraryLoadError", "%s: __packer_fn_%s: %s", self->path, name, wrong);
   *found = host_function_new(self, name, facts.address, nbytes);
@@ -166,7 +141,7 @@ static int find_listed(const void *library, const char *name, int is_code, const
   if (symbol.address == NULL) return 0;
   if (is_code) return (symbol.flags & PF_X) != 0;
   *bytes = symbol.address;
-  return size_of_text(&symbol, nbytes) == NULL;
+  return registered_text(&symbol, nbytes) == NULL;
 }
 
 static int verify(const struct system_origin *self, struct checksums *checksums) {

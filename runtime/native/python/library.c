@@ -12,6 +12,7 @@
 #include "python/call/function.h"
 #include "python/imports.h"
 #include "library/loaded.h"
+#include "library/spelling.h"
 #include "python/names.h"
 #include "python/path.h"
 #include "python/span.h"
@@ -31,8 +32,8 @@ static int open_path(Library *self, const char *path) {
   struct load_error error;
   int status;
   Py_BEGIN_ALLOW_THREADS
-  status = path_has_token(path) ? open_by_descriptor(self, path, &error)
-                                : loaded_open(&self->loaded, path, NULL, &error);
+  status = spelling_has_token(path) ? open_by_descriptor(self, path, &error)
+                                    : loaded_open(&self->loaded, path, NULL, &error);
   Py_END_ALLOW_THREADS
   if (status != 0) {
     raise_load_error(self->path, error.reason, "%s", error.message);

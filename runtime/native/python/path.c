@@ -34,13 +34,3 @@ PyObject *path_bytes(PyObject *argument) {
 PyObject *path_str(PyObject *path) {
   return PyUnicode_DecodeFSDefaultAndSize(PyBytes_AS_STRING(path), PyBytes_GET_SIZE(path));
 }
-
-int path_has_token(const char *path) {
-  static const char *const tokens[] = {"ORIGIN", "LIB", "PLATFORM"};
-  while ((path = strchr(path, '$')) != NULL) {
-    path += path[1] == '{' ? 2 : 1;
-    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
-      if (strncmp(path, tokens[i], strlen(tokens[i])) == 0) return 1;
-  }
-  return 0;
-}

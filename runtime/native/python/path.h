@@ -11,8 +11,4 @@ PyObject *path_bytes(PyObject *argument);
 /* Return the path as str, by os.fsdecode. */
 PyObject *path_str(PyObject *path);
 
-/* Return true if the path contains $ORIGIN, $LIB or $PLATFORM. dlopen(3) replaces these by folders
- * (ld.so(8), "Dynamic string tokens"), and they cannot be escaped. */
-int path_has_token(const char *path);
-
 #endif

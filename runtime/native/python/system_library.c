@@ -10,8 +10,6 @@
 #include "library/registered.h"
 #include "python/verify_checksums.h"
 
-enum { MAX_TEXT = 64 << 20 };
-
 typedef struct {
   PyObject_HEAD
   PyObject *path;    /* str, for messages */
@@ -75,30 +73,7 @@ static void system_library_dealloc(SystemLibrary *self) {
   Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-/* ---- Data: symbols are registered without a size, so the bytes themselves must give it */
-
-/* Return true for a blob: a u64 count, then that many bytes (docs/format.md). */
-static int is_counted(PyObject *name) {
-  return PyUnicode_CompareWithASCIIString(name, "__tvm_dev_mblob") == 0 ||
-         PyUnicode_CompareWithASCIIString(name, "__tvm_ffi__library_bin") == 0;
-}
-
-static const char *size_of_counted(const struct registered_symbol *symbol, size_t *nbytes) {
-  uint64_t count;
-  if (symbol->nbytes < sizeof count) return "ends within its header";
-  memcpy(&count, symbol->address, sizeof count);
-  if (count > symbol->nbytes - sizeof count) return "is longer than its segment";
-  *nbytes = sizeof count + (size_t)count;
-  return NULL;
-}
-
-static const char *size_of_text(const struct registered_symbol *symbol, size_t *nbytes) {
-  size_t most = symbol->nbytes < MAX_TEXT ? symbol->nbytes : MAX_TEXT;
-  const uint8_t *end = memchr(symbol->address, 0, most);
-  if (end == NULL) return "has no final NUL";
-  *nbytes = (size_t)(end - symbol->address) + 1;
-  return NULL;
-}
+/* ---- Data */
 
 static PyObject *system_library_data(SystemLibrary *self, PyObject *name) {
   struct registered_symbol symbol;
@@ -107,8 +82,9 @@ static PyObject *system_library_data(SystemLibrary *self, PyObject *name) {
     return PyErr_Format(PyExc_TypeError, "data: expected a str, found %s", Py_TYPE(name)->tp_name);
   if (find("", self->prefix, name, &symbol) != 0) return NULL;
   if (symbol.address == NULL) Py_RETURN_NONE;
-  const char *wrong =
-      is_counted(name) ? size_of_counted(&symbol, &nbytes) : size_of_text(&symbol, &nbytes);
+  const char *text = PyUnicode_AsUTF8(name);
+  if (text == NULL) return NULL;
+  const char *wrong = registered_data(text, &symbol, &nbytes);
   if (wrong != NULL) {
     raise_load_error(self->path, "blob", "%U %s", name, wrong);
     return NULL;
@@ -124,7 +100,7 @@ static int find_listed(const void *Py_UNUSED(library), const char *name, int is_
   if (symbol.address == NULL) return 0;
   if (is_code) return (symbol.flags & PF_X) != 0;
   *bytes = symbol.address;
-  return size_of_text(&symbol, nbytes) == NULL;
+  return registered_text(&symbol, nbytes) == NULL;
 }
 
 static PyObject *system_library_structure(SystemLibrary *self, void *Py_UNUSED(closure)) {
@@ -143,7 +119,7 @@ static struct callee *make_callee(const SystemLibrary *self, PyObject *name,
   const char *wrong = NULL;
   size_t nbytes = 0;
   struct callee *callee = NULL;
-  if (facts->address != NULL) wrong = size_of_text(facts, &nbytes);
+  if (facts->address != NULL) wrong = registered_text(facts, &nbytes);
   if (wrong == NULL) callee = callee_new(name, facts->address, nbytes, &wrong);
   if (callee == NULL && wrong != NULL)
     raise_load_error(self->path, "malformed", "__packer_fn_%U: %s", name, wrong);

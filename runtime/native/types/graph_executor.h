@@ -55,11 +55,6 @@ int aot_graph_read(struct graph *graph, dso_module *factory);
 dso_safe_call graph_function_find(const char *name);
 extern const char *const graph_function_names[];
 
-/* The input that a value names, by name or index. Returns 0, or -1 with KeyError, IndexError or
- * TypeError raised. */
-int graph_input_of(const struct graph_executor *self, const char *function, const dso_any *args,
-                   int32_t index, size_t *input);
-
 /* Raise KeyError "no <what> 'name'", with near names. Returns -1. */
 int graph_no_name(const struct graph_executor *self, const char *what, struct span name,
                   int is_node);

@@ -41,8 +41,10 @@ int graph_check_index(const char *what, int64_t index, size_t count, size_t *che
                        (int64_t)count - 1);
 }
 
-int graph_input_of(const struct graph_executor *self, const char *function, const dso_any *args,
-                   int32_t index, size_t *input) {
+/* The input that a value names, by name or index. Returns 0, or -1 with KeyError, IndexError or
+ * TypeError raised. */
+static int input_of(const struct graph_executor *self, const char *function, const dso_any *args,
+                    int32_t index, size_t *input) {
   struct span name;
   if (graph_is_integer(&args[index]))
     return graph_check_index("input", args[index].v_int64, self->graph.num_inputs, input);
@@ -66,7 +68,7 @@ static struct text what_of_input(const struct graph_executor *self, const char *
 static dso_tensor_object *take_input(const struct graph_executor *self, const char *function,
                                      const dso_any *args, int32_t num_args, size_t *input) {
   if (value_count(function, num_args, 2, 2) != 0) return NULL;
-  if (graph_input_of(self, function, args, 0, input) != 0) return NULL;
+  if (input_of(self, function, args, 0, input) != 0) return NULL;
   struct text what = what_of_input(self, function, *input);
   return graph_matching(&what, &self->graph.entries[graph_input_entry(&self->graph, *input)],
                         &args[1]);
@@ -116,7 +118,7 @@ int graph_get_input(void *handle, const dso_any *args, int32_t num_args, dso_any
   struct graph_executor *self = handle;
   size_t input;
   if (value_count("get_input", num_args, 1, 1) != 0) return -1;
-  if (graph_input_of(self, "get_input", args, 0, &input) != 0) return -1;
+  if (input_of(self, "get_input", args, 0, &input) != 0) return -1;
   return graph_give(self->binding.arrays[graph_input_entry(&self->graph, input)], result);
 }
 

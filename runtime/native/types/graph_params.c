@@ -69,7 +69,8 @@ int graph_set_array(struct graph_executor *self, size_t input, dso_tensor_object
   return status;
 }
 
-int graph_set_named(struct graph_executor *self, size_t input, dso_tensor_object *array) {
+/* A named array may have to be made readable first. */
+static int set_named(struct graph_executor *self, size_t input, dso_tensor_object *array) {
   object_retain(&array->object);
   int status = ndarray_use(&array);
   if (status == 0) status = graph_set_array(self, input, array);
@@ -82,7 +83,7 @@ static int set_all(struct graph_executor *self, const struct named_arrays *array
   for (size_t i = 0; i < arrays->count; i++) {
     struct span name = {arrays->items[i].name, arrays->items[i].name_size};
     size_t input = graph_find_input(&self->graph, name);
-    if (graph_set_named(self, input, arrays->items[i].tensor) != 0) return -1;
+    if (set_named(self, input, arrays->items[i].tensor) != 0) return -1;
   }
   return 0;
 }

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 import packer
-import runtime
 
-from ...support.libdso import compile_program, run_program
+from ...support.libdso import SANITIZE, compile_program, run_program
 from ...support.opencl_kernels import SCALE, SCALE_SOURCE, kernels
 
 START = """
@@ -26,7 +25,6 @@ int main(int argc, char **argv) {
   (void)argc, (void)argv, (void)cpu, (void)opencl, (void)nowhere, (void)float64;
   (void)four, (void)negative;
 """
-SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
 def run(folder: Path, body: str, *arguments: object) -> list[str]:
@@ -67,7 +65,7 @@ def test_tensors_on_the_cpu(tmp_path: Path) -> None:
     assert lines[4:] == ["-1", f"-1 {different}", "-1"]
 
 
-@pytest.mark.skipif(not runtime.Device("opencl").exist, reason="needs an OpenCL device")
+@pytest.mark.usefixtures("opencl_device")
 def test_kernel_on_a_device(tmp_path: Path) -> None:
     """The error about a tensor on the CPU says what a C program does."""
     packer.export_library(kernels(SCALE_SOURCE, SCALE), tmp_path / "kernels.so")

@@ -95,7 +95,6 @@ def golden_devices() -> list[tuple[str, bytes]]:
     return found
 
 
-@pytest.mark.skipif(not GOLDEN.exists(), reason="golden data is not in this checkout")
 def test_entries_that_real_tvm_wrote_are_read_alike() -> None:
     """Metal and WebGPU with their backends, the others as source."""
     by_key: dict[str, list[bytes]] = {}
@@ -106,7 +105,7 @@ def test_entries_that_real_tvm_wrote_are_read_alike() -> None:
         assert_equal(key, datas, is_last=False)
 
 
-@pytest.mark.skipif(not runtime.Device("opencl").exist, reason="needs an OpenCL device")
+@pytest.mark.usefixtures("opencl_device")
 def test_opencl_kernels_run_in_a_c_program(tmp_path: Path) -> None:
     """Results are Python's bit for bit, and so are the texts of wrong calls."""
     packer.export_library(kernels(SCALE_SOURCE, SCALE), tmp_path / "kernels.so")
