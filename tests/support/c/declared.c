@@ -22,7 +22,8 @@ struct counter {
   struct counter *parent;
 };
 
-static int64_t num_open;
+/* Atomic, because calls run without the GIL. */
+static _Atomic int64_t num_open;
 
 static int give(dso_any *result, void *pointer) {
   *result = dso_pointer(pointer);
