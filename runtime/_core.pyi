@@ -3,8 +3,11 @@
 Types only. The code is in native/python/.
 """
 
+from collections.abc import Callable
 from inspect import Signature
 from typing import Any, Self, final
+
+from .module import Module
 
 @final
 class Library:
@@ -210,6 +213,53 @@ def reserve(output: int, to: int, nbytes: int, /) -> None:
 
 def crc32(data: bytes | bytearray | memoryview, /) -> int:
     """Return the CRC-32 of contiguous bytes, as zlib computes it."""
+
+def parse_blob(
+    data: memoryview,
+    dialect: str,
+    where: str,
+    manifest: memoryview | None,
+    structure: int | None,
+    load: Callable[[str, int, int, int, bool], tuple[Module, int] | None],
+    /,
+) -> (
+    str
+    | tuple[
+        list[tuple[str, int, int, Module | None, bool]],
+        tuple[int, ...] | None,
+        tuple[int, ...] | None,
+    ]
+):
+    """Parse the bytes of a blob symbol, its nbytes header included.
+
+    Parameters
+    ----------
+    data : buffer
+        The bytes; nothing is copied.
+    dialect : {"tvm", "tvm-ffi"}
+        The format.
+    where : str
+        The symbol.
+    manifest : buffer or None
+        The library's ``__packer_manifest``.
+    structure : int or None
+        The CRC-32 of the blob's structure that the library lists.
+    load : callable
+        ``load(key, start, offset, end, is_last)`` loads a payload that begins at `offset`, of an
+        entry that begins at `start`, and returns the module and the payload's end; or None for a
+        type without a loader. It is called for the root, for carried libraries, and for types that
+        libdso does not know.
+
+    Returns
+    -------
+    entries : list of (key, offset, nbytes, module, is_carried)
+        In wire order, with the module that `load` returned, or None; `is_carried` is true for the
+        payload of a type without a loader.
+    row_ptr, child_indices : tuple of int or None
+        The arrays of the import tree.
+
+    A str instead says why the blob is refused.
+    """
 
 def is_provided(name: str, /) -> bool:
     """Return True if a load binds an undefined function of this name to the core."""

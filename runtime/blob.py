@@ -244,14 +244,14 @@ def link_tree(blob: Blob, library: Module | None = None) -> Module:
         modules = [module for module in blob.modules if module is not None]
         if library is None:
             raise BlobFormatError("blob at 0x0: no import tree, so only a library can be its root")
-        library.set_imports(modules)
+        library._linked = modules
         return library
     nodes = [library if module is None else module for module in blob.modules]
     for node, children in zip(nodes, blob.children(), strict=True):
         if node is None:
             raise BlobFormatError("blob at 0x0: a '_lib' entry outside of a library", offset=0)
         if not node._carries_imports or node is library:
-            node.set_imports([child for i in children if (child := nodes[i]) is not None])
+            node._linked = [child for i in children if (child := nodes[i]) is not None]
     assert nodes[0] is not None
     return nodes[0]
 
@@ -354,7 +354,7 @@ def _read_unsized(reader: Reader, blob: Blob, carry: Carry | None) -> Entry:
 
 def _load_or_carry(reader: Reader, key: str, start: int, carry: Carry | None) -> Module:
     try:
-        return _load_payload(reader, key, start)
+        return load_payload(reader, key, start)
     except LoaderNotFoundError as error:
         if carry is not None:
             return carry(key, start)
@@ -404,7 +404,7 @@ def _read_sized(reader: Reader) -> Entry:
 def _read_sized_module(reader: Reader, key: str, start: int) -> Module:
     payload = reader.read_sized()
     try:
-        module = _load_payload(payload, key, start)
+        module = load_payload(payload, key, start)
     except LoaderNotFoundError:
         from .modules.opaque import OpaqueModule
 
@@ -430,7 +430,11 @@ def _read_key(reader: Reader) -> str:
     return key.decode()
 
 
-def _load_payload(reader: Reader, key: str, start: int) -> Module:
+def load_payload(reader: Reader, key: str, start: int) -> Module:
+    """Read a payload with its loader; `start` is the offset of the entry.
+
+    Raises LoaderNotFoundError, or BlobFormatError if the loader raises an error of another kind.
+    """
     loader = find_loader(key)
     try:
         return loader(reader)

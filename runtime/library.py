@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from .abi import (
     BINARY_SERIALIZABLE,
-    BLOB_SYMBOLS,
-    CHECKSUMS,
     FACT_PREFIX,
     FUNCTION_PREFIX,
     MAIN_NAME,
-    MANIFEST,
     RUNNABLE,
 )
-from .error import BlobFormatError, FunctionNotFoundError, LibraryLoadError, near_names
+from .error import FunctionNotFoundError, LibraryLoadError, near_names
 from .module import Module, _tree_changed, preorder, upper_floors
 from .registry import find_global_func, list_global_func_names
 
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._core import Library
-    from .blob import Blob
     from .stream import Writer
     from .tensors.tensor import Tensor
 
@@ -162,46 +158,6 @@ class LibraryModule(Module):
 
     def __repr__(self) -> str:
         return f"<LibraryModule {self.path!r}>"
-
-
-def tree_of(library: Library, module: Module) -> Module:
-    """Build the tree of a library, with `module` as the node of its host code; return the root.
-
-    Raises LibraryLoadError if it has blobs of both dialects, or if a system library lacks symbols
-    that a model lists. Raises as `blob.parse` does, and BlobFormatError if the structure of the
-    blob was changed after the export.
-    """
-    structure = library.structure
-    blobs = {name: data for name in BLOB_SYMBOLS if (data := library.data(name)) is not None}
-    if not blobs:
-        return module
-    if len(blobs) > 1:
-        what = f"both {' and '.join(blobs)}, expected one of them"
-        raise LibraryLoadError(f"{library.path}: {what}", path=library.path, reason="blob")
-    from .blob import build_tree, parse_symbol
-
-    ((symbol, data),) = blobs.items()
-    text = library.data(MANIFEST)
-    blob = parse_symbol(
-        data, BLOB_SYMBOLS[symbol], path=library.path, where=symbol, manifest_text=text
-    )
-    if structure is not None:
-        check_structure(blob, structure, path=library.path, where=symbol)
-    return build_tree(blob, module)
-
-
-def check_structure(blob: Blob, expected: int, *, path: str, where: str) -> None:
-    """Refuse a blob whose structure does not have the CRC-32 that its library stores."""
-    from ._core import crc32
-    from .blob import structure_of
-
-    if (found := crc32(structure_of(blob))) != expected:
-        text = (
-            f"{path}: {where} at 0x0: keys, sizes or import tree with CRC-32 {found:08x}, "
-            f"expected {expected:08x} as listed in {CHECKSUMS}; the file is damaged: export it "
-            f"again, or copy it again"
-        )
-        raise BlobFormatError(text, path=path, offset=0)
 
 
 def find_weight(modules: list[LibraryModule], name: str) -> Tensor:

@@ -8,7 +8,8 @@ from _thread import RLock
 from _weakref import _remove_dead_weakref, ref  # type: ignore[attr-defined]
 
 from ._core import Library
-from .library import LibraryModule, tree_of
+from .late_tree import tree_of
+from .library import LibraryModule
 from .module import preorder
 
 TYPE_CHECKING = False

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from ._core import Library
+    from .late_tree import LateTree
     from .stream import Writer
     from .tensors.tensor import Tensor
     from .tensors.weights import Weights
@@ -48,7 +49,9 @@ class Module:
     type_key: str = "module"
     property_mask: int = RUNNABLE
 
-    _imports: list[Module]
+    # The imports, which `_late_tree` makes when they are first requested.
+    _linked: list[Module]
+    _late_tree: LateTree | None = None
     _found: tuple[int, dict[str, Callable[..., Any]]]
     # True if its payload contains its imports, so that they are not entries of a blob.
     _carries_imports = False
@@ -60,7 +63,7 @@ class Module:
     def __new__(cls, *_args: object, **_kwargs: object) -> Self:
         # Set here so that a subclass need not call super().__init__().
         self = super().__new__(cls)
-        self._imports = []
+        self._linked = []
         self._found = (-1, {})
         return self
 
@@ -164,6 +167,12 @@ class Module:
         return bool(self.property_mask & DSO_EXPORTABLE)
 
     # ---- the tree
+
+    @property
+    def _imports(self) -> list[Module]:
+        if self._late_tree is not None:
+            self._late_tree.link(self)
+        return self._linked
 
     @property
     def imported_modules(self) -> list[Module]:

@@ -147,10 +147,14 @@ class Reader:
 
         Raises BlobFormatError if fewer remain.
         """
-        inner = Reader(self._view, path=self.path, where=self.where, dialect=self.dialect)
         nbytes = self.read_bytes().nbytes
-        inner.offset, inner._end = self.offset - nbytes, self.offset
-        return inner
+        return self.part(self.offset - nbytes, self.offset)
+
+    def part(self, start: int, end: int) -> Reader:
+        """Return a reader of a range of these bytes, with the same offsets."""
+        part = Reader(self._view, path=self.path, where=self.where, dialect=self.dialect)
+        part.offset, part._end = start, end
+        return part
 
     def read_string(self) -> str:
         """Read a length, then UTF-8 text. Raises BlobFormatError if it is neither."""

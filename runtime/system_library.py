@@ -7,7 +7,8 @@ from _thread import RLock
 from ._core import SystemLibrary
 from .abi import RUNNABLE
 from .error import FunctionNotFoundError
-from .library import LibraryModule, tree_of
+from .late_tree import tree_of
+from .library import LibraryModule
 from .module import Module
 
 # Statically linked code is never unloaded, and its context symbols point to these modules.

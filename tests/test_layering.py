@@ -38,7 +38,7 @@ FLOORS = {
         {"manifest"},
         {"blob"},
         {"serial"},
-        {"library", "lone_files"},
+        {"late_tree", "library", "lone_files"},
         {"load", "system_library"},
         {"interchange"},
         {"torch", "__init__"},

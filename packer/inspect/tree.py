@@ -12,7 +12,7 @@ import runtime
 from runtime.abi import BLOB_SYMBOLS, CHECKSUMS, HEADER_NBYTES, MANIFEST
 from runtime.blob import link_tree, parse_symbol
 from runtime.error import PackerError
-from runtime.library import check_structure
+from runtime.late_tree import check_structure
 from runtime.manifest import parse_manifest
 from runtime.module import preorder
 from runtime.modules.opaque import OpaqueModule

@@ -24,7 +24,9 @@ MAY_INCLUDE = {
     "module": {"abi", "scan", "elf", "device", "vm", "library", "blob"},
     "types": {"abi", "device", "vm", "blob", "graph", "module"},
     "dso": {"abi", "scan", "device", "threads", "library", "module"},
-    "python": {"abi", "scan", "elf", "device", "threads", "vm", "library", "graph"},
+    "python": {
+        *("abi", "scan", "elf", "device", "threads", "vm", "library", "blob", "graph", "module"),
+    },
 }
 
 

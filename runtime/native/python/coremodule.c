@@ -15,6 +15,7 @@
 #include "abi/heap.h"
 #include "scan/json_limits.h"
 #include "python/library.h"
+#include "python/parse_blob.h"
 #include "python/span.h"
 #include "python/system_library.h"
 #include "python/tensor/tensor.h"
@@ -90,6 +91,9 @@ static PyMethodDef core_methods[] = {
      "Return a Tensor of another shape over the memory of `tensor`, which it keeps."},
     {"crc32", core_crc32, METH_O,
      "crc32($module, data, /)\n--\n\nReturn the CRC-32 of bytes, as zlib computes it."},
+    {"parse_blob", core_parse_blob, METH_VARARGS,
+     "parse_blob($module, data, dialect, where, manifest, structure, load, /)\n--\n\n"
+     "Return the entries of a blob and its import tree, or why it is refused."},
     {"json_count", core_json_count, METH_O,
      "json_count($module, text, /)\n--\n\n"
      "Return JSON text's depth, an upper bound of its values, and the digits of its longest "

@@ -1,0 +1,177 @@
+"""From a library to its tree: the core parses the blob, and modules are made when requested."""
+
+from __future__ import annotations
+
+import os
+from _thread import RLock
+
+from ._core import crc32, parse_blob
+from .abi import BLOB_SYMBOLS, CHECKSUMS, HEADER_NBYTES, IMPORT_TREE_KEY, LIB_KEY, MANIFEST
+from .error import BlobFormatError, LibraryLoadError, LoaderNotFoundError
+from .registry import find_loader, forget_offers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from ._core import Library
+    from .blob import Blob
+    from .module import Module
+    from .reader import Reader
+
+# The lock makes sure that the modules of a tree are made once.
+_lock = RLock()
+
+
+def tree_of(library: Library, node: Module) -> Module:
+    """Return the root of a library's tree, with `node` as the node of its host code.
+
+    Raises LibraryLoadError if it has blobs of both dialects, or if a system library lacks symbols
+    that a model lists. Raises as `blob.parse` does, and BlobFormatError if the structure of the
+    blob was changed after the export.
+    """
+    structure = library.structure
+    blobs = {name: data for name in BLOB_SYMBOLS if (data := library.data(name)) is not None}
+    if not blobs:
+        return node
+    if len(blobs) > 1:
+        what = f"both {' and '.join(blobs)}, expected one of them"
+        raise LibraryLoadError(f"{library.path}: {what}", path=library.path, reason="blob")
+    forget_offers()
+    ((symbol, data),) = blobs.items()
+    return LateTree(library, symbol, data).load(structure, node)
+
+
+class LateTree:
+    """A parsed blob, until its modules are made.
+
+    `load` makes those that cannot wait: the root, libraries in the tree, and modules of types that
+    were registered in Python, whose loaders know the sizes of their payloads. `link` makes the
+    others, when the imports of the root are first requested, so that a process that calls host code
+    does not import their types. Nothing refers from here to the root, which refers to this.
+    """
+
+    def __init__(self, library: Library, symbol: str, data: memoryview) -> None:
+        self._path = library.path
+        self._symbol = symbol
+        self._dialect = BLOB_SYMBOLS[symbol]
+        self._data = data
+        self._manifest = library.data(MANIFEST)
+        self._library: Module | None = None  # the node of the host code, unless it is the root
+        self._root_place = -1  # among the entries, unless the library is the root
+
+    def load(self, structure: int | None, node: Module) -> Module:
+        """Parse the blob, and return the root; `node` is that of the host code."""
+        parsed = parse_blob(
+            self._data, self._dialect, self._symbol, self._manifest, structure, self._load_now
+        )
+        if isinstance(parsed, str):
+            self._refuse(parsed, structure)
+        self._entries, self._row_ptr, self._indices = parsed
+        for i, (key, offset, nbytes, made, is_carried) in enumerate(self._entries):
+            if made is not None:
+                self._entries[i] = key, offset, nbytes, made.tree_node(), is_carried
+        root = self._take_root()
+        if root is None:  # the library itself
+            root = node
+        else:
+            self._library = node
+        if root is node or not root._carries_imports:
+            root._late_tree = self
+        return root
+
+    def _take_root(self) -> Module | None:
+        """Return the root; None if that is the library."""
+        places = (i for i, entry in enumerate(self._entries) if entry[0] != IMPORT_TREE_KEY)
+        place = next(places, None) if self._row_ptr is not None else None
+        if place is None or self._entries[place][0] == LIB_KEY:
+            return None
+        self._root_place = place
+        key, offset, nbytes, made, is_carried = self._entries[place]
+        self._entries[place] = key, offset, nbytes, None, is_carried
+        return self._module(key, offset, nbytes, made, is_carried)
+
+    def link(self, root: Module) -> None:
+        """Make the modules that wait, and give all their imports; once, in any thread."""
+        from .blob import Blob, Entry, link_tree
+
+        with _lock:
+            if root._late_tree is None:
+                return
+            entries = []
+            for place, (key, offset, nbytes, made, is_carried) in enumerate(self._entries):
+                known = root if place == self._root_place else made
+                module = self._module(key, offset, nbytes, known, is_carried)
+                entries.append(Entry(key, module, offset, nbytes))
+            blob = Blob(entries, self._row_ptr, self._indices, dialect=self._dialect)
+            link_tree(blob, self._library or root)
+            root._late_tree = None
+
+    def _module(
+        self, key: str, offset: int, nbytes: int, made: Module | None, is_carried: bool
+    ) -> Module | None:
+        """Return the module of an entry; None for the library itself, and for the import tree."""
+        if made is not None or key in (LIB_KEY, IMPORT_TREE_KEY):
+            return made
+        length = 8 if self._dialect == "tvm-ffi" else 0
+        payload = self._reader(offset + 8 + len(key) + length, offset + nbytes)
+        if not is_carried:
+            return find_loader(key)(payload)
+        from .modules.opaque import OpaqueModule
+
+        return OpaqueModule(key, payload.read_raw(payload.remaining))
+
+    def _load_now(
+        self, key: str, start: int, offset: int, end: int, is_last: bool
+    ) -> tuple[Module, int] | None:
+        """Load the payload that begins at `offset`; return None for a type without a loader."""
+        from .blob import load_payload
+
+        reader = self._reader(offset, end)
+        reader.last_entry = is_last
+        try:
+            return load_payload(reader, key, start), reader.offset
+        except LoaderNotFoundError:
+            return None
+
+    def _reader(self, start: int, end: int) -> Reader:
+        from .reader import Reader
+
+        view = self._data[HEADER_NBYTES:]
+        whole = Reader(view, path=self._path, where=self._symbol, dialect=self._dialect)
+        return whole.part(start, end)
+
+    def _refuse(self, reason: str, structure: int | None) -> NoReturn:
+        """Raise the error of a blob that the core refuses.
+
+        Python's reader, which accepts the same blobs, makes it: its errors have attributes.
+        """
+        from .blob import parse_symbol
+
+        where = {"path": self._path, "where": self._symbol}
+        blob = parse_symbol(self._data, self._dialect, manifest_text=self._manifest, **where)
+        if structure is not None:
+            check_structure(blob, structure, **where)
+        raise BlobFormatError(f"{self._path}: {self._symbol} at 0x0: {reason}", path=self._path)
+
+
+def check_structure(blob: Blob, expected: int, *, path: str, where: str) -> None:
+    """Refuse a blob whose structure does not have the CRC-32 that its library stores."""
+    from .blob import structure_of
+
+    if (found := crc32(structure_of(blob))) != expected:
+        text = (
+            f"{path}: {where} at 0x0: keys, sizes or import tree with CRC-32 {found:08x}, "
+            f"expected {expected:08x} as listed in {CHECKSUMS}; the file is damaged: export it "
+            f"again, or copy it again"
+        )
+        raise BlobFormatError(text, path=path, offset=0)
+
+
+def _after_fork() -> None:
+    """Replace the lock: a thread that held it in the parent does not exist in the child."""
+    global _lock
+    _lock = RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)

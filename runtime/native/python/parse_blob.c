@@ -1,0 +1,203 @@
+/* The blob of a library, parsed by the same code as in libdso.
+ *
+ * The loaders of libdso check the payloads of its own types; their modules are freed again, since
+ * Python makes its modules at their first use. Payloads that Python needs at once (the root, and a
+ * library that is carried) and those of types that Python registered go to its loaders. */
+#include "python/parse_blob.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/raised.h"
+#include "blob/blob.h"
+#include "blob/key.h"
+#include "module/loaders.h"
+#include "python/exception.h"
+
+struct parse {
+  struct blob blob;
+  PyObject *load; /* the callback for types of Python */
+};
+
+/* ---- A module that Python made, as an object of the blob */
+
+struct python_module {
+  dso_object object;
+  PyObject *module; /* NULL for a payload that is carried */
+  int carries_imports;
+};
+
+static void python_module_delete(void *object, int flags) {
+  struct python_module *self = object;
+  if ((flags & DSO_DELETE_STRONG) != 0) Py_CLEAR(self->module);
+  object_free(object, flags);
+}
+
+static dso_object *python_module_new(PyObject *module, int carries_imports) {
+  struct python_module *self = object_new(sizeof *self, DSO_MODULE, python_module_delete);
+  if (self == NULL) {
+    (void)raised_format("OutOfMemoryError", "no memory for a module");
+    return NULL;
+  }
+  self->module = Py_XNewRef(module);
+  self->carries_imports = carries_imports;
+  return &self->object;
+}
+
+static const struct python_module *python_module_of(const dso_object *object) {
+  return object->deleter == python_module_delete ? (const void *)object : NULL;
+}
+
+/* ---- The loaders for blob_parse. With an exception set, what they raise here is dropped. */
+
+static int keep_made(PyObject *made, struct reader *reader, dso_object **module) {
+  PyObject *made_module, *carries;
+  Py_ssize_t offset;
+  if (!PyArg_ParseTuple(made, "On", &made_module, &offset)) return -1;
+  carries = PyObject_GetAttrString(made_module, "_carries_imports");
+  if (carries == NULL) return -1;
+  *module = python_module_new(made_module, PyObject_IsTrue(carries) == 1);
+  Py_DECREF(carries);
+  reader->offset = (size_t)offset;
+  return *module != NULL ? 1 : -1;
+}
+
+static int load_in_python(const struct parse *self, struct span key, struct reader *reader,
+                          dso_object **module) {
+  const struct blob_entry *entry = &self->blob.entries[self->blob.num_entries - 1];
+  PyObject *made =
+      PyObject_CallFunction(self->load, "s#nnnO", key.data, (Py_ssize_t)key.size,
+                            (Py_ssize_t)entry->offset, (Py_ssize_t)reader->offset,
+                            (Py_ssize_t)reader->end, reader->is_last_entry ? Py_True : Py_False);
+  if (made == NULL) return -1;
+  int status = made != Py_None ? keep_made(made, reader, module) : 0;
+  Py_DECREF(made);
+  return status;
+}
+
+/* True for the first node. */
+static int is_root(const struct blob *blob) {
+  size_t before = blob->num_entries - 1;
+  return before == 0 || (before == 1 && key_is(blob->entries[0].key, BLOB_IMPORT_TREE));
+}
+
+static int load(void *context, struct span key, struct reader *reader, dso_object **module) {
+  const struct parse *self = context;
+  if (!is_root(&self->blob) && !key_is(key, "shared_library")) {
+    int status = loaders.load(loaders.context, key, reader, module);
+    if (status != 0) return status;
+  }
+  return load_in_python(self, key, reader, module);
+}
+
+static dso_object *carry(void *context, struct span key, struct span payload, dso_object *owner) {
+  (void)context, (void)key, (void)payload, (void)owner;
+  return python_module_new(NULL, 0);
+}
+
+static int carries_imports(void *context, const dso_object *object) {
+  const struct python_module *made = python_module_of(object);
+  (void)context;
+  return made != NULL ? made->carries_imports : loaders.carries_imports(loaders.context, object);
+}
+
+/* ---- The result */
+
+static PyObject *entry_tuple(const struct blob_entry *entry) {
+  const struct python_module *made = entry->module ? python_module_of(entry->module) : NULL;
+  int is_carried = made != NULL && made->module == NULL;
+  return Py_BuildValue("s#nnOO", entry->key.data, (Py_ssize_t)entry->key.size,
+                       (Py_ssize_t)entry->offset, (Py_ssize_t)entry->nbytes,
+                       made != NULL && !is_carried ? made->module : Py_None,
+                       is_carried ? Py_True : Py_False);
+}
+
+static PyObject *entries_list(const struct blob *blob) {
+  PyObject *list = PyList_New((Py_ssize_t)blob->num_entries);
+  for (size_t i = 0; list != NULL && i < blob->num_entries; i++) {
+    PyObject *entry = entry_tuple(&blob->entries[i]);
+    if (entry != NULL) PyList_SET_ITEM(list, (Py_ssize_t)i, entry);
+    else Py_CLEAR(list);
+  }
+  return list;
+}
+
+static PyObject *numbers_tuple(const uint64_t *numbers, size_t count) {
+  PyObject *tuple = PyTuple_New((Py_ssize_t)count);
+  for (size_t i = 0; tuple != NULL && i < count; i++) {
+    PyObject *number = PyLong_FromUnsignedLongLong(numbers[i]);
+    if (number != NULL) PyTuple_SET_ITEM(tuple, (Py_ssize_t)i, number);
+    else Py_CLEAR(tuple);
+  }
+  return tuple;
+}
+
+static PyObject *result_of(const struct blob *blob) {
+  if (!blob->has_tree) return Py_BuildValue("(NOO)", entries_list(blob), Py_None, Py_None);
+  return Py_BuildValue("(NNN)", entries_list(blob), numbers_tuple(blob->row_ptr, blob->num_row_ptr),
+                       numbers_tuple(blob->child_indices, blob->num_children));
+}
+
+/* ---- Parsing */
+
+static int check_structure(const struct blob *blob, PyObject *expected) {
+  uint32_t found;
+  if (expected == Py_None) return 0;
+  if (blob_structure(blob, &found) != 0) return -1;
+  if (found == PyLong_AsUnsignedLong(expected)) return 0;
+  return raised_format("BlobFormatError", "a structure with CRC-32 %08x", (unsigned)found);
+}
+
+/* The error of the core as text, unless Python raised one, or memory ran out. */
+static PyObject *refusal(uint64_t count) {
+  const char *message = "no error was raised";
+  char *kind = NULL;
+  if (PyErr_Occurred()) {
+    raised_forget();
+    return NULL;
+  }
+  int is_raised = raised_take(count, &kind, &message) > 0;
+  int has_no_memory = is_raised && strcmp(kind, "OutOfMemoryError") == 0;
+  PyObject *text = has_no_memory
+                       ? raise_no_memory()
+                       : PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
+  raised_free(kind);
+  return text;
+}
+
+static PyObject *parse(struct reader *reader, struct span manifest, PyObject *structure,
+                       struct parse *self) {
+  const struct blob_loader callbacks = {.context = self,
+                                        .load = load,
+                                        .carry = carry,
+                                        .refuse = loaders.refuse,
+                                        .carries_imports = carries_imports};
+  uint64_t count = raised_count();
+  PyObject *result = NULL;
+  if (blob_skip_header(reader) != 0 || blob_parse(reader, &callbacks, manifest, &self->blob) != 0)
+    return refusal(count);
+  int status = check_structure(&self->blob, structure);
+  result = status == 0 ? result_of(&self->blob) : refusal(count);
+  blob_clear(&self->blob);
+  return result;
+}
+
+PyObject *core_parse_blob(PyObject *Py_UNUSED(core), PyObject *args) {
+  Py_buffer data, manifest;
+  const char *dialect, *where;
+  PyObject *structure;
+  struct parse self = {.load = NULL};
+  if (!PyArg_ParseTuple(args, "y*ssz*OO:parse_blob", &data, &dialect, &where, &manifest, &structure,
+                        &self.load))
+    return NULL;
+  struct reader reader = {.bytes = data.buf,
+                          .end = (size_t)data.len,
+                          .where = where,
+                          .dialect = strcmp(dialect, "tvm") == 0 ? DIALECT_TVM : DIALECT_TVM_FFI};
+  PyObject *result =
+      parse(&reader, (struct span){manifest.buf, manifest.buf != NULL ? (size_t)manifest.len : 0},
+            structure, &self);
+  PyBuffer_Release(&data);
+  if (manifest.buf != NULL) PyBuffer_Release(&manifest);
+  return result;
+}
