@@ -1,6 +1,6 @@
 /* The blob of a library, parsed by the same code as in libdso.
  *
- * The loaders of libdso check the payloads of its own types; their modules are freed again, since
+ * libdso's loaders check the payloads of its types; their modules are freed again, since
  * Python makes its modules at their first use. Payloads that Python needs at once (the root, and a
  * library that is carried) and those of types that Python registered go to its loaders. */
 #include "python/parse_blob.h"
