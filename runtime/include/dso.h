@@ -8,8 +8,8 @@
  *
  * Functions that return int return 0, or -1 with the error raised; functions that return a pointer
  * return NULL instead. dso_last_error() is the text. "Owned" means that the caller releases it,
- * "borrowed" that another object keeps it alive. A pointer may be NULL only where a comment says
- * so.
+ * "borrowed" that another object keeps it alive. A pointer may be NULL only where a comment says so;
+ * a function that returns an error raises TypeError for a module or name that is NULL.
  *
  * Any thread may call any function. A module may be released while another thread calls one of its
  * functions, if that thread holds a reference to the module or to the function. */

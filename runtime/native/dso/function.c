@@ -3,6 +3,7 @@
 
 #include "abi/raised.h"
 #include "dso.h"
+#include "dso/null.h"
 #include "module/global.h"
 #include "module/host.h"
 #include "module/loaders.h"
@@ -10,6 +11,9 @@
 dso_function *dso_module_function(dso_module *module, const char *name) {
   dso_function *function = NULL;
   host_collect();
+  if (is_null(module, "dso_module_function", "a module") ||
+      is_null(name, "dso_module_function", "a name"))
+    return NULL;
   int status = module_find(module, name, &function);
   if (status == 0) (void)module_not_found(module, name);
   return status > 0 ? function : NULL;
@@ -35,6 +39,7 @@ int dso_module_call(dso_module *module, const char *name, dso_any *result, const
 }
 
 int dso_module_functions(dso_module *module, dso_visit_function visit, void *context) {
+  if (is_null(module, "dso_module_functions", "a module")) return -1;
   if (module->type->visit_functions == NULL) return 0;
   return module->type->visit_functions(module, visit, context);
 }
@@ -73,6 +78,9 @@ dso_function *dso_function_new(dso_safe_call call, void *handle, void (*end)(voi
 }
 
 int dso_register_function(const char *name, dso_function *function) {
+  if (is_null(name, "dso_register_function", "a name") ||
+      is_null(function, "dso_register_function", "a function"))
+    return -1;
   return global_register(name, function);
 }
 

@@ -4,6 +4,7 @@
 #include "abi/raised.h"
 #include "device/cpu_memory.h"
 #include "dso.h"
+#include "dso/null.h"
 #include "module/host.h"
 #include "module/tree.h"
 #include "threads/team.h"
@@ -61,25 +62,21 @@ static int apply(const dso_options *given, struct load_options *result) {
   return 0;
 }
 
-static int refuse_null(const char *function, const char *what) {
-  return raised_format("TypeError", "%s: expected %s, found NULL", function, what);
-}
-
 dso_module *dso_load(const char *path, const dso_options *options) {
   struct load_options applied;
   host_collect();
-  if (path == NULL && refuse_null("dso_load", "a path") != 0) return NULL;
+  if (is_null(path, "dso_load", "a path")) return NULL;
   return apply(options, &applied) == 0 ? tree_load(path, &applied) : NULL;
 }
 
 dso_module *dso_load_bytes(const void *bytes, size_t nbytes, const dso_options *options) {
   struct load_options applied;
   host_collect();
-  if (bytes == NULL && refuse_null("dso_load_bytes", "bytes") != 0) return NULL;
+  if (is_null(bytes, "dso_load_bytes", "bytes")) return NULL;
   return apply(options, &applied) == 0 ? tree_load_bytes(bytes, nbytes, &applied) : NULL;
 }
 
 dso_module *dso_system_library(const char *prefix) {
-  if (prefix == NULL && refuse_null("dso_system_library", "a prefix") != 0) return NULL;
+  if (is_null(prefix, "dso_system_library", "a prefix")) return NULL;
   return tree_of_program(prefix);
 }

@@ -1,6 +1,7 @@
 /* Modules: references, imports, the entry, and values that hold them. */
 #include "abi/raised.h"
 #include "dso.h"
+#include "dso/null.h"
 #include "library/import_cache.h"
 #include "module/host.h"
 #include "module/host_lock.h"
@@ -26,6 +27,9 @@ static int is_module(void *wanted, dso_module *module) { return module == wanted
 
 /* Under the lock, so that two threads cannot make a cycle together. */
 int dso_module_import(dso_module *module, dso_module *imported) {
+  if (is_null(module, "dso_module_import", "a module") ||
+      is_null(imported, "dso_module_import", "an import"))
+    return -1;
   host_lock();
   int status = module_visit(imported, is_module, module);
   if (status == 0) status = module_append_import(module, imported);
@@ -52,6 +56,7 @@ static int find_entry(void *context, dso_module *module) {
 }
 
 const char *dso_module_entry(dso_module *module) {
+  if (is_null(module, "dso_module_entry", "a module")) return NULL;
   struct search search = {.before = raised_at()};
   int status = module_visit(module, find_entry, &search);
   return status < 0 ? NULL : status > 0 ? search.name : "main";

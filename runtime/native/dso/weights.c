@@ -4,6 +4,7 @@
 
 #include "abi/raised.h"
 #include "dso.h"
+#include "dso/null.h"
 #include "module/weights.h"
 
 /* ---- One */
@@ -20,6 +21,9 @@ static int not_found(dso_module *module, const char *name) {
 }
 
 int dso_module_weight(dso_module *module, const char *name, DLTensor *tensor) {
+  if (is_null(module, "dso_module_weight", "a module") ||
+      is_null(name, "dso_module_weight", "a name"))
+    return -1;
   int status = module_weight(module, name, tensor);
   if (status == 0) return not_found(module, name);
   return status > 0 ? 0 : -1;
@@ -75,6 +79,7 @@ static int visit_module(void *context, dso_module *module) {
 }
 
 int dso_module_weights(dso_module *module, dso_visit_weight visit, void *context) {
+  if (is_null(module, "dso_module_weights", "a module")) return -1;
   struct listing listing = {.root = module, .visit = visit, .context = context};
   return module_visit(module, visit_module, &listing);
 }

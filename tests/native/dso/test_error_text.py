@@ -72,3 +72,60 @@ def test_damaged_symbol_name_is_shown_as_in_python(compile_library, tmp_path) ->
         runtime.load(path)
     loader = compile_program(LOAD, tmp_path / "load", *SANITIZE)
     assert run(loader, path).decode() == f"LibraryLoadError: {raised.value}"
+
+
+NULLS = """
+#include <stdio.h>
+#include "dso.h"
+static void say(int is_refused) {
+  printf("%d %s\\n", is_refused, dso_last_error());
+}
+static int see_function(void *c, const char *n, const char *s) { return (void)c, (void)n, s == n; }
+static int see_weight(void *c, const char *n, const DLTensor *t) { return (void)c, (void)n, !t; }
+int main(int argc, char **argv) {
+  DLTensor weight;
+  dso_module *none = dso_load("missing.so", NULL), *program = dso_system_library("");
+  (void)argc, (void)argv;
+  say(dso_load(NULL, NULL) == NULL);
+  say(dso_load_bytes(NULL, 1, NULL) == NULL);
+  say(dso_system_library(NULL) == NULL);
+  say(dso_module_call(none, "f", NULL, NULL, 0));
+  say(dso_module_function(program, NULL) == NULL);
+  say(dso_module_entry(none) == NULL);
+  say(dso_module_functions(none, see_function, NULL));
+  say(dso_module_weight(none, "w", &weight));
+  say(dso_module_weight(program, NULL, &weight));
+  say(dso_module_weights(none, see_weight, NULL));
+  say(dso_module_import(none, program));
+  say(dso_module_import(program, none));
+  say(dso_register_function(NULL, NULL));
+  dso_module_release(none);
+  dso_module_release(program);
+  return 0;
+}
+"""
+
+
+def test_null_is_refused_by_name(tmp_path) -> None:
+    """The result of a load that failed does not end the program."""
+    program = compile_program(NULLS, tmp_path / "nulls", *SANITIZE)
+    lines = run(program).decode().splitlines()
+    expected = [
+        "dso_load: expected a path",
+        "dso_load_bytes: expected bytes",
+        "dso_system_library: expected a prefix",
+        "dso_module_function: expected a module",
+        "dso_module_function: expected a name",
+        "dso_module_entry: expected a module",
+        "dso_module_functions: expected a module",
+        "dso_module_weight: expected a module",
+        "dso_module_weight: expected a name",
+        "dso_module_weights: expected a module",
+        "dso_module_import: expected a module",
+        "dso_module_import: expected an import",
+        "dso_register_function: expected a name",
+    ]
+    assert [line.split(" ", 1)[1] for line in lines] == [
+        f"TypeError: {text}, found NULL" for text in expected
+    ]
+    assert all(line.split()[0] in ("1", "-1") for line in lines)
