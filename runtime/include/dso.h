@@ -158,9 +158,9 @@ DSO_API dso_any dso_module_value(dso_module *module);
 /* ---- Weights ---- */
 
 /* Find a named tensor of the module or of its imports, depth first in import order. All of *tensor
- * is borrowed from the module: its data is where the library is mapped, and read-only. A DLTensor
- * does not record this, so a function that gets it as an argument and writes to it ends the process
- * (SIGSEGV). */
+ * is borrowed from the module: its data is where the library is mapped, and read-only. Functions of
+ * this library that are declared to write to an argument refuse it; other code that writes to it
+ * ends the process (SIGSEGV). */
 DSO_API int dso_module_weight(dso_module *module, const char *name, DLTensor *tensor);
 
 /* Call `visit` for each named tensor of the module and its imports, as dso_module_functions. A tensor

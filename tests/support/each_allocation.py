@@ -96,6 +96,9 @@ def call(folder: Path) -> Callable[[], Any]:
 
     def operation() -> Any:
         module = runtime.load(path)
+        # If CPython has no memory for a call's frame, it leaks the arguments: then the module of an
+        # earlier round is still there, with its imports.
+        module.clear_imports()
         module.import_module(Scaling())
         results = module["sum"](array, 9), module["text"](text)
         module["scaled"](-7)

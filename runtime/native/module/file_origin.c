@@ -152,10 +152,21 @@ static void close_file(struct origin *self) {
   if (file->descriptor >= 0) close(file->descriptor);
 }
 
+static int is_read_only(const struct origin *self, const void *address) {
+  const struct loaded *loaded = &file_of(self)->loaded;
+  uint64_t at = (uint64_t)(uintptr_t)address - (uint64_t)(uintptr_t)loaded->address;
+  for (uint32_t i = 0; i < loaded->image.num_loads; i++) {
+    const struct elf_segment *load = &loaded->image.loads[i];
+    if (at - load->vaddr < load->memsz) return (load->flags & PF_W) == 0;
+  }
+  return 0;
+}
+
 const struct origin_type file_origin_type = {
     .data = data,
     .function = function,
     .visit_symbols = visit_symbols,
+    .is_read_only = is_read_only,
     .hint = hint,
     .close = close_file,
 };

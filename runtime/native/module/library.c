@@ -20,10 +20,22 @@ struct library_module {
 
 /* ---- Functions */
 
-static int32_t find_read_only(const struct facts *facts, const dso_any *args, int32_t num_args) {
+/* A bare DLTensor does not say whether its memory can be written. Weights are those of the library,
+ * usually of the one that is called. */
+static int is_read_only(const struct origin *origin, const dso_any *value) {
+  if (tensor_value_is_readonly(value)) return 1;
+  if (value->type_index != DSO_DLTENSOR_PTR || origin->type->is_read_only == NULL) return 0;
+  const DLTensor *tensor = value->v_ptr;
+  return tensor->device.device_type == DLPACK_CPU &&
+         origin->type->is_read_only(origin, (const char *)tensor->data + tensor->byte_offset);
+}
+
+static int32_t find_read_only(const struct host_function *self, const dso_any *args,
+                              int32_t num_args) {
+  const struct facts *facts = &self->facts;
   int32_t end = facts->end_written < num_args ? facts->end_written : num_args;
   for (int32_t i = facts->first_written; i < end; i++)
-    if (facts->params[i].code[0] == '*' && tensor_value_is_readonly(&args[i])) return i;
+    if (facts->params[i].code[0] == '*' && is_read_only(self->origin, &args[i])) return i;
   return -1;
 }
 
@@ -36,7 +48,7 @@ dso_safe_call library_code_of(const struct host_function *function) {
 /* A function that writes to its arguments: weights of a library are read-only memory. */
 static int call_writing(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
   const struct host_function *self = handle;
-  int32_t wrong = find_read_only(&self->facts, args, num_args);
+  int32_t wrong = find_read_only(self, args, num_args);
   if (wrong >= 0)
     return raised_format("ValueError",
                          "%s: argument %d '%s': expected a writable tensor, found a read-only one",

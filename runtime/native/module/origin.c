@@ -133,6 +133,7 @@ struct host_function *host_function_new(const struct origin *origin, const char 
   struct host_function *self = heap_new_zeroed(1, sizeof *self + size);
   const char *wrong = self == NULL ? HEAP_NO_MEMORY : NULL;
   if (self != NULL) memcpy(self->name, name, size);
+  if (self != NULL) self->origin = origin;
   if (self != NULL && facts != NULL) wrong = read_facts(self, facts, nbytes);
   if (wrong == NULL) return self;
   if (wrong == HEAP_NO_MEMORY)

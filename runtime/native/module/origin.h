@@ -14,6 +14,7 @@ struct origin;
 /* A function of host code that was looked up. It lives as long as its origin. */
 struct host_function {
   struct host_function *next;
+  const struct origin *origin;
   const uint8_t *code;
   int is_packed; /* a packed C function of TVM; else a safe call */
   char *text;    /* the facts point into it; NULL without facts */
@@ -30,6 +31,8 @@ struct origin_type {
    * or 0. */
   int (*visit_symbols)(const struct origin *self, const char *start,
                        int (*visit)(void *arg, const char *symbol), void *arg);
+  /* True if an address is in read-only memory of the library. NULL: it is not known. */
+  int (*is_read_only)(const struct origin *self, const void *address);
   /* A hint for a name that is not found, freed by free(), or NULL. */
   char *(*hint)(const struct origin *self, const char *name);
   void (*close)(struct origin *self);

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import packer
+import runtime
 
 from ...support.libdso import SANITIZE, compile_program, run_program
 from ...support.opencl_kernels import SCALE, SCALE_SOURCE, kernels
@@ -23,7 +24,7 @@ int main(int argc, char **argv) {
   DLTensor x = {data, {1, 0}, 1, {2, 32, 1}, shape, NULL, 0};
   dso_any made;
   (void)argc, (void)argv, (void)cpu, (void)opencl, (void)nowhere, (void)float64;
-  (void)four, (void)negative;
+  (void)four, (void)negative, (void)three, (void)float32, (void)x, (void)made;
 """
 
 
@@ -92,3 +93,28 @@ def test_kernel_on_a_device(tmp_path: Path) -> None:
     assert refused.startswith("-1 ValueError: scale: argument 1: expected a tensor on opencl, ")
     assert "dso_tensor_copy" in refused
     assert result == "3 6 9"
+
+
+def test_weight_is_not_passed_to_a_function_that_writes(tmp_path: Path) -> None:
+    """Its memory is that of the file, which cannot be written."""
+    source = "void twice(const float *x, float *y, long n) { while (n--) y[n] = 2 * x[n]; }"
+    host = packer.CSourceModule(
+        source, functions={"twice": "void(const float *x, float *y, long n)"}
+    )
+    host.import_module(runtime.ConstLoaderModule({"w": memoryview(bytes(12)).cast("f")}, {}))
+    packer.export_library(host, tmp_path / "weights.so")
+    body = """
+      dso_module *m = dso_load(argv[1], NULL);
+      DLTensor w;
+      if (!m || dso_module_weight(m, "w", &w)) return puts(dso_last_error()), 1;
+      dso_any good[] = {dso_tensor(&w), dso_tensor(&x), dso_int(3)};
+      dso_any bad[] = {dso_tensor(&x), dso_tensor(&w), dso_int(3)};
+      printf("%d ", dso_module_call(m, "twice", NULL, good, 3));
+      printf("%g\\n%d ", data[0], dso_module_call(m, "twice", NULL, bad, 3));
+      printf("%s\\n", dso_last_error());
+      dso_module_release(m);
+    """
+    good, bad = run(tmp_path, body, tmp_path / "weights.so")
+    assert good == "0 0"
+    expected = "argument 2 'y': expected a writable tensor, found a read-only one"
+    assert bad == f"-1 ValueError: twice: {expected}"
