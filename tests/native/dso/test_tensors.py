@@ -101,7 +101,9 @@ def test_weight_is_not_passed_to_a_function_that_writes(tmp_path: Path) -> None:
     host = packer.CSourceModule(
         source, functions={"twice": "void(const float *x, float *y, long n)"}
     )
-    host.import_module(runtime.ConstLoaderModule({"w": memoryview(bytes(12)).cast("f")}, {}))
+    header = b'{"w": {"dtype": "F32", "shape": [3], "data_offsets": [0, 12]}}'
+    file = len(header).to_bytes(8, "little") + header + bytes(12)
+    host.import_module(runtime.SafetensorsModule(file))
     packer.export_library(host, tmp_path / "weights.so")
     body = """
       dso_module *m = dso_load(argv[1], NULL);
