@@ -123,6 +123,12 @@ struct context *context_fill(find_variable find, const void *where) {
   return context;
 }
 
+int context_is_unset(const struct loaded *library) {
+  void **ffi = variable_of(library, "__tvm_ffi__library_ctx");
+  void **packed = variable_of(library, "__tvm_module_ctx");
+  return (ffi != NULL && *ffi == NULL) || (packed != NULL && *packed == NULL);
+}
+
 struct context *context_open(const struct loaded *library) {
   return context_fill(variable_of, library);
 }

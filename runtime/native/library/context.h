@@ -30,6 +30,9 @@ struct context *context_open(const struct loaded *library);
 typedef void *(*find_variable)(const void *where, const char *name);
 struct context *context_fill(find_variable find, const void *where);
 
+/* True if the library has a variable for its context that no runtime has set. */
+int context_is_unset(const struct loaded *library);
+
 /* Remove one library from the count; the caller holds the lock of loaded.c. Return the context if
  * its image is unmapped. The caller then frees it without the lock, because that releases
  * functions. */

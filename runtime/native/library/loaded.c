@@ -74,16 +74,45 @@ static const uint8_t *address_of(void *handle) {
 }
 
 static void add_open_library(struct loaded *library) {
-  library->address = address_of(library->handle);
   library->next = open_libraries;
   open_libraries = library;
   library->context = context_open(library);
+}
+
+/* True if the library leaves a function undefined that takes its context. */
+static int is_looking_up(const struct loaded *library) {
+  for (uint64_t i = 1; i < library->image.num_symbols; i++) {
+    struct elf_symbol symbol;
+    const char *name = elf_symbol_at(&library->image, elf_at_loaded, library->address, i, &symbol);
+    if (symbol.section != SHN_UNDEF || symbol.bind == STB_WEAK) continue;
+    if (strcmp(name, "TVMFFIEnvModLookupFromImports") == 0) return 1;
+    if (strcmp(name, "TVMBackendGetFuncFromEnv") == 0) return 1;
+  }
+  return 0;
+}
+
+/* Another runtime would follow the core's context as a pointer to its own module. If it loaded the
+ * library before, it has set the context. */
+static int refuse_other_runtime(const struct opening *self) {
+  struct loaded *library = self->library;
+  if (self->is_bound || !context_is_unset(library) || !is_looking_up(library)) return 0;
+  const char *reason = self->bridged ? "it was opened while that runtime's functions were global"
+                                     : "it depends on the library of that runtime";
+  load_error_set(self->error, "dlopen",
+                 "is bound to another TVM runtime, which has not loaded it: %s; load it with that "
+                 "runtime first, or compile it with TVM's pointer variables",
+                 reason);
+  dlclose(library->handle);
+  free(library->spelling);
+  return -1;
 }
 
 static int open_checked(struct opening *self) {
   enter();
   self->same = open_library_of(&self->library->key);
   int status = opening_run(self);
+  if (status == 0) self->library->address = address_of(self->library->handle);
+  if (status == 0) status = refuse_other_runtime(self);
   if (status == 0) add_open_library(self->library);
   leave();
   return status;

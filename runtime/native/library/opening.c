@@ -97,6 +97,7 @@ static int open_spelling(struct opening *self) {
     return -1;
   }
   int is_new = num_loads() - loads > (unsigned)self->bridged; /* the bridge counts as well */
+  self->is_bound = self->bridged && (is_new || self->same != NULL);
   int is_checked = is_checked_image(self);
   self->changed = is_checked > 0 && !is_unchanged(self);
   if (is_checked > 0 && !self->changed) return 0;

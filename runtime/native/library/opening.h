@@ -11,6 +11,7 @@ struct opening {
   const struct file_filter *filter; /* or NULL */
   int descriptor;                   /* of the checked file */
   int bridged;                      /* open through a bridge (bridge.h) */
+  int is_bound;                     /* the bridge's functions are those that its code calls */
   int changed; /* the file was replaced or modified; the caller checks and opens it again */
   struct load_error *error;
 };

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import importlib.util
 import os
 import subprocess
 import sys
@@ -202,16 +203,21 @@ for _ in range(2):
 PARTS = {"torch": TORCH, "tvm_ffi": THEIRS, "ours": OURS, "global": GLOBAL}
 
 
-def run_order(order: tuple[str, ...], path: Path, which: str) -> None:
-    """Run the parts in a fresh process, and all checks after each of them."""
-    code = COMMON + "".join(PARTS[name] + CHECK for name in order)
-    done = subprocess.run(
+def run_code(code: str, path: Path, which: str = "both") -> subprocess.CompletedProcess[str]:
+    """Run a program in a fresh process."""
+    return subprocess.run(
         [sys.executable, "-c", code, str(path), which],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
+
+
+def run_order(order: tuple[str, ...], path: Path, which: str) -> None:
+    """Run the parts in a fresh process, and all checks after each of them."""
+    code = COMMON + "".join(PARTS[name] + CHECK for name in order)
+    done = run_code(code, path, which)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
 
 
@@ -236,24 +242,48 @@ def test_pointer_variables_beside_a_global_tvm_ffi(compile_library) -> None:
         'runtime.register_func("test.beside")(lambda *args: len(args))\n'
         'assert runtime.load(path)["call"]("test.beside", 1, 2) == 2\n'
     )
-    done = subprocess.run(
-        [sys.executable, "-c", COMMON + GLOBAL + code, str(path), "ours"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = run_code(COMMON + GLOBAL + code, path, "ours")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+REFUSED = """
+import runtime
+def refused():
+    try: runtime.load(path)
+    except runtime.LibraryLoadError as error: return error.reason + ": " + str(error)
+    raise AssertionError("expected an error")
+"""
+
+
+def test_file_that_was_opened_beside_a_global_tvm_ffi(undefined) -> None:
+    """Its code calls tvm_ffi's look-up, which would follow the core's context and crash."""
+    needs.importable("tvm_ffi", "test")
+    code = COMMON + GLOBAL + "ctypes.CDLL(path)\n" + REFUSED
+    code += "assert refused().startswith(f'dlopen: {path}: is bound to another TVM runtime')\n"
+    done = run_code(code + THEIRS + OURS + CHECK, undefined)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_file_that_is_opened_again_beside_a_global_tvm_ffi(undefined) -> None:
+    """A file that the core opened first stays bound to the core, also for a later load."""
+    needs.importable("tvm_ffi", "test")
+    code = COMMON + OURS + GLOBAL + "ctypes.CDLL(path)\ncheck_ours()\ndel module\n"
+    done = run_code(code + "module = runtime.load(path)\n" + CHECK, undefined)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_file_that_depends_on_tvm_ffi(compile_library) -> None:
+    """Its look-ups are tvm_ffi's as well; they need the context that tvm_ffi sets."""
+    needs.importable("tvm_ffi", "test")
+    folder = Path(str(importlib.util.find_spec("tvm_ffi").origin)).parent / "lib"
+    path = compile_library(SOURCE.read_text(), f"-L{folder}", "-ltvm_ffi", f"-Wl,-rpath,{folder}")
+    code = COMMON + REFUSED + "assert 'it depends on' in refused()\n"
+    done = run_code(code + THEIRS + OURS + CHECK, path)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_core_that_is_global_itself(undefined) -> None:
     """Where extension modules are imported RTLD_GLOBAL, the core finds its own setter."""
     flags = "import os, sys\nsys.setdlopenflags(os.RTLD_NOW | os.RTLD_GLOBAL)\n"
-    done = subprocess.run(
-        [sys.executable, "-c", flags + COMMON + OURS + CHECK, str(undefined), "ours"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = run_code(flags + COMMON + OURS + CHECK, undefined, "ours")
     assert (done.returncode, done.stderr) == (0, "")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from ...support import needs
 
 SOURCE = """
 #include <tvm/ffi/tvm_ffi.h>
@@ -78,9 +81,9 @@ print("done")
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The compiled C++, which brings libtvm_ffi along."""
-    import tvm_ffi
-
-    folder, package = tmp_path_factory.mktemp("tvm_ffi"), Path(tvm_ffi.__file__).parent
+    needs.importable("tvm_ffi", "test")
+    package = Path(str(importlib.util.find_spec("tvm_ffi").origin)).parent
+    folder = tmp_path_factory.mktemp("tvm_ffi")
     source, output = folder / "functions.cc", folder / "functions.so"
     source.write_text(SOURCE)
     command = ["g++", "-std=c++17", "-O0", "-shared", "-fPIC", f"-I{package / 'include'}"]
