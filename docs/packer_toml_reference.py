@@ -27,6 +27,16 @@ LIBRARY = {
         "choice",
         "`declared` hides every symbol of the host code that is no declared function.",
     ),
+    "soname": (
+        "string",
+        'The name by which other binaries need the library: `"libmodel.so.1"`. Default: none.',
+    ),
+    "version": ("string", '`model.metadata["version"]`, [outputs.md](../outputs.md#metadata).'),
+    "license": ("string", '`model.metadata["license"]`, such as an SPDX identifier.'),
+    "metadata": (
+        "table",
+        "Further values of `model.metadata`: text, numbers, booleans, arrays and tables of them.",
+    ),
 }
 CHOICES = {"format": get_args(Dialect), "embed": get_args(Embed), "visibility": VISIBILITIES}
 

@@ -7,7 +7,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runtime.abi import BLOB_SYMBOLS, CHECKSUMS, FACT_PREFIX, FUNCTION_PREFIX, MAIN_NAME, MANIFEST
+from runtime.abi import (
+    BLOB_SYMBOLS,
+    CHECKSUMS,
+    FACT_PREFIX,
+    FUNCTION_PREFIX,
+    LIBRARY_METADATA,
+    MAIN_NAME,
+    MANIFEST,
+)
 from runtime.error import ExportError
 from runtime.stream import FileRange
 
@@ -19,6 +27,7 @@ from .link import whole
 from .toolchain.build import building
 from .toolchain.cross_linker import find_linker
 from .toolchain.link_input import LinkInput
+from .toolchain.soname import soname_options, verify_soname
 from .toolchain.tarball import unsafe_options
 from .toolchain.verify import verify_output
 
@@ -29,7 +38,7 @@ if TYPE_CHECKING:
     from .files.progress import Progress
     from .toolchain.linker import Fcompile
 
-_DATA = (*BLOB_SYMBOLS, MANIFEST, CHECKSUMS, MAIN_NAME)
+_DATA = (*BLOB_SYMBOLS, MANIFEST, LIBRARY_METADATA, CHECKSUMS, MAIN_NAME)
 
 
 def link_library(
@@ -37,6 +46,7 @@ def link_library(
     path: str | os.PathLike[str],
     *,
     target: str | None = None,
+    soname: str | None = None,
     options: Sequence[str] = (),
     fcompile: Fcompile | None = None,
     workspace_dir: str | os.PathLike[str] | None = None,
@@ -52,6 +62,8 @@ def link_library(
         The file to write: a shared library, or an object or archive by the suffix.
     target : str, optional
         The triple of another machine, as for `export_library`.
+    soname : str, optional
+        The library's name for other binaries, as for `export_library`.
     options : sequence of str
         Further options for the linker driver.
     fcompile : callable, optional
@@ -82,6 +94,7 @@ def link_library(
     if output_format.suffix == "tar":
         text = "a tar is not linked, and packer export writes it, expected .so, .o or .a"
         raise path_error(os.fsdecode(path), text)
+    naming = soname_options(soname, os.fsdecode(path), output_format)
 
     step("read")
     refuse_output_among_inputs(os.fsdecode(path), inputs)
@@ -103,13 +116,14 @@ def link_library(
         ]
 
         step("link")
-        linker(workspace.output, objects, options=[*whole(archives), *all_options])
+        linker(workspace.output, objects, options=[*whole(archives), *all_options, *naming])
 
         step("verify")
         made = output_format.read_back(workspace.output, triple)
         required = [name for item in link_inputs for name, _ in _exported(item)]
         symbols = {name: data for item in link_inputs for name, data in _embedded(item)}
         verify_output(workspace.output, made, required, symbols, symbols)
+        verify_soname(workspace.output, soname)
         # From here on the library is known to contain all that was exported, byte for byte.
 
         step("commit")

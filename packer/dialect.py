@@ -10,6 +10,7 @@ from runtime.abi import (
     CONTEXT_SYMBOLS,
     FACT_PREFIX,
     FUNCTION_PREFIX,
+    LIBRARY_METADATA,
     MAIN_NAME,
     MANIFEST,
 )
@@ -33,7 +34,7 @@ class Naming:
 
     Attributes
     ----------
-    blob, manifest, checksums, entry : str
+    blob, manifest, metadata, checksums, entry : str
         The symbols of the data; that of `entry` contains the name of the entry function.
 
     Raises
@@ -59,6 +60,7 @@ class Naming:
         self.prefix = prefix
         self.blob = prefix + next(name for name, own in BLOB_SYMBOLS.items() if own == dialect)
         self.manifest = prefix + MANIFEST
+        self.metadata = prefix + LIBRARY_METADATA
         self.checksums = prefix + CHECKSUMS
         self.entry = prefix + MAIN_NAME
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runtime.abi import CONTEXT_SYMBOLS
 from runtime.blob import dump
@@ -17,7 +17,7 @@ from runtime.stream import FileRange
 from .declare.glue import Glue
 from .dialect import Dialect, Naming
 from .embed import Embed, find_embedders
-from .embed.contents import checksums_of, symbols_of
+from .embed.contents import checksums_of, record_of, symbols_of
 from .files.arguments import list_of
 from .files.chunks import with_header
 from .files.output import refuse_output_among_inputs, replacing
@@ -28,6 +28,7 @@ from .modules.host import HostModule, as_host_module
 from .target import find_target
 from .toolchain.build import building
 from .toolchain.cross_linker import find_linker
+from .toolchain.soname import soname_options, verify_soname
 from .toolchain.verify import refuse_undefined, verify_output
 from .toolchain.visibility import Visibility, check_visibility, exporting_only
 
@@ -57,6 +58,8 @@ def export_library(
     options: Sequence[str] = (),
     progress: Progress | None = None,
     visibility: Visibility = "default",
+    soname: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
     cwd: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
 ) -> Path:
@@ -106,6 +109,13 @@ def export_library(
     visibility : {"default", "declared"}
         ``"declared"`` hides every symbol of the host code that is no declared function, so that
         other libraries cannot bind to it. Only for shared libraries.
+    soname : str, optional
+        The name by which other binaries need the library (DT_SONAME), as ``"libmodel.so.1"``; by
+        default it has none. Only for shared libraries.
+    metadata : mapping of str to value, optional
+        The library's description, which `runtime.Module.metadata` returns: ``"version"`` and
+        ``"license"``, which are text, and any further names. Values are those of TOML without
+        dates: text, numbers, bools, lists and mappings; at most 1 MiB as JSON, and 62 levels.
     cwd : path, optional
         The folder in which compilers and the linker run, so that ``-Iinclude`` means a folder in
         it; by default the current one. They write nothing to it.
@@ -137,6 +147,7 @@ def export_library(
     options, addons = list_of(options, "options"), list_of(addons, "addons")
     output_format, linker = find_linker(output, fcompile, target)
     check_visibility(visibility, output, output_format)
+    naming_options, record = soname_options(soname, output, output_format), record_of(metadata)
     refuse_two_embedders(embed, fpack_imports)
     embedders = find_embedders(embed, can_place=output_format.is_linked and not system_lib)
 
@@ -165,7 +176,7 @@ def export_library(
         link = Link(linker, find_target(triple), naming, folder, Code([], [], words, addons, []))
         files = save(hosts, link, folder)
         functions = declared_functions(hosts, entry)
-        symbols, lines = symbols_of(blob, chunks, triple, naming)
+        symbols, lines = symbols_of(blob, chunks, record, triple, naming)
         glue = Glue(functions, entry, naming, find_target(triple).machine.char)
         checksums = checksums_of(glue.symbols, glue.texts, lines)
         required = [naming.checksums, *glue.symbols] if hosts else []
@@ -179,21 +190,22 @@ def export_library(
 
         if write_library is None:
             names = [function.symbol or function.name for function in functions]
-            hiding = []
+            words = list(naming_options)
             if visibility == "declared":
                 public = public_symbols(functions, [*required, *symbols], naming)
-                hiding = exporting_only(public, folder)
-            link.code = link.code._replace(files=files, functions=names, hiding=hiding)
+                words += exporting_only(public, folder)
+            link.code = link.code._replace(files=files, functions=names, naming=words)
             linked = embed_and_link(link, symbols, embedders, workspace, step)
         else:
             step("place")
             with workspace.writing():
-                write_library(workspace.output, symbols, triple, bytes_of(step))
+                write_library(workspace.output, symbols, triple, soname, bytes_of(step))
             linked = {}
 
         step("verify")
         result = output_format.read_back(workspace.output, triple)
         verify_output(workspace.output, result, required, symbols, linked)
+        verify_soname(workspace.output, soname)
         own = [
             function.symbol or function.name for function in functions if not function.is_external
         ]

@@ -46,15 +46,15 @@ class Code(NamedTuple):
         The declared functions; an error names those that the code does not define.
     options, addons : list
         The caller's options and inputs for the linker.
-    hiding : list of str
-        Options that hide symbols.
+    naming : list of str
+        Options of packer that hide symbols, and that name the library.
     """
 
     files: list[CodeFile]
     functions: list[str]
     options: list[str]
     addons: list[str | os.PathLike[str]]
-    hiding: list[str]
+    naming: list[str]
 
 
 class Link:
@@ -112,7 +112,7 @@ class Link:
         words = [*self.code.options, *runtime_options]
         link = self.linker.link_c if self._is_c() else self.linker
         try:
-            link(output, names, options=[*options, *archives, *words, *self.code.hiding])
+            link(output, names, options=[*options, *archives, *words, *self.code.naming])
         except ToolchainError as error:
             raise self._explained(error) from None
 

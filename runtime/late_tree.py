@@ -6,7 +6,15 @@ import os
 from _thread import RLock
 
 from ._core import crc32, parse_blob
-from .abi import BLOB_SYMBOLS, CHECKSUMS, HEADER_NBYTES, IMPORT_TREE_KEY, LIB_KEY, MANIFEST
+from .abi import (
+    BLOB_SYMBOLS,
+    CHECKSUMS,
+    HEADER_NBYTES,
+    IMPORT_TREE_KEY,
+    LIB_KEY,
+    LIBRARY_METADATA,
+    MANIFEST,
+)
 from .error import BlobFormatError, LibraryLoadError, LoaderNotFoundError
 from .registry import find_loader, forget_offers
 
@@ -39,7 +47,10 @@ def tree_of(library: Library, node: Module) -> Module:
         raise LibraryLoadError(f"{library.path}: {what}", path=library.path, reason="blob")
     forget_offers()
     ((symbol, data),) = blobs.items()
-    return LateTree(library, symbol, data).load(structure, node)
+    root = LateTree(library, symbol, data).load(structure, node)
+    if library.data(LIBRARY_METADATA) is not None:
+        root._described_by = library
+    return root
 
 
 class LateTree:

@@ -6,6 +6,7 @@ from .abi import (
     BINARY_SERIALIZABLE,
     FACT_PREFIX,
     FUNCTION_PREFIX,
+    LIBRARY_METADATA,
     MAIN_NAME,
     RUNNABLE,
 )
@@ -49,6 +50,7 @@ class LibraryModule(Module):
         self._wrapped: dict[str, tuple[Any, Module]] = {}
         self._lent: dict[tuple[Module, str], Tensor] = {}  # host code may use them
         self.path = library.path
+        self._described_by = library
         library.bind(self)
 
     def find_function(self, name: str) -> Callable[..., Any] | None:

@@ -59,6 +59,8 @@ class Module:
     _imports_changed = False
     # The library whose root this is.
     _loaded_from: Library | None = None
+    # The library whose metadata it shows: as its root, or as its host code.
+    _described_by: Library | None = None
 
     def __new__(cls, *_args: object, **_kwargs: object) -> Self:
         # Set here so that a subclass need not call super().__init__().
@@ -308,6 +310,23 @@ class Module:
         from .tensors.weights import Weights
 
         return Weights([own for module in preorder(self) if (own := module.own_weights)])
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The version, the license and further values of the library, as its export got them.
+
+        A new read-only mapping at each access: ``metadata["version"]`` and ``["license"]`` are
+        text, other values are what JSON has. Empty for a library without, and for modules that
+        are neither the root of a loaded library nor its host code.
+
+        Raises
+        ------
+        BlobFormatError
+            The record is malformed; another program wrote or changed it.
+        """
+        from .library_metadata import metadata_of
+
+        return metadata_of(self._described_by)
 
     # ---- the entry function
 

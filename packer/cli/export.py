@@ -89,6 +89,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--c-symbol-prefix", metavar="PREFIX", help=prefix)
     visible = "declared: hide all functions of the code that are not declared"
     add("--visibility", choices=VISIBILITIES, help=visible)
+    described = "store this text: version=1.0, license=MIT, ...; packer.toml can store more"
+    parser.add_repeated("--metadata", "KEY=TEXT", described)
     parser.add_link_options()
     add_compiler_options(parser)
     arguments = parser.parse_paths(argv)
@@ -102,6 +104,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         option = compiler_words(arguments)[0]
         parser.error(f"argument {option}: needs SOURCE; or set options in packer.toml")
     arguments.functions = _functions(parser, arguments.function)
+    arguments.metadata = _metadata(parser, arguments.metadata)
     return arguments
 
 
@@ -128,6 +131,8 @@ def run(arguments: argparse.Namespace) -> None:
             options=[*project.options, *arguments.option, *linker_words(arguments)],
             progress=_Progress(steps, project),
             visibility=arguments.visibility or project.visibility,
+            soname=project.soname if arguments.soname is None else arguments.soname,
+            metadata={**project.metadata, **arguments.metadata},
             cwd=project.folder,
             jobs=arguments.jobs,
         )
@@ -169,6 +174,18 @@ def _functions(parser: CommandParser, texts: Sequence[str]) -> dict[str, str]:
             parser.error(f"argument --function: {name!r} is declared twice")
         functions[name] = declaration or AUTO
     return functions
+
+
+def _metadata(parser: CommandParser, texts: Sequence[str]) -> dict[str, str]:
+    metadata: dict[str, str] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not (name and separator):
+            parser.error(f"argument --metadata: expected KEY=TEXT, found {text!r}")
+        if name in metadata:
+            parser.error(f"argument --metadata: {name!r} is given twice")
+        metadata[name] = value
+    return metadata
 
 
 def _project(arguments: argparse.Namespace) -> Project:

@@ -37,6 +37,10 @@ output = "model.so"
 # system_lib = true      # register the modules at start-up, for static linking (output = "model.o")
 # c_symbol_prefix = "net1_"    # a prefix for every symbol, to link several models into a program
 # visibility = "declared"      # hide every function that is not declared
+# soname = "libmodel.so.1"     # the name by which other binaries need it
+# version = "1.0"              # model.metadata["version"], and so on
+# license = "MIT"
+# metadata = { authors = ["A. Author"], trained = { epochs = 3 } }
 
 # One table for each module: [module.NAME]. The host code of all modules is merged into the code
 # of the library. Every other module is stored beside it, and loaded as an imported module.

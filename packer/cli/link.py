@@ -47,6 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
             arguments.inputs,
             arguments.output,
             target=arguments.target,
+            soname=arguments.soname,
             options=arguments.option,
             workspace_dir=arguments.save_temps,
             progress=steps,

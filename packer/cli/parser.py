@@ -81,6 +81,7 @@ class CommandParser(argparse.ArgumentParser):
         """Add the options of all commands that link."""
         add: Any = self.add_argument
         add("--target", metavar="TRIPLE", help="make it for this machine: aarch64-linux-gnu")
+        add("--soname", metavar="NAME", help="its name for other binaries: libmodel.so.1")
         self.add_repeated("--option", "OPTION", "an option for the linker driver: --option=-lfoo")
         add("--save-temps", metavar="FOLDER", help="keep the intermediate files in this folder")
         add("-v", "--verbose", action="store_true", help="print each step, file and command")

@@ -64,6 +64,7 @@ VERSYM_HIDDEN, VER_FLG_BASE = 0x8000, 1  # LSB, Symbol Version Table
 
 # Dynamic section
 DT_NULL, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SYMENT = 0, 4, 5, 6, 10, 11
+DT_SONAME = 14
 DF_TEXTREL, DF_BIND_NOW, DF_1_NOW = 4, 8, 1
 
 # Notes (Linux Extensions to gABI, Program Property)

@@ -50,15 +50,15 @@ class Embedder(NamedTuple):
         ``(path, symbols)`` returns a context that may copy the bytes to `path` during the link,
         for `place`.
     write_library : callable or None
-        ``(library, symbols, triple, report)`` writes the whole library if there is nothing to
-        link.
+        ``(library, symbols, triple, soname, report)`` writes the whole library if there is
+        nothing to link.
     """
 
     name: str
     prepare: Callable[[Symbols, Path, str | None, bool], Path]
     place: Callable[[Path, Symbols, Progress, Ahead | None], None] | None = None
     copy_ahead: Callable[[Path, Symbols], AbstractContextManager[Ahead | None]] = _no_copy
-    write_library: Callable[[Path, Symbols, str | None, Progress], None] | None = None
+    write_library: Callable[[Path, Symbols, str | None, str | None, Progress], None] | None = None
 
 
 Embed = Literal["auto", "c", "llvm", "segment"]

@@ -1,4 +1,4 @@
-"""The contents that an embedder puts into a library: blob, manifest, and the checksums of both.
+"""The contents that an embedder puts into a library: blob, manifest, metadata; their checksums.
 
 The checksums list the symbols that an export defines (docs/format.md, Checksums):
 
@@ -17,10 +17,13 @@ from zlib import crc32
 
 import runtime
 from runtime.blob import structure_of
+from runtime.error import ExportError
+from runtime.library_metadata import dump_metadata
 from runtime.manifest import dump_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
     from runtime.blob import Blob
     from runtime.stream import Chunk
@@ -31,20 +34,40 @@ PRODUCER = f"dso-packer {runtime.__version__}"
 FIRST_LINE = "packer-checksums 1"
 
 
+def record_of(metadata: Mapping[str, Any] | None) -> bytes:
+    """Write the record of a library's metadata; empty without.
+
+    Raises
+    ------
+    ExportError
+        If the metadata has other values than those of JSON and TOML, or is too large.
+    """
+    try:
+        return dump_metadata(metadata) if metadata else b""
+    except ValueError as error:
+        raise ExportError(f"metadata: {error}") from None
+
+
 def symbols_of(
-    blob: Blob, chunks: Sequence[Chunk], triple: str | None, naming: Naming
+    blob: Blob, chunks: Sequence[Chunk], record: bytes, triple: str | None, naming: Naming
 ) -> tuple[dict[str, Sequence[Chunk]], list[str]]:
-    """Return the chunks of blob and manifest by their symbols, and their lines of the checksums."""
-    if not chunks:
-        return {}, []
-    manifest = dump_manifest(blob, producer=PRODUCER, target=triple or "")
-    # The address of a registered symbol has no size: a NUL ends the text.
-    manifest += b"\0" * naming.system_lib
-    lines = [
-        f"blob {crc32(structure_of(blob)):08x} {naming.blob}",
-        _data_line(naming.manifest, manifest),
-    ]
-    return {naming.blob: chunks, naming.manifest: [manifest]}, lines
+    """Return the chunks of blob, manifest and metadata by symbol, and their lines of the checksums.
+
+    `record` is that of `record_of`.
+    """
+    symbols: dict[str, Sequence[Chunk]] = {}
+    lines = []
+    if chunks:
+        manifest = dump_manifest(blob, producer=PRODUCER, target=triple or "")
+        # The address of a registered symbol has no size: a NUL ends the text.
+        manifest += b"\0" * naming.system_lib
+        symbols = {naming.blob: chunks, naming.manifest: [manifest]}
+        lines.append(f"blob {crc32(structure_of(blob)):08x} {naming.blob}")
+        lines.append(_data_line(naming.manifest, manifest))
+    if record:
+        symbols[naming.metadata] = [record]
+        lines.append(_data_line(naming.metadata, record))
+    return symbols, lines
 
 
 def checksums_of(symbols: Iterable[str], texts: Mapping[str, str], embedded: Iterable[str]) -> str:

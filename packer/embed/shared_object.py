@@ -16,7 +16,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..elf import records as elf
 from ..elf.records import (
@@ -46,12 +46,16 @@ if TYPE_CHECKING:
     from .copy import Progress
 
 _NUM_PROGRAMS = 4
+_NUM_TAGS = 6
 _HASH, _DYNSYM, _DYNSTR, _DYNAMIC, _BLOB = range(1, 6)  # section indexes
-_DYNAMIC_NBYTES = 6 * size_of(DynamicTag)
 
 
 def write_library(
-    library: Path, symbols: Mapping[str, Sequence[Chunk]], triple: str | None, report: Progress
+    library: Path,
+    symbols: Mapping[str, Sequence[Chunk]],
+    triple: str | None,
+    soname: str | None,
+    report: Progress,
 ) -> None:
     """Write a new library that defines data symbols and contains no code.
 
@@ -59,7 +63,7 @@ def write_library(
     """
     contents = join(symbols, ALIGNMENT)
     machine = find_target(triple).machine
-    head = _head(list(symbols), contents, machine)
+    head = _head(_Names(list(symbols), soname), contents, machine)
     descriptor = os.open(library, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o777)
     try:
         offset = align_up(len(head), machine.page_nbytes)
@@ -70,14 +74,31 @@ def write_library(
         os.close(descriptor)
 
 
-def _head(names: Sequence[str], contents: Contents, machine: Machine) -> bytes:
+class _Names(NamedTuple):
+    """The dynamic string table: the names of the symbols, and last the SONAME, if there is one."""
+
+    symbols: Sequence[str]
+    soname: str | None
+
+    @property
+    def soname_tags(self) -> list[DynamicTag]:
+        if self.soname is None:
+            return []
+        strings = Strings()
+        for name in self.symbols:
+            strings.add(name)
+        return [DynamicTag(elf.DT_SONAME, strings.add(self.soname))]
+
+
+def _head(names: _Names, contents: Contents, machine: Machine) -> bytes:
     """Return everything that precedes the bytes."""
+    unknown = bytes((_NUM_TAGS + len(names.soname_tags)) * size_of(DynamicTag))
     start = size_of(Header) + _NUM_PROGRAMS * size_of(ProgramHeader)
     # A first pass without values finds the offsets of the tables and, a page later, of the bytes.
-    headers, body = lay_out(_sections(names, contents, 0, bytes(_DYNAMIC_NBYTES)), start)
+    headers, body = lay_out(_sections(names, contents, 0, unknown), start)
     shoff = start + len(body)
     offset = align_up(shoff + len(headers) * size_of(SectionHeader), machine.page_nbytes)
-    tags = _dynamic_entries(headers)
+    tags = [*names.soname_tags, *_dynamic_entries(headers)]
     headers, body = lay_out(_sections(names, contents, offset, pack(tags)), start)
     headers = _with_addresses(headers, offset, nbytes_of(contents.chunks))
     programs = _programs(headers, machine.page_nbytes)
@@ -98,10 +119,12 @@ def _symbols(
 
 
 def _sections(
-    names: Sequence[str], contents: Contents, address: int, dynamic: bytes
+    names: _Names, contents: Contents, address: int, dynamic: bytes
 ) -> list[PlannedSection]:
     strings = Strings()
-    symbols = _symbols(names, strings, contents, address)
+    symbols = _symbols(names.symbols, strings, contents, address)
+    if names.soname is not None:
+        strings.add(names.soname)
     load, symbol, tag = elf.SHF_ALLOC, size_of(SymbolRecord), size_of(DynamicTag)
     return [
         PlannedSection(".hash", elf.SHT_HASH, _hash_table(len(symbols)), load, _DYNSYM, 0, 8, 4),

@@ -12,7 +12,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from runtime._core import ElfFile
-from runtime.abi import BLOB_SYMBOLS, FACT_PREFIX, HEADER_NBYTES, MAIN_NAME, MANIFEST
+from runtime.abi import (
+    BLOB_SYMBOLS,
+    FACT_PREFIX,
+    HEADER_NBYTES,
+    LIBRARY_METADATA,
+    MAIN_NAME,
+    MANIFEST,
+)
 from runtime.error import LibraryLoadError
 
 from ..elf.dynamic import Dynamic
@@ -21,6 +28,7 @@ from ..elf.linkage import Hardening, Linkage, VersionNeed
 from ..elf.records import IDENT, Header, size_of, unpack
 from ..elf.section_table import read_static_symbols
 from .functions import MAX_FUNCTIONS, read_entry_function, read_functions
+from .metadata import read_metadata
 from .report import (
     BlobReport,
     Constructor,
@@ -160,6 +168,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
         dialect=tree.dialect,
         producer=tree.producer,
         target=tree.target,
+        metadata=read_metadata(image, dynamic.symbols),
         root=tree.modules[0].type_key if tree.modules else None,
         modules=tree.modules,
         functions=functions,
@@ -226,7 +235,8 @@ def _compare(checked: ElfFile, blob: BlobReport | None) -> Iterator[str]:
 def _find_unreadable(checked: ElfFile, symbols: SymbolTable) -> Iterator[str]:
     """Name the data that a load, or a look-up of a function, would refuse."""
     facts = islice(symbols.beginning_with(FACT_PREFIX), MAX_FUNCTIONS)
-    for name in (*BLOB_SYMBOLS, MANIFEST, MAIN_NAME, *(symbol.name for symbol in facts)):
+    known = (*BLOB_SYMBOLS, MANIFEST, LIBRARY_METADATA, MAIN_NAME)
+    for name in (*known, *(symbol.name for symbol in facts)):
         try:
             checked.data(name)
         except LibraryLoadError as error:

@@ -129,10 +129,13 @@ def _drawn(difference: Difference) -> Line:
 
 
 def _whole(difference: Difference) -> str:
-    """Return the declaration of a function; the name of any other item."""
+    """Return the declaration of a function, or the value of metadata; else the item's name."""
     fields = difference.a or difference.b
-    signature = fields.get("signature") if isinstance(fields, dict) else None
-    return str(signature or difference.item)
+    if not isinstance(fields, dict):
+        return difference.item
+    if "value" in fields:
+        return f"{difference.item} {_shown(fields['value'])}"
+    return str(fields.get("signature") or difference.item)
 
 
 def _shown(value: object) -> str:
@@ -162,6 +165,7 @@ def _facts(opened: OpenedLibrary) -> Facts:
     report = opened.report
     return {
         "library": {"library": {**_library(report), "code": _code(opened)}},
+        "metadata": {name: {"value": value} for name, value in report.metadata.items()},
         "functions": {function.name: _function(function) for function in report.functions},
         "modules": _modules(opened),
         "needed": {name: {} for name in report.linkage.needed},

@@ -8,6 +8,7 @@ from runtime.abi import (
     FACT_PREFIX,
     FUNCTION_PREFIX,
     LIBRARY_BIN,
+    LIBRARY_METADATA,
     MAIN_NAME,
     MANIFEST,
     MODULE_BLOB,
@@ -17,6 +18,7 @@ _OWN = {
     MODULE_BLOB: "the blob: the imported modules",
     LIBRARY_BIN: "the blob: the imported modules, in dialect tvm-ffi",
     MANIFEST: "the manifest: the places of the blob's entries",
+    LIBRARY_METADATA: "the metadata of the library: version, license, ...",
     CHECKSUMS: "the checksums: the exported symbols and their CRC-32",
     MAIN_NAME: "the name of the entry",
     FUNCTION_PREFIX + "main": "the entry: what a call of the library runs",
@@ -53,7 +55,10 @@ _PREFIXES = {
     "__init_": "receives the constants of {}",
 }
 # A statically linked model defines these with its prefix.
-_PREFIXED = (MODULE_BLOB, LIBRARY_BIN, MANIFEST, CHECKSUMS, MAIN_NAME, *CONTEXT_SYMBOLS)
+_PREFIXED = (
+    *(MODULE_BLOB, LIBRARY_BIN, MANIFEST, LIBRARY_METADATA, CHECKSUMS, MAIN_NAME),
+    *CONTEXT_SYMBOLS,
+)
 
 
 def meaning_of(symbol: str) -> str:

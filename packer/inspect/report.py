@@ -186,6 +186,8 @@ class LibraryReport:
         From the manifest.
     root : str or None
         The type key of module 0; None if the tree cannot be read.
+    metadata : dict
+        The version, license and further values of the library; empty without.
     entry : str or None
         The function that a call of the library runs.
     segments : tuple of Segment
@@ -205,6 +207,7 @@ class LibraryReport:
     dialect: str | None
     producer: str | None
     target: str | None
+    metadata: dict[str, Any]
     root: str | None
     modules: tuple[ModuleReport, ...]
     functions: tuple[FunctionReport, ...]
@@ -249,7 +252,7 @@ _PLAIN: dict[type, Callable[[Any], dict[str, Any] | list[Any]]] = {
 
 def _deep(value: Any) -> Any:
     """The depth of this recursion is that of the report's classes, not of the input."""
-    if isinstance(value, str | int | None):
+    if isinstance(value, str | int | float | None):
         return value
     opened = value if type(value) in (tuple, list, dict) else to_plain(value)
     if isinstance(opened, dict):

@@ -7,6 +7,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from .drawing import Line, Span, draw, line
+from .metadata import metadata_rows
 
 if TYPE_CHECKING:
     from ..elf.linkage import Linkage
@@ -36,6 +37,8 @@ def summary(report: LibraryReport) -> Iterator[Line]:
     yield headline(report)
     yield from (line(("problem: ", "bad"), text, hang=2) for text in _some(report.problems))
     yield from (line(("note: ", "warn"), text, hang=2) for text in _some(report.notes))
+    if report.metadata:
+        yield from _block("metadata", _metadata(report), len(report.metadata))
     if report.modules:
         yield _label("root", report.root or "")
         count = 1 + sum(len(module.imports) for module in report.modules)
@@ -60,6 +63,11 @@ def headline(report: LibraryReport) -> Line:
     if report.producer:
         parts.append(f"{report.producer} for {report.target}")
     return line((report.path, "title"), f": {', '.join(parts)}", hang=2)
+
+
+def _metadata(report: LibraryReport) -> Iterator[Line]:
+    for name, value in metadata_rows(report.metadata):
+        yield line((name, "name"), f": {value}")
 
 
 def _label(name: str, *parts: str | Span) -> Line:

@@ -1,7 +1,8 @@
 """packer.toml: a tree of modules, and how to export it.
 
     [library]                  output, root, format, embed, target, entry, options, addons,
-                               system_lib, c_symbol_prefix, visibility; all are optional
+                               system_lib, c_symbol_prefix, visibility, soname, version,
+                               license, metadata; all are optional
     [module.NAME]              kind, imports, and the keys of the kind:
         c cc cu                sources, functions, include, define, libraries, options
         llvm                   sources, functions, libraries, target
@@ -18,16 +19,19 @@ Paths are relative to the file's folder, in which compilers run. Sources may be 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from runtime.error import near_names
+from runtime.error import ExportError, near_names
+from runtime.library_metadata import KNOWN
 from runtime.module import Module, preorder
 
 from ..declare.declaration import AUTO, EVERY
 from ..dialect import Dialect
 from ..embed import Embed
+from ..embed.contents import record_of
 from ..toolchain.build import building
 from ..toolchain.visibility import VISIBILITIES, Visibility
 from .inputs import Inputs
@@ -57,6 +61,8 @@ class Project(NamedTuple):
         The library to write.
     format, embed, target, entry, options, addons, system_lib, c_symbol_prefix, visibility
         As `packer.export_library` takes them.
+    soname, metadata
+        Likewise; version and license are in the metadata.
     """
 
     root: Module
@@ -72,6 +78,8 @@ class Project(NamedTuple):
     system_lib: bool = False
     c_symbol_prefix: str = ""
     visibility: Visibility = "default"
+    soname: str | None = None
+    metadata: Mapping[str, Any] = MappingProxyType({})
 
     def counts(self) -> tuple[int, int]:
         """Return the numbers of host functions and of modules that the library will have."""
@@ -88,7 +96,10 @@ class Project(NamedTuple):
         return found
 
 
-LIBRARY_KEYS = tuple(field for field in Project._fields if field not in ("inputs", "folder"))
+LIBRARY_KEYS = (
+    *(field for field in Project._fields if field not in ("inputs", "folder")),
+    *KNOWN,
+)
 
 
 def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
@@ -194,7 +205,24 @@ def _options(library: Table) -> dict[str, Any]:
         "system_lib": library.flag("system_lib"),
         "c_symbol_prefix": library.text("c_symbol_prefix") or "",
         "visibility": library.choice("visibility", VISIBILITIES) or "default",
+        "soname": library.text("soname"),
+        "metadata": _metadata(library),
     }
+
+
+def _metadata(library: Table) -> dict[str, Any]:
+    """Read version, license and further metadata, and check them as an export does."""
+    further = library.table("metadata")
+    known = {name: text for name in KNOWN if (text := library.text(name)) is not None}
+    for name in KNOWN:
+        if further.plain(name) is not None:
+            raise further.error(f"expected {name} in [library], not in its metadata", name)
+    metadata = {**known, **{name: further.plain(name) for name in further}}
+    try:
+        record_of(metadata)
+    except ExportError as error:
+        raise library.placed(error) from None
+    return metadata
 
 
 def _module_tables(file: Table) -> dict[str, Table]:

@@ -22,6 +22,7 @@ from ..tensors.safetensors_file import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
     from ..stream import Reader, Writer
     from ..tensors.tensor import Tensor
@@ -43,8 +44,8 @@ class SafetensorsModule(Module):
 
     Attributes
     ----------
-    metadata : dict of str to str
-        The file's ``__metadata__``.
+    metadata : dict
+        The file's ``__metadata__``; that of the library too, if this is its root.
 
     Raises
     ------
@@ -81,9 +82,9 @@ class SafetensorsModule(Module):
         self._file = source
 
     @property
-    def metadata(self) -> dict[str, str]:
-        """The file's ``__metadata__``; a copy."""
-        return dict(self._file.metadata)
+    def metadata(self) -> dict[str, Any]:
+        """The file's ``__metadata__``; a copy. That of the library too, if this is its root."""
+        return {**self._file.metadata, **super().metadata}
 
     @property
     def own_weights(self) -> Mapping[str, Tensor]:

@@ -20,7 +20,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 _KNOWN = {
     *("$schema", "$defs", "title", "description", "type", "properties", "required", "items"),
-    *("anyOf", "enum", "const", "$ref", "minItems", "maxItems"),
+    *("additionalProperties", "anyOf", "enum", "const", "$ref", "minItems", "maxItems"),
 }
 
 
@@ -50,6 +50,8 @@ def _of_type(value: Any, schema: Schema, root: Schema, at: str) -> Iterator[str]
             if name not in value:
                 yield f"{at}.{name}: missing"
         for name, item in value.items():
+            if name not in schema["properties"] and schema.get("additionalProperties") is True:
+                continue  # a table of the user
             if name not in schema["properties"]:
                 yield f"{at}.{name}: is not in the schema"
             else:

@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runtime.error import PackerError
+from runtime.library_metadata import KNOWN
 from runtime.module import Module, preorder
 
 from ...files.output import reporting
 from ...files.text import path_error, shown_path
+from ...toolchain.soname import is_file_name
 from .. import open_library
 from ..tree import payload_of
 from .names import Names
 from .parts import Part, part_of
-from .toml import key, quoted, quoted_list
+from .toml import key, quoted, quoted_list, value
 
 if TYPE_CHECKING:
     from .. import FunctionReport, LibraryReport, OpenedLibrary
@@ -160,6 +162,7 @@ def _project(
     yield f"root = {quoted(next(iter(imports)))}"
     if report.dialect == "tvm-ffi":
         yield 'format = "tvm-ffi"'
+    yield from _description(report)
     if report.entry is not None:
         yield f"# entry = {quoted(report.entry)}"
     for name, imported in imports.items():
@@ -175,6 +178,18 @@ def _project(
             yield f"imports = {quoted_list(imported)}"
         yield from part.tables if part is not None else _host_functions(name, report.functions)
     yield ""
+
+
+def _description(report: LibraryReport) -> Iterator[str]:
+    """Return the keys of the metadata and the SONAME."""
+    others = {name: item for name, item in report.metadata.items() if name not in KNOWN}
+    for name in KNOWN:
+        if name in report.metadata:
+            yield f"{name} = {quoted(report.metadata[name])}"
+    if others:
+        yield f"metadata = {value(others)}"
+    if (soname := report.linkage.soname) is not None and is_file_name(soname):
+        yield f"soname = {quoted(soname)}"
 
 
 def _host_functions(name: str, functions: Sequence[FunctionReport]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {"\n": r"\n", "\t": r"\t", '"': r"\"", "\\": r"\\"}
@@ -22,6 +23,18 @@ def quoted(text: str) -> str:
 def quoted_list(texts: Iterable[str]) -> str:
     """Write an array of strings."""
     return f"[{', '.join(map(quoted, texts))}]"
+
+
+def value(plain: Any) -> str:
+    """Write a value of a library's metadata; a mapping becomes an inline table."""
+    if isinstance(plain, str):
+        return quoted(plain)
+    if isinstance(plain, dict):
+        rows = (f"{key(name)} = {value(item)}" for name, item in plain.items())
+        return f"{{ {', '.join(rows)} }}" if plain else "{}"
+    if isinstance(plain, list):
+        return f"[{', '.join(map(value, plain))}]"
+    return repr(plain).lower()  # True, 1e-05
 
 
 def table(title: str, values: Mapping[str, str]) -> list[str]:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.abi import IMPORT_TREE_KEY, LIB_KEY
 from runtime.import_tree import children_of
+from runtime.library_metadata import KNOWN
 
 from ...files.text import visible
 from ..meaning import meaning_of
+from ..metadata import metadata_rows
 
 if TYPE_CHECKING:
     from ...elf.symbol_table import Symbol, SymbolTable
@@ -25,6 +27,7 @@ _ENTRY_BYTES, _REGION_BYTES, _ALL_BYTES = 4_096, 256, 1 << 20
 _MAX_TENSORS = 50_000
 _MAX_SYMBOLS = 300
 _MAX_LINES = 1_000
+_MAX_TEXT = 1_000
 
 
 def describe(report: LibraryReport, data: memoryview, file: Region) -> dict[str, Any]:
@@ -159,6 +162,8 @@ def _overview(report: LibraryReport) -> Iterator[tuple[str, str]]:
     for name in ("root", "entry", "producer", "target"):
         if value := getattr(report, name):
             yield name, value
+    for name, value in islice(metadata_rows(report.metadata), _MAX_LINES):
+        yield name if name in KNOWN else f"metadata {name}", value[:_MAX_TEXT]
 
 
 def _startup(report: LibraryReport) -> Iterator[tuple[str, Sequence[str]]]:

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runtime.abi import CHECKSUMS, FACT_PREFIX, HEADER_NBYTES, MANIFEST
+from runtime.abi import CHECKSUMS, FACT_PREFIX, HEADER_NBYTES, LIBRARY_METADATA, MANIFEST
 from runtime.error import LibraryLoadError
 
 from ...elf.records import PF_W, PF_X, PT_LOAD, SHT_NOBITS
@@ -89,6 +89,8 @@ def _facts(image: Image, report: LibraryReport) -> Iterator[Region]:
         name, about = symbol.name, ""
         if name == MANIFEST:
             about = "JSON: the producer of the library, and the place of each blob entry."
+        elif name == LIBRARY_METADATA:
+            about = "JSON: the version and license of the library, and further values."
         elif name == CHECKSUMS:
             about = "Text: the exported symbols and the CRC-32 of their bytes."
         elif name.startswith(FACT_PREFIX):
