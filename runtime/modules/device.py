@@ -251,7 +251,7 @@ class DeviceModule(Module):
             if self._code is None:
                 assert isinstance(self.data, memoryview)
                 self._code = DeviceCode(self.type_key, self.fmt, self.data)
-            return self._code.function(name, info.name, types, tags, _metadata_of(info), self)
+            return self._code.function(name, info.name, types, tags, metadata_of(info), self)
         except ValueError as error:  # a NUL, or a lone surrogate
             text = f"kernel {name!r} of format {self.fmt!r}: {error}, expected names of plain text"
             raise DeviceError(text) from error
@@ -315,8 +315,8 @@ class DeviceModule(Module):
             _WRITE[field](writer, self)
 
 
-def _metadata_of(info: FunctionInfo) -> str:
-    """Write the metadata of a kernel like that of a library's function (`__packer_fn_<name>`)."""
+def metadata_of(info: FunctionInfo) -> str:
+    """Return the metadata of a kernel, as text like that of `__packer_fn_<name>`."""
     tags = [tag for tag in info.launch_param_tags if not tag.startswith("paramWriteAccess:")]
     arguments = [f"{text} arg{index}" for index, text in enumerate(info.arg_types)]
     codes = [f"arg{index}:{_CODES.get(text, text)}" for index, text in enumerate(info.arg_types)]
