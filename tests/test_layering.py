@@ -28,7 +28,7 @@ FILES = {
 # key by name.
 FLOORS = {
     "runtime": (
-        {"abi", "error", "public_names", "timing"},
+        {"abi", "error", "public_names", "timing", "typing"},
         {"mapped_file", "property", "reader", "registry", "signature", "strict_json"},
         {"import_tree", "library_metadata", "stream", "structs"},
         {"tensors"},
@@ -54,7 +54,7 @@ FLOORS = {
         {"host_code", "importers", "imports", "link"},
         {"deferred_link", "export"},
         {"inspect", "project"},
-        {"c_header"},
+        {"c_header", "stubs"},
         {"cli"},
         {"__init__", "__main__"},
     ),

@@ -35,6 +35,7 @@ COMMANDS = {
     "doctor": "report which compilers, drivers and packages this machine has",
     "config": "print how to compile and link programs that load libraries",
     "c-header": "write a type-safe C header of a library",
+    "stubs": "write the types of a library's functions for type checkers",
     "init": "write a commented packer.toml and a sample source",
     "completion": "print a script that completes this command line in a shell",
 }

@@ -1,0 +1,148 @@
+"""The functions and weights that a tree offers, read from a library that is not loaded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import runtime
+from runtime.abi import FACT_PREFIX
+from runtime.error import LibraryLoadError
+from runtime.module import preorder
+from runtime.modules.device import LAUNCHED, DeviceModule, metadata_of
+from runtime.modules.graph_executor import AotExecutorFactory
+from runtime.modules.opaque import OpaqueModule
+from runtime.modules.shared_library import CarriedSharedLibraryModule
+from runtime.tensors.tensor import Tensor
+
+from ..declare.facts import Facts, parse_facts
+from ..elf.image import Image
+from ..inspect import OpenedLibrary
+
+_NOT_TVM = ("__TVMFFIErrorSetRaisedFromCStr", "TVMFFIErrorSetRaisedFromCStr")
+
+
+class Found(NamedTuple):
+    """A function of the tree.
+
+    Attributes
+    ----------
+    facts : Facts or None
+        None if its parameters are unknown.
+    makes_executor : bool
+        True if it returns a GraphExecutor.
+    """
+
+    name: str
+    facts: Facts | None = None
+    makes_executor: bool = False
+
+
+class Tree(NamedTuple):
+    """The contents of a library for a stub.
+
+    Attributes
+    ----------
+    functions : dict of str to Found
+        What ``module[name]`` finds, by name.
+    is_complete : bool
+        False if it may find more, whose names the library does not list.
+    entry : str
+        The name of the function that a call of the tree calls.
+    weights : dict of str to Tensor
+        What ``module.weights[name]`` finds, by name.
+    """
+
+    functions: dict[str, Found]
+    is_complete: bool
+    entry: str
+    weights: dict[str, Tensor]
+
+
+def read_tree(opened: OpenedLibrary) -> Tree:
+    """Read the functions and weights of a library.
+
+    Raises
+    ------
+    LibraryLoadError
+        A load would refuse the library, or its tree cannot be read.
+    """
+    report, root = opened.report, opened.root
+    if report.problems or root is None:
+        text = report.problems[0] if report.problems else "its tree cannot be read"
+        text = f"{report.path}: expected a library without problems, found: {text}"
+        raise LibraryLoadError(f"{text}; see packer inspect", path=report.path, reason="format")
+    nodes = list(preorder(root))
+    functions: dict[str, Found] = {}
+    weights: dict[str, Tensor] = {}
+    is_complete = not _is_from_tvm(opened)
+    for node in nodes:
+        found, lists_all = _functions(node, opened)
+        is_complete = is_complete and lists_all
+        for function in found:
+            functions.setdefault(function.name, function)
+        for name, tensor in node.own_weights.items():
+            weights.setdefault(name, tensor)
+    names = (report.entry if _is_host_code(n) else n.own_entry_name for n in nodes)
+    entry = next((name for name in names if name is not None), "main")
+    return Tree(functions, is_complete, entry, weights)
+
+
+def _is_host_code(node: runtime.Module) -> bool:
+    return node.type_key == "library"
+
+
+def _functions(node: runtime.Module, opened: OpenedLibrary) -> tuple[list[Found], bool]:
+    """Return the functions that a node offers, and whether these are all."""
+    names = node.function_names()
+    if _is_host_code(node):
+        return [Found(name, facts) for name, facts in _facts(opened)], True
+    if isinstance(node, DeviceModule):
+        if node.type_key not in LAUNCHED:  # carried only: a look-up finds none of its kernels
+            return [], True
+        return [Found(name, _kernel_facts(node, name)) for name in names], True
+    if isinstance(node, AotExecutorFactory):
+        return [Found(n, makes_executor=n == node.module_name) for n in names], True
+    found = [Found(name) for name in names if node.find_function(name) is not None]
+    lists_all = type(node).find_function is runtime.Module.find_function or (
+        type(node).function_names is not runtime.Module.function_names
+    )
+    is_known = not isinstance(node, OpaqueModule | CarriedSharedLibraryModule)
+    return found, lists_all and is_known
+
+
+def _facts(opened: OpenedLibrary) -> Iterator[tuple[str, Facts | None]]:
+    """The functions of the host code, with their facts."""
+    dynamic = opened.report.symbols.dynamic
+    image = Image(opened.data, opened.report.path, [])
+    for function in opened.report.functions:
+        symbol = dynamic.find(FACT_PREFIX + function.name)
+        facts = None if symbol is None else parse_facts(image.data_of(symbol))
+        yield function.name, facts if facts is not None and facts.abi == "safe_call" else None
+
+
+def _kernel_facts(module: DeviceModule, name: str) -> Facts | None:
+    """Return the facts of a kernel, as the runtime makes them."""
+    try:
+        facts = parse_facts(metadata_of(module.functions[name]).encode() + b"\0")
+    except ValueError:  # a name that the runtime refuses too
+        return None
+    return facts._replace(params=tuple((name, _code(text)) for name, text in facts.params))
+
+
+def _code(text: str) -> str:
+    """Return the code of a kernel's parameter, whose metadata has the name of a data type."""
+    match = re.fullmatch(r"(int|uint|float)(\d+)(x\d+)?", text)
+    if match is None:
+        return text
+    return "tensor" if match[3] else f"{match[1][0]}{match[2]}"
+
+
+def _is_from_tvm(opened: OpenedLibrary) -> bool:
+    """Return True if every function of the file is a packed one (docs/format.md, "Symbols")."""
+    symbols = opened.report.symbols.dynamic
+    if next(symbols.beginning_with("__packer_"), None) is not None:
+        return False
+    names = (symbol.name for symbol in symbols)
+    return any(n.startswith(("__tvm_", "__TVM", "TVM")) and n not in _NOT_TVM for n in names)
