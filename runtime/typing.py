@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Array",
     "Bool",
+    "Bytes",
     "Complex",
     "Float",
     "Function",
@@ -25,12 +26,11 @@ __all__ = [
     "Record",
     "SupportsDLPack",
     "VoidHandle",
-    "WritableArray",
 ]
 
 
-class Int(Protocol):
-    """An integer: an int, a bool or an integer scalar of NumPy; not an array."""
+class _IntScalar(Protocol):
+    """An integer scalar of NumPy, or another integer; not an array."""
 
     def __index__(self) -> int: ...
 
@@ -38,16 +38,8 @@ class Int(Protocol):
     def denominator(self) -> int: ...
 
 
-class _Real(Protocol):
-    """A float or another real number, such as a scalar of NumPy or a Decimal; not an array."""
-
-    def __float__(self) -> float: ...
-
-    def as_integer_ratio(self) -> tuple[int, int]: ...
-
-
 class _BoolScalar(Protocol):
-    """NumPy's bool."""
+    """NumPy's bool; not an array."""
 
     def __bool__(self) -> bool: ...
 
@@ -56,29 +48,37 @@ class _BoolScalar(Protocol):
     def item(self) -> bool: ...
 
 
+class _FloatScalar(Protocol):
+    """A real number: a scalar of NumPy, a Decimal, ...; not an array."""
+
+    def __float__(self) -> float: ...
+
+    def as_integer_ratio(self) -> tuple[int, int]: ...
+
+
 class _ComplexScalar(Protocol):
-    """A complex, or a complex scalar of NumPy."""
+    """A complex scalar of NumPy."""
 
     def __complex__(self) -> complex: ...
 
 
 class SupportsDLPack(Protocol):
-    """An array or tensor that other packages can share."""
+    """An array or tensor that packages share by DLPack."""
 
     def __dlpack__(self) -> Any: ...
 
 
 class _NumPyArray(Protocol):
-    """An array of NumPy, of any dtype; a scalar has no length."""
+    """An array of NumPy, of any dtype; most scalars have no items."""
 
     @property
     def __array_interface__(self) -> Any: ...
 
-    def __len__(self) -> int: ...
+    def __setitem__(self, key: Any, value: Any, /) -> None: ...
 
 
-class _WritableBuffer(Protocol):
-    """A bytearray, memoryview, array.array, ...; not bytes."""
+class _MutableBuffer(Protocol):
+    """A bytearray, a memoryview, an array.array, ...; not bytes."""
 
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
@@ -86,17 +86,16 @@ class _WritableBuffer(Protocol):
 
 
 class Record(Protocol):
-    """A scalar or an array of NumPy with a structured dtype."""
+    """A scalar or an array of NumPy, with fields."""
 
     @property
     def dtype(self) -> Any: ...
 
-    @property
-    def __array_interface__(self) -> Any: ...
+    def __setitem__(self, key: Any, value: Any, /) -> None: ...
 
 
 class Function(Protocol):
-    """A function of a library; a stub adds `__call__` with its parameters and results.
+    """A function of a library; a stub adds the parameters and results of a call.
 
     Attributes
     ----------
@@ -123,10 +122,11 @@ if TYPE_CHECKING:
 else:
     VoidHandle = Handle
 
-Float: TypeAlias = "Int | _Real"
-Bool: TypeAlias = "Int | _BoolScalar"
-Complex: TypeAlias = "Float | _ComplexScalar | tuple[Float, Float] | list[Any]"
-WritableArray: TypeAlias = (
-    "SupportsDLPack | _NumPyArray | _WritableBuffer | ctypes.Structure | ctypes._SimpleCData[Any]"
+Int: TypeAlias = "int | _IntScalar | _BoolScalar"
+Bool: TypeAlias = "bool | _IntScalar | _BoolScalar"
+Float: TypeAlias = "float | _FloatScalar | _IntScalar | _BoolScalar"
+Complex: TypeAlias = "complex | _ComplexScalar | Float | tuple[Float, Float] | list[Any]"
+Array: TypeAlias = (
+    "SupportsDLPack | _NumPyArray | _MutableBuffer | ctypes.Structure | ctypes._SimpleCData[Any]"
 )
-Array: TypeAlias = "Buffer | SupportsDLPack | _NumPyArray"
+Bytes: TypeAlias = "Buffer | Array"

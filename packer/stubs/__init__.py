@@ -22,6 +22,10 @@ from .tree import Found, Tree, read_tree
 
 __all__ = ["stub_of", "write_stub"]
 
+# mypy compares each overload with each other one, unless it would not report what it finds.
+_MANY = 100
+_UNCHECKED = "# mypy: ignore-errors"
+
 
 def stub_of(path: str | os.PathLike[str]) -> str:
     """Return the text of a stub (``.pyi``) of a library, which is read, never executed.
@@ -45,8 +49,9 @@ def stub_of(path: str | os.PathLike[str]) -> str:
     opened = open_library(path)
     tree = read_tree(opened)
     name = os.path.basename(opened.report.path)
-    doc = f"The functions of {name}. Written by packer stubs {__version__}."
-    return f"{docstring(doc, '')}\n\n{_body(tree, name)}\n"
+    doc = docstring(f"The functions of {name}. Written by packer stubs {__version__}.", "")
+    head = f"{doc}\n\n{_UNCHECKED}" if len(tree.functions) > _MANY else doc
+    return f"{head}\n\n{_body(tree, name)}\n"
 
 
 def write_stub(library: str | os.PathLike[str], output: str | os.PathLike[str]) -> None:

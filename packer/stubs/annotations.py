@@ -12,6 +12,7 @@ from ..declare.declaration import Struct
 from .names import Scope, is_identifier
 
 _COMPLEX = ("c64", "c128")
+_CONST_BYTES = ("&char", "&i8", "&u8")
 _MOST_ITEMS = 16
 
 
@@ -55,11 +56,11 @@ class Annotations:
         if base[0] in "*&" and struct_of(base):
             return self._by_pointer(structs[struct_of(base)], structs, base[0]) + none
         if base in ("*void", "&void"):
-            return f"{use('Array' if base[0] == '&' else 'WritableArray')} | {use('Handle')} | None"
+            return f"{use('Bytes' if base[0] == '&' else 'Array')} | {use('Handle')} | None"
         if base[0] == "@":
             return f"{self._handles(base[1:])} | None"
         if base[0] in "*&":
-            return use("Array" if base[0] == "&" else "WritableArray") + none
+            return use("Bytes" if base in _CONST_BYTES else "Array") + none
         return use("Any")
 
     def _handles(self, kind: str) -> str:
@@ -90,8 +91,7 @@ class Annotations:
         """A mapping, an array or a handle; a tuple, if the function does not write to it."""
         use = self.scope.use
         texts = [f"{use('Mapping')}[{use('str')}, {use('Any')}]"]
-        texts += [self._tuple(struct, structs), use("Array")] if mark == "&" else []
-        texts += [use("WritableArray")] if mark == "*" else []
+        texts += [self._tuple(struct, structs), use("Bytes")] if mark == "&" else [use("Array")]
         texts += [use("Record"), self._handles(struct.name)]
         return self._alias("in" if mark == "&" else "inout", struct, " | ".join(texts))
 

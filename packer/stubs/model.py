@@ -10,7 +10,9 @@ from .functions import Signature
 from .names import Scope, quoted
 from .tree import Tree
 
+# It finds fewer names than Module's does. The checkers report this at different lines.
 _OVERRIDE = "# type: ignore[override]"
+_OVERRIDE_PYRIGHT = "# pyright: ignore[reportIncompatibleMethodOverride]"
 
 
 def model_text(tree: Tree, signatures: Mapping[str, Signature], scope: Scope, library: str) -> str:
@@ -57,12 +59,18 @@ def _look_ups(tree: Tree, calls: Mapping[str, str], scope: Scope) -> Iterator[st
         rows.append((f"{use('Literal')}[{', '.join(map(quoted, others))}]", anything))
     if not rows:
         rows.append((use("Never"), anything))
-    for i, (names, result) in enumerate(rows):
-        mark = f"  {_OVERRIDE}" if i == 0 and tree.is_complete else ""
-        if len(rows) > 1:
-            yield f"    @{use('overload')}{mark}"
-            mark = ""
-        yield f"    def __getitem__(self, name: {names}, /) -> {result}: ...{mark}"
+    is_narrow = tree.is_complete
+    if len(rows) == 1:
+        yield _look_up(*rows[0], _OVERRIDE if is_narrow else "")
+        return
+    for i, row in enumerate(rows):
+        yield f"    @{use('overload')}" + (f"  {_OVERRIDE}" if is_narrow and i == 0 else "")
+        yield _look_up(*row, _OVERRIDE_PYRIGHT if is_narrow and row is rows[-1] else "")
+
+
+def _look_up(names: str, result: str, mark: str) -> str:
+    line = f"    def __getitem__(self, name: {names}, /) -> {result}: ..."
+    return f"{line}  {mark}" if mark else line
 
 
 def _weights(name: str, weights: Mapping[str, Tensor], scope: Scope) -> str:

@@ -23,11 +23,8 @@ _HOMES = {
         "typing",
     ),
     "type_check_only": "typing",
-    **dict.fromkeys(
-        ("Array", "Bool", "Complex", "Float", "Function", "Int", "Record", "SupportsDLPack"),
-        "runtime.typing",
-    ),
-    **dict.fromkeys(("VoidHandle", "WritableArray"), "runtime.typing"),
+    **dict.fromkeys(("Array", "Bool", "Bytes", "Complex", "Float", "Function"), "runtime.typing"),
+    **dict.fromkeys(("Int", "Record", "SupportsDLPack", "VoidHandle"), "runtime.typing"),
 }
 
 
