@@ -9,13 +9,14 @@ the stub, and the classes in it exist for type checkers only.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from runtime.abi import __version__
 
 from ..files.output import refuse_output_among_inputs, replacing
 from ..inspect import open_library
 from .annotations import Annotations
-from .functions import Signature, docstring, signature_of
+from .functions import Signature, docstring, signature_of, signature_of_alias
 from .model import model_text
 from .names import Scope, is_identifier
 from .tree import Found, Tree, read_tree
@@ -81,16 +82,21 @@ def _body(tree: Tree, library: str) -> str:
     public = public_functions(tree)
     scope = Scope(f.name for f in public)
     annotations = Annotations(scope, _kinds(tree))
-    signatures = {
-        f.name: signature_of(f.facts, annotations)
-        for f in tree.functions.values()
-        if f.facts is not None
-    }
+    signatures = dict(_signatures(tree, annotations))
     model = model_text(tree, signatures, scope, library)
     functions = "\n".join(_function(f, signatures.get(f.name), scope) for f in public)
     definitions = "\n\n".join(annotations.definitions.values())
     imports = "\n".join(scope.import_lines()).strip()
     return "\n\n".join(part for part in (imports, functions, definitions, model) if part)
+
+
+def _signatures(tree: Tree, annotations: Annotations) -> Iterator[tuple[str, Signature]]:
+    entry = tree.functions.get(tree.entry, Found("")).facts
+    for name, function in tree.functions.items():
+        if function.facts is not None:
+            yield name, signature_of(function.facts, annotations)
+        elif name == "main" and entry is not None and entry.abi == "safe_call":
+            yield name, signature_of_alias(entry, annotations)
 
 
 def _function(function: Found, signature: Signature | None, scope: Scope) -> str:

@@ -14,6 +14,7 @@ from .names import Scope, is_identifier
 _COMPLEX = ("c64", "c128")
 _CONST_BYTES = ("&char", "&i8", "&u8")
 _MOST_ITEMS = 16
+_TUPLE_METHODS = ("count", "index")
 
 
 class Annotations:
@@ -156,7 +157,10 @@ class Annotations:
         types = [self._outside(type_, names) for type_ in types]
         marks = f"@{self.scope.use('type_check_only')}\n"
         head = f"class {name}({self.scope.use('NamedTuple')}):\n"
-        body = "\n".join(f"    {n}: {t}" for n, t in zip(names, types, strict=True))
+        body = "\n".join(
+            f"    {n}: {t}" + ("  # type: ignore[assignment]" if n in _TUPLE_METHODS else "")
+            for n, t in zip(names, types, strict=True)
+        )
         self.definitions[key] = f"{marks}{head}{body}"
         return name
 
@@ -179,6 +183,11 @@ def _number(code: str) -> str:
         return "float"
     is_int = code == "char" or (code[:1] in ("i", "u") and code[1:].isdecimal())
     return "bool" if code == "bool" else "int" if is_int else ""
+
+
+def is_number(code: str) -> bool:
+    """Return True for a number that needs no conversion: not a complex one."""
+    return _number(code) not in ("", "complex")
 
 
 def _layout(struct: Struct) -> object:

@@ -14,7 +14,7 @@ from ..declare.code import split_extents
 from ..declare.declaration import Callback, Struct
 from ..declare.facts import Facts
 from ..files.text import printable
-from .annotations import Annotations
+from .annotations import Annotations, is_number
 from .names import MOST_COLUMNS, Names, is_identifier, quoted
 
 
@@ -48,13 +48,13 @@ class Signature(NamedTuple):
 
         `mark` is a comment at the end of its first line.
         """
-        texts = [own] if own else []
-        texts += [str(p) for p in self.parameters]
+        texts = [str(p) for p in self.parameters]
         if self.num_positional:
-            texts.insert(self.num_positional + len(texts) - len(self.parameters), "/")
-        elif own and any(p.name == own for p in self.parameters):
-            own = texts[0] = f"_{own}"
-            texts.insert(1, "/")
+            texts.insert(self.num_positional, "/")
+        if own and any(p.name == own for p in self.parameters):
+            own = Names(p.name for p in self.parameters).add(f"_{own}")
+            texts = texts if self.num_positional else ["/", *texts]
+        texts = [own, *texts] if own else texts
         head, tail = f"{indent}def {name}(", f") -> {self.result}:"
         mark = f"  {mark}" if mark else ""
         line = head + ", ".join(texts) + tail
@@ -71,11 +71,19 @@ class Signature(NamedTuple):
 
     def positional(self) -> Signature:
         """Return the signature without names of parameters."""
-        return self._replace(num_positional=len(self.parameters))
+        return self if self.is_open else self._replace(num_positional=len(self.parameters))
+
+    @property
+    def is_open(self) -> bool:
+        """True if it accepts any arguments."""
+        return any(p.name[0] == "*" for p in self.parameters)
 
 
 def signature_of(facts: Facts, annotations: Annotations) -> Signature:
     """Return the signature of a declared function."""
+    if facts.abi == "packed_c":
+        anything = annotations.scope.use("Any")
+        return Signature((Parameter("*args", anything, ""),), 0, anything, facts.doc)
     structs = {struct.name: struct for struct in facts.structs}
     callbacks = _callbacks(facts)
     names = [python_name(name) for name, _ in facts.params]
@@ -100,6 +108,17 @@ def signature_of(facts: Facts, annotations: Annotations) -> Signature:
     codes += [code for _, code in facts.out]
     result = annotations.results(codes, structs)
     return Signature(tuple(made), num_positional, result, facts.doc)
+
+
+def signature_of_alias(facts: Facts, annotations: Annotations) -> Signature:
+    """Return the signature of a function that calls a declared one, and has no facts itself.
+
+    A call has no names for its parameters, and no types for handles, structs and the like.
+    """
+    signature = signature_of(facts, annotations).positional()
+    if facts.out or not (is_number(facts.result) or facts.result in ("void", "status", "str")):
+        return signature._replace(result=annotations.scope.use("Any"))
+    return signature
 
 
 def _num_positional(names: list[str]) -> int:

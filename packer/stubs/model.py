@@ -18,7 +18,7 @@ _OVERRIDE_PYRIGHT = "# pyright: ignore[reportIncompatibleMethodOverride]"
 def model_text(tree: Tree, signatures: Mapping[str, Signature], scope: Scope, library: str) -> str:
     """Return the class of the tree, with those that it needs, and the variable ``model``."""
     use = scope.use
-    name = scope.public("Model")
+    name = scope.public("Model", "ModelTree")
     calls = {f: scope.private(f) for f in signatures}
     weights = scope.private("Weights") if tree.weights else ""
     parts = [_protocol(calls[f], s, scope) for f, s in signatures.items()]
@@ -29,13 +29,23 @@ def model_text(tree: Tree, signatures: Mapping[str, Signature], scope: Scope, li
     lines = [head, f'    """The tree of {library}: ``{load}``."""', ""]
     lines += _look_ups(tree, calls, scope)
     if weights:
-        lines += ["    @property", f"    def weights(self) -> {weights}: ..."]
-    if entry := signatures.get(tree.entry):
-        lines.append(entry.positional().text("__call__", "    ", "self", _OVERRIDE))
+        lines += [f"    @{use('property')}", f"    def weights(self) -> {weights}: ..."]
+    lines += _call(tree, signatures, scope)
     parts.append("\n".join(lines))
     if "model" not in tree.functions:
         parts.append(f"model: {name}")
     return "\n\n".join(parts)
+
+
+def _call(tree: Tree, signatures: Mapping[str, Signature], scope: Scope) -> Iterator[str]:
+    """``model(...)``, which calls the entry function; Module's accepts anything."""
+    entry = signatures.get(tree.entry)
+    function = tree.functions.get(tree.entry)
+    if entry is not None and not entry.is_open:
+        yield entry.positional().text("__call__", "    ", "self", _OVERRIDE_PYRIGHT)
+    elif function is not None and function.makes_executor:
+        made = scope.use("GraphExecutor")
+        yield f"    def __call__(self, *devices: {scope.use('Any')}) -> {made}: ..."
 
 
 def _protocol(name: str, signature: Signature, scope: Scope) -> str:
@@ -47,16 +57,16 @@ def _look_ups(tree: Tree, calls: Mapping[str, str], scope: Scope) -> Iterator[st
     """``model[name]``: an overload for each declared function, and one for all others."""
     use = scope.use
     anything = f"{use('Callable')}[..., {use('Any')}]"
-    rows = [(f"{use('Literal')}[{quoted(name)}]", call) for name, call in calls.items()]
-    executors = [f.name for f in tree.functions.values() if f.makes_executor]
+    rows = [(_literal([name], scope), call) for name, call in calls.items()]
+    unknown = [function for name, function in tree.functions.items() if name not in calls]
+    executors = [f.name for f in unknown if f.makes_executor]
     if executors:
-        made = f"{use('Callable')}[..., {use('GraphExecutor')}]"
-        rows.append((f"{use('Literal')}[{', '.join(map(quoted, executors))}]", made))
-    others = [f.name for f in tree.functions.values() if f.facts is None and not f.makes_executor]
+        rows.append((_literal(executors, scope), f"{use('Callable')}[..., {use('GraphExecutor')}]"))
+    others = [f.name for f in unknown if not f.makes_executor]
     if not tree.is_complete:
         rows.append((use("str"), anything))
     elif others:
-        rows.append((f"{use('Literal')}[{', '.join(map(quoted, others))}]", anything))
+        rows.append((_literal(others, scope), anything))
     if not rows:
         rows.append((use("Never"), anything))
     is_narrow = tree.is_complete
@@ -66,6 +76,10 @@ def _look_ups(tree: Tree, calls: Mapping[str, str], scope: Scope) -> Iterator[st
     for i, row in enumerate(rows):
         yield f"    @{use('overload')}" + (f"  {_OVERRIDE}" if is_narrow and i == 0 else "")
         yield _look_up(*row, _OVERRIDE_PYRIGHT if is_narrow and row is rows[-1] else "")
+
+
+def _literal(names: list[str], scope: Scope) -> str:
+    return f"{scope.use('Literal')}[{', '.join(map(quoted, names))}]"
 
 
 def _look_up(names: str, result: str, mark: str) -> str:

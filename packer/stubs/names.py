@@ -41,9 +41,10 @@ class Names:
         self._taken = set(taken)
 
     def add(self, text: str, other: str = "") -> str:
-        """Return an identifier of the text that is not taken; `other` if that one is taken."""
-        first = identifier(text)
-        name = identifier(other) if other and first in self._taken else first
+        """Return a free identifier: of the text, else of `other`, else with a number."""
+        name = first = identifier(text)
+        if other and name in self._taken:
+            name = first = identifier(other)
         number = 2
         while name in self._taken:
             name = f"{first}_{number}"

@@ -118,8 +118,7 @@ def _facts(opened: OpenedLibrary) -> Iterator[tuple[str, Facts | None]]:
     image = Image(opened.data, opened.report.path, [])
     for function in opened.report.functions:
         symbol = dynamic.find(FACT_PREFIX + function.name)
-        facts = None if symbol is None else parse_facts(image.data_of(symbol))
-        yield function.name, facts if facts is not None and facts.abi == "safe_call" else None
+        yield function.name, None if symbol is None else parse_facts(image.data_of(symbol))
 
 
 def _kernel_facts(module: DeviceModule, name: str) -> Facts | None:
