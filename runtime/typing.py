@@ -125,7 +125,9 @@ else:
 Int: TypeAlias = "int | _IntScalar | _BoolScalar"
 Bool: TypeAlias = "bool | _IntScalar | _BoolScalar"
 Float: TypeAlias = "float | _FloatScalar | _IntScalar | _BoolScalar"
-Complex: TypeAlias = "complex | _ComplexScalar | Float | tuple[Float, Float] | list[Any]"
+Complex: TypeAlias = (
+    "complex | _ComplexScalar | Float | tuple[Float, Float] | list[int] | list[float]"
+)
 Array: TypeAlias = (
     "SupportsDLPack | _NumPyArray | _MutableBuffer | ctypes.Structure | ctypes._SimpleCData[Any]"
 )

@@ -84,9 +84,11 @@ class Annotations:
     def _by_value(self, struct: Struct, structs: dict[str, Struct]) -> str:
         """A mapping, a tuple, a list or a structured scalar."""
         use = self.scope.use
-        fields = self._tuple(struct, structs)
-        values = f"{use('Mapping')}[{use('str')}, {use('Any')}] | {fields} | {use('list')}"
-        return self._alias("value", struct, f"{values}[{use('Any')}] | {use('Record')}")
+        texts = [f"{use('Mapping')}[{use('str')}, {use('Any')}]", self._tuple(struct, structs)]
+        are_numbers = all(is_number(field.code) for field in struct.fields)
+        items = [use("int"), use("float")] if are_numbers else [use("Any")]
+        texts += [f"{use('list')}[{item}]" for item in items]
+        return self._alias("value", struct, " | ".join([*texts, use("Record")]))
 
     def _by_pointer(self, struct: Struct, structs: dict[str, Struct], mark: str) -> str:
         """A mapping, an array or a handle; a tuple, if the function does not write to it."""
