@@ -33,7 +33,8 @@ def annotation_of(code: str) -> Any:
     if base[:1] in ("*", "&"):
         return _pointer(base[1:]) + extents
     named = {"@": f"{base[1:]} handle", "{": f"{base.strip('{}')} struct"}
-    words = {"strs": "list of str", "fn": "callable", "tensor": "array", "void": None}
+    words = {"strs": "list of str", "fn": "callable", "void": None}
+    words |= dict.fromkeys(("tensor", "handle"), "array")
     return named.get(base[:1]) or words.get(base, base)
 
 
@@ -65,17 +66,39 @@ def python_name(name: str) -> str:
     return f"{name}_" if iskeyword(name) else name
 
 
+def names_in_python(params: list[str]) -> tuple[list[str], int]:
+    """Return the parameters' names in Python, and how many of them calls cannot name.
+
+    A name that is no identifier (``blockIdx.x``) or occurs twice makes the parameters up to it
+    positional, since those of a Python signature precede all others.
+    """
+    names = [python_name(name) for name in params]
+    unnamed = (i for i, n in enumerate(names) if not n.isidentifier() or names.count(n) > 1)
+    num_positional = max(unnamed, default=-1) + 1
+    for i in range(num_positional):
+        name = "".join(c if c.isalnum() else "_" for c in names[i])
+        name = name if name.isidentifier() else f"_{name}"
+        names[i] = ""
+        while name in names:
+            name += "_"
+        names[i] = name
+    return names, num_positional
+
+
 def signature_of(function: Function) -> Signature:
     """Return the signature that `inspect.signature` reports."""
     params, result, outs, _, _ = function._declared
+    names, num_positional = names_in_python([name for name, _ in params])
+    kinds = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.POSITIONAL_ONLY)
+    defaults = defaults_of(function)
     made = [
         Parameter(
-            python_name(name),
-            Parameter.POSITIONAL_OR_KEYWORD,
-            default=Parameter.empty if default is ... else default,
-            annotation=annotation_of(code),
+            name,
+            kinds[i < num_positional],
+            default=Parameter.empty if defaults[i] is ... else defaults[i],
+            annotation=annotation_of(params[i][1]),
         )
-        for (name, code), default in zip(params, defaults_of(function), strict=True)
+        for i, name in enumerate(names)
     ]
     return Signature(made, return_annotation=_results(result, outs))
 

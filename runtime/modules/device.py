@@ -51,8 +51,11 @@ METAL_VERSION = "0.1.0"
 # CUDA accepts 32,764 bytes of arguments, others fewer; TVM has nine launch tags.
 MAX_ARGUMENTS, MAX_LAUNCH_TAGS = 8192, 256
 
-# The name in metadata of the type whose integers exceed int64; other types keep their names.
-_CODES = {"uint64": "u64"}
+# The codes in metadata of the types of numbers; other types keep their names.
+_CODES = {
+    f"{name}{bits}": f"{name[0]}{bits}" for name in ("int", "uint") for bits in (8, 16, 32, 64)
+}
+_CODES |= {f"float{bits}": f"f{bits}" for bits in (16, 32, 64)}
 
 SOURCE = ("fmt", "functions", "data")
 METAL = ("version", "sources", "functions", "fmt")

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from runtime import DeviceModule, FunctionInfo
+
 from ...support.dlpack_producers import Probe
 
 SOURCE = "declared.c"
@@ -83,6 +85,16 @@ def test_parameter_with_the_name_of_a_python_keyword(probe: Probe) -> None:
 def test_inspect_shows_the_signature(probe: Probe, name: str, expected: str) -> None:
     """Names, defaults and types are those of the declaration."""
     assert str(inspect.signature(probe(name))) == expected
+
+
+def test_parameters_of_a_kernel_are_positional_up_to_its_launch_tags() -> None:
+    """A launch tag is no identifier, so that the parameters before it have no names either."""
+    launch = FunctionInfo("scale", ["handle", "int32"], ["blockIdx.x"])
+    plain = FunctionInfo("fill", ["handle"])
+    kernels = DeviceModule("opencl", "", "cl", [launch, plain])
+    expected = "(arg0: 'array', arg1: int, blockIdx_x: int, /) -> None"
+    assert str(inspect.signature(kernels["scale"])) == expected
+    assert str(inspect.signature(kernels["fill"])) == "(arg0: 'array') -> None"
 
 
 def test_function_without_parameters_in_its_metadata_has_no_signature(probe: Probe) -> None:
