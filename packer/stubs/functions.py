@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from runtime.error import ExportError
-from runtime.signature import python_name
+from runtime.signature import names_in_python
 
 from ..declare.c_type import parse_functions
 from ..declare.code import split_extents
@@ -15,7 +15,7 @@ from ..declare.declaration import Callback, Struct
 from ..declare.facts import Facts
 from ..files.text import printable
 from .annotations import Annotations, is_number
-from .names import MOST_COLUMNS, Names, is_identifier, quoted
+from .names import MOST_COLUMNS, Names, quoted
 
 
 class Parameter(NamedTuple):
@@ -86,18 +86,19 @@ def signature_of(facts: Facts, annotations: Annotations) -> Signature:
         return Signature((Parameter("*args", anything, ""),), 0, anything, facts.doc)
     structs = {struct.name: struct for struct in facts.structs}
     callbacks = _callbacks(facts)
-    names = [python_name(name) for name, _ in facts.params]
-    num_positional = _num_positional(names)
-    shown = Names()
+    names, num_positional = names_in_python([name for name, _ in facts.params])
+    # Type checkers do not pass arguments by names that begin with two underscores.
+    private = (i + 1 for i, name in enumerate(names) if name.startswith("__"))
+    num_positional = max(num_positional, *private, 0)
     made = [
         Parameter(
-            shown.add(name) if i < num_positional else name,
+            name,
             _callable(callbacks[param], annotations)
             if code == "fn" and param in callbacks
             else annotations.parameter(code, structs),
             "",
         )
-        for i, (name, (param, code)) in enumerate(zip(names, facts.params, strict=True))
+        for name, (param, code) in zip(names, facts.params, strict=True)
     ]
     for i in reversed(range(len(made))):
         name = facts.params[i][0]
@@ -119,16 +120,6 @@ def signature_of_alias(facts: Facts, annotations: Annotations) -> Signature:
     if facts.out or not (is_number(facts.result) or facts.result in ("void", "status", "str")):
         return signature._replace(result=annotations.scope.use("Any"))
     return signature
-
-
-def _num_positional(names: list[str]) -> int:
-    """Return how many parameters a call cannot name: those up to the last such name."""
-    unusable = [
-        i
-        for i, name in enumerate(names)
-        if not is_identifier(name) or name.startswith("__") or names.count(name) > 1
-    ]
-    return unusable[-1] + 1 if unusable else 0
 
 
 def _default(value: object) -> str:

@@ -20,6 +20,7 @@ from ..declare.facts import Facts, parse_facts
 from ..elf.image import Image
 from ..inspect import OpenedLibrary
 
+_VECTOR = re.compile(r"[a-z]+\d+x\d+")  # an array of the lanes
 _NOT_TVM = ("__TVMFFIErrorSetRaisedFromCStr", "TVMFFIErrorSetRaisedFromCStr")
 
 
@@ -127,15 +128,8 @@ def _kernel_facts(module: DeviceModule, name: str) -> Facts | None:
         facts = parse_facts(metadata_of(module.functions[name]).encode() + b"\0")
     except ValueError:  # a name that the runtime refuses too
         return None
-    return facts._replace(params=tuple((name, _code(text)) for name, text in facts.params))
-
-
-def _code(text: str) -> str:
-    """Return the code of a kernel's parameter, whose metadata has the name of a data type."""
-    match = re.fullmatch(r"(int|uint|float)(\d+)(x\d+)?", text)
-    if match is None:
-        return text
-    return "tensor" if match[3] else f"{match[1][0]}{match[2]}"
+    params = ((name, "tensor" if _VECTOR.fullmatch(code) else code) for name, code in facts.params)
+    return facts._replace(params=tuple(params))
 
 
 def _is_from_tvm(opened: OpenedLibrary) -> bool:
