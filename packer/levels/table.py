@@ -1,0 +1,84 @@
+"""The levels of each machine: their names, compiler options and features.
+
+The names of features are those of `runtime/include/dso_cpu.h`, which tests them. A level has all
+features of the lower ones. x86-64: psABI, Micro-Architecture Levels; aarch64: Arm ARM, A2, the
+mandatory features of each version that Linux reports in AT_HWCAP.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Level(NamedTuple):
+    """One level of a machine.
+
+    Attributes
+    ----------
+    name : str
+        ``"x86-64-v3"``; as users write it, and as DSO_CPU names it.
+    machine : str
+        The name of the machine: ``"x86_64"``.
+    options : tuple of str
+        What GCC and clang compile with for this level.
+    llvm_cpu, llvm_features : str
+        The same for LLVM: a processor, and features as ``"+sve,+sve2"``.
+    features : tuple of str
+        What a processor needs to run its code, those of lower levels included.
+    """
+
+    name: str
+    machine: str
+    options: tuple[str, ...]
+    llvm_cpu: str
+    llvm_features: str
+    features: tuple[str, ...]
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of the hidden names of its functions."""
+        return f"__packer_cpu_{_word(self.name)}_"
+
+
+def _word(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in name)
+
+
+NATIVE = "native"
+_V2 = ("cx16", "lahf", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2")
+_V3 = (*_V2, "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+_A8 = ("fp", "asimd")
+_A82 = (*_A8, "crc32", "atomics", "asimdrdm", "dcpop")
+_A84 = (*_A82, "jscvt", "fcma", "lrcpc", "ilrcpc", "asimddp", "flagm", "uscat", "dit")
+_A9 = (*_A84, "fphp", "asimdhp", "sve", "sve2", "flagm2", "frint", "sb", "ssbs", "dcpodp")
+
+
+def _rows(machine: str, llvm: dict[str, str], features: dict[str, tuple[str, ...]]) -> list[Level]:
+    generic = {"x86_64": "", "aarch64": "generic"}[machine]
+    return [
+        Level(
+            name,
+            machine,
+            (f"-march={name.removesuffix('-v1')}",),
+            generic or name.removesuffix("-v1"),
+            llvm.get(name, ""),
+            names,
+        )
+        for name, names in features.items()
+    ]
+
+
+LEVELS = [
+    *_rows("x86_64", {}, {"x86-64-v1": (), "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}),
+    *_rows(
+        "aarch64",
+        {"armv8.2-a": "+v8.2a", "armv8.4-a": "+v8.4a", "armv9-a": "+v9a"},
+        {"armv8-a": _A8, "armv8.2-a": _A82, "armv8.4-a": _A84, "armv9-a": _A9},
+    ),
+]
+
+
+def levels_of(machine: str) -> dict[str, Level]:
+    """Return the levels of a machine by their names, lowest first."""
+    return {level.name: level for level in LEVELS if level.machine == machine}
