@@ -8,6 +8,7 @@ from runtime.abi import (
     BLOB_SYMBOLS,
     CHECKSUMS,
     CONTEXT_SYMBOLS,
+    CPU_LEVELS,
     FACT_PREFIX,
     FUNCTION_PREFIX,
     LIBRARY_METADATA,
@@ -34,7 +35,7 @@ class Naming:
 
     Attributes
     ----------
-    blob, manifest, metadata, checksums, entry : str
+    blob, manifest, metadata, checksums, cpu_levels, entry : str
         The symbols of the data; that of `entry` contains the name of the entry function.
 
     Raises
@@ -62,6 +63,7 @@ class Naming:
         self.manifest = prefix + MANIFEST
         self.metadata = prefix + LIBRARY_METADATA
         self.checksums = prefix + CHECKSUMS
+        self.cpu_levels = prefix + CPU_LEVELS
         self.entry = prefix + MAIN_NAME
 
     def fact(self, function: str) -> str:

@@ -6,7 +6,6 @@ from .abi import (
     BINARY_SERIALIZABLE,
     FACT_PREFIX,
     FUNCTION_PREFIX,
-    LIBRARY_METADATA,
     MAIN_NAME,
     RUNNABLE,
 )

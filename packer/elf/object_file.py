@@ -53,7 +53,7 @@ class ObjectFile:
     ) -> None:
         self.path = path
         self.name = name or shown_path(path)
-        with open(path, "rb") as file, _reporting(path, self.name):
+        with open(path, "rb") as file, reporting_object(path, self.name):
             tables = _read(file, offset, nbytes)
             self.definitions = dict(tables.definitions(offset))
         self.machine = tables.header.e_machine
@@ -65,7 +65,7 @@ def rename_symbols(path: Path, rename: Callable[[str, bool], str]) -> None:
     ``rename(name, is_defined)`` returns the new name of a global symbol. The new string table is
     appended to the file; nothing moves.
     """
-    with open(path, "r+b") as file, _reporting(path, shown_path(path)):
+    with open(path, "r+b") as file, reporting_object(path, shown_path(path)):
         tables = _read(file, 0, None)
         strings = bytearray(tables.strings)
         for index, symbol in enumerate(tables.symbols):
@@ -88,15 +88,15 @@ def contains(path: Path, *names: bytes) -> bool:
         return any(mapped.find(name) >= 0 for name in names)
 
 
-def _read(file: IO[bytes], offset: int, nbytes: int | None) -> _Tables:
+def _read(file: IO[bytes], offset: int, nbytes: int | None) -> ObjectTables:
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         end = len(mapped) if nbytes is None else offset + nbytes
         with memoryview(mapped) as view, view[offset:end] as data:
-            return _Tables(data)
+            return ObjectTables(data)
 
 
 @contextlib.contextmanager
-def _reporting(path: Path, name: str) -> Iterator[None]:
+def reporting_object(path: Path, name: str) -> Iterator[None]:
     """Add the name of the object to an error about a field."""
     try:
         yield
@@ -113,7 +113,7 @@ def _is_global(symbol: SymbolRecord) -> bool:
     )
 
 
-class _Tables:
+class ObjectTables:
     """The header, sections and symbols of an object."""
 
     def __init__(self, data: memoryview) -> None:
@@ -140,7 +140,7 @@ class _Tables:
         return unpack(SectionHeader, bytes(data[start : start + count * size]))
 
     def name_of(self, symbol: SymbolRecord) -> str:
-        return _string(self.strings, symbol.st_name)
+        return string_at(self.strings, symbol.st_name)
 
     def definitions(self, base: int) -> Iterator[tuple[str, Definition]]:
         left = _MAX_SHARING * len(self.strings)
@@ -175,7 +175,8 @@ def _part(data: memoryview, section: SectionHeader) -> bytes:
     return bytes(data[start:end])
 
 
-def _string(strings: bytes, offset: int) -> str:
+def string_at(strings: bytes, offset: int) -> str:
+    """Return the name at an offset of a string table; raises ValueError if a NUL ends none."""
     end = strings.find(b"\0", offset)
     if end < 0:
         raise ValueError(f"a name at {offset:#x} of a string table of {len(strings)} bytes")

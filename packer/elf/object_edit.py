@@ -1,0 +1,165 @@
+"""EditedObject: a relocatable ELF-64 object whose symbols and relocations are changed in memory.
+
+Sections keep their places. The symbol table and the table of names are written again, at the end of
+the file. Symbols keep their order, and new ones follow them, so relocations stay valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from . import records as elf
+from .object_file import ObjectTables, reporting_object, string_at
+from .records import SectionHeader, SymbolRecord, align_up, pack, size_of
+
+_CODE = (elf.STT_FUNC, elf.STT_GNU_IFUNC)
+
+
+class Relocation(NamedTuple):
+    """One relocation with an addend.
+
+    Attributes
+    ----------
+    at : int
+        The offset of its record in the file.
+    section : int
+        The section that it changes, and `offset` the place in it.
+    symbol : int
+        The index of the symbol.
+    """
+
+    at: int
+    section: int
+    offset: int
+    symbol: int
+
+
+class EditedObject:
+    """One relocatable object, or one member of an archive.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    name : str
+        What messages call it.
+    offset, nbytes : int, optional
+        The place of the object in the file.
+
+    Attributes
+    ----------
+    sections : list of SectionHeader
+        The section headers.
+    symbols : list of SymbolRecord
+        The symbols; local ones come first. `names` has the name of each.
+
+    Raises
+    ------
+    ExportError
+        If it is no such object, or damaged.
+    """
+
+    def __init__(self, path: Path, name: str, offset: int = 0, nbytes: int | None = None) -> None:
+        data = path.read_bytes()
+        self.data = bytearray(data[offset:] if nbytes is None else data[offset : offset + nbytes])
+        with reporting_object(path, name):
+            tables = ObjectTables(memoryview(bytes(self.data)))
+            self.sections, self.symbols = tables.sections, tables.symbols
+            self._header = tables.header
+            self._symtab = next(
+                (i for i, s in enumerate(self.sections) if s.sh_type == elf.SHT_SYMTAB), 0
+            )
+            if any(s.sh_type == elf.SHT_SYMTAB_SHNDX for s in self.sections):
+                raise ValueError(f"{len(self.sections)} sections, expected less than 65280")
+            self._strings = tables.strings
+            self.names = [tables.name_of(symbol) for symbol in self.symbols]
+            self._old_names = {
+                symbol.st_name: name for symbol, name in zip(self.symbols, self.names, strict=True)
+            } | {0: ""}
+            self.section_names = list(self._section_names())
+
+    def _section_names(self) -> Iterator[str]:
+        index = self._header.e_shstrndx
+        section = self.sections[index]
+        strings = bytes(self.data[section.sh_offset : section.sh_offset + section.sh_size])
+        for one in self.sections:
+            yield string_at(strings, one.sh_name)
+
+    def section_of(self, symbol: SymbolRecord) -> SectionHeader | None:
+        """Return the section that defines a symbol; None if none does (COMMON, ABS, UND)."""
+        is_inside = 0 < symbol.st_shndx < min(len(self.sections), elf.SHN_LORESERVE)
+        return self.sections[symbol.st_shndx] if is_inside else None
+
+    def is_code(self, symbol: SymbolRecord) -> bool:
+        """Return True if a defined symbol is a function."""
+        kind, section = symbol.st_info & 15, self.section_of(symbol)
+        is_label = kind == elf.STT_NOTYPE and section is not None
+        return kind in _CODE or bool(is_label and section and section.sh_flags & elf.SHF_EXECINSTR)
+
+    def is_in_group(self, symbol: SymbolRecord) -> bool:
+        """Return True if a COMDAT group contains the definition of a symbol."""
+        section = self.section_of(symbol)
+        return section is not None and bool(section.sh_flags & elf.SHF_GROUP)
+
+    def globals(self) -> Iterator[tuple[int, str, SymbolRecord]]:
+        """Iterate over the global symbols, undefined and weak ones included."""
+        for index, symbol in enumerate(self.symbols):
+            kind = symbol.st_info & 15
+            if symbol.st_info >> 4 != elf.STB_LOCAL and kind not in (elf.STT_SECTION, elf.STT_FILE):
+                yield index, self.names[index], symbol
+
+    def relocations(self) -> Iterator[Relocation]:
+        """Iterate over the relocations of allocated sections."""
+        for section in self.sections:
+            if section.sh_type != elf.SHT_RELA or section.sh_info >= len(self.sections):
+                continue
+            if not self.sections[section.sh_info].sh_flags & elf.SHF_ALLOC:
+                continue
+            end = section.sh_offset + section.sh_size
+            for at in range(section.sh_offset, end, elf.RELOCATION.size):
+                place, info, _ = elf.RELOCATION.unpack_from(self.data, at)
+                yield Relocation(at, section.sh_info, place, info >> 32)
+
+    def retarget(self, relocation: Relocation, symbol: int) -> None:
+        """Let a relocation refer to another symbol; its type and addend stay."""
+        place, info, addend = elf.RELOCATION.unpack_from(self.data, relocation.at)
+        info = symbol << 32 | info & 0xFFFFFFFF
+        elf.RELOCATION.pack_into(self.data, relocation.at, place, info, addend)
+
+    def add_undefined(self, name: str) -> int:
+        """Add an undefined symbol, and return its index."""
+        info = elf.symbol_info(elf.STB_GLOBAL, elf.STT_NOTYPE)
+        self.symbols.append(SymbolRecord(st_info=info))
+        self.names.append(name)
+        return len(self.symbols) - 1
+
+    def dissolve_groups(self) -> None:
+        """Make the members of COMDAT groups plain sections: no linker drops them then."""
+        for index, section in enumerate(self.sections):
+            flags = section.sh_flags & ~elf.SHF_GROUP
+            if section.sh_type == elf.SHT_GROUP:  # a section that a link leaves out
+                section, flags = section._replace(sh_type=elf.SHT_PROGBITS), elf.SHF_EXCLUDE
+                section = section._replace(sh_link=0, sh_info=0, sh_entsize=0)
+            self.sections[index] = section._replace(sh_flags=flags)
+
+    def write(self, path: Path) -> None:
+        """Write the object with its new symbols."""
+        strings, records = bytearray(self._strings), []
+        for name, symbol in zip(self.names, self.symbols, strict=True):
+            if name != self._old_names.get(symbol.st_name):
+                symbol = symbol._replace(st_name=len(strings))
+                strings += name.encode("utf-8", "surrogateescape") + b"\0"
+            records.append(symbol)
+        start = align_up(len(self.data), 8)
+        data = self.data.ljust(start, b"\0") + pack(records)
+        names = {"sh_offset": len(data), "sh_size": len(strings)}
+        moved = {"sh_offset": start, "sh_size": len(records) * size_of(SymbolRecord)}
+        sections = list(self.sections)
+        link = sections[self._symtab].sh_link
+        sections[self._symtab] = sections[self._symtab]._replace(**moved)
+        sections[link] = sections[link]._replace(**names)
+        place = self._header.e_shoff
+        data[place : place + len(sections) * size_of(SectionHeader)] = pack(sections)
+        path.write_bytes(data + strings)
