@@ -37,6 +37,10 @@ LIBRARY = {
         "table",
         "Further values of `model.metadata`: text, numbers, booleans, arrays and tables of them.",
     ),
+    "cpu": (
+        'array of strings, or `"native"`',
+        "CPU levels to compile the host code for, [cpu-levels.md](../cpu-levels.md).",
+    ),
 }
 CHOICES = {"format": get_args(Dialect), "embed": get_args(Embed), "visibility": VISIBILITIES}
 

@@ -23,6 +23,7 @@ from .files.chunks import with_header
 from .files.output import refuse_output_among_inputs, replacing
 from .files.progress import Progress, bytes_of, output_of, silent
 from .host_code import library_options, save, save_glue
+from .levels.choice import find_levels
 from .link import Code, Link, code_file, embed_and_link
 from .modules.host import HostModule, as_host_module
 from .target import find_target
@@ -62,6 +63,7 @@ def export_library(
     metadata: Mapping[str, Any] | None = None,
     cwd: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
+    cpu: str | Sequence[str] | None = None,
 ) -> Path:
     """Export a module tree to one shared library.
 
@@ -121,6 +123,10 @@ def export_library(
         it; by default the current one. They write nothing to it.
     jobs : int, optional
         How many compilers run at a time; by default as many as there are processors.
+    cpu : sequence of str, or "native", optional
+        CPU levels: ``["x86-64-v2", "x86-64-v3"]`` compiles the host code for each, and the library
+        uses the best one of the machine that loads it (docs/cpu-levels.md). ``"native"`` is the
+        processor of this machine. By default the code runs on every processor of the target.
 
     Returns
     -------
@@ -173,11 +179,14 @@ def export_library(
 
         step("save")
         words = [*options, *library_options(hosts, output_format)]
-        link = Link(linker, find_target(triple), naming, folder, Code([], [], words, addons, []))
-        files = save(hosts, link, folder)
+        code = Code([], [], words, addons, [])
+        levels = find_levels(cpu, find_target(triple))
+        link = Link(linker, find_target(triple), naming, folder, code, levels)
+        files = save(hosts, link, folder, step)
         functions = declared_functions(hosts, entry)
         symbols, lines = symbols_of(blob, chunks, record, triple, naming)
-        glue = Glue(functions, entry, naming, find_target(triple).machine.char)
+        char = find_target(triple).machine.char
+        glue = Glue(functions, entry, naming, char, link.levels.record)
         checksums = checksums_of(glue.symbols, glue.texts, lines)
         required = [naming.checksums, *glue.symbols] if hosts else []
         if hosts:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from runtime.error import ToolchainError
 
 from .elf.object_file import contains
+from .files.progress import silent
 from .modules.host import CodeFile, HostModule
 from .toolchain.linkage import undefined_in
 
 if TYPE_CHECKING:
+    from .files.progress import Progress
     from .link import Link
     from .toolchain.formats import OutputFormat
 
@@ -27,13 +29,27 @@ def library_options(hosts: Sequence[HostModule], output_format: OutputFormat) ->
     return [*words, *dict.fromkeys(f"-l{name}" for host in hosts for name in host.libraries)]
 
 
-def save(hosts: Sequence[HostModule], link: Link, folder: Path) -> list[CodeFile]:
-    """Write each module's code into the private folder, but no function that nothing defines."""
+def save(
+    hosts: Sequence[HostModule], link: Link, folder: Path, step: Progress = silent
+) -> list[CodeFile]:
+    """Write each module's code into the private folder, but no function that nothing defines.
+
+    Code for CPU levels is compiled here; `step` gets what is of the lowest level only.
+    """
     words = link.linker.object_format, link.target
-    files = [host.write_code(folder / f"lib{i}", *words) for i, host in enumerate(hosts)]
+    levels = link.levels.levels
+    files = [
+        host.write_levels(folder / f"lib{i}", *words, levels)
+        if levels
+        else host.write_code(folder / f"lib{i}", *words)
+        for i, host in enumerate(hosts)
+    ]
     link.use(files)
+    link.build_levels()
     if _DEFS in link.code.options and _leave_out_undefined(hosts, link.run, folder / "trial"):
-        return save(hosts, link, folder)
+        return save(hosts, link, folder, step)
+    for note in link.levels.notes:
+        step(f"{levels[0].name} only: {note}")
     return files
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import runtime
-from runtime.error import ToolchainError
+from runtime.error import ExportError, ToolchainError
 
 from .elf.object_check import check_objects
 from .elf.object_file import rename_symbols
 from .embed import NotPlacedError
 from .files.progress import bytes_of
+from .levels.linked import LinkLevels
 from .modules.host import CodeFile
 from .toolchain import linkage
 from .toolchain.build import current_build
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from .embed import Embedder, Symbols
     from .files.output import Workspace
     from .files.progress import Progress
+    from .levels.table import Level
     from .target import Target
     from .toolchain.compiler import Language
     from .toolchain.linker import Linker
@@ -65,19 +68,53 @@ class Link:
     """
 
     def __init__(
-        self, linker: Linker, target: Target, naming: Naming, folder: Path, code: Code
+        self,
+        linker: Linker,
+        target: Target,
+        naming: Naming,
+        folder: Path,
+        code: Code,
+        levels: Sequence[Level] = (),
     ) -> None:
         self.linker = linker
+        self.levels = LinkLevels(levels)
         self.target = target
         self._naming = naming
         self._folder = folder
         self.code = code._replace(addons=[os.path.abspath(path) for path in code.addons])
         self._objects: dict[Path, Path] = {}
+        self._compiled: dict[Path, tuple[Path, ...]] = {}
 
     def use(self, files: list[CodeFile]) -> None:
         """Link other files than before, of which none is compiled."""
         self.code = self.code._replace(files=files)
-        self._objects = {}
+        self._objects, self._compiled = {}, {}
+
+    def build_levels(self) -> None:
+        """Compile the code for the CPU levels, so that `run` links one object for each.
+
+        Raises
+        ------
+        ToolchainError
+            If a compiler or the linker fails.
+        ExportError
+            If an object is for another target, or the linker compiles sources itself.
+        """
+        if not self.levels.levels:
+            return
+        if self.linker.compile_sources is None:
+            text = "cpu: fcompile compiles sources, expected a linker with compile_sources"
+            raise ExportError(f"{text}; use packer.create_shared or packer.cross_compiler")
+        self._compile([file for file in self.code.files if file.language in SOURCE_LANGUAGES])
+        variants = [path for file in self.code.files for path in file.variants]
+        check_objects(variants, self.target)
+        addons = [path for path in map(Path, self.code.addons) if path.suffix in (".o", ".a")]
+        words = [word for word in self.code.options if word.startswith("-fuse-ld=")]
+
+        def merge(output: Path, objects: Sequence[Path], archives: Sequence[Path]) -> None:
+            self.linker.create_object(output, objects, options=[*words, *whole(archives)])
+
+        self.levels.build(self.code.files, self._compiled, addons, merge, self._folder)
 
     def prepare(self, embedder: Embedder, symbols: Symbols) -> Path:
         """Write an embedder's file for the linker."""
@@ -94,7 +131,7 @@ class Link:
             If an object is for another target.
         """
         ours = [code_file(embedded)._replace(is_ours=True)] if embedded is not None else []
-        code = [*self.code.files, *ours]
+        code = self.levels.linked([*self.code.files, *ours])
         options = self._compile([file for file in code if file.language in SOURCE_LANGUAGES])
         files = [self._objects.get(f.path, f.path) for f in code if f.language != "a"]
         archive_files = [f.path for f in code if f.language == "a"]
@@ -169,10 +206,13 @@ class Link:
             return [*(f"-I{path}" for path in INCLUDE), *options]
         new = [file for file in sources if file.path not in self._objects]
         try:
-            made = self.linker.compile_sources(list(map(self._compilation, new)), cwd=self._folder)
+            jobs = {f.path: self.levels.compilations(f, self._compilation(f)) for f in new}
+            listed = [job for row in jobs.values() for job in row]
+            made = iter(self.linker.compile_sources(listed, cwd=self._folder))
         except ToolchainError as error:
             raise self._explained_conflict(error) from None
-        self._objects.update(zip((file.path for file in new), made, strict=True))
+        self._compiled.update({path: tuple(islice(made, len(row))) for path, row in jobs.items()})
+        self._objects.update({path: found[0] for path, found in self._compiled.items()})
         return []
 
     def _compilation(self, file: CodeFile) -> Compilation:

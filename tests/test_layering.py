@@ -51,6 +51,7 @@ FLOORS = {
         {"declare", "embed", "fatbin"},
         {"toolchain"},
         {"modules"},
+        {"levels"},
         {"host_code", "importers", "imports", "link"},
         {"deferred_link", "export"},
         {"inspect", "project"},

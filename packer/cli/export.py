@@ -55,6 +55,7 @@ examples:
   packer export model.tar      # `packer link model.tar -o model.so` links it
   packer export net1.o --system-lib --c-symbol-prefix net1_    # for a program
   packer export model.so a.c --target aarch64-linux-gnu
+  packer export model.so a.c --cpu x86-64-v2,x86-64-v3,x86-64-v4
   packer export --function "add=int(int)" -- -strange.so -name.c
 
 Source files: .c .cc .cpp .cxx .cu, LLVM IR (.ll .bc), objects and archives (.o .a); device code:
@@ -91,6 +92,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--visibility", choices=VISIBILITIES, help=visible)
     described = "store this text: version=1.0, license=MIT, ...; packer.toml can store more"
     parser.add_repeated("--metadata", "KEY=TEXT", described)
+    levels = "CPU levels, as x86-64-v2,x86-64-v3; or native: only for this machine's processor"
+    add("--cpu", metavar="LEVELS", type=_levels, help=levels)
     parser.add_link_options()
     add_compiler_options(parser)
     arguments = parser.parse_paths(argv)
@@ -135,6 +138,7 @@ def run(arguments: argparse.Namespace) -> None:
             metadata={**project.metadata, **arguments.metadata},
             cwd=project.folder,
             jobs=arguments.jobs,
+            cpu=arguments.cpu or project.cpu or None,
         )
     write(_summary(output, project, time.monotonic() - started))
     for note in project.inputs.notes:
@@ -142,6 +146,10 @@ def run(arguments: argparse.Namespace) -> None:
     _write_functions(project, is_found=bool(arguments.sources or arguments.header))
     if note := _nothing_to_call(output, project):
         write_error(f"{shown_path(output)}: {note}")
+
+
+def _levels(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
 
 
 def _prefix(arguments: argparse.Namespace, project: Project) -> str:

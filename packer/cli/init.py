@@ -41,6 +41,7 @@ output = "model.so"
 # version = "1.0"              # model.metadata["version"], and so on
 # license = "MIT"
 # metadata = { authors = ["A. Author"], trained = { epochs = 3 } }
+# cpu = ["x86-64-v2", "x86-64-v3"]    # compile host code for each; a load uses the best one
 
 # One table for each module: [module.NAME]. The host code of all modules is merged into the code
 # of the library. Every other module is stored beside it, and loaded as an imported module.

@@ -51,13 +51,16 @@ class Glue:
         The names of the symbols.
     char : str
         The code of plain char: ``"i8"``, or ``"u8"``.
+    cpu_levels : str, optional
+        The record of the CPU levels.
 
     Attributes
     ----------
     symbols : dict of str to str
         Each exported symbol and its name in the C text; without the checksums.
     texts : dict of str to str
-        The symbols that are data, and their text without the NUL: the facts, then the entry.
+        The symbols that are data, and their text without the NUL: the facts, the entry, the CPU
+        levels.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class Glue:
         entry: str | None,
         naming: Naming,
         char: str,
+        cpu_levels: str | None = None,
     ) -> None:
         declarations = [with_char(declaration, char) for declaration in declarations]
         self._naming = naming
@@ -84,6 +88,9 @@ class Glue:
                 self._add_entry(index, declaration)
         if entry is not None:
             self.texts[naming.entry] = entry
+        if cpu_levels is not None:
+            self.texts[naming.cpu_levels] = cpu_levels
+            self._define_text("dso_cpu_levels", naming.cpu_levels, cpu_levels)
 
     def source(self, checksums: str) -> str:
         """Return the text of glue.c, with the text of the checksums of the library."""

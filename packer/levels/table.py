@@ -45,17 +45,20 @@ def _word(name: str) -> str:
 
 
 NATIVE = "native"
-_V2 = ("cx16", "lahf", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2")
-_V3 = (*_V2, "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+_V2 = ("cx16", "lahf", "popcnt", "sse3", "ssse3", "sse4_1", "sse4_2")
+_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _A8 = ("fp", "asimd")
 _A82 = (*_A8, "crc32", "atomics", "asimdrdm", "dcpop")
-_A84 = (*_A82, "jscvt", "fcma", "lrcpc", "ilrcpc", "asimddp", "flagm", "uscat", "dit")
-_A9 = (*_A84, "fphp", "asimdhp", "sve", "sve2", "flagm2", "frint", "sb", "ssbs", "dcpodp")
+# Every processor with SVE2 has the rest of Armv8.5.
+_A9 = (
+    *(*_A82, "fphp", "asimdhp", "asimdfhm", "asimddp", "jscvt", "fcma", "lrcpc", "ilrcpc"),
+    *("paca", "flagm", "flagm2", "frint", "sb", "dcpodp", "sve", "sve2"),
+)
 
 
 def _rows(machine: str, llvm: dict[str, str], features: dict[str, tuple[str, ...]]) -> list[Level]:
-    generic = {"x86_64": "", "aarch64": "generic"}[machine]
+    generic = "generic" if machine == "aarch64" else ""  # LLVM has no processors for Arm's versions
     return [
         Level(
             name,
@@ -73,8 +76,8 @@ LEVELS = [
     *_rows("x86_64", {}, {"x86-64-v1": (), "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}),
     *_rows(
         "aarch64",
-        {"armv8.2-a": "+v8.2a", "armv8.4-a": "+v8.4a", "armv9-a": "+v9a"},
-        {"armv8-a": _A8, "armv8.2-a": _A82, "armv8.4-a": _A84, "armv9-a": _A9},
+        {"armv8.2-a": "+v8.2a", "armv9-a": "+v9a"},
+        {"armv8-a": _A8, "armv8.2-a": _A82, "armv9-a": _A9},
     ),
 ]
 

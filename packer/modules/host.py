@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..declare.declaration import Declaration
+    from ..levels.table import Level
     from ..target import Target
 
 
@@ -37,6 +38,9 @@ class CodeFile(NamedTuple):
         True if the file is known to be for the target.
     name : str
         The user's name of the file, for messages; by default that of `path`.
+    variants : tuple of Path
+        The object or archive for each CPU level, lowest first; empty if there is one for all, or if
+        it is a source, which the compiler compiles for each level.
     """
 
     path: Path
@@ -45,6 +49,7 @@ class CodeFile(NamedTuple):
     is_ours: bool = False
     is_checked: bool = False
     name: str = ""
+    variants: tuple[Path, ...] = ()
 
 
 class HostModule(Module):
@@ -83,6 +88,27 @@ class HostModule(Module):
         ExportError
             If the code cannot be written so, or is for another target.
         """
+
+    def write_levels(
+        self, stem: Path, object_format: str, target: Target, levels: Sequence[Level]
+    ) -> CodeFile:
+        """Write the code for CPU levels; by default as `write_code`.
+
+        Parameters
+        ----------
+        stem, object_format, target
+            As for `write_code`.
+        levels : sequence of Level
+            At least one, lowest first. Code that the compiler does not make of a source is written
+            once for each; its files are the `variants` of the result.
+
+        Raises
+        ------
+        ExportError
+            As for `write_code`.
+        """
+        del levels
+        return self.write_code(stem, object_format, target)
 
     def leave_out(self, undefined: set[str]) -> bool:
         """Leave out functions that no library defines; return True if the rest can be exported."""

@@ -1,7 +1,7 @@
 """packer.toml: a tree of modules, and how to export it.
 
     [library]                  output, root, format, embed, target, entry, options, addons,
-                               system_lib, c_symbol_prefix, visibility, soname, version,
+                               system_lib, c_symbol_prefix, visibility, cpu, soname, version,
                                license, metadata; all are optional
     [module.NAME]              kind, imports, and the keys of the kind:
         c cc cu                sources, functions, include, define, libraries, options
@@ -59,7 +59,7 @@ class Project(NamedTuple):
         The folder of the project file; None for files alone.
     output : str or None
         The library to write.
-    format, embed, target, entry, options, addons, system_lib, c_symbol_prefix, visibility
+    format, embed, target, entry, options, addons, system_lib, c_symbol_prefix, visibility, cpu
         As `packer.export_library` takes them.
     soname, metadata
         Likewise; version and license are in the metadata.
@@ -80,6 +80,7 @@ class Project(NamedTuple):
     visibility: Visibility = "default"
     soname: str | None = None
     metadata: Mapping[str, Any] = MappingProxyType({})
+    cpu: tuple[str, ...] = ()
 
     def counts(self) -> tuple[int, int]:
         """Return the numbers of host functions and of modules that the library will have."""
@@ -207,6 +208,7 @@ def _options(library: Table) -> dict[str, Any]:
         "visibility": library.choice("visibility", VISIBILITIES) or "default",
         "soname": library.text("soname"),
         "metadata": _metadata(library),
+        "cpu": (text,) if isinstance(text := library.plain("cpu"), str) else library.texts("cpu"),
     }
 
 

@@ -1,0 +1,100 @@
+"""find_levels(cpu, target): the levels of an export, as callers name them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import runtime
+from runtime.error import ExportError, near_names
+
+from ..target import Target, find_target, native_triple
+from ..toolchain.preprocess import preprocess
+from .table import NATIVE, Level, levels_of
+
+_HEADER = Path(runtime.__file__).parent / "include" / "dso_cpu.h"
+_OPTIONS = {"x86_64": "-march=native", "aarch64": "-mcpu=native"}
+# The macro that a compiler defines if its code may use a feature, unless it is __FEATURE__.
+_MACROS = {
+    "cx16": "__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16",
+    "lahf": "__LAHF_SAHF__",
+    "asimd": "__ARM_NEON",
+    "fp": "__ARM_FP",
+    "asimddp": "__ARM_FEATURE_DOTPROD",
+    "asimdrdm": "__ARM_FEATURE_QRDMX",
+    "asimdfhm": "__ARM_FEATURE_FP16_FML",
+    "fphp": "__ARM_FEATURE_FP16_SCALAR_ARITHMETIC",
+    "asimdhp": "__ARM_FEATURE_FP16_VECTOR_ARITHMETIC",
+    "fcma": "__ARM_FEATURE_COMPLEX",
+    "jscvt": "__ARM_FEATURE_JCVT",
+    "lrcpc": "__ARM_FEATURE_RCPC",
+    "i8mm": "__ARM_FEATURE_MATMUL_INT8",
+    "bf16": "__ARM_FEATURE_BF16",
+    "pmull": "__ARM_FEATURE_AES",
+}
+
+
+def find_levels(cpu: str | Sequence[str] | None, target: Target) -> tuple[Level, ...]:
+    """Return the levels that `cpu` names, lowest first; none for None.
+
+    Parameters
+    ----------
+    cpu : "native", str, sequence of str or None
+        Names of levels of the target's machine; or ``"native"``, the level of this processor.
+    target : Target
+        The target of the library.
+
+    Raises
+    ------
+    ExportError
+        If a name is unknown or given twice, or if ``"native"`` is not alone or is for a target
+        that is not this machine.
+    ToolchainError
+        If no compiler can be asked what ``"native"`` means.
+    """
+    names = [cpu] if isinstance(cpu, str) else list(cpu or ())
+    if cpu is not None and not names:
+        raise ExportError("cpu: no level, expected one at least; or leave it out")
+    if names == [NATIVE]:
+        return (_native(target),)
+    known = levels_of(target.machine.name)
+    for name in names:
+        if name not in known:
+            raise ExportError(f"cpu: {_unknown(name, target, known)}")
+        if names.count(name) > 1:
+            raise ExportError(f"cpu: level {name!r} is named twice, expected once")
+    return tuple(level for level in known.values() if level.name in names)
+
+
+def _unknown(name: str, target: Target, known: dict[str, Level]) -> str:
+    if name == NATIVE:
+        return "'native' with other levels, expected it alone"
+    if not known:
+        return f"level {name!r}: {target.machine.name} has no levels; drop it, or use 'native'"
+    return f"unknown level {name!r} of {target.machine.name}{near_names(name, [*known, NATIVE])}"
+
+
+def _native(target: Target) -> Level:
+    """Return the level of this processor: what the compiler's native option makes use of."""
+    here = find_target(native_triple()).machine
+    if target.machine is not here:
+        text = f"cpu: 'native' is {here.name}, but the target is {target.triple!r}"
+        raise ExportError(f"{text}; name levels of {target.machine.name}")
+    if (option := _OPTIONS.get(here.name)) is None:
+        raise ExportError(f"cpu: 'native' is unknown for {here.name}; drop it")
+    macros = set(re.findall(r"^#define (\w+)", preprocess(b"", "c", (option, "-dM")), re.MULTILINE))
+    features = [name for name in feature_names(here.name) if _macros_of(name) & macros]
+    return Level(NATIVE, here.name, (option,), NATIVE, NATIVE, tuple(features))
+
+
+def _macros_of(name: str) -> set[str]:
+    default = (f"__{name.upper()}__", f"__ARM_FEATURE_{name.upper()}")
+    return {_MACROS[name]} if name in _MACROS else {*default}
+
+
+def feature_names(machine: str) -> list[str]:
+    """Return the features that dso_cpu.h finds on a machine, in its order."""
+    text = _HEADER.read_text(encoding="utf-8")
+    part = text.partition(f"defined(__{machine}__)")[2].partition("#e")[0]
+    return re.findall(r"^ +X\((\w+),", part, re.MULTILINE)

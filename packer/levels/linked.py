@@ -1,0 +1,121 @@
+"""LinkLevels: the CPU levels of one link, from the compilations to the inputs of the linker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runtime.error import ExportError
+
+from ..modules.host import CodeFile
+from ..toolchain.compiler import SOURCE_LANGUAGES
+from .build import LevelBuild, LevelInput
+from .record import dump_record
+
+if TYPE_CHECKING:
+    from ..toolchain.compilation import Compilation
+    from .build import Merge
+    from .table import Level
+
+
+class LinkLevels:
+    """The CPU levels of one link.
+
+    Parameters
+    ----------
+    levels : sequence of Level
+        Lowest first; none if the export has no ``cpu``.
+
+    Attributes
+    ----------
+    notes : list of str
+        What is linked at the lowest level only, each with the reason.
+    """
+
+    def __init__(self, levels: Sequence[Level] = ()) -> None:
+        self.levels = levels
+        self.notes: list[str] = []
+        self._build: LevelBuild | None = None
+        self._built: set[Path] = set()
+
+    @property
+    def record(self) -> str | None:
+        """The text of ``__packer_cpu_levels``; None for an export without ``cpu``."""
+        if not self.levels:
+            return None
+        is_one = self._build is None or not self._build.objects
+        return dump_record(self.levels[:1] if is_one else self.levels, self.notes)
+
+    def compilations(self, file: CodeFile, job: Compilation) -> list[Compilation]:
+        """Return the compilations of a source: of a user's source one for each level.
+
+        Raises
+        ------
+        ExportError
+            If its options name a processor.
+        """
+        if file.is_ours or not self.levels:
+            return [job]
+        _refuse_processors(file)
+        if len(self.levels) == 1:
+            return [job._replace(options=(*job.options, *self.levels[0].options))]
+        return [
+            job._replace(
+                output=job.output.with_suffix(f".{index}.o"),
+                # One variable in each section: lowest_only.py. Warnings of the first level suffice.
+                options=(*job.options, *level.options, "-fdata-sections", *["-w"] * (index > 0)),
+            )
+            for index, level in enumerate(self.levels)
+        ]
+
+    def build(
+        self,
+        code: Sequence[CodeFile],
+        compiled: Mapping[Path, tuple[Path, ...]],
+        others: Sequence[Path],
+        merge: Merge,
+        folder: Path,
+    ) -> None:
+        """Make the objects of several levels and the dispatcher of host code.
+
+        `compiled` has the objects of each source; `others` are the other objects of the link, and
+        `merge` and `folder` are as for `LevelBuild`.
+        """
+        if len(self.levels) < 2:
+            return
+        files = {file.path: file.variants or compiled.get(file.path, ()) for file in code}
+        names = {file.path: file.name or file.path.name for file in code}
+        inputs = [LevelInput(names[path], found) for path, found in files.items() if len(found) > 1]
+        plain = [path for path, found in files.items() if len(found) < 2]
+        self._build = LevelBuild(self.levels, inputs, [*plain, *others], merge, folder)
+        self.notes = [f"{one.name}: {why}" for one, why in self._build.lowest.items()]
+        lowest = {one.files for one in self._build.lowest}
+        self._built = {path for path, found in files.items() if len(found) > 1}
+        self._built -= {path for path, found in files.items() if found in lowest}
+
+    def linked(self, code: Sequence[CodeFile]) -> list[CodeFile]:
+        """Return code with the objects of all levels in place of their files."""
+        if self._build is None:
+            return list(code)
+        return [*self._objects(), *(file for file in code if file.path not in self._built)]
+
+    def _objects(self) -> Iterator[CodeFile]:
+        build = self._build
+        if build is not None and build.dispatcher is not None:
+            yield CodeFile(build.dispatcher, "c", is_ours=True)
+            for path in build.objects:
+                yield CodeFile(path, "o", is_ours=True, is_checked=True)
+
+
+def _refuse_processors(file: CodeFile) -> None:
+    """Refuse options that compile for another processor than the level does."""
+    for option in file.options:
+        if option.startswith(("-march=", "-mcpu=")):
+            text = f"option {option!r} beside CPU levels, which are options of this kind"
+            raise ExportError(f"{file.name or file.path.name}: {text}; drop one of them")
+
+
+def is_source(file: CodeFile) -> bool:
+    """Return True if a compiler makes objects of a file."""
+    return file.language in SOURCE_LANGUAGES

@@ -1,0 +1,106 @@
+"""Why an object is linked at the lowest level only, where its code exists once.
+
+A constructor would run for each level. A thread-local would exist for each level. Shared data has
+one initial value, which may name functions of the source that only one level has.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from runtime.error import ExportError
+
+from ..elf import records as elf
+from ..elf.object_edit import EditedObject
+
+if TYPE_CHECKING:
+    from ..elf.object_edit import Relocation
+    from ..elf.records import SectionHeader, SymbolRecord
+
+# By section the (start, end, name) of each shared variable, in order.
+Places = dict[int, list[tuple[int, int, str]]]
+
+_INIT_TYPES = (elf.SHT_INIT_ARRAY, elf.SHT_FINI_ARRAY, elf.SHT_PREINIT_ARRAY)
+_INIT_NAMES = (".init_array", ".fini_array", ".preinit_array", ".ctors", ".dtors")
+_LTO_NAMES = (".gnu.lto_", ".gnu.offload_lto_", ".llvm.lto")
+
+
+def reason_of(found: EditedObject, name: str) -> str:
+    """Return why an object cannot be one of several levels; empty if it can.
+
+    Raises
+    ------
+    ExportError
+        If it contains no machine code: the compiler was given ``-flto``.
+    """
+    if any(section.startswith(_LTO_NAMES) for section in found.section_names):
+        text = f"{name}: compiled with -flto, expected machine code for CPU levels; drop -flto"
+        raise ExportError(text, path=name)
+    for section, title in zip(found.sections, found.section_names, strict=True):
+        if section.sh_size and (section.sh_type in _INIT_TYPES or title.startswith(_INIT_NAMES)):
+            return "it has constructors or destructors"
+        if section.sh_flags & elf.SHF_TLS:
+            return "it has thread-local variables"
+    return _reason_of_data(found)
+
+
+def shared_data(found: EditedObject) -> Iterator[tuple[int, str, SymbolRecord]]:
+    """Iterate over the variables that an object shares: index, name and symbol of each."""
+    for index, name, symbol in found.globals():
+        if symbol.st_shndx != elf.SHN_UNDEF and not found.is_code(symbol):
+            yield index, name, symbol
+
+
+def places_of(found: EditedObject) -> Places:
+    """Return where shared variables are."""
+    places: Places = {}
+    for _, name, symbol in shared_data(found):
+        if found.section_of(symbol) is not None:
+            place = (symbol.st_value, symbol.st_value + max(symbol.st_size, 1), name)
+            places.setdefault(symbol.st_shndx, []).append(place)
+    for rows in places.values():
+        rows.sort()
+    return places
+
+
+def variable_at(places: Places, relocation: Relocation) -> str | None:
+    """Return the shared variable whose initial value a relocation changes, or None."""
+    rows = places.get(relocation.section, [])
+    index = bisect_right(rows, relocation.offset, key=itemgetter(0)) - 1
+    return rows[index][2] if index >= 0 and relocation.offset < rows[index][1] else None
+
+
+def _reason_of_data(found: EditedObject) -> str:
+    places = places_of(found)
+    for relocation in found.relocations():
+        target = found.symbols[relocation.symbol]
+        if target.st_info >> 4 != elf.STB_LOCAL or (section := found.section_of(target)) is None:
+            continue
+        if _differs(section) and (name := variable_at(places, relocation)):
+            what = "function" if section.sh_flags & elf.SHF_EXECINSTR else "variable"
+            return f"its variable {name} refers to a static {what}"
+        if name := _reached_as_local(found, target, section, places):
+            return f"its code refers to the variable {name} without its name"
+    return ""
+
+
+def _differs(section: SectionHeader) -> bool:
+    """Return True if what a section contains may differ from level to level."""
+    return bool(section.sh_flags & (elf.SHF_EXECINSTR | elf.SHF_WRITE))
+
+
+def _reached_as_local(
+    found: EditedObject,
+    target: SymbolRecord,
+    section: SectionHeader,
+    places: Places,
+) -> str:
+    """Return the variable that fills the section of a local symbol, as -fdata-sections places it.
+
+    Its other users reach it by name, and would have another copy.
+    """
+    whole = places.get(target.st_shndx, ()) if section.sh_flags & elf.SHF_WRITE else ()
+    return next((n for start, end, n in whole if (start, end) == (0, section.sh_size)), "")
