@@ -77,7 +77,7 @@ class LibraryLoadError(PackerError, OSError):
     reason : str
         One stable word for programs: ``"io"``, ``"not-a-file"``, ``"not-elf"``,
         ``"truncated"``, ``"machine"``, ``"format"``, ``"malformed"``, ``"policy"``,
-        ``"blob"``, ``"dlopen"``, ``"busy"``.
+        ``"cpu"``, ``"blob"``, ``"dlopen"``, ``"busy"``.
     """
 
     path: str | None

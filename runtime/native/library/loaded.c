@@ -13,6 +13,7 @@
 
 #include "library/bridge.h"
 #include "library/context.h"
+#include "library/cpu_levels.h"
 #include "library/opening.h"
 
 enum { MAX_TRIES = 8, FORK_PATIENCE = 1 /* second */ };
@@ -130,6 +131,7 @@ static int open_once(struct opening *self) {
   self->bridged = bridge_is_needed(&file);
   int status = checksums_verify("__packer_checksums", checked_file_find, &file, &library->checksums,
                                 self->error);
+  if (status == 0) status = cpu_levels_check(checked_file_find, &file, self->error);
   if (status == 0 && self->filter != NULL)
     status = self->filter->accept(self->filter->context, file.bytes, file.nbytes, self->error);
   checked_file_close(&file);
