@@ -109,7 +109,9 @@ class Link:
         variants = [path for file in self.code.files for path in file.variants]
         check_objects(variants, self.target)
         addons = [path for path in map(Path, self.code.addons) if path.suffix in (".o", ".a")]
+        # mold 1.10 -r writes an .eh_frame that mold cannot read.
         words = [word for word in self.code.options if word.startswith("-fuse-ld=")]
+        words = [word for word in words if not word.endswith("mold")]
 
         def merge(output: Path, objects: Sequence[Path], archives: Sequence[Path]) -> None:
             self.linker.create_object(output, objects, options=[*words, *whole(archives)])

@@ -135,14 +135,31 @@ class EditedObject:
         self.names.append(name)
         return len(self.symbols) - 1
 
-    def dissolve_groups(self) -> None:
-        """Make the members of COMDAT groups plain sections: no linker drops them then."""
+    def dissolve_groups(self, *, keeps_data: bool) -> None:
+        """Make the members of COMDAT groups plain sections: no linker drops them then.
+
+        With `keeps_data` groups without code stay: a linker finds equal ones of other objects.
+        """
         for index, section in enumerate(self.sections):
-            flags = section.sh_flags & ~elf.SHF_GROUP
-            if section.sh_type == elf.SHT_GROUP:  # a section that a link leaves out
-                section, flags = section._replace(sh_type=elf.SHT_PROGBITS), elf.SHF_EXCLUDE
-                section = section._replace(sh_link=0, sh_info=0, sh_entsize=0)
-            self.sections[index] = section._replace(sh_flags=flags)
+            if section.sh_type != elf.SHT_GROUP:
+                continue
+            members = self._members(section)
+            flags = [self.sections[member].sh_flags for member in members]
+            if keeps_data and not any(flag & elf.SHF_EXECINSTR for flag in flags):
+                continue
+            for member, flag in zip(members, flags, strict=True):
+                plain = self.sections[member]._replace(sh_flags=flag & ~elf.SHF_GROUP)
+                self.sections[member] = plain
+            # From here on a link leaves the section of the group out.
+            self.sections[index] = section._replace(
+                sh_type=elf.SHT_PROGBITS, sh_flags=elf.SHF_EXCLUDE, sh_link=0, sh_info=0
+            )
+
+    def _members(self, group: SectionHeader) -> list[int]:
+        """Return the sections of a group; its first word is flags."""
+        data = self.data[group.sh_offset : group.sh_offset + group.sh_size]
+        words = memoryview(data[: len(data) // 4 * 4]).cast("I").tolist()
+        return [member for member in words[1:] if member < len(self.sections)]
 
     def write(self, path: Path) -> None:
         """Write the object with its new symbols."""

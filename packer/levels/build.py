@@ -106,11 +106,12 @@ class LevelBuild:
                 for _, name, symbol in found.globals()
                 if symbol.st_shndx != elf.SHN_UNDEF and found.is_code(symbol)
             }
-            if not defined:
+            is_lowest = not defined
+            if is_lowest:
                 wanted = _dispatch_initial_values(found, functions)
             known |= _share_variables(found, known)
             _hide_functions(found, level.prefix, self._outside.strong)
-            found.dissolve_groups()
+            found.dissolve_groups(keeps_data=is_lowest)
             found.write(path)
             defined.append(functions)
         return list(self._dispatched(defined, wanted | self._outside.undefined))
