@@ -206,6 +206,8 @@ class BuildExtension(build_ext):
 
         ext.extra_objects = [*in_parallel(compile_one, ext.sources), str(core)]
         ext.sources = []
+        # Without sources setuptools would compare with `depends` alone, and keep an old library.
+        results[-1].unlink(missing_ok=True)
         super().build_extension(ext)
 
     def _library_files(self):
