@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from runtime.abi import (
     BLOB_SYMBOLS,
     CHECKSUMS,
+    CPU_LEVELS,
     FACT_PREFIX,
     FUNCTION_PREFIX,
     LIBRARY_METADATA,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from .files.progress import Progress
     from .toolchain.linker import Fcompile
 
-_DATA = (*BLOB_SYMBOLS, MANIFEST, LIBRARY_METADATA, CHECKSUMS, MAIN_NAME)
+_DATA = (*BLOB_SYMBOLS, MANIFEST, LIBRARY_METADATA, CHECKSUMS, CPU_LEVELS, MAIN_NAME)
 
 
 def link_library(

@@ -106,6 +106,11 @@ class ElfFile:
         Returns the CRC-32 of the blob's structure, or None if there is no list or if the list
         names no blob.
         """
+    def check_cpu(self) -> None:
+        """Raise LibraryLoadError if this processor lacks the lowest CPU level, or that of DSO_CPU.
+
+        A load makes the same check.
+        """
     def undefined(self) -> list[str]:
         """Return the names of the undefined dynamic symbols."""
 

@@ -27,11 +27,13 @@ from ..elf.image import Image, map_file, valid_path
 from ..elf.linkage import Hardening, Linkage, VersionNeed
 from ..elf.records import IDENT, Header, size_of, unpack
 from ..elf.section_table import read_static_symbols
+from .cpu_levels import read_cpu_levels
 from .functions import MAX_FUNCTIONS, read_entry_function, read_functions
 from .metadata import read_metadata
 from .report import (
     BlobReport,
     Constructor,
+    CpuReport,
     EntryReport,
     Field,
     FunctionReport,
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BlobReport",
     "Constructor",
+    "CpuReport",
     "EntryReport",
     "Field",
     "FunctionReport",
@@ -155,6 +158,8 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
         problems.extend(_compare(checked, tree.blob))
         problems.extend(_find_unreadable(checked, dynamic.symbols))
         verify_checksums(checked, image, dynamic.symbols, tree)
+    if checked is not None and native:
+        problems.extend(_refused_levels(checked))
     notes.extend(find_duplicates(tree.modules))
     notes.extend(find_carried_libraries(tree.modules))
     if not native:
@@ -173,6 +178,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
         modules=tree.modules,
         functions=functions,
         entry=entry,
+        cpu=read_cpu_levels(image, dynamic.symbols),
         blob=tree.blob,
         linkage=dynamic.linkage(),
         hardening=dynamic.hardening(),
@@ -241,6 +247,14 @@ def _find_unreadable(checked: ElfFile, symbols: SymbolTable) -> Iterator[str]:
             checked.data(name)
         except LibraryLoadError as error:
             yield f"a load would refuse it: {_without_path(error)}"
+
+
+def _refused_levels(checked: ElfFile) -> Iterator[str]:
+    """Say if this processor, or DSO_CPU, has less than the lowest level of the library."""
+    try:
+        checked.check_cpu()
+    except LibraryLoadError as error:
+        yield f"a load would refuse it: {_without_path(error)}"
 
 
 def _without_path(error: LibraryLoadError) -> str:

@@ -183,6 +183,7 @@ def _library(report: LibraryReport) -> Fields:
         "producer": report.producer,
         "target": report.target,
         "entry": report.entry,
+        "cpu": report.cpu.levels if report.cpu is not None else (),
         "soname": linkage.soname,
         "rpath": linkage.rpath,
         "runpath": linkage.runpath,

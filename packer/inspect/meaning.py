@@ -5,6 +5,7 @@ from __future__ import annotations
 from runtime.abi import (
     CHECKSUMS,
     CONTEXT_SYMBOLS,
+    CPU_LEVELS,
     FACT_PREFIX,
     FUNCTION_PREFIX,
     LIBRARY_BIN,
@@ -20,6 +21,7 @@ _OWN = {
     MANIFEST: "the manifest: the places of the blob's entries",
     LIBRARY_METADATA: "the metadata of the library: version, license, ...",
     CHECKSUMS: "the checksums: the exported symbols and their CRC-32",
+    CPU_LEVELS: "the CPU levels that the code was compiled for",
     MAIN_NAME: "the name of the entry",
     FUNCTION_PREFIX + "main": "the entry: what a call of the library runs",
     "__tvm_module_ctx": "context: the library's module",
@@ -56,7 +58,7 @@ _PREFIXES = {
 }
 # A statically linked model defines these with its prefix.
 _PREFIXED = (
-    *(MODULE_BLOB, LIBRARY_BIN, MANIFEST, LIBRARY_METADATA, CHECKSUMS, MAIN_NAME),
+    *(MODULE_BLOB, LIBRARY_BIN, MANIFEST, LIBRARY_METADATA, CHECKSUMS, CPU_LEVELS, MAIN_NAME),
     *CONTEXT_SYMBOLS,
 )
 

@@ -146,6 +146,26 @@ class BlobReport:
 
 
 @dataclass(frozen=True, slots=True)
+class CpuReport:
+    """The CPU levels of the host code.
+
+    Attributes
+    ----------
+    levels : tuple of str
+        Their names, lowest first; a load chooses the best one. If there is one, all host code is of
+        this level.
+    features : tuple of str
+        What a processor needs for each level, separated by spaces.
+    lowest : tuple of str
+        The sources that are of the lowest level only, each with the reason.
+    """
+
+    levels: tuple[str, ...]
+    features: tuple[str, ...]
+    lowest: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Constructor:
     """Code that a load runs before any call.
 
@@ -190,6 +210,8 @@ class LibraryReport:
         The version, license and further values of the library; empty without.
     entry : str or None
         The function that a call of the library runs.
+    cpu : CpuReport or None
+        The CPU levels of the host code; None if it runs on every processor of the machine.
     segments : tuple of Segment
         The program headers.
     sections : SectionTable
@@ -212,6 +234,7 @@ class LibraryReport:
     modules: tuple[ModuleReport, ...]
     functions: tuple[FunctionReport, ...]
     entry: str | None
+    cpu: CpuReport | None
     blob: BlobReport | None
     linkage: Linkage
     hardening: Hardening

@@ -12,7 +12,7 @@ from .metadata import metadata_rows
 if TYPE_CHECKING:
     from ..elf.linkage import Linkage
     from ..elf.symbol_table import SymbolTable
-    from .report import FunctionReport, LibraryReport, ModuleReport
+    from .report import CpuReport, FunctionReport, LibraryReport, ModuleReport
 
 # The most items shown of a list; the report has all of them.
 _SHOWN = 12
@@ -46,6 +46,8 @@ def summary(report: LibraryReport) -> Iterator[Line]:
     yield from _functions(report)
     if report.entry is not None:
         yield _label("entry", report.entry)
+    if report.cpu is not None:
+        yield from _cpu_levels(report.cpu)
     yield from _weights(report.modules)
     if report.blob is not None:
         yield from _block(_blob_title(report), _entry_lines(report), len(report.blob.entries))
@@ -145,6 +147,14 @@ def _function(function: FunctionReport, entry: str | None) -> Line:
     if len(first) > _DOC_WIDTH:
         first = f"{first[:_DOC_WIDTH]}..."
     return line(text, (f"  {first}", "dim"))
+
+
+def _cpu_levels(cpu: CpuReport) -> Iterator[Line]:
+    names = ", ".join(_some(cpu.levels))
+    is_one = len(cpu.levels) == 1
+    yield _label("cpu", f"{names}, all code" if is_one else f"{names}; a load uses the best")
+    for text in _some(cpu.lowest):
+        yield line(f"  {cpu.levels[0]} only: {text}", hang=_HANG)
 
 
 def _weights(modules: Iterable[ModuleReport]) -> Iterator[Line]:

@@ -164,6 +164,8 @@ def _overview(report: LibraryReport) -> Iterator[tuple[str, str]]:
             yield name, value
     for name, value in islice(metadata_rows(report.metadata), _MAX_LINES):
         yield name if name in KNOWN else f"metadata {name}", value[:_MAX_TEXT]
+    if report.cpu is not None:
+        yield "CPU levels", ", ".join(report.cpu.levels[:_MAX_LINES])
 
 
 def _startup(report: LibraryReport) -> Iterator[tuple[str, Sequence[str]]]:

@@ -2,6 +2,7 @@
 #include "python/elf_file.h"
 
 #include "library/checked_file.h"
+#include "library/cpu_levels.h"
 #include "python/exception.h"
 #include "python/path.h"
 #include "python/verify_checksums.h"
@@ -99,6 +100,12 @@ static PyObject *elf_file_checksums(ElfFile *self, PyObject *name) {
   return verify_checksums(self->path, symbol, checked_file_find, &self->file);
 }
 
+static PyObject *elf_file_check_cpu(ElfFile *self, PyObject *Py_UNUSED(none)) {
+  struct load_error error;
+  if (cpu_levels_check(checked_file_find, &self->file, &error) == 0) Py_RETURN_NONE;
+  return raise_load_error(self->path, error.reason, "%s", error.message);
+}
+
 static PyObject *elf_file_undefined(ElfFile *self, PyObject *Py_UNUSED(none)) {
   const struct elf_image *image = &self->file.image;
   PyObject *names = PyList_New(0);
@@ -127,6 +134,9 @@ static PyMethodDef elf_file_methods[] = {
     {"checksums", (PyCFunction)elf_file_checksums, METH_O,
      "checksums($self, symbol, /)\n--\n\n"
      "Verify the list at this symbol; return the CRC-32 of the blob's structure, or None."},
+    {"check_cpu", (PyCFunction)elf_file_check_cpu, METH_NOARGS,
+     "check_cpu($self, /)\n--\n\n"
+     "Raise LibraryLoadError if this processor lacks the lowest CPU level, or that of DSO_CPU."},
     {"undefined", (PyCFunction)elf_file_undefined, METH_NOARGS,
      "undefined($self, /)\n--\n\nReturn the names of the undefined dynamic symbols."},
     {NULL, NULL, 0, NULL},
