@@ -163,7 +163,7 @@ def test_program_of_the_documentation(tmp_path) -> None:
     """docs/outputs.md: its C program and its Python."""
     text = (DOCS / "outputs.md").read_text()
     (program,) = re.findall(r"```c\n(.*?)```", text, re.DOTALL)
-    (python,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    *_, python = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     models = [model(tmp_path, number) for number in (1, 2)]
     (tmp_path / "main.c").write_text(program)
     command = ["cc", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}", "main.c", *models, "-o", "main"]
