@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 VENV_TVM := .venv-tvm
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
+SOURCES := pyproject.toml setup.py tools/build_backend.py dso_runtime/pyproject.toml dso_runtime/setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
 C_WARNINGS := -std=c11 -O2 -pthread -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
 
 # A third of the nodes that the analyzer visits by default, in half the time.
