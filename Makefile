@@ -22,8 +22,10 @@ $(BIN)/python:
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
 
 # Each stamp is one set of packages. The project is installed as anyone would, not editable, so
-# that what is tested is what is shipped.
+# that what is tested is what is shipped. Where dso-packer is from before dso-runtime was a separate
+# distribution, its files are removed first: an upgrade would remove those of dso-runtime with them.
 $(VENV)/installed: $(BIN)/python $(SOURCES)
+	$(BIN)/pip show --quiet dso-runtime 2>/dev/null || $(BIN)/pip uninstall -qq --yes dso-packer
 	$(BIN)/pip install --quiet .
 	touch $@
 
@@ -94,6 +96,6 @@ bench: $(VENV)/bench.group
 	$(BIN)/python benchmarks/figure.py build/bench.json --folder $(FIGURES)
 
 clean:
-	rm -rf $(VENV) $(VENV_TVM) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
+	rm -rf $(VENV) $(VENV_TVM) build dist *.egg-info dso_runtime/build dso_runtime/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name '*.so' -not -path './tests/data/*' -delete

@@ -12,7 +12,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime import __version__ as __version__
+try:
+    from runtime import __version__ as __version__
+except ModuleNotFoundError as error:
+    if error.name != "runtime":
+        raise
+    raise ModuleNotFoundError(
+        "packer: found no package runtime, expected the one of dso-runtime: run pip install again, "
+        "which installs it with dso-packer (pip install . in a checkout)",
+        name=error.name,
+    ) from None
 from runtime.public_names import import_public
 
 

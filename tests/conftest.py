@@ -15,6 +15,7 @@ import pytest
 # Before the first import of a helper: pytest then rewrites its assertions, as it does in tests.
 pytest.register_assert_rewrite("tests.support")
 
+from .support import distributions as dist  # noqa: E402
 from .support import needs  # noqa: E402
 from .support.compile import compile_c  # noqa: E402
 from .support.paths import GOLDEN  # noqa: E402
@@ -152,3 +153,34 @@ def pack_blob(tmp_path: Path) -> Callable[..., Path]:
         return compile_c(source, tmp_path / "packed.so")
 
     return pack
+
+
+@pytest.fixture(scope="session")
+def build_environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with setuptools and pip, and every package of this one but for ours."""
+    return dist.make_environment(tmp_path_factory.mktemp("environment") / "venv")
+
+
+@pytest.fixture(scope="session")
+def sdists(tmp_path_factory: pytest.TempPathFactory, build_environment: Path) -> dict[str, Path]:
+    """The source distribution of each project, built from a copy of the tracked files."""
+    source = dist.copy_checkout(tmp_path_factory.mktemp("source") / "tree")
+    made = source.parent / "dist"
+    return {
+        name: dist.build("sdist", source / folder, build_environment, made)
+        for name, folder in dist.PROJECTS.items()
+    }
+
+
+@pytest.fixture(scope="session")
+def wheels(
+    sdists: dict[str, Path], build_environment: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    """The wheel of each project, built from its source distribution; both in one folder."""
+    folder = tmp_path_factory.mktemp("wheels")
+    return {
+        name: dist.build(
+            "wheel", dist.unpack(sdist, sdist.parent / "unpacked"), build_environment, folder
+        )
+        for name, sdist in sdists.items()
+    }

@@ -1,19 +1,18 @@
-"""The sdist, the wheel and an editable install: each is whole, and each works."""
+"""The source distributions and wheels: each is whole, small enough, and installs by itself."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
-import sys
 import sysconfig
 import tarfile
 import zipfile
+from itertools import combinations
 from pathlib import Path
 
-import pytest
+from runtime.abi import __version__
 
+from .support import distributions as dist
 from .support.native import INCLUDE
 from .support.paths import NATIVE, ROOT
 
@@ -25,67 +24,23 @@ DEMO = (
     "print(json.dumps([runtime.load(packer.export_library(add, 'add.so'))['add'](40, 2),"
     " runtime.__file__]))"
 )
+# Of a library that DEMO made, in an environment with dso-runtime only.
+ALONE = (
+    "import sys, runtime\n"
+    "print(runtime.load('add.so')['add'](40, 2), runtime.__version__)\n"
+    "print([name for name in ('packer', 'llvmlite', 'numpy', 'elftools') if name in sys.modules])"
+)
 
 
-def run(*command: str | Path, cwd: Path, **env: str) -> str:
-    """Return the output of a command, which must succeed."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    done = subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, check=False, env={**clean, **env}
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+def files_of(wheel: Path) -> dict[str, int]:
+    """List the files that a wheel installs, with their sizes."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {info.filename: info.file_size for info in archive.infolist()}
 
 
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory) -> Path:
-    """A fresh environment that sees the packages of this one, but for ours."""
-    folder = tmp_path_factory.mktemp("environment") / "venv"
-    run(sys.executable, "-m", "venv", folder, cwd=folder.parent)
-    run(folder / "bin/pip", "install", "--quiet", "setuptools>=77", cwd=folder.parent)
-    outer = folder.parent / "outer"
-    outer.mkdir()
-    for path in Path(sysconfig.get_paths()["purelib"]).iterdir():
-        if not path.name.startswith(("runtime", "packer", "dso_packer", "__editable__")):
-            (outer / path.name).symlink_to(path)
-    (next(folder.glob("lib/python*/site-packages")) / "outer.pth").write_text(f"{outer}\n")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def sdist(tmp_path_factory, environment) -> Path:
-    """A source distribution, made of a copy of the tracked files."""
-    source = tmp_path_factory.mktemp("source") / "tree"
-    ignored = shutil.ignore_patterns(
-        ".git", ".venv", "build", "dist", "*.egg-info", "*.so", ".*_cache"
-    )
-    shutil.copytree(ROOT, source, symlinks=True, ignore=ignored)
-    code = "import setuptools.build_meta as b; print(b.build_sdist('dist'))"
-    name = run(environment / "bin/python", "-c", code, cwd=source).splitlines()[-1]
-    return source / "dist" / name
-
-
-def unpack(archive: tarfile.TarFile, folder: Path) -> None:
-    """Extract all members; Python before 3.11.4 has no filters and ignores the attribute."""
-    archive.extraction_filter = getattr(tarfile, "data_filter", None)  # type: ignore[attr-defined]
-    archive.extractall(folder)
-
-
-@pytest.fixture(scope="module")
-def wheel(sdist, environment, tmp_path_factory) -> Path:
-    """A wheel that is built from the unpacked sdist."""
-    folder = tmp_path_factory.mktemp("unpacked")
-    with tarfile.open(sdist) as archive:
-        unpack(archive, folder)
-    (source,) = folder.iterdir()
-    code = "import setuptools.build_meta as b; print(b.build_wheel('dist'))"
-    name = run(environment / "bin/python", "-c", code, cwd=source).splitlines()[-1]
-    return source / "dist" / name
-
-
-def test_wheel_has_core_header_templates_and_types(wheel) -> None:
+def test_wheel_of_runtime_has_core_headers_libdso_and_types(wheels) -> None:
     """The files that a user needs beside the Python files are inside."""
-    names = set(zipfile.ZipFile(wheel).namelist())
+    names = files_of(wheels["dso-runtime"]).keys()
     assert {
         "runtime/py.typed",
         "runtime/__init__.pyi",
@@ -104,50 +59,98 @@ def test_wheel_has_core_header_templates_and_types(wheel) -> None:
         "runtime/lib/libdso.so",
         "runtime/lib/libdso.so.0",
         "runtime/lib/pkgconfig/dso.pc",
-        "packer/__init__.pyi",
-        "packer/py.typed",
-        "packer/templates/glue.h",
-        "packer/templates/glue_array.h",
     } <= names
     assert [n for n in names if n.startswith("runtime/_core.") and n.endswith(".so")]
-    assert not [n for n in names if n.startswith("tests/")]
 
 
-def test_runtime_takes_less_than_2_mb(wheel) -> None:
-    """Installed, with its core, on a machine that only runs libraries; and libdso as much again."""
-    with zipfile.ZipFile(wheel) as archive:
-        files = {i.filename: i.file_size for i in archive.infolist()}
+def test_wheel_of_packer_has_templates_types_and_no_machine_code(wheels) -> None:
+    """It is the same for every Python and machine."""
+    names = files_of(wheels["dso-packer"]).keys()
+    templates = {"packer/templates/glue.h", "packer/templates/glue_array.h"}
+    assert {"packer/__init__.pyi", "packer/py.typed"} | templates <= names
+    assert wheels["dso-packer"].name == f"dso_packer-{__version__}-py3-none-any.whl"
+
+
+def test_no_file_belongs_to_two_distributions(wheels) -> None:
+    """Otherwise an uninstall of one would take it from the other."""
+    for one, other in combinations(wheels.values(), 2):
+        assert not files_of(one).keys() & files_of(other).keys()
+    tops = {name: {f.split("/")[0] for f in files_of(path)} for name, path in wheels.items()}
+    assert tops["dso-runtime"] == {"runtime", f"dso_runtime-{__version__}.dist-info"}
+    assert tops["dso-packer"] == {"packer", f"dso_packer-{__version__}.dist-info"}
+
+
+def test_every_module_of_the_source_is_in_a_wheel(wheels) -> None:
+    """A folder that the search for packages missed would fail at the first import."""
+    shipped = {name for path in wheels.values() for name in files_of(path)}
+    for folder in ("runtime", "packer"):
+        sources = {p.relative_to(ROOT).as_posix() for p in (ROOT / folder).rglob("*.py*")}
+        assert {s for s in sources if s.endswith((".py", ".pyi"))} <= shipped
+
+
+def test_runtime_takes_less_than_2_mb(wheels) -> None:
+    """The wheel; and installed, without libdso, which a program in C uses."""
+    assert 100_000 < wheels["dso-runtime"].stat().st_size < 2_000_000
+    files = files_of(wheels["dso-runtime"])
     libdso = {name for name in files if name.startswith("runtime/lib/")}
-    sizes = [files[name] for name in files.keys() - libdso if name.startswith("runtime/")]
-    assert 100_000 < sum(sizes) < 2_000_000
+    assert 100_000 < sum(files[name] for name in files.keys() - libdso) < 2_000_000
     assert 100_000 < sum(files[name] for name in libdso) < 2_000_000
 
 
-def test_wheel_runs_from_anywhere(wheel, environment, tmp_path) -> None:
-    """Installed, the packages export and load, and the command is there."""
-    pip = environment / "bin/pip"
-    run(pip, "install", "--no-deps", "--force-reinstall", wheel, cwd=tmp_path)
-    result, home = json.loads(run(environment / "bin/python", "-c", DEMO, cwd=tmp_path))
+def test_wheels_state_one_version_and_no_path(wheels) -> None:
+    """They may be copied to another machine; only packer needs other packages."""
+    runtime, packer = (dist.metadata(wheels[name]) for name in dist.PROJECTS)
+    assert runtime["Version"] == packer["Version"] == __version__
+    assert runtime.get_all("Requires-Dist") is None
+    required = packer.get_all("Requires-Dist")
+    assert f"dso-runtime=={__version__}" in required
+    assert any(line.startswith("llvmlite") for line in required)
+    assert not [line for line in required if "@" in line]
+    assert packer.get_all("Provides-Extra") == ["numpy", "cuda", "zig"]
+
+
+def test_sdist_of_runtime_is_small_and_has_no_links(sdists) -> None:
+    """The folder of the project has links, which the archive replaces by the files."""
+    with tarfile.open(sdists["dso-runtime"]) as archive:
+        members = archive.getmembers()
+    top = f"dso_runtime-{__version__}"
+    names = {member.name for member in members}
+    assert {
+        f"{top}/runtime/abi.py",
+        f"{top}/runtime/native/scan/crc32.c",
+        f"{top}/LICENSE",
+    } <= names
+    assert not [member.name for member in members if member.issym() or member.islnk()]
+    assert not [name for name in names if name.startswith((f"{top}/packer", f"{top}/tests"))]
+
+
+def test_wheels_run_from_anywhere(wheels, build_environment, tmp_path) -> None:
+    """Installed from a folder of wheels, the packages export and load; the command is there."""
+    command = ("install", "--force-reinstall", "--no-deps", *wheels.values())
+    dist.pip(build_environment, *command, cwd=tmp_path)
+    python = build_environment / "bin/python"
+    result, home = json.loads(dist.run(python, "-c", DEMO, cwd=tmp_path))
     assert result == 42
-    assert Path(home).is_relative_to(environment)
-    assert run(environment / "bin/packer", "--version", cwd=tmp_path).startswith("packer 0.1.0")
+    assert Path(home).is_relative_to(build_environment)
+    version = dist.run(build_environment / "bin/packer", "--version", cwd=tmp_path)
+    assert version.startswith(f"packer {__version__}")
 
 
-def test_editable_install_runs_from_the_source_tree(sdist, environment, tmp_path) -> None:
-    """The core is built in place; templates are found through their link."""
-    with tarfile.open(sdist) as archive:
-        unpack(archive, tmp_path)
-    (source,) = tmp_path.iterdir()
-    command = ("install", "--no-deps", "--no-build-isolation", "--force-reinstall", "-e", source)
-    run(environment / "bin/pip", *command, cwd=tmp_path)
-    result, home = json.loads(run(environment / "bin/python", "-c", DEMO, cwd=tmp_path))
-    assert result == 42
-    assert Path(home).is_relative_to(source)
-    files = {path.name for path in (source / "runtime/lib").rglob("*") if path.is_file()}
-    assert {"libdso.a", "libdso.so", "libdso.so.0", "dso.pc", "dsoConfig.cmake"} <= files
+def test_runtime_loads_without_any_other_package(wheels, build_environment, tmp_path) -> None:
+    """A library is made in one environment, and runs where nothing but dso-runtime is."""
+    command = ("install", "--force-reinstall", "--no-deps", *wheels.values())
+    dist.pip(build_environment, *command, cwd=tmp_path)
+    dist.run(build_environment / "bin/python", "-c", DEMO, cwd=tmp_path)
+    bare = dist.make_bare_environment(tmp_path / "bare")
+    find = ("--find-links", wheels["dso-runtime"].parent)
+    dist.pip(bare, "install", *find, "dso-runtime", cwd=tmp_path)
+    listed = json.loads(dist.pip(bare, "list", "--format=json", cwd=tmp_path))
+    assert [entry["name"] for entry in listed] == ["dso-runtime"]
+    said = dist.run(bare / "bin/python", "-c", ALONE, cwd=tmp_path)
+    assert said == f"42 {__version__}\n[]\n"
 
 
-def test_free_threaded_python_is_refused_at_build_time(environment) -> None:
+def test_free_threaded_python_is_refused_at_build_time(build_environment) -> None:
     """The core relies on the GIL, and a build elsewhere reports that."""
     code = (
         "import runpy, sysconfig\n"
@@ -155,13 +158,13 @@ def test_free_threaded_python_is_refused_at_build_time(environment) -> None:
         "runpy.run_path('setup.py')"
     )
     ran = subprocess.run(
-        [environment / "bin/python", "-c", code],
-        cwd=ROOT,
+        [build_environment / "bin/python", "-c", code],
+        cwd=ROOT / "dso_runtime",
         capture_output=True,
         text=True,
         check=False,
     )
-    expected = "dso-packer: found a free-threaded build of CPython, expected one with the GIL"
+    expected = "dso-runtime: found a free-threaded build of CPython, expected one with the GIL"
     assert (ran.returncode, ran.stderr[: len(expected)]) == (1, expected)
 
 

@@ -42,4 +42,6 @@ def test_unknown_name_is_an_attribute_error() -> None:
 
 def test_version_has_one_source() -> None:
     """Both packages and the installed distribution say the same version."""
-    assert packer.__version__ == runtime.__version__ == importlib.metadata.version("dso-packer")
+    assert packer.__version__ == runtime.__version__
+    for name in ("dso-packer", "dso-runtime"):
+        assert importlib.metadata.version(name) == runtime.__version__

@@ -33,11 +33,8 @@ def test_libdso_of_another_compiler(compiler, flags, emulator, tmp_path) -> None
     """The same names; a program that links the archive runs."""
     needs.program(compiler, *emulator[:1])
     source = tmp_path / "source"
-    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
-        source.mkdir(exist_ok=True)
-        shutil.copy(ROOT / name, source)
-    shutil.copytree(ROOT / "runtime", source / "runtime")
-    shutil.copytree(ROOT / "packer", source / "packer")
+    # With the files that its links to the checkout name.
+    shutil.copytree(ROOT / "dso_runtime", source, ignore=shutil.ignore_patterns("build"))
     prefix = tmp_path / "prefix"
     command = [sys.executable, "setup.py", "-q", "build_libdso", "--prefix", prefix]
     # -O0, after the build's own -O2: the names are the same, and it takes half the time.
