@@ -19,8 +19,11 @@ MARKS = "import packer.target, runtime.timing; print(packer.target.MARK, runtime
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory) -> Path:
-    """A copy of the tracked files; its build folders serve every test."""
-    return dist.copy_checkout(tmp_path_factory.mktemp("checkout") / "dso-packer")
+    """A copy of the tracked files, under a path that a URL spells otherwise.
+
+    Its build folders serve every test, so that the core is compiled once.
+    """
+    return dist.copy_checkout(tmp_path_factory.mktemp("checkout") / "dso packer-1.0 #é")
 
 
 @pytest.fixture
