@@ -163,9 +163,9 @@ def _default(text: str) -> tuple[str, Any]:
 def _struct(text: str) -> Struct:
     """Read a struct, which is in braces in a code; its spelling is not stored."""
     name, _, rest = text.partition(" ")
-    match = re.fullmatch(r"(\d{1,18}) (\d{1,18})((?: [^ :@]+:[^ @]+@\d{1,18})*)", rest)
+    match = re.fullmatch(r"(\d{1,18}) (\d{1,18})((?: [^ :@]+:[^ ]+@\d{1,18})*)", rest)
     if not match:
         raise ValueError(f"struct {text!r}, expected name size alignment field:code@offset ...")
-    fields = (re.split("[:@]", field) for field in match[3].split())
+    fields = (re.split(":|@(?=[0-9]+$)", field, maxsplit=2) for field in match[3].split())
     made = tuple(Field(field, code, int(offset)) for field, code, offset in fields)
     return Struct(name, "", int(match[1]), int(match[2]), made)

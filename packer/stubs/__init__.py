@@ -94,7 +94,8 @@ def _signatures(tree: Tree, annotations: Annotations) -> Iterator[tuple[str, Sig
     entry = tree.functions.get(tree.entry, Found("")).facts
     for name, function in tree.functions.items():
         if function.facts is not None:
-            yield name, signature_of(function.facts, annotations)
+            signature = signature_of(function.facts, annotations)
+            yield name, signature.positional() if function.is_positional else signature
         elif name == "main" and entry is not None and entry.abi == "safe_call":
             yield name, signature_of_alias(entry, annotations)
 

@@ -56,19 +56,18 @@ def _protocol(name: str, signature: Signature, scope: Scope) -> str:
 def _look_ups(tree: Tree, calls: Mapping[str, str], scope: Scope) -> Iterator[str]:
     """``model[name]``: an overload for each declared function, and one for all others."""
     use = scope.use
-    anything = f"{use('Callable')}[..., {use('Any')}]"
     rows = [(_literal([name], scope), call) for name, call in calls.items()]
     unknown = [function for name, function in tree.functions.items() if name not in calls]
     executors = [f.name for f in unknown if f.makes_executor]
     if executors:
-        rows.append((_literal(executors, scope), f"{use('Callable')}[..., {use('GraphExecutor')}]"))
+        rows.append((_literal(executors, scope), _any_call("GraphExecutor", scope)))
     others = [f.name for f in unknown if not f.makes_executor]
     if not tree.is_complete:
-        rows.append((use("str"), anything))
+        rows.append((use("str"), _any_call("Any", scope)))
     elif others:
-        rows.append((_literal(others, scope), anything))
+        rows.append((_literal(others, scope), _any_call("Any", scope)))
     if not rows:
-        rows.append((use("Never"), anything))
+        rows.append((use("Never"), _any_call("Any", scope)))
     is_narrow = tree.is_complete
     if len(rows) == 1:
         yield _look_up(*rows[0], _OVERRIDE if is_narrow else "")
@@ -76,6 +75,10 @@ def _look_ups(tree: Tree, calls: Mapping[str, str], scope: Scope) -> Iterator[st
     for i, row in enumerate(rows):
         yield f"    @{use('overload')}" + (f"  {_OVERRIDE}" if is_narrow and i == 0 else "")
         yield _look_up(*row, _OVERRIDE_PYRIGHT if is_narrow and row is rows[-1] else "")
+
+
+def _any_call(result: str, scope: Scope) -> str:
+    return f"{scope.use('Callable')}[..., {scope.use(result)}]"
 
 
 def _literal(names: list[str], scope: Scope) -> str:
@@ -90,17 +93,16 @@ def _look_up(names: str, result: str, mark: str) -> str:
 def _weights(name: str, weights: Mapping[str, Tensor], scope: Scope) -> str:
     """Return the class of the weights; the comments are their types and shapes."""
     use = scope.use
-    names = "\n".join(
-        f"            {quoted(key)},  # {tensor.dtype}{list(tensor.shape)}"
-        for key, tensor in weights.items()
+    key = scope.private("weight")
+    rows = (
+        f"    {quoted(n)},  # {tensor.dtype}{list(tensor.shape)}" for n, tensor in weights.items()
     )
+    names = "\n".join([f"{key}: {use('TypeAlias')} = {use('Literal')}[", *rows, "]"])
     return f"""\
+{names}
+
 @{use("type_check_only")}
 class {name}({use("Weights")}):
-    def __getitem__(  {_OVERRIDE}
-        self,
-        name: {use("Literal")}[
-{names}
-        ],
-        /,
-    ) -> {use("Tensor")}: ..."""
+    def __getitem__(self, name: {key}, /) -> {use("Tensor")}: ...  {_OVERRIDE}
+    def __iter__(self) -> {use("Iterator")}[{key}]: ...
+    def keys(self) -> {use("KeysView")}[{key}]: ..."""

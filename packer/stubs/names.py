@@ -11,8 +11,7 @@ MOST_COLUMNS = 100
 
 # The modules of what stubs import. Other names are builtins.
 _HOMES = {
-    "Callable": "collections.abc",
-    "Mapping": "collections.abc",
+    **dict.fromkeys(("Callable", "Iterator", "KeysView", "Mapping"), "collections.abc"),
     "GraphExecutor": "runtime",
     "Handle": "runtime",
     "Module": "runtime",

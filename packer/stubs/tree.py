@@ -14,6 +14,7 @@ from runtime.modules.device import LAUNCHED, DeviceModule, metadata_of
 from runtime.modules.graph_executor import AotExecutorFactory
 from runtime.modules.opaque import OpaqueModule
 from runtime.modules.shared_library import CarriedSharedLibraryModule
+from runtime.modules.vm import VMExecutable
 from runtime.tensors.tensor import Tensor
 
 from ..declare.facts import Facts, parse_facts
@@ -33,11 +34,14 @@ class Found(NamedTuple):
         None if its parameters are unknown.
     makes_executor : bool
         True if it returns a GraphExecutor.
+    is_positional : bool
+        True if calls cannot name its parameters.
     """
 
     name: str
     facts: Facts | None = None
     makes_executor: bool = False
+    is_positional: bool = False
 
 
 class Tree(NamedTuple):
@@ -105,12 +109,21 @@ def _functions(node: runtime.Module, opened: OpenedLibrary) -> tuple[list[Found]
         return [Found(name, _kernel_facts(node, name)) for name in names], True
     if isinstance(node, AotExecutorFactory):
         return [Found(n, makes_executor=n == node.module_name) for n in names], True
-    found = [Found(name) for name in names if node.find_function(name) is not None]
-    lists_all = type(node).find_function is runtime.Module.find_function or (
-        type(node).function_names is not runtime.Module.function_names
-    )
-    is_known = not isinstance(node, OpaqueModule | CarriedSharedLibraryModule)
-    return found, lists_all and is_known
+    if isinstance(node, VMExecutable):
+        found = [Found(name, _bytecode_facts(node, name), is_positional=True) for name in names]
+        return [*found, Found("vm_load_executable")], True
+    if type(node).find_function is runtime.Module.find_function:
+        return [], not isinstance(node, OpaqueModule | CarriedSharedLibraryModule)
+    lists_all = type(node).function_names is not runtime.Module.function_names
+    return [Found(name) for name in names], lists_all
+
+
+def _bytecode_facts(module: VMExecutable, name: str) -> Facts:
+    """Return the facts of a function in bytecode, which accepts values of any type."""
+    row = module.table_row(name)
+    count, names = (row.num_args, row.param_names) if row else (0, ())
+    names = names if len(names) == count else tuple(f"arg{i}" for i in range(count))
+    return Facts("safe_call", "release", "", tuple((n, "any") for n in names), "any", "")
 
 
 def _facts(opened: OpenedLibrary) -> Iterator[tuple[str, Facts | None]]:

@@ -68,6 +68,12 @@ def test_unknown_keys_and_codes_are_kept() -> None:
     assert facts.result == "future"
 
 
+def test_a_field_of_a_struct_may_be_a_handle() -> None:
+    """Its code begins with the character that precedes the offset."""
+    (struct,) = parse_facts(_text("struct s 16 8 x:f64@0 c:@counter@8")).structs
+    assert struct.fields == (Field("x", "f64", 0), Field("c", "@counter", 8))
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -55,6 +55,40 @@ struct counter *counter_new(void) { return malloc(sizeof(struct counter)); }
 void *any_new(void) { return malloc(4); }
 """
 KIND_NAMES = re.findall(r"\b(f_\w+)\(", KINDS)
+# Names that a stub uses, as names of functions, structs, fields and parameters.
+TAKEN = ["int", "str", "list", "tuple", "property", "overload", "Model", "model", "runtime", "Int"]
+TAKEN += ["Any", "Callable", "Literal", "Protocol", "type_check_only", "Array", "Function", "self"]
+NAMES = (
+    """
+#include <stdlib.h>
+struct list { double list; int count; };
+struct outer { struct list list; float tuple[3]; int index; int from; };
+struct counter { int n; };
+struct list list_make(struct list l, int self) { return l; }
+struct outer outer_make(struct outer outer, int from, int from_) { return outer; }
+struct counter *make(int __n, int m) { return malloc(__n + m); }
+int plain(int n) { return n; }
+"""
+    + "\n".join(f"int x_{name}(int {name}) {{ return {name}; }}" for name in ("self", "lambda"))
+    + "\n"
+    + "\n".join(f"double y_{name}(double x, struct list l) {{ return 0; }}" for name in TAKEN)
+)
+NAMED = {
+    "*": "auto",
+    "class": {"symbol": "plain", "declaration": "int(int n)"},
+    "counter": {"symbol": "plain", "declaration": "int(int n)"},
+    **{n: {"symbol": f"y_{n}", "declaration": "double(double x, struct list l)"} for n in TAKEN},
+}
+USED_NAMES = (
+    "one: float = model['int'](1.5, (1, 2))",
+    "two: float = names.int(x=1.5, l={'list': 1, 'count': 2})",
+    "three: int = model['class'](n=3)",
+    "four: int = model['list_make']((1, 2), self=3).count",
+    "five: names.outer = model['outer_make']({}, 1, 2)",
+    "six: names.counter_handle | None = names.make(1, m=2)",
+    "seven: float = names.outer_make({}, 1, 2).list.list",
+    "eight: int = model['x_self'](self=1) + names.x_lambda(lambda_=2)",
+)
 IMPORTS = """\
 import array
 import ctypes
@@ -178,6 +212,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
     libraries = {
         "rows": packer.CSourceModule(SOURCE, functions=functions),
         "kinds": packer.CSourceModule(KINDS, functions="auto"),
+        "names": packer.CSourceModule(NAMES, functions=NAMED),
     }
     for name, host in libraries.items():
         path = packer.export_library(host, folder / f"{name}.so")
@@ -189,6 +224,8 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
         "wrong.py": program("kinds", ["import kinds", *WRONG]),
         "right.py": program("kinds", ["import kinds", *RIGHT]),
     }
+    names = program("names", ["import names", *USED_NAMES])
+    programs["used_names.py"] = names.replace("import Model", "import ModelTree as Model")
     for file, text in programs.items():
         (folder / file).write_text(text)
     stubs = [f"{name}.pyi" for name in libraries]
@@ -199,11 +236,17 @@ def test_stubs_are_accepted(checked: Checked) -> None:
     """Mypy finds nothing wrong in the stubs themselves."""
     assert not checked.errors["rows.pyi"]
     assert not checked.errors["kinds.pyi"]
+    assert not checked.errors["names.pyi"]
 
 
 def test_right_uses_are_accepted(checked: Checked) -> None:
     """Results have their types, and a tree is a Module."""
     assert not checked.errors["right.py"]
+
+
+def test_names_of_the_stub_and_of_python_may_be_names_of_the_library(checked: Checked) -> None:
+    """Functions, structs, fields and parameters keep their names, if Python allows these."""
+    assert not checked.errors["used_names.py"]
 
 
 @pytest.mark.parametrize("use", WRONG)
