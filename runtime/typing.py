@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    _CtypesValue: TypeAlias = ctypes.Structure | ctypes._SimpleCData[Any]
+else:  # what only type checkers look at
+    Buffer = _CtypesValue = Any
+
 __all__ = [
     "Array",
     "Bool",
@@ -122,13 +126,11 @@ if TYPE_CHECKING:
 else:
     VoidHandle = Handle
 
-Int: TypeAlias = "int | _IntScalar | _BoolScalar"
-Bool: TypeAlias = "bool | _IntScalar | _BoolScalar"
-Float: TypeAlias = "float | _FloatScalar | _IntScalar | _BoolScalar"
+Int: TypeAlias = int | _IntScalar | _BoolScalar
+Bool: TypeAlias = bool | _IntScalar | _BoolScalar
+Float: TypeAlias = float | _FloatScalar | _IntScalar | _BoolScalar
 Complex: TypeAlias = (
-    "complex | _ComplexScalar | Float | tuple[Float, Float] | list[int] | list[float]"
+    complex | _ComplexScalar | Float | tuple[Float, Float] | list[int] | list[float]
 )
-Array: TypeAlias = (
-    "SupportsDLPack | _NumPyArray | _MutableBuffer | ctypes.Structure | ctypes._SimpleCData[Any]"
-)
-Bytes: TypeAlias = "Buffer | Array"
+Array: TypeAlias = SupportsDLPack | _NumPyArray | _MutableBuffer | _CtypesValue
+Bytes: TypeAlias = Buffer | Array
