@@ -15,6 +15,7 @@ from safetensors.numpy import save_file
 import packer
 
 from .support import needs
+from .support.type_checker import errors_of
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -118,6 +119,27 @@ def test_python_of_a_page_runs(page: str, tmp_path: Path) -> None:
     script = tmp_path / "page.py"
     script.write_text("".join(code_blocks(DOCS / page, "python")))
     run([sys.executable, "-W", "error", script], tmp_path)
+
+
+def test_program_of_the_page_about_stubs_is_checked(tmp_path: Path) -> None:
+    """The page's commands make the stub; mypy finds in the program what its comments say."""
+    page = (DOCS / "stubs.md").read_text()
+    shown = re.search(r"\$ cat geo.c\n(.*?)\n    \$ (.*?)\n    \$ (.*?)\n", page, re.DOTALL)
+    assert shown is not None
+    (tmp_path / "geo.c").write_text(shown[1])
+    for command in shown.group(2, 3):
+        run(["sh", "-c", command], tmp_path)
+    (program,) = code_blocks(DOCS / "stubs.md", "python")
+    (tmp_path / "program.py").write_text(program)
+    expected = {
+        number: line.split("# error: ")[1]
+        for number, line in enumerate(program.splitlines(), 1)
+        if "# error: " in line
+    }
+    errors = errors_of(tmp_path, "geo.pyi", "program.py")
+    assert list(errors) == ["program.py"]
+    assert list(errors["program.py"]) == list(expected)
+    assert all(text in errors["program.py"][number] for number, text in expected.items())
 
 
 def test_programs_of_the_page_about_libdso_run(tmp_path: Path) -> None:

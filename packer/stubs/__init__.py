@@ -21,7 +21,7 @@ from .model import model_text
 from .names import Scope, is_identifier
 from .tree import Found, Tree, read_tree
 
-__all__ = ["stub_of", "write_stub"]
+__all__ = ["public_functions", "stub_of", "write_stub"]
 
 # mypy compares each overload with each other one, unless it would not report what it finds.
 _MANY = 100

@@ -1,4 +1,4 @@
-"""What mypy accepts and refuses by a stub, compared with what calls accept and refuse."""
+"""The verdicts of mypy, compared with those of calls."""
 
 from __future__ import annotations
 
