@@ -142,6 +142,11 @@ DSO_API int dso_register_function(const char *name, dso_function *function);
 
 DSO_API const char *dso_module_type_key(const dso_module *module); /* borrowed */
 
+/* Store the metadata of the library that the module was loaded from: JSON text (docs/format.md) that
+ * is borrowed from the module, and is not parsed. NULL without metadata, and for a module that was
+ * not loaded. */
+DSO_API int dso_module_metadata(const dso_module *module, const char **json);
+
 /* Store the imports, in import order, and return their number. Borrowed until they change; another
  * thread must not change them meanwhile. `imports` may be NULL. */
 DSO_API size_t dso_module_imports(const dso_module *module, dso_module *const **imports);

@@ -77,6 +77,12 @@ public:
   dso_module *get() const { return module_; }
   std::string type_key() const { return dso_module_type_key(module_); }
   std::string entry() const { return check(dso_module_entry(module_)); }
+  /* The JSON text of dso_module_metadata; empty without. */
+  std::string metadata() const {
+    const char *json = nullptr;
+    check(dso_module_metadata(module_, &json));
+    return json == nullptr ? "" : json;
+  }
 
   /* A function of the module, else of its imports, depth first in import order. */
   Function operator[](const std::string &name) const {

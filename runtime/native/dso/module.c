@@ -1,11 +1,14 @@
-/* Modules: references, imports, the entry, and values that hold them. */
+/* Modules: references, metadata, imports, the entry, and values that hold them. */
+#include <string.h>
+
 #include "abi/raised.h"
 #include "dso.h"
 #include "dso/null.h"
 #include "library/import_cache.h"
 #include "module/host.h"
 #include "module/host_lock.h"
-#include "module/module.h"
+#include "module/origin.h"
+#include "scan/utf8.h"
 
 void dso_module_retain(dso_module *module) { module_retain(module); }
 
@@ -15,6 +18,33 @@ void dso_module_release(dso_module *module) {
 }
 
 const char *dso_module_type_key(const dso_module *module) { return module->type_key; }
+
+/* ---- Metadata */
+
+enum { MAX_METADATA = 1 << 20 };
+
+static int refuse_metadata(const struct origin *origin, const char *what) {
+  return raised_format("BlobFormatError",
+                       "%s: __packer_library at 0x0: %s; export the library again", origin->path,
+                       what);
+}
+
+int dso_module_metadata(const dso_module *module, const char **json) {
+  const struct origin *origin = origin_of(module);
+  const uint8_t *bytes;
+  size_t nbytes;
+  struct utf8_error error;
+  *json = NULL;
+  int found = origin != NULL ? origin->type->data(origin, "__packer_library", &bytes, &nbytes) : 0;
+  if (found <= 0) return found;
+  if (nbytes > MAX_METADATA) return refuse_metadata(origin, "expected at most 1048576 bytes");
+  if (memchr(bytes, 0, nbytes) != bytes + nbytes - 1)
+    return refuse_metadata(origin, "expected text that ends with its only NUL");
+  if (utf8_check((const char *)bytes, nbytes - 1, &error) != 0)
+    return refuse_metadata(origin, "expected UTF-8 text");
+  *json = (const char *)bytes;
+  return 0;
+}
 
 /* ---- Imports */
 

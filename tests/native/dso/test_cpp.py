@@ -77,6 +77,7 @@ static int calls(const dso::Module &m) {
 }
 
 static int tree(const dso::Module &m) {
+  EXPECT(m.metadata() == "{\"schema\":1,\"metadata\":{\"version\":\"1.0\"}}");
   EXPECT(m.type_key() == "_lib" || !m.imports().empty());
   EXPECT(m.weight_names() == std::vector<std::string>{"layer.weight"});
   DLTensor weight = m.weight("layer.weight");
@@ -138,7 +139,8 @@ def model(tmp_path_factory) -> Path:
     module = packer.CSourceModule(CODE, functions=FUNCTIONS)
     weight = np.arange(6, dtype="float32").reshape(2, 3)
     module.import_module(runtime.SafetensorsModule(save({"layer.weight": weight})))
-    return packer.export_library(module, tmp_path_factory.mktemp("model") / "model.so")
+    path = tmp_path_factory.mktemp("model") / "model.so"
+    return packer.export_library(module, path, metadata={"version": "1.0"})
 
 
 def compile_program(compiler: str, standard: str, output: Path, *options: str) -> Path:

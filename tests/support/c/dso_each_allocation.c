@@ -44,6 +44,8 @@ static int use(dso_module *module, int count, char **names) {
     dso_release(&result);
     if (status != 0) return -1;
   }
+  const char *json;
+  if (dso_module_metadata(module, &json) != 0) return -1;
   return dso_module_entry(module) != NULL ? 0 : -1;
 }
 
