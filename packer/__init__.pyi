@@ -37,3 +37,4 @@ from .toolchain.create import create_shared as create_shared
 from .toolchain.cross_linker import cross_compiler as cross_compiler
 from .toolchain.formats import create_archive as create_archive
 from .toolchain.formats import tar as tar
+from .wheel import write_wheel as write_wheel

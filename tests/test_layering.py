@@ -56,6 +56,7 @@ FLOORS = {
         {"deferred_link", "export"},
         {"inspect", "project"},
         {"c_header", "stubs"},
+        {"wheel"},
         {"cli"},
         {"__init__", "__main__"},
     ),

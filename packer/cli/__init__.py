@@ -36,6 +36,7 @@ COMMANDS = {
     "config": "print how to compile and link programs that load libraries",
     "c-header": "write a type-safe C header of a library",
     "stubs": "write the types of a library's functions for type checkers",
+    "wheel": "write a wheel that installs libraries as a Python package",
     "init": "write a commented packer.toml and a sample source",
     "completion": "print a script that completes this command line in a shell",
 }

@@ -1,0 +1,91 @@
+"""Write a wheel: a zip file with the same bytes for the same contents."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import os
+import stat
+import time
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+from runtime.error import ExportError
+
+_PIECE_NBYTES = 1 << 20
+_EARLIEST = 315_532_800  # 1980-01-01: a zip file has no earlier times
+
+
+def write_archive(output: Path, files: Mapping[str, str | bytes | Path], dist_info: str) -> None:
+    """Write the files of a wheel, then its RECORD.
+
+    The order is that of the mapping, all files have one time and one of two modes, and no file is
+    held in memory as a whole. The compressed bytes depend on the zlib of this Python.
+
+    Parameters
+    ----------
+    files : mapping of str to (str, bytes or Path)
+        The contents of each file by its name in the wheel: text, bytes, or a file to copy.
+    dist_info : str
+        The folder of RECORD, ``"geo-1.0.dist-info"``.
+
+    Raises
+    ------
+    ExportError
+        If SOURCE_DATE_EPOCH is not a number.
+    """
+    when = time.gmtime(max(_source_date_epoch(), _EARLIEST))[:6]
+    rows: list[tuple[str, str, str]] = []
+    with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            rows.append(_add(archive, _information(name, when), content))
+        record = f"{dist_info}/RECORD"
+        rows.append((record, "", ""))
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        _add(archive, _information(record, when), text.getvalue())
+
+
+def _source_date_epoch() -> int:
+    """Return the time that all files get: https://reproducible-builds.org/specs/source-date-epoch."""
+    text = os.environ.get("SOURCE_DATE_EPOCH", "") or "0"
+    if not text.isdecimal():
+        raise ExportError(f"SOURCE_DATE_EPOCH: {text!r}, expected seconds since 1970; unset it")
+    return int(text)
+
+
+def _information(name: str, when: tuple[int, ...]) -> zipfile.ZipInfo:
+    information = zipfile.ZipInfo(name, (when[0], when[1], when[2], when[3], when[4], when[5]))
+    mode = 0o755 if name.endswith(".so") or ".so." in name else 0o644
+    information.create_system = 3  # Unix: the mode counts
+    information.external_attr = (stat.S_IFREG | mode) << 16
+    information.compress_type = zipfile.ZIP_DEFLATED
+    return information
+
+
+def _add(
+    archive: zipfile.ZipFile, information: zipfile.ZipInfo, content: str | bytes | Path
+) -> tuple[str, str, str]:
+    """Add a file, and return its row of RECORD."""
+    if isinstance(content, Path):
+        with content.open("rb") as source:
+            information.file_size = os.fstat(source.fileno()).st_size  # zip64 if it is large
+            return _copy(archive, information, source)
+    data = content.encode() if isinstance(content, str) else content
+    return _copy(archive, information, io.BytesIO(data))
+
+
+def _copy(
+    archive: zipfile.ZipFile, information: zipfile.ZipInfo, source: IO[bytes]
+) -> tuple[str, str, str]:
+    digest, nbytes = hashlib.sha256(), 0
+    with archive.open(information, "w") as target:
+        while piece := source.read(_PIECE_NBYTES):
+            digest.update(piece)
+            nbytes += target.write(piece)
+    encoded = base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()
+    return information.filename, f"sha256={encoded}", str(nbytes)
