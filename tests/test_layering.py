@@ -58,6 +58,7 @@ FLOORS = {
         {"c_header", "stubs"},
         {"wheel"},
         {"cli"},
+        {"hooks"},
         {"__init__", "__main__"},
     ),
 }

@@ -23,7 +23,7 @@ _CLASSIFIERS = (
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What the metadata of a distribution says; texts are checked and normalised by `checked`.
+    """The metadata of a distribution; `checked` checks and normalises its texts.
 
     Attributes
     ----------
