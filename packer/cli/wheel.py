@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from ..files.text import shown_path
 from .parser import CommandParser
@@ -49,14 +48,20 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     python = "the versions of Python; default: those of the runtime"
     add("--requires-python", metavar="SPEC", default="", help=python)
     parser.add_repeated("--requires", "DIST", "a distribution to install too: numpy>=1.26")
+    parser.add_repeated("--include", "FILE", "a further file for the package: palette.py")
+    loader = "the loader of a module type of your own: geo.palette=geo.palette:load"
+    parser.add_repeated("--loader", "KEY=PLACE", loader)
     add("--platform", metavar="TAG", help="fail if the libraries cannot have this tag")
-    return parser.parse_paths(argv)
+    arguments = parser.parse_paths(argv)
+    arguments.loaders = _loaders(parser, arguments.loader)
+    return arguments
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the wheel, and print its path, its size, and the reason for its tag."""
-    from ..wheel import platform_of, write_wheel
+    from ..wheel import write_wheel
 
+    notes: list[str] = []
     path = write_wheel(
         arguments.libraries,
         arguments.output,
@@ -71,11 +76,21 @@ def run(arguments: argparse.Namespace) -> None:
         url=arguments.url,
         requires_python=arguments.requires_python,
         requires=arguments.requires,
+        include=arguments.include,
+        loaders=arguments.loaders,
         platform=arguments.platform,
+        note=notes.append,
     )
     write(f"{shown_path(path)}: {size_text(os.path.getsize(path))}")
-    platform = platform_of([Path(library) for library in arguments.libraries])
-    for reason in platform.because[:1] if platform.is_portable else platform.because:
-        write_error(f"packer: note: {platform.tags[0]}: {reason}")
-    if not platform.is_portable:
-        write_error("packer: note: PyPI takes no such wheel; `auditwheel repair` may make one")
+    for text in notes:
+        write_error(f"packer: note: {text}")
+
+
+def _loaders(parser: CommandParser, texts: Sequence[str]) -> dict[str, str]:
+    loaders: dict[str, str] = {}
+    for text in texts:
+        key, _, place = text.partition("=")
+        if not key or not place:
+            parser.error(f"argument --loader: expected KEY=MODULE:FUNCTION, found {text!r}")
+        loaders[key] = place
+    return loaders

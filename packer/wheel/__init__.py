@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from runtime.error import ExportError
+from runtime.registry import is_own_type
 
 from ..files.output import refuse_output_among_inputs, replacing, reporting
 from .archive import write_archive
-from .metadata import Metadata, checked, wheel_text
+from .metadata import Metadata, checked, entry_points_text, wheel_text
 from .package import describe, package_files, parts_of
 from .platform_tag import Platform, platform_of, required
+
+if TYPE_CHECKING:
+    from .package import Part
 
 __all__ = ["Platform", "platform_of", "write_wheel"]
 
@@ -32,17 +37,20 @@ def write_wheel(
     url: str = "",
     requires_python: str = "",
     requires: Sequence[str] = (),
+    include: Sequence[str | os.PathLike[str]] = (),
+    loaders: Mapping[str, str] | None = None,
     platform: str | None = None,
+    note: Callable[[str], object] | None = None,
 ) -> Path:
     """Write a wheel that installs libraries as a Python package.
 
     One library is the package itself, and its functions are attributes of it: ``geo.mean(x)``.
     Of several each is a module of the package: ``geo.shape.area(x)``. A library is loaded when
-    its first function is used; ``geo.library`` is the loaded module. The installed package needs
-    the distribution ``dso-runtime``, not packer.
+    its first function is used; ``geo.model`` is the loaded tree. The installed package needs the
+    distribution ``dso-runtime``, not packer. It has stubs for type checkers.
 
     The tag says where the libraries can be loaded, as measured from the libraries and symbol
-    versions that they need: ``py3-none-manylinux_2_17_x86_64``. One that needs a library which
+    versions that they need: ``py3-none-manylinux_2_28_x86_64``. One that needs a library which
     not every system has gets ``linux_x86_64``, which pip installs and PyPI does not take. The
     libraries are read, never loaded. Equal inputs give equal bytes; the time of the files is
     SOURCE_DATE_EPOCH, or 1980.
@@ -75,8 +83,14 @@ def write_wheel(
         The versions of Python; by default those of the runtime, ``">=3.11"``.
     requires : sequence of str
         Further distributions to install with it: ``"numpy>=1.26"``.
+    include : sequence of path
+        Further files for the package, such as Python modules.
+    loaders : mapping of str to str, optional
+        A loader for each module type of your own, by its type key: ``"geo.palette:load"``.
     platform : str, optional
         Refuse libraries that cannot have this tag, such as ``"manylinux_2_28_x86_64"``.
+    note : callable, optional
+        ``note(text)`` is called with each remark: the reason for the tag, a missing loader.
 
     Returns
     -------
@@ -86,7 +100,7 @@ def write_wheel(
     Raises
     ------
     LibraryLoadError
-        If a file is no library.
+        If a file is no library, or a load would refuse it.
     ExportError
         If a value is invalid, the libraries are for different machines or C libraries, or the
         wheel cannot be written.
@@ -96,34 +110,31 @@ def write_wheel(
     Examples
     --------
     >>> packer.write_wheel("model.so", name="geo", version="1.0")  # doctest: +SKIP
-    PosixPath('dist/geo-1.0-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl')
+    PosixPath('dist/geo-1.0-py3-none-manylinux_2_28_x86_64.whl')
     """
     paths = _paths(libraries)
     imported = package or name.replace("-", "_").replace(".", "_")
     parts = parts_of(paths, imported)
-    if version is None:
-        raise ExportError("version: no library has one; give it, as in --version 1.0")
-    given = Metadata(
-        name, version, description, "", license or "", tuple(map(Path, license_files)),
-        author, url, requires_python, tuple(requires),
+    metadata = checked(
+        Metadata(
+            name, _version(version), description, "" if readme is None else _read(readme),
+            license or "", tuple(map(Path, license_files)), author, url, requires_python,
+            tuple(requires), dict(loaders or {}),
+        ),
+        describe(parts, name, description),
     )  # fmt: skip
-    metadata = checked(given)
-    text = describe(parts, name, description) if readme is None else _read(readme)
     measured = platform_of(paths)
     found = required(measured, platform) if platform else measured
-    dist_info = f"{metadata.file_name}.dist-info"
-    licenses = metadata.license_names().items()
-    files = {
-        **package_files(parts, imported, metadata.version),
-        **{f"{dist_info}/licenses/{own}": path for own, path in licenses},
-        f"{dist_info}/METADATA": metadata.text() + text,
-        f"{dist_info}/WHEEL": wheel_text([f"py3-none-{tag}" for tag in found.tags]),
-    }
-    output = Path(folder) / f"{metadata.file_name}-py3-none-{'.'.join(sorted(found.tags))}.whl"
-    refuse_output_among_inputs(output, paths)
+    files = package_files(parts, imported, metadata.version, map(Path, include))
+    output = Path(folder) / f"{metadata.stem}-py3-none-{'.'.join(sorted(found.tags))}.whl"
+    refuse_output_among_inputs(output, [path for path in files.values() if isinstance(path, Path)])
     with replacing(output) as workspace:
-        write_archive(workspace.output, files, dist_info)
+        files |= _dist_info(metadata, found)
+        write_archive(workspace.output, files, f"{metadata.stem}.dist-info")
         workspace.commit(is_program=False)
+    if note is not None:
+        for text in (*_notes(measured), *_unknown_types(parts, metadata.loaders)):
+            note(text)
     return output
 
 
@@ -135,6 +146,45 @@ def _paths(libraries: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
     return [Path(path) for path in libraries]
 
 
+def _version(given: str | None) -> str:
+    if given is None:
+        raise ExportError("version: expected one, found none; give it, as in --version 1.0")
+    return given
+
+
 def _read(path: str | os.PathLike[str]) -> str:
     with reporting(path, "read"):
         return Path(path).read_text(encoding="utf-8")
+
+
+def _dist_info(metadata: Metadata, platform: Platform) -> dict[str, str | Path]:
+    """Return the files of .dist-info, RECORD aside."""
+    folder = f"{metadata.stem}.dist-info"
+    files: dict[str, str | Path] = {
+        f"{folder}/licenses/{name}": path for name, path in metadata.license_names().items()
+    }
+    if metadata.loaders:
+        files[f"{folder}/entry_points.txt"] = entry_points_text(metadata)
+    files[f"{folder}/METADATA"] = metadata.text()
+    files[f"{folder}/WHEEL"] = wheel_text([f"py3-none-{tag}" for tag in sorted(platform.tags)])
+    return files
+
+
+def _notes(platform: Platform) -> list[str]:
+    """Return the reasons for a tag: one is enough for a tag of glibc."""
+    tag = platform.tags[0]
+    if platform.is_portable:
+        return [f"{tag}: {reason}" for reason in platform.because[:1]]
+    advice = "PyPI takes no such wheel; `auditwheel repair` may make one"
+    return [f"{tag}: {reason}" for reason in (*platform.because, advice)]
+
+
+def _unknown_types(parts: Sequence[Part], loaders: Mapping[str, str]) -> list[str]:
+    """Return a note for each module type that neither the runtime nor the package loads."""
+    keys = {m.type_key: part.path.name for part in parts for m in part.report.modules}
+    return [
+        f"{file}: nothing in the package loads the type {key}; --loader {key}=MODULE:FUNCTION "
+        "names a loader, and --requires a distribution that registers one"
+        for key, file in sorted(keys.items())
+        if key != "library" and not is_own_type(key) and key not in loaders
+    ]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parseaddr
 from pathlib import Path
 
 from runtime import __version__
 from runtime.error import ExportError, ToolchainError
+from runtime.registry import ENTRY_POINT_GROUP
 
 from ..files.text import path_error
 
 REQUIRES_PYTHON = ">=3.11"  # that of the runtime
+_ENTRY_POINT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _RUNTIME = f"dso-runtime>={__version__}"
 _CLASSIFIERS = (
     "Operating System :: POSIX :: Linux",
@@ -45,6 +48,8 @@ class Metadata:
         Versions of Python.
     requires : tuple of str
         Further distributions that the package needs, beside the runtime.
+    loaders : dict of str to str
+        The loader of each type key, as an entry point: ``"geo.palette:load"``.
     """
 
     name: str
@@ -57,9 +62,10 @@ class Metadata:
     url: str = ""
     requires_python: str = ""
     requires: tuple[str, ...] = ()
+    loaders: dict[str, str] = field(default_factory=dict)
 
     @property
-    def file_name(self) -> str:
+    def stem(self) -> str:
         """The beginning of the wheel's name: ``"geo_tools-1.0"``."""
         from packaging.utils import canonicalize_name
 
@@ -101,8 +107,13 @@ class Metadata:
         return "\n".join(lines) + f"\n\n{self.readme}"
 
 
-def checked(given: Metadata) -> Metadata:
+def checked(given: Metadata, readme: str) -> Metadata:
     """Check the values, and return them as the specifications write them.
+
+    Parameters
+    ----------
+    readme : str
+        The long description if none was given.
 
     Raises
     ------
@@ -139,8 +150,9 @@ def checked(given: Metadata) -> Metadata:
         for text in given.requires
     ]
     return Metadata(
-        values["name"], version, values["description"], given.readme, expression,
+        values["name"], version, values["description"], given.readme or readme, expression,
         given.license_files, values["author"], values["url"], python, tuple(requires),
+        _loaders(given.loaders),
     )  # fmt: skip
 
 
@@ -166,6 +178,23 @@ def _line(field: str, text: str) -> list[str]:
 def _author(text: str) -> list[str]:
     """A name and an address have separate fields."""
     return _line("Author-email" if "@" in parseaddr(text)[1] else "Author", text)
+
+
+def _loaders(given: dict[str, str]) -> dict[str, str]:
+    """Check entry points: a type key, and where its loader is."""
+    for key, place in given.items():
+        if not _ENTRY_POINT.fullmatch(place):
+            text = f"expected MODULE:FUNCTION as geo.palette:load, found {place!r}"
+            raise ExportError(f"loader of {key}: {text}")
+        if not key.isprintable() or set(key) & set("=[]\n") or key != key.strip():
+            raise ExportError(f"loaders: expected a type key, found {key!r}")
+    return given
+
+
+def entry_points_text(metadata: Metadata) -> str:
+    """Return entry_points.txt, which names the loaders for the runtime."""
+    lines = [f"{key} = {place}" for key, place in sorted(metadata.loaders.items())]
+    return "\n".join([f"[{ENTRY_POINT_GROUP}]", *lines]) + "\n"
 
 
 def wheel_text(tags: Sequence[str]) -> str:

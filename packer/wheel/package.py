@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import keyword
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from runtime.error import ExportError
 
 from ..files.text import path_error, shown_path
-from ..inspect import LibraryReport, inspect_library
-
-LIBRARY = "library"  # the name of the loaded module in its package
+from ..inspect import LibraryReport, open_library
+from ..stubs import public_functions, stub_of
+from ..stubs.tree import read_tree
 
 _LOADER = '''\
 """The functions of {file}, which is loaded when one of them is first used."""
 
+from functools import cache as _cache
 from pathlib import Path as _Path
 
 import runtime as _runtime
@@ -26,25 +27,33 @@ import runtime as _runtime
 {version}__all__ = {names}
 
 
+@_cache
+def _load():
+    return _runtime.load(_Path(__file__).with_name({quoted}))
+
+
 def __getattr__(name):
-    if name != "{library}" and name not in __all__:
+    if name == "model" and name not in __all__:
+        found = _load()
+    elif name.startswith("_") or name not in _load():
         raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
-    {library} = _runtime.load(_Path(__file__).with_name({quoted}))
-    globals().update({{name: {library}[name] for name in __all__}}, {library}={library})
-    return globals()[name]
+    else:
+        found = _load()[name]
+    return globals().setdefault(name, found)
 
 
 def __dir__():
-    return sorted({{*globals(), *__all__, "{library}"}})
+    return sorted({{*globals(), *__all__, "model"}})
 '''
 _OUTER = '''\
-"""The libraries {files}, each a module that loads its library on first use."""
+"""The libraries {files}: each is a module, which loads its library on first use."""
 
-from . import {modules}
+{imports}
 
 __version__ = "{version}"
 __all__ = {names}
 '''
+_MOST_COLUMNS = 100
 
 
 class Part(NamedTuple):
@@ -56,14 +65,22 @@ class Part(NamedTuple):
         The library.
     package : str
         The folder of its files in the wheel, which is the package that loads it.
-    names : tuple of str
-        The functions that the package has as attributes.
+    functions : tuple of str
+        The functions that are attributes of the package.
+    is_complete : bool
+        False if the library may have more of them.
     """
 
     path: Path
     package: str
-    names: tuple[str, ...]
+    functions: tuple[str, ...]
+    is_complete: bool
     report: LibraryReport
+
+    @property
+    def module(self) -> str:
+        """The name that Python imports."""
+        return self.package.replace("/", ".")
 
 
 def parts_of(paths: Sequence[Path], package: str) -> list[Part]:
@@ -72,9 +89,9 @@ def parts_of(paths: Sequence[Path], package: str) -> list[Part]:
     Raises
     ------
     ExportError
-        If a name cannot be that of a package, or two are equal; or a library cannot be loaded.
+        If a name cannot be that of a package, or two are equal.
     LibraryLoadError
-        If a file is no library.
+        If a file is no library, or a load would refuse it.
     """
     if not _is_name(package):
         text = f"expected a Python identifier, found {package!r}; choose another: --package"
@@ -83,19 +100,19 @@ def parts_of(paths: Sequence[Path], package: str) -> list[Part]:
     for path in paths:
         own = package if len(paths) == 1 else f"{package}/{_module_name(path)}"
         if other := next((part for part in parts if part.package == own), None):
-            text = f"would be {own.replace('/', '.')}, as {shown_path(other.path)}; rename one"
+            text = f"would be {other.module}, as {shown_path(other.path)}; rename one"
             raise path_error(path, text)
-        report = inspect_library(path)
-        if report.problems:
-            raise path_error(path, f"{report.problems[0]}; export it again, or copy it again")
-        parts.append(Part(path, own, _functions(report), report))
+        opened = open_library(path)
+        tree = read_tree(opened)
+        names = sorted(function.name for function in public_functions(tree))
+        parts.append(Part(path, own, tuple(names), tree.is_complete, opened.report))
     return parts
 
 
 def _module_name(path: Path) -> str:
     name = path.name.split(".")[0].removeprefix("lib")
     if not _is_name(name):
-        text = f"expected the name of a library that is a Python identifier, found {name!r}"
+        text = f"a module is named after it, expected a Python identifier, found {name!r}"
         raise path_error(path, f"{text}; rename it")
     return name
 
@@ -104,53 +121,75 @@ def _is_name(text: str) -> bool:
     return text.isidentifier() and text.isascii() and not keyword.iskeyword(text)
 
 
-def _functions(report: LibraryReport) -> tuple[str, ...]:
-    """Return the functions of the root that can be attributes; `library[...]` has the others."""
-    names = {function.name for function in report.functions}
-    names.update(report.modules[0].functions if report.modules else ())
-    return tuple(sorted(n for n in names if _is_name(n) and n[0] != "_" and n != LIBRARY))
+def package_files(
+    parts: Sequence[Part], package: str, version: str, included: Iterable[Path]
+) -> dict[str, str | Path]:
+    """Return the files of the packages by their names in the wheel.
 
-
-def package_files(parts: Sequence[Part], package: str, version: str) -> dict[str, str | Path]:
-    """Return the files of the packages by their names in the wheel."""
-    files: dict[str, str | Path] = {f"{package}/py.typed": ""}
-    if [part.package for part in parts] != [package]:
-        names = [part.package.rpartition("/")[2] for part in parts]
-        files[f"{package}/__init__.py"] = _OUTER.format(
-            files=", ".join(part.path.name for part in parts),
-            modules=", ".join(names),
-            version=version,
-            names=_list(names),
-        )
+    Raises
+    ------
+    ExportError
+        If an included file is missing, or has the name of another file.
+    """
+    files: dict[str, str | Path] = {}
+    if parts[0].package != package:
+        files |= _outer_files(parts, package, version)
     for part in parts:
-        own = f'__version__ = "{version}"\n' if part.package == package else ""
-        file = part.path.name
-        text = _LOADER.format(
-            file=file, quoted=json.dumps(file), library=LIBRARY,
-            names=_list(part.names), version=own,
-        )  # fmt: skip
-        files[f"{part.package}/__init__.py"] = text
-        files[f"{part.package}/{part.path.name}"] = part.path
+        files |= _files_of(part, version if part.package == package else "")
+    files[f"{package}/py.typed"] = ""
+    for path in included:
+        name = f"{package}/{path.name}"
+        if name in files:
+            raise path_error(path, f"the package has a {path.name} already; rename it")
+        if not path.is_file():
+            raise path_error(path, "there is no such file, expected one for the package")
+        files[name] = path
     return files
 
 
+def _files_of(part: Part, version: str) -> dict[str, str | Path]:
+    file = part.path.name
+    line = f'__version__ = "{version}"\n' if version else ""
+    code = _LOADER.format(
+        file=file, quoted=json.dumps(file), names=_list(part.functions), version=line
+    )
+    stub = stub_of(part.path)
+    if version:
+        stub += "\n__version__: str\n"
+    if not part.is_complete:
+        stub += "\nimport typing as _typing\n\ndef __getattr__(name: str) -> _typing.Any: ...\n"
+    return {
+        f"{part.package}/__init__.py": code,
+        f"{part.package}/__init__.pyi": stub,
+        f"{part.package}/{file}": part.path,
+    }
+
+
+def _outer_files(parts: Sequence[Part], package: str, version: str) -> dict[str, str | Path]:
+    names = sorted(part.package.rpartition("/")[2] for part in parts)
+    files = ", ".join(part.path.name for part in parts)
+    imports = "\n".join(f"from . import {name} as {name}" for name in names)
+    code = _OUTER.format(files=files, imports=imports, version=version, names=_list(names))
+    return {
+        f"{package}/__init__.py": code,
+        f"{package}/__init__.pyi": f"{imports}\n\n__version__: str\n",
+    }
+
+
 def _list(names: Sequence[str]) -> str:
-    text = str(list(names)).replace("'", '"')
-    if len(text) > 80:
-        text = "".join(["[", *(f'\n    "{name}",' for name in names), "\n]"])
-    return text
+    text = json.dumps(list(names))
+    if len(text) < _MOST_COLUMNS - len("__all__ = "):
+        return text
+    return "\n".join(["[", *(f'    "{name}",' for name in names), "]"])
 
 
 def describe(parts: Sequence[Part], name: str, description: str) -> str:
-    """Return a long description in Markdown: how to import it, and what it has."""
+    """Return a long description in Markdown: the functions of each module."""
     lines = [f"# {name}", "", *([description, ""] if description else [])]
     for part in parts:
-        module = part.package.replace("/", ".")
-        lines += [f"`{module}` has the functions of {os.path.basename(part.path)}:", ""]
+        file = os.path.basename(part.report.path)
+        lines += [f"`import {part.module}` gives the functions of {file}:", ""]
         signatures = {function.name: function.signature for function in part.report.functions}
-        lines += ["```python", f"import {module}", *(f"{module}.{n}" for n in part.names), "```"]
-        known = [text for name in part.names if (text := signatures.get(name))]
-        if known:
-            lines += ["", "As C declares them:", "", "```c", *(f"{text};" for text in known), "```"]
+        lines += [f"- `{signatures.get(name) or name}`" for name in part.functions]
         lines.append("")
     return "\n".join(lines)
