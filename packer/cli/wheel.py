@@ -49,7 +49,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--requires-python", metavar="SPEC", default="", help=python)
     parser.add_repeated("--requires", "DIST", "a distribution to install too: numpy>=1.26")
     parser.add_repeated("--include", "FILE", "a further file for the package: palette.py")
-    loader = "the loader of a module type of your own: geo.palette=geo.palette:load"
+    loader = "the loader of a type of modules: geo.palette=geo.palette:load"
     parser.add_repeated("--loader", "KEY=PLACE", loader)
     add("--platform", metavar="TAG", help="fail if the libraries cannot have this tag")
     arguments = parser.parse_paths(argv)

@@ -86,7 +86,8 @@ def write_wheel(
     include : sequence of path
         Further files for the package, such as Python modules.
     loaders : mapping of str to str, optional
-        A loader for each module type of your own, by its type key: ``"geo.palette:load"``.
+        For each module type that the runtime does not know, by its type key, the place of its
+        loader: ``"geo.palette:load"``.
     platform : str, optional
         Refuse libraries that cannot have this tag, such as ``"manylinux_2_28_x86_64"``.
     note : callable, optional

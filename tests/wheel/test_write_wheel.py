@@ -1,0 +1,320 @@
+"""A wheel that packer writes: its files, the judgement of other tools, and its use."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import email
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import packer
+import runtime
+
+from ..support import needs
+from ..support.compile import compile_c
+from ..support.paths import ROOT
+from .installation import fresh_environment, install, run, tool
+
+LICENSE = ROOT / "LICENSE"
+SECOND = "int64_t twice(int64_t a) { return 2 * a; }"
+
+
+@pytest.fixture
+def wheel(library, tmp_path) -> Path:
+    """A wheel with all its metadata."""
+    return packer.write_wheel(
+        library, tmp_path / "dist", name="Geo-tools", version="1.0.0-rc1", package="geo",
+        description="Means and roots.", license="apache-2.0 or mit", license_files=[LICENSE],
+        author="A Person <person@example.org>", url="https://example.org", requires=["numpy>=1.26"],
+    )  # fmt: skip
+
+
+def read(wheel: Path, name: str) -> str:
+    """Return a file of a wheel as text."""
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.read(name).decode()
+
+
+def test_record_has_every_file_with_its_digest(wheel) -> None:
+    """In the order of the archive, and itself last, without one."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        assert names[-1] == "geo_tools-1.0.0rc1.dist-info/RECORD"
+        rows = list(csv.reader(archive.read(names[-1]).decode().splitlines()))
+        assert [row[0] for row in rows] == names
+        assert rows.pop()[1:] == ["", ""]
+        for name, digest, nbytes in rows:
+            data = archive.read(name)
+            found = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+            assert (digest, nbytes) == (f"sha256={found}", str(len(data)))
+
+
+def test_metadata_is_normalised(wheel) -> None:
+    """The name stays; version, licence and requirements are written as their standards do."""
+    info = "geo_tools-1.0.0rc1.dist-info"
+    metadata = email.message_from_string(read(wheel, f"{info}/METADATA"))
+    assert metadata.get_all("Requires-Dist") == [
+        f"dso-runtime>={runtime.__version__}",
+        "numpy>=1.26",
+    ]
+    fields = dict(metadata.items())
+    expected = {
+        "Metadata-Version": "2.4",
+        "Name": "Geo-tools",
+        "Version": "1.0.0rc1",
+        "Summary": "Means and roots.",
+        "License-Expression": "Apache-2.0 OR MIT",
+        "License-File": "LICENSE",
+        "Author-email": "A Person <person@example.org>",
+        "Project-URL": "Homepage, https://example.org",
+        "Requires-Python": ">=3.11",
+    }
+    assert {name: fields[name] for name in expected} == expected
+    assert "- `double mean(const double *x, int64_t n)`" in metadata.get_payload()
+    assert read(wheel, f"{info}/licenses/LICENSE") == LICENSE.read_text()
+    lines = read(wheel, f"{info}/WHEEL").splitlines()
+    tags = {line.removeprefix("Tag: ") for line in lines if line.startswith("Tag: ")}
+    compressed = wheel.name.removesuffix(".whl").split("-")[-1].split(".")
+    assert tags == {f"py3-none-{tag}" for tag in compressed}
+    assert "Root-Is-Purelib: false" in lines
+
+
+def test_equal_inputs_give_equal_bytes(library, tmp_path, monkeypatch) -> None:
+    """At another time, in another folder, under another umask; SOURCE_DATE_EPOCH is the time."""
+    made = []
+    for number, umask in enumerate((0o022, 0o077)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        old = os.umask(umask)
+        try:
+            copy = Path(shutil.copyfile(library, folder / library.name))
+            os.utime(copy, (number, number))
+            made.append(packer.write_wheel(copy, folder / "dist", name="geo", version="1"))
+        finally:
+            os.umask(old)
+    assert made[0].read_bytes() == made[1].read_bytes()
+    with zipfile.ZipFile(made[0]) as archive:
+        assert {item.date_time for item in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        assert {item.external_attr >> 16 for item in archive.infolist()} == {0o100644, 0o100755}
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1000000000")
+    packer.write_wheel(library, tmp_path, name="geo", version="1")
+    (later,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(later) as archive:
+        assert {item.date_time for item in archive.infolist()} == {(2001, 9, 9, 1, 46, 40)}
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "now")
+    with pytest.raises(packer.ExportError, match="SOURCE_DATE_EPOCH: 'now', expected seconds"):
+        packer.write_wheel(library, tmp_path, name="geo", version="1")
+
+
+def test_auditwheel_leaves_it(wheel, tmp_path) -> None:
+    """It finds the tag that the wheel has, and repairs nothing."""
+    shown = " ".join(tool("auditwheel", "show", wheel, group="test").split())
+    tags = wheel.name.removesuffix(".whl").split("-")[-1].split(".")
+    assert any(f'following platform tag: "{tag}"' in shown for tag in tags)
+    tool("auditwheel", "repair", "-w", tmp_path, wheel, group="test")
+    repaired = tmp_path / wheel.name
+    with zipfile.ZipFile(wheel) as before, zipfile.ZipFile(repaired) as after:
+        names = {n for n in before.namelist() if not n.endswith(("RECORD", "WHEEL"))}
+        assert all(before.read(name) == after.read(name) for name in names)
+
+
+def test_twine_and_check_wheel_contents_accept_it(wheel) -> None:
+    """As PyPI would, and without files that should not be in a wheel."""
+    assert "PASSED" in tool("twine", "check", "--strict", wheel)
+    assert "OK" in tool("check_wheel_contents", wheel)
+
+
+USE = """
+import array, json, sys
+import geo
+loaded = "model" in vars(geo)
+x = array.array("d", [1, 2, 6])
+refused = ""
+try:
+    geo.maen
+except AttributeError as error:
+    refused = str(error)
+found = [loaded, geo.mean(x, 3), geo.root(9.0), geo.model["root"](4.0), geo.__version__, refused]
+names = [n for n in dir(geo) if n[0] != "_"], geo.__all__
+print(json.dumps([*found, *names, [m for m in sys.modules if m in ("packer", "llvmlite")]]))
+"""
+
+
+def test_installed_package_without_packer(environment, wheel, tmp_path) -> None:
+    """Its functions are attributes; the library is loaded on first use."""
+    install(environment, "--no-deps", wheel)
+    found = json.loads(run(environment, "-c", USE))
+    loaded, mean, *others, public, functions, imported = found
+    assert not loaded
+    assert mean == 3
+    assert others == [3, 2, "1.0.0rc1", "module 'geo' has no attribute 'maen'"]
+    assert functions == ["mean", "root"]
+    assert public == ["mean", "model", "root"]
+    assert imported == []
+
+
+def test_several_libraries_are_modules(environment, library, tmp_path) -> None:
+    """Each loads its own library."""
+    code = f"#include <stdint.h>\n{SECOND}"
+    module = packer.CSourceModule(code, functions="auto")
+    second = packer.export_library(module, tmp_path / "libwhole.so")
+    wheel = packer.write_wheel([library, second], tmp_path, name="pair", version="2")
+    install(environment, "--no-deps", wheel)
+    code = "import pair; print(pair.whole.twice(4), pair.model.root(4.0), pair.__version__)"
+    assert run(environment, "-c", code) == "8 2.0 2\n"
+    code = "from pair import *; print(whole.__all__, model.__all__, hasattr(whole, '__version__'))"
+    assert run(environment, "-c", code) == "['twice'] ['mean', 'root'] False\n"
+
+
+TYPED = """
+import array
+import geo
+
+mean: float = geo.mean(array.array("d", [1, 2]), 2)
+other: float = geo.model["root"](mean)
+version: str = geo.__version__
+"""
+
+
+def test_type_checker_knows_the_functions(wheel, tmp_path) -> None:
+    """Mypy --strict accepts the use, and finds a misspelt function and a wrong argument."""
+    needs.importable("mypy", "check")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    environment = {**os.environ, "MYPYPATH": str(tmp_path / "site")}
+
+    def check(code: str) -> str:
+        (tmp_path / "use.py").write_text(code)
+        command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "use.py"]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        ).stdout
+
+    assert check(TYPED) == ""
+    wrong = check('import geo\ngeo.maen()\ngeo.root("2")\ngeo.model["maen"]\n')
+    assert [line.split(":")[1] for line in wrong.splitlines() if "error" in line] == ["2", "3", "4"]
+
+
+PALETTE = """
+import runtime
+
+class Palette(runtime.Module):
+    type_key = "geo.palette"
+    property_mask = runtime.ModuleProperty.BINARY_SERIALIZABLE
+
+    def find_function(self, name):
+        return (lambda: "blue") if name == "colour" else None
+
+    def save_to_binary(self, writer):
+        writer.write_u64(7)
+
+@runtime.register_loader("geo.palette")
+def load(reader):
+    reader.read_u64()
+    return Palette()
+"""
+
+
+def test_loader_of_another_module_type(environment, tmp_path) -> None:
+    """The package brings it, and the runtime finds it by the entry point."""
+    (tmp_path / "palette.py").write_text(PALETTE)
+    code = "import palette, packer; packer.export_library(palette.Palette(), 'colours.so')"
+    run(sys.executable, "-c", code, cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    library, notes = tmp_path / "colours.so", []
+    packer.write_wheel(library, tmp_path, name="colours", version="1", note=notes.append)
+    assert any("nothing in the package loads the type geo.palette; --loader" in n for n in notes)
+    wheel = packer.write_wheel(
+        library, tmp_path, name="colours", version="1", include=[tmp_path / "palette.py"],
+        loaders={"geo.palette": "colours.palette:load"},
+    )  # fmt: skip
+    install(environment, "--no-deps", "--force-reinstall", wheel)
+    assert run(environment, "-c", "import colours; print(colours.colour())") == "blue\n"
+
+
+def test_library_that_needs_another_gets_it_from_auditwheel(tmp_path) -> None:
+    """The wheel is for this system, and auditwheel makes one for others of it."""
+    compile_c("int g(void) { return 41; }", tmp_path / "libg.so", "-Wl,-soname,libg.so")
+    module = packer.CSourceModule("int g(void); int f(void) { return g() + 1; }", functions="auto")
+    options = [f"-L{tmp_path}", "-lg"]
+    path = packer.export_library(module, tmp_path / "a.so", options=options)
+    notes: list[str] = []
+    wheel = packer.write_wheel(path, tmp_path, name="needing", version="1", note=notes.append)
+    assert "-py3-none-linux_" in wheel.name
+    assert "needs libg.so, which not every system has" in notes[0]
+    with pytest.raises(packer.ExportError, match="platform 'manylinux_2_28_x86_64': .*needs libg"):
+        packer.write_wheel(
+            path, tmp_path, name="needing", version="1", platform="manylinux_2_28_x86_64"
+        )
+    needs.importable("auditwheel", "test")
+    command = [sys.executable, "-m", "auditwheel", "repair", "-w", tmp_path / "made", wheel]
+    environment = {
+        **os.environ,
+        "LD_LIBRARY_PATH": str(tmp_path),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    subprocess.run(command, env=environment, check=True)
+    (repaired,) = (tmp_path / "made").iterdir()
+    assert "manylinux" in repaired.name
+    python = fresh_environment(tmp_path / "venv")
+    install(python, "--no-deps", repaired)
+
+
+def test_platform_that_is_asked_for(library, tmp_path) -> None:
+    """A newer one is possible, an older one is not, with the reason."""
+    made = packer.write_wheel(
+        library, tmp_path, name="geo", version="1", platform="manylinux_2_34_x86_64"
+    )
+    assert made.name == "geo-1-py3-none-manylinux_2_34_x86_64.whl"
+    for tag in ("manylinux_2_34_aarch64", "musllinux_1_2_x86_64", "win_amd64"):
+        with pytest.raises(packer.ExportError, match=f"platform '{tag}': expected libraries that"):
+            packer.write_wheel(library, tmp_path, name="geo", version="1", platform=tag)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": "-geo"}, "name: expected letters and digits, with . _ - between them, found"),
+        ({"name": "2geo"}, "package: expected a Python identifier, found '2geo'; choose another"),
+        ({"version": "one"}, "version: expected a version as 1.0 or 2.1.3, found 'one'"),
+        ({"version": None}, "version: expected one, found none; give it, as in --version 1.0"),
+        ({"license": "MITT"}, "license: expected an SPDX expression as MIT or Apache-2.0, found"),
+        ({"requires": ["numpy >>1"]}, "requires: expected a requirement as numpy>=1.26, found"),
+        ({"requires_python": "3.11"}, "requires_python: expected versions as >=3.11, found '3.11'"),
+        ({"description": "a\nb"}, r"description: expected one line of printable text, found"),
+        ({"license_files": ["none"]}, "none: there is no such file, expected that of the licence"),
+        ({"include": ["none"]}, "none: there is no such file, expected one for the package"),
+        ({"loaders": {"key": "place"}}, "loader of key: expected MODULE:FUNCTION as geo.palette:"),
+        ({"package": "class"}, "package: expected a Python identifier, found 'class'; choose"),
+    ],
+)  # fmt: skip
+def test_wrong_value_is_named(library, tmp_path, change, message) -> None:
+    """And nothing is written."""
+    values = {"name": "geo", "version": "1", **change}
+    with pytest.raises(packer.ExportError, match=message):
+        packer.write_wheel(library, tmp_path / "dist", **values)
+    assert not (tmp_path / "dist").exists()
+
+
+def test_files_that_are_no_libraries(library, tmp_path) -> None:
+    """A text, a library twice, a name that cannot be imported."""
+    text = tmp_path / "text.so"
+    text.write_text("no library")
+    with pytest.raises(packer.LibraryLoadError, match=r"text\.so"):
+        packer.write_wheel(text, tmp_path, name="geo", version="1")
+    with pytest.raises(packer.ExportError, match="libraries: expected at least one, found none"):
+        packer.write_wheel([], tmp_path, name="geo", version="1")
+    with pytest.raises(packer.ExportError, match="would be geo.model, as .*; rename one"):
+        packer.write_wheel([library, library], tmp_path, name="geo", version="1")
+    dashed = shutil.copyfile(library, tmp_path / "a-b.so")
+    with pytest.raises(packer.ExportError, match="expected a Python identifier, found 'a-b'"):
+        packer.write_wheel([library, dashed], tmp_path, name="geo", version="1")
+    packer.write_wheel(dashed, tmp_path, name="geo", version="1")
