@@ -6,6 +6,7 @@ environment with packer.
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import Any, ClassVar
@@ -152,5 +153,5 @@ class _TaggedWheel:
         with _as_setup_error():
             platform, found = platform_tag(sorted({*built, *folder.rglob("*.so")}))
         for note in notes_of(found):
-            build.announce(f"dso-packer: {note}", 3)
+            build.announce(f"dso-packer: {note}", logging.WARNING)
         return python, abi, platform
