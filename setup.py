@@ -6,5 +6,12 @@ from setuptools import setup
 
 version = runpy.run_path("runtime/abi.py")["__version__"]
 
-# The packer imports llvmlite and pyelftools only where it uses them.
-setup(install_requires=[f"dso-runtime=={version}", "llvmlite>=0.45", "pyelftools>=0.31"])
+# The packer imports all but the first only where it uses them.
+REQUIRED = [
+    f"dso-runtime=={version}",
+    "llvmlite>=0.45",
+    "packaging>=24.2",
+    "pyelftools>=0.31",
+]
+
+setup(install_requires=REQUIRED)
