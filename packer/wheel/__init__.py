@@ -12,7 +12,7 @@ from runtime.registry import is_own_type
 
 from ..files.output import refuse_output_among_inputs, replacing, reporting
 from .archive import write_archive
-from .metadata import Metadata, checked, entry_points_text, wheel_text
+from .metadata import REQUIRES_PYTHON, Metadata, checked, entry_points_text, wheel_text
 from .package import describe, package_files, parts_of
 from .platform_tag import Platform, platform_of, required
 
@@ -116,14 +116,20 @@ def write_wheel(
     paths = _paths(libraries)
     imported = package or name.replace("-", "_").replace(".", "_")
     parts = parts_of(paths, imported)
-    metadata = checked(
-        Metadata(
-            name, _version(version), description, "" if readme is None else _read(readme),
-            license or "", tuple(map(Path, license_files)), author, url, requires_python,
-            tuple(requires), dict(loaders or {}),
-        ),
-        describe(parts, name, description),
-    )  # fmt: skip
+    given = Metadata(
+        name,
+        version or _of_libraries("version", parts),
+        description,
+        describe(parts, name, description) if readme is None else _read(readme),
+        license or _of_libraries("license", parts),
+        tuple(map(Path, license_files)),
+        author,
+        url,
+        requires_python or REQUIRES_PYTHON,
+        tuple(requires),
+        dict(loaders or {}),
+    )
+    metadata = checked(given)
     measured = platform_of(paths)
     found = required(measured, platform) if platform else measured
     files = package_files(parts, imported, metadata.version, map(Path, include))
@@ -147,10 +153,15 @@ def _paths(libraries: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
     return [Path(path) for path in libraries]
 
 
-def _version(given: str | None) -> str:
-    if given is None:
+def _of_libraries(key: str, parts: Sequence[Part]) -> str:
+    """Return the version or licence that the libraries have (``[library]`` of packer.toml)."""
+    found = {part.path.name: value for part in parts if (value := part.report.metadata.get(key))}
+    if len(set(found.values())) > 1:
+        text = ", ".join(f"{value!r} of {file}" for file, value in found.items())
+        raise ExportError(f"{key}: expected one for all libraries, found {text}; give --{key}")
+    if not found and key == "version":
         raise ExportError("version: expected one, found none; give it, as in --version 1.0")
-    return given
+    return next(iter(found.values()), "")
 
 
 def _read(path: str | os.PathLike[str]) -> str:

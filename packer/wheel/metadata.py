@@ -107,13 +107,8 @@ class Metadata:
         return "\n".join(lines) + f"\n\n{self.readme}"
 
 
-def checked(given: Metadata, readme: str) -> Metadata:
+def checked(given: Metadata) -> Metadata:
     """Check the values, and return them as the specifications write them.
-
-    Parameters
-    ----------
-    readme : str
-        The long description if none was given.
 
     Raises
     ------
@@ -143,14 +138,14 @@ def checked(given: Metadata, readme: str) -> Metadata:
     if expression:
         expected = "an SPDX expression as MIT or Apache-2.0"
         expression = _read("license", expression, expected, canonicalize_license_expression)
-    python = given.requires_python or REQUIRES_PYTHON
-    python = _read("requires_python", python, "versions as >=3.11", SpecifierSet)
+    expected = "versions as >=3.11"
+    python = _read("requires_python", given.requires_python, expected, SpecifierSet)
     requires = [
         _read("requires", text, "a requirement as numpy>=1.26", Requirement)
         for text in given.requires
     ]
     return Metadata(
-        values["name"], version, values["description"], given.readme or readme, expression,
+        values["name"], version, values["description"], given.readme, expression,
         given.license_files, values["author"], values["url"], python, tuple(requires),
         _loaders(given.loaders),
     )  # fmt: skip

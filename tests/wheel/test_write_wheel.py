@@ -268,6 +268,23 @@ def test_library_that_needs_another_gets_it_from_auditwheel(tmp_path) -> None:
     install(python, "--no-deps", repaired)
 
 
+def test_version_and_license_of_the_library(tmp_path) -> None:
+    """Those of its metadata, unless others are given; several libraries agree."""
+    paths = []
+    for number in ("1.5", "1.6"):
+        module = packer.CSourceModule("int f(int a) { return a; }", functions="auto")
+        metadata = {"version": number, "license": "MIT"}
+        path = tmp_path / f"a{number[-1]}.so"
+        paths.append(packer.export_library(module, path, metadata=metadata))
+    wheel = packer.write_wheel(paths[0], tmp_path, name="own")
+    assert wheel.name.startswith("own-1.5-py3-none-")
+    assert "License-Expression: MIT\n" in read(wheel, "own-1.5.dist-info/METADATA")
+    with pytest.raises(packer.ExportError, match=r"version: .* found '1.5' of a5.so, '1.6' of a6"):
+        packer.write_wheel(paths, tmp_path, name="own")
+    wheel = packer.write_wheel(paths, tmp_path, name="own", version="2", license="Apache-2.0")
+    assert "License-Expression: Apache-2.0\n" in read(wheel, "own-2.dist-info/METADATA")
+
+
 def test_platform_that_is_asked_for(library, tmp_path) -> None:
     """A newer one is possible, an older one is not, with the reason."""
     made = packer.write_wheel(
