@@ -90,6 +90,12 @@ def package(name: str, group: str) -> NoReturn:
     _missing(name, f"make .venv/{group}.group")
 
 
+def network(what: str, error: str) -> NoReturn:
+    """Skip or fail a test for files that a server has, which could not be reached."""
+    last = error.strip().splitlines()[-1:] or [""]
+    _missing(what, f"a network that reaches them; {last[0]}")
+
+
 def zig() -> str:
     """Return the command of PyPI's zig, as the variable CC takes it."""
     if importlib.util.find_spec("ziglang") is None:
