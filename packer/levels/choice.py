@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import runtime
-from runtime.error import ExportError, near_names
+from runtime.error import ExportError, ToolchainError, near_names
 
 from ..target import Target, find_target, native_triple
 from ..toolchain.preprocess import preprocess
@@ -85,6 +85,9 @@ def _native(target: Target) -> Level:
         raise ExportError(f"cpu: 'native' is unknown for {here.name}; drop it")
     macros = set(re.findall(r"^#define (\w+)", preprocess(b"", "c", (option, "-dM")), re.MULTILINE))
     features = [name for name in feature_names(here.name) if _macros_of(name) & macros]
+    if not features:
+        text = f"cpu: the compiler defines no macro of a feature for {option}, expected some"
+        raise ToolchainError(f"{text}; name levels instead of 'native'")
     return Level(NATIVE, here.name, (option,), NATIVE, NATIVE, tuple(features))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from runtime.error import ExportError
 
 from ..modules.host import CodeFile
-from ..toolchain.compiler import SOURCE_LANGUAGES
+from ..toolchain.build import current_build
 from .build import LevelBuild, LevelInput
 from .record import dump_record
 
@@ -55,19 +55,20 @@ class LinkLevels:
         ExportError
             If its options name a processor.
         """
-        if file.is_ours or not self.levels:
+        if file.is_ours or not self.levels or file.language == "cu":
             return [job]
         _refuse_processors(file)
         if len(self.levels) == 1:
             return [job._replace(options=(*job.options, *self.levels[0].options))]
-        return [
-            job._replace(
-                output=job.output.with_suffix(f".{index}.o"),
-                # One variable in each section: lowest_only.py. Warnings of the first level suffice.
-                options=(*job.options, *level.options, "-fdata-sections", *["-w"] * (index > 0)),
-            )
-            for index, level in enumerate(self.levels)
-        ]
+        jobs = []
+        for index, level in enumerate(self.levels):
+            output = job.output.with_suffix(f".{index}.o")
+            names = current_build().names
+            names[str(output)] = names.get(str(job.output), job.output.name)
+            # One variable in each section: lowest_only.py. Warnings of the first level suffice.
+            options = (*job.options, *level.options, "-fdata-sections", *["-w"] * (index > 0))
+            jobs.append(job._replace(output=output, options=options))
+        return jobs
 
     def build(
         self,
@@ -89,7 +90,11 @@ class LinkLevels:
         inputs = [LevelInput(names[path], found) for path, found in files.items() if len(found) > 1]
         plain = [path for path, found in files.items() if len(found) < 2]
         self._build = LevelBuild(self.levels, inputs, [*plain, *others], merge, folder)
+        for level, path in zip(self.levels, self._build.objects, strict=False):
+            current_build().names[str(path)] = level.name
         self.notes = [f"{one.name}: {why}" for one, why in self._build.lowest.items()]
+        cuda = (file.name or file.path.name for file in code if file.language == "cu")
+        self.notes += [f"{name}: nvcc compiles it for every processor" for name in cuda]
         lowest = {one.files for one in self._build.lowest}
         self._built = {path for path, found in files.items() if len(found) > 1}
         self._built -= {path for path, found in files.items() if found in lowest}
@@ -114,8 +119,3 @@ def _refuse_processors(file: CodeFile) -> None:
         if option.startswith(("-march=", "-mcpu=")):
             text = f"option {option!r} beside CPU levels, which are options of this kind"
             raise ExportError(f"{file.name or file.path.name}: {text}; drop one of them")
-
-
-def is_source(file: CodeFile) -> bool:
-    """Return True if a compiler makes objects of a file."""
-    return file.language in SOURCE_LANGUAGES

@@ -58,9 +58,7 @@ def parse_record(text: str) -> CpuRecord:
     if first != FIRST_LINE:
         raise ValueError(f"first line {first[:40]!r}, expected {FIRST_LINE!r}")
     rows = [line.partition(" ")[::2] for line in lines]
-    words = {
-        (row := value.split(" "))[0]: tuple(row[1:]) for key, value in rows if key == "features"
-    }
+    words = [value.split() for key, value in rows if key == "features" and value]
     levels = next((tuple(value.split()) for key, value in rows if key == "levels"), ())
     features = {row[0]: tuple(row[1:]) for row in words}
     return CpuRecord(levels, features, tuple(value for key, value in rows if key == "lowest"))

@@ -34,6 +34,7 @@ PACKAGES = {
     "musl-gcc": "musl-tools",
     "qemu-aarch64": "qemu-user",
     "qemu-riscv64": "qemu-user",
+    "qemu-x86_64": "qemu-user",
     "unshare": "util-linux",
 }
 LINKERS = {"bfd": "ld.bfd", "gold": "ld.gold", "lld": "ld.lld", "mold": "mold"}
