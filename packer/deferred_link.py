@@ -24,10 +24,10 @@ from .files.arguments import list_of
 from .files.output import refuse_output_among_inputs, replacing
 from .files.progress import output_of, silent
 from .files.text import path_error
-from .link import whole
 from .toolchain.build import building
 from .toolchain.cross_linker import find_linker
 from .toolchain.link_input import LinkInput
+from .toolchain.linker import whole
 from .toolchain.soname import soname_options, verify_soname
 from .toolchain.tarball import unsafe_options
 from .toolchain.verify import verify_output

@@ -15,13 +15,14 @@ from .elf.object_check import check_objects
 from .elf.object_file import rename_symbols
 from .embed import NotPlacedError
 from .files.progress import bytes_of
-from .levels.linked import LinkLevels
+from .levels.linked import LinkLevels, merging
 from .modules.host import CodeFile
 from .toolchain import linkage
 from .toolchain.build import current_build
 from .toolchain.compilation import Compilation
 from .toolchain.compiler import LANGUAGE_OF_SUFFIX, SOURCE_LANGUAGES, find_compiler
 from .toolchain.cuda import RUNTIME_OPTIONS, static_runtime
+from .toolchain.linker import whole
 from .toolchain.verify import check_linked
 
 if TYPE_CHECKING:
@@ -106,16 +107,9 @@ class Link:
             text = "cpu: fcompile compiles sources, expected a linker with compile_sources"
             raise ExportError(f"{text}; use packer.create_shared or packer.cross_compiler")
         self._compile([file for file in self.code.files if file.language in SOURCE_LANGUAGES])
-        variants = [path for file in self.code.files for path in file.variants]
-        check_objects(variants, self.target)
+        check_objects([path for file in self.code.files for path in file.variants], self.target)
         addons = [path for path in map(Path, self.code.addons) if path.suffix in (".o", ".a")]
-        # mold 1.10 -r writes an .eh_frame that mold cannot read.
-        words = [word for word in self.code.options if word.startswith("-fuse-ld=")]
-        words = [word for word in words if not word.endswith("mold")]
-
-        def merge(output: Path, objects: Sequence[Path], archives: Sequence[Path]) -> None:
-            self.linker.create_object(output, objects, options=[*words, *whole(archives)])
-
+        merge = merging(self.linker, self.code.options)
         self.levels.build(self.code.files, self._compiled, addons, merge, self._folder)
 
     def prepare(self, embedder: Embedder, symbols: Symbols) -> Path:
@@ -283,15 +277,6 @@ def embed_and_link(
             return {}
     text = f"embed {embedder.name!r} is not possible: {reason}; use embed='llvm' or embed='c'"
     raise ToolchainError(text) from reason
-
-
-def whole(archives: Sequence[Path]) -> list[str]:
-    """Return the options that link every member of archives."""
-    return [
-        word
-        for path in archives
-        for word in ("-Wl,--whole-archive", str(path), "-Wl,--no-whole-archive")
-    ]
 
 
 def code_file(path: str | os.PathLike[str]) -> CodeFile:

@@ -17,7 +17,7 @@ from ..elf import records as elf
 from ..elf.archive import MAGIC, read_archive
 from ..elf.object_edit import EditedObject
 from .dispatcher import Dispatched, dispatcher
-from .lowest_only import places_of, reason_of, shared_data, variable_at
+from .lowest_only import no_machine_code, places_of, reason_of, shared_data, variable_at
 
 if TYPE_CHECKING:
     from ..elf.records import SymbolRecord
@@ -164,8 +164,13 @@ def _objects(path: Path) -> Iterator[EditedObject]:
 
 def _reason(one: LevelInput) -> str:
     """Return why an input is linked at the lowest level only; empty if it is not."""
-    found = (reason_of(item, one.name) for path in one.files for item in _objects(path))
-    return next((reason for reason in found if reason), "")
+    reasons = []
+    for path in one.files:
+        objects = list(_objects(path))
+        if not objects:
+            raise no_machine_code(one.name)
+        reasons += [reason_of(item, one.name) for item in objects]
+    return next(filter(None, reasons), "")
 
 
 def _share_variables(found: EditedObject, known: set[str]) -> set[str]:

@@ -10,11 +10,13 @@ from runtime.error import ExportError
 
 from ..modules.host import CodeFile
 from ..toolchain.build import current_build
+from ..toolchain.linker import whole
 from .build import LevelBuild, LevelInput
 from .record import dump_record
 
 if TYPE_CHECKING:
     from ..toolchain.compilation import Compilation
+    from ..toolchain.linker import Linker
     from .build import Merge
     from .table import Level
 
@@ -38,11 +40,12 @@ class LinkLevels:
         self.notes: list[str] = []
         self._build: LevelBuild | None = None
         self._built: set[Path] = set()
+        self._has_code = False
 
     @property
     def record(self) -> str | None:
-        """The text of ``__packer_cpu_levels``; None for an export without ``cpu``."""
-        if not self.levels:
+        """The text of ``__packer_cpu_levels``; None without ``cpu``, or without host code."""
+        if not self._has_code:
             return None
         is_one = self._build is None or not self._build.objects
         return dump_record(self.levels[:1] if is_one else self.levels, self.notes)
@@ -83,6 +86,7 @@ class LinkLevels:
         `compiled` has the objects of each source; `others` are the other objects of the link, and
         `merge` and `folder` are as for `LevelBuild`.
         """
+        self._has_code = bool(self.levels and code)
         if len(self.levels) < 2:
             return
         files = {file.path: file.variants or compiled.get(file.path, ()) for file in code}
@@ -111,6 +115,17 @@ class LinkLevels:
             yield CodeFile(build.dispatcher, "c", is_ours=True)
             for path in build.objects:
                 yield CodeFile(path, "o", is_ours=True, is_checked=True)
+
+
+def merging(linker: Linker, options: Sequence[str]) -> Merge:
+    """Return the function that merges the objects of a level, with the linker that options name."""
+    words = [word for word in options if word.startswith("-fuse-ld=")]
+    words = [word for word in words if word != "-fuse-ld=mold"]  # mold 1.10 cannot read its result
+
+    def merge(output: Path, objects: Sequence[Path], archives: Sequence[Path]) -> None:
+        linker.create_object(output, objects, options=[*words, *whole(archives)])
+
+    return merge
 
 
 def _refuse_processors(file: CodeFile) -> None:

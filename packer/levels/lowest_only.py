@@ -37,14 +37,19 @@ def reason_of(found: EditedObject, name: str) -> str:
         If it contains no machine code: the compiler was given ``-flto``.
     """
     if any(section.startswith(_LTO_NAMES) for section in found.section_names):
-        text = f"{name}: compiled with -flto, expected machine code for CPU levels; drop -flto"
-        raise ExportError(text, path=name)
+        raise no_machine_code(name)
     for section, title in zip(found.sections, found.section_names, strict=True):
         if section.sh_size and (section.sh_type in _INIT_TYPES or title.startswith(_INIT_NAMES)):
             return "it has constructors or destructors"
         if section.sh_flags & elf.SHF_TLS:
             return "it has thread-local variables"
     return _reason_of_data(found)
+
+
+def no_machine_code(name: str) -> ExportError:
+    """Return the error for an object that a linker would compile."""
+    text = f"{name}: compiled with -flto, expected machine code for CPU levels; drop -flto"
+    return ExportError(text, path=name)
 
 
 def shared_data(found: EditedObject) -> Iterator[tuple[int, str, SymbolRecord]]:

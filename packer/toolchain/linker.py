@@ -110,6 +110,15 @@ class Linker:
             return native_triple()
 
 
+def whole(archives: Sequence[Path]) -> list[str]:
+    """Return the options that link every member of archives."""
+    return [
+        word
+        for path in archives
+        for word in ("-Wl,--whole-archive", str(path), "-Wl,--no-whole-archive")
+    ]
+
+
 _OPTIONAL = "output_format object_format get_target_triple compile_sources create_object link_c"
 
 

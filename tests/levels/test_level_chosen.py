@@ -34,7 +34,7 @@ def library(tmp_path_factory):
 @pytest.mark.parametrize("how", ["dso", "dlopen"])
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_best_level_of_a_processor(library, how, processor) -> None:
-    """Whatever loads the library; there is no SIGILL below the highest level."""
+    """The loader does not matter, and there is no SIGILL below the highest level."""
     number = PROCESSORS[processor][-1]
     assert run_c(library, how, before=qemu(processor)) == (number, "")
 

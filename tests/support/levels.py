@@ -14,7 +14,7 @@ from .dso_driver import installed_program
 from .paths import C_SOURCES
 
 LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
-# What Linux calls a feature that no lower level has.
+# A feature of each level that no lower level has, as Linux names it.
 _FLAGS = {"x86-64-v1": "lm", "x86-64-v2": "sse4_2", "x86-64-v3": "avx2", "x86-64-v4": "avx512vl"}
 # qemu's processors, and the best level of each.
 PROCESSORS = {"Nehalem": "x86-64-v2", "Haswell": "x86-64-v3"}
