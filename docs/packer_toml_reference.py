@@ -92,6 +92,13 @@ KEYS = {
     ),
     "options": ("array of strings", "Further options for the compiler."),
     "target": ("string", "The LLVM target triple. Default: the one that the IR names."),
+    "cpu": (
+        "string",
+        'The processor that LLVM compiles for, `"x86-64-v3"`; `"native"` is this machine\'s. '
+        "Default: the oldest of the target.",
+    ),
+    "features": ("string", '`"+avx2,-fma"`: features that are added to the processor or removed.'),
+    "opt": ("integer", "0 to 3: how much LLVM optimises. Default: 2."),
     "constants": ("table", "Name = path of a `.npy` file."),
     "by_symbol": (
         "table",

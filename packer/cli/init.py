@@ -53,7 +53,7 @@ sources = ["host.c"]     # a pattern is every file that it matches: "src/**/*.c"
 # define = ["SIZE=3"]    # macros
 # options = ["-O3"]      # further options for the compiler, which runs in the folder of this file
 # libraries = ["z"]      # libraries to link
-# target = "x86_64-unknown-linux-gnu"    # llvm
+# target = "x86_64-unknown-linux-gnu"    # llvm; also cpu = "x86-64-v3", features = "+fma", opt = 3
 # imports = ["kernels", "constants", "weights"]
 
 # The functions to export: the C type of each, without its name. All that the sources define, in

@@ -8,8 +8,7 @@ from typing import Any
 from runtime.error import ExportError, ToolchainError
 
 from ..target import machine_word
-
-_OPT_LEVEL = 2
+from .llvm_processor import DEFAULT_OPT, PLAIN, Processor, refuse_unknown
 
 
 def default_triple() -> str:
@@ -40,10 +39,13 @@ def parse_ir(ir: Any) -> Any:
     return module
 
 
-def emit(parsed: Any, suffix: str, triple: str) -> bytes:
+def emit(parsed: Any, suffix: str, triple: str, processor: Processor = PLAIN) -> bytes:
     """Return a parsed module as ``"ll"``, ``"bc"``, ``"s"`` or ``"o"``, without changing it.
 
-    Raises ToolchainError if llvmlite does not support the target.
+    The processor matters to ``"s"`` and ``"o"`` only.
+
+    Raises ToolchainError if llvmlite does not support the target, and ExportError if the processor
+    is none of the target.
     """
     llvm = _binding()
     module = llvm.parse_bitcode(parsed.as_bitcode())
@@ -52,8 +54,11 @@ def emit(parsed: Any, suffix: str, triple: str) -> bytes:
         return str(module).encode()
     if suffix == "bc":
         return bytes(module.as_bitcode())
-    machine = _target_machine(triple)
-    _optimize(llvm, module, machine)
+    processor = processor.resolved(triple)
+    machine = _target_machine(triple, processor)
+    if processor.is_named and (ir := str(module)) != (changed := processor.in_attributes(ir)):
+        module = llvm.parse_assembly(changed)
+    _optimize(llvm, module, machine, processor.opt)
     if suffix == "o" and has_assembly(str(module)) and not is_native(triple):
         # LLVM would abort the process: llvmlite contains this machine's assembler only.
         text = f"assembly in IR for {triple!r}: LLVM has no assembler for it here; use fmt 's'"
@@ -78,24 +83,30 @@ def _binding() -> Any:
     return binding
 
 
-def _target_machine(triple: str) -> Any:
+def _target_machine(triple: str, processor: Processor) -> Any:
     llvm = _binding()
-    try:
-        target = llvm.Target.from_triple(triple)
-        machine = machine_word(triple)
-        return target.create_target_machine(
-            features=machine.features if machine else "",
-            opt=_OPT_LEVEL,
+    machine = machine_word(triple)
+    features = (machine.features if machine else "", processor.features)
+
+    def create() -> Any:
+        return llvm.Target.from_triple(triple).create_target_machine(
+            cpu=processor.cpu,
+            features=",".join(filter(None, features)),
+            opt=processor.opt,
             reloc="pic",
             codemodel="small",
             abiname=machine.abi if machine else "",
         )
+
+    try:
+        return refuse_unknown(create, triple) if processor.is_named else create()
     except RuntimeError as error:
         text = f"llvmlite has no target {triple!r}: {str(error).strip()}"
         raise ToolchainError(text) from error
 
 
-def _optimize(llvm: Any, module: Any, machine: Any) -> None:
-    tuning = llvm.create_pipeline_tuning_options(speed_level=_OPT_LEVEL)
+def _optimize(llvm: Any, module: Any, machine: Any, opt: int) -> None:
+    tuning = llvm.create_pipeline_tuning_options(speed_level=opt)
+    tuning.slp_vectorization = opt > DEFAULT_OPT
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)

@@ -13,8 +13,9 @@ from runtime.modules.source import CarriedSourceModule, CarriedStaticLibraryModu
 from ..files.arguments import list_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+    from typing import Self
 
     from ..declare.declaration import Declaration
     from ..levels.table import Level
@@ -39,8 +40,7 @@ class CodeFile(NamedTuple):
     name : str
         The user's name of the file, for messages; by default that of `path`.
     variants : tuple of Path
-        The object or archive for each CPU level, lowest first; empty if there is one for all, or if
-        it is a source, which the compiler compiles for each level.
+        The object or archive for each level of an export with levels, the lowest first.
     """
 
     path: Path
@@ -92,23 +92,42 @@ class HostModule(Module):
     def write_levels(
         self, stem: Path, object_format: str, target: Target, levels: Sequence[Level]
     ) -> CodeFile:
-        """Write the code for CPU levels; by default as `write_code`.
+        """Write the code for an export with levels of processors.
 
         Parameters
         ----------
         stem, object_format, target
             As for `write_code`.
         levels : sequence of Level
-            At least one, lowest first. Code that the compiler does not make of a source is written
-            once for each; its files are the `variants` of the result.
+            The levels of the export, the lowest first; at least one.
+
+        Returns
+        -------
+        CodeFile
+            Source, which is compiled once for each level; or an object or archive with a variant
+            for each level. One without variants is linked once, for all levels.
 
         Raises
         ------
         ExportError
-            As for `write_code`.
+            As for `write_code`, or if the module has no code for a level.
         """
         del levels
         return self.write_code(stem, object_format, target)
+
+    def _variants(self, stem: Path, target: Target, levels: Mapping[Level, HostModule]) -> CodeFile:
+        """Write the object or archive of a module for each level."""
+        files = [
+            module.write_code(stem.with_name(f"{stem.name}.{level.name}"), "o", target)
+            for level, module in levels.items()
+        ]
+        return files[0]._replace(variants=tuple(file.path for file in files))
+
+    def _copied(self) -> Self:
+        """Return a copy without imports, which only writes code; `copy.copy` would serialise."""
+        made = self.__new__(type(self))
+        made.__dict__.update({**self.__dict__, **made.__dict__})
+        return made
 
     def leave_out(self, undefined: set[str]) -> bool:
         """Leave out functions that no library defines; return True if the rest can be exported."""

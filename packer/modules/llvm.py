@@ -13,6 +13,7 @@ from ..declare.c_type import parse_functions
 from ..declare.declaration import SIGNED, UNSIGNED
 from ..elf.object_check import check_triple
 from ..embed.llvm_code import default_triple, emit, parse_ir
+from ..embed.llvm_processor import DEFAULT_OPT, PLAIN, processor_of
 from .host import CodeFile, RunnableModule
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from ..declare.c_type import Functions
     from ..declare.declaration import Declaration
+    from ..levels.table import Level
     from ..target import Target
 
 _FORMATS = ("ll", "bc", "s", "o")
@@ -50,17 +52,29 @@ class LLVMModule(RunnableModule):
     functions : mapping of str to str or FunctionDeclaration, or sequence of str
         The functions to export, each with its C declaration: ``{"scale": "void(float *x,
         int64_t n)"}``. It is compared with the function's IR type.
+    cpu : str, optional
+        The processor that the code may need, as LLVM names it: ``"x86-64-v3"``, ``"znver4"``,
+        ``"cortex-a76"``; ``"native"`` is this machine's. By default the oldest of the target. An
+        export with levels (``export_library(cpu=)``) names the processors itself, and refuses a
+        module that names one.
+    features : str
+        Features of the processor to add or remove: ``"+avx2,-fma"``. With levels they are added
+        to each level.
+    opt : {0, 1, 2, 3}
+        How much LLVM optimises. 3 also joins operations of straight-line code to vectors.
 
     Raises
     ------
     ExportError
-        If the IR is invalid, or if a declaration does not match the function's type.
+        If the IR is invalid, if a declaration does not match the function's type, or if `cpu`,
+        `features` or `opt` is malformed. An unknown name is an error where code is generated.
     ToolchainError
         If llvmlite is not installed, or does not support the target.
 
     Notes
     -----
-    The code is optimised as with ``-O2``, and position-independent.
+    The code is position-independent. If functions of the IR name a processor, as Clang's do, `cpu`
+    replaces it; the features that they name are kept.
 
     Examples
     --------
@@ -79,8 +93,12 @@ class LLVMModule(RunnableModule):
         *,
         target: str | None = None,
         functions: Functions | Sequence[str] | None = None,
+        cpu: str | None = None,
+        features: str = "",
+        opt: int = DEFAULT_OPT,
     ) -> None:
         self._module = parse_ir(ir)
+        self._processor = processor_of(cpu, features, opt)
         named = self._module.triple
         own = target or (named if named != _NO_TRIPLE else "")
         self.target = own or default_triple()
@@ -116,7 +134,7 @@ class LLVMModule(RunnableModule):
         """Return the IR text (``fmt="ll"``, the default) or assembly (``"s"``)."""
         if fmt not in ("", "ll", "s"):
             return super().get_source(fmt)
-        return emit(self._module, fmt or "ll", self.target).decode()
+        return emit(self._module, fmt or "ll", self.target, self._processor).decode()
 
     def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
         """Write IR text, bitcode, assembly or an object.
@@ -130,7 +148,7 @@ class LLVMModule(RunnableModule):
         """
         fmt = fmt or Path(path).suffix.removeprefix(".")
         fmt = fmt if fmt in _FORMATS else "o"
-        Path(path).write_bytes(emit(self._module, fmt, self.target))
+        Path(path).write_bytes(emit(self._module, fmt, self.target, self._processor))
 
     def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:
         """Write the code as an object, or as the IR or assembly that the linker prefers."""
@@ -139,9 +157,27 @@ class LLVMModule(RunnableModule):
             check_triple(self.target, target, repr(self))
             triple = self.target
         fmt = object_format if object_format in _FORMATS else "o"
+        if fmt in ("ll", "bc") and self._processor != PLAIN:
+            fmt = "o"  # IR does not say for which processor it is compiled
         path = stem.with_name(f"{stem.name}.{fmt}")
-        path.write_bytes(emit(self._module, fmt, triple))
+        path.write_bytes(emit(self._module, fmt, triple, self._processor))
         return CodeFile(path, "o")
+
+    def write_levels(
+        self, stem: Path, object_format: str, target: Target, levels: Sequence[Level]
+    ) -> CodeFile:
+        """Write an object for the processor of each level."""
+        del object_format
+        if cpu := self._processor.cpu:
+            text = f"{self!r}: cpu {cpu!r} of the module, and levels of the export"
+            raise ExportError(f"{text}; drop one of them", module=self.type_key)
+        return self._variants(stem, target, {level: self._at(level) for level in levels})
+
+    def _at(self, level: Level) -> LLVMModule:
+        made = self._copied()
+        features = ",".join(filter(None, (level.llvm_features, self._processor.features)))
+        made._processor = self._processor._replace(cpu=level.llvm_cpu, features=features)
+        return made
 
     def __repr__(self) -> str:
         return f"<LLVMModule {getattr(self, 'target', '')!r}>"

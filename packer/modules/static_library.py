@@ -1,9 +1,10 @@
-"""StaticLibraryModule: an object file or archive that is linked unchanged."""
+"""StaticLibraryModule: an object file or archive that is linked unchanged, or one per level."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from runtime.modules.source import CarriedStaticLibraryModule
 
     from ..declare.c_type import Functions
+    from ..levels.table import Level
     from ..target import Target
 
 _MAGICS = {b"\x7fELF": "o", MAGIC: "a", THIN_MAGIC: "a"}
@@ -30,27 +32,40 @@ class StaticLibraryModule(HostModule):
 
     Parameters
     ----------
-    path_to_o_or_a : path
-        The file; read at export. All members of an archive become part of the library.
+    path_to_o_or_a : path, or mapping of str to path
+        The file; read at export. All members of an archive become part of the library. A mapping
+        has a file for each level of processors, by its name: ``{"x86-64-v2": "fast-v2.a",
+        "x86-64-v3": "fast-v3.a"}``, for an export with levels (``export_library(cpu=)``). All
+        define the same functions. A level without a file has that of the next lower one.
     functions : mapping of str to str or FunctionDeclaration, or sequence of str
         As for `CSourceModule`; these declarations are not checked against the code.
 
     Raises
     ------
     ExportError
-        If the file is neither an ELF object nor an archive, or cannot be read.
+        If a file is neither an ELF object nor an archive, or cannot be read, or if the mapping is
+        empty.
+
+    Attributes
+    ----------
+    path : Path
+        The file; the first one of a mapping.
     """
 
     type_key = "static_library"
 
     def __init__(
         self,
-        path_to_o_or_a: str | os.PathLike[str],
+        path_to_o_or_a: str | os.PathLike[str] | Mapping[str, str | os.PathLike[str]],
         functions: Functions | Sequence[str] | None = None,
     ) -> None:
-        self.path = Path(path_to_o_or_a).absolute()
+        given = path_to_o_or_a if isinstance(path_to_o_or_a, Mapping) else {"": path_to_o_or_a}
+        if not given:
+            raise ExportError("no file, expected one for each level", module=self.type_key)
+        self._levels = {name: Path(path).absolute() for name, path in given.items()}
+        suffixes = [_suffix_of(_head(path), str(path)) for path in self._levels.values()]
+        self.path, self.suffix = next(iter(self._levels.values())), suffixes[0]
         self._data: memoryview | None = None
-        self.suffix = _suffix_of(_head(self.path), str(self.path))
         self.functions = parse_functions(functions, module=repr(self), entry="main")
 
     @classmethod
@@ -58,6 +73,7 @@ class StaticLibraryModule(HostModule):
         """View code that a blob contains; it has no declarations."""
         made = cls.__new__(cls)
         made.path, made._data, made.functions = Path("carried"), module.data, ()
+        made._levels = {"": made.path}
         made.suffix = _suffix_of(bytes(module.data[:8]), "static_library")
         return made
 
@@ -65,6 +81,7 @@ class StaticLibraryModule(HostModule):
         """Write a copy of the file."""
         if fmt not in ("", self.suffix):
             super().save(path, fmt)
+        self._refuse_several()
         if self._data is not None:
             Path(path).write_bytes(self._data)
         else:
@@ -76,6 +93,7 @@ class StaticLibraryModule(HostModule):
         A thin archive is linked in place: its members are named by relative paths.
         """
         del object_format
+        self._refuse_several()
         if self._data is None:
             check_objects([self.path], target)
             if _head(self.path) == THIN_MAGIC:
@@ -88,6 +106,37 @@ class StaticLibraryModule(HostModule):
             raise ExportError(text, module=self.type_key, path=str(self.path)) from error
         is_checked = self._data is None
         return CodeFile(path, self.suffix, is_checked=is_checked, name=self.path.name)
+
+    def write_levels(
+        self, stem: Path, object_format: str, target: Target, levels: Sequence[Level]
+    ) -> CodeFile:
+        """Copy the file of each level; one file for all is linked once."""
+        if "" in self._levels:
+            return self.write_code(stem, object_format, target)
+        names = [level.name for level in levels]
+        if others := [name for name in self._levels if name not in names]:
+            text = f"{self!r}: a file for {others[0]}, expected one of the levels of the export"
+            raise ExportError(f"{text}: {', '.join(names)}; drop it", module=self.type_key)
+        modules: dict[Level, HostModule] = {}
+        for i, level in enumerate(levels):
+            usable = (name for name in names[i::-1] if name in self._levels)
+            modules[level] = self._of_level(next(usable, ""), names)
+        return self._variants(stem, target, modules)
+
+    def _of_level(self, name: str, names: Sequence[str]) -> StaticLibraryModule:
+        if not name:
+            text = f"{self!r}: no file for {names[0]}, the lowest level of the export"
+            raise ExportError(f"{text}; found {', '.join(self._levels)}", module=self.type_key)
+        made, path = self._copied(), self._levels[name]
+        made._levels = {"": path}
+        made.path, made.suffix = path, _suffix_of(_head(path), str(path))
+        return made
+
+    def _refuse_several(self) -> None:
+        if "" not in self._levels:
+            text = f"{self!r}: a file for each of {', '.join(self._levels)}, expected one"
+            hint = f"export with cpu={list(self._levels)}, or give one file"
+            raise ExportError(f"{text}; {hint}", module=self.type_key)
 
     def __repr__(self) -> str:
         return f"<StaticLibraryModule {str(self.path)!r}>"

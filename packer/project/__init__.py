@@ -5,7 +5,7 @@
                                license, metadata; all are optional
     [module.NAME]              kind, imports, and the keys of the kind:
         c cc cu                sources, functions, include, define, libraries, options
-        llvm                   sources, functions, libraries, target
+        llvm                   sources, functions, libraries, target, cpu, features, opt
         static_library         sources, functions, libraries
         const_loader           constants, by_symbol
         safetensors            sources

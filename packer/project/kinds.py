@@ -59,10 +59,17 @@ def _host(table: Table) -> Module:
         [Source(path, kind) for path in paths],
         functions,
         options=options,
-        target=table.text("target"),
+        llvm=_llvm_arguments(table) if kind == "llvm" else {},
         libraries=table.texts("libraries"),
         imported=imported,
     )
+
+
+def _llvm_arguments(table: Table) -> dict[str, Any]:
+    names = ("target", "cpu", "features")
+    found = {name: text for name in names if (text := table.text(name)) is not None}
+    opt = table.plain("opt")
+    return found if opt is None else {**found, "opt": opt}
 
 
 def _functions(table: Table) -> tuple[Functions | Literal["auto"], Imported | None]:
@@ -169,7 +176,7 @@ _DEVICE = ("sources", "functions")
 _HOST = (*_DEVICE, "libraries")
 KINDS = {
     **dict.fromkeys(COMPILED, Kind((*_HOST, "include", "define", "options"), _host)),
-    "llvm": Kind((*_HOST, "target"), _host),
+    "llvm": Kind((*_HOST, "target", "cpu", "features", "opt"), _host),
     "static_library": Kind(_HOST, _host),
     "const_loader": Kind(("constants", "by_symbol"), _const_loader),
     "safetensors": Kind(("sources",), _safetensors),

@@ -8,8 +8,9 @@ have standard types, so a wrong one is a compile error, whichever file defines t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from runtime.lone_files import DEVICE_CODE
@@ -88,7 +89,7 @@ def host_module(
     functions: Functions | Literal["auto"],
     *,
     options: Sequence[str] = (),
-    target: str | None = None,
+    llvm: Mapping[str, Any] = MappingProxyType({}),
     libraries: Sequence[str] = (),
     imported: Imported | None = None,
 ) -> Module:
@@ -103,8 +104,8 @@ def host_module(
         ``"auto"``: those that the C, C++ and CUDA files define.
     options : sequence of str
         Options for the compiler of C, C++ and CUDA.
-    target : str, optional
-        The target triple of LLVM files.
+    llvm : mapping of str
+        Further arguments of `LLVMModule`: ``target``, ``cpu``, ``features``, ``opt``.
     libraries : sequence of str
         The names of libraries to link, as for `CSourceModule`.
     imported : Imported, optional
@@ -112,8 +113,7 @@ def host_module(
     """
     shares = _shares(sources, {} if imported else functions)
     modules = [
-        _module(source, share, options, target)
-        for source, share in zip(sources, shares, strict=True)
+        _module(source, share, options, llvm) for source, share in zip(sources, shares, strict=True)
     ]
     compiled = [module for module in modules if isinstance(module, SourceFileModule)]
     declared = tuple(d for module in compiled for d in module.functions)
@@ -168,14 +168,14 @@ def _module(
     source: Source,
     functions: Functions | Literal["auto"],
     options: Sequence[str],
-    target: str | None,
+    llvm: Mapping[str, Any],
 ) -> HostModule:
     if source.kind in COMPILED:
         return SourceFileModule(source.path, fmt=source.kind, functions=functions, options=options)
     if source.kind == "llvm":
         from ..modules.llvm import LLVMModule
 
-        return LLVMModule(_read_ir(source.path), target=target, functions=functions)
+        return LLVMModule(_read_ir(source.path), functions=functions, **llvm)
     from ..modules.static_library import StaticLibraryModule
 
     return StaticLibraryModule(source.path, functions)
