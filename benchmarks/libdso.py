@@ -9,7 +9,7 @@ from shutil import copyfile
 
 from library import MIB, build_library, write_payload
 from measure import Case, Launcher, Sample, interleave
-from resnet18 import EXAMPLE, RUNTIME, SHAPE
+from resnet18 import EXAMPLE, RUNTIME, SHAPE, export_example
 from table import Table
 from weights import GIB, write_weights
 
@@ -85,7 +85,7 @@ def _process_table(folder: Path, library: Path, program: Path, launch: Launcher)
     import numpy as np
 
     model, raw = folder / "resnet18.so", folder / "picture.f32"
-    packer.export_library(read_project(EXAMPLE / "packer.toml").root, model)
+    export_example(model)
     np.random.default_rng(1).normal(size=SHAPE).astype(np.float32).tofile(raw)
 
     def warm_run() -> Sample:

@@ -58,11 +58,17 @@ def tables(folder: Path, launch: Launcher) -> list[Table]:
     library, onnx, npz, raw = (
         folder / name for name in ("resnet18.so", "resnet18.onnx", "resnet18.npz", "picture.f32")
     )
-    packer.export_library(read_project(EXAMPLE / "packer.toml").root, library)
+    export_example(library)
     onnx.write_bytes(onnx_model(arrays))
     np.savez(npz, **arrays)
     picture.tofile(raw)
     return [_pictures(library, onnx, arrays, picture), _processes(launch, library, onnx, npz, raw)]
+
+
+def export_example(path: Path) -> Path:
+    """Export the example's library."""
+    project = read_project(EXAMPLE / "packer.toml")
+    return packer.export_library(project.root, path, cpu=project.cpu)
 
 
 def _pictures(library: Path, onnx: Path, arrays: Any, picture: np.ndarray) -> Table:

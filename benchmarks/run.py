@@ -21,6 +21,7 @@ import export
 import forms
 import graph
 import kernel
+import levels
 import libdso
 import load
 import pool
@@ -39,6 +40,7 @@ SUBJECTS = {
     "call": call.tables,
     "forms": forms.tables,
     "kernel": kernel.tables,
+    "levels": levels.tables,
     "graph": graph.tables,
     "vm": vm.tables,
     "pool": pool.tables,

@@ -22,13 +22,15 @@ class Table:
     title : str
         The subject of the table.
     rows : list of Row
-        The first is the reference.
+        The first is the reference, or the first of each group.
     unit : str
         ``"ms"``, ``"us"`` or ``"ns"``.
     memory : str
         The columns in MiB, a subset of ``"peak growth file"``.
     notes : tuple of str
         Printed after the rows, one line each.
+    group : int
+        The number of rows that have a reference; 0 for all rows.
     """
 
     title: str
@@ -36,6 +38,7 @@ class Table:
     unit: str
     memory: str = ""
     notes: tuple[str, ...] = ()
+    group: int = 0
 
     def text(self) -> str:
         """The table as aligned lines."""
@@ -66,15 +69,19 @@ class Table:
 
     def _compared(self, row: Row) -> list[str]:
         """The difference to, and the ratio with, the reference in the same round."""
-        if row is self.rows[0]:
+        if row is self._reference(row):
             return ["-", "1.00"]
         over = self._paired(row, lambda ours, reference: ours - reference)
         ratio = self._paired(row, lambda ours, reference: ours / reference)
         return [self._time(over), f"{ratio:.2f}"]
 
+    def _reference(self, row: Row) -> Row:
+        index = self.rows.index(row)
+        return self.rows[index - index % (self.group or len(self.rows))]
+
     def _paired(self, row: Row, compare: Callable[[float, float], float]) -> float:
         pairs: list[tuple[Sample, Sample]]
-        pairs = list(zip(row.samples, self.rows[0].samples, strict=True))
+        pairs = list(zip(row.samples, self._reference(row).samples, strict=True))
         return median(compare(ours["seconds"], other["seconds"]) for ours, other in pairs)
 
     def _time(self, seconds: float) -> str:
