@@ -22,10 +22,12 @@ import runtime
 from packer.project import read_project
 
 from .support import needs
+from .support.each_level import each_level
 from .support.paths import DOCS, EXAMPLES
 
 FOLDER = EXAMPLES / "resnet18"
-INSTRUCTION_SETS = ("avx512", "avx2", "baseline")
+# The levels of packer.toml, and the instruction set that the kernels use at each.
+INSTRUCTION_SETS = {"x86-64-v1": "baseline", "x86-64-v3": "avx2", "x86-64-v4": "avx512"}
 RANDOM = np.random.default_rng(7)
 
 
@@ -45,8 +47,9 @@ def example() -> Iterator[dict[str, ModuleType]]:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The whole network in one library, as packer.toml describes it."""
-    root = read_project(FOLDER / "packer.toml").root
-    return packer.export_library(root, tmp_path_factory.mktemp("resnet18") / "deploy.so")
+    project = read_project(FOLDER / "packer.toml")
+    output = tmp_path_factory.mktemp("resnet18") / "deploy.so"
+    return packer.export_library(project.root, output, cpu=project.cpu)
 
 
 @pytest.fixture(scope="module")
@@ -55,13 +58,10 @@ def deployed(library: Path) -> runtime.Module:
     return runtime.load(library)
 
 
-def instruction_sets(model: runtime.Module) -> Iterator[str]:
-    """Let the kernels use each instruction set that runs here, then the best one again."""
-    best = model["instruction_set"]()
-    for name in INSTRUCTION_SETS:
-        if model["use_instruction_set"](name):
-            yield name
-    assert model["use_instruction_set"](best)
+@pytest.fixture(scope="module")
+def at_levels(library: Path) -> dict[str, runtime.Module]:
+    """The library, loaded at each level that runs here."""
+    return dict(each_level(library, tuple(INSTRUCTION_SETS)))
 
 
 def values(*shape: int) -> np.ndarray:
@@ -125,14 +125,14 @@ def test_parameters(example: dict[str, ModuleType]) -> None:
 )
 def test_convolution(
     example: dict[str, ModuleType],
-    deployed: runtime.Module,
+    at_levels: dict[str, runtime.Module],
     inputs: int,
     outputs: int,
     kernel: int,
     stride: int,
     side: int,
 ) -> None:
-    """Every window, stride and parity gives NumPy's sums, by each instruction set."""
+    """Every window, stride and parity gives NumPy's sums, at each level."""
     data = values(inputs, stride * side, stride * side)
     weight, bias = values(outputs, inputs, kernel, kernel), values(outputs)
     residual = values(outputs, side, side)
@@ -144,21 +144,23 @@ def test_convolution(
     }
     block = 1 if inputs == 3 else 16
     arguments = (framed(data, 3 if inputs == 3 else 1, block), example["lower"].pack(weight), bias)
-    for name in instruction_sets(deployed):
+    for name, model in at_levels.items():
         for function, result in expected.items():
             out = garbage(framed(residual).shape)
             more = (framed(residual),) if "add" in function else ()
-            deployed[function](*arguments, *more, out)
+            model[function](*arguments, *more, out)
             np.testing.assert_allclose(
                 out, framed(result.astype(np.float32)), rtol=1e-4, atol=1e-4, err_msg=name
             )
 
 
-def test_unknown_instruction_set(deployed: runtime.Module) -> None:
-    """An unknown instruction set is refused, and the choice stays."""
-    before = deployed["instruction_set"]()
-    assert not deployed["use_instruction_set"]("mmx")
-    assert deployed["instruction_set"]() == before
+def test_each_level_has_its_instruction_set(
+    deployed: runtime.Module, at_levels: dict[str, runtime.Module]
+) -> None:
+    """The library chooses the best level that runs here."""
+    found = {name: model["instruction_set"]() for name, model in at_levels.items()}
+    assert found == {name: INSTRUCTION_SETS[name] for name in found}
+    assert deployed["instruction_set"]() == list(found.values())[-1]
 
 
 def test_pools_and_dense(deployed: runtime.Module) -> None:
@@ -189,13 +191,13 @@ def test_picture(deployed: runtime.Module) -> None:
     np.testing.assert_array_equal(out, framed(picture[0], 3, 1))
 
 
-def test_network(example: dict[str, ModuleType], deployed: runtime.Module) -> None:
-    """All layers together give NumPy's scores and top 5, by each instruction set."""
-    executor = deployed["default"]()
+def test_network(example: dict[str, ModuleType], at_levels: dict[str, runtime.Module]) -> None:
+    """All layers together give NumPy's scores and top 5, at each level."""
     arrays = example["network"].parameters()
     picture = values(3, 224, 224)
     expected = scores(example["network"], arrays, picture)
-    for name in instruction_sets(deployed):
+    for name, model in at_levels.items():
+        executor = model["default"]()
         executor.set_input("data", picture[None])
         executor.run()
         found = np.asarray(executor.get_output(0))[0]

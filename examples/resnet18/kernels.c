@@ -5,90 +5,17 @@
  *   framed       [3][H + 6][W + 6][1]       the picture with the zeros that a 7 x 7 window reads
  *   activation   [C/16][H + 2][W + 2][16]   16 adjacent channels, framed for 3 x 3 windows
  *   weight       [O/32][C/B][K][K][B][32]   in the order in which a tile reads them; B as the input
- * Heights are 2 at least, widths a multiple of 7 (tile.h), channels of 32. */
+ * Heights are 2 at least, widths a multiple of 7 (tile.h), channels of 32.
+ *
+ * packer.toml compiles this file once for each level of processors. */
 #include <stdint.h>
 #include <string.h>
 
 #include "dso_packer.h"
-
-enum { CHANNELS = 16, OUTPUTS = 32, FRAME = 1, PICTURE_FRAME = 3 };
-
-/* The view of a convolution that its tiles use; distances in floats. */
-struct conv {
-  const float *data, *weight, *bias, *residual; /* no residual: NULL */
-  float *out;
-  int64_t inputs, block, kernel; /* blocks of input channels, channels in one, the window's side */
-  int64_t outputs, height, width; /* blocks of OUTPUTS channels, and the size without its frame */
-  int64_t stride, row, plane;     /* of the input */
-  int64_t out_row, out_plane;
-  int relu;
-};
-
-#define PASTE_(a, b) a##_##b
-#define PASTE(a, b) PASTE_(a, b)
-#define NAME(name) PASTE(name, ISA)
-
-#if defined(__x86_64__)
-#define ISA avx512
-#define TARGET __attribute__((target("avx512f")))
-#define LANES 16
-#define VECTORS 2
 #include "tile.h"
 
-#define ISA avx2
-#define TARGET __attribute__((target("avx2,fma")))
-#define LANES 8
-#define VECTORS 1
-#include "tile.h"
-#endif
-
-#define ISA baseline /* SSE2 on x86-64, NEON on AArch64 */
-#define TARGET
-#define LANES 4
-#define VECTORS 1
-#include "tile.h"
-
-static const struct {
-  const char *name;
-  void (*conv)(const struct conv *);
-} sets[] = {
-#if defined(__x86_64__)
-    {"avx512", conv_avx512},
-    {"avx2", conv_avx2},
-#endif
-    {"baseline", conv_baseline},
-};
-enum { SETS = sizeof sets / sizeof *sets };
-
-static int is_supported(int set) {
-#if defined(__x86_64__)
-  if (set == 0) return __builtin_cpu_supports("avx512f");
-  if (set == 1) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#endif
-  return set == SETS - 1;
-}
-
-static _Atomic int chosen = -1; /* at the first use: the first that this processor supports */
-
-static int current(void) {
-  if (chosen < 0) {
-    int set = 0;
-    while (!is_supported(set)) set++;
-    chosen = set;
-  }
-  return chosen;
-}
-
-const char *instruction_set(void) { return sets[current()].name; }
-
-/* For tests and comparisons. Return true if the processor supports the set of this name. */
-_Bool use_instruction_set(const char *name) {
-  for (int set = 0; set < SETS; set++)
-    if (strcmp(name, sets[set].name) == 0 && is_supported(set)) {
-      chosen = set;
-      return 1;
-    }
-  return 0;
+const char *instruction_set(void) {
+  return LANES == 16 ? "avx512" : LANES == 8 ? "avx2" : "baseline";
 }
 
 static float *floats(const DLTensor *tensor) {
@@ -137,7 +64,7 @@ static void convolve(const DLTensor *data, const DLTensor *weight, const DLTenso
   conv.stride = (from[1] - 2 * frame) / conv.height;
   /* A window that is smaller than the frame allows begins nearer to the centre. */
   conv.data = floats(data) + (frame - kernel / 2) * (conv.row + conv.block);
-  sets[current()].conv(&conv);
+  convolve_tiles(&conv);
   clear_frame(out);
 }
 
