@@ -88,7 +88,7 @@ def _native(target: Target) -> Level:
     if not features:
         text = f"cpu: the compiler defines no macro of a feature for {option}, expected some"
         raise ToolchainError(f"{text}; name levels instead of 'native'")
-    return Level(NATIVE, here.name, (option,), NATIVE, NATIVE, tuple(features))
+    return Level(NATIVE, here.name, (option,), NATIVE, "", tuple(features))
 
 
 def _macros_of(name: str) -> set[str]:

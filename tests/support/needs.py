@@ -25,6 +25,7 @@ PACKAGES = {
     "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
     "riscv64-linux-gnu-gcc": "gcc-riscv64-linux-gnu",
     "riscv64-linux-gnu-g++": "g++-riscv64-linux-gnu",
+    "clang++": "clang",
     "eu-elflint": "elfutils",
     "eu-strip": "elfutils",
     "ld.gold": "binutils",
