@@ -160,7 +160,8 @@ def _of_libraries(key: str, parts: Sequence[Part]) -> str:
         text = ", ".join(f"{value!r} of {file}" for file, value in found.items())
         raise ExportError(f"{key}: expected one for all libraries, found {text}; give --{key}")
     if not found and key == "version":
-        raise ExportError("version: expected one, found none; give it, as in --version 1.0")
+        advice = "give it, as in --version 1.0, or set it in [library] of packer.toml"
+        raise ExportError(f"version: expected one, found none; {advice}")
     return next(iter(found.values()), "")
 
 

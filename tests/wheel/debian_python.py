@@ -1,8 +1,8 @@
 """CPython of another release of Debian, in a folder: other versions than the one of this machine.
 
 apt fetches the packages of the interpreter with the C library that they need, dpkg-deb unpacks
-them, and patchelf lets the interpreter find that C library in the folder. Nothing is installed, and
-the compiler of this machine builds extension modules for it.
+them, and patchelf lets the interpreter find that C library in the folder. Nothing is installed.
+The compiler of this machine builds extension modules for it.
 """
 
 from __future__ import annotations
