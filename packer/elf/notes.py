@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .image import Image
 
 _OWNER = b"GNU\0"
+GNU_PROPERTY_X86_ISA_1_NEEDED = 0xC0008002  # x86-64 psABI
 _MAX_SEGMENTS, _MAX_NBYTES = 16, 1 << 16
 
 
@@ -35,13 +36,26 @@ def read_branch_protection(image: Image) -> tuple[str, ...]:
     machine = BY_NUMBER.get(image.machine_number)
     if machine is None or not machine.marks:
         return ()
+    bits = _property(image, machine.and_property)
+    return tuple(name for bit, name in enumerate(machine.marks) if bits >> bit & 1)
+
+
+def read_needed_level(image: Image) -> int:
+    """Return the x86-64 level that a file says it needs: 1 to 4; 0 if it says none."""
+    if image.machine != "x86_64":
+        return 0
+    return _property(image, GNU_PROPERTY_X86_ISA_1_NEEDED).bit_length()
+
+
+def _property(image: Image, number: int) -> int:
+    """Return the bits of a property; 0 without it."""
     notes = [s for s in image.segments if s.type in (PT_GNU_PROPERTY, PT_NOTE)]
     for segment in sorted(notes, key=lambda s: s.type == PT_NOTE)[:_MAX_SEGMENTS]:
         data = bytes(image.data[segment.offset :][: min(segment.nbytes, _MAX_NBYTES)])
         for pr_type, bits in _properties(data):
-            if pr_type == machine.and_property:
-                return tuple(name for bit, name in enumerate(machine.marks) if bits >> bit & 1)
-    return ()
+            if pr_type == number:
+                return bits
+    return 0
 
 
 def _properties(notes: bytes) -> Iterator[tuple[int, int]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from runtime.error import ExportError
 
+from ..elf.notes import read_needed_level
 from ..files.text import path_error, shown_path
 from ..inspect import read_dynamic
 from . import manylinux
@@ -107,7 +108,7 @@ def platform_of(paths: Sequence[Path]) -> Platform:
     if on_musl:
         return _musl_platform(needs, machine)
     found = [need for path, d in opened.items() for need in _glibc_needs(path, d, needs[path])]
-    platform = _glibc_platform(found, machine)
+    platform = _glibc_platform(found, _levels(opened), machine)
     if platform.is_portable and not any(needs.values()):  # weights alone need no C library
         return platform._replace(tags=(*platform.tags, f"{_MUSL}_{machine}"))
     return platform
@@ -172,9 +173,20 @@ def _glibc_needs(path: Path, dynamic: Dynamic, needed: Iterable[str]) -> Iterato
             yield _Need(path, dynamic, need.library, version, manylinux.tag_of_version(version))
 
 
-def _glibc_platform(needs: list[_Need], machine: str) -> Platform:
+def _levels(opened: dict[Path, Dynamic]) -> list[str]:
+    """Return the files that are marked for more than the baseline of x86-64 (ld -z x86-64-v3)."""
+    marked = {path: read_needed_level(dynamic.image) for path, dynamic in opened.items()}
+    return [
+        f"{shown_path(path)} needs a processor of x86-64-v{level}, which no tag can say; export it "
+        f"with CPU levels"
+        for path, level in marked.items()
+        if level > 1
+    ]
+
+
+def _glibc_platform(needs: list[_Need], levels: list[str], machine: str) -> Platform:
     first = manylinux.first_tag(machine)
-    unmet = [need.text() for need in needs if need.glibc is None]
+    unmet = [*levels, *(need.text() for need in needs if need.glibc is None)]
     if first is None:
         unmet.append(f"no manylinux tag is known for {machine}")
     if unmet or first is None:

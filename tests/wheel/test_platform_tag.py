@@ -109,6 +109,18 @@ def test_a_library_that_not_every_system_has(tmp_path) -> None:
     assert both.is_portable
 
 
+@pytest.mark.skipif(HERE != "x86_64", reason="the levels are those of x86-64")
+def test_library_that_is_marked_for_newer_processors(tmp_path) -> None:
+    """The linker's mark is read; auditwheel reads it too."""
+    code = "int f(int a) { return a; }"
+    path = compile_c(code, tmp_path / "a.so", "-Wl,-z,x86-64-v3")
+    assert "x86-64-v3" in subprocess.check_output(["readelf", "-nW", path], text=True)
+    found = platform_of([path])
+    assert found.tags == ("linux_x86_64",)
+    assert "a.so needs a processor of x86-64-v3, which no tag can say" in found.because[0]
+    assert platform_of([compile_c(code, path)]).is_portable
+
+
 def test_library_for_musl(tmp_path) -> None:
     """Musl's compiler on Debian names libc.so, as zig does."""
     needs.program("musl-gcc")
