@@ -179,8 +179,6 @@ def wheels(
     """The wheel of each project, built from its source distribution; both in one folder."""
     folder = tmp_path_factory.mktemp("wheels")
     return {
-        name: dist.build(
-            "wheel", dist.unpack(sdist, sdist.parent / "unpacked"), build_environment, folder
-        )
+        name: dist.build("wheel", dist.unpacked(sdist), build_environment, folder)
         for name, sdist in sdists.items()
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,15 @@ MARKS = "import packer.target, runtime.timing; print(packer.target.MARK, runtime
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory) -> Path:
+def checkout(tmp_path_factory, sdists, wheels) -> Path:
     """A copy of the tracked files, under a path that a URL spells otherwise.
 
-    Its build folders serve every test, so that the core is compiled once.
+    It has the objects of the wheel, newer than its sources: the core is not compiled again.
     """
-    return dist.copy_checkout(tmp_path_factory.mktemp("checkout") / "dso packer-1.0 #é")
+    copy = dist.copy_checkout(tmp_path_factory.mktemp("checkout") / "dso packer-1.0 #é")
+    built = dist.unpacked(sdists["dso-runtime"]) / "build"
+    shutil.copytree(built, copy / "dso_runtime/build")
+    return copy
 
 
 @pytest.fixture
@@ -78,7 +82,7 @@ def test_path_of_the_checkout_is_in_the_answer_only(checkout, build_environment,
     path = f"dso-runtime @ {(checkout / 'dso_runtime').as_uri()}"
     assert answer.get_all("Requires-Dist") == [path, *required[1:]]
 
-    source = dist.unpack(sdists["dso-packer"], tmp_path)
+    source = dist.unpacked(sdists["dso-packer"])
     answer = dist.prepare(source, build_environment, tmp_path / "unpacked")
     assert answer.get_all("Requires-Dist") == required
 

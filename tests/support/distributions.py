@@ -80,13 +80,15 @@ def prepare(project: Path, environment: Path, folder: Path) -> Message:
     return Parser().parsestr(Path(made, "METADATA").read_text(encoding="utf-8"))
 
 
-def unpack(sdist: Path, folder: Path) -> Path:
-    """Extract a source distribution, and return its one folder."""
-    with tarfile.open(sdist) as archive:
-        # Python before 3.11.4 has no filters and ignores the attribute.
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # type: ignore[attr-defined]
-        archive.extractall(folder)
-    return folder / sdist.name.removesuffix(".tar.gz")
+def unpacked(sdist: Path) -> Path:
+    """Return the folder of a source distribution, which is extracted beside it at first."""
+    folder = sdist.with_name(sdist.name.removesuffix(".tar.gz"))
+    if not folder.exists():
+        with tarfile.open(sdist) as archive:
+            # Python before 3.11.4 has no filters and ignores the attribute.
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)  # type: ignore[attr-defined]
+            archive.extractall(sdist.parent)
+    return folder
 
 
 def metadata(wheel: Path) -> Message:
