@@ -104,8 +104,13 @@ extern "C" {{
 
 
 def _constants(report: LibraryReport, prefix: str) -> Iterator[str]:
-    """The producer, the entry, and the names of the weights."""
-    lines = []
+    """The version, the licence, the producer, the entry, and the names of the weights."""
+    described = ((name, report.metadata.get(name)) for name in ("version", "license"))
+    lines = [
+        f"#define {prefix.upper()}_{name.upper()} {literal(text)}"
+        for name, text in described
+        if isinstance(text, str)
+    ]
     if report.producer:
         lines.append(f"#define {prefix.upper()}_PRODUCER {literal(report.producer)}")
     if report.entry:

@@ -218,6 +218,16 @@ def test_command_writes_a_file_or_to_stdout(packer, tmp_path) -> None:
     assert "add.c" in refused(packer("c-header", "add.c"))
 
 
+def test_version_and_license_are_constants(tmp_path) -> None:
+    """A program can say which model it was compiled for; other metadata is left to the library."""
+    host = packer_package.CSourceModule("int one(void) { return 1; }", functions="auto")
+    metadata = {"version": '1.2 "beta"', "license": "MIT", "trained": 3}
+    path = packer_package.export_library(host, tmp_path / "geo.so", metadata=metadata)
+    text = header_text(path)
+    assert '#define GEO_VERSION "1.2 \\"beta\\""\n#define GEO_LICENSE "MIT"\n' in text
+    assert "trained" not in text.lower()
+
+
 def test_functions_without_types_are_listed(tmp_path) -> None:
     """In a comment; the rest of the header compiles."""
     source = tmp_path / "plain.c"
