@@ -138,14 +138,16 @@ class EditedObject:
     def dissolve_groups(self, *, keeps_data: bool) -> None:
         """Make the members of COMDAT groups plain sections: no linker drops them then.
 
-        With `keeps_data` groups without code stay: a linker finds equal ones of other objects.
+        Groups of debug information stay. With `keeps_data` all groups without code stay: a linker
+        finds equal ones of other objects.
         """
         for index, section in enumerate(self.sections):
             if section.sh_type != elf.SHT_GROUP:
                 continue
             members = self._members(section)
             flags = [self.sections[member].sh_flags for member in members]
-            if keeps_data and not any(flag & elf.SHF_EXECINSTR for flag in flags):
+            dissolved = elf.SHF_EXECINSTR if keeps_data else elf.SHF_ALLOC
+            if not any(flag & dissolved for flag in flags):
                 continue
             for member, flag in zip(members, flags, strict=True):
                 plain = self.sections[member]._replace(sh_flags=flag & ~elf.SHF_GROUP)

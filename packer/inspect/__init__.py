@@ -158,8 +158,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
         problems.extend(_compare(checked, tree.blob))
         problems.extend(_find_unreadable(checked, dynamic.symbols))
         verify_checksums(checked, image, dynamic.symbols, tree)
-    if checked is not None and native:
-        problems.extend(_refused_levels(checked))
+    cpu = read_cpu_levels(image, dynamic.symbols, checked if native else None)
     notes.extend(find_duplicates(tree.modules))
     notes.extend(find_carried_libraries(tree.modules))
     if not native:
@@ -178,7 +177,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
         modules=tree.modules,
         functions=functions,
         entry=entry,
-        cpu=read_cpu_levels(image, dynamic.symbols),
+        cpu=cpu,
         blob=tree.blob,
         linkage=dynamic.linkage(),
         hardening=dynamic.hardening(),
@@ -247,14 +246,6 @@ def _find_unreadable(checked: ElfFile, symbols: SymbolTable) -> Iterator[str]:
             checked.data(name)
         except LibraryLoadError as error:
             yield f"a load would refuse it: {_without_path(error)}"
-
-
-def _refused_levels(checked: ElfFile) -> Iterator[str]:
-    """Say if this processor, or DSO_CPU, has less than the lowest level of the library."""
-    try:
-        checked.check_cpu()
-    except LibraryLoadError as error:
-        yield f"a load would refuse it: {_without_path(error)}"
 
 
 def _without_path(error: LibraryLoadError) -> str:

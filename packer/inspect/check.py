@@ -31,9 +31,9 @@ def check_library(
 ) -> list[Finding]:
     """Check whether a library would load on this machine.
 
-    Checked are the machine, the contents, glibc, the needed libraries and their symbol versions,
-    undefined symbols, the loaders of the modules, and drivers and devices for the kernels. The
-    library is read, never loaded.
+    Checked are the machine, the contents, the CPU levels, glibc, the needed libraries and their
+    symbol versions, undefined symbols, the loaders of the modules, and drivers and devices for the
+    kernels. The library is read, never loaded.
 
     Parameters
     ----------
@@ -67,6 +67,7 @@ def check_library(
     if not report.native:
         return findings  # the other checks would look at the wrong machine
     findings += _contents(report)
+    findings += _cpu_levels(report)
     dependencies = resolve_dependencies(path, report.linkage)
     findings += _glibc(report, dependencies)
     findings += _needed(dependencies)
@@ -87,10 +88,23 @@ def _machine(report: LibraryReport) -> Finding:
 
 def _contents(report: LibraryReport) -> Iterator[Finding]:
     """Return the problems that the check of a load and the reader of the tree found."""
-    for problem in report.problems:
+    refusal = f"a load would refuse it: {report.cpu.refusal}" if report.cpu is not None else ""
+    problems = [problem for problem in report.problems if problem != refusal]
+    for problem in problems:
         yield Finding("contents", "fail", problem, "export it again, or copy it again")
-    if not report.problems:
+    if not problems:
         yield Finding("contents", "pass", "the file and its tree are well formed")
+
+
+def _cpu_levels(report: LibraryReport) -> Iterator[Finding]:
+    """Check that this processor has the lowest level, and that of DSO_CPU."""
+    if report.cpu is None:
+        return
+    if report.cpu.refusal is None:
+        yield Finding("cpu", "pass", ", ".join(report.cpu.levels))
+        return
+    detail, _, remedy = report.cpu.refusal.rpartition("; ")
+    yield Finding("cpu", "fail", detail, remedy)
 
 
 def _glibc(report: LibraryReport, dependencies: Dependencies) -> Iterator[Finding]:

@@ -158,11 +158,14 @@ class CpuReport:
         What a processor needs for each level, separated by spaces.
     lowest : tuple of str
         The sources that are of the lowest level only, each with the reason.
+    refusal : str or None
+        Why a load on this processor, or with this DSO_CPU, is refused; it is one of the problems.
     """
 
     levels: tuple[str, ...]
     features: tuple[str, ...]
     lowest: tuple[str, ...] = ()
+    refusal: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,12 @@ def test_loaders_refuse_a_level_that_the_library_lacks(library, monkeypatch) -> 
     assert caught.value.reason == "cpu"
     report = packer.inspect_library(library)
     assert any(text in problem for problem in report.problems)
+    failed = [found for found in packer.check_library(library) if found.status == "fail"]
+    assert [(found.name, found.detail) for found in failed] == [("cpu", text)]
+    assert failed[0].remedy == "choose one, or unset DSO_CPU"
+    monkeypatch.delenv("DSO_CPU")
+    (passed,) = (found for found in packer.check_library(library) if found.name == "cpu")
+    assert (passed.status, passed.detail) == ("pass", ", ".join(LEVELS))
 
 
 @pytest.mark.parametrize("level", ["x86-64-v4", "sparc"])
