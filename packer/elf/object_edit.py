@@ -62,6 +62,7 @@ class EditedObject:
     """
 
     def __init__(self, path: Path, name: str, offset: int = 0, nbytes: int | None = None) -> None:
+        self._path, self._name = path, name
         data = path.read_bytes()
         self.data = bytearray(data[offset:] if nbytes is None else data[offset : offset + nbytes])
         with reporting_object(path, name):
@@ -115,11 +116,16 @@ class EditedObject:
         for section in self.sections:
             if section.sh_type != elf.SHT_RELA or section.sh_info >= len(self.sections):
                 continue
-            if not self.sections[section.sh_info].sh_flags & elf.SHF_ALLOC:
-                continue
-            end = section.sh_offset + section.sh_size
+            if self.sections[section.sh_info].sh_flags & elf.SHF_ALLOC:
+                yield from self._relocations_of(section)
+
+    def _relocations_of(self, section: SectionHeader) -> Iterator[Relocation]:
+        end = section.sh_offset + section.sh_size
+        with reporting_object(self._path, self._name):
             for at in range(section.sh_offset, end, elf.RELOCATION.size):
                 place, info, _ = elf.RELOCATION.unpack_from(self.data, at)
+                if info >> 32 >= len(self.symbols):
+                    raise ValueError(f"a relocation at {at:#x} of symbol {info >> 32}")
                 yield Relocation(at, section.sh_info, place, info >> 32)
 
     def retarget(self, relocation: Relocation, symbol: int) -> None:

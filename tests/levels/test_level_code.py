@@ -120,6 +120,12 @@ def test_table_of_functions_calls_the_chosen_level(tmp_path) -> None:
             "static int one = 1; int *made = &one; int value(void) { return *made; }",
             "its variable made refers to a static variable",
         ),
+        (
+            "alias",
+            'int made = 1; static int here __attribute__((alias("made")));\n'
+            "int value(void) { return here; }",
+            "its code refers to the variable made without its name",
+        ),
     ],
 )
 def test_source_of_the_lowest_level_only(name, source, reason, tmp_path) -> None:
