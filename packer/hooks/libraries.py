@@ -96,5 +96,4 @@ def notes_of(platform: Platform) -> list[str]:
     """Return why a wheel cannot be for every system with glibc or musl; empty if it can."""
     if platform.is_portable:
         return []
-    advice = "PyPI takes no such wheel; `auditwheel repair` may make one"
-    return [f"{platform.tags[0]}: {reason}" for reason in (*platform.because, advice)]
+    return [f"{platform.tags[0]}: {reason}" for reason in platform.because]

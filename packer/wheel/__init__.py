@@ -188,8 +188,7 @@ def _notes(platform: Platform) -> list[str]:
     tag = platform.tags[0]
     if platform.is_portable:
         return [f"{tag}: {reason}" for reason in platform.because[:1]]
-    advice = "PyPI takes no such wheel; `auditwheel repair` may make one"
-    return [f"{tag}: {reason}" for reason in (*platform.because, advice)]
+    return [f"{tag}: {reason}" for reason in (*platform.because, "PyPI takes no such wheel")]
 
 
 def _unknown_types(parts: Sequence[Part], loaders: Mapping[str, str]) -> list[str]:

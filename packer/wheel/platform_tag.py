@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # Musl's loader takes libc.so for itself; musl has no symbol versions, and 1.2 is of 2020.
 _MUSL = "musllinux_1_2"
 _MUSL_LIBC = re.compile(r"libc\.so|(libc\.musl|ld-musl)-[a-z0-9_]+\.so\.1")
+_FOREIGN = "which not every system has; `auditwheel repair` copies it into the wheel"
 _SHOWN = 3  # symbols in a message
 _TAG = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
 
@@ -70,7 +71,7 @@ class _Need:
         """Return the need as a sentence, with the first symbols of a version."""
         where = shown_path(self.path)
         if not self.version:
-            why = "" if self.glibc else ", which not every system has"
+            why = "" if self.glibc else f", {_FOREIGN}"
             return f"{where} needs {self.library}{why}"
         symbols = (s for s in self.dynamic.symbols if not s.defined and s.version == self.version)
         names = sorted(symbol.name for symbol in symbols)
@@ -155,7 +156,7 @@ def _machine(opened: dict[Path, Dynamic]) -> str:
 def _musl_platform(needs: dict[Path, list[str]], machine: str) -> Platform:
     """Musl's systems have no other library in common; auditwheel allows zlib."""
     foreign = [
-        f"{shown_path(path)} needs {name}, which not every system with musl has"
+        f"{shown_path(path)} needs {name}, {_FOREIGN}"
         for path, names in needs.items()
         for name in names
         if not _MUSL_LIBC.fullmatch(name) and name != "libz.so.1"

@@ -14,6 +14,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import packer
@@ -113,6 +114,22 @@ def test_equal_inputs_give_equal_bytes(library, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "now")
     with pytest.raises(packer.ExportError, match="SOURCE_DATE_EPOCH: 'now', expected seconds"):
         packer.write_wheel(library, tmp_path, name="geo", version="1")
+
+
+def test_large_weights_are_stored_as_they_are(tmp_path) -> None:
+    """To compress floats takes minutes per GiB and saves little; zeros are compressed."""
+    compressed = {}
+    for name, data in {
+        "dense": np.random.default_rng(0).bytes(20 << 20),
+        "zeros": 20 << 20,
+    }.items():
+        module = runtime.DeviceModule("cuda", bytes(data), "ptx", [])
+        path = packer.export_library(module, tmp_path / f"{name}.so")
+        wheel = packer.write_wheel(path, tmp_path, name=name, version="1")
+        with zipfile.ZipFile(wheel) as archive:
+            assert archive.testzip() is None
+            compressed[name] = archive.getinfo(f"{name}/{name}.so").compress_type
+    assert compressed == {"dense": zipfile.ZIP_STORED, "zeros": zipfile.ZIP_DEFLATED}
 
 
 def test_auditwheel_leaves_it(wheel, tmp_path) -> None:
