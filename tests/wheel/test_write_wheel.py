@@ -119,11 +119,9 @@ def test_equal_inputs_give_equal_bytes(library, tmp_path, monkeypatch) -> None:
 def test_large_weights_are_stored_as_they_are(tmp_path) -> None:
     """To compress floats takes minutes per GiB and saves little; zeros are compressed."""
     compressed = {}
-    for name, data in {
-        "dense": np.random.default_rng(0).bytes(20 << 20),
-        "zeros": 20 << 20,
-    }.items():
-        module = runtime.DeviceModule("cuda", bytes(data), "ptx", [])
+    contents = {"dense": np.random.default_rng(0).bytes(20 << 20), "zeros": bytes(20 << 20)}
+    for name, data in contents.items():
+        module = runtime.DeviceModule("cuda", data, "ptx", [])
         path = packer.export_library(module, tmp_path / f"{name}.so")
         wheel = packer.write_wheel(path, tmp_path, name=name, version="1")
         with zipfile.ZipFile(wheel) as archive:
