@@ -11,7 +11,7 @@ from runtime.error import ExportError, ToolchainError, near_names
 
 from ..target import Target, find_target, native_triple
 from ..toolchain.preprocess import preprocess
-from .table import NATIVE, Level, levels_of
+from .table import LEVELS, NATIVE, Level, levels_of
 
 _HEADER = Path(runtime.__file__).parent / "include" / "dso_cpu.h"
 _OPTIONS = {"x86_64": "-march=native", "aarch64": "-mcpu=native"}
@@ -41,7 +41,8 @@ def find_levels(cpu: str | Sequence[str] | None, target: Target) -> tuple[Level,
     Parameters
     ----------
     cpu : "native", str, sequence of str or None
-        Names of levels of the target's machine; or ``"native"``, the level of this processor.
+        Names of levels, those of other machines beside some of the target's machine are not used;
+        or ``"native"``, the level of this processor.
     target : Target
         The target of the library.
 
@@ -59,6 +60,8 @@ def find_levels(cpu: str | Sequence[str] | None, target: Target) -> tuple[Level,
     if names == [NATIVE]:
         return (_native(target),)
     known = levels_of(target.machine.name)
+    others = {level.name for level in LEVELS if level.name not in known}
+    names = [name for name in names if name not in others] or names
     for name in names:
         if name not in known:
             raise ExportError(f"cpu: {_unknown(name, target, known)}")

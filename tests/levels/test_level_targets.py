@@ -63,6 +63,20 @@ def test_levels_of_aarch64(processor, level, expected, tmp_path) -> None:
     assert called(path, FUNCTIONS, emulator, **ARM) == [level, *expected]
 
 
+def test_levels_of_several_machines(tmp_path) -> None:
+    """One list serves every target, which uses those of its machine."""
+    needs.program("aarch64-linux-gnu-gcc")
+    both = ["x86-64-v2", "armv8.2-a", "x86-64-v3"]
+    found = {}
+    for target in ("x86_64-linux-gnu", "aarch64-linux-gnu"):
+        path = packer.export_library(c_module(), tmp_path / "a.so", target=target, cpu=both)
+        levels = packer.inspect_library(path).cpu
+        found[target] = levels and levels.levels
+    assert found == {
+        "x86_64-linux-gnu": ("x86-64-v2", "x86-64-v3"), "aarch64-linux-gnu": ("armv8.2-a",),
+    }  # fmt: skip
+
+
 def test_llvm_modules_of_aarch64(tmp_path) -> None:
     """LLVM compiles for each level, beside a cross compiler."""
     needs.program("aarch64-linux-gnu-gcc", "qemu-aarch64")
