@@ -27,7 +27,9 @@ from .support.paths import DOCS, EXAMPLES
 
 FOLDER = EXAMPLES / "resnet18"
 # The levels of packer.toml, and the instruction set that the kernels use at each.
-INSTRUCTION_SETS = {"x86-64-v1": "baseline", "x86-64-v3": "avx2", "x86-64-v4": "avx512"}
+INSTRUCTION_SETS = {
+    "x86-64-v1": "baseline", "x86-64-v3": "avx2", "x86-64-v4": "avx512", "armv8-a": "baseline",
+}  # fmt: skip
 RANDOM = np.random.default_rng(7)
 
 
@@ -61,7 +63,9 @@ def deployed(library: Path) -> runtime.Module:
 @pytest.fixture(scope="module")
 def at_levels(library: Path) -> dict[str, runtime.Module]:
     """The library, loaded at each level that runs here."""
-    return dict(each_level(library, tuple(INSTRUCTION_SETS)))
+    levels = packer.inspect_library(library).cpu
+    assert levels is not None
+    return dict(each_level(library, levels.levels))
 
 
 def values(*shape: int) -> np.ndarray:
