@@ -98,6 +98,11 @@ KEYS = {
         "Default: the oldest of the target.",
     ),
     "features": ("string", '`"+avx2,-fma"`: features that are added to the processor or removed.'),
+    "levels": (
+        "table",
+        "CPU level = path of a library that is made for it, in place of `sources`; "
+        "[compiling.md](../compiling.md#objects-and-archives).",
+    ),
     "opt": ("integer", "0 to 3: how much LLVM optimises. Default: 2."),
     "constants": ("table", "Name = path of a `.npy` file."),
     "by_symbol": (

@@ -6,7 +6,7 @@
     [module.NAME]              kind, imports, and the keys of the kind:
         c cc cu                sources, functions, include, define, libraries, options
         llvm                   sources, functions, libraries, target, cpu, features, opt
-        static_library         sources, functions, libraries
+        static_library         sources, functions, libraries, levels
         const_loader           constants, by_symbol
         safetensors            sources
         graph                  graph, params, name

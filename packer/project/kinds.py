@@ -51,18 +51,28 @@ def weight_modules(paths: Iterable[Path]) -> list[Module]:
 def _host(table: Table) -> Module:
     kind = table.needed_text("kind")
     functions, imported = _functions(table)
-    paths = table.files("sources") if imported else table.needed_files("sources")
+    sources = [Source(path, kind) for path in table.files("sources")]
+    if levels := _levels(table):
+        sources.append(Source(next(iter(levels.values())), kind, levels))
+    if not (sources or imported):
+        table.needed_files("sources")  # raises
     options = compiler_options(
         table.folders("include"), table.texts("define"), table.texts("options")
     )
     return host_module(
-        [Source(path, kind) for path in paths],
+        sources,
         functions,
         options=options,
         llvm=_llvm_arguments(table) if kind == "llvm" else {},
         libraries=table.texts("libraries"),
         imported=imported,
     )
+
+
+def _levels(table: Table) -> dict[str, Path]:
+    """Read the file for each CPU level of a library that comes per level."""
+    files = table.table("levels")
+    return {level: files.file(level, files.needed_text(level)) for level in files}
 
 
 def _llvm_arguments(table: Table) -> dict[str, Any]:
@@ -177,7 +187,7 @@ _HOST = (*_DEVICE, "libraries")
 KINDS = {
     **dict.fromkeys(COMPILED, Kind((*_HOST, "include", "define", "options"), _host)),
     "llvm": Kind((*_HOST, "target", "cpu", "features", "opt"), _host),
-    "static_library": Kind(_HOST, _host),
+    "static_library": Kind((*_HOST, "levels"), _host),
     "const_loader": Kind(("constants", "by_symbol"), _const_loader),
     "safetensors": Kind(("sources",), _safetensors),
     "graph": Kind(("graph", "params", "name"), _graph),

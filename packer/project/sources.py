@@ -46,10 +46,14 @@ _KIND_OF_SUFFIX = {
 
 
 class Source(NamedTuple):
-    """One file of host code, and which of `HOST_KINDS` it is."""
+    """One file of host code, and which of `HOST_KINDS` it is.
+
+    `levels` has the file for each CPU level, if it is a library that comes per level.
+    """
 
     path: Path
     kind: str
+    levels: Mapping[str, Path] = MappingProxyType({})
 
 
 class Imported(NamedTuple):
@@ -178,7 +182,7 @@ def _module(
         return LLVMModule(_read_ir(source.path), functions=functions, **llvm)
     from ..modules.static_library import StaticLibraryModule
 
-    return StaticLibraryModule(source.path, functions)
+    return StaticLibraryModule(source.levels or source.path, functions)
 
 
 def _shares(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import pytest
 
 import packer
 from packer.levels.table import levels_of
+from packer.project import read_project
 from packer.target import find_target
 
 from ...support import needs
+from ...support.each_level import each_level
 
 LEVELS = list(levels_of("x86_64").values())[1:]
 X86 = find_target("x86_64-linux-gnu")
@@ -68,3 +71,23 @@ def test_files_of_levels_need_an_export_with_levels(files, tmp_path) -> None:
         packer.export_library(module, tmp_path / "a.so")
     with pytest.raises(packer.ExportError, match="no file, expected one for each level"):
         packer.StaticLibraryModule({})
+
+
+def test_packer_toml_has_a_file_for_each_level(files, tmp_path) -> None:
+    """The key ``levels``, in place of ``sources``; its files are inputs."""
+    needs.hardware(os.uname().machine == "x86_64", "an x86-64 processor")
+    project_file = tmp_path / "packer.toml"
+    project_file.write_text(
+        '[library]\ncpu = ["x86-64-v2", "x86-64-v4"]\n[module.fast]\nkind = "static_library"\n'
+        'levels = { x86-64-v2 = "fast-v2.a", x86-64-v4 = "fast-v4.o" }\n'
+        'functions = { level = "int(void)" }\n'
+    )
+    project = read_project(project_file)
+    assert [Path(path).name for path in project.inputs.paths[1:]] == ["fast-v2.a", "fast-v4.o"]
+    path = packer.export_library(project.root, tmp_path / "a.so", cpu=project.cpu)
+    levels = {name: model["level"]() for name, model in each_level(path, project.cpu)}
+    assert levels == {name: int(name[-1]) for name in levels}
+    assert "x86-64-v2" in levels
+    project_file.write_text('[module.fast]\nkind = "static_library"\n')
+    with pytest.raises(packer.ExportError, match=r"\[module.fast\] sources: "):
+        read_project(project_file)
