@@ -17,7 +17,16 @@ from ..elf import records as elf
 from ..elf.archive import MAGIC, read_archive
 from ..elf.object_edit import EditedObject
 from .dispatcher import Dispatched, dispatcher
-from .lowest_only import no_machine_code, places_of, reason_of, shared_data, variable_at
+from .lowest_only import no_machine_code, reason_of
+from .variables import (
+    Variable,
+    align_variables,
+    difference,
+    places_of,
+    shared_data,
+    variable_at,
+    variables_of,
+)
 
 if TYPE_CHECKING:
     from ..elf.records import SymbolRecord
@@ -99,8 +108,10 @@ class LevelBuild:
         known: set[str] = set()  # variables of lower levels
         wanted: set[str] = set()
         defined: list[dict[str, tuple[SymbolRecord, bool]]] = []
-        for level, path in zip(self._levels, self.objects, strict=True):
-            found = EditedObject(path, f"the code of {level.name}")
+        pairs = zip(self._levels, self.objects, strict=True)
+        objects = [EditedObject(path, f"the code of {level.name}") for level, path in pairs]
+        align_variables(objects)
+        for level, path, found in zip(self._levels, self.objects, objects, strict=True):
             functions = {
                 name: (symbol, found.is_in_group(symbol))
                 for _, name, symbol in found.globals()
@@ -164,13 +175,20 @@ def _objects(path: Path) -> Iterator[EditedObject]:
 
 def _reason(one: LevelInput) -> str:
     """Return why an input is linked at the lowest level only; empty if it is not."""
-    reasons = []
+    lowest: dict[str, Variable] = {}
     for path in one.files:
         objects = list(_objects(path))
         if not objects:
             raise no_machine_code(one.name)
-        reasons += [reason_of(item, one.name) for item in objects]
-    return next(filter(None, reasons), "")
+        variables: dict[str, Variable] = {}
+        for item in objects:
+            if reason := reason_of(item, one.name):
+                return reason
+            variables = variables_of(item) | variables
+        lowest = lowest or variables
+        if reason := difference(lowest, variables):
+            return reason
+    return ""
 
 
 def _share_variables(found: EditedObject, known: set[str]) -> set[str]:

@@ -1,27 +1,22 @@
 """Why an object is linked at the lowest level only, where its code exists once.
 
-A constructor would run for each level. A thread-local would exist for each level. Shared data has
-one initial value, which may name functions of the source that only one level has.
+A constructor would run for each level. A thread-local would exist for each level. A shared variable
+has one initial value, which may name functions that only one level has.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from runtime.error import ExportError
 
 from ..elf import records as elf
 from ..elf.object_edit import EditedObject
+from .variables import places_of, variable_at
 
 if TYPE_CHECKING:
-    from ..elf.object_edit import Relocation
     from ..elf.records import SectionHeader, SymbolRecord
-
-# By section the (start, end, name) of each shared variable, in order.
-Places = dict[int, list[tuple[int, int, str]]]
+    from .variables import Places
 
 _INIT_TYPES = (elf.SHT_INIT_ARRAY, elf.SHT_FINI_ARRAY, elf.SHT_PREINIT_ARRAY)
 _INIT_NAMES = (".init_array", ".fini_array", ".preinit_array", ".ctors", ".dtors")
@@ -50,32 +45,6 @@ def no_machine_code(name: str) -> ExportError:
     """Return the error for an object that a linker would compile."""
     text = f"{name}: compiled with -flto, expected machine code for CPU levels; drop -flto"
     return ExportError(text, path=name)
-
-
-def shared_data(found: EditedObject) -> Iterator[tuple[int, str, SymbolRecord]]:
-    """Iterate over the variables that an object shares: index, name and symbol of each."""
-    for index, name, symbol in found.globals():
-        if symbol.st_shndx != elf.SHN_UNDEF and not found.is_code(symbol):
-            yield index, name, symbol
-
-
-def places_of(found: EditedObject) -> Places:
-    """Return where shared variables are."""
-    places: Places = {}
-    for _, name, symbol in shared_data(found):
-        if found.section_of(symbol) is not None:
-            place = (symbol.st_value, symbol.st_value + max(symbol.st_size, 1), name)
-            places.setdefault(symbol.st_shndx, []).append(place)
-    for rows in places.values():
-        rows.sort()
-    return places
-
-
-def variable_at(places: Places, relocation: Relocation) -> str | None:
-    """Return the shared variable whose initial value a relocation changes, or None."""
-    rows = places.get(relocation.section, [])
-    index = bisect_right(rows, relocation.offset, key=itemgetter(0)) - 1
-    return rows[index][2] if index >= 0 and relocation.offset < rows[index][1] else None
 
 
 def _reason_of_data(found: EditedObject) -> str:

@@ -121,6 +121,24 @@ def test_table_of_functions_calls_the_chosen_level(tmp_path) -> None:
             "its variable made refers to a static variable",
         ),
         (
+            "initial value",
+            "#ifdef __SSE4_2__\nint made = 2;\n#else\nint made = 1;\n#endif\n"
+            "int value(void) { return made; }",
+            "its variable made differs from level to level",
+        ),
+        (
+            "size",
+            "#ifdef __SSE4_2__\nint made[8];\n#else\nint made[1];\n#endif\n"
+            "int value(void) { return made[0] + sizeof made / 4; }",
+            "its variable made differs from level to level",
+        ),
+        (
+            "text",
+            '#ifdef __SSE4_2__\nconst char *made = "ab";\n#else\nconst char *made = "a";\n#endif\n'
+            "int value(void) { return made[1] == 0; }",
+            "its variable made differs from level to level",
+        ),
+        (
             "alias",
             'int made = 1; static int here __attribute__((alias("made")));\n'
             "int value(void) { return here; }",
@@ -241,3 +259,24 @@ def test_users_constructors_run_after_the_choice(tmp_path) -> None:
     source = SOURCE.replace("int count(void) { return ++counter; }", "")
     loaded = runtime.load(export(tmp_path, source, early, cpu=TWO))
     assert (loaded["get"](), loaded["count"]()) == (2, 1)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_hidden_array_is_aligned_for_each_level(compiler, tmp_path, monkeypatch) -> None:
+    """The lowest level defines it; a higher one stores to it by aligned instructions."""
+    monkeypatch.setenv("CC", needs.program(compiler))
+    source = (
+        '#define N 1024\n#define H __attribute__((visibility("hidden")))\n'
+        "H char before[5] = {1}; H float made[N]; H float more[N] = {1};\n"
+        "void fill(float x) { for (int i = 0; i < N; i++) made[i] = more[i] + x; before[0]++; }\n"
+        "float last(void) { return made[N - 1] + made[0]; }\n"
+    )
+    options = ["-O3", "-mprefer-vector-width=512"]
+    module = packer.CSourceModule(source, functions="auto", options=options)
+    path = packer.export_library(module, tmp_path / "a.so", cpu=["x86-64-v1", *LEVELS])
+    for level in ("x86-64-v1", *LEVELS):
+        require_levels(level)
+        assert run_python(path, "m['fill'](2.0); print(m['last']())", level=level) == "5.0"
+    rows = [row.split() for row in tool("nm", path).splitlines()]
+    addresses = {row[2]: int(row[0], 16) for row in rows if len(row) == 3}
+    assert [addresses[name] % 64 for name in ("made", "more")] == [0, 0]
