@@ -140,7 +140,8 @@ def write_wheel(
         write_archive(workspace.output, files, f"{metadata.stem}.dist-info")
         workspace.commit(is_program=False)
     if note is not None:
-        for text in (*_notes(measured), *_unknown_types(parts, metadata.loaders)):
+        about_parts = (*_without_functions(parts), *_unknown_types(parts, metadata.loaders))
+        for text in (*_notes(measured), *about_parts):
             note(text)
     return output
 
@@ -189,6 +190,16 @@ def _notes(platform: Platform) -> list[str]:
     if platform.is_portable:
         return [f"{tag}: {reason}" for reason in platform.because[:1]]
     return [f"{tag}: {reason}" for reason in (*platform.because, "PyPI takes no such wheel")]
+
+
+def _without_functions(parts: Sequence[Part]) -> list[str]:
+    """Return a note for each library of C code alone that declares no function."""
+    return [
+        f"{part.path.name}: it declares no function, so {part.module} has none; packer export "
+        "--function declares some"
+        for part in parts
+        if not part.functions and part.is_complete and part.report.blob is None
+    ]
 
 
 def _unknown_types(parts: Sequence[Part], loaders: Mapping[str, str]) -> list[str]:

@@ -283,6 +283,21 @@ def test_library_that_needs_another_gets_it_from_auditwheel(tmp_path) -> None:
     install(python, "--no-deps", repaired)
 
 
+def test_library_that_declares_nothing(tmp_path) -> None:
+    """The package is empty, so there is a note; weights alone need no function."""
+    notes: list[str] = []
+    path = compile_c("int f(int a) { return a; }", tmp_path / "plain.so")
+    packer.write_wheel(path, tmp_path, name="plain", version="1", note=notes.append)
+    assert notes == [
+        "plain.so: it declares no function, so plain has none; packer export --function declares "
+        "some"
+    ]
+    module = runtime.DeviceModule("cuda", b"payload", "ptx", [])
+    path = packer.export_library(module, tmp_path / "weights.so")
+    packer.write_wheel(path, tmp_path, name="plain", version="1", note=notes.append)
+    assert len(notes) == 1
+
+
 def test_version_and_license_of_the_library(tmp_path) -> None:
     """Those of its metadata, unless others are given; several libraries agree."""
     paths = []
