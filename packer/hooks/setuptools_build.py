@@ -43,7 +43,6 @@ def finalize(distribution: Any) -> None:
     }
     # The files of the wheel belong in platlib, as those of a project with extension modules.
     distribution.has_own_extensions = bool(distribution.has_ext_modules())
-    distribution.ext_modules = distribution.ext_modules or []
     distribution.has_ext_modules = lambda: True
 
 

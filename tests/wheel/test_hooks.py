@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ..support import needs
+from ..support.paths import DOCS
 from .conftest import SOURCE
 from .installation import fresh_environment, install, run, tool
 
@@ -200,3 +201,18 @@ def test_project_without_libraries_is_left_alone(tmp_path) -> None:
     """Its wheel is pure, though the hook is installed."""
     project = make_project(tmp_path / "project", SETUPTOOLS + BASE)
     assert built(project).name == "geo-2.0-py3-none-any.whl"
+
+
+@pytest.mark.parametrize("block", [0, 1], ids=list(BUILDERS))
+def test_project_of_the_document(tmp_path, block) -> None:
+    """Its pyproject.toml as it is, with the package in the folder of the project."""
+    text = (DOCS / "wheels.md").read_text().split("```toml\n")[block + 1].split("```")[0]
+    project = make_project(tmp_path / "project", text)
+    (project / "src" / "geo").rename(project / "geo")
+    (project / "src").rmdir()
+    (project / "csrc").rename(project / "geo" / "csrc")
+    (project / "packer.toml").write_text(PROJECT.replace("csrc/", "geo/csrc/"))
+    with zipfile.ZipFile(built(project)) as archive:
+        assert {"geo/__init__.py", "geo/model.so"} <= set(archive.namelist())
+        metadata = archive.read("geo-1.0.dist-info/METADATA").decode()
+    assert "Requires-Dist: dso-runtime\n" in metadata
