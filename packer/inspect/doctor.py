@@ -36,6 +36,7 @@ _COMPILERS: dict[Language, tuple[str, str]] = {
 # The packages that packer uses, and for what.
 _PACKAGES = {
     "llvmlite": "LLVM IR, and embedding without a C compiler",
+    "packaging": "packer wheel",
     "pyelftools": "packer inspect",
     "numpy": ".npy files and arrays",
 }
