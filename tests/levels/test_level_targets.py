@@ -14,6 +14,7 @@ import runtime
 
 from ..support import needs
 from ..support.each_level import ARM_LEVELS, LEVEL_MACRO, PROCESSORS, X86_LEVELS, called, each_level
+from ..support.process import run_python
 
 CODE = (
     LEVEL_MACRO
@@ -163,9 +164,28 @@ def test_every_kind_of_host_code_has_levels(tmp_path) -> None:
 
 def test_native_is_this_processor_for_llvm_too(expected, tmp_path) -> None:
     """One level, whose IR is compiled with the processor's features."""
+    needs.hardware(os.uname().machine == "x86_64", "an x86-64 processor")
     ir = "define i32 @llvm() { %y = call i32 @level()  ret i32 %y }\ndeclare i32 @level()"
     module = c_module()
     module.import_module(packer.LLVMModule(ir, functions={"llvm": "int32_t(void)"}))
     model = runtime.load(packer.export_library(module, tmp_path / "a.so", cpu="native"))
     assert [model[name]() for name in FUNCTIONS[1:]] == expected
     assert model["llvm"]() == model["level"]()
+
+
+THEIRS = """
+import json, sys, tvm_ffi
+model = tvm_ffi.load_module(sys.argv[1])
+print(json.dumps([model[name]() for name in sys.argv[2:]]))
+"""
+
+
+@pytest.mark.parametrize("level", ["x86-64-v2", ""])
+def test_tvm_ffi_loads_a_level(level, expected, tmp_path, monkeypatch) -> None:
+    """The forced one, else the best."""
+    needs.hardware(os.uname().machine == "x86_64", "an x86-64 processor")
+    path = packer.export_library(c_module(), tmp_path / "a.so", cpu=X86_LEVELS)
+    monkeypatch.setenv("DSO_CPU", level)
+    number, *found = run_python(THEIRS, str(path), *FUNCTIONS)
+    assert found == expected
+    assert number == (2 if level else runtime.load(path)["level"]())
