@@ -121,7 +121,8 @@ class HostModule(Module):
             module.write_code(stem.with_name(f"{stem.name}.{level.name}"), "o", target)
             for level, module in levels.items()
         ]
-        return files[0]._replace(variants=tuple(file.path for file in files))
+        variants, name = tuple(file.path for file in files), files[0].name or repr(self)
+        return files[0]._replace(variants=variants, name=name)
 
     def _copied(self) -> Self:
         """Return a copy without imports, which only writes code; `copy.copy` would serialise."""

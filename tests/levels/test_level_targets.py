@@ -189,3 +189,18 @@ def test_tvm_ffi_loads_a_level(level, expected, tmp_path, monkeypatch) -> None:
     number, *found = run_python(THEIRS, str(path), *FUNCTIONS)
     assert found == expected
     assert number == (2 if level else runtime.load(path)["level"]())
+
+
+def test_thread_local_of_ir_is_of_the_lowest_level(tmp_path) -> None:
+    """The note names the module, since IR has no file."""
+    needs.program("aarch64-linux-gnu-gcc")
+    ir = "@t = thread_local global i32 7\ndefine i32 @f() { %v = load i32, ptr @t  ret i32 %v }"
+    module, steps = packer.LLVMModule(ir, functions={"f": "int32_t(void)"}), []
+    levels = ("armv8-a", "armv9-a")
+    packer.export_library(
+        module, tmp_path / "a.o", target="aarch64-linux-gnu", cpu=levels, progress=steps.append
+    )
+    assert any(
+        step.startswith("armv8-a only: <LLVMModule '") and step.endswith("thread-local variables")
+        for step in steps
+    )
