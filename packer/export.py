@@ -259,9 +259,9 @@ def input_paths(
     chunks: Sequence[Chunk],
 ) -> list[str | os.PathLike[str]]:
     """Return the files that become part of a library."""
-    paths = [getattr(host, "path", None) for host in hosts]
+    paths = [path for host in hosts for path in host.input_files()]
     ranges = [chunk.path for chunk in chunks if isinstance(chunk, FileRange)]
-    return [*(path for path in paths if path is not None), *addons, *ranges]
+    return [*paths, *addons, *ranges]
 
 
 def refuse_two_embedders(embed: Embed, fpack_imports: PackImports | None) -> None:

@@ -130,6 +130,11 @@ class HostModule(Module):
         made.__dict__.update({**self.__dict__, **made.__dict__})
         return made
 
+    def input_files(self) -> Sequence[Path]:
+        """Return the files that the code is read from."""
+        path: Path | None = getattr(self, "path", None)
+        return () if path is None else (path,)
+
     def leave_out(self, undefined: set[str]) -> bool:
         """Leave out functions that no library defines; return True if the rest can be exported."""
         del undefined

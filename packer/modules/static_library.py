@@ -132,6 +132,10 @@ class StaticLibraryModule(HostModule):
         made.path, made.suffix = path, _suffix_of(_head(path), str(path))
         return made
 
+    def input_files(self) -> Sequence[Path]:
+        """Return the files of all levels."""
+        return tuple(self._levels.values())
+
     def _refuse_several(self) -> None:
         if "" not in self._levels:
             text = f"{self!r}: a file for each of {', '.join(self._levels)}, expected one"

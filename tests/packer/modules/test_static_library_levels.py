@@ -73,6 +73,16 @@ def test_files_of_levels_need_an_export_with_levels(files, tmp_path) -> None:
         packer.StaticLibraryModule({})
 
 
+def test_output_that_is_a_file_of_a_level_is_refused(files) -> None:
+    """The files of all levels are inputs."""
+    module = packer.StaticLibraryModule(files, {"level": "int(void)"})
+    for path in files.values():
+        before = path.read_bytes()
+        with pytest.raises(packer.ExportError, match="is also an input"):
+            packer.export_library(module, path, cpu=list(files))
+        assert path.read_bytes() == before
+
+
 def test_packer_toml_has_a_file_for_each_level(files, tmp_path) -> None:
     """The key ``levels``, in place of ``sources``; its files are inputs."""
     needs.hardware(os.uname().machine == "x86_64", "an x86-64 processor")
