@@ -12,7 +12,7 @@ TIDY_FLAGS = -std=c11 -Iruntime/native -Iruntime/include \
 	-isystem $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') \
 	-Xclang -analyzer-config -Xclang max-nodes=75000
 
-C_FILES = $(shell find runtime templates -name '*.[ch]')
+C_FILES = $(shell find runtime templates packer/operators -name '*.[ch]')
 
 .PHONY: demo resnet18 test test-tvm check format docs bench sanitize fuzz stress clean
 
@@ -62,6 +62,7 @@ check: $(VENV)/check.group $(VENV)/test.group
 	$(BIN)/clang-format --dry-run --Werror $(C_FILES)
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/native -Iruntime/include -I$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') $(shell find runtime/native -name '*.c')
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -x c $(wildcard templates/glue*.h)
+	$(CC) $(C_WARNINGS) -fsyntax-only $(wildcard packer/operators/*.c)
 	find runtime/native -name '*.c' | xargs -I{} -P $$(nproc) $(BIN)/clang-tidy --quiet {} -- $(TIDY_FLAGS)
 
 # The layout of all code, applied.

@@ -113,7 +113,7 @@ def test_readme_commands_run(tmp_path: Path) -> None:
     assert "add(40, 2) -> 42\n" in output
 
 
-@pytest.mark.parametrize("page", ["compiling.md", "functions.md", "weights.md"])
+@pytest.mark.parametrize("page", ["compiling.md", "functions.md", "operators.md", "weights.md"])
 def test_python_of_a_page_runs(page: str, tmp_path: Path) -> None:
     """The Python code on a page runs from its top to its end."""
     script = tmp_path / "page.py"

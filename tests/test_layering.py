@@ -52,7 +52,7 @@ FLOORS = {
         {"toolchain"},
         {"modules"},
         {"levels"},
-        {"host_code", "importers", "imports", "link"},
+        {"host_code", "importers", "imports", "link", "operators"},
         {"deferred_link", "export"},
         {"inspect", "project"},
         {"c_header", "stubs"},

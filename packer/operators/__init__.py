@@ -1,0 +1,92 @@
+"""Fast operators of neural networks as C sources: matrix product, convolution, attention.
+
+`modules` makes the modules that a library needs beside code that includes ``dso_operators.h``.
+Weights are stored in the order in which the kernels read them: `pack_matmul`
+writes it. ``docs/operators.md`` describes them.
+
+>>> import packer.operators
+>>> [source.name for source in packer.operators.sources("matmul")]
+['matmul.c', 'finish.c', 'pack.c', 'parallel.c', 'tile.c']
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..modules.c_source import CSourceModule
+from .packed import pack_matmul as pack_matmul
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: The folder of the sources and of ``dso_operators.h``: for the option ``include`` of a module.
+INCLUDE = Path(__file__).parent
+
+_SHARED = ("finish", "pack", "parallel", "tile")
+# The file of each operator; all need the shared ones.
+_FILES: dict[str, tuple[str, ...]] = {
+    "matmul": ("matmul",),
+}
+
+
+def sources(*names: str) -> list[Path]:
+    """List the C files that operators need.
+
+    Parameters
+    ----------
+    *names : {"matmul"}
+        The operators; by default all. ``"matmul"`` stands for `dso_op_matmul` and its functions.
+
+    Returns
+    -------
+    list of Path
+        Each file once. They include headers of their folder, `INCLUDE`, and the C library's.
+
+    Raises
+    ------
+    ValueError
+        If there is no such operator.
+    """
+    if unknown := [name for name in names if name not in _FILES]:
+        known = ", ".join(_FILES)
+        raise ValueError(f"operators: unknown name, expected some of {known}, found {unknown[0]!r}")
+    files = [file for name in names or _FILES for file in _FILES[name]]
+    return [INCLUDE / f"{file}.c" for file in dict.fromkeys((*files, *_SHARED))]
+
+
+def modules(*names: str, options: Sequence[str] = ()) -> list[CSourceModule]:
+    """Make the modules of operators, to import from a module whose code calls them.
+
+    Parameters
+    ----------
+    *names : str
+        As in `sources`.
+    options : sequence of str
+        Compiler options for these files, such as ``["-march=x86-64-v3"]``.
+
+    Returns
+    -------
+    list of CSourceModule
+        One for each file. They export no functions to callers of the library.
+
+    Raises
+    ------
+    ValueError
+        If there is no such operator.
+
+    Examples
+    --------
+    >>> import packer, packer.operators
+    >>> code = '''
+    ... #include "dso_operators.h"
+    ... long size(long n) {
+    ...   return dso_op_matmul_packed_size(&(struct dso_op_matmul){.inner = n, .columns = 40});
+    ... }'''
+    >>> module = packer.CSourceModule(
+    ...     code, functions="auto", include=[packer.operators.INCLUDE]
+    ... )
+    >>> for part in packer.operators.modules("matmul"):
+    ...     module.import_module(part)
+    """
+    return [CSourceModule(path, options=options) for path in sources(*names)]

@@ -1,0 +1,154 @@
+/* dso_operators.h: fast operators of neural networks for host code, in float32.
+ *
+ *     #include "dso_operators.h"
+ *
+ *     int dense(const float *x, const float *packed, const float *bias, float *y, float *workspace) {
+ *       const struct dso_op_matmul product = {
+ *           .rows = 128, .inner = 768, .columns = 3072,
+ *           .a = x, .a_row = 768, .a_column = 1,
+ *           .b = packed, .b_is_packed = 1,
+ *           .out = y, .out_row = 3072,
+ *           .after = {.bias = bias, .activation = DSO_OP_GELU},
+ *           .workspace = workspace,
+ *       };
+ *       return dso_op_matmul(&product);
+ *     }
+ *
+ * Each operator takes one struct of pointers, extents and distances. Distances are counted in floats
+ * from one element to the next along a dimension. Fields that are not named are 0, which means: one
+ * batch, no bias, no residual, no activation. An operator allocates nothing: `workspace` is memory
+ * for as many floats as dso_op_NAME_workspace returns for the same struct; where that is 0, it may be
+ * NULL. Pointers need the alignment of a float only; 64 bytes are faster. `out` does not overlap
+ * the inputs, but `residual` may be `out` itself.
+ *
+ * Weights are stored packed, in the order in which the kernels read them. This layout is the same
+ * for every processor. dso_op_NAME_pack writes it; packer.operators does so during an export.
+ *
+ * Threads: in a library that runtime.load or dso_load has opened, an operator runs on the loader's
+ * threads. Elsewhere it runs in the calling thread. Each element is computed by the same operations
+ * in the same order with any number of threads, so the result has the same bits.
+ *
+ * Operators return 0, or -1 if the loader could not run the threads; its error is raised then. They
+ * do not check the struct. The functions are hidden: each library has its own. C11 and C++11, GCC
+ * and Clang. docs/operators.md describes layouts and compiler options. */
+#ifndef DSO_OPERATORS_H
+#define DSO_OPERATORS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DSO_OP_API __attribute__((visibility("hidden")))
+
+/* ---- After the sum: out = activation(sum + bias + residual) ---- */
+
+enum dso_op_activation {
+  DSO_OP_NONE,
+  DSO_OP_RELU,
+  DSO_OP_CLIP,     /* to low ... high */
+  DSO_OP_GELU,     /* x / 2 * (1 + erf(x / sqrt(2))) */
+  DSO_OP_GELU_TANH /* its approximation by tanh */
+};
+
+struct dso_op_after {
+  const float *bias;     /* one per column or output channel, or NULL */
+  const float *residual; /* with the extents and distances of `out`, or NULL */
+  enum dso_op_activation activation;
+  float low, high; /* of DSO_OP_CLIP */
+};
+
+/* ---- Matrix product: out[i][j] = sum over k of a[i][k] * b[k][j] ---- */
+
+struct dso_op_matmul {
+  int64_t batch[2]; /* how many products, in two dimensions; 0 is the same as 1 */
+  int64_t rows, inner, columns;
+  const float *a;
+  int64_t a_batch[2], a_row, a_column; /* a distance of 0 uses the same data again */
+  const float *b;
+  int64_t b_batch[2], b_row, b_column; /* of a packed b only b_batch */
+  int b_is_packed;                     /* in the layout of dso_op_matmul_pack */
+  float *out;
+  int64_t out_batch[2], out_row; /* columns are adjacent */
+  struct dso_op_after after;
+  float *workspace;
+};
+
+DSO_OP_API int dso_op_matmul(const struct dso_op_matmul *product);
+DSO_OP_API int64_t dso_op_matmul_workspace(const struct dso_op_matmul *product);
+
+/* Packed: [columns / 32, rounded up][inner][32], with zeros for the columns that are missing. The
+ * struct needs inner and columns only; *_packed_size is the count of floats. */
+DSO_OP_API int64_t dso_op_matmul_packed_size(const struct dso_op_matmul *product);
+DSO_OP_API void dso_op_matmul_pack(const struct dso_op_matmul *product, const float *b,
+                                   int64_t b_row, int64_t b_column, float *packed);
+
+/* ---- Pictures ----
+ *
+ * A picture is [batch][channels][height][width] with `block` 1 (NCHW), or
+ * [batch][channels / 16, rounded up][height][width][16] with `block` 16 (NCHW16c), the fast layout.
+ * Channels of the last block that are missing are 0 in an output and ignored in an input.
+ *
+ * `data` is the first pixel. `frame` is how many rows and columns of zeros surround every plane in
+ * memory: a convolution whose window needs no more of them reads the picture in place, else it
+ * copies the picture into the workspace first. An operator writes the frame of its output. */
+struct dso_op_picture {
+  float *data;
+  int64_t channels, height, width; /* without the frame */
+  int64_t block, frame;
+  int64_t batch, plane, row; /* distances: of pictures, planes or blocks, and rows */
+};
+
+/* ---- Convolution of `batch` pictures ---- */
+
+struct dso_op_conv2d {
+  int64_t batch;
+  struct dso_op_picture in, out;                     /* in.data is only read */
+  int64_t groups;                                    /* 0 is the same as 1 */
+  int64_t kernel[2], stride[2], dilation[2], pad[2]; /* y, x; pad: at the top and at the left */
+  const float *weight;                               /* packed */
+  struct dso_op_after after;
+  float *workspace;
+};
+
+DSO_OP_API int dso_op_conv2d(const struct dso_op_conv2d *conv);
+DSO_OP_API int64_t dso_op_conv2d_workspace(const struct dso_op_conv2d *conv);
+
+/* From ONNX's order, [outputs][channels / groups][kernel y][kernel x]. The layout depends on
+ * channels, groups, kernel and in.block; docs/operators.md describes it. */
+DSO_OP_API int64_t dso_op_conv2d_packed_size(const struct dso_op_conv2d *conv);
+DSO_OP_API void dso_op_conv2d_pack(const struct dso_op_conv2d *conv, const float *weight,
+                                   float *packed);
+
+/* Copy `batch` pictures from one layout to another, and write the frame of `out`. */
+DSO_OP_API int dso_op_reorder(int64_t batch, const struct dso_op_picture *in,
+                              const struct dso_op_picture *out);
+
+/* ---- Attention: out = softmax(scale * q * transposed k + mask) * v, for each head ---- */
+
+struct dso_op_attention {
+  int64_t batch, heads;
+  int64_t kv_heads;   /* a divisor of heads: adjacent heads share k and v; 0: as many as heads */
+  int64_t rows, keys; /* of q, and of k and v */
+  int64_t size, value_size; /* of a row of q and k, and of a row of v; value_size 0: size */
+  const float *q, *k, *v;   /* rows are adjacent floats */
+  int64_t q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row;
+  const float *mask; /* added to the scaled products, or NULL; distances of 0 use it again */
+  int64_t mask_batch, mask_head, mask_row;
+  int is_causal; /* row i sees the keys up to i + past */
+  int64_t past;
+  float scale; /* 0: 1 / sqrt(size) */
+  float *out;  /* a row that sees no key is 0 */
+  int64_t out_batch, out_head, out_row;
+  float *workspace;
+};
+
+DSO_OP_API int dso_op_attention(const struct dso_op_attention *attention);
+DSO_OP_API int64_t dso_op_attention_workspace(const struct dso_op_attention *attention);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

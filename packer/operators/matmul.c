@@ -1,0 +1,127 @@
+/* Matrix products: rows of a in blocks, columns of b in panels, one tile after the other. */
+#include "parts.h"
+
+enum {
+  IN_PLACE_ROWS = 2 * PIXELS, /* with fewer rows, b is read where it is */
+  CHUNK_FLOATS = 1 << 16      /* of a, in one item of the loop: they stay in the second cache */
+};
+
+/* The view of a product that its items use. */
+struct plan {
+  const struct dso_op_matmul *product;
+  int64_t batches[2], tiles, panels; /* of one product */
+  int64_t chunks, chunk;             /* of tiles, and tiles in one */
+  int a_is_packed, b_is_packed;      /* in the workspace */
+  int64_t a_size, b_size;            /* floats of one product there */
+  float *a, *b;
+};
+
+static struct plan plan_of(const struct dso_op_matmul *product) {
+  struct plan plan = {.product = product};
+  const int64_t inner = product->inner;
+  for (int d = 0; d < 2; d++) plan.batches[d] = most(product->batch[d], 1);
+  plan.tiles = up(product->rows, PIXELS);
+  plan.panels = up(product->columns, PANEL);
+  plan.a_is_packed = product->rows > 1 || product->a_column != 1;
+  plan.b_is_packed = !product->b_is_packed && (product->b_column != 1 || product->columns % PANEL ||
+                                               product->rows >= IN_PLACE_ROWS);
+  plan.a_size = plan.a_is_packed ? up(inner, BLOCK) * BLOCK * product->rows : 0;
+  plan.b_size = plan.b_is_packed ? plan.panels * PANEL * inner : 0;
+  plan.chunk = most(CHUNK_FLOATS / most(inner * PIXELS, 1), 1);
+  plan.chunks = up(plan.tiles, plan.chunk);
+  return plan;
+}
+
+int64_t dso_op_matmul_workspace(const struct dso_op_matmul *product) {
+  const struct plan plan = plan_of(product);
+  return (plan.a_size + plan.b_size) * plan.batches[0] * plan.batches[1];
+}
+
+int64_t dso_op_matmul_packed_size(const struct dso_op_matmul *product) {
+  return up(product->columns, PANEL) * PANEL * product->inner;
+}
+
+void dso_op_matmul_pack(const struct dso_op_matmul *product, const float *b, int64_t b_row,
+                        int64_t b_column, float *packed) {
+  for (int64_t j = 0; j < product->columns; j += PANEL, packed += PANEL * product->inner)
+    dso_op_pack_panel(b + j * b_column, b_row, b_column, product->inner, product->columns - j,
+                      packed);
+}
+
+/* The distance of a product of the batch from the first. */
+static int64_t offset(const struct plan *plan, const int64_t *distance, int64_t batch) {
+  return batch / plan->batches[1] * distance[0] + batch % plan->batches[1] * distance[1];
+}
+
+/* One item of the preparation: a tile of a, or a panel of b. */
+static void prepare(const void *data, int64_t index) {
+  const struct plan *plan = data;
+  const struct dso_op_matmul *product = plan->product;
+  const int64_t inner = product->inner, a_tiles = plan->a_is_packed ? plan->tiles : 0;
+  const int64_t items = a_tiles + (plan->b_is_packed ? plan->panels : 0);
+  const int64_t batch = index / items, part = index % items;
+  if (part < a_tiles) {
+    const int64_t row = part_begin(product->rows, plan->tiles, part);
+    const int64_t rows = part_begin(product->rows, plan->tiles, part + 1) - row;
+    dso_op_pack_rows(product->a + offset(plan, product->a_batch, batch) + row * product->a_row,
+                     product->a_row, product->a_column, rows, inner, 1,
+                     plan->a + batch * plan->a_size + row * BLOCK, product->rows * BLOCK);
+  } else {
+    const int64_t panel = part - a_tiles, column = panel * PANEL;
+    dso_op_pack_panel(product->b + offset(plan, product->b_batch, batch) +
+                          column * product->b_column,
+                      product->b_row, product->b_column, inner, product->columns - column,
+                      plan->b + batch * plan->b_size + panel * PANEL * inner);
+  }
+}
+
+/* One item: a panel of columns for a chunk of rows. */
+static void multiply(const void *data, int64_t index) {
+  const struct plan *plan = data;
+  const struct dso_op_matmul *product = plan->product;
+  const int64_t inner = product->inner, rows = product->rows;
+  const int64_t batch = index / (plan->chunks * plan->panels);
+  const int64_t part = index % (plan->chunks * plan->panels);
+  const int64_t panel = part / plan->chunks, chunk = part % plan->chunks;
+  const int64_t column = panel * PANEL, columns = least(product->columns - column, PANEL);
+
+  const float *a = plan->a_is_packed ? plan->a + batch * plan->a_size
+                                     : product->a + offset(plan, product->a_batch, batch);
+  const float *b = product->b + (plan->b_is_packed ? 0 : offset(plan, product->b_batch, batch));
+  struct tile tile = {.step = BLOCK,
+                      .blocks = up(inner, BLOCK),
+                      .plane = (plan->a_is_packed ? rows : 1) * BLOCK,
+                      .block = BLOCK,
+                      .last = inner - (up(inner, BLOCK) - 1) * BLOCK,
+                      .taps = {1, 1},
+                      .weight_step = PANEL};
+  if (plan->b_is_packed) tile.weight = plan->b + batch * plan->b_size + panel * PANEL * inner;
+  else if (product->b_is_packed) tile.weight = b + panel * PANEL * inner;
+  else tile.weight = b + column, tile.weight_step = product->b_row;
+
+  const struct place place = {
+      .after = &product->after, .out = product->out, .step = product->out_row, .plane = BLOCK};
+  const int64_t at = offset(plan, product->out_batch, batch) + column;
+  for (int64_t t = chunk * plan->chunk; t < least((chunk + 1) * plan->chunk, plan->tiles); t++) {
+    const int64_t row = part_begin(rows, plan->tiles, t);
+    const int count = (int)(part_begin(rows, plan->tiles, t + 1) - row);
+    float sums[PIXELS * PANEL];
+    tile.data = a + row * BLOCK;
+    dso_op_tile(&tile, 1, count, columns, sums);
+    dso_op_finish(&place, sums, 1, count, column, columns, at + row * product->out_row);
+  }
+}
+
+int dso_op_matmul(const struct dso_op_matmul *product) {
+  struct plan plan = plan_of(product);
+  const int64_t batches = plan.batches[0] * plan.batches[1];
+  const int64_t prepared =
+      (plan.a_is_packed ? plan.tiles : 0) + (plan.b_is_packed ? plan.panels : 0);
+  const int64_t moved = (plan.a_size + plan.b_size) * batches;
+  if (product->rows < 1 || product->columns < 1) return 0;
+  plan.a = product->workspace;
+  plan.b = plan.b_is_packed ? plan.a + plan.a_size * batches : NULL;
+  if (prepared && dso_op_parallel(prepare, &plan, batches * prepared, moved)) return -1;
+  return dso_op_parallel(multiply, &plan, batches * plan.panels * plan.chunks,
+                         batches * product->rows * product->inner * product->columns);
+}

@@ -1,0 +1,76 @@
+/* The parts that operators are made of: a tile of sums, its storing, and loops on threads. */
+#ifndef DSO_OPERATORS_PARTS_H
+#define DSO_OPERATORS_PARTS_H
+
+#include <stddef.h>
+
+#include "dso_operators.h"
+#include "vector.h"
+
+/* Quotients of numbers that are not negative. */
+INLINE int64_t up(int64_t count, int64_t size) { return (count + size - 1) / size; }
+INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+INLINE int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* The first element of a part when `count` elements are divided into equal parts: parts differ by
+ * one element at most. */
+INLINE int64_t part_begin(int64_t count, int64_t parts, int64_t part) {
+  return part * (count / parts) + least(part, count % parts);
+}
+
+/* ---- tile.c: sums over all inputs, for some pixels and one panel of outputs ---- */
+
+/* The inputs of a sum, in the order of the weights: for each block of input channels, for each tap
+ * of the window, for each channel of the block. A matrix is a picture of one tap whose pixels are
+ * rows. Distances in floats. */
+struct tile {
+  const float *data;       /* of the first pixel */
+  int64_t step, below;     /* to the next pixel in a row, and to the next row of pixels */
+  int64_t blocks, plane;   /* of input channels */
+  int64_t block, last;     /* channels in a block, and in the last one */
+  int64_t taps[2], tap[2]; /* the window, and its distances: y, x */
+  const float *weight;     /* of the first output */
+  int64_t weight_step;     /* from input to input */
+};
+
+/* Write sums[y * columns + x][PANEL] for rows x columns pixels: rows is 1, and columns at most
+ * PIXELS, or rows is 2, and columns at most PIXELS / 2. Of the panel the first `outputs` are
+ * computed, possibly more. */
+DSO_OP_API void dso_op_tile(const struct tile *tile, int rows, int columns, int64_t outputs,
+                            float *sums);
+
+/* ---- finish.c: bias, residual, activation and store of a tile ---- */
+
+/* `at` is the distance of the tile's first element from out and from the residual. The outputs of a
+ * pixel are in blocks of 16 adjacent floats, or in planes of pixels that are adjacent in a row. */
+struct place {
+  const struct dso_op_after *after; /* bias is that of output 0 of the whole operator */
+  float *out;
+  int64_t step, below, plane; /* to the next pixel, row of pixels, and block or plane */
+  int is_planar;
+  int is_padded; /* write zeros for the outputs that the last block does not have */
+};
+
+/* `first` is the number of the panel's first output. */
+DSO_OP_API void dso_op_finish(const struct place *place, float *sums, int rows, int columns,
+                              int64_t first, int64_t outputs, int64_t at);
+
+/* ---- parallel.c ---- */
+
+/* Run item(data, 0) ... item(data, items - 1), in any order, on the loader's threads if there are
+ * any and `work`, an estimate of all multiplications, is worth it. */
+DSO_OP_API int dso_op_parallel(void (*item)(const void *data, int64_t index), const void *data,
+                               int64_t items, int64_t work);
+
+/* ---- pack.c ---- */
+
+/* Copy a matrix into panels: packed[columns / PANEL, rounded up][rows][PANEL], one panel of them. */
+DSO_OP_API void dso_op_pack_panel(const float *from, int64_t row, int64_t column, int64_t rows,
+                                  int64_t columns, float *packed);
+
+/* Copy rows of a matrix into blocks: packed[inner / BLOCK, rounded up][rows][BLOCK], multiplied by
+ * `scale`. `plane` is the distance of blocks in `packed`. */
+DSO_OP_API void dso_op_pack_rows(const float *from, int64_t row, int64_t column, int64_t rows,
+                                 int64_t inner, float scale, float *packed, int64_t plane);
+
+#endif

@@ -1,0 +1,84 @@
+/* Vectors of floats, as wide as the processor's that the compiler is asked for, and the size of a
+ * tile. Vectors in memory need the alignment of a float only. */
+#ifndef DSO_OPERATORS_VECTOR_H
+#define DSO_OPERATORS_VECTOR_H
+
+#include <stdint.h>
+
+/* A tile has sums for at most PIXELS pixels or rows in VECTORS vectors each: as many as there are
+ * registers for, beside a weight for each vector and one pixel. */
+#if defined(__AVX512F__)
+enum { LANES = 16, VECTORS = 2, PIXELS = 14 };
+#elif defined(__AVX__)
+enum { LANES = 8, VECTORS = 2, PIXELS = 6 };
+#elif defined(__aarch64__)
+enum { LANES = 4, VECTORS = 4, PIXELS = 6 };
+#else
+enum { LANES = 4, VECTORS = 2, PIXELS = 6 };
+#endif
+
+/* Layouts in memory, the same for all processors: channels of a block, outputs of a panel. */
+enum { BLOCK = 16, PANEL = 32, BLOCK_VECTORS = BLOCK / LANES };
+
+typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int32_t mask __attribute__((vector_size(4 * LANES)));
+typedef uint32_t bits __attribute__((vector_size(4 * LANES)));
+
+#define INLINE static inline __attribute__((always_inline, unused))
+#define UNROLL _Pragma("GCC unroll 32")
+
+INLINE vec load(const float *from) { return *(const vec *)from; }
+INLINE void store(float *to, vec value) { *(vec *)to = value; }
+INLINE vec splat(float value) { return (vec){0} + value; }
+INLINE vec choose(mask which, vec yes, vec no) {
+  return (vec)((which & (mask)yes) | (~which & (mask)no));
+}
+INLINE vec at_least(vec value, float low) {
+  const vec limit = splat(low);
+  return choose(value < limit, limit, value);
+}
+INLINE vec at_most(vec value, float high) {
+  const vec limit = splat(high);
+  return choose(value > limit, limit, value);
+}
+
+/* e^x to 2 units in the last place; 0 below the smallest normal number. x is written as n * ln 2 +
+ * r, n rounded by the addition of a number whose last bit counts 1. */
+INLINE vec vec_exp(vec x) {
+  const float round = 12582912.0f; /* 1.5 * 2^23 */
+  const mask is_small = x < splat(-87.3f);
+  x = at_most(at_least(x, -87.3f), 88.7f);
+  const vec shifted = x * 1.44269504f + round, n = shifted - round;
+  const vec r = x - n * 0.693359375f + n * 2.12194440e-4f;
+  vec sum = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  sum = sum * r + 8.3334519073e-3f;
+  sum = sum * r + 4.1665795894e-2f;
+  sum = sum * r + 1.6666665459e-1f;
+  sum = sum * r + 5.0000001201e-1f;
+  sum = sum * (r * r) + r + 1.0f;
+  /* 2^(n - 1), since 2^128 is not a float */
+  const bits power = (((bits)shifted - 0x4b400000u) + 126u) << 23;
+  return choose(is_small, splat(0), sum * (vec)power * 2.0f);
+}
+
+/* The error function to 2 units in the last place, after N. Juffa's for one float. */
+INLINE vec vec_erf(vec x) {
+  const mask sign = (mask)x & INT32_MIN,
+             is_large = (vec)((mask)x & INT32_MAX) > splat(0.927734375f);
+  const vec t = at_most((vec)((mask)x & INT32_MAX), 4.0f), s = t * t;
+  vec large = t * -1.72853470e-5f + 3.83197126e-4f;
+  large = large * s + (t * -3.88396438e-3f + 2.42546219e-2f);
+  large = large * t - 1.06777877e-1f;
+  large = large * t - 6.34846687e-1f;
+  large = large * t - 1.28717512e-1f;
+  large = 1.0f - vec_exp(large * t - t);
+  vec small = s * -5.96761703e-4f + 4.99119423e-3f;
+  small = small * s - 2.67681349e-2f;
+  small = small * s + 1.12819925e-1f;
+  small = small * s - 3.76125336e-1f;
+  small = small * s + 1.28379166e-1f;
+  small = small * t + t;
+  return (vec)((mask)choose(is_large, large, small) | sign);
+}
+
+#endif

@@ -1,0 +1,94 @@
+"""Operators in a loaded library: they run on the loader's threads, and no bit depends on them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import packer
+import packer.operators
+
+CODE = r"""
+#include "dso_operators.h"
+
+
+/* ReLU of the product plus the first row of b; without a workspace, its size */
+int product(const float *a, const float *b, float *out, float *workspace, int64_t rows,
+            int64_t inner, int64_t columns) {
+  const struct dso_op_matmul product = {
+      .rows = rows, .inner = inner, .columns = columns,
+      .a = a, .a_row = inner, .a_column = 1,
+      .b = b, .b_row = columns, .b_column = 1,
+      .out = out, .out_row = columns,
+      .after = {.bias = b, .activation = DSO_OP_RELU},
+      .workspace = workspace};
+  return workspace ? dso_op_matmul(&product) : (int)dso_op_matmul_workspace(&product);
+}
+"""
+
+# Run the operators, and print a digest of their results and how many threads there are.
+PROGRAM = """
+import hashlib, json, os, sys
+import numpy as np
+import runtime
+
+model = runtime.load(sys.argv[1])
+random = np.random.default_rng(1)
+digest = hashlib.sha256()
+
+def floats(*shape):
+    return random.normal(size=shape).astype(np.float32)
+
+def product(rows, inner, columns):
+    a, b, out = floats(rows, inner), floats(inner, columns), floats(rows, columns)
+    room = model["product"](a, b, out, None, rows, inner, columns)
+    model["product"](a, b, out, floats(room), rows, inner, columns)
+    expected = np.maximum(a @ b + b[0], 0)
+    assert abs(out - expected).max() <= 1e-5 * expected.max()
+    digest.update(out)
+
+product(150, 333, 250)
+product(20, 700, 64)
+print(json.dumps([digest.hexdigest(), len(os.listdir("/proc/self/task"))]))
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory) -> Path:
+    """A library whose code calls operators."""
+    module = packer.CSourceModule(CODE, functions="auto", include=[packer.operators.INCLUDE])
+    for part in packer.operators.modules():
+        module.import_module(part)
+    return packer.export_library(module, tmp_path_factory.mktemp("threads") / "model.so")
+
+
+def test_threads_change_no_bit(library) -> None:
+    """One thread, and more of them than processors."""
+    digests, threads = set(), []
+    for number in (1, 3, 5):
+        environment = {**os.environ, "TVM_NUM_THREADS": str(number), "OPENBLAS_NUM_THREADS": "1"}
+        command = [sys.executable, "-c", PROGRAM, library]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        digest, count = json.loads(done.stdout)
+        digests.add(digest)
+        threads.append(count)
+    assert len(digests) == 1
+    assert threads == [1, 3, 5]
+
+
+def test_library_exports_no_operator(library) -> None:
+    """Two libraries in a process each call their own."""
+    symbols = subprocess.run(["nm", "-D", library], capture_output=True, text=True, check=True)
+    assert "dso_op" not in symbols.stdout
+
+
+def test_unknown_operator_is_refused() -> None:
+    """The message lists the names."""
+    with pytest.raises(ValueError, match="unknown name, expected some of matmul.*found 'gru'"):
+        packer.operators.sources("gru")
