@@ -53,16 +53,15 @@ static void store_planar(const struct place *place, const float *sums, int rows,
 }
 
 static void add_block(float *sums, const float *residual, int64_t count) {
-  if (count == BLOCK)
-    UNROLL for (int v = 0; v < BLOCK_VECTORS; v++)
-        store(sums + v * LANES, load(sums + v * LANES) + load(residual + v * LANES));
-  else
-    for (int64_t c = 0; c < count; c++) sums[c] += residual[c];
-}
+  if (count == BLOCK) UNROLL
+  for (int v = 0; v < BLOCK_VECTORS; v++)
+    store(sums + v * LANES, load(sums + v * LANES) + load(residual + v * LANES));
+  else for (int64_t c = 0; c < count; c++) sums[c] += residual[c]; }
 
 static void store_block(float *out, const float *sums, int64_t count, int is_padded) {
   if (count == BLOCK) {
-    UNROLL for (int v = 0; v < BLOCK_VECTORS; v++) store(out + v * LANES, load(sums + v * LANES));
+    UNROLL
+    for (int v = 0; v < BLOCK_VECTORS; v++) store(out + v * LANES, load(sums + v * LANES));
     return;
   }
   memcpy(out, sums, (size_t)count * sizeof *out);

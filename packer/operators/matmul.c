@@ -1,16 +1,13 @@
 /* Matrix products: rows of a in blocks, columns of b in panels, one tile after the other. */
 #include "parts.h"
 
-enum {
-  IN_PLACE_ROWS = 2 * PIXELS, /* with fewer rows, b is read where it is */
-  CHUNK_FLOATS = 1 << 16      /* of a, in one item of the loop: they stay in the second cache */
-};
+enum { IN_PLACE_ROWS = 2 * PIXELS }; /* with fewer rows, b is read where it is */
 
 /* The view of a product that its items use. */
 struct plan {
   const struct dso_op_matmul *product;
   int64_t batches[2], tiles, panels; /* of one product */
-  int64_t chunks, chunk;             /* of tiles, and tiles in one */
+  int64_t chunks;                    /* of SPOTS tiles */
   int a_is_packed, b_is_packed;      /* in the workspace */
   int64_t a_size, b_size;            /* floats of one product there */
   float *a, *b;
@@ -27,8 +24,7 @@ static struct plan plan_of(const struct dso_op_matmul *product) {
                                                product->rows >= IN_PLACE_ROWS);
   plan.a_size = plan.a_is_packed ? up(inner, BLOCK) * BLOCK * product->rows : 0;
   plan.b_size = plan.b_is_packed ? plan.panels * PANEL * inner : 0;
-  plan.chunk = most(CHUNK_FLOATS / most(inner * PIXELS, 1), 1);
-  plan.chunks = up(plan.tiles, plan.chunk);
+  plan.chunks = up(plan.tiles, SPOTS);
   return plan;
 }
 
@@ -65,7 +61,7 @@ static void prepare(const void *data, int64_t index) {
     const int64_t rows = part_begin(product->rows, plan->tiles, part + 1) - row;
     dso_op_pack_rows(product->a + offset(plan, product->a_batch, batch) + row * product->a_row,
                      product->a_row, product->a_column, rows, inner, 1,
-                     plan->a + batch * plan->a_size + row * BLOCK, product->rows * BLOCK);
+                     plan->a + batch * plan->a_size + row * up(inner, BLOCK) * BLOCK, rows * BLOCK);
   } else {
     const int64_t panel = part - a_tiles, column = panel * PANEL;
     dso_op_pack_panel(product->b + offset(plan, product->b_batch, batch) +
@@ -79,10 +75,9 @@ static void prepare(const void *data, int64_t index) {
 static void multiply(const void *data, int64_t index) {
   const struct plan *plan = data;
   const struct dso_op_matmul *product = plan->product;
-  const int64_t inner = product->inner, rows = product->rows;
-  const int64_t batch = index / (plan->chunks * plan->panels);
-  const int64_t part = index % (plan->chunks * plan->panels);
-  const int64_t panel = part / plan->chunks, chunk = part % plan->chunks;
+  const int64_t inner = product->inner, rows = product->rows, parts = plan->chunks * plan->panels;
+  const int64_t batch = index / parts, part = index % parts;
+  const int64_t chunk = part / plan->panels, panel = part % plan->panels;
   const int64_t column = panel * PANEL, columns = least(product->columns - column, PANEL);
 
   const float *a = plan->a_is_packed ? plan->a + batch * plan->a_size
@@ -90,7 +85,6 @@ static void multiply(const void *data, int64_t index) {
   const float *b = product->b + (plan->b_is_packed ? 0 : offset(plan, product->b_batch, batch));
   struct tile tile = {.step = BLOCK,
                       .blocks = up(inner, BLOCK),
-                      .plane = (plan->a_is_packed ? rows : 1) * BLOCK,
                       .block = BLOCK,
                       .last = inner - (up(inner, BLOCK) - 1) * BLOCK,
                       .taps = {1, 1},
@@ -99,17 +93,25 @@ static void multiply(const void *data, int64_t index) {
   else if (product->b_is_packed) tile.weight = b + panel * PANEL * inner;
   else tile.weight = b + column, tile.weight_step = product->b_row;
 
+  struct spot spots[SPOTS];
+  _Alignas(64) float sums[SPOTS][PIXELS * PANEL];
+  const int64_t first = chunk * SPOTS;
+  const int count = (int)least(plan->tiles - first, SPOTS);
+  for (int i = 0; i < count; i++) {
+    const int64_t row = part_begin(rows, plan->tiles, first + i);
+    const int64_t height = part_begin(rows, plan->tiles, first + i + 1) - row;
+    spots[i] = (struct spot){.data = a + row * tile.blocks * BLOCK,
+                             .plane = height * BLOCK,
+                             .rows = 1,
+                             .columns = (int)height};
+  }
+  dso_op_tiles(&tile, spots, count, columns, sums[0]);
   const struct place place = {
       .after = &product->after, .out = product->out, .step = product->out_row, .plane = BLOCK};
   const int64_t at = offset(plan, product->out_batch, batch) + column;
-  for (int64_t t = chunk * plan->chunk; t < least((chunk + 1) * plan->chunk, plan->tiles); t++) {
-    const int64_t row = part_begin(rows, plan->tiles, t);
-    const int count = (int)(part_begin(rows, plan->tiles, t + 1) - row);
-    float sums[PIXELS * PANEL];
-    tile.data = a + row * BLOCK;
-    dso_op_tile(&tile, 1, count, columns, sums);
-    dso_op_finish(&place, sums, 1, count, column, columns, at + row * product->out_row);
-  }
+  for (int i = 0; i < count; i++)
+    dso_op_finish(&place, sums[i], 1, spots[i].columns, column, columns,
+                  at + part_begin(rows, plan->tiles, first + i) * product->out_row);
 }
 
 int dso_op_matmul(const struct dso_op_matmul *product) {

@@ -24,20 +24,28 @@ INLINE int64_t part_begin(int64_t count, int64_t parts, int64_t part) {
  * of the window, for each channel of the block. A matrix is a picture of one tap whose pixels are
  * rows. Distances in floats. */
 struct tile {
-  const float *data;       /* of the first pixel */
   int64_t step, below;     /* to the next pixel in a row, and to the next row of pixels */
-  int64_t blocks, plane;   /* of input channels */
+  int64_t blocks;          /* of input channels */
   int64_t block, last;     /* channels in a block, and in the last one */
   int64_t taps[2], tap[2]; /* the window, and its distances: y, x */
   const float *weight;     /* of the first output */
   int64_t weight_step;     /* from input to input */
 };
 
-/* Write sums[y * columns + x][PANEL] for rows x columns pixels: rows is 1, and columns at most
- * PIXELS, or rows is 2, and columns at most PIXELS / 2. Of the panel the first `outputs` are
- * computed, possibly more. */
-DSO_OP_API void dso_op_tile(const struct tile *tile, int rows, int columns, int64_t outputs,
-                            float *sums);
+/* The pixels of one tile: one row of at most PIXELS, or two rows of at most PIXELS / 2. */
+struct spot {
+  const float *data; /* of the first pixel */
+  int64_t plane;     /* to the next block of input channels */
+  int rows, columns;
+};
+
+enum { SPOTS = 16 }; /* computed together, so that weights are read from the nearest cache */
+
+/* Write sums[i][y * columns + x][PANEL] for each of `count` spots; [i] is PIXELS * PANEL floats. Of
+ * the panel the first `outputs` are computed, possibly more. A sum adds its inputs in their order,
+ * with any count. */
+DSO_OP_API void dso_op_tiles(const struct tile *tile, const struct spot *spots, int count,
+                             int64_t outputs, float *sums);
 
 /* ---- finish.c: bias, residual, activation and store of a tile ---- */
 
