@@ -1,8 +1,8 @@
 """Fast operators of neural networks as C sources: matrix product, convolution, attention.
 
 `modules` makes the modules that a library needs beside code that includes ``dso_operators.h``.
-Weights are stored in the order in which the kernels read them: `pack_matmul`
-writes it. ``docs/operators.md`` describes them.
+Weights are stored in the order in which the kernels read them: `pack_conv2d` and
+`pack_matmul` write it. ``docs/operators.md`` describes them.
 
 >>> import packer.operators
 >>> [source.name for source in packer.operators.sources("matmul")]
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..modules.c_source import CSourceModule
+from .packed import pack_conv2d as pack_conv2d
 from .packed import pack_matmul as pack_matmul
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ INCLUDE = Path(__file__).parent
 _SHARED = ("finish", "pack", "parallel", "tile")
 # The file of each operator; all need the shared ones.
 _FILES: dict[str, tuple[str, ...]] = {
+    "conv2d": ("conv2d", "depthwise", "pack_conv2d", "reorder"),
     "matmul": ("matmul",),
+    "reorder": ("reorder",),
 }
 
 
@@ -35,7 +38,7 @@ def sources(*names: str) -> list[Path]:
 
     Parameters
     ----------
-    *names : {"matmul"}
+    *names : {"conv2d", "matmul", "reorder"}
         The operators; by default all. ``"matmul"`` stands for `dso_op_matmul` and its functions.
 
     Returns

@@ -88,7 +88,7 @@ DSO_OP_API void dso_op_matmul_pack(const struct dso_op_matmul *product, const fl
  *
  * A picture is [batch][channels][height][width] with `block` 1 (NCHW), or
  * [batch][channels / 16, rounded up][height][width][16] with `block` 16 (NCHW16c), the fast layout.
- * Channels of the last block that are missing are 0 in an output and ignored in an input.
+ * Channels of the last block that are missing are 0, in inputs and outputs.
  *
  * `data` is the first pixel. `frame` is how many rows and columns of zeros surround every plane in
  * memory: a convolution whose window needs no more of them reads the picture in place, else it

@@ -29,10 +29,31 @@ static void finish(const struct dso_op_after *after, const float *bias, float *s
 /* A panel of bias; zeros where it ends, so that nothing after it is read. */
 static const float *bias_of(const struct dso_op_after *after, int64_t first, int64_t outputs,
                             float *panel) {
-  if (after->bias != NULL && outputs == PANEL) return after->bias + first;
+  static const float zeros[PANEL];
+  if (after->bias == NULL) return zeros;
+  if (outputs == PANEL) return after->bias + first;
   memset(panel, 0, PANEL * sizeof *panel);
-  if (after->bias != NULL) memcpy(panel, after->bias + first, (size_t)outputs * sizeof *panel);
+  memcpy(panel, after->bias + first, (size_t)outputs * sizeof *panel);
   return panel;
+}
+
+/* Whole blocks: from the sums to the output in one pass. */
+INLINE void finish_blocks(const struct place *place, const float *sums, const float *bias,
+                          const int rows, const int columns, const int blocks, const int64_t at,
+                          const int has_residual) {
+  const struct dso_op_after *after = place->after;
+  for (int y = 0; y < rows; y++)
+    for (int x = 0; x < columns; x++, sums += PANEL)
+      for (int b = 0; b < blocks; b++) {
+        const int64_t to = at + y * place->below + x * place->step + b * place->plane;
+        UNROLL
+        for (int v = 0; v < BLOCK_VECTORS; v++) {
+          const int lane = b * BLOCK + v * LANES;
+          vec sum = load(sums + lane) + load(bias + lane);
+          if (has_residual) sum += load(after->residual + to + v * LANES);
+          store(place->out + to + v * LANES, activated(after, sum));
+        }
+      }
 }
 
 /* Outputs in planes: the residual is read, and the result written, pixel by pixel of each plane. */
@@ -68,34 +89,40 @@ static void store_block(float *out, const float *sums, int64_t count, int is_pad
   if (is_padded) memset(out + count, 0, (size_t)(BLOCK - count) * sizeof *out);
 }
 
+/* The last outputs, which do not fill a block. */
+static void finish_part(const struct place *place, float *sums, const float *bias, int rows,
+                        int columns, int64_t outputs, int64_t at) {
+  const struct dso_op_after *after = place->after;
+  const int64_t last = outputs - BLOCK; /* in the second block of the panel */
+  for (int p = 0; p < rows * columns && after->residual != NULL; p++) {
+    const float *from =
+        after->residual + at + p / columns * place->below + p % columns * place->step;
+    add_block(sums + p * PANEL, from, least(outputs, BLOCK));
+    if (last > 0) add_block(sums + p * PANEL + BLOCK, from + place->plane, last);
+  }
+  finish(after, bias, sums, rows * columns, up(outputs, LANES));
+  for (int p = 0; p < rows * columns; p++) {
+    float *to = place->out + at + p / columns * place->below + p % columns * place->step;
+    store_block(to, sums + p * PANEL, least(outputs, BLOCK), place->is_padded);
+    if (last > 0) store_block(to + place->plane, sums + p * PANEL + BLOCK, last, place->is_padded);
+  }
+}
+
 void dso_op_finish(const struct place *place, float *sums, int rows, int columns, int64_t first,
                    int64_t outputs, int64_t at) {
   const struct dso_op_after *after = place->after;
-  const int pixels = rows * columns;
-  const int64_t last = outputs - BLOCK; /* in the second block of the panel */
   float panel[PANEL];
   const float *bias = bias_of(after, first, outputs, panel);
-  const float *residual = after->residual != NULL ? after->residual + at : NULL;
-
-  if (residual != NULL && place->is_planar)
-    add_planar(place, sums, rows, columns, outputs, residual);
-  else if (residual != NULL)
-    for (int p = 0; p < pixels; p++) {
-      const float *from = residual + p / columns * place->below + p % columns * place->step;
-      add_block(sums + p * PANEL, from, least(outputs, BLOCK));
-      if (last > 0) add_block(sums + p * PANEL + BLOCK, from + place->plane, last);
-    }
-  if (after->bias != NULL || after->activation != DSO_OP_NONE)
-    finish(after, bias, sums, pixels, up(outputs, LANES));
-
-  float *out = place->out + at;
   if (place->is_planar) {
-    store_planar(place, sums, rows, columns, outputs, out);
-    return;
-  }
-  for (int p = 0; p < pixels; p++) {
-    float *to = out + p / columns * place->below + p % columns * place->step;
-    store_block(to, sums + p * PANEL, least(outputs, BLOCK), place->is_padded);
-    if (last > 0) store_block(to + place->plane, sums + p * PANEL + BLOCK, last, place->is_padded);
+    if (after->residual != NULL)
+      add_planar(place, sums, rows, columns, outputs, after->residual + at);
+    finish(after, bias, sums, rows * columns, up(outputs, LANES));
+    store_planar(place, sums, rows, columns, outputs, place->out + at);
+  } else if (outputs % BLOCK == 0) {
+    const int blocks = (int)(outputs / BLOCK);
+    if (after->residual != NULL) finish_blocks(place, sums, bias, rows, columns, blocks, at, 1);
+    else finish_blocks(place, sums, bias, rows, columns, blocks, at, 0);
+  } else {
+    finish_part(place, sums, bias, rows, columns, outputs, at);
   }
 }

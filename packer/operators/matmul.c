@@ -93,7 +93,7 @@ static void multiply(const void *data, int64_t index) {
   else if (product->b_is_packed) tile.weight = b + panel * PANEL * inner;
   else tile.weight = b + column, tile.weight_step = product->b_row;
 
-  struct spot spots[SPOTS];
+  struct spot spots[SPOTS] = {{.data = NULL}};
   _Alignas(64) float sums[SPOTS][PIXELS * PANEL];
   const int64_t first = chunk * SPOTS;
   const int count = (int)least(plan->tiles - first, SPOTS);

@@ -30,6 +30,7 @@ struct tile {
   int64_t taps[2], tap[2]; /* the window, and its distances: y, x */
   const float *weight;     /* of the first output */
   int64_t weight_step;     /* from input to input */
+  int is_more;             /* set by dso_op_tiles: add to the sums */
 };
 
 /* The pixels of one tile: one row of at most PIXELS, or two rows of at most PIXELS / 2. */

@@ -4,9 +4,7 @@
  * pixels, a pixel once for all vectors. Distances of pixels are constants of each kernel, so that
  * they need no registers. The kernels below are for one or two rows of pixels; for pixels that are
  * 1, 2, 16 or 32 floats apart, as they are in the layouts with strides 1 and 2, or any distance.
- * All of them add to sums in memory, so that the inputs of a long sum can be taken in parts. */
-#include <string.h>
-
+ * All of them can continue sums in memory, so that the inputs of a long sum are taken in parts. */
 #include "parts.h"
 
 typedef void kernel(const struct tile *tile, const struct spot *spot, const float *weight,
@@ -20,6 +18,9 @@ INLINE void sum_up(const struct tile *tile, const struct spot *spot, const float
   const int64_t below = tile->below, weight_step = tile->weight_step;
   vec sum[PIXELS][VECTORS];
   UNROLL
+  for (int p = 0; p < rows * columns; p++) UNROLL
+  for (int v = 0; v < vectors; v++) sum[p][v] = splat(0);
+  if (tile->is_more) UNROLL
   for (int p = 0; p < rows * columns; p++) UNROLL
   for (int v = 0; v < vectors; v++) sum[p][v] = load(sums + p * PANEL + v * LANES);
 
@@ -132,11 +133,11 @@ static void prefetch(const float *weight, int64_t count) {
 void dso_op_tiles(const struct tile *tile, const struct spot *spots, int count, int64_t outputs,
                   float *sums) {
   const int64_t inputs = tile->block * tile->taps[0] * tile->taps[1]; /* in a block */
-  const int64_t blocks = count > 1 ? most(AT_ONCE / inputs, 1) : tile->blocks;
+  const int64_t blocks = most(count > 1 ? AT_ONCE / inputs : tile->blocks, 1);
   const int64_t size = blocks * inputs * PANEL; /* of the weights that are used together */
-  memset(sums, 0, (size_t)(count * PIXELS * PANEL) * sizeof *sums);
-  for (int64_t first = 0; first < tile->blocks; first += blocks) {
+  for (int64_t first = 0; first == 0 || first < tile->blocks; first += blocks) {
     struct tile some = *tile;
+    some.is_more = first > 0;
     some.blocks = least(blocks, tile->blocks - first);
     if (first + blocks < tile->blocks) some.last = tile->block;
     some.weight += first * inputs * tile->weight_step;

@@ -13,8 +13,8 @@ from ..support import operators
 PROGRAM = """
 import ctypes, sys
 sys.path.append(sys.argv[2])
-from tests.support import operators
-operators.run_samples(ctypes.CDLL(sys.argv[1]))
+from tests.support.operator_samples import run_samples
+run_samples(ctypes.CDLL(sys.argv[1]))
 print("done")
 """
 

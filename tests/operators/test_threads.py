@@ -29,6 +29,20 @@ int product(const float *a, const float *b, float *out, float *workspace, int64_
       .workspace = workspace};
   return workspace ? dso_op_matmul(&product) : (int)dso_op_matmul_workspace(&product);
 }
+
+/* 3 x 3, from a framed NCHW16c picture to another; channels are a multiple of 16 */
+int convolution(float *in, const float *weight, float *out, int64_t channels, int64_t side,
+                int64_t groups) {
+  const int64_t row = (side + 2) * 16, plane = (side + 2) * row;
+  struct dso_op_picture picture = {.data = in + row + 16, .channels = channels, .height = side,
+                                   .width = side, .block = 16, .frame = 1, .plane = plane,
+                                   .row = row};
+  struct dso_op_conv2d conv = {.batch = 1, .in = picture, .out = picture, .groups = groups,
+                               .kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1},
+                               .pad = {1, 1}, .weight = weight};
+  conv.out.data = out + row + 16;
+  return dso_op_conv2d(&conv);
+}
 """
 
 # Run the operators, and print a digest of their results and how many threads there are.
@@ -36,6 +50,7 @@ PROGRAM = """
 import hashlib, json, os, sys
 import numpy as np
 import runtime
+from packer.operators import pack_conv2d
 
 model = runtime.load(sys.argv[1])
 random = np.random.default_rng(1)
@@ -52,6 +67,18 @@ def product(rows, inner, columns):
     assert abs(out - expected).max() <= 1e-5 * expected.max()
     digest.update(out)
 
+def convolution(channels, side, groups):
+    weight = floats(channels, channels // groups, 3, 3)
+    picture = np.zeros((channels // 16, side + 2, side + 2, 16), np.float32)
+    out = np.full_like(picture, np.nan)
+    picture[:, 1:-1, 1:-1] = floats(channels // 16, side, side, 16)
+    packed = pack_conv2d(weight, groups=groups)
+    model["convolution"](picture, packed, out, channels, side, groups)
+    assert not np.isnan(out).any()
+    digest.update(out)
+
+convolution(64, 30, 1)
+convolution(48, 60, 48)
 product(150, 333, 250)
 product(20, 700, 64)
 print(json.dumps([digest.hexdigest(), len(os.listdir("/proc/self/task"))]))
@@ -90,5 +117,5 @@ def test_library_exports_no_operator(library) -> None:
 
 def test_unknown_operator_is_refused() -> None:
     """The message lists the names."""
-    with pytest.raises(ValueError, match="unknown name, expected some of matmul.*found 'gru'"):
+    with pytest.raises(ValueError, match="unknown name, expected some of conv2d.*found 'gru'"):
         packer.operators.sources("gru")

@@ -89,7 +89,7 @@ def build(folder: Path, *options: str) -> Path:
     return folder / "operators.so"
 
 
-_NAMES = ("matmul",)
+_NAMES = ("conv2d", "matmul")
 VISIBLE = '#include "dso_operators.h"\n' + "".join(
     f"int run_{name}(const struct dso_op_{name} *p) {{ return dso_op_{name}(p); }}\n"
     f"int64_t room_{name}(const struct dso_op_{name} *p) {{"
@@ -100,6 +100,13 @@ VISIBLE += """
 int64_t size_matmul(const struct dso_op_matmul *p) { return dso_op_matmul_packed_size(p); }
 void pack_matmul(const struct dso_op_matmul *p, const float *b, int64_t row, int64_t column,
                  float *packed) { dso_op_matmul_pack(p, b, row, column, packed); }
+int64_t size_conv2d(const struct dso_op_conv2d *p) { return dso_op_conv2d_packed_size(p); }
+void pack_conv2d(const struct dso_op_conv2d *p, const float *weight, float *packed) {
+  dso_op_conv2d_pack(p, weight, packed);
+}
+int reorder(int64_t batch, const struct dso_op_picture *in, const struct dso_op_picture *out) {
+  return dso_op_reorder(batch, in, out);
+}
 """
 
 
@@ -207,18 +214,3 @@ def assert_close(found: np.ndarray, expected: np.ndarray, tolerance: float = 1e-
     assert found.shape == expected.shape
     limit = tolerance * max(float(np.abs(expected).max(initial=0)), 1e-30)
     assert float(np.abs(found - expected).max(initial=0)) <= limit
-
-
-def run_samples(library: ctypes.CDLL) -> None:
-    """Call every operator with some odd extents; the results are compared elsewhere."""
-    random = np.random.default_rng(1)
-
-    def floats(*shape: int) -> np.ndarray:
-        return random.normal(size=shape).astype(np.float32)
-
-    for rows, inner, columns in ((1, 5, 7), (3, 33, 40), (29, 17, 32), (43, 48, 65)):
-        a, b = floats(1, 2, rows, inner), floats(1, 1, inner, columns)
-        after = Epilogue(floats(columns), floats(1, 2, rows, columns), "gelu")
-        packed = packer.operators.pack_matmul(b)
-        assert_close(matmul(library, a, b, after), matmul(library, a, b, after, packed=packed))
-        matmul(library, floats(1, 2, inner, rows).swapaxes(2, 3), b)

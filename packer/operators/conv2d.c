@@ -1,0 +1,168 @@
+/* Convolutions: tiles read their pixels where they are, so no matrix of windows is made.
+ *
+ * A picture that is planar, or has too narrow a frame, is copied into the workspace first, in blocks
+ * and with a frame. First layers, which have few channels, stay planar. */
+#include "window.h"
+
+/* The view of a convolution that its items use. */
+struct plan {
+  const struct dso_op_conv2d *conv;
+  struct weights weights;
+  struct dso_op_picture in; /* as the tiles read it: of the caller, or in the workspace */
+  int is_copied;
+  int64_t height, width; /* of the output; rows that are adjacent are one */
+  int64_t rows, columns; /* of tiles: 1 or 2 rows of pixels each */
+  int64_t tall;          /* rows of pixels in a tile */
+  int64_t chunks;        /* of SPOTS tiles */
+};
+
+/* The frame that the windows read. */
+static int64_t frame_of(const struct dso_op_conv2d *conv) {
+  const int64_t in[2] = {conv->in.height, conv->in.width};
+  const int64_t out[2] = {conv->out.height, conv->out.width};
+  int64_t frame = 0;
+  for (int d = 0; d < 2; d++) {
+    const int64_t window = (conv->kernel[d] - 1) * conv->dilation[d] + 1;
+    const int64_t after = (out[d] - 1) * conv->stride[d] + window - conv->pad[d] - in[d];
+    frame = most(frame, most(conv->pad[d], after));
+  }
+  return frame;
+}
+
+/* Rows that follow each other without a gap in both pictures are one row to a window of 1 x 1. */
+static int is_flat(const struct plan *plan) {
+  const struct dso_op_conv2d *conv = plan->conv;
+  const struct dso_op_picture *in = &plan->in, *out = &conv->out;
+  return conv->kernel[0] == 1 && conv->kernel[1] == 1 && conv->stride[0] == 1 &&
+         conv->stride[1] == 1 && in->width == out->width && in->row == in->width * in->block &&
+         out->row == out->width * out->block && !conv->pad[0] && !conv->pad[1];
+}
+
+static struct plan plan_of(const struct dso_op_conv2d *conv) {
+  struct plan plan = {.conv = conv, .weights = weights_of(conv), .in = conv->in};
+  struct dso_op_picture *in = &plan.in;
+  const int64_t frame = frame_of(conv);
+  in->block = plan.weights.block;
+  plan.is_copied = conv->in.block != in->block || conv->in.frame < frame;
+  if (plan.is_copied) {
+    in->frame = frame;
+    in->row = (in->width + 2 * frame) * in->block;
+    in->plane = (in->height + 2 * frame) * in->row;
+    in->batch = planes_of(in) * in->plane;
+  }
+  plan.height = conv->out.height;
+  plan.width = conv->out.width;
+  if (is_flat(&plan)) plan.width *= plan.height, plan.height = 1;
+  plan.tall = plan.width <= PIXELS / 2 && plan.height > 1 ? 2 : 1;
+  plan.rows = up(plan.height, plan.tall);
+  plan.columns = up(plan.width, PIXELS);
+  plan.chunks = up(plan.rows * plan.columns, SPOTS);
+  return plan;
+}
+
+int64_t dso_op_conv2d_workspace(const struct dso_op_conv2d *conv) {
+  const struct plan plan = plan_of(conv);
+  return plan.is_copied ? most(conv->batch, 1) * plan.in.batch : 0;
+}
+
+/* One item of the preparation: a plane of the copy, or the frame of a plane of the output. */
+static void prepare(const void *data, int64_t index) {
+  const struct plan *plan = data;
+  struct dso_op_picture from = plan->conv->in, in = plan->in, out = plan->conv->out;
+  const int64_t copies = plan->is_copied ? planes_of(&in) : 0;
+  const int64_t planes = copies + (out.frame ? planes_of(&out) : 0);
+  const int64_t batch = index / planes, p = index % planes;
+  from.data += batch * from.batch;
+  if (p < copies) {
+    in.data += batch * in.batch + in.frame * (in.row + in.block);
+    for (int64_t y = 0; y < in.height; y++) dso_op_copy_row(&from, &in, p, y);
+    dso_op_write_frame(&in, p, 0);
+  } else {
+    out.data += batch * out.batch;
+    dso_op_write_frame(&out, p - copies, 1);
+  }
+}
+
+/* The first pixel that the window of output (0, 0) reads. */
+static const float *origin(const struct plan *plan, int64_t batch) {
+  const struct dso_op_picture *in = &plan->in;
+  const int64_t *pad = plan->conv->pad, frame = plan->is_copied ? in->frame : 0;
+  return in->data + batch * in->batch + (frame - pad[0]) * in->row + (frame - pad[1]) * in->block;
+}
+
+/* The tiles of a chunk; `at` is the distance of each from the first pixel of its plane. */
+static int spots_of(const struct plan *plan, int64_t chunk, const float *from, struct spot *spots,
+                    int64_t *at) {
+  const struct dso_op_conv2d *conv = plan->conv;
+  const struct dso_op_picture *in = &plan->in, *out = &conv->out;
+  const int count = (int)least(plan->rows * plan->columns - chunk * SPOTS, SPOTS);
+  for (int i = 0; i < count; i++) {
+    const int64_t number = chunk * SPOTS + i, column = number % plan->columns;
+    const int64_t y = number / plan->columns * plan->tall;
+    const int64_t x = part_begin(plan->width, plan->columns, column);
+    spots[i] = (struct spot){
+        .data = from + y * conv->stride[0] * in->row + x * conv->stride[1] * in->block,
+        .plane = in->plane,
+        .rows = (int)least(plan->tall, plan->height - y),
+        .columns = (int)(part_begin(plan->width, plan->columns, column + 1) - x),
+    };
+    at[i] = y * out->row + x * out->block;
+  }
+  return count;
+}
+
+/* One item: a panel of outputs for some tiles. */
+static void convolve(const void *data, int64_t index) {
+  const struct plan *plan = data;
+  const struct dso_op_conv2d *conv = plan->conv;
+  const struct weights *weights = &plan->weights;
+  const struct dso_op_picture *in = &plan->in, *out = &conv->out;
+  const int64_t parts = plan->chunks * weights->panels, batch = index / parts;
+  const int64_t chunk = index % parts / weights->panels, panel = index % weights->panels;
+  const int64_t first = panel * PANEL, outputs = least(out->channels - first, PANEL);
+  const struct tile tile = {.step = conv->stride[1] * in->block,
+                            .below = conv->stride[0] * in->row,
+                            .blocks = weights->blocks,
+                            .block = weights->block,
+                            .last = weights->last,
+                            .taps = {conv->kernel[0], conv->kernel[1]},
+                            .tap = {conv->dilation[0] * in->row, conv->dilation[1] * in->block},
+                            .weight = conv->weight + panel * panel_size(weights),
+                            .weight_step = PANEL};
+  const struct place place = place_of(conv);
+  struct spot spots[SPOTS] = {{.data = NULL}};
+  int64_t at[SPOTS];
+  _Alignas(64) float sums[SPOTS][PIXELS * PANEL];
+  const float *from = origin(plan, batch) + first_block(weights, panel) * in->plane;
+  const int count = spots_of(plan, chunk, from, spots, at);
+  dso_op_tiles(&tile, spots, count, outputs, sums[0]);
+  const int64_t plane = batch * out->batch + first / out->block * out->plane;
+  for (int i = 0; i < count; i++)
+    dso_op_finish(&place, sums[i], spots[i].rows, spots[i].columns, first, outputs, plane + at[i]);
+}
+
+/* One item of a depthwise convolution: a row of a block. */
+static void convolve_depthwise(const void *data, int64_t index) {
+  const struct plan *plan = data;
+  const int64_t blocks = planes_of(&plan->in), height = plan->conv->out.height;
+  const int64_t batch = index / (blocks * height), block = index / height % blocks;
+  dso_op_depthwise(plan->conv, &plan->in, origin(plan, batch) + block * plan->in.plane, batch,
+                   block, index % height);
+}
+
+int dso_op_conv2d(const struct dso_op_conv2d *conv) {
+  struct plan plan = plan_of(conv);
+  const struct weights *weights = &plan.weights;
+  const int64_t batches = most(conv->batch, 1), pixels = conv->out.height * conv->out.width;
+  const int64_t prepared =
+      (plan.is_copied ? planes_of(&plan.in) : 0) + (conv->out.frame ? planes_of(&conv->out) : 0);
+  const int64_t moved = plan.is_copied ? batches * plan.in.batch : 0;
+  if (plan.is_copied) plan.in.data = conv->workspace;
+  if (prepared && dso_op_parallel(prepare, &plan, batches * prepared, moved)) return -1;
+  if (weights->is_depthwise)
+    return dso_op_parallel(convolve_depthwise, &plan,
+                           batches * planes_of(&plan.in) * conv->out.height,
+                           batches * pixels * conv->in.channels * weights->taps);
+  return dso_op_parallel(convolve, &plan, batches * plan.chunks * weights->panels,
+                         batches * pixels * weights->panels * panel_size(weights));
+}

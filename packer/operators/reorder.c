@@ -1,0 +1,72 @@
+/* Pictures from one layout to another. */
+#include <string.h>
+
+#include "picture.h"
+
+static void clear(float *to, int64_t count) { memset(to, 0, (size_t)count * sizeof *to); }
+
+/* Planes to a block: the rows of BLOCK planes, a few pixels at once. */
+static void gather(const float *from, int64_t plane, int64_t channels, int64_t width, float *to) {
+  for (int64_t x = 0; x < width; x += BLOCK, from += BLOCK, to += BLOCK * BLOCK) {
+    const int64_t pixels = least(width - x, BLOCK);
+    if (channels < BLOCK) clear(to, pixels * BLOCK);
+    for (int64_t c = 0; c < channels; c++)
+      for (int64_t i = 0; i < pixels; i++) to[i * BLOCK + c] = from[c * plane + i];
+  }
+}
+
+/* A block to one of its planes. */
+static void scatter(const float *from, int64_t width, float *to) {
+  for (int64_t x = 0; x < width; x++) to[x] = from[x * BLOCK];
+}
+
+void dso_op_copy_row(const struct dso_op_picture *in, const struct dso_op_picture *out, int64_t p,
+                     int64_t y) {
+  const int64_t width = in->width, row = y * in->row, side = out->frame * out->block;
+  float *to = out->data + p * out->plane + y * out->row;
+  if (in->block == out->block) /* channels that are missing are zeros in both */
+    memcpy(to, in->data + p * in->plane + row, (size_t)(width * in->block) * sizeof *to);
+  else if (out->block == BLOCK)
+    gather(in->data + p * BLOCK * in->plane + row, in->plane,
+           least(in->channels - p * BLOCK, BLOCK), width, to);
+  else scatter(in->data + p / BLOCK * in->plane + row + p % BLOCK, width, to);
+  clear(to - side, side);
+  clear(to + width * out->block, side);
+}
+
+void dso_op_write_frame(const struct dso_op_picture *out, int64_t p, int sides) {
+  const int64_t side = out->frame * out->block, width = out->width * out->block;
+  float *first = out->data + p * out->plane;
+  for (int64_t y = -out->frame; y < out->height + out->frame; y++) {
+    float *row = first + y * out->row;
+    if (y < 0 || y >= out->height) {
+      clear(row - side, width + 2 * side);
+    } else if (sides) {
+      clear(row - side, side);
+      clear(row + width, side);
+    }
+  }
+}
+
+struct copy {
+  const struct dso_op_picture *in, *out;
+};
+
+/* One plane or block of one picture. */
+static void copy(const void *data, int64_t index) {
+  const struct copy *copied = data;
+  const int64_t planes = planes_of(copied->out), batch = index / planes, p = index % planes;
+  struct dso_op_picture in = *copied->in, out = *copied->out;
+  in.data += batch * in.batch;
+  out.data += batch * out.batch;
+  for (int64_t y = 0; y < in.height; y++) dso_op_copy_row(&in, &out, p, y);
+  dso_op_write_frame(&out, p, 0);
+}
+
+int dso_op_reorder(int64_t batch, const struct dso_op_picture *in,
+                   const struct dso_op_picture *out) {
+  const struct copy copied = {in, out};
+  const int64_t planes = planes_of(out);
+  return dso_op_parallel(copy, &copied, batch * planes,
+                         batch * planes * out->block * in->height * in->width);
+}

@@ -1,0 +1,42 @@
+"""Calls of every operator with odd extents, for checkers that watch memory."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from packer.operators import pack_matmul
+
+from .operators import Epilogue, assert_close, matmul
+from .pictures import Memory, Window, conv2d
+
+
+def floats(*shape: int) -> np.ndarray:
+    """Return random floats."""
+    return np.random.default_rng(1).normal(size=shape).astype(np.float32)
+
+
+def run_samples(library: ctypes.CDLL) -> None:
+    """Call every operator; most results are compared elsewhere."""
+    for rows, inner, columns in ((1, 5, 7), (3, 33, 40), (29, 17, 32), (43, 48, 65)):
+        a, b = floats(1, 2, rows, inner), floats(1, 1, inner, columns)
+        after = Epilogue(floats(columns), floats(1, 2, rows, columns), "gelu")
+        assert_close(
+            matmul(library, a, b, after), matmul(library, a, b, after, packed=pack_matmul(b))
+        )
+        matmul(library, floats(1, 2, inner, rows).swapaxes(2, 3), b)
+    strided = Window(stride=(2, 2))
+    for channels, outputs, window in (
+        *((3, 20, Window()), (37, 50, strided), (32, 33, Window((1, 1), pads=(0, 0, 0, 0)))),
+        *((30, 50, Window(groups=5)), (40, 40, Window(groups=40)), (24, 24, Window(groups=24))),
+    ):
+        pictures, weight = (
+            floats(2, channels, 9, 17),
+            floats(outputs, channels // window.groups, *window.kernel),
+        )
+        bias = floats(outputs)
+        for block, frame in ((16, 0), (16, 1), (1, 0), (1, 1)):
+            source = Memory.of(pictures, block, frame)
+            out = conv2d(library, window, source, weight, Epilogue(bias), block=block, frame=frame)
+            conv2d(library, window, source, weight, Epilogue(bias, out), block=block, frame=frame)
