@@ -27,6 +27,7 @@ INCLUDE = Path(__file__).parent
 _SHARED = ("finish", "pack", "parallel", "tile")
 # The file of each operator; all need the shared ones.
 _FILES: dict[str, tuple[str, ...]] = {
+    "attention": ("attention",),
     "conv2d": ("conv2d", "depthwise", "pack_conv2d", "reorder"),
     "matmul": ("matmul",),
     "reorder": ("reorder",),
@@ -38,7 +39,7 @@ def sources(*names: str) -> list[Path]:
 
     Parameters
     ----------
-    *names : {"conv2d", "matmul", "reorder"}
+    *names : {"attention", "conv2d", "matmul", "reorder"}
         The operators; by default all. ``"matmul"`` stands for `dso_op_matmul` and its functions.
 
     Returns

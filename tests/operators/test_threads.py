@@ -43,6 +43,17 @@ int convolution(float *in, const float *weight, float *out, int64_t channels, in
   conv.out.data = out + row + 16;
   return dso_op_conv2d(&conv);
 }
+
+int attention(const float *q, const float *k, const float *v, float *out, float *workspace,
+              int64_t heads, int64_t rows, int64_t size) {
+  const int64_t head = rows * size;
+  const struct dso_op_attention a = {
+      .batch = 1, .heads = heads, .rows = rows, .keys = rows, .size = size,
+      .q = q, .k = k, .v = v, .q_head = head, .q_row = size, .k_head = head, .k_row = size,
+      .v_head = head, .v_row = size, .out = out, .out_head = head, .out_row = size,
+      .workspace = workspace};
+  return workspace ? dso_op_attention(&a) : (int)dso_op_attention_workspace(&a);
+}
 """
 
 # Run the operators, and print a digest of their results and how many threads there are.
@@ -77,6 +88,13 @@ def convolution(channels, side, groups):
     assert not np.isnan(out).any()
     digest.update(out)
 
+def attention(heads, rows, size):
+    q, k, v, out = (floats(heads, rows, size) for _ in range(4))
+    room = model["attention"](q, k, v, out, None, heads, rows, size)
+    model["attention"](q, k, v, out, floats(room), heads, rows, size)
+    digest.update(out)
+
+attention(3, 150, 40)
 convolution(64, 30, 1)
 convolution(48, 60, 48)
 product(150, 333, 250)
@@ -117,5 +135,5 @@ def test_library_exports_no_operator(library) -> None:
 
 def test_unknown_operator_is_refused() -> None:
     """The message lists the names."""
-    with pytest.raises(ValueError, match="unknown name, expected some of conv2d.*found 'gru'"):
+    with pytest.raises(ValueError, match="unknown name, expected some of attention.*found 'gru'"):
         packer.operators.sources("gru")

@@ -8,6 +8,7 @@ import numpy as np
 
 from packer.operators import pack_matmul
 
+from .attention import attend
 from .operators import Epilogue, assert_close, matmul
 from .pictures import Memory, Window, conv2d
 
@@ -40,3 +41,7 @@ def run_samples(library: ctypes.CDLL) -> None:
             source = Memory.of(pictures, block, frame)
             out = conv2d(library, window, source, weight, Epilogue(bias), block=block, frame=frame)
             conv2d(library, window, source, weight, Epilogue(bias, out), block=block, frame=frame)
+    for rows, keys, size, value_size in ((1, 1, 1, 1), (17, 33, 20, 64), (5, 600, 16, 33)):
+        q, k = floats(1, 2, rows, size), floats(1, 2, keys, size)
+        mask = floats(1, 1, rows, keys)
+        attend(library, q, k, floats(1, 2, keys, value_size), mask, is_causal=True)

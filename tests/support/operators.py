@@ -82,14 +82,24 @@ def newest_level() -> list[str]:
 def build(folder: Path, *options: str) -> Path:
     """Compile all operators, and functions that make the hidden ones visible, into one library."""
     (folder / "visible.c").write_text(VISIBLE)
-    command = ["cc", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", *options]
+    command = [
+        "cc",
+        "-O2",
+        "-fPIC",
+        "-shared",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wl,-z,defs",
+        *options,
+    ]
     command += [f"-I{packer.operators.INCLUDE}", "-o", str(folder / "operators.so")]
     files = [folder / "visible.c", *packer.operators.sources()]
     subprocess.run([*command, *map(str, files)], check=True)
     return folder / "operators.so"
 
 
-_NAMES = ("conv2d", "matmul")
+_NAMES = ("attention", "conv2d", "matmul")
 VISIBLE = '#include "dso_operators.h"\n' + "".join(
     f"int run_{name}(const struct dso_op_{name} *p) {{ return dso_op_{name}(p); }}\n"
     f"int64_t room_{name}(const struct dso_op_{name} *p) {{"
