@@ -24,6 +24,7 @@ import kernel
 import levels
 import libdso
 import load
+import operators
 import pool
 import resnet18
 import vm
@@ -45,6 +46,7 @@ SUBJECTS = {
     "vm": vm.tables,
     "pool": pool.tables,
     "resnet18": resnet18.tables,
+    "operators": operators.tables,
 }
 PACKAGES = (
     "dso-packer", "apache-tvm-ffi", "cffi", "pybind11", "nanobind", "numpy", "torch", "llvmlite",

@@ -1,0 +1,71 @@
+/* Operators between arrays, for benchmarks/operators.py. */
+#include <stddef.h>
+
+#include "dso_operators.h"
+
+/* A load sets this variable, which the operators define. */
+typedef int launch(int (*task)(int id, void *group, void *data), void *data, int num_task);
+extern launch *__TVMBackendParallelLaunch;
+
+/* Run operators on the loader's threads, or with 0 in the calling thread. */
+void use_threads(int64_t is_used) {
+  static launch *loaders;
+  if (loaders == NULL) loaders = __TVMBackendParallelLaunch;
+  __TVMBackendParallelLaunch = is_used ? loaders : NULL;
+}
+
+int64_t product_workspace(int64_t rows, int64_t inner, int64_t columns) {
+  const struct dso_op_matmul product = {
+      .rows = rows, .inner = inner, .columns = columns, .a_column = 1, .b_is_packed = 1};
+  return dso_op_matmul_workspace(&product);
+}
+
+int product(const float *a, const float *packed, float *out, float *workspace, int64_t rows,
+            int64_t inner, int64_t columns) {
+  const struct dso_op_matmul product = {.rows = rows, .inner = inner, .columns = columns,
+                                        .a = a, .a_row = inner, .a_column = 1,
+                                        .b = packed, .b_is_packed = 1,
+                                        .out = out, .out_row = columns,
+                                        .workspace = workspace};
+  return dso_op_matmul(&product);
+}
+
+static struct dso_op_picture framed(float *data, int64_t channels, int64_t side) {
+  const int64_t row = (side + 2) * 16;
+  return (struct dso_op_picture){.data = data + row + 16, .channels = channels, .height = side,
+                                 .width = side, .block = 16, .frame = 1,
+                                 .plane = (side + 2) * row, .row = row};
+}
+
+/* An even number of equal convolutions, one after the other, between two framed pictures. */
+int convolutions(float *first, float *second, const float *packed, int64_t channels, int64_t side,
+                 int64_t window, int64_t groups, int64_t count) {
+  struct dso_op_conv2d conv = {.batch = 1, .groups = groups,
+                               .in = framed(first, channels, side),
+                               .out = framed(second, channels, side),
+                               .kernel = {window, window}, .stride = {1, 1}, .dilation = {1, 1},
+                               .pad = {window / 2, window / 2}, .weight = packed};
+  for (int64_t i = 0; i < count; i++) {
+    if (dso_op_conv2d(&conv)) return -1;
+    const struct dso_op_picture in = conv.in;
+    conv.in = conv.out, conv.out = in;
+  }
+  return 0;
+}
+
+int64_t attention_workspace(int64_t heads, int64_t rows, int64_t size) {
+  const struct dso_op_attention attention = {
+      .batch = 1, .heads = heads, .rows = rows, .keys = rows, .size = size};
+  return dso_op_attention_workspace(&attention);
+}
+
+int attention(const float *q, const float *k, const float *v, float *out, float *workspace,
+              int64_t heads, int64_t rows, int64_t size) {
+  const int64_t head = rows * size;
+  const struct dso_op_attention attention = {
+      .batch = 1, .heads = heads, .rows = rows, .keys = rows, .size = size,
+      .q = q, .k = k, .v = v, .q_head = head, .q_row = size, .k_head = head, .k_row = size,
+      .v_head = head, .v_row = size, .out = out, .out_head = head, .out_row = size,
+      .workspace = workspace};
+  return dso_op_attention(&attention);
+}
