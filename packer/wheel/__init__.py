@@ -133,16 +133,24 @@ def write_wheel(
     measured = platform_of(paths)
     found = required(measured, platform) if platform else measured
     files = package_files(parts, imported, metadata.version, map(Path, include))
-    output = Path(folder) / f"{metadata.stem}-py3-none-{'.'.join(sorted(found.tags))}.whl"
-    refuse_output_among_inputs(output, [path for path in files.values() if isinstance(path, Path)])
-    with replacing(output) as workspace:
-        files |= _dist_info(metadata, found)
-        write_archive(workspace.output, files, f"{metadata.stem}.dist-info")
-        workspace.commit(is_program=False)
+    output = _write(Path(folder), files, metadata, found)
     if note is not None:
         about_parts = (*_without_functions(parts), *_unknown_types(parts, metadata.loaders))
         for text in (*_notes(measured), *about_parts):
             note(text)
+    return output
+
+
+def _write(
+    folder: Path, files: dict[str, str | Path], metadata: Metadata, platform: Platform
+) -> Path:
+    """Write the wheel of a package's files."""
+    output = folder / f"{metadata.stem}-py3-none-{'.'.join(sorted(platform.tags))}.whl"
+    refuse_output_among_inputs(output, [path for path in files.values() if isinstance(path, Path)])
+    with replacing(output) as workspace:
+        contents = {**files, **_dist_info(metadata, platform)}
+        write_archive(workspace.output, contents, f"{metadata.stem}.dist-info")
+        workspace.commit(is_program=False)
     return output
 
 
