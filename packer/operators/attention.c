@@ -138,18 +138,43 @@ static void hide(const struct plan *plan, const struct rows *rows, int r, int64_
       to[j / BLOCK * step + j % BLOCK] = -INFINITY;
 }
 
+static float sum_of_lanes(vec x) {
+  const union {
+    vec all;
+    four part[LANES / 4];
+  } parts = {x};
+  four sum = parts.part[0];
+  for (int i = 1; i < LANES / 4; i++) sum += parts.part[i];
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+static float greatest_lane(vec x) {
+  const union {
+    vec all;
+    four part[LANES / 4];
+  } parts = {x};
+  typedef int32_t four_bits __attribute__((vector_size(16)));
+  four most_of = parts.part[0];
+  for (int i = 1; i < LANES / 4; i++) {
+    const four other = parts.part[i];
+    const four_bits is_more = other > most_of;
+    most_of = (four)((is_more & (four_bits)other) | (~is_more & (four_bits)most_of));
+  }
+  const float low = most_of[0] > most_of[1] ? most_of[0] : most_of[1];
+  const float high = most_of[2] > most_of[3] ? most_of[2] : most_of[3];
+  return low > high ? low : high;
+}
+
 /* Turn the products of one row into exponentials. */
 static void soften(struct rows *rows, int r, int64_t blocks, float *to) {
   const int64_t step = rows->count * BLOCK;
   vec most_of_lane = splat(rows->greatest[r]), sum_of_lane = splat(0);
-  float greatest = rows->greatest[r], sum = 0;
   for (int64_t b = 0; b < blocks; b++)
     for (int v = 0; v < BLOCK_VECTORS; v++) {
       const vec product = load(to + b * step + v * LANES);
       most_of_lane = choose(product > most_of_lane, product, most_of_lane);
     }
-  for (int lane = 0; lane < LANES; lane++)
-    if (most_of_lane[lane] > greatest) greatest = most_of_lane[lane];
+  const float greatest = greatest_lane(most_of_lane);
   const float zero = greatest == -INFINITY ? 0 : greatest; /* a row that sees no key yet */
   for (int64_t b = 0; b < blocks; b++)
     for (int v = 0; v < BLOCK_VECTORS; v++) {
@@ -157,9 +182,8 @@ static void soften(struct rows *rows, int r, int64_t blocks, float *to) {
       store(to + b * step + v * LANES, power);
       sum_of_lane += power;
     }
-  for (int lane = 0; lane < LANES; lane++) sum += sum_of_lane[lane];
   rows->change[r] = vec_exp(splat(rows->greatest[r] - zero))[0];
-  rows->sum[r] = rows->sum[r] * rows->change[r] + sum;
+  rows->sum[r] = rows->sum[r] * rows->change[r] + sum_of_lanes(sum_of_lane);
   rows->greatest[r] = greatest;
 }
 
@@ -190,8 +214,11 @@ static void add_values(const struct plan *plan, const struct rows *rows, int64_t
     for (int r = 0; r < rows->count; r++) {
       float *to = out + r * attention->out_row + d, *sum = sums + r * PANEL;
       const float factor = !is_last ? 1 : rows->sum[r] > 0 ? 1 / rows->sum[r] : 0;
-      for (int64_t j = 0; j < width; j++)
-        to[j] = ((is_first ? 0 : to[j] * rows->change[r]) + sum[j]) * factor;
+      if (!is_first)
+        for (int64_t j = 0; j < width; j++) sum[j] += to[j] * rows->change[r];
+      if (is_last)
+        for (int64_t j = 0; j < PANEL; j += LANES) store(sum + j, load(sum + j) * factor);
+      memcpy(to, sum, (size_t)width * sizeof *to);
     }
   }
 }

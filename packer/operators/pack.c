@@ -17,7 +17,12 @@ void dso_op_pack_panel(const float *from, int64_t row, int64_t column, int64_t r
   /* A few rows at once: what is written fits into the nearest cache. */
   for (int64_t begin = 0; begin < rows; begin += BLOCK) {
     const int64_t end = least(begin + BLOCK, rows);
-    for (int64_t j = 0; j < width; j++)
+    int64_t j = 0;
+    if (row == 1 && end - begin == BLOCK)
+      for (; j + 4 <= width; j += 4)
+        for (int64_t i = begin; i < end; i += 4)
+          transpose(from + i + j * column, column, packed + i * PANEL + j, PANEL);
+    for (; j < width; j++)
       for (int64_t i = begin; i < end; i++) packed[i * PANEL + j] = from[i * row + j * column];
   }
 }

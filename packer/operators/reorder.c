@@ -10,7 +10,12 @@ static void gather(const float *from, int64_t plane, int64_t channels, int64_t w
   for (int64_t x = 0; x < width; x += BLOCK, from += BLOCK, to += BLOCK * BLOCK) {
     const int64_t pixels = least(width - x, BLOCK);
     if (channels < BLOCK) clear(to, pixels * BLOCK);
-    for (int64_t c = 0; c < channels; c++)
+    int64_t c = 0;
+    if (pixels == BLOCK)
+      for (; c + 4 <= channels; c += 4)
+        for (int64_t i = 0; i < pixels; i += 4)
+          transpose(from + c * plane + i, plane, to + i * BLOCK + c, BLOCK);
+    for (; c < channels; c++)
       for (int64_t i = 0; i < pixels; i++) to[i * BLOCK + c] = from[c * plane + i];
   }
 }

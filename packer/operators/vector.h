@@ -42,6 +42,25 @@ INLINE vec at_most(vec value, float high) {
   return choose(value > limit, limit, value);
 }
 
+/* Four rows of four floats; the rows of `to` are the columns of `from`. */
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+#if defined(__clang__) || __GNUC__ >= 12
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, ...) \
+  __builtin_shuffle(a, b, (int32_t __attribute__((vector_size(16)))){__VA_ARGS__})
+#endif
+INLINE void transpose(const float *from, int64_t row, float *to, int64_t to_row) {
+  const four a = *(const four *)from, b = *(const four *)(from + row);
+  const four c = *(const four *)(from + 2 * row), d = *(const four *)(from + 3 * row);
+  const four low = SHUFFLE(a, b, 0, 4, 1, 5), lower = SHUFFLE(c, d, 0, 4, 1, 5);
+  const four high = SHUFFLE(a, b, 2, 6, 3, 7), higher = SHUFFLE(c, d, 2, 6, 3, 7);
+  *(four *)to = SHUFFLE(low, lower, 0, 1, 4, 5);
+  *(four *)(to + to_row) = SHUFFLE(low, lower, 2, 3, 6, 7);
+  *(four *)(to + 2 * to_row) = SHUFFLE(high, higher, 0, 1, 4, 5);
+  *(four *)(to + 3 * to_row) = SHUFFLE(high, higher, 2, 3, 6, 7);
+}
+
 /* e^x to 2 units in the last place; 0 below the smallest normal number. x is written as n * ln 2 +
  * r, n rounded by the addition of a number whose last bit counts 1. */
 INLINE vec vec_exp(vec x) {
