@@ -67,7 +67,8 @@ def test_wheel_of_packer_has_templates_types_and_no_machine_code(wheels) -> None
     """It is the same for every Python and machine."""
     names = files_of(wheels["dso-packer"]).keys()
     templates = {"packer/templates/glue.h", "packer/templates/glue_array.h"}
-    assert {"packer/__init__.pyi", "packer/py.typed"} | templates <= names
+    operators = {"packer/operators/conv2d.c", "packer/operators/dso_operators.h"}
+    assert {"packer/__init__.pyi", "packer/py.typed"} | templates | operators <= names
     assert wheels["dso-packer"].name == f"dso_packer-{__version__}-py3-none-any.whl"
 
 
