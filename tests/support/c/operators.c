@@ -1,0 +1,80 @@
+/* Operators beside plain loops in double precision; prints the greatest error of each. For machines
+ * that are emulated, where there is no NumPy. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "dso_operators.h"
+
+static float *floats(int64_t count) {
+  float *made = malloc((size_t)(count + 1) * sizeof *made);
+  for (int64_t i = 0; i < count; i++) made[i] = (float)rand() / (float)RAND_MAX - 0.5f;
+  return made;
+}
+
+/* The greater error; NaN is the greatest. */
+static double worse(double a, double b) { return isnan(a) || a >= b ? a : b; }
+
+static double gelu(double x) { return x / 2 * (1 + erf(x / sqrt(2))); }
+
+static double product(int rows, int inner, int columns) {
+  float *a = floats(rows * inner), *b = floats(inner * columns), *bias = floats(columns);
+  float *out = floats(rows * columns);
+  struct dso_op_matmul p = {.rows = rows, .inner = inner, .columns = columns,
+                            .a = a, .a_row = inner, .a_column = 1,
+                            .b = b, .b_row = columns, .b_column = 1,
+                            .out = out, .out_row = columns,
+                            .after = {.bias = bias, .activation = DSO_OP_GELU}};
+  p.workspace = floats(dso_op_matmul_workspace(&p));
+  double worst = dso_op_matmul(&p) ? NAN : 0;
+  for (int i = 0; i < rows; i++)
+    for (int j = 0; j < columns; j++) {
+      double sum = bias[j];
+      for (int k = 0; k < inner; k++) sum += (double)a[i * inner + k] * b[k * columns + j];
+      worst = worse(worst, fabs(gelu(sum) - out[i * columns + j]));
+    }
+  free(a), free(b), free(bias), free(out), free(p.workspace);
+  return worst;
+}
+
+/* A planar picture, 3 x 3, with a pad of 1. */
+static double convolution(int channels, int outputs, int side) {
+  const int plane = side * side;
+  float *in = floats(channels * plane), *weight = floats(outputs * channels * 9);
+  float *out = floats(outputs * plane);
+  struct dso_op_picture from = {in, channels, side, side, 1, 0, 0, plane, side};
+  struct dso_op_picture to = {out, outputs, side, side, 1, 0, 0, plane, side};
+  struct dso_op_conv2d c = {.batch = 1, .in = from, .out = to, .kernel = {3, 3},
+                            .stride = {1, 1}, .dilation = {1, 1}, .pad = {1, 1}};
+  float *packed = floats(dso_op_conv2d_packed_size(&c));
+  dso_op_conv2d_pack(&c, weight, packed);
+  c.weight = packed;
+  c.workspace = floats(dso_op_conv2d_workspace(&c));
+  double worst = dso_op_conv2d(&c) ? NAN : 0;
+  for (int i = 0; i < outputs * plane; i++) {
+    const int o = i / plane, y = i / side % side, x = i % side;
+    double sum = 0;
+    for (int k = 0; k < channels * 9; k++) {
+      const int row = y + k / 3 % 3 - 1, column = x + k % 3 - 1;
+      if (row >= 0 && row < side && column >= 0 && column < side)
+        sum += (double)in[k / 9 * plane + row * side + column] * weight[o * channels * 9 + k];
+    }
+    worst = worse(worst, fabs(sum - out[i]));
+  }
+  free(in), free(weight), free(out), free(packed), free(c.workspace);
+  return worst;
+}
+
+int main(void) {
+  double of_product = 0, of_convolution = 0;
+  for (int rows = 1; rows < 20; rows += 3)
+    for (int inner = 1; inner < 400; inner += 57)
+      for (int columns = 1; columns < 70; columns += 17)
+        of_product = worse(of_product, product(rows, inner, columns));
+  for (int channels = 3; channels < 50; channels += 14)
+    for (int outputs = 1; outputs < 70; outputs += 23)
+      for (int side = 1; side < 17; side += 4)
+        of_convolution = worse(of_convolution, convolution(channels, outputs, side));
+  printf("%g %g\n", of_product, of_convolution);
+  return 0;
+}
