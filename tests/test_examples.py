@@ -222,6 +222,8 @@ def test_docstring_examples(name: str, tmp_path: Path, monkeypatch: pytest.Monke
     """Every example in a docstring has the output that it shows."""
     if name == "runtime.torch":
         needs.module("torch", "torch")
+    if name == "packer.hooks.hatch_build":
+        needs.module("hatchling", "wheel-tools")
     monkeypatch.chdir(tmp_path)
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 

@@ -11,6 +11,7 @@ import pytest
 import packer
 import runtime
 
+from ...support import needs
 from ...support.compilers import program, write
 
 pytestmark = pytest.mark.usefixtures("no_compiler_variables")
@@ -59,7 +60,7 @@ def test_cwd_names_another_folder(tmp_path, monkeypatch) -> None:
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_name_of_a_file_does_not_depend_on_its_folder(tmp_path, monkeypatch, compiler) -> None:
     """Given by a relative path from two folders: __FILE__ and debug information are the same."""
-    monkeypatch.setenv("CC", compiler)
+    monkeypatch.setenv("CC", needs.program(compiler))
     (tmp_path / "src").mkdir()
     write(tmp_path / "src" / "a.c", "const char *f(void) { return __FILE__; }\n")
     made = []
