@@ -15,6 +15,7 @@ from ...fuzz.seeds import safetensors, trees
 from ...support.graphs import factory, host, sum_graph
 from ...support.libdso import compile_program
 from ...support.paths import C_SOURCES
+from ...support.process import EXACT_HEAP
 from ...support.vm_assembler import Code, Program, ret
 from ...support.vm_programs import make
 
@@ -41,7 +42,9 @@ def program(tmp_path_factory) -> Path:
 
 def num_allocations(*command: Path | str) -> int:
     """No crash, no other error, and nothing is left allocated."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(
+        command, env=EXACT_HEAP, capture_output=True, text=True, check=False, timeout=300
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return int(re.findall(r"(\d+) allocations", done.stdout)[0])
 

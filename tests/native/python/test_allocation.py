@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +10,9 @@ import pytest
 
 from ...support import needs
 from ...support.paths import TESTS
+from ...support.process import EXACT_HEAP
 
 SCRIPT = TESTS / "support" / "each_allocation.py"
-# Else glibc keeps freed blocks for the thread, and counts them as allocated.
-EXACT = {**os.environ, "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 OPERATIONS = (
     *("load", "load_from_bytes", "call", "fail", "run_graph", "run_bytecode", "use_tensors"),
     *("call_declared", "launch_kernel"),
@@ -28,5 +26,5 @@ def test_every_allocation_may_fail(operation: str, allocator: str, tmp_path: Pat
     if operation == "launch_kernel":
         needs.opencl_device()
     command = [sys.executable, SCRIPT, tmp_path, operation, allocator]
-    done = subprocess.run(command, env=EXACT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=EXACT_HEAP, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]

@@ -14,7 +14,7 @@
 enum {
   MOST = 100000,
   MOST_TEXTS = 200,
-  ROUNDS = 12 /* the allocator keeps 7 freed blocks of a size, and counts them */
+  ROUNDS = 12 /* the heap may grow until it is as large as a round needs */
 };
 
 static struct {
