@@ -59,7 +59,13 @@ static char *hint(const struct origin *self, const char *name) {
 
 static void end_library(struct origin *self) { free(((struct library *)(void *)self)->blob); }
 
-static const struct origin_type type = {find_data, find_function, visit_symbols, hint, end_library};
+static const struct origin_type type = {
+    .data = find_data,
+    .function = find_function,
+    .visit_symbols = visit_symbols,
+    .hint = hint,
+    .close = end_library,
+};
 
 /* ---- Reading the tree */
 
