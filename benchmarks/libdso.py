@@ -43,7 +43,7 @@ def tables(folder: Path, launch: Launcher) -> list[Table]:
 
 def build_program(folder: Path) -> Path:
     """Compile dso_program.c with the flags that `packer config` prints."""
-    command = [sys.executable, "-m", "packer", "config", "--cflags", "--libs", "--static"]
+    command = [sys.executable, "-P", "-m", "packer", "config", "--cflags", "--libs", "--static"]
     flags = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     program = folder / "dso_program"
     source = Path(__file__).with_name("dso_program.c")
