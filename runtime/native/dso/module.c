@@ -30,11 +30,12 @@ static int refuse_metadata(const struct origin *origin, const char *what) {
 }
 
 int dso_module_metadata(const dso_module *module, const char **json) {
+  *json = NULL;
+  if (is_null(module, "dso_module_metadata", "a module")) return -1;
   const struct origin *origin = origin_of(module);
   const uint8_t *bytes;
   size_t nbytes;
   struct utf8_error error;
-  *json = NULL;
   int found = origin != NULL ? origin->type->data(origin, "__packer_library", &bytes, &nbytes) : 0;
   if (found <= 0) return found;
   if (nbytes > MAX_METADATA) return refuse_metadata(origin, "expected at most 1048576 bytes");

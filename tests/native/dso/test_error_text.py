@@ -84,6 +84,7 @@ static int see_function(void *c, const char *n, const char *s) { return (void)c,
 static int see_weight(void *c, const char *n, const DLTensor *t) { return (void)c, (void)n, !t; }
 int main(int argc, char **argv) {
   DLTensor weight;
+  const char *json;
   dso_module *none = dso_load("missing.so", NULL), *program = dso_system_library("");
   (void)argc, (void)argv;
   say(dso_load(NULL, NULL) == NULL);
@@ -96,6 +97,7 @@ int main(int argc, char **argv) {
   say(dso_module_weight(none, "w", &weight));
   say(dso_module_weight(program, NULL, &weight));
   say(dso_module_weights(none, see_weight, NULL));
+  say(dso_module_metadata(none, &json));
   say(dso_module_import(none, program));
   say(dso_module_import(program, none));
   say(dso_register_function(NULL, NULL));
@@ -121,6 +123,7 @@ def test_null_is_refused_by_name(tmp_path) -> None:
         "dso_module_weight: expected a module",
         "dso_module_weight: expected a name",
         "dso_module_weights: expected a module",
+        "dso_module_metadata: expected a module",
         "dso_module_import: expected a module",
         "dso_module_import: expected an import",
         "dso_register_function: expected a name",

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the command line."""
+"""The command line, for tests of packer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ...support.command_line import CODE, COMMAND, Packer
+from ..support.command_line import CODE, COMMAND, Packer
 
 
 @pytest.fixture
