@@ -1,8 +1,10 @@
-# make demo | resnet18 | test | test-tvm | check | format | docs | bench | sanitize | fuzz | stress |
-# clean. Everything is installed into .venv and .venv-tvm; nothing needs root.
+# make demo | resnet18 | test | test-tvm | test-models | check | format | docs | bench | sanitize |
+# fuzz | stress | clean. Everything is installed into .venv, .venv-tvm and .venv-onnx; nothing needs
+# root.
 PYTHON ?= python3
 VENV := .venv
 VENV_TVM := .venv-tvm
+VENV_ONNX := .venv-onnx
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py tools/build_backend.py dso_runtime/pyproject.toml dso_runtime/setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
 C_WARNINGS := -std=c11 -O2 -pthread -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
@@ -14,7 +16,7 @@ TIDY_FLAGS = -std=c11 -Iruntime/native -Iruntime/include \
 
 C_FILES = $(shell find runtime templates packer/operators -name '*.[ch]')
 
-.PHONY: demo resnet18 test test-tvm check format docs bench sanitize fuzz stress clean
+.PHONY: demo resnet18 test test-tvm test-models check format docs bench sanitize fuzz stress clean
 
 # pip 25.1 knows dependency groups; older ones are replaced in the venv first.
 $(BIN)/python:
@@ -52,6 +54,21 @@ $(VENV_TVM)/tvm.group: pyproject.toml
 
 test-tvm: $(VENV)/test.group $(VENV_TVM)/tvm.group
 	$(BIN)/pytest tests/tvm/test_*.py $(TESTFLAGS)
+
+# The importer of models: onnx and its packages are large, too. They are not in the environment of
+# the other tests, so that these show that nothing else needs them.
+$(VENV_ONNX)/onnx.group: pyproject.toml
+	$(PYTHON) -m venv $(VENV_ONNX)
+	$(VENV_ONNX)/bin/pip install --quiet --upgrade 'pip>=25.1'
+	$(VENV_ONNX)/bin/pip install --quiet --group onnx
+	touch $@
+
+$(VENV_ONNX)/installed: $(VENV_ONNX)/onnx.group $(SOURCES)
+	$(VENV_ONNX)/bin/pip install --quiet ./dso_runtime .
+	touch $@
+
+test-models: $(VENV_ONNX)/installed
+	$(VENV_ONNX)/bin/pytest tests/onnx/test_*.py $(TESTFLAGS)
 
 check: $(VENV)/check.group $(VENV)/test.group
 	$(BIN)/ruff format --check .
@@ -97,6 +114,6 @@ bench: $(VENV)/bench.group
 	$(BIN)/python benchmarks/figure.py build/bench.json --folder $(FIGURES)
 
 clean:
-	rm -rf $(VENV) $(VENV_TVM) build dist *.egg-info dso_runtime/build dso_runtime/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
+	rm -rf $(VENV) $(VENV_TVM) $(VENV_ONNX) build dist *.egg-info dso_runtime/build dso_runtime/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name '*.so' -not -path './tests/data/*' -delete

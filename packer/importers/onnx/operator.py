@@ -1,0 +1,99 @@
+"""One node of a graph as a C function, and how a value is stored.
+
+The C function of an `Operator` is::
+
+    int32_t name([int64_t batch,] const T0 *in0, ..., T *out0, ..., [void *workspace])
+
+It returns 0, or raises an error of the ABI and returns -1.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+_STORED = "stored"  # the key in `ir.Value.meta`
+
+Shape = tuple[int | str, ...]  # a str is the name of the symbolic dimension
+
+
+class Operator(NamedTuple):
+    """A C function, and the values that it reads and writes.
+
+    Attributes
+    ----------
+    name : str
+        The C function. It is unique by content, as in ``conv2d_3f2a91``: equal operators have
+        equal names.
+    code : str
+        A complete C file that defines the function, with its ``#include`` lines.
+    inputs : tuple of ir.Value
+        The tensors that it reads, in order; weights (initialisers) among them.
+    outputs : tuple of ir.Value
+        The tensors that it writes.
+    workspace : int
+        Bytes of scratch memory, aligned to 64. If not 0, the last parameter is
+        ``void *workspace``.
+    parts : frozenset of str
+        The names in `packer.operators` that the function calls: ``"matmul"``, ``"conv2d"``.
+    flops : int
+        Floating-point operations of one call; those of one picture or row if `takes_batch`.
+    takes_batch : bool
+        True if the first parameter is ``int64_t batch``, the value of the symbolic dimension.
+    """
+
+    name: str
+    code: str
+    inputs: tuple[ir.Value, ...]
+    outputs: tuple[ir.Value, ...]
+    workspace: int = 0
+    parts: frozenset[str] = frozenset()
+    flops: int = 0
+    takes_batch: bool = False
+
+
+class Stored(NamedTuple):
+    """How a value is stored, if not as a row-major array of its ONNX shape.
+
+    Attributes
+    ----------
+    shape : tuple of int or str
+        The extents in memory; a str is the name of the symbolic dimension.
+    layout : str
+        The name of the layout, such as ``"NCHW16c"``; the record of the graph has it.
+    frame : int
+        Rows and columns of zeros around each picture, which `shape` includes.
+    """
+
+    shape: Shape
+    layout: str = ""
+    frame: int = 0
+
+
+def set_stored(value: ir.Value, stored: Stored) -> None:
+    """Record that a value is stored in another form than its ONNX shape."""
+    value.meta[_STORED] = stored
+
+
+def stored(value: ir.Value) -> Stored:
+    """Return how a value is stored; a plain value has its ONNX shape and no layout."""
+    found: Stored | None = value.meta.get(_STORED)
+    return found or Stored(shape_of(value))
+
+
+def stored_shape(value: ir.Value) -> Shape:
+    """Return the extents of a value in memory."""
+    return stored(value).shape
+
+
+def shape_of(value: ir.Value) -> Shape:
+    """Return the ONNX shape of a value, which `read` made known: ints, or the symbolic name."""
+    return tuple(d if isinstance(d, int) else str(d.value) for d in value.shape)
+
+
+def elements(shape: Shape) -> int:
+    """Return how many elements an array has; for a symbolic extent, those of one entry."""
+    return prod(extent for extent in shape if isinstance(extent, int))

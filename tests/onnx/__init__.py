@@ -1,0 +1,1 @@
+"""Models of ONNX: `make test-models` runs these, where onnx is installed."""
