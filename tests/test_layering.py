@@ -48,7 +48,7 @@ FLOORS = {
         {"target"},
         {"files"},
         {"elf"},
-        {"declare", "embed", "fatbin"},
+        {"declare", "embed", "fatbin", "relax"},
         {"toolchain"},
         {"modules"},
         {"levels"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from runtime.modules.vm import load
 from runtime.stream import Reader, Writer
 
 from ..support.dso_script import text_of
+from ..support.relax_programs import scaling_model
 from ..support.vm_assembler import TWICE, TWICE_SOURCE, doubling
 from .by_c import copying_model, model_by_c, model_on_opencl_by_c, text_of_outcome
 from .conftest import TVM_PYTHON, RunScript, read
@@ -108,6 +110,14 @@ def test_a_model_of_ours_runs_in_tvm(tmp_path: Path, run_script: RunScript) -> N
     packer.export_library(model, tmp_path / "model.so", format="tvm-ffi")
     printed = run_script(TVM_PYTHON, "run_packed_model.py", tmp_path / "model.so")
     assert printed.strip() == "[0.0, 2.0, 4.0, 6.0]"
+
+
+def test_a_program_of_packer_runs_in_tvm(tmp_path: Path, run_script: RunScript) -> None:
+    """Shapes, constants, a branch, a tuple, and a call of another function of the program."""
+    packer.export_library(scaling_model(), tmp_path / "model.so", format="tvm-ffi")
+    printed = run_script(TVM_PYTHON, "run_packed_program.py", tmp_path / "model.so")
+    square, wide = [[[0, 3], [6, 9]]], [[[0, 5, 10], [15, 20, 25]], [[0, 1, 2], [3, 4, 5]]]
+    assert json.loads(printed.splitlines()[-1]) == [square, wide]
 
 
 def payload_of(file: bytes) -> bytes:

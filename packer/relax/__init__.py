@@ -1,0 +1,7 @@
+"""Bytecode of relax's virtual machine: the writer beside `runtime/relax/`, which runs it."""
+
+from __future__ import annotations
+
+from .assembler import MACHINE, Code, DataType, Label, Program, Register, Value
+
+__all__ = ["MACHINE", "Code", "DataType", "Label", "Program", "Register", "Value"]
