@@ -12,7 +12,7 @@ executable = program.executable()
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from struct import pack
 from typing import NamedTuple
 
@@ -135,7 +135,7 @@ class Program:
                 rows.append(VMFunction(PACKED, name, 0, 0, _ANY_ARGS, 0, ()))
                 continue
             start = len(offsets)
-            for instruction in code.instructions():
+            for instruction in code.instructions({self._numbers[other] for other in self._codes}):
                 offsets.append(len(words))
                 words.extend(instruction)
             span = (start, len(offsets), len(code.params), code.num_registers)
@@ -215,12 +215,17 @@ class Code:
 
     # ---- the words
 
-    def instructions(self) -> list[list[int]]:
-        """Return the words of each instruction, with the distances of the jumps filled in."""
+    def instructions(self, bytecode: Collection[int]) -> list[list[int]]:
+        """Return the words of each instruction; `bytecode` has the numbers of such functions."""
         for at, label in self._jumps:
             if self._places[label.number] < 0:
                 raise ExportError(f"relax program: {self.name}: a jump to a label without a place")
             self._instructions[at][-1] = self._places[label.number] - at
+        # TVM drops results of other functions only.
+        dropped = [i for i in self._instructions if i[:2] == [_CALL, _VOID] and i[2] in bytecode]
+        for words in dropped:
+            words[1] = self.num_registers
+        self.num_registers += bool(dropped)
         return self._instructions
 
     def _append(self, words: list[int]) -> None:
