@@ -13,6 +13,7 @@ from .error import LoaderNotFoundError as LoaderNotFoundError
 from .error import OutOfMemoryError as OutOfMemoryError
 from .error import PackerError as PackerError
 from .error import ToolchainError as ToolchainError
+from .error import WeightNotFoundError as WeightNotFoundError
 from .graph import executor as graph_executor  # noqa: F401
 from .graph.executor import GraphExecutor as GraphExecutor
 from .interchange import export_module_to_base64 as export_module_to_base64

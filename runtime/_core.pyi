@@ -435,6 +435,8 @@ class Bytecode:
 
         Raises BytecodeError if a row, an offset or a word is invalid.
         """
+    def weight_constants(self) -> list[int]:
+        """The indices of the constants that the code passes to ``dso.weight``."""
 
 @final
 class VirtualMachine:
@@ -444,10 +446,14 @@ class VirtualMachine:
         cls,
         bytecode: Bytecode,
         constants: list[tuple[int, Any]],
+        weights: list[Any],
         callees: list[Any],
         devices: list[Any],
     ) -> VirtualMachine:
-        """Bind bytecode; `callees` has None for functions in bytecode and for built-ins."""
+        """Bind bytecode; `callees` has None for functions in bytecode and for built-ins.
+
+        `weights` has for each constant the tensor that it names, or None.
+        """
     def function(self, name: str, signature: str, owner: object, /) -> Function | None:
         """Return a function of the bytecode, which keeps `owner` alive, or None."""
 

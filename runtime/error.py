@@ -139,6 +139,24 @@ class FunctionNotFoundError(PackerError, AttributeError):
         self.name = name
 
 
+class WeightNotFoundError(PackerError, KeyError):
+    """No module of the tree has a weight of this name, or the weight has no values any more.
+
+    Attributes
+    ----------
+    name : str
+        The name that was looked up.
+    """
+
+    name: str
+
+    def __init__(self, message: str, *, name: str) -> None:
+        super().__init__(message, name=name)
+
+    def __str__(self) -> str:
+        return self.message  # a KeyError would show its repr
+
+
 class LoaderNotFoundError(PackerError, LookupError):
     """No loader is registered for a type key.
 

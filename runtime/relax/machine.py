@@ -4,36 +4,67 @@ from __future__ import annotations
 
 from .._core import Device, VirtualMachine, vm_builtin_names
 from ..abi import RUNNABLE
-from ..error import FunctionNotFoundError, listed, near_names
+from ..error import FunctionNotFoundError, WeightNotFoundError, listed, near_names
 from ..module import Module, preorder
 from ..registry import find_global_func, list_global_func_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from ..modules.vm import VMExecutable
+    from ..tensors.tensor import Tensor
+
+# TVM FFI's type index of a str constant, and the built-in function that no import can replace.
+STR = 65
+WEIGHT = "dso.weight"
 
 
 def make_machine(executable: VMExecutable, devices: Iterable[Any] = ()) -> VirtualMachine:
     """Bind an executable to the functions of its imports, global functions and built-in ones.
 
     `devices` are those of the code, by index: the CPU by default, and always the last. Raises
-    FunctionNotFoundError, which lists functions that the code calls and that do not exist.
+    FunctionNotFoundError, which lists functions that the code calls and that do not exist, and
+    WeightNotFoundError for a weight that no import has.
     """
-    return VirtualMachine(
-        executable.bytecode, list(executable.constants), _find_callees(executable), list(devices)
-    )
-
-
-def _find_callees(executable: VMExecutable) -> list[Callable[..., Any] | None]:
     imports = list(preorder(executable))[1:]
+    callees = _find_callees(executable, imports)
+    weights = _find_weights(executable, imports)
+    constants = list(executable.constants)
+    return VirtualMachine(executable.bytecode, constants, weights, callees, list(devices))
+
+
+def _find_weights(executable: VMExecutable, imports: list[Module]) -> list[Tensor | None]:
+    """Find for each constant the weight that it names, or None."""
+    weights: list[Tensor | None] = [None] * len(executable.constants)
+    used = executable.bytecode.weight_constants()
+    parts = [own for module in imports if (own := module.own_weights)] if used else []
+    for index in used:
+        type_index, name = executable.constants[index]
+        if type_index == STR:
+            weights[index] = _find_weight(executable, name, parts)
+    return weights
+
+
+def _find_weight(executable: VMExecutable, name: str, parts: list[Mapping[str, Tensor]]) -> Tensor:
+    for part in parts:
+        if name in part:
+            return part[name]
+    known = [name for part in parts for name in part]
+    text = f"{executable!r}: its code uses the weight {name!r}, which no import has"
+    raise WeightNotFoundError(text + near_names(name, known), name=name)
+
+
+def _find_callees(
+    executable: VMExecutable, imports: list[Module]
+) -> list[Callable[..., Any] | None]:
     own = set(vm_builtin_names())
     callees: list[Callable[..., Any] | None] = []
     missing = []
     for function in executable.functions:
-        found = _find(function.name, imports) if function.kind == 0 else None
+        is_called = function.kind == 0 and function.name != WEIGHT
+        found = _find(function.name, imports) if is_called else None
         if found is None and function.kind == 0 and function.name not in own:
             missing.append(function.name)
         callees.append(found)

@@ -43,7 +43,8 @@ static struct vm *make_machine(const struct program *program) {
   if (vm_verify(&code, &fault) != 0) return NULL;
   for (int i = 0; host_names[i] != NULL; i++)
     callees[program->first_host + i] = &host_functions[i]->object;
-  return vm_new(&code, program->constants, callees, &cpu, draw(program->draws, 2));
+  const struct vm_parts parts = {program->constants, program->weights, callees};
+  return vm_new(&code, &parts, &cpu, draw(program->draws, 2));
 }
 
 /* Twice, since the second run finds the memory of the first. */

@@ -8,7 +8,12 @@
 /* Find a named tensor. Returns 1 with *tensor borrowed from its module, 0, or -1 raised. */
 int module_weight(dso_module *root, const char *name, DLTensor *tensor);
 
-/* Add the names of all, each once. Returns 0, or -1 with the error raised. */
+/* The same in the imports of a module. *owner is the module that has it, borrowed. */
+int module_import_weight(dso_module *module, const char *name, DLTensor *tensor,
+                         dso_module **owner);
+
+/* Add the names of all, each once; or of those of its imports. Returns 0, or -1 with the error raised. */
 int module_weight_names(dso_module *root, struct names *names);
+int module_import_weight_names(dso_module *module, struct names *names);
 
 #endif

@@ -2,6 +2,7 @@
 #include "python/bytecode.h"
 
 #include "python/exception.h"
+#include "vm/vm.h"
 
 static int read_function(PyObject *item, struct vm_function *function) {
   long long kind, start, end, num_args, num_registers, num_params;
@@ -104,11 +105,39 @@ static void bytecode_dealloc(Bytecode *self) {
   Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
+static PyObject *add_marked(PyObject *indices, const unsigned char *marks, size_t count) {
+  for (size_t i = 0; indices != NULL && i < count; i++) {
+    if (!marks[i]) continue;
+    PyObject *index = PyLong_FromSize_t(i);
+    if (index == NULL || PyList_Append(indices, index) != 0) Py_CLEAR(indices);
+    Py_XDECREF(index);
+  }
+  return indices;
+}
+
+static PyObject *bytecode_weight_constants(Bytecode *self, PyObject *Py_UNUSED(none)) {
+  if (vm_weight_row(&self->code) < 0) return PyList_New(0);
+  unsigned char *marks = PyMem_Calloc(self->code.num_constants + 1, 1);
+  if (marks == NULL) return raise_no_memory();
+  vm_mark_weights(&self->code, marks);
+  PyObject *indices = add_marked(PyList_New(0), marks, self->code.num_constants);
+  PyMem_Free(marks);
+  return indices;
+}
+
+static PyMethodDef bytecode_methods[] = {
+    {"weight_constants", (PyCFunction)bytecode_weight_constants, METH_NOARGS,
+     "weight_constants($self, /)\n--\n\n"
+     "The indices of the constants that the code passes to dso.weight."},
+    {NULL, NULL, 0, NULL},
+};
+
 PyTypeObject Bytecode_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.Bytecode",
     .tp_doc = "Verified bytecode of relax's virtual machine.",
     .tp_basicsize = sizeof(Bytecode),
     .tp_new = bytecode_new,
     .tp_dealloc = (destructor)bytecode_dealloc,
+    .tp_methods = bytecode_methods,
     .tp_flags = Py_TPFLAGS_DEFAULT,
 };

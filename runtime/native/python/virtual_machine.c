@@ -1,14 +1,11 @@
 /* VirtualMachine: binding bytecode, and its functions as Functions. */
 #include "python/virtual_machine.h"
 
-#include "python/call/callback.h"
-#include "python/device.h"
 #include "python/exception.h"
 #include "python/call/function.h"
 #include "abi/raised.h"
-#include "device/tensor_object.h"
-#include "vm/vm.h"
 #include "python/bytecode.h"
+#include "python/machine_parts.h"
 
 static const char TARGET[] = "runtime._core.routine";
 
@@ -18,134 +15,15 @@ typedef struct {
   PyObject *functions; /* name -> capsule of struct callee */
 } VirtualMachine;
 
-/* ---- Constants: (type index, value) */
-
-static int shape_constant(PyObject *value, dso_any *made) {
-  int64_t dims[TENSOR_MAX_DIMS];
-  if (!PyTuple_Check(value) || PyTuple_GET_SIZE(value) > TENSOR_MAX_DIMS) {
-    PyErr_Format(PyExc_TypeError, "constants: shape, expected a tuple of at most %d extents",
-                 TENSOR_MAX_DIMS);
-    return -1;
-  }
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++) {
-    dims[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(value, i));
-    if (dims[i] == -1 && PyErr_Occurred()) return -1;
-  }
-  dso_object *shape = shape_object_new((size_t)PyTuple_GET_SIZE(value), dims);
-  if (shape == NULL) {
-    raise_no_memory();
-    return -1;
-  }
-  *made = any_of_object(shape);
-  return 0;
-}
-
-static int dtype_constant(PyObject *value, dso_any *made) {
-  DLDataType *dtype = &made->v_dtype;
-  made->type_index = DSO_DATA_TYPE;
-  return PyArg_ParseTuple(value, "bbH", &dtype->code, &dtype->bits, &dtype->lanes) ? 0 : -1;
-}
-
-/* Unlike the argument of a C function, a constant may contain NUL. */
-static int str_constant(PyObject *value, dso_any *made) {
-  Py_ssize_t nbytes;
-  const char *text = PyUnicode_AsUTF8AndSize(value, &nbytes);
-  if (text == NULL) return -1;
-  if (object_make_string(made, 1, text, (size_t)nbytes) == 0) return 0;
-  raise_no_memory();
-  return -1;
-}
-
-static int make_constant(PyObject *item, dso_any *made) {
-  int type_index;
-  PyObject *value;
-  if (!PyArg_ParseTuple(item, "iO:constants", &type_index, &value)) return -1;
-  if (type_index == DSO_SHAPE) return shape_constant(value, made);
-  if (type_index == DSO_DATA_TYPE) return dtype_constant(value, made);
-  if (type_index == DSO_STR) return str_constant(value, made);
-  if (convert_owned(item, value, NULL, made) != 0) return -1;
-  if (type_index == DSO_TENSOR && made->type_index == DSO_TENSOR)
-    tensor_object_mark(made->v_ptr, TENSOR_READ_ONLY);
-  return 0;
-}
-
-/* Return the number of constants made. An exception is set if it is not all of them. */
-static Py_ssize_t make_constants(PyObject *list, dso_any *made) {
-  Py_ssize_t i = 0;
-  for (; i < PyList_GET_SIZE(list); i++) {
-    made[i] = (dso_any){.type_index = DSO_NONE};
-    if (make_constant(PyList_GET_ITEM(list, i), &made[i]) != 0) break;
-  }
-  return i;
-}
-
-/* ---- Callees: a callable, or None for functions in bytecode and for built-ins */
-
-static Py_ssize_t make_callees(PyObject *list, dso_object **made) {
-  Py_ssize_t i = 0;
-  for (; i < PyList_GET_SIZE(list); i++) {
-    PyObject *callable = PyList_GET_ITEM(list, i);
-    made[i] = callable != Py_None ? callback_new(callable, NULL) : NULL;
-    if (made[i] == NULL && callable != Py_None) break;
-  }
-  return i;
-}
-
 /* ---- The machine */
 
-static DLDevice *read_devices(PyObject *list) {
-  DLDevice *devices = PyMem_New(DLDevice, (size_t)PyList_GET_SIZE(list) + 1);
-  if (devices == NULL) return raise_no_memory();
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++)
-    if (device_from_object(PyList_GET_ITEM(list, i), &devices[i]) != 0) {
-      PyMem_Free(devices);
-      return NULL;
-    }
-  return devices;
-}
-
-/* The arguments of the constructor, converted to C. */
-struct parts {
-  dso_any *constants;
-  dso_object **callees;
-  DLDevice *devices;
-  Py_ssize_t num_constants, num_callees;
-};
-
-static void free_parts(struct parts *parts) {
-  PyObject *pending = exception_take();
-  for (Py_ssize_t i = 0; i < parts->num_constants; i++) any_release(&parts->constants[i]);
-  for (Py_ssize_t i = 0; i < parts->num_callees; i++)
-    if (parts->callees[i] != NULL) object_release(parts->callees[i]);
-  PyMem_Free(parts->constants);
-  PyMem_Free(parts->callees);
-  PyMem_Free(parts->devices);
-  if (pending != NULL) exception_set(pending);
-}
-
-static int make_parts(struct parts *parts, PyObject *constants, PyObject *callees,
-                      PyObject *devices) {
-  parts->constants = PyMem_New(dso_any, (size_t)PyList_GET_SIZE(constants) + 1);
-  parts->callees = PyMem_New(dso_object *, (size_t)PyList_GET_SIZE(callees) + 1);
-  if (parts->constants == NULL || parts->callees == NULL) {
-    raise_no_memory();
-    return -1;
-  }
-  parts->num_constants = make_constants(constants, parts->constants);
-  if (parts->num_constants < PyList_GET_SIZE(constants)) return -1;
-  parts->num_callees = make_callees(callees, parts->callees);
-  if (parts->num_callees < PyList_GET_SIZE(callees)) return -1;
-  parts->devices = read_devices(devices);
-  return parts->devices != NULL ? 0 : -1;
-}
-
-static struct vm *make_machine(const Bytecode *bytecode, const struct parts *parts,
+static struct vm *make_machine(const Bytecode *bytecode, const struct machine_parts *parts,
                                Py_ssize_t num_devices) {
+  const struct vm_parts tables = {parts->constants, parts->weights, parts->callees};
   uint64_t count = raised_count();
   struct vm *vm;
   Py_BEGIN_ALLOW_THREADS /* vm_new may copy constants to a device */
-  vm = vm_new(&bytecode->code, parts->constants, parts->callees, parts->devices,
-              (size_t)num_devices);
+  vm = vm_new(&bytecode->code, &tables, parts->devices, (size_t)num_devices);
   Py_END_ALLOW_THREADS
   if (vm != NULL) return vm;
   PyObject *name = PyUnicode_FromString("VirtualMachine");
@@ -155,32 +33,38 @@ static struct vm *make_machine(const Bytecode *bytecode, const struct parts *par
   return NULL;
 }
 
-static int check_counts(const Bytecode *bytecode, PyObject *constants, PyObject *callees) {
-  if ((size_t)PyList_GET_SIZE(constants) == bytecode->code.num_constants &&
-      (size_t)PyList_GET_SIZE(callees) == bytecode->code.num_functions)
+static int check_counts(const Bytecode *bytecode, const struct machine_lists *lists) {
+  size_t num_constants = (size_t)PyList_GET_SIZE(lists->constants);
+  size_t num_weights = (size_t)PyList_GET_SIZE(lists->weights);
+  size_t num_callees = (size_t)PyList_GET_SIZE(lists->callees);
+  if (num_constants == bytecode->code.num_constants && num_weights == num_constants &&
+      num_callees == bytecode->code.num_functions)
     return 0;
   PyErr_Format(PyExc_ValueError,
-               "VirtualMachine: expected %zu constants and %zu callees, found %zd and %zd",
-               bytecode->code.num_constants, bytecode->code.num_functions,
-               PyList_GET_SIZE(constants), PyList_GET_SIZE(callees));
+               "VirtualMachine: expected %zu constants and weights and %zu callees, found %zu, %zu "
+               "and %zu",
+               bytecode->code.num_constants, bytecode->code.num_functions, num_constants,
+               num_weights, num_callees);
   return -1;
 }
 
 static PyObject *machine_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-  static char *names[] = {"bytecode", "constants", "callees", "devices", NULL};
-  PyObject *bytecode, *constants, *callees, *devices;
-  struct parts parts = {0};
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!O!O!O!:VirtualMachine", names, &Bytecode_Type,
-                                   &bytecode, &PyList_Type, &constants, &PyList_Type, &callees,
-                                   &PyList_Type, &devices))
+  static char *names[] = {"bytecode", "constants", "weights", "callees", "devices", NULL};
+  PyObject *bytecode;
+  struct machine_lists lists;
+  struct machine_parts parts = {0};
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!O!O!O!O!:VirtualMachine", names,
+                                   &Bytecode_Type, &bytecode, &PyList_Type, &lists.constants,
+                                   &PyList_Type, &lists.weights, &PyList_Type, &lists.callees,
+                                   &PyList_Type, &lists.devices))
     return NULL;
-  if (check_counts((Bytecode *)bytecode, constants, callees) != 0) return NULL;
+  if (check_counts((Bytecode *)bytecode, &lists) != 0) return NULL;
   VirtualMachine *self = (VirtualMachine *)type->tp_alloc(type, 0);
   if (self == NULL) return NULL;
   self->functions = PyDict_New();
-  if (self->functions != NULL && make_parts(&parts, constants, callees, devices) == 0)
-    self->vm = make_machine((Bytecode *)bytecode, &parts, PyList_GET_SIZE(devices));
-  free_parts(&parts);
+  if (self->functions != NULL && machine_parts_make(&parts, &lists) == 0)
+    self->vm = make_machine((Bytecode *)bytecode, &parts, PyList_GET_SIZE(lists.devices));
+  machine_parts_free(&parts);
   if (self->vm == NULL) Py_CLEAR(self);
   return (PyObject *)self;
 }

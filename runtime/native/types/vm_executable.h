@@ -42,6 +42,11 @@ int vm_executable_visit(const struct vm_executable *self, dso_visit_function vis
  * an error raised (vm_link.c). */
 struct vm *vm_link(struct vm_executable *self, const DLDevice *devices, size_t num_devices);
 
+/* For each constant that names a weight the tensor of the imports, or None; NULL without any. Returns
+ * 0, or -1 with KeyError or another error raised (vm_weights.c). */
+int vm_weights_find(struct vm_executable *self, dso_any **weights);
+void vm_weights_free(const struct vm_executable *self, dso_any **weights);
+
 /* A function of the model, or a call that was saved with its arguments; a quiet one drops its
  * result. */
 enum vm_function_kind { VM_OF_MODEL, VM_SAVED, VM_SAVED_QUIET };

@@ -35,7 +35,7 @@ static int find_one(struct vm_executable *self, size_t index, struct callees *ca
   const struct vm_function *row = &self->code.functions[index];
   dso_function *function = NULL;
   int32_t least, most;
-  if (row->kind != VM_PACKED) return 0;
+  if (row->kind != VM_PACKED || (int64_t)index == vm_weight_row(&self->code)) return 0;
   int status = find(self, row->name, &function);
   if (status > 0) callees->items[index] = &function->object;
   if (status == 0 && !vm_builtin_arity(row->name, &least, &most)) add_missing(callees, row);
@@ -103,9 +103,14 @@ static int check_constants(const struct vm_executable *self) {
 
 struct vm *vm_link(struct vm_executable *self, const DLDevice *devices, size_t num_devices) {
   struct callees callees = {0};
+  dso_any *weights = NULL;
   struct vm *vm = NULL;
-  if (check_constants(self) == 0 && find_all(self, &callees) == 0)
-    vm = vm_new(&self->code, self->constants, callees.items, devices, num_devices);
+  if (check_constants(self) == 0 && find_all(self, &callees) == 0 &&
+      vm_weights_find(self, &weights) == 0) {
+    const struct vm_parts parts = {self->constants, weights, callees.items};
+    vm = vm_new(&self->code, &parts, devices, num_devices);
+  }
+  vm_weights_free(self, &weights);
   for (size_t i = 0; callees.items != NULL && i < self->code.num_functions; i++)
     if (callees.items[i] != NULL) object_release(callees.items[i]);
   free(callees.items);

@@ -14,8 +14,11 @@ enum { NO_VALUE, CONTEXT, NUM_SPECIAL };
 
 struct binder {
   const struct vm_code *code;
+  const struct vm_parts *parts;
   struct vm *vm;
-  uint32_t *places; /* by instruction of the code: its index in the machine */
+  int64_t weight_row; /* of dso.weight in the table of functions, or -1 */
+  uint32_t *places;   /* by instruction of the code: its index in the machine */
+  uint32_t *weights;  /* by constant: the index of its weight in the machine's values, or 0 */
   uint32_t num_instructions, num_operands;
 };
 
@@ -50,10 +53,14 @@ static int allocate(struct binder *binder) {
   vm->instructions =
       heap_new_zeroed(code->num_instructions + num_closures + 1, sizeof *vm->instructions);
   vm->operands = heap_new_zeroed(num_args + 1, sizeof *vm->operands);
-  vm->values = heap_new_zeroed(code->num_constants + NUM_SPECIAL + num_args, sizeof *vm->values);
+  vm->values = heap_new_zeroed(code->num_constants + vm_count_weights(code, binder->parts) +
+                                   NUM_SPECIAL + num_args,
+                               sizeof *vm->values);
+  binder->weights = heap_new_zeroed(code->num_constants + 1, sizeof *binder->weights);
   binder->places = heap_new_zeroed(code->num_instructions + 1, sizeof *binder->places);
   return vm->routines != NULL && vm->callees != NULL && vm->instructions != NULL &&
-                 vm->operands != NULL && vm->values != NULL && binder->places != NULL
+                 vm->operands != NULL && vm->values != NULL && binder->places != NULL &&
+                 binder->weights != NULL
              ? 0
              : vm_out_of_memory();
 }
@@ -75,31 +82,16 @@ static int copy_names(struct binder *binder) {
 
 /* ---- Constants */
 
-/* Compiled code reads constants on the first device, compact and aligned; others are copied. */
-static int bind_constant(const struct vm *vm, const dso_any *constant, dso_any *value) {
-  const DLTensor *tensor = dso_tensor_of(constant);
-  DLDevice device = vm_pool_device(vm->pools[0]);
-  *value = *constant;
-  if (tensor == NULL ||
-      (tensor->device.device_type == device.device_type &&
-       tensor->device.device_id == device.device_id && vm_tensor_is_compatible(tensor))) {
-    any_retain(constant);
-    return 0;
-  }
-  dso_tensor_object *copy = vm_tensor_copy_value(vm->pools[0], constant);
-  if (copy == NULL) return -1;
-  *value = any_of_object(copy);
-  return 0;
-}
-
-static int bind_values(struct binder *binder, const dso_any *constants) {
+static int bind_values(struct binder *binder) {
+  const dso_any *constants = binder->parts->constants;
   struct vm *vm = binder->vm;
   for (; vm->num_values < binder->code->num_constants; vm->num_values++)
-    if (bind_constant(vm, &constants[vm->num_values], &vm->values[vm->num_values]) != 0) return -1;
+    if (vm_bind_constant(vm, &constants[vm->num_values], &vm->values[vm->num_values]) != 0)
+      return -1;
   vm->values[vm->num_values + NO_VALUE].type_index = DSO_NONE;
   vm->values[vm->num_values + CONTEXT].type_index = DSO_OPAQUE_PTR;
   vm->num_values += NUM_SPECIAL;
-  return 0;
+  return vm_bind_weights(vm, binder->code, binder->parts, binder->weights);
 }
 
 /* ---- Calls */
@@ -156,6 +148,19 @@ static int bind_argument(struct binder *binder, struct vm_routine *routine, int6
   }
 }
 
+/* Pass a weight itself instead of its name, and copy the reference. Returns 0 if the argument is not
+ * the name of one. */
+static int bind_weight(const struct binder *binder, struct vm_instruction *call) {
+  struct vm_operand *argument = &binder->vm->operands[call->operands];
+  if (!argument->is_value || argument->index >= binder->code->num_constants ||
+      binder->weights[argument->index] == 0)
+    return 0;
+  argument->index = binder->weights[argument->index] & 0x7fffffff;
+  call->operation = VM_RUN_BUILTIN;
+  call->builtin = vm_copy;
+  return 1;
+}
+
 static void bind_callee(const struct binder *binder, int64_t function,
                         struct vm_instruction *call) {
   struct vm *vm = binder->vm;
@@ -168,7 +173,7 @@ static void bind_callee(const struct binder *binder, int64_t function,
     call->function = (dso_function_object *)(void *)vm->callees[function];
   } else if (strcmp(name, VM_INVOKE_CLOSURE) == 0) {
     call->operation = VM_RUN_CLOSURE;
-  } else {
+  } else if (function != binder->weight_row || !bind_weight(binder, call)) {
     call->operation = VM_RUN_BUILTIN;
     call->builtin = vm_find_builtin(name)->call;
   }
@@ -236,7 +241,8 @@ static int bind_routine(struct binder *binder, size_t index) {
   return 0;
 }
 
-static int bind_callees(struct binder *binder, dso_object *const *callees) {
+static int bind_callees(struct binder *binder) {
+  dso_object *const *callees = binder->parts->callees;
   const struct vm_code *code = binder->code;
   for (size_t i = 0; i < code->num_functions; i++) {
     if (code->functions[i].kind != VM_PACKED) continue;
@@ -251,7 +257,7 @@ static int bind_callees(struct binder *binder, dso_object *const *callees) {
   return 0;
 }
 
-static int bind_code(struct binder *binder, const dso_any *constants, dso_object *const *callees) {
+static int bind_code(struct binder *binder) {
   const struct vm_code *code = binder->code;
   size_t size = code->num_words + code->num_constants + code->num_functions;
   if (size > MOST_WORDS)
@@ -259,16 +265,17 @@ static int bind_code(struct binder *binder, const dso_any *constants, dso_object
                          size, MOST_WORDS);
   if (allocate(binder) != 0 || copy_names(binder) != 0) return -1;
   binder->vm->num_functions = code->num_functions;
-  if (bind_callees(binder, callees) != 0 || bind_values(binder, constants) != 0) return -1;
+  if (bind_callees(binder) != 0 || bind_values(binder) != 0) return -1;
   for (size_t i = 0; i < code->num_functions; i++)
     if (code->functions[i].kind != VM_PACKED && bind_routine(binder, i) != 0) return -1;
   return 0;
 }
 
-int vm_bind(struct vm *vm, const struct vm_code *code, const dso_any *constants,
-            dso_object *const *callees) {
-  struct binder binder = {.code = code, .vm = vm};
-  int status = bind_code(&binder, constants, callees);
+int vm_bind(struct vm *vm, const struct vm_code *code, const struct vm_parts *parts) {
+  struct binder binder = {.code = code, .parts = parts, .vm = vm};
+  binder.weight_row = vm_weight_row(code);
+  int status = bind_code(&binder);
   free(binder.places);
+  free(binder.weights);
   return status;
 }

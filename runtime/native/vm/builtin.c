@@ -1,5 +1,5 @@
-/* The table of the virtual machine's built-in functions (TVM's `vm.builtin.*`), and those for
- * values and closures. */
+/* The table of the virtual machine's built-in functions (TVM's `vm.builtin.*`, and
+ * dso.weight), and those for values and closures. */
 #include "vm/builtin.h"
 
 #include <inttypes.h>
@@ -34,7 +34,7 @@ static VM_BUILTIN(null_value) {
   return 0;
 }
 
-static VM_BUILTIN(copy) {
+VM_BUILTIN(vm_copy) {
   (void)run, (void)num_args;
   any_retain(args);
   *result = *args;
@@ -135,7 +135,7 @@ static VM_BUILTIN(invoke_closure) {
 
 const struct vm_builtin_row vm_builtins[] = {
     {"vm.builtin.null_value", null_value, 0, 0},
-    {"vm.builtin.copy", copy, 1, 1},
+    {"vm.builtin.copy", vm_copy, 1, 1},
     {"vm.builtin.alloc_storage", vm_alloc_storage, 5, 5},
     {"vm.builtin.alloc_tensor", vm_alloc_tensor, 4, 4},
     {"vm.builtin.check_tensor_info", vm_check_tensor_info, 3, 4},
@@ -161,6 +161,7 @@ const struct vm_builtin_row vm_builtins[] = {
     {"vm.builtin.make_closure", make_closure, 1, INT32_MAX},
     {VM_INVOKE_CLOSURE, invoke_closure, 2, INT32_MAX},
     {"vm.builtin.call_tir_dyn", call_tir_dyn, 2, INT32_MAX},
+    {VM_WEIGHT, vm_weight, 1, 1},
     {NULL, NULL, 0, 0},
 };
 

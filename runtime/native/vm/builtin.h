@@ -7,6 +7,9 @@
 /* The one built-in function that the interpreter loop runs itself. */
 #define VM_INVOKE_CLOSURE "vm.builtin.invoke_closure"
 
+/* The function that the others are not made of: TVM has none with this name. */
+#define VM_WEIGHT "dso.weight"
+
 enum { VM_MOST_DIMS = 64 };
 
 /* The extents of a shape, or of a tuple of ints, which are copied to `room`. */
@@ -30,17 +33,20 @@ const char *vm_context(const dso_any *value, char *text);
 /* The name of a value's type, for messages. */
 const char *vm_type_name(const dso_any *value);
 
-/* ---- The functions (memory.c, shape.c, check.c) */
+/* ---- The functions (memory.c, weights.c, shape.c, check.c) */
 
 #define VM_BUILTIN(name) \
   int name(struct vm_run *run, const dso_any *args, int32_t num_args, dso_any *result)
 
+VM_BUILTIN(vm_copy);
 VM_BUILTIN(vm_alloc_storage);
 VM_BUILTIN(vm_alloc_tensor);
 VM_BUILTIN(vm_reshape);
 VM_BUILTIN(vm_to_device);
 VM_BUILTIN(vm_ensure_zero_offset);
 VM_BUILTIN(vm_read_if_cond);
+
+VM_BUILTIN(vm_weight);
 
 VM_BUILTIN(vm_alloc_shape_heap);
 VM_BUILTIN(vm_match_shape);

@@ -7,15 +7,9 @@
 #include "vm/builtin.h"
 
 const char *vm_context(const dso_any *value, char *text) {
-  const char *data = value->v_bytes;
-  size_t size = 0;
-  if (value->type_index == DSO_STR) {
-    const dso_byte_array *bytes = (const dso_byte_array *)((const dso_object *)value->v_ptr + 1);
-    data = bytes->data;
-    size = (size_t)bytes->size;
-  } else if (value->type_index == DSO_SMALL_STR && value->small_len < sizeof value->v_bytes) {
-    size = value->small_len;
-  }
+  const char *data;
+  size_t size;
+  if (!vm_read_text(value, &data, &size)) size = 0;
   while (size > 0 && data[size - 1] == ' ') size--;
   if (size > VM_CONTEXT_SIZE - 3) size = VM_CONTEXT_SIZE - 3;
   memcpy(text, data, size);

@@ -27,16 +27,15 @@ static int add_pools(struct vm *vm, const DLDevice *devices, size_t count) {
   return add_pool(vm, (DLDevice){DLPACK_CPU, 0});
 }
 
-struct vm *vm_new(const struct vm_code *code, const dso_any *constants, dso_object *const *callees,
-                  const DLDevice *devices, size_t num_devices) {
+struct vm *vm_new(const struct vm_code *code, const struct vm_parts *parts, const DLDevice *devices,
+                  size_t num_devices) {
   struct vm *vm = heap_new_zeroed(1, sizeof *vm);
   if (vm == NULL) {
     vm_out_of_memory();
     return NULL;
   }
   vm->references = 1;
-  if (add_pools(vm, devices, num_devices) == 0 && vm_bind(vm, code, constants, callees) == 0)
-    return vm;
+  if (add_pools(vm, devices, num_devices) == 0 && vm_bind(vm, code, parts) == 0) return vm;
   vm_release(vm);
   return NULL;
 }

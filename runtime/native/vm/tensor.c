@@ -69,3 +69,19 @@ int vm_own(const struct vm *vm, dso_any *value) {
   *value = any_of_object(copy);
   return 0;
 }
+
+int vm_bind_constant(const struct vm *vm, const dso_any *constant, dso_any *value) {
+  const DLTensor *tensor = dso_tensor_of(constant);
+  DLDevice device = vm_pool_device(vm->pools[0]);
+  *value = *constant;
+  if (tensor == NULL ||
+      (tensor->device.device_type == device.device_type &&
+       tensor->device.device_id == device.device_id && vm_tensor_is_compatible(tensor))) {
+    any_retain(constant);
+    return 0;
+  }
+  dso_tensor_object *copy = vm_tensor_copy_value(vm->pools[0], constant);
+  if (copy == NULL) return -1;
+  *value = any_of_object(copy);
+  return 0;
+}

@@ -85,12 +85,18 @@ struct vm {
 
 /* ---- The machine (machine.c) */
 
-/* A new machine with one reference. `callees` contains a Function object for each packed function,
- * or NULL for a built-in one. Callees and constants are retained. A constant is copied if it is on
- * another device than the first, or if compiled code cannot read its layout. The machine does not
- * refer to the code afterwards. NULL with an error raised. */
-struct vm *vm_new(const struct vm_code *code, const dso_any *constants, dso_object *const *callees,
-                  const DLDevice *devices, size_t num_devices);
+/* The values that a machine is made of, by index in the tables of the code. All are retained. */
+struct vm_parts {
+  const dso_any *constants;
+  const dso_any *weights;     /* for each constant the tensor that it names, or None; or NULL */
+  dso_object *const *callees; /* a Function object for each packed function; NULL: built in */
+};
+
+/* A new machine with one reference. A constant or weight is copied if it is on another device than
+ * the first, or if compiled code cannot read its layout. The machine does not refer to the code
+ * afterwards. NULL with an error raised. */
+struct vm *vm_new(const struct vm_code *code, const struct vm_parts *parts, const DLDevice *devices,
+                  size_t num_devices);
 void vm_retain(struct vm *vm);
 void vm_release(struct vm *vm);
 
@@ -99,8 +105,27 @@ int vm_out_of_memory(void);
 
 /* Bind verified code to a new machine, whose pools exist (bind.c). Returns 0, or -1 with an error
  * raised. */
-int vm_bind(struct vm *vm, const struct vm_code *code, const dso_any *constants,
-            dso_object *const *callees);
+int vm_bind(struct vm *vm, const struct vm_code *code, const struct vm_parts *parts);
+
+/* ---- Weights (weights.c) */
+
+/* The row of dso.weight in the table of functions, or -1. It is built in, and looked up nowhere
+ * else. */
+int64_t vm_weight_row(const struct vm_code *code);
+
+/* Set the mark, one for each constant, of the constants that verified code passes to dso.weight. */
+void vm_mark_weights(const struct vm_code *code, unsigned char *marks);
+
+/* The number of weights among the parts. */
+size_t vm_count_weights(const struct vm_code *code, const struct vm_parts *parts);
+
+/* Append the weights to the machine's values, read-only, and store the index of each by constant.
+ * Returns 0, or -1 with an error raised. */
+int vm_bind_weights(struct vm *vm, const struct vm_code *code, const struct vm_parts *parts,
+                    uint32_t *indices);
+
+/* The text of a str value; a NUL follows it. Returns 0 if the value is no str. */
+int vm_read_text(const dso_any *value, const char **text, size_t *nbytes);
 
 /* ---- Arguments from outside (admit.c) */
 
@@ -170,6 +195,10 @@ dso_tensor_object *vm_tensor_copy_value(struct vm_pool *pool, const dso_any *val
 /* Return 1 if compiled operators can take this tensor: it is compact and, on the CPU, aligned and
  * without offset. */
 int vm_tensor_is_compatible(const DLTensor *tensor);
+
+/* A constant as compiled code reads it: the same, or a copy that is compact, aligned and on the first
+ * device. Returns 0, or -1 with an error raised. */
+int vm_bind_constant(const struct vm *vm, const dso_any *constant, dso_any *value);
 
 /* The pool of the CPU. */
 struct vm_pool *vm_host_pool(const struct vm *vm);

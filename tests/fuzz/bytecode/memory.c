@@ -52,6 +52,19 @@ static int constant_tensor(struct scope *scope) {
   return 1;
 }
 
+/* A weight, whose name is sometimes a second one's too. */
+static int weight(struct scope *scope) {
+  struct program *program = scope->program;
+  struct value tensor = {.kind = NOTHING};
+  int64_t args[] = {text_constant(program)}, twice = scope_draw(scope, 2);
+  if (args[0] == VM_VOID_REGISTER) return 0;
+  dso_object *object = readonly_tensor(program->draws, &tensor);
+  program->weights[program->num_constants - 1] = any_of_object(object);
+  for (int64_t i = 0; i <= twice; i++)
+    call_named(scope, "dso.weight", draw_dst(scope), args, 1, &tensor);
+  return 1;
+}
+
 static int64_t count_elements(const struct value *tensor) {
   int64_t count = 1;
   for (int64_t i = 0; i < tensor->ndim; i++) count *= tensor->dims[i];
@@ -125,6 +138,6 @@ static int check_tensor_info(struct scope *scope) {
 }
 
 int (*const memory_calls[])(struct scope *scope) = {
-    alloc_storage, alloc_tensor, alloc_tensor,       alloc_tensor, constant_tensor,
-    reshape,       to_device,    ensure_zero_offset, read_if_cond, check_tensor_info,
+    alloc_storage, alloc_tensor,       alloc_tensor, alloc_tensor,      constant_tensor, reshape,
+    to_device,     ensure_zero_offset, read_if_cond, check_tensor_info, weight,
 };

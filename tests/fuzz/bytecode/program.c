@@ -81,7 +81,10 @@ void begin_program(struct program *program, struct draws *draws) {
 }
 
 void end_program(struct program *program) {
-  for (int i = 0; i < program->num_constants; i++) any_release(&program->constants[i]);
+  for (int i = 0; i < program->num_constants; i++) {
+    any_release(&program->constants[i]);
+    any_release(&program->weights[i]);
+  }
 }
 
 struct vm_code code_of(const struct program *program) {

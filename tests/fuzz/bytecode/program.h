@@ -51,8 +51,8 @@ struct value {
   DLDataType dtype; /* TENSOR, DTYPE */
   int64_t ndim;     /* TENSOR, SHAPE; of a HEAP and a TUPLE: how many */
   int64_t dims[MOST_EXTENTS];
-  int64_t number;  /* INT, or the bytes of a STORAGE */
-  int is_constant; /* the number, or a SHAPE's extents, is this very one */
+  int64_t number;            /* INT, or the bytes of a STORAGE */
+  int is_constant;           /* the number, or a SHAPE's extents, is this very one */
   const struct value *items; /* TUPLE */
   int routine;               /* CLOSURE: of bytecode, or -1: of the host, which takes anything */
   int num_saved;
@@ -69,7 +69,7 @@ struct program {
   struct draws *draws;
   int is_wild; /* some calls get any arguments */
   struct routine routines[NUM_ROUTINES];
-  dso_any constants[MOST_CONSTANTS];
+  dso_any constants[MOST_CONSTANTS], weights[MOST_CONSTANTS];
   int num_constants;
   int64_t words[MOST_CODE_WORDS], offsets[MOST_INSTRUCTIONS];
   int num_words, num_instructions;

@@ -212,6 +212,7 @@ def run(payload: bytes, numbers: random.Random) -> str:
     values: list[Any] = [1, None, "text", (2, 3), np.zeros((2, 3), "float32"), (np.ones(3), (1,))]
     try:
         model = load(Reader(payload))
+        model.import_module(runtime.ConstLoaderModule({"global": np.ones(6, "f4")}, {}))
     except ValueError:
         return "refused"
     try:

@@ -1,0 +1,138 @@
+/* The arguments of VirtualMachine, converted to C. */
+#include "python/machine_parts.h"
+
+#include "python/call/callback.h"
+#include "python/call/function.h"
+#include "python/device.h"
+#include "python/exception.h"
+#include "device/tensor_object.h"
+
+/* ---- Constants: (type index, value) */
+
+static int shape_constant(PyObject *value, dso_any *made) {
+  int64_t dims[TENSOR_MAX_DIMS];
+  if (!PyTuple_Check(value) || PyTuple_GET_SIZE(value) > TENSOR_MAX_DIMS) {
+    PyErr_Format(PyExc_TypeError, "constants: shape, expected a tuple of at most %d extents",
+                 TENSOR_MAX_DIMS);
+    return -1;
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++) {
+    dims[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(value, i));
+    if (dims[i] == -1 && PyErr_Occurred()) return -1;
+  }
+  dso_object *shape = shape_object_new((size_t)PyTuple_GET_SIZE(value), dims);
+  if (shape == NULL) {
+    raise_no_memory();
+    return -1;
+  }
+  *made = any_of_object(shape);
+  return 0;
+}
+
+static int dtype_constant(PyObject *value, dso_any *made) {
+  DLDataType *dtype = &made->v_dtype;
+  made->type_index = DSO_DATA_TYPE;
+  return PyArg_ParseTuple(value, "bbH", &dtype->code, &dtype->bits, &dtype->lanes) ? 0 : -1;
+}
+
+/* Unlike the argument of a C function, a constant may contain NUL. */
+static int str_constant(PyObject *value, dso_any *made) {
+  Py_ssize_t nbytes;
+  const char *text = PyUnicode_AsUTF8AndSize(value, &nbytes);
+  if (text == NULL) return -1;
+  if (object_make_string(made, 1, text, (size_t)nbytes) == 0) return 0;
+  raise_no_memory();
+  return -1;
+}
+
+static int make_constant(PyObject *item, dso_any *made) {
+  int type_index;
+  PyObject *value;
+  if (!PyArg_ParseTuple(item, "iO:constants", &type_index, &value)) return -1;
+  if (type_index == DSO_SHAPE) return shape_constant(value, made);
+  if (type_index == DSO_DATA_TYPE) return dtype_constant(value, made);
+  if (type_index == DSO_STR) return str_constant(value, made);
+  if (convert_owned(item, value, NULL, made) != 0) return -1;
+  if (type_index == DSO_TENSOR && made->type_index == DSO_TENSOR)
+    tensor_object_mark(made->v_ptr, TENSOR_READ_ONLY);
+  return 0;
+}
+
+/* Return the number of constants made. An exception is set if it is not all of them. */
+static Py_ssize_t make_constants(PyObject *list, dso_any *made) {
+  Py_ssize_t i = 0;
+  for (; i < PyList_GET_SIZE(list); i++) {
+    made[i] = (dso_any){.type_index = DSO_NONE};
+    if (make_constant(PyList_GET_ITEM(list, i), &made[i]) != 0) break;
+  }
+  return i;
+}
+
+/* ---- Weights: for each constant the tensor that it names, or None */
+
+static Py_ssize_t make_weights(PyObject *list, dso_any *made) {
+  Py_ssize_t i = 0;
+  for (; i < PyList_GET_SIZE(list); i++) {
+    made[i] = (dso_any){.type_index = DSO_NONE};
+    PyObject *item = PyList_GET_ITEM(list, i);
+    if (item != Py_None && convert_owned(list, item, NULL, &made[i]) != 0) break;
+  }
+  return i;
+}
+
+/* ---- Callees: a callable, or None for functions in bytecode and for built-ins */
+
+static Py_ssize_t make_callees(PyObject *list, dso_object **made) {
+  Py_ssize_t i = 0;
+  for (; i < PyList_GET_SIZE(list); i++) {
+    PyObject *callable = PyList_GET_ITEM(list, i);
+    made[i] = callable != Py_None ? callback_new(callable, NULL) : NULL;
+    if (made[i] == NULL && callable != Py_None) break;
+  }
+  return i;
+}
+
+/* ---- All of them */
+
+static DLDevice *read_devices(PyObject *list) {
+  DLDevice *devices = PyMem_New(DLDevice, (size_t)PyList_GET_SIZE(list) + 1);
+  if (devices == NULL) return raise_no_memory();
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++)
+    if (device_from_object(PyList_GET_ITEM(list, i), &devices[i]) != 0) {
+      PyMem_Free(devices);
+      return NULL;
+    }
+  return devices;
+}
+
+void machine_parts_free(struct machine_parts *parts) {
+  PyObject *pending = exception_take();
+  for (Py_ssize_t i = 0; i < parts->num_constants; i++) any_release(&parts->constants[i]);
+  for (Py_ssize_t i = 0; i < parts->num_weights; i++) any_release(&parts->weights[i]);
+  for (Py_ssize_t i = 0; i < parts->num_callees; i++)
+    if (parts->callees[i] != NULL) object_release(parts->callees[i]);
+  PyMem_Free(parts->constants);
+  PyMem_Free(parts->weights);
+  PyMem_Free(parts->callees);
+  PyMem_Free(parts->devices);
+  if (pending != NULL) exception_set(pending);
+}
+
+int machine_parts_make(struct machine_parts *parts, const struct machine_lists *lists) {
+  PyObject *constants = lists->constants, *callees = lists->callees, *weights = lists->weights;
+  parts->constants = PyMem_New(dso_any, (size_t)PyList_GET_SIZE(constants) + 1);
+  parts->weights = PyMem_New(dso_any, (size_t)PyList_GET_SIZE(weights) + 1);
+  parts->callees = PyMem_New(dso_object *, (size_t)PyList_GET_SIZE(callees) + 1);
+  if (parts->constants == NULL || parts->weights == NULL || parts->callees == NULL) {
+    raise_no_memory();
+    return -1;
+  }
+  parts->num_constants = make_constants(constants, parts->constants);
+  if (parts->num_constants < PyList_GET_SIZE(constants)) return -1;
+  parts->num_weights = make_weights(weights, parts->weights);
+  if (parts->num_weights < PyList_GET_SIZE(weights)) return -1;
+  parts->num_callees = make_callees(callees, parts->callees);
+  if (parts->num_callees < PyList_GET_SIZE(callees)) return -1;
+  parts->devices = read_devices(lists->devices);
+  return parts->devices != NULL ? 0 : -1;
+}
