@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .assembler import MACHINE, Code, DataType, Label, Program, Register, Value
+from .assembler import MACHINE, NOTHING, Code, DataType, Label, Program, Register, Value
 
-__all__ = ["MACHINE", "Code", "DataType", "Label", "Program", "Register", "Value"]
+__all__ = ["MACHINE", "NOTHING", "Code", "DataType", "Label", "Program", "Register", "Value"]

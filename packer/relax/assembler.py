@@ -58,8 +58,8 @@ class Label(NamedTuple):
     number: int
 
 
-MACHINE = Register(_VOID + 1)
-"""The virtual machine itself, which some built-in functions need as an argument."""
+MACHINE, NOTHING = Register(_VOID + 1), Register(_VOID)
+"""Arguments: the virtual machine itself, which some built-in functions need, and None."""
 
 Value = Register | DataType | Tensor | int | float | str | tuple[int, ...]
 """An argument of a call; a tuple is a shape. An int of 56 bits is in the instruction, and all other

@@ -1,0 +1,168 @@
+"""The memory of a graph's values: offsets in one storage, by when each value is alive.
+
+A value is alive from the operator that writes it to the last one that reads it; values that are
+never alive together share memory. With a symbolic batch the plan is that of one entry, and a run
+multiplies it: a second storage grows with the batch. A view has the memory of its source.
+
+Outputs of the graph have separate memory, since a caller keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from .dtypes import element_bits
+from .operator import elements, stored_shape
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from .operator import Operator
+
+ALIGNMENT = 64
+
+
+class Place(NamedTuple):
+    """Where a value is: in the storage that grows with the batch or not, and its offset there.
+
+    `offset` is in bytes, a multiple of 64; if `is_scaled` it is that of a batch of 1.
+    """
+
+    offset: int
+    is_scaled: bool = False
+
+
+class Plan(NamedTuple):
+    """The memory of one call.
+
+    Attributes
+    ----------
+    nbytes : int
+        The size of the storage for values of fixed size, and for workspaces.
+    batch_nbytes : int
+        The size of the storage that grows with the batch, for each entry of it.
+    places : dict of ir.Value to Place
+        Every value that is neither an input, a weight, an output nor a view.
+    workspaces : dict of int to Place
+        By the index of the operator.
+    sources : dict of ir.Value to ir.Value
+        For each view the value whose memory it has.
+    last_uses : dict of ir.Value to int
+        The last operator that uses each value, or a view of it; its writer, if none reads it.
+    """
+
+    nbytes: int
+    batch_nbytes: int
+    places: dict[ir.Value, Place]
+    workspaces: dict[int, Place]
+    sources: dict[ir.Value, ir.Value]
+    last_uses: dict[ir.Value, int]
+
+    def source(self, value: ir.Value) -> ir.Value:
+        """Return the value whose memory a value has: its own, unless it is a view."""
+        return self.sources.get(value, value)
+
+
+class Span(NamedTuple):
+    """A number of bytes that are needed from one step to another, both included."""
+
+    first: int
+    last: int
+    nbytes: int
+
+
+def plan_memory(operators: Sequence[Operator], outputs: Sequence[ir.Value]) -> Plan:
+    """Place every value that operators write.
+
+    Parameters
+    ----------
+    operators : sequence of Operator
+        In the order of the calls. One without code makes a view of its input.
+    outputs : sequence of ir.Value
+        The outputs of the graph, which get no place.
+
+    Returns
+    -------
+    Plan
+        Values that are alive at the same time do not overlap.
+    """
+    sources = _sources(operators)
+    kept = {sources.get(value, value) for value in outputs}
+    first: dict[ir.Value, int] = {}
+    last: dict[ir.Value, int] = {}
+    for step, operator in enumerate(operators):
+        for value in (*operator.inputs, *operator.outputs):
+            last[sources.get(value, value)] = step
+        for value in operator.outputs:
+            first.setdefault(sources.get(value, value), step)
+    written = [value for operator in operators if operator.code for value in operator.outputs]
+    values = [value for value in written if value not in kept]
+    spans: dict[object, Span] = {
+        value: Span(first[value], last[value], nbytes_of(value)) for value in values
+    }
+    scaled = {value for value in values if is_scaled(value)}
+    for step, operator in enumerate(operators):
+        if operator.workspace:
+            spans[step] = Span(step, step, operator.workspace)
+    plain = [key for key in spans if key not in scaled]
+    growing = [value for value in values if value in scaled]
+    offsets, nbytes = pack_spans([spans[key] for key in plain])
+    batch_offsets, batch_nbytes = pack_spans([spans[value] for value in growing])
+    placed = dict(zip(plain, map(Place, offsets), strict=True))
+    places = {value: placed[value] for value in values if value not in scaled}
+    places |= {
+        value: Place(offset, is_scaled=True)
+        for value, offset in zip(growing, batch_offsets, strict=True)
+    }
+    workspaces = {step: placed[step] for step, one in enumerate(operators) if one.workspace}
+    return Plan(nbytes, batch_nbytes, places, workspaces, sources, last)
+
+
+def pack_spans(spans: Sequence[Span]) -> tuple[list[int], int]:
+    """Give each span an offset, the largest first, at the lowest place that is free.
+
+    Returns
+    -------
+    tuple of (list of int, int)
+        The offset of each span, a multiple of 64, and the size that all need together.
+    """
+    order = sorted(range(len(spans)), key=lambda i: (-spans[i].nbytes, spans[i].first))
+    offsets = [0] * len(spans)
+    taken: list[tuple[int, int, Span]] = []  # offset, end: sorted by the offset
+    for index in order:
+        span, at = spans[index], 0
+        size = _aligned(span.nbytes)
+        for offset, end, other in taken:
+            if other.last < span.first or other.first > span.last:
+                continue
+            if offset - at >= size:
+                break
+            at = max(at, end)
+        offsets[index] = at
+        taken.append((at, at + size, span))
+        taken.sort(key=lambda place: place[0])
+    return offsets, max((end for _, end, _ in taken), default=0)
+
+
+def nbytes_of(value: ir.Value) -> int:
+    """Return the bytes of a value in memory, for a batch of 1 if it has a symbolic extent."""
+    return -(-elements(stored_shape(value)) * element_bits(value) // 8)
+
+
+def is_scaled(value: ir.Value) -> bool:
+    """Return True if a value has a symbolic extent."""
+    return any(isinstance(extent, str) for extent in stored_shape(value))
+
+
+def _sources(operators: Sequence[Operator]) -> dict[ir.Value, ir.Value]:
+    sources: dict[ir.Value, ir.Value] = {}
+    for operator in operators:
+        if not operator.code:
+            (value,), (view,) = operator.inputs, operator.outputs
+            sources[view] = sources.get(value, value)
+    return sources
+
+
+def _aligned(nbytes: int) -> int:
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT

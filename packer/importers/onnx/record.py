@@ -1,0 +1,99 @@
+"""The record ``dso.graph``: what a model is, as JSON in the metadata of its weights.
+
+version     1
+inputs, outputs     [{"name", "dtype", "shape"}]; a symbolic extent is its name
+variants    of a model for several sets of shapes: [{"function", "inputs", "outputs"}]
+nodes       [{"name", "op", "function", "inputs": [names], "outputs": [names], "flops"}],
+            in the order of the calls; those of the first set of shapes
+values      {name: {"dtype", "shape", "layout"?}}; shape is that of ONNX
+weights     {name: {"form": "packed", ...}}, or {"form": "equal", "name"}: that weight is stored
+folded      {name of a weight that is not stored: why}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .dtypes import dtype_name
+from .operator import shape_of, stored
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from .operator import Operator
+    from .program import Variant
+    from .weights import Weights
+
+KEY = "dso.graph"
+# `ir.Value.meta`: how a weight is stored, a dict for `weights` of the record.
+FORM = "weight form"
+
+
+def graph_record(
+    variants: Sequence[Variant],
+    functions: Sequence[str],
+    weights: Weights,
+    folded: Mapping[str, str],
+) -> str:
+    """Return the record as JSON.
+
+    Parameters
+    ----------
+    variants : sequence of Variant
+        As `make_program` takes them.
+    functions : sequence of str
+        The function of each variant.
+    weights : Weights
+        The weights that are stored.
+    folded : mapping of str to str
+        The weights of the model that are not stored, each with the reason.
+    """
+    graph, operators = variants[0]
+    record: dict[str, Any] = {"version": 1, **_ends(graph)}
+    if len(variants) > 1:
+        record["variants"] = [
+            {"function": function, **_ends(variant.graph)}
+            for function, variant in zip(functions, variants, strict=True)
+        ]
+    record["nodes"] = [_node(operator, weights) for operator in operators]
+    values = (value for one in operators for value in (*one.inputs, *one.outputs))
+    record["values"] = {
+        weights.names.get(value, str(value.name)): _value(value)
+        for value in (*graph.inputs, *dict.fromkeys(values), *graph.outputs)
+    }
+    forms = {name: value.meta[FORM] for value, name in weights.names.items() if FORM in value.meta}
+    forms |= {name: {"form": "equal", "name": other} for name, other in weights.equal.items()}
+    record["weights"] = forms
+    record["folded"] = dict(folded)
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+
+
+def _ends(graph: ir.Graph) -> dict[str, Any]:
+    return {
+        "inputs": [{"name": value.name, **_type(value)} for value in graph.inputs],
+        "outputs": [{"name": value.name, **_type(value)} for value in graph.outputs],
+    }
+
+
+def _type(value: ir.Value) -> dict[str, Any]:
+    return {"dtype": dtype_name(value), "shape": list(shape_of(value))}
+
+
+def _value(value: ir.Value) -> dict[str, Any]:
+    layout = stored(value).layout
+    return {**_type(value), **({"layout": layout} if layout else {})}
+
+
+def _node(operator: Operator, weights: Weights) -> dict[str, Any]:
+    node = operator.outputs[0].producer()
+    domain = "" if node is None or node.domain in ("", "ai.onnx") else f"{node.domain}."
+    return {
+        "name": (node.name if node else None) or str(operator.outputs[0].name),
+        "op": f"{domain}{node.op_type}" if node else "",
+        "function": operator.name,
+        "inputs": [weights.names.get(value, value.name) for value in operator.inputs],
+        "outputs": [value.name for value in operator.outputs],
+        "flops": operator.flops,
+    }

@@ -1,0 +1,1 @@
+"""Models, and other ways to run them."""
