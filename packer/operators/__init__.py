@@ -1,4 +1,4 @@
-"""Fast operators of neural networks as C sources: matrix product, convolution, attention.
+"""Fast operators of neural networks as C sources: products, convolutions, attention, pooling.
 
 `modules` makes the modules that a library needs beside code that includes ``dso_operators.h``.
 Weights are stored in the order in which the kernels read them: `pack_conv2d` and
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 #: The folder of the sources and of ``dso_operators.h``: for the option ``include`` of a module.
 INCLUDE = Path(__file__).parent
 
-_SHARED = ("finish", "pack", "parallel", "tile")
-# The file of each operator; all need the shared ones.
+_TILES = ("finish", "pack", "parallel", "tile")
+# The files of each operator.
 _FILES: dict[str, tuple[str, ...]] = {
-    "attention": ("attention",),
-    "conv2d": ("conv2d", "depthwise", "pack_conv2d", "reorder"),
-    "matmul": ("matmul",),
-    "reorder": ("reorder",),
+    "attention": ("attention", *_TILES),
+    "conv2d": ("conv2d", "depthwise", "pack_conv2d", "reorder", *_TILES),
+    "matmul": ("matmul", *_TILES),
+    "normalize": ("normalize", "parallel"),
+    "pool": ("pool", "reorder", "parallel"),
+    "reorder": ("reorder", "parallel"),
 }
 
 
@@ -39,7 +41,7 @@ def sources(*names: str) -> list[Path]:
 
     Parameters
     ----------
-    *names : {"attention", "conv2d", "matmul", "reorder"}
+    *names : {"attention", "conv2d", "matmul", "normalize", "pool", "reorder"}
         The operators; by default all. ``"matmul"`` stands for `dso_op_matmul` and its functions.
 
     Returns
@@ -56,7 +58,7 @@ def sources(*names: str) -> list[Path]:
         known = ", ".join(_FILES)
         raise ValueError(f"operators: unknown name, expected some of {known}, found {unknown[0]!r}")
     files = [file for name in names or _FILES for file in _FILES[name]]
-    return [INCLUDE / f"{file}.c" for file in dict.fromkeys((*files, *_SHARED))]
+    return [INCLUDE / f"{file}.c" for file in dict.fromkeys(files)]
 
 
 def modules(*names: str, options: Sequence[str] = ()) -> list[CSourceModule]:

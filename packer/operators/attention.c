@@ -19,13 +19,6 @@ struct plan {
   float *q, *k, *v;
 };
 
-/* The square root, by Heron's method: sqrtf would need libm. */
-static double root_of(double x) {
-  double root = x;
-  for (int i = 0; i < 40; i++) root = (root + x / root) / 2;
-  return root;
-}
-
 static struct plan plan_of(const struct dso_op_attention *attention) {
   const int64_t size = attention->size;
   struct plan plan = {.attention = attention};
@@ -40,7 +33,7 @@ static struct plan plan_of(const struct dso_op_attention *attention) {
   /* Whole panels of v are read where they are. */
   plan.v_size = plan.value_size % PANEL ? up(plan.value_size, PANEL) * PANEL * attention->keys : 0;
   plan.scale =
-      attention->scale != 0 ? attention->scale : (float)(1 / root_of((double)most(size, 1)));
+      attention->scale != 0 ? attention->scale : (float)inverse_root((double)most(size, 1));
   return plan;
 }
 
@@ -136,33 +129,6 @@ static void hide(const struct plan *plan, const struct rows *rows, int r, int64_
   if (attention->is_causal)
     for (int64_t j = most(row + attention->past + 1 - begin, 0); j < count; j++)
       to[j / BLOCK * step + j % BLOCK] = -INFINITY;
-}
-
-static float sum_of_lanes(vec x) {
-  const union {
-    vec all;
-    four part[LANES / 4];
-  } parts = {x};
-  four sum = parts.part[0];
-  for (int i = 1; i < LANES / 4; i++) sum += parts.part[i];
-  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-}
-
-static float greatest_lane(vec x) {
-  const union {
-    vec all;
-    four part[LANES / 4];
-  } parts = {x};
-  typedef int32_t four_bits __attribute__((vector_size(16)));
-  four most_of = parts.part[0];
-  for (int i = 1; i < LANES / 4; i++) {
-    const four other = parts.part[i];
-    const four_bits is_more = other > most_of;
-    most_of = (four)((is_more & (four_bits)other) | (~is_more & (four_bits)most_of));
-  }
-  const float low = most_of[0] > most_of[1] ? most_of[0] : most_of[1];
-  const float high = most_of[2] > most_of[3] ? most_of[2] : most_of[3];
-  return low > high ? low : high;
 }
 
 /* Turn the products of one row into exponentials. */

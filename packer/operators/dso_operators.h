@@ -121,7 +121,8 @@ DSO_OP_API int64_t dso_op_conv2d_packed_size(const struct dso_op_conv2d *conv);
 DSO_OP_API void dso_op_conv2d_pack(const struct dso_op_conv2d *conv, const float *weight,
                                    float *packed);
 
-/* Copy `batch` pictures from one layout to another, and write the frame of `out`. */
+/* Copy `batch` pictures from one layout to another, and write the frame of `out`. Where `out` is a
+ * whole number of times as high or wide, each pixel is repeated: the nearest neighbours. */
 DSO_OP_API int dso_op_reorder(int64_t batch, const struct dso_op_picture *in,
                               const struct dso_op_picture *out);
 
@@ -146,6 +147,41 @@ struct dso_op_attention {
 
 DSO_OP_API int dso_op_attention(const struct dso_op_attention *attention);
 DSO_OP_API int64_t dso_op_attention_workspace(const struct dso_op_attention *attention);
+
+/* ---- Pooling: the greatest value or the average of each window ---- */
+
+struct dso_op_pool {
+  int64_t batch;
+  struct dso_op_picture in, out;                     /* in.data is only read; its frame is not */
+  int64_t kernel[2], stride[2], dilation[2], pad[2]; /* y, x; pad: at the top and at the left */
+  int64_t pad_after[2]; /* at the bottom and at the right; read with count_padding only */
+  int is_average;
+  int count_padding; /* divide by the taps in the padded picture, else by those in the picture */
+};
+
+/* The extents of `out` say how many windows there are. Taps outside of the picture take no part. A
+ * window that is as large as the picture is a global pooling. */
+DSO_OP_API int dso_op_pool(const struct dso_op_pool *pool);
+
+/* ---- Normalization of rows: of each by its own mean, size or sum ---- */
+
+enum dso_op_normalization {
+  DSO_OP_LAYER,  /* (x - mean) / sqrt(variance + epsilon) * scale + bias */
+  DSO_OP_RMS,    /* x / sqrt(mean of x * x + epsilon) * scale + bias */
+  DSO_OP_SOFTMAX /* exp(x) / sum of exp(x) */
+};
+
+struct dso_op_normalize {
+  int64_t rows, size; /* of a row, whose floats are adjacent */
+  enum dso_op_normalization kind;
+  const float *x;
+  const float *scale, *bias; /* one per float of a row, or NULL; not of DSO_OP_SOFTMAX */
+  float *out;                /* may be x, with the same distance of rows */
+  int64_t x_row, out_row;
+  float epsilon;
+};
+
+DSO_OP_API int dso_op_normalize(const struct dso_op_normalize *rows);
 
 #ifdef __cplusplus
 }

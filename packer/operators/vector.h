@@ -4,6 +4,7 @@
 #define DSO_OPERATORS_VECTOR_H
 
 #include <stdint.h>
+#include <string.h>
 
 /* A tile has sums for at most PIXELS pixels or rows in VECTORS vectors each: as many as there are
  * registers for, beside a weight for each vector and one pixel. */
@@ -24,6 +25,9 @@ typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias))
 typedef int32_t mask __attribute__((vector_size(4 * LANES)));
 typedef uint32_t bits __attribute__((vector_size(4 * LANES)));
 
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t four_bits __attribute__((vector_size(16)));
+
 #define INLINE static inline __attribute__((always_inline, unused))
 #define UNROLL _Pragma("GCC unroll 32")
 
@@ -33,6 +37,7 @@ INLINE vec splat(float value) { return (vec){0} + value; }
 INLINE vec choose(mask which, vec yes, vec no) {
   return (vec)((which & (mask)yes) | (~which & (mask)no));
 }
+INLINE vec greater(vec a, vec b) { return choose(a > b, a, b); }
 INLINE vec at_least(vec value, float low) {
   const vec limit = splat(low);
   return choose(value < limit, limit, value);
@@ -42,8 +47,20 @@ INLINE vec at_most(vec value, float high) {
   return choose(value > limit, limit, value);
 }
 
+/* A part of a vector, with `rest` in the other lanes. */
+INLINE vec load_part(const float *from, int64_t count, float rest) {
+  float lanes[LANES];
+  for (int i = 0; i < LANES; i++) lanes[i] = rest;
+  memcpy(lanes, from, (size_t)count * sizeof *from);
+  return load(lanes);
+}
+INLINE void store_part(float *to, int64_t count, vec value) {
+  float lanes[LANES];
+  store(lanes, value);
+  memcpy(to, lanes, (size_t)count * sizeof *to);
+}
+
 /* Four rows of four floats; the rows of `to` are the columns of `from`. */
-typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 #if defined(__clang__) || __GNUC__ >= 12
 #define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
@@ -59,6 +76,44 @@ INLINE void transpose(const float *from, int64_t row, float *to, int64_t to_row)
   *(four *)(to + to_row) = SHUFFLE(low, lower, 2, 3, 6, 7);
   *(four *)(to + 2 * to_row) = SHUFFLE(high, higher, 0, 1, 4, 5);
   *(four *)(to + 3 * to_row) = SHUFFLE(high, higher, 2, 3, 6, 7);
+}
+
+INLINE float sum_of_lanes(vec x) {
+  const union {
+    vec all;
+    four part[LANES / 4];
+  } parts = {x};
+  four sum = parts.part[0];
+  for (int i = 1; i < LANES / 4; i++) sum += parts.part[i];
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+INLINE float greatest_lane(vec x) {
+  const union {
+    vec all;
+    four part[LANES / 4];
+  } parts = {x};
+  four most_of = parts.part[0];
+  for (int i = 1; i < LANES / 4; i++) {
+    const four other = parts.part[i];
+    const four_bits is_more = other > most_of;
+    most_of = (four)((is_more & (four_bits)other) | (~is_more & (four_bits)most_of));
+  }
+  const float low = most_of[0] > most_of[1] ? most_of[0] : most_of[1];
+  const float high = most_of[2] > most_of[3] ? most_of[2] : most_of[3];
+  return low > high ? low : high;
+}
+
+/* 1 / sqrt(x) by Newton's method: sqrt would need libm. */
+INLINE double inverse_root(double x) {
+  if (!(x < 1e300)) return x > 0 ? 0 : x;
+  uint64_t number;
+  double root;
+  memcpy(&number, &x, sizeof x);
+  number = 0x5fe6eb50c7b537a9u - (number >> 1); /* to 4 % */
+  memcpy(&root, &number, sizeof root);
+  for (int i = 0; i < 4; i++) root *= 1.5 - 0.5 * x * root * root;
+  return root;
 }
 
 /* e^x to 2 units in the last place; 0 below the smallest normal number. x is written as n * ln 2 +

@@ -132,17 +132,3 @@ def test_packed_layout_is_the_same_in_c_and_python(library, case, block) -> None
     packed = np.full_like(expected, np.nan)
     library.pack_conv2d(ctypes.byref(struct), pointer(weight), pointer(packed))
     assert packed.tobytes() == expected.tobytes()
-
-
-@pytest.mark.parametrize("shape", [(1, 16, 4, 16), (2, 35, 5, 7), (1, 3, 20, 33)], ids=str)
-@pytest.mark.parametrize("of_in", LAYOUTS)
-@pytest.mark.parametrize("of_out", LAYOUTS)
-def test_reordered_pictures_are_the_same(library, shape, of_in, of_out) -> None:
-    """The frame of the output is written, that of the input is not read."""
-    pictures = np.random.default_rng(1).normal(size=shape).astype(np.float32)
-    source = Memory.of(pictures, *LAYOUTS[of_in])
-    out = Memory.of(np.zeros_like(pictures), *LAYOUTS[of_out])
-    out.array[:] = np.nan
-    structs = source.struct(), out.struct()
-    assert library.reorder(ctypes.c_int64(len(pictures)), *map(ctypes.byref, structs)) == 0
-    assert (out.pictures() == pictures).all()

@@ -54,6 +54,25 @@ int attention(const float *q, const float *k, const float *v, float *out, float 
       .workspace = workspace};
   return workspace ? dso_op_attention(&a) : (int)dso_op_attention_workspace(&a);
 }
+
+int normalization(const float *x, float *out, int64_t rows, int64_t size, int64_t kind) {
+  const struct dso_op_normalize n = {
+      .rows = rows, .size = size, .kind = (enum dso_op_normalization)kind, .x = x, .out = out,
+      .x_row = size, .out_row = size, .epsilon = 1e-5f};
+  return dso_op_normalize(&n);
+}
+
+/* 3 x 3 windows of a planar picture */
+int pooling(float *in, float *out, int64_t channels, int64_t side, int64_t is_average) {
+  const struct dso_op_picture picture = {.data = in, .channels = channels, .height = side,
+                                         .width = side, .block = 1, .plane = side * side,
+                                         .row = side};
+  struct dso_op_pool p = {.batch = 1, .in = picture, .out = picture, .kernel = {3, 3},
+                          .stride = {1, 1}, .dilation = {1, 1}, .pad = {1, 1},
+                          .is_average = (int)is_average};
+  p.out.data = out;
+  return dso_op_pool(&p);
+}
 """
 
 # Run the operators, and print a digest of their results and how many threads there are.
@@ -94,7 +113,21 @@ def attention(heads, rows, size):
     model["attention"](q, k, v, out, floats(room), heads, rows, size)
     digest.update(out)
 
+def normalization(rows, size, kind):
+    x, out = floats(rows, size), floats(rows, size)
+    model["normalization"](x, out, rows, size, kind)
+    digest.update(out)
+
+def pooling(channels, side, is_average):
+    picture, out = floats(channels, side, side), floats(channels, side, side)
+    model["pooling"](picture, out, channels, side, is_average)
+    digest.update(out)
+
 attention(3, 150, 40)
+normalization(300, 200, 0)
+normalization(300, 200, 2)
+pooling(30, 50, 0)
+pooling(30, 50, 1)
 convolution(64, 30, 1)
 convolution(48, 60, 48)
 product(150, 333, 250)

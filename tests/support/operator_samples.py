@@ -9,8 +9,10 @@ import numpy as np
 from packer.operators import pack_matmul
 
 from .attention import attend
+from .normalization import KINDS, normalize
 from .operators import Epilogue, assert_close, matmul
-from .pictures import Memory, Window, conv2d
+from .pictures import Memory, Window, conv2d, reorder
+from .pooling import pool
 
 
 def floats(*shape: int) -> np.ndarray:
@@ -41,6 +43,15 @@ def run_samples(library: ctypes.CDLL) -> None:
             source = Memory.of(pictures, block, frame)
             out = conv2d(library, window, source, weight, Epilogue(bias), block=block, frame=frame)
             conv2d(library, window, source, weight, Epilogue(bias, out), block=block, frame=frame)
+    for kind in KINDS:
+        for size in (1, 15, 33, 2100):
+            normalize(library, floats(3, size), kind, floats(size), floats(size))
+    for channels, window in ((3, strided), (33, Window((2, 3), (1, 2), pads=(1, 0, 0, 2)))):
+        for block, frame in ((16, 0), (16, 1), (1, 0), (1, 1)):
+            source = Memory.of(floats(2, channels, 9, 17), block, frame)
+            for is_average in (False, True):
+                pool(library, window, source, is_average=is_average, frame=frame)
+            reorder(library, source, 17 - block, 1, times=(3, 2))
     for rows, keys, size, value_size in ((1, 1, 1, 1), (17, 33, 20, 64), (5, 600, 16, 33)):
         q, k = floats(1, 2, rows, size), floats(1, 2, keys, size)
         mask = floats(1, 1, rows, keys)

@@ -152,3 +152,18 @@ def conv2d(
     struct.weight = pointer(packed)
     run(library, "conv2d", struct)
     return out.pictures()
+
+
+def reorder(
+    library: ctypes.CDLL, source: Memory, block: int, frame: int, times: tuple[int, int] = (1, 1)
+) -> np.ndarray:
+    """Copy pictures into a layout, each pixel so many times."""
+    batch, _, height, width, _ = source.array.shape
+    extents = [
+        (extent - 2 * source.frame) * n for extent, n in zip((height, width), times, strict=True)
+    ]
+    out = Memory.of(np.zeros((batch, source.channels, *extents), np.float32), block, frame)
+    out.array[:] = np.nan
+    structs = source.struct(), out.struct()
+    assert library.reorder(c_int64(batch), *map(ctypes.byref, structs)) == 0
+    return out.pictures()

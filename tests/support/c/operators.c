@@ -65,8 +65,52 @@ static double convolution(int channels, int outputs, int side) {
   return worst;
 }
 
+/* A planar picture, 3 x 3 of stride 2, with a pad of 1. */
+static double pooling(int channels, int side, int is_average) {
+  const int plane = side * side, half = (side + 1) / 2;
+  float *in = floats(channels * plane), *out = floats(channels * half * half);
+  struct dso_op_picture from = {in, channels, side, side, 1, 0, 0, plane, side};
+  struct dso_op_picture to = {out, channels, half, half, 1, 0, 0, half * half, half};
+  struct dso_op_pool p = {.batch = 1, .in = from, .out = to, .kernel = {3, 3}, .stride = {2, 2},
+                          .dilation = {1, 1}, .pad = {1, 1}, .is_average = is_average};
+  double worst = dso_op_pool(&p) ? NAN : 0;
+  for (int i = 0; i < channels * half * half; i++) {
+    const int y = i / half % half * 2 - 1, x = i % half * 2 - 1;
+    double sum = 0, most = -INFINITY, count = 0;
+    for (int k = 0; k < 9; k++) {
+      const int row = y + k / 3, column = x + k % 3;
+      if (row < 0 || row >= side || column < 0 || column >= side) continue;
+      const double tap = in[i / (half * half) * plane + row * side + column];
+      sum += tap, count++, most = fmax(most, tap);
+    }
+    worst = worse(worst, fabs((is_average ? sum / count : most) - out[i]));
+  }
+  free(in), free(out);
+  return worst;
+}
+
+static double normalization(int rows, int size, enum dso_op_normalization kind) {
+  float *x = floats(rows * size), *out = floats(rows * size);
+  const struct dso_op_normalize n = {.rows = rows, .size = size, .kind = kind, .x = x, .out = out,
+                                     .x_row = size, .out_row = size, .epsilon = 1e-5f};
+  double worst = dso_op_normalize(&n) ? NAN : 0;
+  for (int i = 0; i < rows; i++) {
+    double sum = 0, squares = 0, powers = 0;
+    for (int j = 0; j < size; j++) sum += x[i * size + j], powers += exp(x[i * size + j]);
+    const double mean = kind == DSO_OP_LAYER ? sum / size : 0;
+    for (int j = 0; j < size; j++) squares += (x[i * size + j] - mean) * (x[i * size + j] - mean);
+    for (int j = 0; j < size; j++) {
+      double wanted = (x[i * size + j] - mean) / sqrt(squares / size + 1e-5);
+      if (kind == DSO_OP_SOFTMAX) wanted = exp(x[i * size + j]) / powers;
+      worst = worse(worst, fabs(wanted - out[i * size + j]));
+    }
+  }
+  free(x), free(out);
+  return worst;
+}
+
 int main(void) {
-  double of_product = 0, of_convolution = 0;
+  double of_product = 0, of_convolution = 0, of_pooling = 0, of_normalization = 0;
   for (int rows = 1; rows < 20; rows += 3)
     for (int inner = 1; inner < 400; inner += 57)
       for (int columns = 1; columns < 70; columns += 17)
@@ -75,6 +119,13 @@ int main(void) {
     for (int outputs = 1; outputs < 70; outputs += 23)
       for (int side = 1; side < 17; side += 4)
         of_convolution = worse(of_convolution, convolution(channels, outputs, side));
-  printf("%g %g\n", of_product, of_convolution);
+  for (int side = 1; side < 40; side += 6)
+    for (int is_average = 0; is_average < 2; is_average++)
+      of_pooling = worse(of_pooling, pooling(3, side, is_average));
+  for (int size = 1; size < 99; size += 7)
+    for (int kind = DSO_OP_LAYER; kind <= DSO_OP_SOFTMAX; kind++)
+      of_normalization =
+          worse(of_normalization, normalization(5, size, (enum dso_op_normalization)kind));
+  printf("%g %g %g %g\n", of_product, of_convolution, of_pooling, of_normalization);
   return 0;
 }
