@@ -29,6 +29,7 @@ _TILES = ("finish", "pack", "parallel", "tile")
 _FILES: dict[str, tuple[str, ...]] = {
     "attention": ("attention", *_TILES),
     "conv2d": ("conv2d", "depthwise", "pack_conv2d", "reorder", *_TILES),
+    "elementwise": ("reorder", "parallel"),
     "matmul": ("matmul", *_TILES),
     "normalize": ("normalize", "parallel"),
     "pool": ("pool", "reorder", "parallel"),
@@ -41,7 +42,7 @@ def sources(*names: str) -> list[Path]:
 
     Parameters
     ----------
-    *names : {"attention", "conv2d", "matmul", "normalize", "pool", "reorder"}
+    *names : {"attention", "conv2d", "elementwise", "matmul", "normalize", "pool", "reorder"}
         The operators; by default all. ``"matmul"`` stands for `dso_op_matmul` and its functions.
 
     Returns

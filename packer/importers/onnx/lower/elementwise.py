@@ -1,0 +1,270 @@
+"""A chain of elementwise operators as one loop over vectors, with broadcasting.
+
+Dimensions that are adjacent for all tensors become one; the last of what remains is the loop of
+vectors, and some rows of it are an item for a thread.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..operator import elements, shape_of, stored, stored_shape
+from ..picture import BLOCKED, picture_of
+from .code import operator_of
+from .epilogue import float_in_c
+from .expression import expression
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import onnx_ir as ir
+
+    from ..operator import Operator, Shape
+
+_ITEM = 4096  # elements of an item, at least
+
+
+class _Dimension(NamedTuple):
+    """A dimension of the loop nest.
+
+    Attributes
+    ----------
+    extent : int or str
+        Elements; a str is a C expression.
+    steps : tuple of int
+        The distance in floats of each input and, last, of the output.
+    """
+
+    extent: int | str
+    steps: tuple[int, ...]
+
+
+def elementwise(node: ir.Node) -> Operator:
+    """Lower a chain; inputs that are one number become constants of the code."""
+    (out,) = node.outputs
+    graph = node.attributes["graph"].as_graph()
+    numbers = {id(inner): _number(outer) for inner, outer in _pairs(node, graph)}
+    used = [outer for inner, outer in _pairs(node, graph) if numbers[id(inner)] is None]
+    names = {
+        id(inner): f"a{used.index(outer)}"
+        for inner, outer in _pairs(node, graph)
+        if numbers[id(inner)] is None
+    }
+    dims = _dimensions(used, out)
+    before = (
+        '#include "elementwise.h"\n'
+        + _value_function(graph, names, numbers, len(used))
+        + _row_function(dims[-1].steps[:-1])
+        + _item_function(dims, len(used))
+    )
+    return operator_of(
+        "elementwise",
+        _launch(dims, used, out) + _frame(out) + "  return 0;\n",
+        used,
+        [out],
+        parts=["elementwise"],
+        flops=elements(shape_of(out)) * len(graph),
+        before=before,
+    )
+
+
+def _pairs(node: ir.Node, graph: ir.Graph) -> list[tuple[ir.Value, ir.Value]]:
+    return [
+        (inner, outer)
+        for inner, outer in zip(graph.inputs, node.inputs, strict=True)
+        if outer is not None
+    ]
+
+
+def _number(value: ir.Value) -> float | None:
+    """Return the value of a constant of one element."""
+    constant = value.const_value
+    if constant is None or constant.size != 1:
+        return None
+    return float(constant.numpy().reshape(()))
+
+
+# ---- One vector
+
+
+def _value_function(
+    graph: ir.Graph, names: dict[int, str], numbers: dict[int, float | None], count: int
+) -> str:
+    """Return the function of one vector of each input."""
+    names, numbers = dict(names), dict(numbers)
+    lines = []
+    for value in graph.initializers.values():
+        numbers[id(value)] = _number(value)
+    for i, node in enumerate(graph):
+        args, constants = [], []
+        for value in node.inputs:
+            number = numbers.get(id(value)) if value is not None else None
+            constants.append(number)
+            named = "" if value is None else names.get(id(value), "")
+            args.append(f"splat({float_in_c(number)})" if number is not None else named)
+        lines.append(f"  const vec t{i} = {expression(node, args, constants)};\n")
+        names[id(node.outputs[0])] = f"t{i}"
+    parameters = ", ".join(f"const vec a{i}" for i in range(count)) or "void"
+    result = names[id(graph.outputs[0])]
+    return f"INLINE vec value({parameters}) {{\n{''.join(lines)}  return {result};\n}}\n"
+
+
+# ---- One row
+
+
+def _row_function(steps: tuple[int, ...]) -> str:
+    """Return the loop over vectors; the last floats are computed in a copy."""
+    pointers = "".join(f"const float *x{i}, " for i in range(len(steps)))
+    fixed = "".join(
+        f"  const vec a{i} = splat(*x{i});\n" for i, step in enumerate(steps) if not step
+    )
+    args = ", ".join(f"load(x{i} + i)" if step else f"a{i}" for i, step in enumerate(steps))
+    moving = [i for i, step in enumerate(steps) if step]
+    rest = "".join(f"    float r{i}[LANES] = {{0}};\n" for i in moving)
+    copies = "".join(
+        f"    for (int64_t l = 0; l < n - i; l++) r{i}[l] = x{i}[i + l];\n" for i in moving
+    )
+    of_rest = ", ".join(f"load(r{i})" if step else f"a{i}" for i, step in enumerate(steps))
+    return f"""\
+static void row({pointers}float *y, int64_t n) {{
+  int64_t i = 0;
+{fixed}  for (; i + LANES <= n; i += LANES) store(y + i, value({args}));
+  if (i < n) {{
+{rest}{copies}    const vec last = value({of_rest});
+    for (int64_t l = 0; l < n - i; l++) y[i + l] = last[l];
+  }}
+}}
+"""
+
+
+# ---- All rows
+
+
+def _dimensions(inputs: Sequence[ir.Value], out: ir.Value) -> list[_Dimension]:
+    """Return the loop nest, outermost first; the last one has steps of 1 or 0."""
+    shape, strides = _inside(out)
+    all_steps = [_broadcast(value, out) for value in inputs]
+    dims: list[_Dimension] = []
+    for d, extent in enumerate(shape):
+        steps = (*(of_input[d] for of_input in all_steps), strides[d])
+        if extent == 1 and d < len(shape) - 1:
+            continue
+        if dims and isinstance(extent, int):
+            outer = dims[-1]
+            if all(o == s * extent for o, s in zip(outer.steps, steps, strict=True)):
+                joined: int | str = (
+                    outer.extent * extent
+                    if isinstance(outer.extent, int)
+                    else f"{outer.extent} * {extent}"
+                )
+                dims[-1] = _Dimension(joined, steps)
+                continue
+        dims.append(_Dimension("batch" if isinstance(extent, str) else extent, steps))
+    return dims or [_Dimension(1, (1,) * (len(inputs) + 1))]
+
+
+def _inside(value: ir.Value) -> tuple[Shape, tuple[int, ...]]:
+    """Return extents without the frame, and the distances, of a value as it is stored."""
+    shape = stored_shape(value)
+    strides = [1]
+    for extent in reversed(shape[1:]):
+        strides.insert(0, strides[0] * elements((extent,)))
+    if stored(value).layout == BLOCKED:
+        picture = picture_of(value)
+        shape = (shape[0], shape[1], picture.height, picture.width, shape[4])
+    return shape, tuple(strides[: len(shape)])
+
+
+def _broadcast(value: ir.Value, out: ir.Value) -> list[int]:
+    """Return the distances of an input along the dimensions of the output's stored form."""
+    if stored(out).layout == BLOCKED and stored(value).layout != BLOCKED:
+        # One value per channel, or for each pixel of all channels.
+        batch, channels, height, width = (1, 1, 1, 1, *shape_of(value))[-4:]
+        plane = elements((height,)) * elements((width,))
+        in_blocks = channels != 1
+        assert plane == 1 or not in_blocks
+        return [
+            0 if batch == 1 else elements((channels,)) * plane,
+            16 if in_blocks else 0,
+            0 if height == 1 else elements((width,)),
+            0 if width == 1 else 1,
+            1 if in_blocks else 0,
+        ]
+    shape, strides = _inside(value)
+    ndim = len(_inside(out)[0])
+    steps = [0 if extent == 1 else step for extent, step in zip(shape, strides, strict=True)]
+    return [0] * (ndim - len(shape)) + steps
+
+
+def _item_function(dims: list[_Dimension], count: int) -> str:
+    """Return the function of an item: some rows, or a part of the only row."""
+    pointers = "".join(f"const float *x{i}; " for i in range(count))
+    struct = f"struct tensors {{ {pointers}float *y; int64_t rows, n, each; }};\n"
+    inner = dims[-1].steps
+    args = [*(f"t->x{i}" for i in range(count)), "t->y"]
+    if len(dims) == 1:
+        at = [f"{arg} + at" if step else arg for arg, step in zip(args, inner, strict=True)]
+        return f"""{struct}static void item(const void *data, int64_t index) {{
+  const struct tensors *t = data;
+  const int64_t at = index * t->each;
+  row({", ".join(at)}, least(t->n - at, t->each));
+}}
+"""
+    split = "".join(
+        f"    const int64_t i{d} = rest % {dims[d].extent};\n    rest /= {dims[d].extent};\n"
+        for d in range(len(dims) - 2, 0, -1)
+    )
+    places = [
+        " + ".join(
+            [arg]
+            + [
+                f"{'rest' if d == 0 else f'i{d}'} * {dims[d].steps[i]}"
+                for d in range(len(dims) - 1)
+                if dims[d].steps[i]
+            ]
+        )
+        for i, arg in enumerate(args)
+    ]
+    return f"""{struct}static void item(const void *data, int64_t index) {{
+  const struct tensors *t = data;
+  const int64_t end = least(t->rows, (index + 1) * t->each);
+  for (int64_t number = index * t->each; number < end; number++) {{
+    int64_t rest = number;
+{split}    row({", ".join(places)}, t->n);
+  }}
+}}
+"""
+
+
+def _launch(dims: list[_Dimension], inputs: Sequence[ir.Value], out: ir.Value) -> str:
+    *outer, inner = [str(dim.extent) for dim in dims]
+    fields = [f"x{i}{_first(value)}" for i, value in enumerate(inputs)]
+    rows, each = " * ".join(outer) or "1", f"most(1, {_ITEM} / most(1, {inner}))"
+    items = "up(tensors.rows, tensors.each)"
+    if not outer:
+        each, items = str(_ITEM), "up(tensors.n, tensors.each)"
+    return f"""\
+  const struct tensors tensors = {{{", ".join([*fields, f"y0{_first(out)}", rows, inner, each])}}};
+  if (dso_op_parallel(item, &tensors, {items}, tensors.rows * tensors.n)) return -1;
+"""
+
+
+def _first(value: ir.Value) -> str:
+    """Return the distance of the first pixel from a tensor's begin, as an addition in C."""
+    if stored(value).layout != BLOCKED or not stored(value).frame:
+        return ""
+    picture = picture_of(value)
+    return f" + {picture.frame * (picture.row + picture.block)}"
+
+
+def _frame(out: ir.Value) -> str:
+    """Return statements that write the zeros around the pictures of the output."""
+    if not stored(out).frame:
+        return ""
+    picture = picture_of(out)
+    batch = "batch" if isinstance(picture.batch, str) else picture.batch
+    return f"""\
+  struct dso_op_picture out = {picture.in_c("y0")};
+  for (int64_t i = 0; i < {batch}; i++, out.data += out.batch)
+    for (int64_t p = 0; p < {picture.planes}; p++) dso_op_write_frame(&out, p, 1);
+"""

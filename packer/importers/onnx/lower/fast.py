@@ -1,0 +1,32 @@
+"""The fused operators of the domain ``dso``, each with its lowering."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .elementwise import elementwise
+from .pictures import concat, conv2d, pool, reorder
+from .rows import attention, matmul, normalize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import onnx_ir as ir
+
+    from ..operator import Operator
+
+_LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
+    "Attention": attention,
+    "Concat": concat,
+    "Conv": conv2d,
+    "Elementwise": elementwise,
+    "MatMul": matmul,
+    "Normalize": normalize,
+    "Pool": pool,
+    "Reorder": reorder,
+}
+
+
+def lower_fast(node: ir.Node) -> Operator:
+    """Return the C function of a node of the domain ``dso``."""
+    return _LOWERINGS[node.op_type](node)

@@ -1,0 +1,162 @@
+"""Convolutions, pools and the layouts of pictures, as calls of `packer.operators`."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from ....operators import workspace as need
+from ..operator import shape_of
+from ..picture import picture_of
+from .code import operator_of
+from .epilogue import after_in_c
+from .packing import packed_conv2d
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from ..operator import Operator
+    from ..picture import Picture
+
+_FLOAT = 4
+
+
+def _batch(picture: Picture) -> str:
+    return "batch" if isinstance(picture.batch, str) else str(picture.batch)
+
+
+def _batches(picture: Picture) -> int:
+    """Return the factor of a workspace, which is that of one element of a symbolic batch."""
+    return 1 if isinstance(picture.batch, str) else picture.batch
+
+
+def _ints(node: ir.Node, name: str, default: list[int]) -> list[int]:
+    found = node.attributes.get_ints(name)
+    return list(found) if found is not None else default
+
+
+def _pair(values: list[int]) -> str:
+    return f"{{{values[0]}, {values[1]}}}"
+
+
+def conv2d_frame(node: ir.Node) -> int:
+    """Return the frame that a convolution reads around its input."""
+    first, weight = node.inputs[:2]
+    assert first is not None
+    assert weight is not None
+    x, w, y = (shape_of(value) for value in (first, weight, node.outputs[0]))
+    strides, dilations = _ints(node, "strides", [1, 1]), _ints(node, "dilations", [1, 1])
+    pads = _ints(node, "pads", [0, 0, 0, 0])
+    return max(
+        need.frame_of_conv2d(x[2 + d], y[2 + d], w[2 + d], strides[d], dilations[d], pads[d])  # type: ignore[arg-type]
+        for d in (0, 1)
+    )
+
+
+def conv2d(node: ir.Node) -> Operator:
+    """Lower a convolution; its weight is packed for the layout of its input."""
+    x, weight, bias, residual = (*node.inputs, None, None)[:4]
+    assert x is not None
+    assert weight is not None
+    source, out = picture_of(x), picture_of(node.outputs[0])
+    groups = node.attributes.get_int("group", 1)
+    kernel = shape_of(weight)[2:]
+    packed = packed_conv2d(weight, groups=groups, block=source.block)
+    inputs = [value for value in (x, packed, bias, residual) if value is not None]
+    names = dict(zip((id(value) for value in inputs), (f"x{i}" for i in range(4)), strict=False))
+    floats = need.conv2d_workspace(
+        source.channels,
+        source.height,
+        source.width,
+        block=source.block,
+        frame=source.frame,
+        groups=groups,
+        needs=conv2d_frame(node),
+    )
+    first = out.frame * (out.row + out.block)
+    added = f"{names[id(residual)]} + {first}" if residual is not None else ""
+    body = f"""\
+  const struct dso_op_conv2d conv = {{
+      .batch = {_batch(source)},
+      .in = {source.in_c("x0")},
+      .out = {out.in_c("y0")},
+      .groups = {groups},
+      .kernel = {{{kernel[0]}, {kernel[1]}}},
+      .stride = {_pair(_ints(node, "strides", [1, 1]))},
+      .dilation = {_pair(_ints(node, "dilations", [1, 1]))},
+      .pad = {_pair(_ints(node, "pads", [0, 0, 0, 0]))},
+      .weight = x1,
+      .after = {after_in_c(node, names[id(bias)] if bias is not None else "", added)},
+{"      .workspace = workspace," if floats else ""}
+  }};
+  return dso_op_conv2d(&conv);
+"""
+    pixels = out.height * out.width
+    return operator_of(
+        "conv2d",
+        body,
+        inputs,
+        node.outputs,
+        workspace=_FLOAT * floats * _batches(source),
+        parts=["conv2d"],
+        flops=2 * pixels * prod(shape_of(weight)) * _batches(source),  # type: ignore[arg-type]
+    )
+
+
+def pool(node: ir.Node) -> Operator:
+    """Lower the greatest or the average of windows."""
+    x = node.inputs[0]
+    assert x is not None
+    source, out = picture_of(x), picture_of(node.outputs[0])
+    kernel = _ints(node, "kernel", [1, 1])
+    pads = _ints(node, "pads", [0, 0, 0, 0])
+    is_average = node.attributes.get_string("kind") == "average"
+    body = f"""\
+  const struct dso_op_pool pool = {{
+      .batch = {_batch(source)},
+      .in = {source.in_c("x0")},
+      .out = {out.in_c("y0")},
+      .kernel = {_pair(kernel)},
+      .stride = {_pair(_ints(node, "strides", [1, 1]))},
+      .dilation = {_pair(_ints(node, "dilations", [1, 1]))},
+      .pad = {_pair(pads)},
+      .pad_after = {_pair(pads[2:])},
+      .is_average = {int(is_average)},
+      .count_padding = {node.attributes.get_int("count_include_pad", 0)},
+  }};
+  return dso_op_pool(&pool);
+"""
+    flops = _batches(source) * out.channels * out.height * out.width * kernel[0] * kernel[1]
+    return operator_of("pool", body, [x], node.outputs, parts=["pool"], flops=flops)
+
+
+def reorder(node: ir.Node) -> Operator:
+    """Lower a copy from one layout to another."""
+    x = node.inputs[0]
+    assert x is not None
+    source, out = picture_of(x), picture_of(node.outputs[0])
+    body = f"""\
+  const struct dso_op_picture in = {source.in_c("x0")};
+  const struct dso_op_picture out = {out.in_c("y0")};
+  return dso_op_reorder({_batch(source)}, &in, &out);
+"""
+    return operator_of("reorder", body, [x], node.outputs, parts=["reorder"])
+
+
+def concat(node: ir.Node) -> Operator:
+    """Lower a join of pictures in blocks along their channels; all but the last are whole blocks."""
+    out = picture_of(node.outputs[0])
+    inputs = [value for value in node.inputs if value is not None]
+    body, planes = "", 0
+    for i, value in enumerate(inputs):
+        source = picture_of(value)
+        part = out._replace(channels=source.channels)
+        # The part's distance from picture to picture is that of the whole.
+        slice_in_c = part.in_c("y0", planes).replace(f", {part.nfloats},", f", {out.nfloats},")
+        body += f"""\
+  const struct dso_op_picture in{i} = {source.in_c(f"x{i}")};
+  const struct dso_op_picture out{i} = {slice_in_c};
+  if (dso_op_reorder({_batch(source)}, &in{i}, &out{i})) return -1;
+"""
+        planes += source.planes
+    return operator_of("concat", body + "  return 0;\n", inputs, node.outputs, parts=["reorder"])

@@ -1,0 +1,91 @@
+"""How much workspace operators need, in floats.
+
+The C functions ``dso_op_NAME_workspace`` return as much or less: these are the counts of the level
+that needs most, for libraries with code for several.
+"""
+
+from __future__ import annotations
+
+from .packed import BLOCK, PANEL
+
+_FEWEST_PACKED_ROWS = 12  # twice PIXELS of vector.h, where that is least
+
+
+def frame_of_conv2d(
+    extent: int, output: int, kernel: int, stride: int, dilation: int, pad: int
+) -> int:
+    """Return how many zeros beside the picture the windows read, along one dimension.
+
+    Parameters
+    ----------
+    extent, output : int
+        Pixels of the input and of the output.
+    pad : int
+        Zeros before the first pixel.
+    """
+    after = (output - 1) * stride + (kernel - 1) * dilation + 1 - pad - extent
+    return max(0, pad, after)
+
+
+def conv2d_workspace(
+    channels: int, height: int, width: int, *, block: int, frame: int, groups: int, needs: int
+) -> int:
+    """Count the floats of one picture.
+
+    Parameters
+    ----------
+    channels, height, width, block, frame : int
+        Of the input.
+    groups : int
+        Of the convolution.
+    needs : int
+        The frame that the windows read: the greatest of `frame_of_conv2d`.
+    """
+    wanted = 1 if block == 1 and channels < BLOCK and groups == 1 else BLOCK
+    if block == wanted and frame >= needs:
+        return 0
+    return _up(channels, wanted) * (height + 2 * needs) * (width + 2 * needs) * wanted
+
+
+def matmul_workspace(
+    rows: int, inner: int, columns: int, *, a_column: int = 1, b_column: int | None = None
+) -> int:
+    """Count the floats of one product.
+
+    Parameters
+    ----------
+    rows, inner, columns : int
+        Extents of the factors.
+    a_column : int
+        The distance of adjacent columns of the left factor.
+    b_column : int, optional
+        That of the right factor; by default it is packed.
+    """
+    a = _up(inner, BLOCK) * BLOCK * rows if rows > 1 or a_column != 1 else 0
+    if b_column is None or (b_column == 1 and columns % PANEL == 0 and rows < _FEWEST_PACKED_ROWS):
+        return a
+    return a + _up(columns, PANEL) * PANEL * inner
+
+
+def attention_workspace(
+    heads: int, kv_heads: int, rows: int, keys: int, size: int, value_size: int
+) -> int:
+    """Count the floats of one element of the batch.
+
+    Parameters
+    ----------
+    heads, kv_heads : int
+        Heads of q, and of k and v.
+    rows, keys : int
+        Rows of q, and of k and v.
+    size, value_size : int
+        Of a row of q and k, and of v.
+    """
+    q = _up(size, BLOCK) * BLOCK * rows
+    k = _up(keys, PANEL) * PANEL * size
+    v = _up(value_size, PANEL) * PANEL * keys if value_size % PANEL else 0
+    return heads * q + kv_heads * (k + v)
+
+
+def _up(count: int, size: int) -> int:
+    return -(-count // size)
