@@ -1,6 +1,7 @@
 """Feed the readers of this project with inputs that are nearly right.
 
     python tests/fuzz/inputs.py --seconds 600 [--seed 1] [--only blob-tvm] [--examples 1000]
+    python tests/fuzz/inputs.py --rounds 2
 
 Each round a child process feeds one target with so many inputs, which Hypothesis draws and, after a
 failure, shrinks. Findings are printed, and their inputs saved in build/fuzz/. Exit status 1
@@ -21,7 +22,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -132,14 +133,14 @@ def _ending(status: int) -> str:
     return "hangs" if number == signal.SIGALRM else f"crash: {signal.Signals(number).name}"
 
 
-def run(targets: Sequence[Target], seconds: float, seed: int, examples: int) -> int:
-    """Feed the targets in turn until the time is over; return the number of findings."""
+def run(targets: Sequence[Target], rounds: Iterable[object], seed: int, examples: int) -> int:
+    """Feed the targets in turn for so many rounds; return the number of findings."""
     totals: dict[str, Counter[str]] = {target.name: Counter() for target in targets}
     found = {(target.name, REFUSED) for target in targets if not accepts_seeds(target)}
     for name, finding in found:
         print(f"FOUND {name}: {finding}", flush=True)
-    end, number = time.monotonic() + seconds, seed
-    while time.monotonic() < end:
+    number = seed
+    for _ in rounds:
         for target in targets:
             number += 1
             work = Round(target, number, examples)
@@ -154,6 +155,13 @@ def run(targets: Sequence[Target], seconds: float, seed: int, examples: int) -> 
         print(f"{name:12} {counts['accepted']:9,} accepted {counts['refused']:9,} refused")
     print(f"{len(found)} findings, seeds {seed + 1} to {number}")
     return len(found)
+
+
+def until(seconds: float) -> Iterator[float]:
+    """Yield until the time is over."""
+    end = time.monotonic() + seconds
+    while (now := time.monotonic()) < end:
+        yield now
 
 
 def accepts_seeds(target: Target) -> bool:
@@ -173,6 +181,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--rounds", type=int, help="a fixed number instead of the time")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--examples", type=int, default=1000)
     parser.add_argument("--only", action="append", metavar="TARGET")
@@ -182,7 +191,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         chosen = [t for t in targets if arguments.only is None or t.name in arguments.only]
         if not chosen:
             parser.error(f"known targets: {', '.join(target.name for target in targets)}")
-        found = run(chosen, arguments.seconds, arguments.seed, arguments.examples)
+        fixed, seconds = arguments.rounds, arguments.seconds
+        rounds = until(seconds) if fixed is None else range(fixed)
+        found = run(chosen, rounds, arguments.seed, arguments.examples)
     return int(found > 0)
 
 

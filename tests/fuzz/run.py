@@ -1,11 +1,12 @@
 """make fuzz: feed the core and the parsers with inputs that no one wrote.
 
-run.py [--seconds N] [NAME ...]: each target runs for N seconds, as many at once as there are
-processors. A C file in this folder is a libFuzzer target (with the C files in the folder of the
-same name, if there is one), compiled with the core's files that do not need Python, under
-AddressSanitizer and UndefinedBehaviorSanitizer; its seeds are in corpus/NAME, or write_seeds.py
-makes them. inputs.py is the target for what Python reads. The input that a target fails on is
-stored in build/fuzz/found, what libFuzzer learned in build/fuzz/corpus.
+run.py [--seconds N | --sample] [NAME ...]: each target runs for N seconds, or over a fixed number
+of inputs; as many targets at once as there are processors. A C file in this folder is a libFuzzer
+target (with the C files in the folder of the same name, if there is one), compiled with the core's
+files that do not need Python, under AddressSanitizer and UndefinedBehaviorSanitizer; its seeds are
+in corpus/NAME, or write_seeds.py makes them. inputs.py is the target for what Python reads. The
+input that a target fails on is stored in build/fuzz/found, what libFuzzer learned in
+build/fuzz/corpus.
 """
 
 from __future__ import annotations
@@ -32,12 +33,20 @@ CLANG = (
 # -timeout: seconds for one input; -rss_limit_mb: includes the memory of the sanitizers.
 LIMITS = ("-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1", "-verbosity=0")
 SEED = 1  # the same sample in each run; --seed 0 takes another one each time
+# The inputs of --sample. A program of the target bytecode takes a hundred times as long.
+SAMPLE, SAMPLES = 250_000, {"bytecode": 10_000}
+ROUNDS = 2  # of inputs.py
 
 
 def main() -> int:
     """Build the targets and run them; 1 if one of them found something."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=int, default=600, help="for each target (%(default)s)")
+    parser.add_argument(
+        "--sample",
+        action="store_true",
+        help="a fixed number of inputs instead: the same ones on every machine",
+    )
     parser.add_argument("--seed", type=int, default=SEED, help="0: a random one (%(default)s)")
     parser.add_argument("names", nargs="*", metavar="NAME", help="targets; all by default")
     options = parser.parse_args()
@@ -47,11 +56,9 @@ def main() -> int:
         parser.error(f"no target {sorted(unknown)}; choose from {list(targets)}")
     library = build_core() if any(targets[name].suffix == ".c" for name in names) else None
     subprocess.run([sys.executable, HERE / "write_seeds.py", OUTPUT / "seeds"], check=True)
+    limit = None if options.sample else options.seconds
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        runs = [
-            threads.submit(run, targets[name], library, options.seconds, options.seed)
-            for name in names
-        ]
+        runs = [threads.submit(run, targets[name], library, limit, options.seed) for name in names]
         statuses = [run.result() for run in runs]
     return int(any(statuses))
 
@@ -75,12 +82,19 @@ def build_core() -> Path:
     return library
 
 
-def run(target: Path, library: Path | None, seconds: int, seed: int) -> int:
-    """Run one target; print the end of its output, or all of it after a finding."""
+def run(target: Path, library: Path | None, seconds: int | None, seed: int) -> int:
+    """Run one target, over its sample if `seconds` is None.
+
+    It prints the end of the target's output, or all of it after a finding.
+    """
     start = time.monotonic()
-    command = [sys.executable, target, "--seconds", str(seconds), "--seed", str(seed)]
     if library is not None and target.suffix == ".c":
-        command = [*build(target, library), *LIMITS, f"-max_total_time={seconds}", f"-seed={seed}"]
+        inputs = SAMPLES.get(target.stem, SAMPLE)
+        limit = f"-runs={inputs}" if seconds is None else f"-max_total_time={seconds}"
+        command = [*build(target, library), *LIMITS, limit, f"-seed={seed}"]
+    else:
+        limits = ["--rounds", ROUNDS] if seconds is None else ["--seconds", seconds]
+        command = [sys.executable, target, *map(str, limits), "--seed", str(seed)]
     done = subprocess.run(command, capture_output=True, check=False)
     output = (done.stdout + done.stderr).decode(errors="replace").strip()
     verdict = "clean" if done.returncode == 0 else f"FOUND something, exit {done.returncode}"

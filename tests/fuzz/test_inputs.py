@@ -78,7 +78,7 @@ def read(data):
 
 inputs.OUTPUT = inputs.Path(sys.argv[2])
 target = Target("planted", st.binary(min_size=0, max_size=4), [b""], read)
-sys.exit(inputs.run([target], 1, 0, 500))
+sys.exit(inputs.run([target], range(1), 0, 500))
 """
 
 
