@@ -1,0 +1,75 @@
+"""Convolutions: Conv of pictures becomes dso.Conv, with the zeros that a Pad added around them."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from .graph import (
+    DSO,
+    dims,
+    is_constant,
+    is_float32,
+    is_node,
+    new_node,
+    optional,
+    remove_unused,
+    replace,
+)
+from .window import picture_pads, window_of
+
+
+def fuse_conv(model: ir.Model) -> int:
+    """Replace each Conv of float32 pictures with constant weights by dso.Conv; return how many.
+
+    dso.Conv has the pads as numbers: ``auto_pad`` is resolved with the extents of the picture.
+    """
+    count = 0
+    for node in model.graph:
+        if not is_node(node, "Conv") or not is_float32(node.inputs[0], node.inputs[1]):
+            continue
+        weight, bias = node.inputs[1], optional(node, 2)
+        extents, picture = dims(weight), dims(node.inputs[0])
+        if not is_constant(weight) or extents is None or len(extents) != 4:
+            continue
+        if (bias is not None and not is_constant(bias)) or picture is None:
+            continue
+        window = window_of(node, [int(extent) for extent in extents[2:]])
+        if window is None or not all(isinstance(extent, int) for extent in picture[1:]):
+            continue
+        attributes = {
+            "strides": window.strides,
+            "dilations": window.dilations,
+            "pads": window.pads,
+            "group": node.attributes.get_int("group", 1),
+            "activation": "",
+            "low": 0.0,
+            "high": 0.0,
+        }
+        inputs = [node.inputs[0], weight] + ([bias] if bias is not None else [])
+        new = new_node("Conv", inputs, attributes, like=node.outputs[0], name=node.name, domain=DSO)
+        replace(node, [new])
+        count += 1
+    return count
+
+
+def fuse_pad(model: ir.Model) -> int:
+    """Add the zeros of a Pad around pictures to the pads of the dso.Conv that reads them.
+
+    Returns how many convolutions changed. A Pad that others read too remains for these.
+    """
+    count = 0
+    for node in model.graph:
+        if not is_node(node, "Conv", domain=DSO):
+            continue
+        padded = node.inputs[0]
+        assert padded is not None
+        pad = padded.producer()
+        zeros = picture_pads(pad)
+        if pad is None or zeros is None:
+            continue
+        pads = [a + b for a, b in zip(node.attributes.get_ints("pads"), zeros, strict=True)]
+        node.attributes["pads"] = ir.AttrInt64s("pads", pads)
+        node.replace_input_with(0, pad.inputs[0])
+        remove_unused(pad)
+        count += 1
+    return count

@@ -1,0 +1,138 @@
+"""The operators of the domain dso for ONNX's reference evaluator, in NumPy and in double precision.
+
+`run` evaluates a rewritten model, `run_original` the model before with ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+from onnx.reference.ops import load_op
+from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def standard(kind: str, *inputs: Array | None, **attributes: Any) -> Array:
+    """Evaluate an operator of ONNX."""
+    return np.asarray(load_op("", kind, 23).eval(*inputs, **attributes))
+
+
+def finish(
+    total: Array,
+    bias: Array | None,
+    residual: Array | None,
+    axis: int,
+    activation: str,
+    low: float,
+    high: float,
+) -> Array:
+    """Compute activation(total + bias + residual)."""
+    if bias is not None:
+        shape = [1] * total.ndim
+        shape[axis] = total.shape[axis]
+        assert bias.shape == (total.shape[axis],)
+        total = total + bias.reshape(shape)
+    if residual is not None:
+        assert residual.shape == total.shape
+        total = total + residual
+    erf = np.vectorize(math.erf, otypes=[np.float64])
+    functions: dict[str, Callable[[Array], Array]] = {
+        "": lambda x: x,
+        "relu": lambda x: np.maximum(x, 0),
+        "clip": lambda x: np.clip(x, low, high),
+        "gelu": lambda x: x / 2 * (1 + erf(x / math.sqrt(2))),
+        "gelu_tanh": lambda x: (
+            x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+        ),
+    }
+    return functions[activation](total).astype(np.float32)
+
+
+class Conv(OpRun):
+    """Convolution of pictures."""
+
+    op_domain = "dso"
+
+    def _run(self, x, w, b=None, residual=None, **attributes):  # type: ignore[no-untyped-def]
+        after = {key: attributes.pop(key) for key in ("activation", "low", "high")}
+        total = standard("Conv", x.astype(np.float64), w.astype(np.float64), **attributes)
+        return (finish(total, b, residual, 1, **after),)
+
+
+class MatMul(OpRun):
+    """Product of matrices."""
+
+    op_domain = "dso"
+
+    def _run(self, a, b, bias=None, residual=None, trans_a=0, trans_b=0, **after):  # type: ignore[no-untyped-def]
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        total = (a.swapaxes(-1, -2) if trans_a else a) @ (b.swapaxes(-1, -2) if trans_b else b)
+        return (finish(total, bias, residual, -1, **after),)
+
+
+class Normalize(OpRun):
+    """Rows that are normalized."""
+
+    op_domain = "dso"
+
+    def _run(self, x, scale=None, bias=None, kind="", axis=-1, epsilon=0.0):  # type: ignore[no-untyped-def]
+        axes = tuple(range(axis, x.ndim))
+        rows = x.astype(np.float64)
+        if kind == "softmax":
+            powers = np.exp(rows - rows.max(axis=axes, keepdims=True))
+            return ((powers / powers.sum(axis=axes, keepdims=True)).astype(np.float32),)
+        if kind == "layer":
+            rows = rows - rows.mean(axis=axes, keepdims=True)
+        result = rows / np.sqrt((rows**2).mean(axis=axes, keepdims=True) + epsilon)
+        for factor, function in ((scale, np.multiply), (bias, np.add)):
+            if factor is not None:
+                result = function(result, factor.reshape(x.shape[axis:]))
+        return (result.astype(np.float32),)
+
+
+class Pool(OpRun):
+    """Windows of pictures."""
+
+    op_domain = "dso"
+
+    def _run(self, x, kind="", kernel=(), **attributes):  # type: ignore[no-untyped-def]
+        name = "MaxPool" if kind == "max" else "AveragePool"
+        if kind == "max":
+            attributes.pop("count_include_pad")
+        found = load_op("", name, 22).eval(x, kernel_shape=list(kernel), **attributes)
+        return (np.asarray(found[0] if isinstance(found, tuple) else found, np.float32),)
+
+
+OPERATORS = [Conv, MatMul, Normalize, Pool]
+
+
+def run(model: ir.Model, inputs: dict[str, Array]) -> list[Array]:
+    """Evaluate a model with operators of the domain dso."""
+    if not any(node.domain == "dso" for node in model.graph):
+        return run_original(ir.to_proto(model), inputs)
+    evaluator = ReferenceEvaluator(ir.to_proto(model), new_ops=OPERATORS)
+    return list(evaluator.run(None, inputs))
+
+
+def run_original(model: onnx.ModelProto, inputs: dict[str, Array]) -> list[Array]:
+    """Evaluate a model with ONNX Runtime, without its optimizations.
+
+    ONNX's reference evaluator replaces it for the few operators that it does not have.
+    """
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    try:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+        return list(session.run(None, inputs))
+    except NotImplemented:
+        return list(ReferenceEvaluator(model).run(None, inputs))
