@@ -57,10 +57,9 @@ def test_workspaces_share_memory_with_values_that_are_dead() -> None:
     x, y, factor = value("x", "batch", 16), value("y", "batch", 16), weight("w", [2.0])
     v = value("v", "batch", 16)
     plan = plan_memory([scale(x, factor, v), scale(v, factor, y)], [y])
-    assert plan.workspaces[0] == plan.workspaces[1] == (0, False)
-    assert plan.nbytes == 64
+    assert plan.workspaces[0] == plan.workspaces[1] == (64, True)
     assert plan.places == {v: (0, True)}
-    assert plan.batch_nbytes == 64
+    assert (plan.nbytes, plan.batch_nbytes) == (0, 128)
 
 
 def test_values_with_a_batch_are_planned_for_one_entry() -> None:

@@ -35,8 +35,8 @@ class Operator(NamedTuple):
     outputs : tuple of ir.Value
         The tensors that it writes.
     workspace : int
-        Bytes of scratch memory, aligned to 64. If not 0, the last parameter is
-        ``void *workspace``.
+        Bytes of scratch memory, aligned to 64; for each entry of the batch if `takes_batch`. If
+        not 0, the last parameter is ``void *workspace``.
     parts : frozenset of str
         The names in `packer.operators` that the function calls: ``"matmul"``, ``"conv2d"``.
     flops : int

@@ -39,7 +39,7 @@ class Plan(NamedTuple):
     Attributes
     ----------
     nbytes : int
-        The size of the storage for values of fixed size, and for workspaces.
+        The size of the storage for values and workspaces of fixed size.
     batch_nbytes : int
         The size of the storage that grows with the batch, for each entry of it.
     places : dict of ir.Value to Place
@@ -98,25 +98,22 @@ def plan_memory(operators: Sequence[Operator], outputs: Sequence[ir.Value]) -> P
             first.setdefault(sources.get(value, value), step)
     written = [value for operator in operators if operator.code for value in operator.outputs]
     values = [value for value in written if value not in kept]
-    spans: dict[object, Span] = {
+    spans: dict[ir.Value | int, Span] = {
         value: Span(first[value], last[value], nbytes_of(value)) for value in values
     }
-    scaled = {value for value in values if is_scaled(value)}
-    for step, operator in enumerate(operators):
-        if operator.workspace:
-            spans[step] = Span(step, step, operator.workspace)
-    plain = [key for key in spans if key not in scaled]
-    growing = [value for value in values if value in scaled]
-    offsets, nbytes = pack_spans([spans[key] for key in plain])
-    batch_offsets, batch_nbytes = pack_spans([spans[value] for value in growing])
-    placed = dict(zip(plain, map(Place, offsets), strict=True))
-    places = {value: placed[value] for value in values if value not in scaled}
-    places |= {
-        value: Place(offset, is_scaled=True)
-        for value, offset in zip(growing, batch_offsets, strict=True)
-    }
-    workspaces = {step: placed[step] for step, one in enumerate(operators) if one.workspace}
-    return Plan(nbytes, batch_nbytes, places, workspaces, sources, last)
+    workspaces = [step for step, operator in enumerate(operators) if operator.workspace]
+    spans |= {step: Span(step, step, operators[step].workspace) for step in workspaces}
+    scaled: set[ir.Value | int] = {value for value in values if is_scaled(value)}
+    scaled |= {step for step in workspaces if operators[step].takes_batch}
+    placed: dict[ir.Value | int, Place] = {}
+    sizes = []
+    for kind in (False, True):
+        keys = [key for key in spans if (key in scaled) == kind]
+        offsets, nbytes = pack_spans([spans[key] for key in keys])
+        placed |= {key: Place(offset, kind) for key, offset in zip(keys, offsets, strict=True)}
+        sizes.append(nbytes)
+    places = {value: placed[value] for value in values}
+    return Plan(*sizes, places, {step: placed[step] for step in workspaces}, sources, last)
 
 
 def pack_spans(spans: Sequence[Span]) -> tuple[list[int], int]:

@@ -63,7 +63,7 @@ def make_program(
         _FunctionWriter(program, name, variants[0], weights).write()
         executable = program.executable()
     else:
-        names = [f"{name}_{index}" for index in range(1, len(variants) + 1)]
+        names = function_names(name, len(variants))
         choice = ShapeChoice(name, [variant.graph for variant in variants])
         choice.write(program, names)
         for function, variant in zip(names, variants, strict=True):
@@ -73,6 +73,11 @@ def make_program(
     if any(function.name in (COPY, PRODUCT) for function in executable.functions):
         executable.import_module(helper_module())
     return executable
+
+
+def function_names(name: str, count: int) -> list[str]:
+    """Return the function of each variant of a program."""
+    return [name] if count == 1 else [f"{name}_{index}" for index in range(1, count + 1)]
 
 
 class _FunctionWriter:
@@ -139,8 +144,9 @@ class _FunctionWriter:
     # ---- memory
 
     def _allocate_storages(self) -> None:
-        scaled = [place.is_scaled for place in self.plan.places.values()]
-        if not all(scaled) or self.plan.workspaces:
+        places = (*self.plan.places.values(), *self.plan.workspaces.values())
+        scaled = [place.is_scaled for place in places]
+        if not all(scaled):
             self.storages[False] = self._storage((max(self.plan.nbytes, 1),))
         if any(scaled):
             self.storages[True] = self._storage(self._shape(("batch", self.plan.batch_nbytes)))
@@ -210,7 +216,8 @@ class _FunctionWriter:
             arguments.append(self.values[value])
         if operator.workspace:
             place = self.plan.workspaces[step]
-            temporary.append(self._tensor(place, (operator.workspace,), _BYTES))
+            batch = ("batch",) if place.is_scaled else ()
+            temporary.append(self._tensor(place, (*batch, operator.workspace), _BYTES))
             arguments.append(temporary[-1])
         self.code.run(operator.name, *arguments)
         self._release(step, operator, temporary)

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .dtypes import dtype_name
+from .lower.packing import packing_of
 from .operator import shape_of, stored
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from .weights import Weights
 
 KEY = "dso.graph"
-# `ir.Value.meta`: how a weight is stored, a dict for `weights` of the record.
-FORM = "weight form"
 
 
 def graph_record(
@@ -63,9 +62,9 @@ def graph_record(
         weights.names.get(value, str(value.name)): _value(value)
         for value in (*graph.inputs, *dict.fromkeys(values), *graph.outputs)
     }
-    forms = {name: value.meta[FORM] for value, name in weights.names.items() if FORM in value.meta}
-    forms |= {name: {"form": "equal", "name": other} for name, other in weights.equal.items()}
-    record["weights"] = forms
+    forms = {name: packing_of(value) for value, name in weights.names.items()}
+    equal = {name: {"form": "equal", "name": other} for name, other in weights.equal.items()}
+    record["weights"] = {name: form for name, form in forms.items() if form} | equal
     record["folded"] = dict(folded)
     return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
 
