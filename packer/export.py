@@ -21,7 +21,7 @@ from .embed.contents import checksums_of, record_of, symbols_of
 from .files.arguments import list_of
 from .files.chunks import with_header
 from .files.output import refuse_output_among_inputs, replacing
-from .files.progress import Progress, bytes_of, output_of, silent
+from .files.progress import Progress, bytes_of, output_of, silent, sources_of
 from .host_code import library_options, save, save_glue
 from .levels.choice import find_levels
 from .link import Code, Link, code_file, embed_and_link
@@ -107,7 +107,9 @@ def export_library(
     progress : callable, optional
         Called with the name of each step as it begins. Its method ``bytes``, if there is one, is
         called with (bytes done, bytes in all) while the blob is copied. Its method ``output``, if
-        there is one, is called with the warnings of compilers, which otherwise go to stderr.
+        there is one, is called with the warnings of compilers, which otherwise go to stderr. Its
+        method ``sources``, if there is one, is called as compilers end: with how many sources have
+        their objects, how many there are, and how many objects the cache had.
     visibility : {"default", "declared"}
         ``"declared"`` hides every symbol of the host code that is no declared function, so that
         other libraries cannot bind to it. Only for shared libraries.
@@ -168,7 +170,7 @@ def export_library(
     refuse_output_among_inputs(output, input_paths(hosts, addons, chunks))
     # From here on the bytes are final; nothing is written yet.
     with (
-        building(cwd, jobs, output_of(step)) as build,
+        building(cwd, jobs, output_of(step), sources_of(step)) as build,
         replacing(path, workspace_dir) as workspace,
     ):
         folder = workspace.directory

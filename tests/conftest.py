@@ -23,6 +23,8 @@ from .support.paths import GOLDEN  # noqa: E402
 # Processes that tests start import the installed packages, not the source tree in the current
 # folder.
 os.environ["PYTHONSAFEPATH"] = "1"
+# Tests of exports see the compiler run; tests of the object cache name a folder.
+os.environ.setdefault("PACKER_CACHE", "off")
 # nohup, or a shell's &, ignores some signals. They stay ignored here, but not in processes that
 # tests start: execve(2) resets a handler.
 for number in (signal.SIGHUP, signal.SIGINT):

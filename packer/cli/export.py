@@ -165,6 +165,7 @@ class _Progress:
         self._project = project
         self.bytes = steps.bytes
         self.output = steps.output
+        self.sources = steps.sources
 
     def __call__(self, step: str) -> None:
         self._steps(step)

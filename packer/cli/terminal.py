@@ -101,6 +101,12 @@ class Steps:
             _put(_ERASE_LINE)
         write_error(text)
 
+    def sources(self, done: int, total: int, cached: int) -> None:
+        """Show how many sources of the step were compiled, or found in the cache."""
+        if self.transient and time.monotonic() >= self._next:
+            shown = f"{done} of {total} sources" + (f", {cached} from the cache" if cached else "")
+            _put(f"{_ERASE_LINE}packer: {self._step} {shown}")
+
     def bytes(self, done: int, total: int) -> None:
         """Show the progress of the step, and its rate since the first call.
 

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 # Called with the name of each step as it begins. If it has a method `bytes`, that is called with
 # (bytes done, bytes in all) while the blob is copied, at least every 16 MiB. If it has a method
-# `output`, that is called with the warnings of compilers and of the linker, instead of stderr.
+# `output`, that is called with the warnings of compilers and of the linker, instead of stderr. If
+# it has a method `sources`, that is called as compilers end, with the number of sources that have
+# objects, of all sources, and of objects that the cache had.
 Progress = Callable[[str], None]
 
 
@@ -22,3 +24,8 @@ def bytes_of(progress: Progress) -> Callable[[int, int], None]:
 def output_of(progress: Progress) -> Callable[[str], None] | None:
     """Return the method `output` of a progress, or None."""
     return getattr(progress, "output", None)
+
+
+def sources_of(progress: Progress) -> Callable[[int, int, int], None] | None:
+    """Return the method `sources` of a progress, or None."""
+    return getattr(progress, "sources", None)

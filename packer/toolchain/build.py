@@ -31,6 +31,9 @@ class Build(NamedTuple):
         How many run at a time.
     show : callable
         Called with what a compiler or linker printed that did not fail.
+    counted : callable
+        Called with the number of sources that have objects, of all of them, and of those whose
+        objects are from the cache.
     names : dict of str to str
         The paths of private files in commands, and the names that messages have for them.
     """
@@ -38,6 +41,7 @@ class Build(NamedTuple):
     folder: Path | None
     jobs: int
     show: Callable[[str], None]
+    counted: Callable[[int, int, int], None]
     names: dict[str, str]
 
     def named(self, text: str) -> str:
@@ -61,6 +65,7 @@ def building(
     folder: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     show: Callable[[str], None] | None = None,
+    counted: Callable[[int, int, int], None] | None = None,
 ) -> Iterator[Build]:
     """Run the compilers of a block so; by default in the current folder, and on all processors.
 
@@ -73,7 +78,8 @@ def building(
         raise ExportError(f"jobs: expected at least 1, found {jobs}")
     if folder is not None and not os.path.isdir(folder):
         raise ExportError(f"{os.fspath(folder)}: there is no such folder", path=os.fspath(folder))
-    build = Build(_absolute(folder), jobs or _processors(), show or _to_stderr, {})
+    run = _absolute(folder), jobs or _processors(), show or _to_stderr, counted or _ignore
+    build = Build(*run, names={})
     token = _CURRENT.set(build)
     try:
         yield build
@@ -83,7 +89,7 @@ def building(
 
 def current_build() -> Build:
     """Return the build in effect, or the default one."""
-    return _CURRENT.get(None) or Build(_absolute(None), _processors(), _to_stderr, {})
+    return _CURRENT.get(None) or Build(_absolute(None), _processors(), _to_stderr, _ignore, {})
 
 
 def _absolute(folder: str | os.PathLike[str] | None) -> Path | None:
@@ -91,6 +97,10 @@ def _absolute(folder: str | os.PathLike[str] | None) -> Path | None:
         return Path(folder or "").resolve()
     except FileNotFoundError:  # the current folder was removed
         return None
+
+
+def _ignore(_done: int, _total: int, _cached: int) -> None:
+    pass
 
 
 def _processors() -> int:

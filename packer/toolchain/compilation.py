@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import NamedTuple
 
 from ..files.text import shown_path
 from .build import current_build
+from .cache import Command, Missing, ObjectCache
 from .compiler import Compilers, Language, find_compiler, is_clang, is_nvcc
 from .cuda import NVCC_DEFAULTS, options_for_nvcc
 from .outcome import check
-from .process import run_all
+from .process import Completed, run_all
 from .reproducible import compile_options
 
+_START, _PRIVATE = Path("/start"), Path("/start/private")
 LANGUAGE_OPTIONS: dict[Language, str] = {"c": "c", "cc": "c++", "cu": "cu"}
 
 
@@ -67,14 +70,40 @@ def compile_sources(
     build = current_build()
     build.hide(cwd.resolve())
     start = build.folder or cwd
-    commands = [_compile_command(job, start, cwd, find(job.language)) for job in compilations]
-    for job in compilations:
+    commands = [_command(job, start, cwd, find(job.language)) for job in compilations]
+    for job, command in zip(compilations, commands, strict=True):
         job.output.unlink(missing_ok=True)  # an old file would hide that the compiler wrote none
-        build.names[spell(job.source, start, cwd)] = job.name or job.source.name
-    ended = run_all(commands, cwd=start, private=cwd)
-    for job, completed in zip(compilations, ended, strict=False):  # stops at the first bad one
+        build.names[command.source] = job.name or job.source.name
+    for index, completed in sorted(_run(commands, start, cwd).items()):
+        job = compilations[index]
         check(completed, f"compiling {shown_path(job.name or job.source.name)}", job.output)
     return [job.output for job in compilations]
+
+
+def _run(commands: Sequence[Command], start: Path, private: Path) -> dict[int, Completed]:
+    """Run the commands whose objects are not in the cache; return the outcomes by their numbers."""
+    build, outcomes = current_build(), dict[int, Completed]()
+    with contextlib.closing(ObjectCache(start, _spelled_folder(start, private))) as cache:
+        left: list[tuple[int, Missing | None]] = []
+        for index, command in enumerate(commands):
+            found = cache.find(command)
+            if isinstance(found, str):
+                outcomes[index] = Completed(tuple(command.words), 0, found)
+            else:
+                left.append((index, found))
+        hits = len(outcomes)
+        build.counted(hits, len(commands), hits)
+
+        def end(number: int, completed: Completed) -> None:
+            index, missing = left[number]
+            if missing is not None:
+                cache.store(missing, completed)
+            outcomes[index] = completed
+            build.counted(len(outcomes), len(commands), hits)
+
+        words = [missing.words if missing else commands[index].words for index, missing in left]
+        run_all(words, cwd=start, private=private, ended=end)
+    return outcomes
 
 
 def spell(path: Path, start: Path, private: Path) -> str:
@@ -95,6 +124,29 @@ def _spelled_folder(start: Path, private: Path) -> str:
     return relative if relative.startswith(".") else f"./{relative}"
 
 
+def _command(job: Compilation, start: Path, private: Path, compiler: Sequence[str]) -> Command:
+    """Return the command of a compilation, and the same in folders whose names are always alike."""
+    words = _compile_command(job, start, private, compiler)
+    neutral = job._replace(
+        source=_moved(job.source, private, _PRIVATE), output=_PRIVATE / job.output.name
+    )
+    return Command(
+        words,
+        _compile_command(neutral, _START, _PRIVATE, compiler),
+        tuple(compiler),
+        (*(f"-I{folder.absolute()}" for folder in job.include), *job.options),
+        LANGUAGE_OPTIONS[job.language],
+        spell(job.source, start, private),
+        job.output,
+    )
+
+
+def _moved(path: Path, folder: Path, to: Path) -> Path:
+    """Return a path in a folder as one in another folder; any other path as it is."""
+    absolute, inside = path.absolute(), folder.absolute()
+    return to / absolute.relative_to(inside) if absolute.is_relative_to(inside) else path
+
+
 def _compile_command(
     job: Compilation, start: Path, private: Path, compiler: Sequence[str]
 ) -> list[str]:
@@ -108,7 +160,7 @@ def _compile_command(
             **{str(folder): folder.name for folder in include},
             str(job.source.absolute().parent): ".",
             str(private.resolve()): ".",
-            **dict.fromkeys({folder, folder.removeprefix("./")} - {"."}, "."),
+            **dict.fromkeys(sorted({folder, folder.removeprefix("./")} - {"."}), "."),
         }
         if beside := os.path.dirname(job.name):
             prefixes[f"{beside}/"] = ""

@@ -16,7 +16,7 @@ import select
 import signal
 import subprocess
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,6 +70,7 @@ def run_all(
     cwd: Path,
     private: Path | None = None,
     env: Mapping[str, str] | None = None,
+    ended: Callable[[int, Completed], None] | None = None,
 ) -> list[Completed]:
     """Run several programs, as many at a time as the build in effect says.
 
@@ -83,6 +84,8 @@ def run_all(
         The folder of their temporary files; by default `cwd`.
     env : mapping, optional
         The environment, by default that of this process; LC_ALL, TMPDIR and PWD are set in both.
+    ended : callable, optional
+        Called with the number and the outcome of each program that has ended.
 
     Returns
     -------
@@ -120,6 +123,8 @@ def run_all(
                 running.remove(process)
                 if process.end() != 0:
                     waiting.clear()
+                if ended is not None:
+                    ended(started.index(process), process.completed())
     finally:
         if group is not None:
             group.end()
