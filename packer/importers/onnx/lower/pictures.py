@@ -144,7 +144,7 @@ def reorder(node: ir.Node) -> Operator:
 
 
 def concat(node: ir.Node) -> Operator:
-    """Lower a join of pictures in blocks along their channels; all but the last are whole blocks."""
+    """Lower a join of pictures in blocks; all but the last one have whole blocks."""
     out = picture_of(node.outputs[0])
     inputs = [value for value in node.inputs if value is not None]
     body, planes = "", 0

@@ -1,0 +1,218 @@
+"""PyTorch models: torch.export traces them, torch.onnx writes ONNX, and `from_onnx` reads it."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runtime.error import ExportError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import onnx
+
+    from runtime.module import Module
+
+_BATCH = "batch"  # the name of an extent without one
+
+
+def from_torch(
+    module: Any,
+    example_inputs: Sequence[Any] = (),
+    dynamic_shapes: Any = None,
+    **options: Any,
+) -> Module:
+    """Make a module of a PyTorch model, for inference.
+
+    Parameters
+    ----------
+    module : torch.nn.Module or torch.export.ExportedProgram
+        The model. A module in training mode is exported in evaluation mode, and put back.
+    example_inputs : sequence of torch.Tensor
+        The arguments of a call; their dtypes and shapes are those of the library. Not used for an
+        ExportedProgram.
+    dynamic_shapes : optional
+        Which extents are symbolic, as for `torch.export.export`: ``{"x": {0: Dim("batch")}}``.
+        One symbol, in first extents.
+    **options
+        Further arguments of `from_onnx`.
+
+    Returns
+    -------
+    Module
+        As `from_onnx` makes it: the function ``main``, weights by their names in the state dict.
+        The module owns copies of the weights.
+
+    Raises
+    ------
+    ExportError
+        torch is not installed; torch.export cannot trace the model, or torch.onnx has no operator
+        for a part of it; or as for `from_onnx`.
+
+    Examples
+    --------
+    ::
+
+        model = torchvision.models.resnet18().eval()
+        module = packer.from_torch(model, [torch.zeros(1, 3, 224, 224)])
+        packer.export_library(module, "resnet18.so")
+    """
+    from ..onnx import from_onnx
+
+    proto = _onnx_of(_program_of(module, example_inputs, dynamic_shapes))
+    return from_onnx(proto, dynamic=_name_symbols(proto, dynamic_shapes), **options)
+
+
+def from_torch_function(target: str, *, folder: Path | None = None, **options: Any) -> Module:
+    """Make a module of the model that a Python function returns.
+
+    Parameters
+    ----------
+    target : str
+        ``"module:function"``. The function takes no arguments and returns the arguments of
+        `from_torch`: a tuple of the model, the example inputs and, optionally, the dynamic shapes.
+    folder : path, optional
+        Where the module is searched first; by default the working directory.
+    **options
+        Further arguments of `from_onnx`.
+
+    Returns
+    -------
+    Module
+        As `from_torch`.
+
+    Raises
+    ------
+    ExportError
+        There is no such module or function, it returns something else, or as for `from_torch`.
+    """
+    name, separator, attribute = target.partition(":")
+    if not (name and separator and attribute):
+        raise ExportError(f"--torch: expected MODULE:FUNCTION, found {target!r}")
+    search = str(folder or Path.cwd())
+    sys.path.insert(0, search)
+    try:
+        found = getattr(importlib.import_module(name), attribute)
+    except ImportError as error:
+        raise ExportError(f"{target}: cannot import {name!r} from {search}: {error}") from error
+    except AttributeError as error:
+        raise ExportError(f"{target}: the module {name!r} has no {attribute!r}") from error
+    finally:
+        sys.path.remove(search)
+    made = found()
+    if not isinstance(made, tuple) or len(made) not in (2, 3):
+        raise ExportError(
+            f"{target}: expected that it returns (model, example inputs[, dynamic shapes]), found "
+            f"{type(made).__name__}"
+        )
+    return from_torch(*made, **options)
+
+
+def _program_of(module: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> Any:
+    """Return the ExportedProgram of a model in evaluation mode."""
+    try:
+        import torch
+    except ImportError as error:
+        raise ExportError(
+            "packer.from_torch needs the package torch: pip install 'dso-packer[torch]'"
+        ) from error
+    if isinstance(module, torch.export.ExportedProgram):
+        return module
+    if not isinstance(module, torch.nn.Module):
+        raise ExportError(
+            "packer.from_torch: model, expected torch.nn.Module or ExportedProgram, found "
+            f"{type(module).__name__}"
+        )
+    was_training = module.training
+    module.eval()
+    try:
+        with _quiet():
+            return torch.export.export(module, tuple(example_inputs), dynamic_shapes=dynamic_shapes)
+    except Exception as error:
+        raise ExportError(
+            f"packer.from_torch: torch.export cannot trace {type(module).__name__}: "
+            f"{_first_line(error)}; torch.export.export(model, inputs) shows where"
+        ) from error
+    finally:
+        module.train(was_training)
+
+
+def _onnx_of(program: Any) -> onnx.ModelProto:
+    import torch
+
+    try:
+        with _quiet():
+            exported = torch.onnx.export(program, dynamo=True, verbose=False)
+    except ImportError as error:
+        raise ExportError(
+            f"packer.from_torch needs the package {error.name}: pip install 'dso-packer[torch]'"
+        ) from error
+    except Exception as error:
+        raise ExportError(
+            "packer.from_torch: torch.onnx has no ONNX operators for the model: "
+            f"{_first_line(_innermost(error))}"
+        ) from error
+    assert exported is not None
+    proto: onnx.ModelProto = exported.model_proto
+    return proto
+
+
+def _name_symbols(proto: onnx.ModelProto, dynamic_shapes: Any) -> tuple[str, ...]:
+    """Give the only symbol of a graph the name that the caller chose; return the symbols."""
+    types = [value.type for part in (proto.graph.input, proto.graph.output) for value in part]
+    dims = [dim for each in types for dim in each.tensor_type.shape.dim if dim.dim_param]
+    symbols = list(dict.fromkeys(dim.dim_param for dim in dims))
+    chosen = list(dict.fromkeys(_names(dynamic_shapes)))
+    if len(symbols) != 1 or len(chosen) > 1:
+        return tuple(symbols)
+    name = chosen[0] if chosen else _BATCH
+    for dim in dims:
+        dim.dim_param = name
+    del proto.graph.value_info[:]  # they have the old name, and are inferred again
+    return (name,)
+
+
+def _names(shapes: Any) -> Iterator[str]:
+    """Yield the names in a specification of dynamic shapes."""
+    if isinstance(shapes, str):
+        yield shapes
+    elif isinstance(shapes, type) or hasattr(shapes, "__name__"):
+        yield shapes.__name__
+    elif isinstance(shapes, Mapping):
+        for value in shapes.values():
+            yield from _names(value)
+    elif isinstance(shapes, Sequence):
+        for value in shapes:
+            yield from _names(value)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def _first_line(error: BaseException) -> str:
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep torch's notes about its own parts from the terminal."""
+    logger = logging.getLogger("torch")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
