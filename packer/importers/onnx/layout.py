@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     pass
 
 DOMAIN = "dso"
+_ONE_INPUT = ("Pool", "Enlarge", "Interleave")  # in and out in the same layout
 
 
 def choose_layouts(graph: ir.Graph) -> None:
@@ -71,7 +72,7 @@ def _blocked_values(graph: ir.Graph) -> list[ir.Value]:
 
 
 def _may_write(node: ir.Node) -> bool:
-    return _is(node, "Conv", "Pool", "Elementwise") or _is_channel_concat(node)
+    return _is(node, "Conv", *_ONE_INPUT, "Elementwise") or _is_channel_concat(node)
 
 
 def _is_channel_concat(node: ir.Node) -> bool:
@@ -90,8 +91,8 @@ def _writes(node: ir.Node | None, blocked: dict[int, ir.Value]) -> bool:
     if _is(node, "Conv"):
         residual = node.inputs[3] if len(node.inputs) > 3 else None
         return residual is None or id(residual) in blocked
-    if _is(node, "Pool"):
-        return id(node.inputs[0]) in blocked
+    if _is(node, *_ONE_INPUT):
+        return id(node.inputs[0]) in blocked and _has_whole_blocks(node)
     if _is(node, "Elementwise"):
         return _writes_each(node, blocked)
     return all(id(value) in blocked for value in node.inputs)
@@ -124,6 +125,12 @@ def _reads(node: ir.Node, index: int, blocked: dict[int, ir.Value]) -> bool:
     if _is(node, "Pool"):
         return id(node.outputs[0]) in blocked or _is_one_pixel(node.outputs[0])
     return id(node.outputs[0]) in blocked
+
+
+def _has_whole_blocks(node: ir.Node) -> bool:
+    """Return True if pixels that dso.Interleave moves are whole blocks of the output."""
+    channels = shape_of(node.outputs[0])[1]
+    return not _is(node, "Interleave") or (isinstance(channels, int) and channels % BLOCK == 0)
 
 
 def _is_one_pixel(value: ir.Value) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .elementwise import elementwise
-from .pictures import concat, conv2d, pool, reorder
+from .pictures import concat, conv2d, interleave, pool, reorder
 from .rows import attention, matmul, normalize
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "Concat": concat,
     "Conv": conv2d,
     "Elementwise": elementwise,
+    "Enlarge": reorder,
+    "Interleave": interleave,
     "MatMul": matmul,
     "Normalize": normalize,
     "Pool": pool,

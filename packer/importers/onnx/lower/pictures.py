@@ -131,7 +131,7 @@ def pool(node: ir.Node) -> Operator:
 
 
 def reorder(node: ir.Node) -> Operator:
-    """Lower a copy from one layout to another."""
+    """Lower a copy from one layout to another, or to a larger picture of repeated pixels."""
     x = node.inputs[0]
     assert x is not None
     source, out = picture_of(x), picture_of(node.outputs[0])
@@ -160,3 +160,48 @@ def concat(node: ir.Node) -> Operator:
 """
         planes += source.planes
     return operator_of("concat", body + "  return 0;\n", inputs, node.outputs, parts=["reorder"])
+
+
+_INTERLEAVE = """
+#include "picture.h"
+
+struct pictures {{ struct dso_op_picture in, out; }};
+
+/* One row of the input, for one plane or block of the output. */
+static void item(const void *data, int64_t index) {{
+  const struct pictures *p = data;
+  const int64_t planes = planes_of(&p->out), y = index % p->in.height;
+  const int64_t plane = index / p->in.height % planes, batch = index / p->in.height / planes;
+  for (int64_t tap = 0; tap < {taps}; tap++) {{
+    const float *from = p->in.data + batch * p->in.batch +
+                        (tap * planes + plane) * p->in.plane + y * p->in.row;
+    float *to = p->out.data + batch * p->out.batch + plane * p->out.plane +
+                (y * {high} + tap / {wide}) * p->out.row + tap % {wide} * {block};
+    for (int64_t x = 0; x < p->in.width; x++, from += {block}, to += {wide} * {block})
+      for (int c = 0; c < {block}; c++) to[c] = from[c];
+  }}
+  if (y == 0 && p->out.frame) {{
+    struct dso_op_picture out = p->out;
+    out.data += batch * out.batch;
+    dso_op_write_frame(&out, plane, 1);
+  }}
+}}
+"""
+
+
+def interleave(node: ir.Node) -> Operator:
+    """Lower the placing of channels, (window y, window x, output), as pixels."""
+    x = node.inputs[0]
+    assert x is not None
+    source, out = picture_of(x), picture_of(node.outputs[0])
+    if out.block != source.block:  # both layouts are the same bytes for one of them
+        source = source._replace(block=out.block)
+    high, wide = _ints(node, "window", [1, 1])
+    items = f"{_batch(source)} * {out.planes * source.height}"
+    work = f"{_batch(source)} * {out.nfloats}"
+    body = f"""\
+  const struct pictures pictures = {{{source.in_c("x0")}, {out.in_c("y0")}}};
+  return dso_op_parallel(item, &pictures, {items}, {work});
+"""
+    before = _INTERLEAVE.format(taps=high * wide, high=high, wide=wide, block=out.block)
+    return operator_of("interleave", body, [x], node.outputs, parts=["elementwise"], before=before)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from .conv import fuse_conv, fuse_pad
+from .enlarge import fuse_resize, fuse_transposed_conv
 from .epilogue import fuse_activation, fuse_bias, fuse_residual
 from .graph import DSO
 from .matmul import fuse_gemm, fuse_matmul
@@ -26,6 +27,7 @@ from .scale import fold_batch_norm, fold_scale
 
 REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_conv,
+    fuse_transposed_conv,
     fuse_pad,
     fuse_gemm,
     fuse_matmul,
@@ -36,6 +38,7 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_activation,
     fuse_normalize,
     fuse_pool,
+    fuse_resize,
 )
 
 

@@ -1,0 +1,140 @@
+"""Larger pictures: Resize to whole multiples, and transposed convolutions without overlap."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from .graph import (
+    DSO,
+    constant,
+    dims,
+    is_float32,
+    is_node,
+    new_node,
+    new_weight,
+    optional,
+    replace,
+)
+from .record import record_fold
+
+# The source of a pixel is that of the pixel divided by the scale, rounded down.
+_FLOORED = {
+    ("half_pixel", "round_prefer_floor"),
+    ("half_pixel", "round_prefer_ceil"),
+    ("asymmetric", "floor"),
+}
+
+
+def fuse_resize(model: ir.Model) -> int:
+    """Replace each Resize that repeats pixels a whole number of times by dso.Enlarge."""
+    count = 0
+    for node in model.graph:
+        if not is_node(node, "Resize") or not is_float32(node.inputs[0]):
+            continue
+        before, after = dims(node.inputs[0]), dims(node.outputs[0])
+        attributes = node.attributes
+        how = (
+            attributes.get_string("coordinate_transformation_mode", "half_pixel"),
+            attributes.get_string("nearest_mode", "round_prefer_floor"),
+        )
+        if attributes.get_string("mode", "nearest") != "nearest" or how not in _FLOORED:
+            continue
+        if before is None or after is None or len(before) != 4 or before[:2] != after[:2]:
+            continue
+        if not _are_multiples(before[2:], after[2:]) or not isinstance(before[1], int):
+            continue
+        new = new_node(
+            "Enlarge", [node.inputs[0]], like=node.outputs[0], name=node.name, domain=DSO
+        )
+        replace(node, [new])
+        count += 1
+    return count
+
+
+def _are_multiples(before: tuple[object, ...], after: tuple[object, ...]) -> bool:
+    return all(
+        isinstance(a, int) and isinstance(b, int) and a > 0 and b % a == 0
+        for a, b in zip(before, after, strict=True)
+    )
+
+
+def fuse_transposed_conv(model: ir.Model) -> int:
+    """Replace each ConvTranspose whose windows do not overlap by a 1 x 1 convolution.
+
+    The convolution computes all pixels of a window as channels, and dso.Interleave puts them in
+    their places. Its weight has the axes (window y, window x, output) first.
+    """
+    count = 0
+    for node in model.graph:
+        if not is_node(node, "ConvTranspose") or not is_float32(node.inputs[0], node.inputs[1]):
+            continue
+        x, weight, bias = node.inputs[0], constant(node.inputs[1]), optional(node, 2)
+        picture, after = dims(x), dims(node.outputs[0])
+        if weight is None or weight.ndim != 4 or picture is None or after is None:
+            continue
+        window = list(weight.shape[2:])
+        added = constant(bias) if bias is not None else None
+        if not _is_without_overlap(node, window) or (bias is not None and added is None):
+            continue
+        if not all(isinstance(extent, int) for extent in picture[1:]):
+            continue
+        replace(node, _as_conv(model, node, weight, added, window))
+        count += 1
+    return count
+
+
+def _is_without_overlap(node: ir.Node, window: list[int]) -> bool:
+    attributes = node.attributes
+    return (
+        list(attributes.get_ints("strides") or [1, 1]) == window
+        and not any(attributes.get_ints("pads") or [])
+        and not any(attributes.get_ints("output_padding") or [])
+        and all(step == 1 for step in attributes.get_ints("dilations") or [])
+        and attributes.get_int("group", 1) == 1
+        and attributes.get_string("auto_pad", "NOTSET") in ("NOTSET", "VALID")
+        and "output_shape" not in attributes
+    )
+
+
+def _as_conv(
+    model: ir.Model,
+    node: ir.Node,
+    weight: np.ndarray[tuple[int, ...], np.dtype[np.float32]],
+    bias: np.ndarray[tuple[int, ...], np.dtype[np.float32]] | None,
+    window: list[int],
+) -> list[ir.Node]:
+    channels, outputs, *_ = weight.shape
+    taps = window[0] * window[1]
+    rows = np.ascontiguousarray(weight.transpose(2, 3, 1, 0)).reshape(-1, channels, 1, 1)
+    source = node.inputs[1]
+    assert source is not None
+    new_value = new_weight(model, f"{source.name}.taps", rows)
+    record_fold(model, source, new_value, "the taps of a transposed convolution became outputs")
+    inputs = [node.inputs[0], new_value]
+    if bias is not None:
+        repeated = new_weight(model, f"{node.inputs[2].name}.taps", np.tile(bias, taps))
+        record_fold(model, node.inputs[2], repeated, "repeated for each tap")
+        inputs.append(repeated)
+    batch, _, height, width = dims(node.inputs[0]) or ()
+    attributes = {
+        "strides": [1, 1],
+        "dilations": [1, 1],
+        "pads": [0, 0, 0, 0],
+        "group": 1,
+        "activation": "",
+        "low": 0.0,
+        "high": 0.0,
+    }
+    conv = new_node(
+        "Conv",
+        inputs,
+        attributes,
+        shape=(batch, outputs * taps, height, width),
+        name=node.name,
+        domain=DSO,
+    )
+    places = new_node(
+        "Interleave", [conv.outputs[0]], {"window": window}, like=node.outputs[0], domain=DSO
+    )
+    return [conv, places]
