@@ -68,6 +68,27 @@ class Conv(OpRun):
         return (finish(total, b, residual, 1, **after),)
 
 
+class Enlarge(OpRun):
+    """Pixels repeated whole numbers of times."""
+
+    op_domain = "dso"
+
+    def _run(self, x, scales=None):  # type: ignore[no-untyped-def]
+        return (np.repeat(np.repeat(x, scales[0], axis=2), scales[1], axis=3),)
+
+
+class Interleave(OpRun):
+    """Channels (window y, window x, output) placed as pixels."""
+
+    op_domain = "dso"
+
+    def _run(self, x, window=None):  # type: ignore[no-untyped-def]
+        batch, channels, height, width = x.shape
+        tall, wide = window
+        taps = x.reshape(batch, tall, wide, channels // (tall * wide), height, width)
+        return (taps.transpose(0, 3, 4, 1, 5, 2).reshape(batch, -1, height * tall, width * wide),)
+
+
 class MatMul(OpRun):
     """Product of matrices."""
 
@@ -112,7 +133,7 @@ class Pool(OpRun):
         return (np.asarray(found[0] if isinstance(found, tuple) else found, np.float32),)
 
 
-OPERATORS = [Conv, MatMul, Normalize, Pool]
+OPERATORS = [Conv, Enlarge, Interleave, MatMul, Normalize, Pool]
 
 
 def run(model: ir.Model, inputs: dict[str, Array]) -> list[Array]:

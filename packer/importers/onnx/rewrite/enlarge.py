@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 
 from .graph import (
     DSO,
+    Dim,
     constant,
     dims,
     is_float32,
@@ -33,30 +36,42 @@ def fuse_resize(model: ir.Model) -> int:
         if not is_node(node, "Resize") or not is_float32(node.inputs[0]):
             continue
         before, after = dims(node.inputs[0]), dims(node.outputs[0])
-        attributes = node.attributes
         how = (
-            attributes.get_string("coordinate_transformation_mode", "half_pixel"),
-            attributes.get_string("nearest_mode", "round_prefer_floor"),
+            node.attributes.get_string("coordinate_transformation_mode", "half_pixel"),
+            node.attributes.get_string("nearest_mode", "round_prefer_floor"),
         )
-        if attributes.get_string("mode", "nearest") != "nearest" or how not in _FLOORED:
+        if node.attributes.get_string("mode", "nearest") != "nearest" or how not in _FLOORED:
             continue
-        if before is None or after is None or len(before) != 4 or before[:2] != after[:2]:
+        if before is None or after is None or len(before) != 4 or before[1] != after[1]:
             continue
-        if not _are_multiples(before[2:], after[2:]) or not isinstance(before[1], int):
+        factors = constant(optional(node, 2))
+        if before[0] != after[0] and (factors is None or factors.size != 4 or factors[0] != 1):
             continue
+        scales = _multiples(before[2:], after[2:])
+        if scales is None or not isinstance(before[1], int):
+            continue
+        attributes, inputs = {"scales": scales}, [node.inputs[0]]
         new = new_node(
-            "Enlarge", [node.inputs[0]], like=node.outputs[0], name=node.name, domain=DSO
+            "Enlarge",
+            inputs,
+            attributes,
+            shape=(*before[:2], *after[2:]),
+            name=node.name,
+            domain=DSO,
         )
         replace(node, [new])
         count += 1
     return count
 
 
-def _are_multiples(before: tuple[object, ...], after: tuple[object, ...]) -> bool:
-    return all(
-        isinstance(a, int) and isinstance(b, int) and a > 0 and b % a == 0
-        for a, b in zip(before, after, strict=True)
-    )
+def _multiples(before: Sequence[Dim], after: Sequence[Dim]) -> list[int] | None:
+    """Return how often each pixel is repeated, or None if not a whole number of times."""
+    scales = []
+    for a, b in zip(before, after, strict=True):
+        if not isinstance(a, int) or not isinstance(b, int) or a < 1 or b < a or b % a:
+            return None
+        scales.append(b // a)
+    return scales
 
 
 def fuse_transposed_conv(model: ir.Model) -> int:

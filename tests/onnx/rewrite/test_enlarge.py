@@ -1,0 +1,72 @@
+"""Larger pictures by whole multiples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from packer.importers.onnx.rewrite.enlarge import fuse_resize, fuse_transposed_conv
+
+from ..support.rewriting import make, rewritten, unchanged
+
+RANDOM = np.random.default_rng(5)
+FLOOR = 'coordinate_transformation_mode="asymmetric", nearest_mode="floor"'
+RESIZE = """(float[{batch},3,4,5] x) => (float[] y) <float[4] s = {{{s}}}> {{
+    y = Resize<{how}>(x, , s) }}"""
+    "(float[{batch},3,4,5] x) => (float[] y) <float[4] s = {{{s}}}> {{ y = Resize<{how}>(x, , s) }}"
+)
+
+
+@pytest.mark.parametrize("scales", [(2, 2), (3, 1), (4, 5)])
+@pytest.mark.parametrize("how", [FLOOR, 'nearest_mode="round_prefer_ceil"', 'mode="nearest"'])
+def test_repeated_pixels_are_enlarged(scales: tuple[int, int], how: str) -> None:
+    """The modes that divide the place of a pixel and round down."""
+    text = RESIZE.format(batch="batch", s=f"1.0, 1.0, {scales[0]}.0, {scales[1]}.0", how=how)
+    found = rewritten(make(text), fuse_resize)
+    assert found.kinds == ["dso.Enlarge"]
+    assert tuple(found.attributes("Enlarge")["scales"]) == scales
+
+
+@pytest.mark.parametrize(
+    ("scales", "how"),
+    [
+        ("1.0, 1.0, 2.5, 2.0", FLOOR),
+        ("1.0, 1.0, 2.0, 2.0", 'mode="linear"'),
+        ("1.0, 1.0, 2.0, 2.0", 'coordinate_transformation_mode="align_corners"'),
+        ("1.0, 2.0, 2.0, 2.0", FLOOR),
+    ],
+    ids=["fraction", "linear", "corners", "channels"],
+)
+def test_other_resizes_remain(scales: str, how: str) -> None:
+    """Only pictures, and only whole multiples."""
+    assert unchanged(make(RESIZE.format(batch=1, s=scales, how=how)), fuse_resize)
+
+
+@pytest.mark.parametrize("window", [(2, 2), (3, 1)])
+@pytest.mark.parametrize("bias", ["", ", b"])
+def test_a_transposed_convolution_without_overlap_is_a_convolution(
+    window: tuple[int, int], bias: str
+) -> None:
+    """Each pixel of the input becomes a window of the output."""
+    high, wide = window
+    weights = {"w": RANDOM.normal(size=(5, 6, high, wide)).astype(np.float32)}
+    if bias:
+        weights["b"] = RANDOM.normal(size=6).astype(np.float32)
+    model = make(
+        f"""(float[batch,5,4,3] x) => (float[] y) {{
+            y = ConvTranspose<kernel_shape=[{high},{wide}], strides=[{high},{wide}]>(x, w{bias})
+        }}""",
+        weights,
+    )
+    assert rewritten(model, fuse_transposed_conv).kinds == ["dso.Conv", "dso.Interleave"]
+
+
+@pytest.mark.parametrize(
+    "options", ["strides=[1,1]", "strides=[2,2], pads=[1,0,0,0]", "strides=[2,2], group=2"]
+)
+def test_other_transposed_convolutions_remain(options: str) -> None:
+    """Windows that overlap, that are cut off, or that have groups."""
+    weight = RANDOM.normal(size=(4, 2, 2, 2)).astype(np.float32)
+    text = f"""(float[1,4,4,3] x) => (float[] y) {{
+        y = ConvTranspose<kernel_shape=[2,2], {options}>(x, w) }}"""
+    assert unchanged(make(text, {"w": weight}), fuse_transposed_conv)
