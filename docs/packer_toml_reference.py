@@ -58,6 +58,7 @@ KIND_TEXTS = {
     "const_loader": "Constants for host code.",
     "safetensors": "Weights, stored byte for byte; `model.weights[name]` reads them.",
     "graph": "A graph of operators that host code computes, [graph.md](../graph.md).",
+    "onnx": "An ONNX model: operators, a program and weights, [onnx.md](../onnx.md).",
     "python": "A module that a Python function makes.",
     "cuda": "CUDA kernels: PTX, cubin or fatbin, [devices.md](../devices.md#cuda).",
     "opencl": "OpenCL kernels: source, binary or SPIR-V, [devices.md](../devices.md#opencl).",
@@ -112,6 +113,13 @@ KEYS = {
     "graph": ("path", "The graph as JSON. Required."),
     "params": ("path", "A params dict file or a safetensors file with the parameters."),
     "name": ("string", 'The name of the function that makes an executor. Default: `"default"`.'),
+    "model": ("path", "The model. Required."),
+    "input_shapes": (
+        "array of strings",
+        '`"x=1x3x224x224"`: the shapes of the inputs. An input that is named again begins the '
+        "next set of shapes.",
+    ),
+    "dynamic": ("array of strings", '`["batch"]`: the dimension that stays open.'),
     "factory": ("string", '`"FILE.py:FUNCTION"`; called without arguments. Required.'),
     "fmt": ("string", "The format of the code. Default: the suffix of the source."),
 }

@@ -26,6 +26,7 @@ from ..project.sources import COMPILED, is_device_code, kind_of
 from ..toolchain.formats import FORMATS, format_of
 from ..toolchain.visibility import VISIBILITIES
 from .compiler_options import add_compiler_options, compiler_words, linker_words
+from .model_options import add_model_options, model_source
 from .parser import CommandParser
 from .terminal import Steps, showing_steps, size_text, write, write_error
 
@@ -50,6 +51,7 @@ examples:
   packer export                # the library that packer.toml describes
   packer export model.so       # the same, written to model.so
   packer export a.so a.c b.ll --function "run=int(float *x)" --entry run
+  packer export model.so --onnx model.onnx --input-shape x=1x3x224x224
   packer export model.so a.c --weights model.safetensors
   packer export model.so --weights 1.safetensors --weights 2.safetensors
   packer export model.tar      # `packer link model.tar -o model.so` links it
@@ -95,6 +97,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     levels = "CPU levels, as x86-64-v2,x86-64-v3; or native: only for this machine's processor"
     add("--cpu", metavar="LEVELS", type=_levels, help=levels)
     parser.add_link_options()
+    add_model_options(parser)
     add_compiler_options(parser)
     arguments = parser.parse_paths(argv)
     if (arguments.sources or arguments.weights) and arguments.project is not None:
@@ -108,6 +111,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         parser.error(f"argument {option}: needs SOURCE; or set options in packer.toml")
     arguments.functions = _functions(parser, arguments.function)
     arguments.metadata = _metadata(parser, arguments.metadata)
+    arguments.model = model_source(parser, arguments)
     return arguments
 
 
@@ -116,10 +120,10 @@ def run(arguments: argparse.Namespace) -> None:
     started = time.monotonic()
     if arguments.output is not None:
         _refuse_name_of_input(arguments.output)
-    project = _project(arguments)
-    output = _output(arguments, project)
-    refuse_output_among_inputs(output, project.inputs.paths)
     with showing_steps(arguments.verbose) as steps:
+        project = _project(arguments, steps)
+        output = _output(arguments, project)
+        refuse_output_among_inputs(output, project.inputs.paths)
         export_library(
             project.root,
             output,
@@ -197,8 +201,8 @@ def _metadata(parser: CommandParser, texts: Sequence[str]) -> dict[str, str]:
     return metadata
 
 
-def _project(arguments: argparse.Namespace) -> Project:
-    if arguments.sources or arguments.weights or arguments.header:
+def _project(arguments: argparse.Namespace, steps: Steps) -> Project:
+    if arguments.sources or arguments.weights or arguments.header or arguments.model:
         functions: Functions | Literal["auto"] = arguments.functions or AUTO
         return project_of_sources(
             arguments.sources,
@@ -206,6 +210,8 @@ def _project(arguments: argparse.Namespace) -> Project:
             arguments.weights,
             compiler_words(arguments),
             header=arguments.header,
+            model=arguments.model,
+            progress=steps,
         )
     if arguments.project is None and not os.path.lexists(PROJECT_FILE):
         text = f"no {PROJECT_FILE} here, and no source is given; run `packer init`"

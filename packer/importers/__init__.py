@@ -1,7 +1,7 @@
-"""Importers: modules made from what others describe, such as a C header.
+"""Importers: modules made from what others describe, such as a C header or a model.
 
-Each importer is a folder here and a row in `IMPORTERS`. Other packages add theirs as entry points
-of the group ``dso_packer.importers``, named after the key in packer.toml.
+Each importer is a folder here and a row in `IMPORTERS` or `MODELS`. Other packages add theirs as
+entry points of the group ``dso_packer.importers``, named after the key in packer.toml.
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from runtime.module import Module
+
     from ..modules.host import HostModule
 
 GROUP = "dso_packer.importers"
 # The key in packer.toml, and the function that makes the module; `from_header` shows its arguments.
 IMPORTERS = {"header": ("header", "from_header")}
+# The kind in packer.toml, and the function that makes the tree of a model; see `from_onnx`.
+MODELS = {"onnx": ("onnx", "from_onnx")}
 
 
 def find_importer(key: str) -> Callable[..., HostModule] | None:
@@ -30,3 +34,10 @@ def find_importer(key: str) -> Callable[..., HostModule] | None:
         for entry in entry_points(group=GROUP, name=key):
             found = entry.load()
     return found  # type: ignore[no-any-return]
+
+
+def find_model_importer(kind: str) -> Callable[..., Module]:
+    """Return the function that makes a tree of modules of a model of one kind."""
+    folder, name = MODELS[kind]
+    found: Callable[..., Module] = getattr(import_module(f".{folder}", __name__), name)
+    return found

@@ -9,6 +9,7 @@
         static_library         sources, functions, libraries, levels
         const_loader           constants, by_symbol
         safetensors            sources
+        onnx                   model, input_shapes, dynamic
         graph                  graph, params, name
         python                 factory
         cuda opencl hip ...    fmt, sources, functions; several cubins or PTX: a fatbin
@@ -32,10 +33,12 @@ from ..declare.declaration import AUTO, EVERY
 from ..dialect import Dialect
 from ..embed import Embed
 from ..embed.contents import record_of
+from ..files.progress import Progress, silent
 from ..toolchain.build import building
 from ..toolchain.visibility import VISIBILITIES, Visibility
 from .inputs import Inputs
 from .kinds import KINDS, make_module, weight_modules
+from .model import ModelSource
 from .sources import Functions, Imported, host_module, importing, is_device_code, source_of
 from .table import Table
 
@@ -147,8 +150,10 @@ def project_of_sources(
     options: Sequence[str] = (),
     *,
     header: str | os.PathLike[str] | None = None,
+    model: ModelSource | None = None,
+    progress: Progress = silent,
 ) -> Project:
-    """Make a project of files alone: host code with its functions, and weights.
+    """Make a project of files alone: a model, host code with its functions, and weights.
 
     Parameters
     ----------
@@ -165,6 +170,10 @@ def project_of_sources(
     header : path, optional
         A C header that declares the functions. Then `functions` has changes, and those to export
         alone, as ``"auto"``.
+    model : ModelSource, optional
+        A model, which imports all other modules.
+    progress : callable
+        Gets the steps of the model's import.
 
     Raises
     ------
@@ -176,6 +185,8 @@ def project_of_sources(
     device = [path for path in files if is_device_code(path)]
     sources = [source_of(path) for path in files if path not in device]
     modules = []
+    if model is not None:
+        modules.append(model._replace(path=inputs.add(model.path)).module(progress))
     if header is not None:
         given = {} if functions == AUTO else functions
         chosen = tuple(name for name, declaration in given.items() if declaration == AUTO)

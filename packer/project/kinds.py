@@ -13,7 +13,7 @@ from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
 from ..declare.c_type import PACKED
 from ..declare.declaration import AUTO, EVERY
 from ..declare.options import KEYS
-from ..importers import find_importer
+from ..importers import MODELS, find_importer
 from ..modules.c_source import compiler_options
 from .inputs import read_bytes
 from .sources import COMPILED, Functions, Imported, Source, host_module, importing
@@ -172,6 +172,12 @@ def _graph(table: Table) -> Module:
     return graph_module(table)
 
 
+def _model(table: Table) -> Module:
+    from .model import model_module
+
+    return model_module(table)
+
+
 def _python(table: Table) -> Module:
     from .factory import call_factory
 
@@ -191,6 +197,7 @@ KINDS = {
     "const_loader": Kind(("constants", "by_symbol"), _const_loader),
     "safetensors": Kind(("sources",), _safetensors),
     "graph": Kind(("graph", "params", "name"), _graph),
+    **dict.fromkeys(MODELS, Kind(("model", "input_shapes", "dynamic"), _model)),
     "python": Kind(("factory",), _python),
     **dict.fromkeys(LAYOUTS, Kind(("fmt", *_DEVICE), _device)),
 }

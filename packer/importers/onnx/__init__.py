@@ -1,4 +1,100 @@
 """ONNX models: a graph becomes a program, C functions and weights in one library.
 
-`read` checks a model, `operator` is one node as a C function.
+`read` checks a model, `rewrite` fuses its operators, `layout` chooses how pictures are stored,
+`lower` makes a C function of each node, `plan` places the values in memory, `program` writes the
+bytecode that calls the functions, `weights` and `record` are the rest of the library. `tree` joins
+them, and `operator` is what they exchange.
 """
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from runtime.error import ExportError
+
+from ...files.arguments import list_of
+from ...files.progress import silent
+
+if TYPE_CHECKING:
+    import onnx
+
+    from runtime.modules.vm import VMExecutable
+
+    from ...files.progress import Progress
+
+    InputShapes = Mapping[str, Sequence[int | str]]
+
+
+def from_onnx(
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    input_shapes: InputShapes | Sequence[InputShapes] | None = None,
+    dynamic: Iterable[str] = (),
+    *,
+    options: Sequence[str] = (),
+    progress: Progress = silent,
+) -> VMExecutable:
+    """Make a tree of modules of an ONNX model: its library needs no other package.
+
+    Parameters
+    ----------
+    model : path, bytes or onnx.ModelProto
+        The model. Weights in other files are found beside a path only.
+    input_shapes : mapping of str to shape, or a sequence of them, optional
+        The shape of each input, for inputs whose shape the model leaves open, or to change it. A
+        sequence has several sets of shapes: the library has a program for each, over the same
+        weights, and ``main`` chooses by the shapes of its arguments.
+    dynamic : iterable of str
+        The name of the dimension that stays open, such as ``"batch"``: that of a dimension in the
+        model, or in `input_shapes`, as in ``{"x": ("batch", 3, 224, 224)}``. At most one name.
+    options : sequence of str
+        Further compiler options for the operators.
+    progress : callable
+        Gets the name of each step.
+
+    Returns
+    -------
+    VMExecutable
+        Its function ``main`` takes the inputs and returns the output, or a tuple of outputs: new
+        tensors. It imports the C code of the operators, and the weights.
+
+    Raises
+    ------
+    ExportError
+        A package is missing, the model breaks a rule of ONNX, a shape is unknown or wrong, or an
+        operator is not supported; names the node.
+
+    Examples
+    --------
+    >>> import packer, runtime  # doctest: +SKIP
+    >>> model = packer.from_onnx("model.onnx", {"x": (1, 3, 224, 224)})
+    >>> path = packer.export_library(model, "model.so")
+    >>> y = runtime.load(path)["main"](x)
+    """
+    sets = _sets_of_shapes(input_shapes)
+    names = tuple(list_of(dynamic, "dynamic"))
+    try:
+        from .tree import make_tree
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("packer."):
+            raise
+        text = f"packer.from_onnx needs the package {error.name}: pip install 'dso-packer[onnx]'"
+        raise ExportError(text) from error
+    return make_tree(model, sets, names, tuple(list_of(options, "options")), progress)
+
+
+def _sets_of_shapes(
+    input_shapes: InputShapes | Sequence[InputShapes] | None,
+) -> Sequence[InputShapes]:
+    """Return the sets of shapes; one without shapes if none are given."""
+    if input_shapes is None:
+        return [{}]
+    sets = [input_shapes] if isinstance(input_shapes, Mapping) else list(input_shapes)
+    if not sets or not all(isinstance(shapes, Mapping) for shapes in sets):
+        text = (
+            f"input_shapes, expected a mapping of names to shapes, or a sequence of them, "
+            f"found {input_shapes!r}"
+        )
+        raise ExportError(f"from_onnx: {text}")
+    return sets

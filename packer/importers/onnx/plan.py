@@ -109,11 +109,14 @@ def plan_memory(operators: Sequence[Operator], outputs: Sequence[ir.Value]) -> P
     sizes = []
     for kind in (False, True):
         keys = [key for key in spans if (key in scaled) == kind]
-        offsets, nbytes = pack_spans([spans[key] for key in keys])
+        offsets, size = pack_spans([spans[key] for key in keys])
         placed |= {key: Place(offset, kind) for key, offset in zip(keys, offsets, strict=True)}
-        sizes.append(nbytes)
+        sizes.append(size)
     places = {value: placed[value] for value in values}
-    return Plan(*sizes, places, {step: placed[step] for step in workspaces}, sources, last)
+    nbytes, batch_nbytes = sizes
+    return Plan(
+        nbytes, batch_nbytes, places, {step: placed[step] for step in workspaces}, sources, last
+    )
 
 
 def pack_spans(spans: Sequence[Span]) -> tuple[list[int], int]:

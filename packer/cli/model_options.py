@@ -1,0 +1,37 @@
+"""The options of `packer export` that import a model: --onnx, --input-shape, --dynamic."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..project.model import ModelSource
+
+if TYPE_CHECKING:
+    from .parser import CommandParser
+
+
+def add_model_options(parser: CommandParser) -> None:
+    """Add the options."""
+    group = parser.add_argument_group("models; docs/onnx.md")
+    group.add_argument("--onnx", metavar="FILE", help="an ONNX model; its function is main")
+    shape = "the shape of an input: x=1x3x224x224; a second one of x begins another set of shapes"
+    parser.add_repeated("--input-shape", "NAME=SHAPE", shape, group)
+    group.add_argument("--dynamic", metavar="NAME", help="the dimension that stays open: batch")
+
+
+def model_source(parser: CommandParser, arguments: argparse.Namespace) -> ModelSource | None:
+    """Return the model that the options describe, or None; end with exit code 2 for a mistake."""
+    if arguments.onnx is None:
+        for option, value in (
+            ("input-shape", arguments.input_shape),
+            ("dynamic", arguments.dynamic),
+        ):
+            if value:
+                parser.error(f"argument --{option}: needs --onnx")
+        return None
+    if arguments.project is not None:
+        parser.error("argument --project: not allowed with --onnx")
+    dynamic = () if arguments.dynamic is None else (arguments.dynamic,)
+    return ModelSource("onnx", Path(arguments.onnx), tuple(arguments.input_shape), dynamic)

@@ -1,0 +1,69 @@
+"""The tree of modules of a model: program, operators, weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from runtime.modules.safetensors import SafetensorsModule
+
+from .host import operator_modules
+from .lower.nodes import lower_nodes
+from .program import Variant, function_names, make_program
+from .read import read_model, with_shapes
+from .record import KEY, graph_record
+from .weights import Weights
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from runtime.modules.vm import VMExecutable
+
+    from ...files.progress import Progress
+    from . import InputShapes
+
+_MAIN = "main"
+
+
+def make_tree(
+    model: Any,
+    sets: Sequence[InputShapes],
+    dynamic: tuple[str, ...],
+    options: tuple[str, ...],
+    progress: Progress,
+) -> VMExecutable:
+    """Make what `from_onnx` returns; `sets` has at least one set of shapes."""
+    progress("read the model")
+    source = read_model(model)
+    variants = []
+    for shapes in sets:
+        graph = with_shapes(source, shapes, dynamic).graph
+        progress("make its operators")
+        variants.append(Variant(graph, lower_nodes(graph)))
+    weights = _weights_of(variants)
+    progress("make its program")
+    program = make_program(variants, weights.names, _MAIN)
+    operators = [operator for variant in variants for operator in variant.operators]
+    for module in operator_modules(operators, options):
+        program.import_module(module)
+    functions = function_names(_MAIN, len(variants))
+    record = graph_record(variants, functions, weights, _not_stored(source.graph, weights))
+    program.import_module(SafetensorsModule(weights.file({KEY: record})))
+    return program
+
+
+def _weights_of(variants: Sequence[Variant]) -> Weights:
+    """Return the weights that operators read, and those that are outputs."""
+    weights = Weights()
+    for graph, operators in variants:
+        read = (value for operator in operators for value in operator.inputs)
+        for value in (*read, *graph.outputs):
+            if value.const_value is not None:
+                weights.add(value)
+    return weights
+
+
+def _not_stored(graph: ir.Graph, weights: Weights) -> dict[str, str]:
+    """Return why weights of the model are not in the file."""
+    stored = weights.stored() | set(weights.equal)
+    return {name: "no operator reads it" for name in graph.initializers if name not in stored}

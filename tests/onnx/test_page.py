@@ -1,0 +1,26 @@
+"""The code and the commands of docs/onnx.md run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import runtime
+
+PAGE = (Path(__file__).parents[2] / "docs/onnx.md").read_text()
+
+
+def test_the_page_runs(tmp_path: Path) -> None:
+    """The Python code in one process, the packer.toml, and each command."""
+    program = "\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL))
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    (project,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "packer.toml").write_text(project)
+    commands = re.findall(r"^    packer (export .*)$", PAGE, re.MULTILINE)
+    assert len(commands) == 4
+    for words in ["export model.so", *commands[1:]]:
+        command = [sys.executable, "-m", "packer", *words.split()]
+        subprocess.run(command, cwd=tmp_path, check=True)
+        assert runtime.load(tmp_path / "model.so").function_names()[0] == "main"
