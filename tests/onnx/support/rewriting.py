@@ -53,7 +53,7 @@ def make(text: str, weights: Mapping[str, Array] | None = None) -> onnx.ModelPro
         model.graph.initializer.append(numpy_helper.from_array(array, name))
     for index, node in enumerate(model.graph.node):
         node.name = node.name or f"{node.op_type}_{index}"
-    model = shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    model = shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
     onnx.checker.check_model(model)
     return model
 

@@ -15,6 +15,14 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
+from .clean import (
+    inline_functions,
+    name_everything,
+    remove_dead_nodes,
+    remove_no_ops,
+    share_equal_nodes,
+)
+from .constants import fix_shapes, fold_constants
 from .conv import fuse_conv, fuse_pad
 from .enlarge import fuse_resize, fuse_transposed_conv
 from .epilogue import fuse_activation, fuse_bias, fuse_residual
@@ -26,6 +34,12 @@ from .record import summary
 from .scale import fold_batch_norm, fold_scale
 
 REWRITES: tuple[Callable[[ir.Model], int], ...] = (
+    inline_functions,
+    fold_constants,
+    fix_shapes,
+    remove_no_ops,
+    share_equal_nodes,
+    remove_dead_nodes,
     fuse_conv,
     fuse_transposed_conv,
     fuse_pad,
@@ -39,6 +53,8 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_normalize,
     fuse_pool,
     fuse_resize,
+    remove_dead_nodes,
+    name_everything,
 )
 
 

@@ -1,0 +1,147 @@
+"""Constant expressions."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from packer.importers.onnx.rewrite import clean, constants
+from packer.importers.onnx.rewrite.matmul import fuse_matmul
+from packer.importers.onnx.rewrite.record import summary
+
+from ..support.rewriting import make, rewritten
+
+RANDOM = np.random.default_rng(1)
+
+
+def weight(*shape: int) -> np.ndarray:
+    """Make random weights."""
+    return RANDOM.normal(size=shape).astype(np.float32)
+
+
+def test_a_constant_expression_is_computed_and_recorded() -> None:
+    """Through a value between."""
+    model = make(
+        """(float[2,3] x) => (float[] y) {
+            two = Constant<value_float=2.0>() a = Mul(w, two) b = Exp(a) y = Add(x, b)
+        }""",
+        {"w": weight(2, 3)},
+    )
+    found = rewritten(model, constants.fold_constants)
+    assert found.kinds == ["Add"]
+    assert summary(found.model, ["w"]) == {"w": "in 'b': a constant expression of it"}
+
+
+def test_shapes_with_a_symbolic_batch_are_constants() -> None:
+    """No arithmetic of extents is left."""
+    model = make(
+        """(float[batch,3,4] x) => (float[batch,12] y) {
+            s = Shape(x) zero = Constant<value_int=0>() n = Gather(s, zero)
+            axes = Constant<value_ints=[0]>() m = Unsqueeze(n, axes)
+            rest = Constant<value_ints=[12]>() t = Concat<axis=0>(m, rest) y = Reshape(x, t)
+        }"""
+    )
+    found = rewritten(model, constants.fold_constants, constants.fix_shapes, batch=5)
+    assert found.kinds == ["Reshape"]
+    assert found.node("Reshape").inputs[1].const_value.numpy().tolist() == [-1, 12]
+
+
+def test_a_condition_that_is_constant_selects_a_branch() -> None:
+    """Its nodes take the place of the If."""
+    model = make(
+        """(float[2,3] x) => (float[] y) {
+            c = Constant<value = bool {1}>()
+            y = If (c) <
+                then_branch = t () => (float[2,3] p) { p = Relu(x) },
+                else_branch = e () => (float[2,3] q) { q = Exp(x) }
+            >
+        }"""
+    )
+    found = rewritten(model, clean.lift_constants, constants.fold_constants)
+    assert found.kinds == ["Relu"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Expand(one, large)",
+        "Tile(one, large)",
+        "ConstantOfShape(large)",
+        "Pad(one, large)",
+        "Range(first, last, step)",
+        "OneHot(many, depth, limits)",
+    ],
+)
+def test_a_constant_does_not_become_huge(text: str) -> None:
+    """Nor is it computed before its size is compared."""
+    model = make(
+        f"(float[1,1] x) => (float[] y) {{ c = {text} d = Cast<to=1>(c) y = Add(x, d) }}",
+        {
+            "one": weight(1, 1),
+            "large": np.array([1 << 20, 1 << 20, 0, 0][: 4 if "Pad" in text else 2]),
+            "first": np.int64(0),
+            "last": np.int64(2**40),
+            "step": np.int64(1),
+            "many": np.arange(1 << 15),
+            "depth": np.array([2**25]),
+            "limits": weight(2),
+        },
+    )
+    after = ir.from_proto(model)
+    start = time.perf_counter()
+    constants.fold_constants(after)
+    assert time.perf_counter() - start < 1
+    assert text.split("(")[0] in [node.op_type for node in after.graph]
+
+
+def test_constants_do_not_become_huge_together() -> None:
+    """Each has 4 MiB; a node that would exceed the sum remains."""
+    nodes = "".join(f"c{i} = Expand(one, side) y{i} = Add(x, c{i}) " for i in range(20))
+    outputs = ", ".join(f"float[] y{i}" for i in range(20))
+    model = make(
+        f"(float[1] x) => ({outputs}) {{ {nodes} }}",
+        {"one": weight(1), "side": np.array([1 << 20])},
+    )
+    found = rewritten(model, constants.fold_constants)
+    assert found.kinds.count("Expand") == 4
+
+
+def test_a_constant_may_grow_with_its_inputs() -> None:
+    """Weights of one byte become float32, 17 MiB."""
+    model = make(
+        "(float[1,1] x) => (float[] y) { c = DequantizeLinear(q, s, z) y = Add(x, c) }",
+        {
+            "q": RANDOM.integers(-128, 128, (2100, 2100)).astype(np.int8),
+            "s": np.float32(0.5),
+            "z": np.int8(3),
+        },
+    )
+    assert rewritten(model, constants.fold_constants).kinds == ["Add"]
+
+
+def test_a_transposed_weight_of_a_product_keeps_its_name() -> None:
+    """The product reads it transposed."""
+    model = make(
+        "(float[batch,3] x) => (float[] y) { t = Transpose<perm=[1,0]>(w) y = MatMul(x, t) }",
+        {"w": weight(5, 3)},
+    )
+    found = rewritten(model, constants.fold_constants, fuse_matmul)
+    assert found.kinds == ["dso.MatMul"]
+    assert found.attributes("MatMul")["trans_b"] == 1
+    assert set(found.model.graph.initializers) == {"w"}
+
+
+def test_random_numbers_are_not_constants() -> None:
+    """Each call returns others."""
+    model = make(
+        """(float[2] x) => (float[] y) {
+            r = RandomNormal<shape=[2]>() b = Bernoulli(p) s = Add(r, b) y = Add(x, s)
+        }""",
+        {"p": weight(2)},
+    )
+    after = ir.from_proto(model)
+    constants.fold_constants(after)
+    assert len(after.graph) == 4
