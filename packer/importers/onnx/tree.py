@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from runtime.modules.safetensors import SafetensorsModule
 
 from .host import operator_modules
+from .layout import choose_layouts
 from .lower.nodes import lower_nodes
 from .program import Variant, function_names, make_program
 from .read import read_model, with_shapes
 from .record import KEY, graph_record
+from .rewrite import rewrite
 from .weights import Weights
 
 if TYPE_CHECKING:
@@ -35,11 +37,14 @@ def make_tree(
     """Make what `from_onnx` returns; `sets` has at least one set of shapes."""
     progress("read the model")
     source = read_model(model)
+    folded: dict[str, str] = {}
     variants = []
     for shapes in sets:
-        graph = with_shapes(source, shapes, dynamic).graph
+        shaped = with_shapes(source, shapes, dynamic)
         progress("make its operators")
-        variants.append(Variant(graph, lower_nodes(graph)))
+        folded |= rewrite(shaped)
+        choose_layouts(shaped.graph)
+        variants.append(Variant(shaped.graph, lower_nodes(shaped.graph)))
     weights = _weights_of(variants)
     progress("make its program")
     program = make_program(variants, weights.names, _MAIN)
@@ -47,7 +52,8 @@ def make_tree(
     for module in operator_modules(operators, options):
         program.import_module(module)
     functions = function_names(_MAIN, len(variants))
-    record = graph_record(variants, functions, weights, _not_stored(source.graph, weights))
+    folded = {**_not_stored(source.graph, weights), **folded}
+    record = graph_record(variants, functions, weights, folded)
     program.import_module(SafetensorsModule(weights.file({KEY: record})))
     return program
 
