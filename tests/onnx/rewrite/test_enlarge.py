@@ -13,8 +13,6 @@ RANDOM = np.random.default_rng(5)
 FLOOR = 'coordinate_transformation_mode="asymmetric", nearest_mode="floor"'
 RESIZE = """(float[{batch},3,4,5] x) => (float[] y) <float[4] s = {{{s}}}> {{
     y = Resize<{how}>(x, , s) }}"""
-    "(float[{batch},3,4,5] x) => (float[] y) <float[4] s = {{{s}}}> {{ y = Resize<{how}>(x, , s) }}"
-)
 
 
 @pytest.mark.parametrize("scales", [(2, 2), (3, 1), (4, 5)])
