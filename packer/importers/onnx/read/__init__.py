@@ -1,0 +1,154 @@
+"""A model that can be trusted: `read_model` checks it, `with_shapes` makes every shape known.
+
+The order matters. `wire` bounds what protobuf allocates; `graphs` and `tensors` bound and connect
+everything that the model names, since the packages of ONNX rely on it; `nodes` asks ONNX's own
+checker about each node; `opset` converts; only then onnx_ir makes objects of it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+from typing import TYPE_CHECKING, Any
+
+from runtime.error import ExportError, shown
+
+from ....files.text import shown_path
+from .graphs import Graphs
+from .nodes import check_nodes, inline_functions
+from .opset import check_versions, convert
+from .shapes import with_shapes as with_shapes
+from .tensors import Tensors
+from .weights import take_weights
+from .wire import check_wire
+from .words import first_line, refusal
+
+if TYPE_CHECKING:
+    import onnx
+    import onnx_ir as ir
+
+_SMALL = 1 << 22  # bytes of a model that protobuf may parse at once, whatever is in it
+_SOURCE = "model"
+
+
+def read_model(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> ir.Model:
+    """Read and check an ONNX model.
+
+    Parameters
+    ----------
+    model : path, bytes or onnx.ModelProto
+        The model. Weights outside its file are mapped, not copied; they need a path.
+
+    Returns
+    -------
+    onnx_ir.Model
+        Of opset 23 or newer if onnx can convert it; without functions, and with nodes in order.
+        Its initialisers are no inputs. Shapes may be unknown: see `with_shapes`.
+
+    Raises
+    ------
+    ExportError
+        If a package is missing, or if the model cannot be read, breaks a rule of ONNX, or has
+        sequences, optionals, strings or sparse tensors.
+    """
+    try:
+        import onnx  # noqa: F401
+    except ImportError as error:
+        raise missing_package("onnx") from error
+    source, path = _SOURCE, None
+    if isinstance(model, str | os.PathLike):
+        source, path = shown_path(model), model
+    proto = _proto(model, source)
+    tensors = Tensors(source, path)
+    check_versions(proto, source)
+    Graphs(proto, tensors).check()
+    try:
+        return _model(proto, tensors)
+    except (RuntimeError, ValueError, TypeError, KeyError, AttributeError) as error:
+        if isinstance(error, ExportError):
+            raise
+        raise refusal(source, f"onnx cannot read it: {first_line(error)}") from error
+
+
+def missing_package(name: str) -> ExportError:
+    """Make the error about a package that the importer needs."""
+    text = f"packer.from_onnx needs the package {name}: pip install 'dso-packer[onnx]'"
+    return ExportError(text)
+
+
+def _proto(model: object, source: str) -> Any:
+    """Return the ModelProto, parsed after its bytes were checked."""
+    import onnx
+
+    if isinstance(model, onnx.ModelProto):
+        copy = onnx.ModelProto()
+        copy.CopyFrom(model)
+        return copy
+    if isinstance(model, bytes | bytearray | memoryview):
+        return _parse(memoryview(model).cast("B"), source)
+    if not isinstance(model, str | os.PathLike):
+        text = "packer.from_onnx: model, expected a path, bytes or onnx.ModelProto, found"
+        raise ExportError(f"{text} {shown(model)}")
+    try:
+        handle = os.open(model, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise refusal(source, f"cannot read the model: {reason}") from error
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or not status.st_size:
+            raise refusal(source, "a model, expected a regular file that is not empty")
+        with mmap.mmap(handle, 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as data:
+            return _parse(data, source)
+    finally:
+        os.close(handle)
+
+
+def _parse(data: memoryview, source: str) -> Any:
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    descriptor = onnx.ModelProto.DESCRIPTOR
+    if len(data) > _SMALL:
+        check_wire(data, descriptor, source)
+    try:
+        return onnx.ModelProto.FromString(data)
+    except DecodeError as error:
+        check_wire(data, descriptor, source)  # it says where
+        raise refusal(source, "protobuf cannot read it; the file is damaged or no model") from error
+
+
+def _model(proto: Any, tensors: Tensors) -> ir.Model:
+    """Make the objects of a model whose names are checked."""
+    try:
+        import onnx_ir as ir
+    except ImportError as error:
+        raise missing_package("onnx_ir") from error
+    source = tensors.source
+    weights = take_weights(proto, tensors)
+    # Parsed again: protobuf frees the memory of a message at once, and only then.
+    proto = inline_functions(type(proto).FromString(proto.SerializeToString()), source)
+    check_nodes(proto, source)
+    made = ir.from_proto(convert(proto, source))
+    for name, value in made.graph.initializers.items():
+        tensor = weights.get(name, value.const_value)
+        value.const_value = ir.Tensor(tensor.numpy(), dtype=tensor.dtype, name=name)
+    made.graph.sort()
+    _separate_outputs(made)
+    made.meta["source"] = source
+    return made
+
+
+def _separate_outputs(model: ir.Model) -> None:
+    """Copy inputs and weights that are outputs too, so that a node makes every output."""
+    import onnx_ir as ir
+
+    graph = model.graph
+    for index, value in enumerate(graph.outputs):
+        if value.producer() is None:
+            node = ir.Node("", "Identity", [value], num_outputs=1)
+            graph.append(node)
+            made = node.outputs[0]
+            made.name, made.type, made.shape = f"{value.name}_output", value.type, value.shape
+            graph.outputs[index] = made

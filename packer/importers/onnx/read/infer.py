@@ -1,0 +1,212 @@
+"""The types of all values for given shapes of the inputs, node by node.
+
+ONNX's inference sees one node at a time, with the values of its small inputs. So a shape that the
+graph computes is known wherever its inputs are, and an error names the node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from runtime.error import shown
+
+from .evaluate import MOST_VALUES, evaluate
+from .loops import invariant_types, with_carried_types
+from .tensors import check_extents, check_type
+from .types import Shape, Type, captured_values, dtype_name, fit, graphs_of, merged
+from .words import first_line, name_of_node, refusal, shape_text
+
+if TYPE_CHECKING:
+    import numpy
+    import onnx_ir as ir
+
+_KEEP_SHAPE = {
+    *("Abs", "Cast", "CastLike", "Ceil", "Cos", "Exp", "Floor", "Identity", "Log", "Neg", "Not"),
+    *("Reciprocal", "Relu", "Round", "Sigmoid", "Sin", "Softmax", "Sqrt", "Tanh"),
+}
+_BROADCAST = {"Add", "Div", "Mul", "Pow", "Sub"}
+
+
+class Inference:
+    """One pass over a graph, whose nodes it gets in order: see `step`.
+
+    Parameters
+    ----------
+    model : ir.Model
+        Its values are not changed.
+    source : str
+        What messages call the model.
+    inputs : mapping of str to Shape
+        The shape of each input.
+
+    Attributes
+    ----------
+    types : dict
+        The `Type` of each value of the main graph.
+    constants : dict
+        The numpy array of each small value that is the same in every call.
+    inner : dict
+        For a node with subgraphs, its NodeProto with the types in them.
+    """
+
+    def __init__(self, model: ir.Model, source: str, inputs: Mapping[str, Shape]) -> None:
+        self.types: dict[ir.Value, Type] = {}
+        self.constants: dict[ir.Value, numpy.ndarray[Any, Any]] = {}
+        self.inner: dict[ir.Node, Any] = {}
+        self._model, self._source = model, source
+        for value in model.graph.inputs:
+            self.types[value] = Type(int(value.dtype), inputs[value.name])
+        for value in model.graph.initializers.values():
+            tensor = value.const_value
+            self.types[value] = Type(int(tensor.dtype), tuple(tensor.shape.numpy()))
+            if tensor.size <= MOST_VALUES:
+                self.constants[value] = tensor.numpy()
+
+    def step(self, node: ir.Node, proto: Any, declared: Mapping[ir.Value, Type]) -> None:
+        """Infer the outputs of the next node, whose NodeProto is given.
+
+        `declared` completes what inference does not know.
+
+        Raises
+        ------
+        ExportError
+            With the name of the node: if its inputs do not fit it, if an output is not what the
+            model declares, is too large, is no tensor, or has no known shape.
+        """
+        captured = list(captured_values(node))
+        if node.op_type == "Loop" and not node.domain:
+            proto = with_carried_types(node, proto, self.types)
+        found = self._infer(node, proto, captured)
+        if node.op_type == "Loop" and not node.domain:
+            found |= invariant_types(node, self.inner[node], self.types)
+        for value in node.outputs:
+            if value.name:
+                type_ = found.get(value.name)
+                self.types[value] = self._agreed(node, value, type_, declared)
+        self.constants.update(evaluate(node, proto, self.types, self.constants))
+
+    def _infer(self, node: ir.Node, proto: Any, captured: list[ir.Value]) -> dict[str, Type]:
+        import onnx
+        from onnx.onnx_cpp2py_export import shape_inference
+
+        model = onnx.ModelProto(ir_version=10)
+        for domain, version in self._model.graph.opset_imports.items():
+            model.opset_import.add(domain=domain, version=version)
+        self._add_inputs(model.graph, [*node.inputs, *captured])
+        model.graph.name = "g"
+        model.graph.node.append(proto)
+        for value in node.outputs:
+            if value.name:
+                model.graph.output.add(name=value.name)
+        try:
+            made = shape_inference.infer_shapes(model.SerializeToString(), True, True, True)
+        except Exception as error:  # of a class of onnx, which is no built-in one
+            schema = onnx.defs.get_schema(proto.op_type, self._version(node), proto.domain)
+            if not schema.has_type_and_shape_inference_function:
+                return {}  # the definition as a function has a gap
+            raise self._refusal(node, f"{_reason(error)}; {self._inputs_text(node)}") from error
+        inferred = onnx.ModelProto.FromString(made)
+        if next(graphs_of(node), None) is not None:
+            self.inner[node] = inferred.graph.node[0]
+        known = [one for one in inferred.graph.output if one.type.WhichOneof("value")]
+        return {one.name: self._type(node, one) for one in known}
+
+    def _inputs_text(self, node: ir.Node) -> str:
+        shown_inputs = [
+            f"{shown(value.name)} {dtype_name(self.types[value].dtype)}"
+            f" {shape_text(self.types[value].shape)}"
+            for value in node.inputs
+            if value is not None
+        ]
+        return f"the inputs are {', '.join(shown_inputs[:6])}"
+
+    def _version(self, node: ir.Node) -> int:
+        return int(self._model.graph.opset_imports[node.domain])
+
+    def _add_inputs(self, graph: Any, values: list[ir.Value | None]) -> None:
+        import onnx
+
+        for value in dict.fromkeys(values):
+            if value is None:
+                continue
+            dtype, shape = self.types[value]
+            made = onnx.helper.make_tensor_type_proto(dtype, shape)
+            if value in self.constants:
+                graph.initializer.append(_tensor(value.name, dtype, self.constants[value]))
+            else:
+                graph.input.add(name=value.name).type.CopyFrom(made)
+
+    def _type(self, node: ir.Node, value: Any) -> Type:
+        check_type(value.type, self._source, f"{name_of_node(node)}: output {shown(value.name)}")
+        tensor = value.type.tensor_type
+        if not tensor.HasField("shape"):
+            return Type(tensor.elem_type, None)
+        shape = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+        return Type(tensor.elem_type, tuple(shape))
+
+    def _agreed(
+        self,
+        node: ir.Node,
+        value: ir.Value,
+        found: Type | None,
+        all_declared: Mapping[ir.Value, Type],
+    ) -> Type:
+        """Return the type of an output: inferred, and completed by the declared one."""
+        where, declared = f"output {shown(value.name)}", all_declared.get(value)
+        found = found or declared
+        if found is None:
+            raise self._refusal(node, f"{where}: its type and shape are unknown, {_DECLARE}")
+        dtype, shape = found
+        if declared is not None:
+            if dtype != declared.dtype:
+                text = f"{where}: type, expected {dtype_name(declared.dtype)} as declared, found"
+                raise self._refusal(node, f"{text} {dtype_name(dtype)}")
+            if not fit(shape, declared.shape):
+                text = f"{where}: shape, expected {shape_text(declared.shape)} as declared, found"
+                raise self._refusal(node, f"{text} {shape_text(shape)}")
+            shape = merged(shape, declared.shape)
+        if shape is None or None in shape:
+            shape = merged(shape, self._wanted(value, all_declared))
+        if shape is None or None in shape:
+            text = f"{where}: shape, expected one that follows from the inputs, found"
+            raise self._refusal(node, f"{text} {shape_text(shape)}; {_DECLARE}")
+        check_extents(shape, self._source, f"{name_of_node(node)}: {where}")
+        return Type(dtype, shape)
+
+    def _wanted(self, value: ir.Value, declared: Mapping[ir.Value, Type]) -> Shape | None:
+        """Return the shape that an operator after it declares, if it keeps the shape."""
+        for _ in range(32):
+            for node, index in value.uses():
+                others = [self.types[one] for one in node.inputs if one in self.types]
+                if node.op_type in _KEEP_SHAPE and not index and not node.domain:
+                    break
+                if node.op_type in _BROADCAST and all(one.shape == () for one in others):
+                    break
+            else:
+                return None
+            value = node.outputs[0]
+            found = declared.get(value)
+            if found is not None and found.shape is not None and None not in found.shape:
+                return found.shape
+        return None
+
+    def _refusal(self, node: ir.Node, text: str) -> Exception:
+        return refusal(self._source, f"{name_of_node(node)}: {text}")
+
+
+_DECLARE = "declare it in the model (value_info), or make it independent of the data"
+
+
+def _tensor(name: str, dtype: int, array: Any) -> Any:
+    import onnx_ir as ir
+
+    return ir.to_proto(ir.Tensor(array, dtype=ir.DataType(dtype), name=name))
+
+
+def _reason(error: BaseException) -> str:
+    """The words of an error of inference, without the codes before them."""
+    text = re.split(r"\[\w+Error\] ", str(error))[-1].strip()
+    text = re.sub(r"^Inference error\(s\): |\(op_type:[^)]*\): ", "", text)
+    return first_line(ValueError(text or str(error)))

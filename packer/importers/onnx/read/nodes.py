@@ -1,0 +1,101 @@
+"""The nodes of a model by ONNX's own rules: schemas, its checker and its inliner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from runtime.error import shown
+
+from .opset import find_schema, versions_of
+from .words import first_line, name_of_node, refusal
+
+
+def inline_functions(model: Any, source: str) -> Any:
+    """Return a ModelProto in which the nodes of functions replace their calls.
+
+    Raises
+    ------
+    ExportError
+        If a function cannot be inlined, for instance one of another opset.
+    """
+    if not model.functions:
+        return model
+    import onnx.inliner
+
+    names = {(function.domain, function.name) for function in model.functions}
+    try:
+        made = onnx.inliner.inline_local_functions(model, convert_version=True)
+    except Exception as error:  # the inliner has no class of errors of its own
+        text = f"its functions cannot be inlined: {first_line(error)}; inline them first:"
+        raise refusal(source, f"{text} onnx.inliner.inline_local_functions(model)") from error
+    for node in made.graph.node:
+        if (node.domain, node.op_type) in names:
+            text = f"{name_of_node(node)}: function {shown(node.op_type)} cannot be inlined; its"
+            raise refusal(source, f"{text} opset_import is not the model's, make them equal")
+    return made
+
+
+def check_nodes(model: Any, source: str) -> None:
+    """Check the inputs, outputs and attributes of each node by the schema of its operator.
+
+    Raises
+    ------
+    ExportError
+        If an operator is unknown, or if a node does not fit it; with the node's name.
+    """
+    import onnx.checker
+
+    versions = versions_of(model.opset_import)
+    context = onnx.checker.C.CheckerContext()
+    context.ir_version = model.ir_version
+    context.opset_imports = versions
+    _check(model.graph.node, versions, context, source)
+
+
+def _check(nodes: Iterable[Any], versions: dict[str, int], context: Any, source: str) -> None:
+    import onnx.checker
+
+    scope = onnx.checker.C.LexicalScopeContext()
+    for node in nodes:
+        find_schema(node, versions, source)
+        try:
+            onnx.checker.C.check_node(_light(node).SerializeToString(), context, scope)
+        except Exception as error:  # of a class of onnx, which is no built-in one
+            raise refusal(source, f"{name_of_node(node)}: {first_line(error)}") from error
+        for attribute in node.attribute:
+            for graph in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+                _check(graph.node, versions, context, source)
+
+
+def _light(node: Any) -> Any:
+    """Return a node with an empty tensor or graph for each of its own, which are checked apart."""
+    import onnx
+
+    if not any(map(_is_heavy, node.attribute)):
+        return node
+    made = onnx.NodeProto(
+        input=node.input,
+        output=node.output,
+        op_type=node.op_type,
+        domain=node.domain,
+        name=node.name,
+    )
+    tensor = onnx.TensorProto(name="t", dims=[0], data_type=onnx.TensorProto.FLOAT, raw_data=b"")
+    graph = onnx.GraphProto(name="g")
+    for attribute in node.attribute:
+        if not _is_heavy(attribute):
+            made.attribute.append(attribute)
+            continue
+        one = made.attribute.add(name=attribute.name, type=attribute.type)
+        if attribute.HasField("t"):
+            one.t.CopyFrom(tensor)
+        if attribute.HasField("g"):
+            one.g.CopyFrom(graph)
+        one.tensors.extend([tensor] * len(attribute.tensors))
+        one.graphs.extend([graph] * len(attribute.graphs))
+    return made
+
+
+def _is_heavy(one: Any) -> bool:
+    return bool(one.HasField("t") or one.HasField("g") or one.tensors or one.graphs)
