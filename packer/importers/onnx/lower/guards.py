@@ -1,0 +1,169 @@
+"""Checks of what the data says, before generated code that trusts it.
+
+Generated code reads and writes wherever an index points to. An index that is known when the model
+is exported is checked then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..dtypes import c_type
+from ..operator import elements
+from .refused import refuse
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from ..operator import Shape
+    from .storage import Storage
+
+INCLUDE = '#include "dso_packer.h"\n#include <stdio.h>\n'
+HELPER = """
+static int32_t dso_outside(const char *what, int64_t low, int64_t high, int64_t found) {
+  char text[160];
+  snprintf(text, sizeof text, "%s, expected %lld to %lld, found %lld", what, (long long)low,
+           (long long)high, (long long)found);
+  return dso_raise("IndexError", text);
+}
+"""
+
+
+class Range(NamedTuple):
+    """The numbers that an input may have.
+
+    Attributes
+    ----------
+    position : int
+        The input of the node.
+    extents : tuple of int
+        For each element of the last axis, in turn, the extent that it points into.
+    from_end : bool
+        Whether -1 is the last one.
+    exception : int or None
+        A number that is allowed beside these.
+    """
+
+    position: int
+    extents: tuple[int, ...]
+    from_end: bool = False
+    exception: int | None = None
+
+
+def guard(
+    node: ir.Node, shapes: dict[ir.Value, Shape], storages: dict[ir.Value, Storage]
+) -> list[str]:
+    """Return C statements that raise an IndexError for data that the code must not see.
+
+    Parameters
+    ----------
+    node : ir.Node
+        The operator.
+    shapes : dict of ir.Value to tuple of int
+        The shape of each value.
+    storages : dict of ir.Value to Storage
+        The inputs and outputs of the C function; constants in the code are not among them.
+
+    Raises
+    ------
+    OperatorRefusedError
+        A constant in the code is such data.
+    """
+    found = _range(node, shapes)
+    value = node.inputs[found.position] if found and found.position < len(node.inputs) else None
+    if found is None or value is None:
+        return _count(node, shapes, storages)
+    if value in storages:
+        return [_loop(node, found, value, elements(shapes[value]), storages[value])]
+    assert value.const_value is not None
+    columns = len(found.extents)
+    for position, number in enumerate(value.const_value.numpy().reshape(-1).tolist()):
+        extent = found.extents[position % columns]
+        low = -extent if found.from_end else 0
+        if not low <= number < extent and number != found.exception:
+            why = f"index of input {value.name!r}, expected {low} to {extent - 1}, found {number}"
+            raise refuse(node, "unknown", why)
+    return []
+
+
+def _loop(node: ir.Node, found: Range, value: ir.Value, count: int, storage: Storage) -> str:
+    """Write the check of all elements of an input."""
+    data = f"((const {c_type(value)} *){storage.argument})"
+    columns = len(found.extents)
+    lines = []
+    for column, extent in enumerate(found.extents):
+        low = -extent if found.from_end else 0
+        besides = "" if found.exception is None else f" && x != {found.exception}"
+        what = f'"{node.op_type}: index {column} of input {found.position}"'
+        lines.append(
+            f"for (int64_t i = {column}; i < {count}; i += {columns}) {{\n"
+            f"    const int64_t x = (int64_t){data}[i];\n"
+            f"    if ((x < {low} || x >= {extent}){besides})\n"
+            f"      return dso_outside({what}, {low}, {extent - 1}, x);\n"
+            "  }"
+        )
+    return "\n  ".join(lines)
+
+
+def _range(node: ir.Node, shapes: dict[ir.Value, Shape]) -> Range | None:
+    """Return which input has indices, and into what."""
+    shape = [_fixed(shapes[value]) if value is not None else () for value in node.inputs]
+
+    def number(name: str, default: int) -> int:
+        found = node.attributes.get(name)
+        return default if found is None else int(found.as_int())
+
+    operator = node.op_type
+    if operator in ("Gather", "GatherElements", "ScatterElements", "Scatter"):
+        return Range(1, (shape[0][number("axis", 0)],), from_end=True)
+    if operator == "GatherND":
+        first = number("batch_dims", 0)
+        return Range(1, shape[0][first : first + shape[1][-1]], from_end=True)
+    if operator == "ScatterND":
+        return Range(1, shape[0][: shape[1][-1]], from_end=True)
+    if operator == "ArrayFeatureExtractor":
+        return Range(1, (shape[0][-1],), from_end=True)
+    if operator == "RoiAlign":
+        return Range(2, (shape[0][0],))
+    if operator == "TensorScatter" and (found := node.attributes.get("mode")) is None:
+        axis = number("axis", -2)
+        return Range(2, (shape[0][axis] - shape[1][axis] + 1,))
+    if operator == "TensorScatter" and found.as_string() == "linear":
+        axis = number("axis", -2)
+        return Range(2, (shape[0][axis] - shape[1][axis] + 1,))
+    if operator in ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"):
+        ignored = node.attributes.get("ignore_index")
+        exception = None if ignored is None else int(ignored.as_int())
+        return Range(1, (shape[0][1],), exception=exception)
+    if operator == "RotaryEmbedding" and len(shape) > 3 and shape[3]:
+        return Range(3, (shape[1][0],))
+    if operator == "Loop" and len(node.outputs) > len(node.inputs) - 2 and shape[0] is not None:
+        return Range(0, (_fixed(shapes[node.outputs[-1]])[0] + 1,))
+    return None
+
+
+def _count(
+    node: ir.Node, shapes: dict[ir.Value, Shape], storages: dict[ir.Value, Storage]
+) -> list[str]:
+    """Check that as many elements are true as the declared shape of the result says."""
+    positions = {"NonZero": (0, 1), "Compress": (1, 0)}
+    if node.op_type not in positions:
+        return []
+    index, axis = positions[node.op_type]
+    if node.op_type == "Compress" and "axis" in node.attributes:
+        axis = int(node.attributes["axis"].as_int())
+    value = node.inputs[index]
+    if value is None or value not in storages:
+        return []
+    data = f"((const {c_type(value)} *){storages[value].argument})"
+    expected = _fixed(shapes[node.outputs[0]])[axis]
+    what = f'"{node.op_type}: elements that are true"'
+    return [
+        "int64_t count = 0;",
+        f"for (int64_t i = 0; i < {elements(shapes[value])}; i++) count += {data}[i] != 0;",
+        f"if (count != {expected}) return dso_outside({what}, {expected}, {expected}, count);",
+    ]
+
+
+def _fixed(shape: Shape) -> tuple[int, ...]:
+    return tuple(extent for extent in shape if isinstance(extent, int))

@@ -1,0 +1,59 @@
+"""Operators that no C function can be made of: the error, and the short list of causes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from runtime.error import ExportError
+
+from ..read.words import first_line, name_of_node
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+# Each cause with the words of its message and what to do next.
+CAUSES = {
+    "sequence": "it takes or makes a sequence; use tensors",
+    "optional": "it takes or makes an optional; use tensors",
+    "string": "it takes or makes strings; convert them before the model",
+    "random": "it draws random numbers; pass them to the model as an input",
+    "control flow": "its bodies cannot be written as loops of fixed length; unroll it",
+    "shape": "the shape of a result depends on the data; use an operator of fixed shape",
+    "batch": "it does not treat the entries of the symbolic dimension one by one; use input shapes",
+    "image": "it needs an image library; decode before the model",
+    "dtype": "a data type has no C code here; cast it",
+    "unknown": "no C code can be made of it; replace it with other operators",
+}
+
+
+class OperatorRefusedError(ExportError):
+    """An operator of a model has no C code.
+
+    Attributes
+    ----------
+    cause : str
+        A key of `CAUSES`.
+    """
+
+    cause: str
+
+    def __init__(self, message: str, *, cause: str) -> None:
+        super().__init__(message)
+        self.cause = cause
+
+
+def refuse(node: ir.Node, cause: str, why: object = "") -> OperatorRefusedError:
+    """Make the error about a node.
+
+    Parameters
+    ----------
+    node : ir.Node
+        It is named with its operator.
+    cause : str
+        A key of `CAUSES`.
+    why : object
+        Details: a text, or the error of another package.
+    """
+    details = first_line(why) if isinstance(why, BaseException) else str(why)
+    what = f"{name_of_node(node)}: {CAUSES[cause]}"
+    return OperatorRefusedError(f"{what} ({details})" if details else what, cause=cause)

@@ -1,0 +1,66 @@
+"""Refusals before code is generated, and the causes of those by the generator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .one_node import subgraphs
+from .refused import refuse
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+_CONTROL_FLOW = ("If", "Loop", "Scan", "SequenceMap")
+_RANDOM = (
+    "Bernoulli",
+    "Multinomial",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+)
+
+
+def check_supported(node: ir.Node) -> None:
+    """Refuse what no tensors of fixed shape and fixed content can stand for.
+
+    Raises
+    ------
+    OperatorRefusedError
+        By the first cause that is found.
+    """
+    import onnx_ir as ir
+
+    values = [value for value in (*node.inputs, *node.outputs) if value is not None and value.name]
+    for value in values:
+        if isinstance(value.type, ir.OptionalType):
+            raise refuse(node, "optional")
+        if isinstance(value.type, ir.SequenceType):
+            raise refuse(node, "sequence")
+        if value.dtype == ir.DataType.STRING:
+            raise refuse(node, "string")
+    if node.op_type in _RANDOM:
+        raise refuse(node, "random")
+    if node.op_type == "ImageDecoder":
+        raise refuse(node, "image")
+    for graph in subgraphs(node):
+        for child in graph:
+            if child.op_type in _RANDOM:
+                raise refuse(node, "random", f"operator {child.op_type} in its body")
+    for value in values:
+        if value.dtype is None:
+            raise refuse(node, "dtype", f"value {value.name!r} has none")
+        if value.shape is None or any(extent is None for extent in _extents(value)):
+            raise refuse(node, "shape", f"value {value.name!r}")
+
+
+def _extents(value: ir.Value) -> list[object]:
+    assert value.shape is not None
+    return [d if isinstance(d, int) else d.value for d in value.shape]
+
+
+def cause_of(node: ir.Node, error: Exception) -> str:
+    """Return the cause for which no code could be generated."""
+    if node.op_type in _CONTROL_FLOW:
+        return "control flow"
+    return "dtype" if "dtype" in str(error) else "unknown"

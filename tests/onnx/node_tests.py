@@ -1,0 +1,131 @@
+"""Runs ONNX's node tests: each through a library, in a process without onnx.
+
+    python -m tests.onnx.node_tests [--jobs N] [--cc NAME] [--json FILE] [NAME...]
+
+Prints how many pass, fail and are refused, by cause. One process exports; another one, which has
+only the runtime and NumPy, runs what was exported, and a crash there is the test's. Tests whose
+outcome FILE has are not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import packer
+from runtime.error import PackerError
+
+from .support import node_data
+
+RUNNER = Path(__file__).with_name("support") / "node_runner.py"
+_BATCH = 20  # tests of one process that runs
+
+
+def main() -> int:
+    """Run the tests that the command line names, or all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--cc", help="the C compiler, as in CC")
+    parser.add_argument("--json", type=Path, help="where the outcome of each test is written")
+    options = parser.parse_args()
+    if options.cc:
+        os.environ["CC"] = options.cc
+    names = options.names or node_data.test_names()
+    known = json.loads(options.json.read_text()) if options.json and options.json.exists() else {}
+    outcomes = {name: known[name] for name in names if name in known}
+    for done in run([name for name in names if name not in known], options.jobs):
+        outcomes |= done
+        print(f"{len(outcomes)} of {len(names)}", file=sys.stderr, flush=True)
+        if options.json:
+            options.json.write_text(json.dumps(outcomes, indent=0, sort_keys=True) + "\n")
+    print(table(outcomes))
+    return 0
+
+
+def run(names: list[str], jobs: int) -> Iterator[dict[str, str]]:
+    """Run tests, some at a time.
+
+    Each outcome is ``"passed"``, ``"refused: CAUSE"`` or ``"failed: WHY"``.
+    """
+    batches = [names[start : start + _BATCH] for start in range(0, len(names), _BATCH)]
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(run_batch, batches)
+
+
+def run_batch(names: list[str]) -> dict[str, str]:
+    """Export some tests, run them, and compare."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        outcomes = {name: export(name, folder) for name in names}
+        exported = [name for name, outcome in outcomes.items() if not outcome]
+        crashes = call(folder, exported)
+        for name in exported:
+            outcomes[name] = crashes.get(name) or judged(name, folder)
+    return outcomes
+
+
+def export(name: str, folder: Path) -> str:
+    """Export a test; return ``""``, or why it was refused."""
+    try:
+        module = packer.from_onnx(node_data.NODES / name / "model.onnx")
+        packer.export_library(module, folder / f"{name}.so")
+        inputs = [node_data.packed(array)._asdict() for array in node_data.arrays(name, "input")]
+    except PackerError as error:
+        return f"refused: {getattr(error, 'cause', None) or error}"
+    except Exception as error:  # a defect; the others still run
+        return f"failed: {type(error).__name__}: {error}"
+    for stored in inputs:
+        stored["data"] = base64.b64encode(stored["data"]).decode()
+    (folder / f"{name}.json").write_text(json.dumps(inputs))
+    return ""
+
+
+def call(folder: Path, names: list[str]) -> dict[str, str]:
+    """Run exported tests, and return those that ended the process."""
+    crashes: dict[str, str] = {}
+    while names:
+        command = [sys.executable, "-P", str(RUNNER), str(folder), *names]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+        if done.returncode == 0:
+            return crashes
+        crashed = (folder / "running").read_text()
+        if not crashed:
+            raise RuntimeError(done.stderr)
+        crashes[crashed] = f"failed: the process ended with {done.returncode}"
+        names = names[names.index(crashed) + 1 :]
+    return crashes
+
+
+def judged(name: str, folder: Path) -> str:
+    """Compare what a test gave with what it should."""
+    outcome = json.loads((folder / f"{name}.out.json").read_text())
+    if "error" in outcome:
+        return f"failed: {outcome['error']}"
+    results = []
+    for one in outcome["outputs"]:
+        stored = node_data.Packed(one["dtype"], tuple(one["shape"]), base64.b64decode(one["data"]))
+        results.append(node_data.unpacked(stored))
+    why = node_data.difference(name, results)
+    return f"failed: {why}" if why else "passed"
+
+
+def table(outcomes: dict[str, str]) -> str:
+    """Show how many tests have each outcome."""
+    counts = Counter("failed" if o.startswith("failed") else o for o in outcomes.values())
+    total = len(outcomes)
+    lines = [f"{count:6} {100 * count / total:5.1f} %  {o}" for o, count in counts.most_common()]
+    return "\n".join([*lines, f"{total:6}         tests"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
