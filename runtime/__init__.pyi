@@ -23,6 +23,7 @@ from .interchange import save_json as save_json
 from .library import LibraryModule as LibraryModule
 from .load import load as load
 from .load import load_from_bytes as load_from_bytes
+from .model_record import TensorInfo as TensorInfo
 from .module import Module as Module
 from .modules.const_loader import ConstLoaderModule as ConstLoaderModule
 from .modules.device import DeviceModule as DeviceModule

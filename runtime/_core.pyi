@@ -132,6 +132,9 @@ class Function:
     @property
     def __signature__(self) -> Signature | None: ...
     @property
+    def _names(self) -> tuple[str, ...] | None:
+        """The names of the parameters, of a function without declared types."""
+    @property
     def _declared(
         self,
     ) -> tuple[
@@ -454,8 +457,13 @@ class VirtualMachine:
 
         `weights` has for each constant the tensor that it names, or None.
         """
-    def function(self, name: str, signature: str, owner: object, /) -> Function | None:
-        """Return a function of the bytecode, which keeps `owner` alive, or None."""
+    def function(
+        self, name: str, signature: str, params: tuple[str, ...], owner: object, /
+    ) -> Function | None:
+        """Return a function of the bytecode, which keeps `owner` alive, or None.
+
+        `params` are the names of its parameters.
+        """
 
 def fail_allocation(n: int, /) -> int:
     """For tests: make the core's n-th allocation from now on fail; 0 disables this."""

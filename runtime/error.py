@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _MOST_NAMES = 20  # in a not-found message
 
 
@@ -240,7 +244,7 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:80]}..."
 
 
-def listed(names: list[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """The first eight names, for a message."""
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""
     return ", ".join(map(shown, names[:8])) + more

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ._core import Library
     from .late_tree import LateTree
+    from .model_record import ModelRecord, TensorInfo
     from .stream import Writer
     from .tensors.tensor import Tensor
     from .tensors.weights import Weights
@@ -148,8 +149,13 @@ class Module:
 
     @property
     def own_weights(self) -> Mapping[str, Tensor]:
-        """The named tensors of this module, without its imports."""
+        """The named tensors of this module, without its imports: as they are stored."""
         return {}
+
+    @property
+    def own_record(self) -> ModelRecord | None:
+        """The record of a model that this module carries, or None."""
+        return None
 
     # ---- properties
 
@@ -305,11 +311,14 @@ class Module:
         """The named tensors of this module and its imports, ``weights[name]``; a read-only view.
 
         They are looked up as functions are: depth first in import order; of equal names the first
-        is found. The tensors view the library's memory, and keep it mapped.
+        is found. The tensors view the library's memory, and keep it mapped. A model's weights have
+        its names and shapes: those that are stored as an operator reads them are unpacked, which
+        makes a copy; ``weights.folded`` names those that are not stored.
         """
-        from .tensors.weights import Weights
+        from .tensors.weights import Weights, model_weights
 
-        return Weights([own for module in preorder(self) if (own := module.own_weights)])
+        parts = ((m.own_weights, m.own_record) for m in preorder(self))
+        return Weights([model_weights(own, record) for own, record in parts if own or record])
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -327,6 +336,34 @@ class Module:
         from .library_metadata import metadata_of
 
         return metadata_of(self._described_by)
+
+    @property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        """The inputs of a model: name, dtype and shape of each argument of its entry function.
+
+        Of the first record (docs/format.md, dso.graph) of the tree; empty for a tree without.
+        An extent that each call may choose is a str, its name. With several sets of shapes these
+        are the first.
+
+        Raises
+        ------
+        BlobFormatError
+            The record is malformed; another program wrote or changed it.
+        """
+        record = self.model_record
+        return record.inputs if record is not None else ()
+
+    @property
+    def outputs(self) -> tuple[TensorInfo, ...]:
+        """The outputs of a model, as `inputs`: the items of the result of its entry function."""
+        record = self.model_record
+        return record.outputs if record is not None else ()
+
+    @property
+    def model_record(self) -> ModelRecord | None:
+        """The first record of a model in the tree, or None; its graph and weights, checked."""
+        records = (module.own_record for module in preorder(self))
+        return next((record for record in records if record is not None), None)
 
     # ---- the entry function
 

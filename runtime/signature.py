@@ -9,7 +9,7 @@ import json
 from inspect import Parameter, Signature
 from keyword import iskeyword
 
-from .error import near_names, shown
+from .error import listed, near_names, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,3 +125,59 @@ def find_keyword(function: Function, name: str) -> int:
         return names.index(name)
     text = f"{function.name}: unexpected keyword argument {name!r}{near_names(name, names)}"
     raise TypeError(text)
+
+
+# ---- Functions without declared types: those of bytecode
+
+
+def signature_of_names(function: Function) -> Signature:
+    """Return the signature of a function whose parameters have names only.
+
+    The function of a model with a record has the types of its inputs and outputs, as text.
+    """
+    params = list(function._names or ())
+    inputs, result = _types_of_model(function)
+    kind, no_type = Parameter.POSITIONAL_OR_KEYWORD, Parameter.empty
+    made = [
+        Parameter(name, kind, annotation=inputs.get(param, no_type))
+        for name, param in zip(names_in_python(params)[0], params, strict=True)
+    ]
+    return Signature(made, return_annotation=result)
+
+
+def _types_of_model(function: Function) -> tuple[dict[str, str], Any]:
+    """Return the types of the inputs by name, and of the result, that the owner's record has."""
+    owner = function.owner
+    record = getattr(owner, "model_record", None)
+    found = record.ends_of(function.name) if record is not None else None
+    if found is None:
+        return {}, Signature.empty
+    inputs, outputs = ([str(info).partition(": ")[2] for info in infos] for infos in found)
+    result = outputs[0] if len(outputs) == 1 else f"({', '.join(outputs)})"
+    return dict(zip([info.name for info in found[0]], inputs, strict=True)), result
+
+
+def in_order(
+    function: Function, given: tuple[Any, ...], keywords: tuple[str, ...], values: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """Return the arguments of a call in the order of the names; a name may be that in Python."""
+    names = function._names or ()
+    in_python = names_in_python(list(names))[0]
+    missing = object()
+    ordered = [*given, *([missing] * (len(names) - len(given)))]
+    for keyword, value in zip(keywords, values, strict=True):
+        index = names.index(keyword) if keyword in names else _index(in_python, keyword)
+        if index is None:
+            text = f"{function.name}: unexpected keyword argument {keyword!r}"
+            raise TypeError(text + near_names(keyword, list(names)))
+        if ordered[index] is not missing:
+            raise TypeError(f"{function.name}: argument {keyword!r} given twice")
+        ordered[index] = value
+    for name, value in zip(names, ordered, strict=False):
+        if value is missing:
+            raise TypeError(f"{function.name}: missing argument {name!r}, expected {listed(names)}")
+    return tuple(ordered)
+
+
+def _index(names: list[str], name: str) -> int | None:
+    return names.index(name) if name in names else None

@@ -30,7 +30,7 @@ FLOORS = {
     "runtime": (
         {"abi", "error", "public_names", "timing", "typing"},
         {"mapped_file", "property", "reader", "registry", "signature", "strict_json"},
-        {"import_tree", "library_metadata", "stream", "structs"},
+        {"import_tree", "library_metadata", "model_record", "stream", "structs"},
         {"tensors"},
         {"device", "module"},
         {"graph", "relax"},

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from ..model_record import ModelRecord
     from ..stream import Reader, Writer
     from ..tensors.tensor import Tensor
 
@@ -85,6 +86,11 @@ class SafetensorsModule(Module):
     def metadata(self) -> dict[str, Any]:
         """The file's ``__metadata__``; a copy. That of the library too, if this is its root."""
         return {**self._file.metadata, **super().metadata}
+
+    @property
+    def own_record(self) -> ModelRecord | None:
+        """The record ``dso.graph`` in the file's metadata; BlobFormatError if it is malformed."""
+        return self._file.record
 
     @property
     def own_weights(self) -> Mapping[str, Tensor]:

@@ -123,12 +123,11 @@ class VMExecutable(Module):
             return lambda: VirtualMachineModule(self)
         if self.table_row(name) is None:
             return None
-        from ..relax.machine import make_machine
+        from ..relax.machine import function_of, make_machine
 
         if self._machine is None:
             self._machine = make_machine(self)
-        function: Callable[..., Any] = self._machine.function(name, self.signature(name), self)
-        return function
+        return function_of(self._machine, self, name)
 
     def function_names(self) -> list[str]:
         """The names of the functions of the bytecode."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
+    from .._core import Function
     from ..modules.vm import VMExecutable
     from ..tensors.tensor import Tensor
 
@@ -33,6 +34,13 @@ def make_machine(executable: VMExecutable, devices: Iterable[Any] = ()) -> Virtu
     weights = _find_weights(executable, imports)
     constants = list(executable.constants)
     return VirtualMachine(executable.bytecode, constants, weights, callees, list(devices))
+
+
+def function_of(machine: VirtualMachine, executable: VMExecutable, name: str) -> Function | None:
+    """Return a function of the machine of an executable, which it keeps alive."""
+    row = executable.table_row(name)
+    names = row.param_names if row is not None else ()
+    return machine.function(name, executable.signature(name), tuple(names), executable)
 
 
 def _find_weights(executable: VMExecutable, imports: list[Module]) -> list[Tensor | None]:
@@ -132,8 +140,7 @@ class VirtualMachineModule(Module):
             return None
         if self._machine is None:
             self._machine = make_machine(self._executable)
-        signature = self._executable.signature(name)
-        return self._machine.function(name, signature, self._executable)
+        return function_of(self._machine, self._executable, name)
 
     def function_names(self) -> list[str]:
         """The names of the model's functions and of those that were saved."""

@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..model_record import ModelRecord
     from ..stream import Writer
     from .safetensors_header import Layout
 
@@ -43,6 +44,7 @@ class SafetensorsFile:
         self._origin: tuple[str, FileState] | None = None
         self._parsed: tuple[SafetensorsTensors, dict[str, str]] | None = None
         self._reader, self._start = reader, start
+        self._record: ModelRecord | None = None
 
     @property
     def tensors(self) -> SafetensorsTensors:
@@ -53,6 +55,19 @@ class SafetensorsFile:
     def metadata(self) -> dict[str, str]:
         """The value of ``__metadata__``. Raises BlobFormatError, see `check`."""
         return self.check()[1]
+
+    @property
+    def record(self) -> ModelRecord | None:
+        """The record of a model in ``__metadata__``, parsed once. Raises BlobFormatError."""
+        from ..model_record import KEY, parse_record
+
+        text = self.metadata.get(KEY)
+        if text is not None and self._record is None:
+            try:
+                self._record = parse_record(text)
+            except ValueError as error:
+                raise self._reader.error(f"{error}; export the model again", self._start) from error
+        return self._record
 
     def check(self) -> tuple[SafetensorsTensors, dict[str, str]]:
         """Parse the header once, and check it; raise BlobFormatError if it breaks the format."""

@@ -89,11 +89,12 @@ static const struct vm_routine *find_routine(const struct vm *vm, const char *na
 }
 
 static struct callee *make_callee(const struct vm_routine *routine, PyObject *name,
-                                  PyObject *signature) {
+                                  PyObject *signature, PyObject *params) {
   const char *wrong;
   struct callee *callee = callee_new(name, NULL, 0, &wrong);
   if (callee == NULL) return NULL;
   callee->signature = Py_NewRef(signature);
+  callee->names = Py_NewRef(params);
   dso_object *closure = vm_closure_new(routine);
   if (closure != NULL) {
     callee_call_object(callee, closure);
@@ -103,11 +104,12 @@ static struct callee *make_callee(const struct vm_routine *routine, PyObject *na
   return raise_no_memory();
 }
 
-static struct callee *look_up(VirtualMachine *self, PyObject *name, PyObject *signature) {
+static struct callee *look_up(VirtualMachine *self, PyObject *name, PyObject *signature,
+                              PyObject *params) {
   const char *text = PyUnicode_AsUTF8(name);
   const struct vm_routine *routine = text ? find_routine(self->vm, text) : NULL;
   if (routine == NULL) return NULL;
-  struct callee *callee = make_callee(routine, name, signature);
+  struct callee *callee = make_callee(routine, name, signature, params);
   PyObject *capsule = callee ? PyCapsule_New(callee, TARGET, free_target) : NULL;
   if (capsule == NULL) {
     if (callee != NULL) callee_free(callee);
@@ -119,12 +121,13 @@ static struct callee *look_up(VirtualMachine *self, PyObject *name, PyObject *si
 }
 
 static PyObject *machine_function(VirtualMachine *self, PyObject *args) {
-  PyObject *name, *signature, *owner;
-  if (!PyArg_ParseTuple(args, "UUO:function", &name, &signature, &owner)) return NULL;
+  PyObject *name, *signature, *params, *owner;
+  if (!PyArg_ParseTuple(args, "UUO!O:function", &name, &signature, &PyTuple_Type, &params, &owner))
+    return NULL;
   PyObject *capsule = PyDict_GetItemWithError(self->functions, name);
   if (capsule == NULL && PyErr_Occurred()) return NULL;
   struct callee *callee =
-      capsule ? PyCapsule_GetPointer(capsule, TARGET) : look_up(self, name, signature);
+      capsule ? PyCapsule_GetPointer(capsule, TARGET) : look_up(self, name, signature, params);
   if (callee != NULL) return function_new(callee, (PyObject *)self, owner);
   return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
@@ -141,7 +144,7 @@ PyObject *vm_builtin_names(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none
 
 static PyMethodDef machine_methods[] = {
     {"function", (PyCFunction)machine_function, METH_VARARGS,
-     "function($self, name, signature, owner, /)\n--\n\n"
+     "function($self, name, signature, params, owner, /)\n--\n\n"
      "Return a function of the bytecode, which keeps `owner` alive, or None."},
     {NULL, NULL, 0, NULL},
 };

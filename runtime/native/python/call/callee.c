@@ -21,6 +21,7 @@ void callee_free(struct callee *callee) {
   Py_XDECREF(callee->name);
   Py_XDECREF(callee->signature);
   Py_XDECREF(callee->doc);
+  Py_XDECREF(callee->names);
   if (callee->late != NULL) free_late(callee);
   facts_free(&callee->facts);
   PyMem_Free(callee->text);

@@ -31,6 +31,7 @@ struct callee {
   PyObject *name;
   PyObject *signature; /* str, or NULL without metadata */
   PyObject *doc;       /* str, or NULL */
+  PyObject *names;     /* tuple: the parameters, of a function without declared types; or NULL */
   char *text;          /* owned: the text that `facts` points into */
   struct facts facts;
   struct callee_late *late; /* owned; NULL without metadata */

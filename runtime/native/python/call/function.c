@@ -84,10 +84,21 @@ Py_NO_INLINE static PyObject *call_with_heap(Function *self, PyObject *const *ob
   return value;
 }
 
+/* Without declared types: Python puts the arguments in order. */
+static PyObject *call_with_names(Function *self, PyObject *const *given, Py_ssize_t count,
+                                 PyObject *keywords) {
+  PyObject *ordered = keywords_order((PyObject *)self, given, count, keywords);
+  if (ordered == NULL) return NULL;
+  PyObject *value = PyObject_Call((PyObject *)self, ordered, NULL);
+  Py_DECREF(ordered);
+  return value;
+}
+
 Py_NO_INLINE static PyObject *call_with_keywords(Function *self, PyObject *const *given,
                                                  Py_ssize_t count, PyObject *keywords) {
   PyObject *stack[STACK_ARGS], **objects = stack, *value = NULL;
   int num_params = self->callee->facts.num_params;
+  if (self->callee->names != NULL) return call_with_names(self, given, count, keywords);
   if (num_params > STACK_ARGS) objects = PyMem_New(PyObject *, (size_t)num_params);
   if (objects == NULL) return raise_no_memory();
   Py_ssize_t total =
@@ -188,9 +199,10 @@ static PyObject *function_doc(Function *self, void *Py_UNUSED(closure)) {
 
 /* An inspect.Signature, or None without metadata. */
 static PyObject *function_inspect(Function *self, void *Py_UNUSED(closure)) {
-  if (!self->callee->facts.has_params) Py_RETURN_NONE;
+  const char *maker = self->callee->names != NULL ? "signature_of_names" : "signature_of";
+  if (!self->callee->facts.has_params && self->callee->names == NULL) Py_RETURN_NONE;
   PyObject *module = PyImport_ImportModule("runtime.signature"); /* imported at first use */
-  PyObject *signature = module ? PyObject_CallMethod(module, "signature_of", "O", self) : NULL;
+  PyObject *signature = module ? PyObject_CallMethod(module, maker, "O", self) : NULL;
   Py_XDECREF(module);
   return signature;
 }
@@ -213,6 +225,10 @@ static PyObject *function_declared(Function *self, void *Py_UNUSED(closure)) {
                        pairs(facts->structs, facts->num_structs));
 }
 
+static PyObject *function_names(Function *self, void *Py_UNUSED(closure)) {
+  return or_none(self->callee->names);
+}
+
 static PyObject *function_metadata(Function *self, void *Py_UNUSED(closure)) {
   return ask_library(self, "_metadata_");
 }
@@ -229,6 +245,8 @@ static PyGetSetDef function_getset[] = {
     {"__signature__", (getter)function_inspect, NULL, NULL, NULL},
     {"_declared", (getter)function_declared, NULL,
      "(params, result, outs, defaults, structs): pairs of names and codes.", NULL},
+    {"_names", (getter)function_names, NULL,
+     "The names of the parameters, of a function without declared types; or None.", NULL},
     {"metadata", (getter)function_metadata, NULL,
      "The library's description of the types (TVM FFI), as JSON text, or None.", NULL},
     {"owner", (getter)function_get_owner, NULL, "The module that the function keeps alive.", NULL},

@@ -97,3 +97,26 @@ Py_ssize_t keywords_place(PyObject *function, const struct callee *callee, PyObj
   Py_ssize_t total = last_given(callee, objects);
   return fill_gaps(function, callee, objects, total) == 0 ? total : -1;
 }
+
+/* ---- Functions without declared types */
+
+static PyObject *tuple_of(PyObject *const *objects, Py_ssize_t count) {
+  PyObject *tuple = PyTuple_New(count);
+  for (Py_ssize_t i = 0; tuple != NULL && i < count; i++)
+    PyTuple_SET_ITEM(tuple, i, Py_NewRef(objects[i]));
+  return tuple;
+}
+
+PyObject *keywords_order(PyObject *function, PyObject *const *given, Py_ssize_t count,
+                         PyObject *keywords) {
+  PyObject *first = tuple_of(given, count);
+  PyObject *named = tuple_of(given + count, PyTuple_GET_SIZE(keywords));
+  PyObject *module = first && named ? PyImport_ImportModule("runtime.signature") : NULL;
+  PyObject *ordered =
+      module ? PyObject_CallMethod(module, "in_order", "OOOO", function, first, keywords, named)
+             : NULL;
+  Py_XDECREF(module);
+  Py_XDECREF(named);
+  Py_XDECREF(first);
+  return ordered;
+}

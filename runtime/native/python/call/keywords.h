@@ -12,4 +12,9 @@
 Py_ssize_t keywords_place(PyObject *function, const struct callee *callee, PyObject *const *given,
                           Py_ssize_t count, PyObject *keywords, PyObject **objects);
 
+/* The arguments of a function without declared types, in the order of its names: a tuple, or NULL with
+ * an exception set. */
+PyObject *keywords_order(PyObject *function, PyObject *const *given, Py_ssize_t count,
+                         PyObject *keywords);
+
 #endif

@@ -1,0 +1,193 @@
+"""The record ``dso.graph`` of a model: its inputs, its outputs, and the graph that it was made of.
+
+JSON in the ``__metadata__`` of a safetensors file (docs/format.md). It describes the library:
+nothing that runs depends on it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .error import shown
+from .strict_json import parse_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    Ends = tuple[tuple["TensorInfo", ...], tuple["TensorInfo", ...]]
+
+KEY = "dso.graph"
+VERSION = 1
+_MOST_NUMBER = 1 << 62
+
+
+class TensorInfo(NamedTuple):
+    """An input or output of a model, or a value of its graph.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the model.
+    dtype : str
+        The name of its data type, as ``"float32"``.
+    shape : tuple of int or str
+        The extents; one that each call may choose is its name, as ``"batch"``.
+    layout : str
+        How it is stored, if not in C order, as ``"NCHW16c"``; else "".
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | str, ...]
+    layout: str = ""
+
+    def __str__(self) -> str:
+        layout = f" as {self.layout}" if self.layout else ""
+        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]{layout}"
+
+
+class GraphNode(NamedTuple):
+    """An operator of a graph.
+
+    Attributes
+    ----------
+    name : str
+        The node of the model.
+    op : str
+        Its kind, as ``"Conv"``.
+    function : str
+        The function that it calls.
+    inputs, outputs : tuple of str
+        Names of values.
+    flops : int
+        Floating-point operations of a call; with a symbolic extent those for 1.
+    """
+
+    name: str
+    op: str
+    function: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    flops: int
+
+
+class Variant(NamedTuple):
+    """One of several sets of shapes, and the function for it."""
+
+    function: str
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+
+
+class ModelRecord:
+    """A record, checked.
+
+    Attributes
+    ----------
+    inputs, outputs : tuple of TensorInfo
+        Of the model; with several sets of shapes those of the first.
+    variants : tuple of Variant
+        All sets of shapes, if there are several.
+    nodes : tuple of GraphNode
+        The operators.
+    values : dict of str to TensorInfo
+        What the operators read and write.
+    weights : dict of str to dict
+        How a weight is stored that is not an array of its shape: ``form`` and more.
+    folded : dict of str to str
+        The weights of the model that are not stored, each with the reason.
+    """
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        _check_version(fields)
+        self.inputs = _infos(fields, "inputs")
+        self.outputs = _infos(fields, "outputs")
+        variants = _each(fields, "variants", dict)
+        self.variants = tuple(
+            Variant(_field(v, "function", str), _infos(v, "inputs"), _infos(v, "outputs"))
+            for v in variants
+        )
+        self.nodes = tuple(map(_node, _each(fields, "nodes", dict)))
+        values = _field(fields, "values", dict, {})
+        self.values = {name: _info(value, name) for name, value in values.items()}
+        self.weights: dict[str, dict[str, Any]] = _table(fields, "weights", dict)
+        self.folded: dict[str, str] = _table(fields, "folded", str)
+
+    def ends_of(self, function: str) -> Ends | None:
+        """Return the inputs and outputs of a function; None if it is not one of the record."""
+        for variant in self.variants:
+            if variant.function == function:
+                return variant.inputs, variant.outputs
+        return (self.inputs, self.outputs) if function == "main" else None
+
+
+def parse_record(text: str) -> ModelRecord:
+    """Parse a record; ValueError says what is wrong with it."""
+    try:
+        fields = parse_json(text)
+        _expect("the record", fields, dict)
+        return ModelRecord(fields)
+    except ValueError as error:
+        raise ValueError(f"{KEY}: {error}") from None
+
+
+# ---- Fields
+
+
+def _check_version(fields: Mapping[str, Any]) -> None:
+    version = fields.get("version")
+    if type(version) is not int or version != VERSION:
+        raise ValueError(f"version {shown(version)}, expected {VERSION}")
+
+
+def _expect(what: str, value: Any, kind: type) -> None:
+    names = {dict: "a table", list: "a list", str: "text", int: "a number of at least 0"}
+    is_number = isinstance(value, int) and 0 <= value < _MOST_NUMBER
+    if type(value) is not kind or (kind is int and not is_number):
+        raise ValueError(f"{what}, expected {names[kind]}, found {shown(value)}")
+
+
+def _field(fields: Mapping[str, Any], key: str, kind: type, default: Any = None) -> Any:
+    value = fields.get(key, default)
+    _expect(key, value, kind)
+    return value
+
+
+def _each(fields: Mapping[str, Any], key: str, kind: type) -> list[Any]:
+    items: list[Any] = _field(fields, key, list, [])
+    for item in items:
+        _expect(key, item, kind)
+    return items
+
+
+def _table(fields: Mapping[str, Any], key: str, kind: type) -> dict[str, Any]:
+    table: dict[str, Any] = _field(fields, key, dict, {})
+    for name, value in table.items():
+        _expect(f"{key}: {shown(name)}", value, kind)
+    return table
+
+
+def _infos(fields: Mapping[str, Any], key: str) -> tuple[TensorInfo, ...]:
+    return tuple(_info(item, _field(item, "name", str)) for item in _each(fields, key, dict))
+
+
+def _info(fields: Any, name: str) -> TensorInfo:
+    _expect(f"value {shown(name)}", fields, dict)
+    shape = _field(fields, "shape", list)
+    for extent in shape:
+        _expect(f"extent of {shown(name)}", extent, str if isinstance(extent, str) else int)
+    layout = _field(fields, "layout", str, "")
+    return TensorInfo(name, _field(fields, "dtype", str), tuple(shape), layout)
+
+
+def _node(fields: Mapping[str, Any]) -> GraphNode:
+    return GraphNode(
+        _field(fields, "name", str, ""),
+        _field(fields, "op", str, ""),
+        _field(fields, "function", str, ""),
+        tuple(_each(fields, "inputs", str)),
+        tuple(_each(fields, "outputs", str)),
+        _field(fields, "flops", int, 0),
+    )
