@@ -33,6 +33,7 @@ COMMANDS = {
     "extract": "write the payloads of a library as files, with a packer.toml",
     "check": "report if a library loads on this machine, and how to fix it if not",
     "doctor": "report which compilers, drivers and packages this machine has",
+    "cache": "show the size of the cache of compiled objects, or clear it",
     "config": "print how to compile and link programs that load libraries",
     "c-header": "write a type-safe C header of a library",
     "stubs": "write the types of a library's functions for type checkers",

@@ -113,7 +113,7 @@ def _describe(command: Sequence[str], searching: Sequence[str], start: Path) -> 
     searched = [
         line.strip() for part in _SEARCH.findall(asked.output) for line in part.splitlines()
     ]
-    programs = _PROGRAM.findall(asked.output)
+    programs = [path for path in _PROGRAM.findall(asked.output) if os.path.isfile(path)]
     if asked.returncode or assembler.returncode or not searched or not programs:
         return None
     folders = [*searched, *_IGNORED.findall(asked.output)]

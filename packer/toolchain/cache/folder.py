@@ -73,7 +73,7 @@ class Folder:
         _make(path)
         self._folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            _refuse_shared(os.fstat(self._folder), path)
+            _refuse_shared(os.fstat(self._folder))
         except OSError:
             self.close()
             raise
@@ -177,14 +177,14 @@ def _make(path: str) -> None:
         missing.append(path)
         path = os.path.dirname(path)
     if missing and os.stat(path).st_uid not in (0, os.geteuid()):
-        raise PermissionError(f"{path}: another user's folder")
+        raise PermissionError(f"{path} is another user's")
     for new in reversed(missing):
         with contextlib.suppress(FileExistsError):  # another process made it meanwhile
             os.mkdir(new, 0o700)
 
 
-def _refuse_shared(status: os.stat_result, path: str) -> None:
+def _refuse_shared(status: os.stat_result) -> None:
     if status.st_uid != os.geteuid():
-        raise PermissionError(f"{path}: another user's folder")
+        raise PermissionError("it is another user's")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise PermissionError(f"{path}: others can write to it")
+        raise PermissionError("others can write to it")

@@ -57,7 +57,8 @@ def test_inspect_shows_a_damaged_blob_and_exits_with_1(
 
 
 @pytest.mark.parametrize(
-    "command", ["export", "link", "load", "inspect", "diff", "extract", "check", "doctor", "init"]
+    "command",
+    ["export", "link", "load", "inspect", "diff", "extract", "check", "doctor", "cache", "init"],
 )
 def test_help_has_examples(packer: Packer, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each command explains itself in lines that fit a terminal, and the first help names it."""
@@ -77,7 +78,18 @@ def test_help_is_cheap(tmp_path: Path) -> None:
         "except SystemExit: pass\n"
         "print({'llvmlite', 'elftools', 'numpy', 'pycparser'} & set(sys.modules))"
     )
-    commands = ("export", "link", "load", "inspect", "diff", "extract", "check", "doctor", "init")
+    commands = [
+        "export",
+        "link",
+        "load",
+        "inspect",
+        "diff",
+        "extract",
+        "check",
+        "doctor",
+        "cache",
+        "init",
+    ]
     for arguments in (["--help"], *([command, "--help"] for command in commands)):
         command = [sys.executable, "-c", code, *arguments]
         run = subprocess.run(command, capture_output=True, text=True, check=True)
