@@ -100,6 +100,34 @@ class MatMul(OpRun):
         return (finish(total, bias, residual, -1, **after),)
 
 
+class Attention(OpRun):
+    """Softmax of q and k times v, for each head."""
+
+    op_domain = "dso"
+
+    def _run(self, q, k, v, mask=None, layout="", out_layout="", **attributes):  # type: ignore[no-untyped-def]
+        heads, shared = attributes["num_heads"], attributes["kv_num_heads"]
+        counts = (heads, shared, shared)
+        if layout == "bsh":
+            q, k, v = (
+                x.reshape(*x.shape[:2], count, -1).swapaxes(1, 2)
+                for x, count in zip((q, k, v), counts, strict=True)
+            )
+        assert [x.shape[1] for x in (q, k, v)] == list(counts)
+        k, v = (np.repeat(x, heads // shared, axis=1) for x in (k, v))
+        scores = attributes["scale"] * (q.astype(np.float64) @ k.swapaxes(-1, -2))
+        scores = scores + (0 if mask is None else mask)
+        if attributes["is_causal"]:
+            scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+        top = scores.max(axis=-1, keepdims=True)
+        powers = np.exp(scores - np.where(np.isfinite(top), top, 0))
+        total = powers.sum(axis=-1, keepdims=True)
+        result = (powers / np.where(total == 0, 1, total)) @ v
+        if out_layout == "bsh":
+            result = result.swapaxes(1, 2).reshape(result.shape[0], result.shape[2], -1)
+        return (result.astype(np.float32),)
+
+
 class Normalize(OpRun):
     """Rows that are normalized."""
 
@@ -133,7 +161,7 @@ class Pool(OpRun):
         return (np.asarray(found[0] if isinstance(found, tuple) else found, np.float32),)
 
 
-OPERATORS = [Conv, Enlarge, Interleave, MatMul, Normalize, Pool]
+OPERATORS = [Attention, Conv, Enlarge, Interleave, MatMul, Normalize, Pool]
 
 
 def run(model: ir.Model, inputs: dict[str, Array]) -> list[Array]:

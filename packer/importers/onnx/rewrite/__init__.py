@@ -15,6 +15,10 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
+from .arrange import simplify_views
+from .attention import fuse_attention
+from .attention_layout import lay_out_attention
+from .attention_operator import fuse_attention_operator
 from .clean import (
     inline_functions,
     name_everything,
@@ -27,6 +31,7 @@ from .conv import fuse_conv, fuse_pad
 from .enlarge import fuse_resize, fuse_transposed_conv
 from .epilogue import fuse_activation, fuse_bias, fuse_residual
 from .graph import DSO
+from .linear import sink_views, split_products
 from .matmul import fuse_gemm, fuse_matmul
 from .normalize import fuse_normalize
 from .pool import fuse_pool
@@ -40,6 +45,9 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     remove_no_ops,
     share_equal_nodes,
     remove_dead_nodes,
+    simplify_views,
+    fuse_attention_operator,
+    fuse_attention,
     fuse_conv,
     fuse_transposed_conv,
     fuse_pad,
@@ -48,6 +56,10 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fold_batch_norm,
     fold_scale,
     fuse_bias,
+    split_products,
+    lay_out_attention,
+    sink_views,
+    simplify_views,
     fuse_residual,
     fuse_activation,
     fuse_normalize,

@@ -112,7 +112,7 @@ def _bytes(node: ir.Node) -> int | None:
     dtype = node.outputs[0].dtype
     if count is None or dtype is None or dtype == ir.DataType.STRING:
         return None
-    return int(math.ceil(count * float(dtype.itemsize)))
+    return math.ceil(count * float(dtype.itemsize))
 
 
 def _by_shape(node: ir.Node) -> int | None:

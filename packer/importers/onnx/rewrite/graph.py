@@ -42,6 +42,15 @@ def scalar(value: ir.Value | None) -> float | None:
     return float(value.const_value.numpy().reshape(()))
 
 
+def uniform(value: ir.Value | None) -> float | None:
+    """Return the number if the value is a constant whose elements are all equal."""
+    array = constant(value)
+    if array is None or array.size == 0 or array.dtype.kind == "O":
+        return None
+    first = array.reshape(-1)[0]
+    return float(first) if np.all(array == first) else None
+
+
 def ints(value: ir.Value | None) -> list[int] | None:
     """Return the elements of a constant vector of integers."""
     array = constant(value)
@@ -162,7 +171,8 @@ def new_node(
     domain: str = "",
 ) -> ir.Node:
     """Make a node with one output, of the type of `like` or of `shape` and `dtype`."""
-    node = ir.node(kind, inputs, attributes or {}, domain=domain, name=name)
+    made = [_attribute(key, value) for key, value in (attributes or {}).items()]
+    node = ir.Node(domain, kind, inputs, made, name=name)
     (output,) = node.outputs
     if like is not None:
         output.type, shape = like.type, dims(like)
@@ -172,7 +182,27 @@ def new_node(
     return node
 
 
-def replace(last: ir.Node, new: Sequence[ir.Node], value: ir.Value | None = None) -> None:
+def _attribute(name: str, value: Any) -> ir.Attr:
+    """Make an attribute; ir.node does the same with checks that take most of a rewrite's time."""
+    if isinstance(value, ir.Attr):
+        return value
+    if isinstance(value, int):
+        return ir.AttrInt64(name, value)
+    if isinstance(value, float):
+        return ir.AttrFloat32(name, value)
+    if isinstance(value, str):
+        return ir.AttrString(name, value)
+    if isinstance(value, ir.Graph):
+        return ir.AttrGraph(name, value)
+    return ir.AttrInt64s(name, [int(item) for item in value])
+
+
+def replace(
+    last: ir.Node,
+    new: Sequence[ir.Node],
+    value: ir.Value | None = None,
+    old: ir.Value | None = None,
+) -> None:
     """Put nodes in the place of `last`, whose first output becomes that of the last new node.
 
     Parameters
@@ -183,10 +213,12 @@ def replace(last: ir.Node, new: Sequence[ir.Node], value: ir.Value | None = None
         Nodes in order; they are inserted where `last` was.
     value : ir.Value, optional
         Take this value in place of the output, instead of that of the last new node.
+    old : ir.Value, optional
+        Replace this output of `last`, instead of the first one.
     """
     graph = last.graph
     assert isinstance(graph, ir.Graph)
-    old = last.outputs[0]
+    old = last.outputs[0] if old is None else old
     graph.insert_before(last, list(new))
     result = value if value is not None else new[-1].outputs[0]
     if old.is_graph_output():
