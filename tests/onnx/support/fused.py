@@ -89,6 +89,15 @@ class Interleave(OpRun):
         return (taps.transpose(0, 3, 4, 1, 5, 2).reshape(batch, -1, height * tall, width * wide),)
 
 
+class Elementwise(OpRun):
+    """A loop over the elements."""
+
+    op_domain = "dso"
+
+    def _run(self, *inputs, graph=None, attributes=None):  # type: ignore[no-untyped-def]
+        return tuple(graph.run(None, dict(zip(graph.input_names, inputs, strict=True))))
+
+
 class MatMul(OpRun):
     """Product of matrices."""
 
@@ -161,7 +170,16 @@ class Pool(OpRun):
         return (np.asarray(found[0] if isinstance(found, tuple) else found, np.float32),)
 
 
-OPERATORS = [Attention, Conv, Enlarge, Interleave, MatMul, Normalize, Pool]
+OPERATORS = [
+    Attention,
+    Conv,
+    Elementwise,
+    Enlarge,
+    Interleave,
+    MatMul,
+    Normalize,
+    Pool,
+]
 
 
 def run(model: ir.Model, inputs: dict[str, Array]) -> list[Array]:

@@ -29,10 +29,13 @@ from .clean import (
 from .constants import fix_shapes, fold_constants
 from .conv import fuse_conv, fuse_pad
 from .enlarge import fuse_resize, fuse_transposed_conv
+from .elementwise import fuse_elementwise
 from .epilogue import fuse_activation, fuse_bias, fuse_residual
+from .gelu import fuse_gelu
 from .graph import DSO
 from .linear import sink_views, split_products
 from .matmul import fuse_gemm, fuse_matmul
+from .moments import fuse_group_normalization, fuse_moments, fuse_row_factors
 from .normalize import fuse_normalize
 from .pool import fuse_pool
 from .record import summary
@@ -46,6 +49,8 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     share_equal_nodes,
     remove_dead_nodes,
     simplify_views,
+    fuse_gelu,
+    fuse_moments,
     fuse_attention_operator,
     fuse_attention,
     fuse_conv,
@@ -63,8 +68,12 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_residual,
     fuse_activation,
     fuse_normalize,
+    fuse_group_normalization,
+    fuse_row_factors,
     fuse_pool,
     fuse_resize,
+    simplify_views,
+    fuse_elementwise,
     remove_dead_nodes,
     name_everything,
 )

@@ -40,7 +40,7 @@ def fuse_normalize(model: ir.Model) -> int:
         if node.op_type == "Softmax" and axis != len(shape) - 1:
             continue
         factors = [optional(node, 1), optional(node, 2)]
-        if not all(_is_row(value, shape[axis:]) for value in factors if value is not None):
+        if not all(is_row(value, shape[axis:]) for value in factors if value is not None):
             continue
         attributes = {
             "kind": _KIND[node.op_type],
@@ -62,7 +62,7 @@ def fuse_normalize(model: ir.Model) -> int:
     return count
 
 
-def _is_row(value: ir.Value, row: tuple[Dim, ...]) -> bool:
+def is_row(value: ir.Value, row: tuple[Dim, ...]) -> bool:
     """Return True if a factor has an element for each of a row, in the same order."""
     shape = dims(value)
     if shape is None or not is_float32(value) or not all(isinstance(d, int) for d in shape):
