@@ -1,4 +1,4 @@
-# make demo | resnet18 | test | test-tvm | test-models | check | format | docs | bench | sanitize |
+# make demo | resnet18 | test | test-tvm | test-models | test-onnx | check | format | docs | bench | sanitize |
 # fuzz | stress | clean. Everything is installed into .venv, .venv-tvm and .venv-onnx; nothing needs
 # root.
 PYTHON ?= python3
@@ -16,7 +16,7 @@ TIDY_FLAGS = -std=c11 -Iruntime/native -Iruntime/include \
 
 C_FILES = $(shell find runtime templates packer/operators -name '*.[ch]')
 
-.PHONY: demo resnet18 test test-tvm test-models check format docs bench sanitize fuzz stress clean
+.PHONY: demo resnet18 test test-tvm test-models test-onnx check format docs bench sanitize fuzz stress clean
 
 # pip 25.1 knows dependency groups; older ones are replaced in the venv first.
 $(BIN)/python:
@@ -69,6 +69,13 @@ $(VENV_ONNX)/installed: $(VENV_ONNX)/onnx.group $(SOURCES)
 
 test-models: $(VENV_ONNX)/installed
 	$(VENV_ONNX)/bin/pytest tests/onnx/test_*.py $(TESTFLAGS)
+
+# The node tests of ONNX, all 1,678; what is in the file is not run again. COMPILER=clang-15 adds a
+# column to the table of tests/onnx/node_tests.json.
+COMPILER ?= gcc
+test-onnx: $(VENV_ONNX)/installed
+	mkdir -p build
+	$(VENV_ONNX)/bin/python -P tests/onnx/node_tests.py --cc $(COMPILER) --json build/node_tests.$(COMPILER).json
 
 check: $(VENV)/check.group $(VENV)/test.group
 	$(BIN)/ruff format --check .

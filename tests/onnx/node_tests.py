@@ -1,6 +1,6 @@
 """Runs ONNX's node tests: each through a library, in a process without onnx.
 
-    python -m tests.onnx.node_tests [--jobs N] [--cc NAME] [--json FILE] [NAME...]
+    python -P tests/onnx/node_tests.py [--jobs N] [--cc NAME] [--json FILE] [NAME...]
 
 Prints how many pass, fail and are refused, by cause. One process exports; another one, which has
 only the runtime and NumPy, runs what was exported, and a crash there is the test's. Tests whose
@@ -24,7 +24,10 @@ from pathlib import Path
 import packer
 from runtime.error import PackerError
 
-from .support import node_data
+if __name__ == "__main__":  # the installed packer is tested, so the root is last
+    sys.path.append(str(Path(__file__).parents[2]))
+
+from tests.onnx.support import node_data
 
 RUNNER = Path(__file__).with_name("support") / "node_runner.py"
 _BATCH = 20  # tests of one process that runs
