@@ -22,8 +22,8 @@ _SIZES = {
     **{f"{sign}int{bits}_t": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
 _COMMENT = re.compile(r"^/\*.*?\*/\n", re.MULTILINE | re.DOTALL)
-_GLOBAL = re.compile(
-    r"^(?:extern )?(?=(?:const|void|_Bool|[a-z]\w*_t|float|double|int|bool) )", re.M
+_GLOBAL = re.compile(  # the first line of a definition; a parameter's ends in a comma
+    r"^(?:extern )?(?=(?:const|void|_Bool|[a-z]\w*_t|float|double|int|bool) [^\n]*[;{]$)", re.M
 )
 _FUNCTION = re.compile(
     r"^(?:EMX_NODE_FN|static(?: inline)?)\b[^;{}=]*?\b(\w+)\([^;{}]*?\) \{$", re.M

@@ -15,6 +15,7 @@ from ..operator import Operator, elements, shape_of
 from .batch import one_entry
 from .c_text import Text, tidy
 from .emx import ENTRY, generate
+from .function_body import needs_body, with_body
 from .guards import HELPER as GUARD_HELPER
 from .guards import INCLUDE as GUARD_INCLUDE
 from .guards import guard
@@ -24,6 +25,8 @@ from .storage import Storage, compute_in_float, declared, helpers, storage_of
 from .supported import cause_of, check_supported
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import onnx
     import onnx_ir as ir
 
@@ -62,18 +65,26 @@ def lower_generic(node: ir.Node) -> Operator:
 
 
 def _generated(node: ir.Node, shapes: dict[ir.Value, Shape]) -> tuple[OneNode, Text]:
-    """Generate the code; with all constants in it, if it cannot be made without."""
+    """Generate code of the node, of what defines it, or with all constants in it: the first."""
+    failed: Exception | None = None
+    for one in _models(node, shapes):
+        try:
+            return one, _text_of(one.model)
+        except Exception as error:  # of any class: the generator does not document them
+            failed = failed or error
+    assert failed is not None
+    raise refuse(node, cause_of(node, failed), failed) from failed
+
+
+def _models(node: ir.Node, shapes: dict[ir.Value, Shape]) -> Iterator[OneNode]:
     one = one_node_model(node, shapes)
-    try:
-        return one, _text_of(one.model)
-    except Exception as error:
-        if not one.constants or _constant_bytes(node) > _MOST_EMBEDDED:
-            raise refuse(node, cause_of(node, error), error) from error
-    one = one_node_model(node, shapes, embed_all=True)
-    try:
-        return one, _text_of(one.model)
-    except Exception as error:
-        raise refuse(node, cause_of(node, error), error) from error
+    if not needs_body(node):
+        yield one
+    body = with_body(one.model)
+    if body is not None:
+        yield one._replace(model=body)
+    if one.constants and _constant_bytes(node) <= _MOST_EMBEDDED:
+        yield one_node_model(node, shapes, embed_all=True)
 
 
 def _constant_bytes(node: ir.Node) -> int:
