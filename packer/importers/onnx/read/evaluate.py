@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from .tensors import BITS
 from .types import Type, graphs_of
 
 if TYPE_CHECKING:
@@ -41,7 +42,11 @@ def evaluate(
     else:
         return {}
     pairs = zip(outputs, made, strict=False)
-    return {value: array for value, array in pairs if array.shape == types[value].shape}
+    return {value: array for value, array in pairs if _is_of(array, types[value])}
+
+
+def _is_of(array: Any, type_: Type) -> bool:
+    return bool(array.shape == type_.shape and array.itemsize * 8 == BITS[type_.dtype])
 
 
 def _shape(node: ir.Node, shape: tuple[int | None, ...]) -> numpy.ndarray[Any, Any]:

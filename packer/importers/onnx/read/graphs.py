@@ -150,7 +150,7 @@ class Graphs:
                     other = "an input or initialiser"
                     if name in found:
                         other = name_of_node(nodes[found[name]])
-                    text = f"output {shown(name)}, expected a name of its own, found that of"
+                    text = f"output {shown(name)}, expected an unused name, found that of"
                     self._refuse(f"{name_of_node(node)}: {text} {other}")
                 if name:
                     found[name] = index

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.error import shown
 
+from .agreement import LIKE_INPUT, disagreement
 from .evaluate import MOST_VALUES, evaluate
 from .loops import invariant_types, with_carried_types
 from .tensors import check_extents, check_type
@@ -61,7 +62,7 @@ class Inference:
         for value in model.graph.initializers.values():
             tensor = value.const_value
             self.types[value] = Type(int(tensor.dtype), tuple(tensor.shape.numpy()))
-            if tensor.size <= MOST_VALUES:
+            if tensor.size <= MOST_VALUES and tensor.dtype.bitwidth >= 8:
                 self.constants[value] = tensor.numpy()
 
     def step(self, node: ir.Node, proto: Any, declared: Mapping[ir.Value, Type]) -> None:
@@ -85,6 +86,9 @@ class Inference:
             if value.name:
                 type_ = found.get(value.name)
                 self.types[value] = self._agreed(node, value, type_, declared)
+        text = disagreement(node, self.types, self.constants)
+        if text:
+            raise self._refusal(node, text)
         self.constants.update(evaluate(node, proto, self.types, self.constants))
 
     def _infer(self, node: ir.Node, proto: Any, captured: list[ir.Value]) -> dict[str, Type]:
@@ -132,11 +136,12 @@ class Inference:
             if value is None:
                 continue
             dtype, shape = self.types[value]
-            made = onnx.helper.make_tensor_type_proto(dtype, shape)
             if value in self.constants:
-                graph.initializer.append(_tensor(value.name, dtype, self.constants[value]))
+                data = self.constants[value].tobytes()
+                graph.initializer.add(name=value.name, data_type=dtype, dims=shape, raw_data=data)
             else:
-                graph.input.add(name=value.name).type.CopyFrom(made)
+                type_ = onnx.helper.make_tensor_type_proto(dtype, shape)
+                graph.input.add(name=value.name, type=type_)
 
     def _type(self, node: ir.Node, value: Any) -> Type:
         check_type(value.type, self._source, f"{name_of_node(node)}: output {shown(value.name)}")
@@ -155,6 +160,8 @@ class Inference:
     ) -> Type:
         """Return the type of an output: inferred, and completed by the declared one."""
         where, declared = f"output {shown(value.name)}", all_declared.get(value)
+        if node.op_type in LIKE_INPUT and not node.domain and (found is None or not found.shape):
+            found = self.types[node.inputs[0]]
         found = found or declared
         if found is None:
             raise self._refusal(node, f"{where}: its type and shape are unknown, {_DECLARE}")
@@ -197,12 +204,6 @@ class Inference:
 
 
 _DECLARE = "declare it in the model (value_info), or make it independent of the data"
-
-
-def _tensor(name: str, dtype: int, array: Any) -> Any:
-    import onnx_ir as ir
-
-    return ir.to_proto(ir.Tensor(array, dtype=ir.DataType(dtype), name=name))
 
 
 def _reason(error: BaseException) -> str:

@@ -7,8 +7,11 @@ from typing import Any
 
 from runtime.error import shown
 
+from .agreement import MOST_ATTRIBUTE, POSITIVE
 from .opset import find_schema, versions_of
 from .words import first_line, name_of_node, refusal
+
+_INT = 2  # AttributeProto.type
 
 
 def inline_functions(model: Any, source: str) -> Any:
@@ -26,7 +29,7 @@ def inline_functions(model: Any, source: str) -> Any:
     names = {(function.domain, function.name) for function in model.functions}
     try:
         made = onnx.inliner.inline_local_functions(model, convert_version=True)
-    except Exception as error:  # the inliner has no class of errors of its own
+    except Exception as error:  # whatever class the inliner raises
         text = f"its functions cannot be inlined: {first_line(error)}; inline them first:"
         raise refusal(source, f"{text} onnx.inliner.inline_local_functions(model)") from error
     for node in made.graph.node:
@@ -59,6 +62,7 @@ def _check(nodes: Iterable[Any], versions: dict[str, int], context: Any, source:
     scope = onnx.checker.C.LexicalScopeContext()
     for node in nodes:
         find_schema(node, versions, source)
+        _check_numbers(node, source)
         try:
             onnx.checker.C.check_node(_light(node).SerializeToString(), context, scope)
         except Exception as error:  # of a class of onnx, which is no built-in one
@@ -68,8 +72,17 @@ def _check(nodes: Iterable[Any], versions: dict[str, int], context: Any, source:
                 _check(graph.node, versions, context, source)
 
 
+def _check_numbers(node: Any, source: str) -> None:
+    """Refuse attributes that ONNX's inference would divide by."""
+    for attribute in node.attribute:
+        values = [attribute.i] if attribute.type == _INT else [*attribute.ints]
+        if attribute.name in POSITIVE and not all(1 <= one <= MOST_ATTRIBUTE for one in values):
+            text = f"{name_of_node(node)}: attribute {shown(attribute.name)}, expected 1 to"
+            raise refusal(source, f"{text} {MOST_ATTRIBUTE:,}, found {values[:8]}")
+
+
 def _light(node: Any) -> Any:
-    """Return a node with an empty tensor or graph for each of its own, which are checked apart."""
+    """Return a node whose tensors and graphs are empty; they are checked separately."""
     import onnx
 
     if not any(map(_is_heavy, node.attribute)):

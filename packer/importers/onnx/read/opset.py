@@ -16,6 +16,8 @@ from .words import name_of_node, refusal
 # Rewrites and kernels are written for this one; a newer model keeps its own.
 TARGET = 23
 MOST_IR_VERSION = 13
+# Operators that mean something else before an opset, in a way that the converter does not know.
+_CHANGED = {"PRelu": 7}
 
 
 def check_versions(model: Any, source: str) -> None:
@@ -99,6 +101,8 @@ def convert(model: Any, source: str) -> Any:
     if version >= TARGET:
         return model
     nodes = list(_standard_nodes(model.graph.node))
+    if any(version < _CHANGED.get(node.op_type, 0) for node, _ in nodes):
+        return model
     if any(_has_changed(node, version) for node, _ in nodes):
         if any(depth and _has_changed(node, version) for node, depth in nodes):
             return model  # the converter leaves subgraphs as they are

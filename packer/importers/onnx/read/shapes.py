@@ -69,7 +69,7 @@ def with_shapes(
     for node in made.graph:  # it goes on with nodes that are put in after this one
         if _take_branch(made.graph, node, passes):
             continue
-        proto = ir.to_proto(node)
+        proto = ir.serde.serialize_node(node)
         for index, one in enumerate(passes):
             try:
                 one.step(node, proto, declared[index])

@@ -1,6 +1,6 @@
 """The weights of a model, taken out of it before other tools copy it.
 
-The tools of ONNX get the model as bytes. A large tensor stays behind as a name and a shape.
+The tools of ONNX get the model as bytes. Of a large tensor they get the name and the shape.
 """
 
 from __future__ import annotations

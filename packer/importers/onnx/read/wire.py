@@ -1,7 +1,7 @@
 """Protobuf's wire format of a model, walked before protobuf parses it.
 
 A parser makes 150 bytes of an empty message of two, and says nothing about where a file is cut.
-So this counts messages and their nesting first, without memory of its own.
+So this counts messages and their nesting first, without a copy.
 """
 
 from __future__ import annotations

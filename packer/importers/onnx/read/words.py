@@ -1,4 +1,4 @@
-"""What messages call a model, a node and a type."""
+"""The names of models, nodes and shapes in messages."""
 
 from __future__ import annotations
 
