@@ -59,6 +59,7 @@ KIND_TEXTS = {
     "safetensors": "Weights, stored byte for byte; `model.weights[name]` reads them.",
     "graph": "A graph of operators that host code computes, [graph.md](../graph.md).",
     "onnx": "An ONNX model: operators, a program and weights, [onnx.md](../onnx.md).",
+    "torch": "A PyTorch model, [onnx.md](../onnx.md#pytorch).",
     "python": "A module that a Python function makes.",
     "cuda": "CUDA kernels: PTX, cubin or fatbin, [devices.md](../devices.md#cuda).",
     "opencl": "OpenCL kernels: source, binary or SPIR-V, [devices.md](../devices.md#opencl).",
@@ -113,7 +114,11 @@ KEYS = {
     "graph": ("path", "The graph as JSON. Required."),
     "params": ("path", "A params dict file or a safetensors file with the parameters."),
     "name": ("string", 'The name of the function that makes an executor. Default: `"default"`.'),
-    "model": ("path", "The model. Required."),
+    "model": (
+        "path",
+        'The model. Of kind torch, the function that makes it: `"FILE.py:FUNCTION"` or '
+        '`"MODULE:FUNCTION"`. Required.',
+    ),
     "input_shapes": (
         "array of strings",
         '`"x=1x3x224x224"`: the shapes of the inputs. An input that is named again begins the '

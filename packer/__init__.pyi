@@ -16,6 +16,7 @@ from .fatbin import create_fatbin as create_fatbin
 from .importers.header import HeaderModule as HeaderModule
 from .importers.header import from_header as from_header
 from .importers.onnx import from_onnx as from_onnx
+from .importers.torch import from_torch as from_torch
 from .imports import pack_imports_to_c as pack_imports_to_c
 from .imports import pack_imports_to_llvm as pack_imports_to_llvm
 from .inspect import inspect_library as inspect_library

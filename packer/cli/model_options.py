@@ -1,4 +1,4 @@
-"""The options of `packer export` that import a model: --onnx, --input-shape, --dynamic."""
+"""The options of `packer export` that import a model: --onnx, --torch and theirs."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ def add_model_options(parser: CommandParser) -> None:
     """Add the options."""
     group = parser.add_argument_group("models; docs/onnx.md")
     group.add_argument("--onnx", metavar="FILE", help="an ONNX model; its function is main")
+    made = "a Python function that returns a PyTorch model and example inputs; FILE.py:FUNCTION too"
+    group.add_argument("--torch", metavar="MODULE:FUNCTION", help=made)
     shape = "the shape of an input: x=1x3x224x224; a second one of x begins another set of shapes"
     parser.add_repeated("--input-shape", "NAME=SHAPE", shape, group)
     group.add_argument("--dynamic", metavar="NAME", help="the dimension that stays open: batch")
@@ -23,6 +25,11 @@ def add_model_options(parser: CommandParser) -> None:
 
 def model_source(parser: CommandParser, arguments: argparse.Namespace) -> ModelSource | None:
     """Return the model that the options describe, or None; end with exit code 2 for a mistake."""
+    for kind in ("onnx", "torch"):
+        if getattr(arguments, kind) is not None and arguments.project is not None:
+            parser.error(f"argument --project: not allowed with --{kind}")
+    if arguments.onnx is not None and arguments.torch is not None:
+        parser.error("argument --torch: not allowed with --onnx")
     if arguments.onnx is None:
         for option, value in (
             ("input-shape", arguments.input_shape),
@@ -30,8 +37,6 @@ def model_source(parser: CommandParser, arguments: argparse.Namespace) -> ModelS
         ):
             if value:
                 parser.error(f"argument --{option}: needs --onnx")
-        return None
-    if arguments.project is not None:
-        parser.error("argument --project: not allowed with --onnx")
+        return None if arguments.torch is None else ModelSource("torch", arguments.torch)
     dynamic = () if arguments.dynamic is None else (arguments.dynamic,)
     return ModelSource("onnx", Path(arguments.onnx), tuple(arguments.input_shape), dynamic)

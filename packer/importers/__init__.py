@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 GROUP = "dso_packer.importers"
 # The key in packer.toml, and the function that makes the module; `from_header` shows its arguments.
 IMPORTERS = {"header": ("header", "from_header")}
-# The kind in packer.toml, and the function that makes the tree of a model; see `from_onnx`.
-MODELS = {"onnx": ("onnx", "from_onnx")}
+# The kind in packer.toml, the function that makes the tree of a model, and the keys of its table
+# beside ``model``, which are arguments of the function.
+MODELS = {
+    "onnx": ("onnx", "from_onnx", ("input_shapes", "dynamic")),
+    "torch": ("torch", "from_torch_function", ()),
+}
 
 
 def find_importer(key: str) -> Callable[..., HostModule] | None:
@@ -38,6 +42,6 @@ def find_importer(key: str) -> Callable[..., HostModule] | None:
 
 def find_model_importer(kind: str) -> Callable[..., Module]:
     """Return the function that makes a tree of modules of a model of one kind."""
-    folder, name = MODELS[kind]
+    folder, name, _ = MODELS[kind]
     found: Callable[..., Module] = getattr(import_module(f".{folder}", __name__), name)
     return found

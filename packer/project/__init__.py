@@ -10,6 +10,7 @@
         const_loader           constants, by_symbol
         safetensors            sources
         onnx                   model, input_shapes, dynamic
+        torch                  model
         graph                  graph, params, name
         python                 factory
         cuda opencl hip ...    fmt, sources, functions; several cubins or PTX: a fatbin
@@ -186,7 +187,9 @@ def project_of_sources(
     sources = [source_of(path) for path in files if path not in device]
     modules = []
     if model is not None:
-        modules.append(model._replace(path=inputs.add(model.path)).module(progress))
+        if isinstance(model.model, Path):
+            inputs.add(model.model)
+        modules.append(model.module(progress))
     if header is not None:
         given = {} if functions == AUTO else functions
         chosen = tuple(name for name, declaration in given.items() if declaration == AUTO)

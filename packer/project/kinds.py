@@ -197,7 +197,7 @@ KINDS = {
     "const_loader": Kind(("constants", "by_symbol"), _const_loader),
     "safetensors": Kind(("sources",), _safetensors),
     "graph": Kind(("graph", "params", "name"), _graph),
-    **dict.fromkeys(MODELS, Kind(("model", "input_shapes", "dynamic"), _model)),
+    **{kind: Kind(("model", *keys), _model) for kind, (_, _, keys) in MODELS.items()},
     "python": Kind(("factory",), _python),
     **dict.fromkeys(LAYOUTS, Kind(("fmt", *_DEVICE), _device)),
 }

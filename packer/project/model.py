@@ -1,11 +1,11 @@
-"""``kind = "onnx"``: a model as packer.toml and the command line describe it."""
+"""The kinds "onnx" and "torch": a model as packer.toml and the command line describe it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from runtime.error import ExportError
 from runtime.module import Module
@@ -20,14 +20,15 @@ _EXTENT = re.compile(r"[0-9]+")
 
 
 class ModelSource(NamedTuple):
-    """A file with a model, and how to import it.
+    """A model, and how to import it.
 
     Attributes
     ----------
     kind : str
-        The importer: ``"onnx"``.
-    path : Path
-        The file.
+        The importer: a key of `MODELS`.
+    model : Path or str
+        The file of an ONNX model; or the Python function that makes a PyTorch model,
+        ``"module:function"`` or ``"file.py:function"``.
     input_shapes : tuple of str
         ``"x=1x3x224x224"``: as `read_input_shapes` takes them.
     dynamic : tuple of str
@@ -35,22 +36,30 @@ class ModelSource(NamedTuple):
     """
 
     kind: str
-    path: Path
+    model: Path | str
     input_shapes: tuple[str, ...] = ()
     dynamic: tuple[str, ...] = ()
 
     def module(self, progress: Progress = silent) -> Module:
         """Import the model; ExportError as the importer raises it."""
-        shapes = read_input_shapes(self.input_shapes)
-        make = find_model_importer(self.kind)
-        return make(self.path, shapes or None, self.dynamic, progress=progress)
+        options: dict[str, Any] = {"progress": progress}
+        if self.input_shapes:
+            options["input_shapes"] = read_input_shapes(self.input_shapes)
+        if self.dynamic:
+            options["dynamic"] = self.dynamic
+        return find_model_importer(self.kind)(self.model, **options)
 
 
 def model_module(table: Table) -> Module:
     """Make the module that a table describes."""
-    path = table.file("model", table.needed_text("model"))
+    kind, model = table.needed_text("kind"), table.needed_text("model")
+    if kind == "torch":
+        module, separator, function = model.rpartition(":")
+        if module.endswith(".py"):
+            model = f"{table.file('model', module)}{separator}{function}"
+        return ModelSource(kind, model).module()
     shapes, dynamic = table.texts("input_shapes"), table.texts("dynamic")
-    return ModelSource(table.needed_text("kind"), path, tuple(shapes), tuple(dynamic)).module()
+    return ModelSource(kind, table.file("model", model), tuple(shapes), tuple(dynamic)).module()
 
 
 def read_input_shapes(texts: Iterable[str]) -> list[dict[str, Shape]]:

@@ -6,12 +6,14 @@ import importlib
 import logging
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runtime.error import ExportError
+from runtime.error import ExportError, PackerError, near_names
+
+from ...files.text import path_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,16 +72,16 @@ def from_torch(
     return from_onnx(proto, dynamic=_name_symbols(proto, dynamic_shapes), **options)
 
 
-def from_torch_function(target: str, *, folder: Path | None = None, **options: Any) -> Module:
+def from_torch_function(target: str, **options: Any) -> Module:
     """Make a module of the model that a Python function returns.
 
     Parameters
     ----------
     target : str
-        ``"module:function"``. The function takes no arguments and returns the arguments of
-        `from_torch`: a tuple of the model, the example inputs and, optionally, the dynamic shapes.
-    folder : path, optional
-        Where the module is searched first; by default the working directory.
+        ``"module:function"`` or ``"file.py:function"``. The function takes no arguments and
+        returns the arguments of `from_torch`: a tuple of the model, the example inputs and,
+        optionally, the dynamic shapes. Modules are also searched in the working directory, and
+        beside the file.
     **options
         Further arguments of `from_onnx`.
 
@@ -91,28 +93,47 @@ def from_torch_function(target: str, *, folder: Path | None = None, **options: A
     Raises
     ------
     ExportError
-        There is no such module or function, it returns something else, or as for `from_torch`.
+        There is no such module or function, it raises an error or returns something else, or as
+        for `from_torch`.
     """
-    name, separator, attribute = target.partition(":")
+    name, separator, attribute = target.rpartition(":")
     if not (name and separator and attribute):
-        raise ExportError(f"--torch: expected MODULE:FUNCTION, found {target!r}")
-    search = str(folder or Path.cwd())
-    sys.path.insert(0, search)
+        raise ExportError(
+            f"{target!r}: expected MODULE:FUNCTION or FILE.py:FUNCTION, as in net.py:make"
+        )
+    function = _function(name, attribute)
     try:
-        found = getattr(importlib.import_module(name), attribute)
-    except ImportError as error:
-        raise ExportError(f"{target}: cannot import {name!r} from {search}: {error}") from error
-    except AttributeError as error:
-        raise ExportError(f"{target}: the module {name!r} has no {attribute!r}") from error
-    finally:
-        sys.path.remove(search)
-    made = found()
+        made = function()
+    except Exception as error:
+        raise ExportError(f"{target}: {_first_line(error)}") from error
     if not isinstance(made, tuple) or len(made) not in (2, 3):
         raise ExportError(
             f"{target}: expected that it returns (model, example inputs[, dynamic shapes]), found "
             f"{type(made).__name__}"
         )
     return from_torch(*made, **options)
+
+
+def _function(name: str, attribute: str) -> Callable[[], Any]:
+    """Import a module, by name or by its file, and return one of its functions."""
+    is_file = name.endswith(".py")
+    folder = str(Path(name).absolute().parent if is_file else Path.cwd())
+    sys.path.insert(0, folder)
+    try:
+        if is_file and not Path(name).is_file():
+            raise path_error(name, "there is no such file")
+        module = importlib.import_module(Path(name).stem if is_file else name)
+    except PackerError:
+        raise
+    except Exception as error:  # any, since it runs the module
+        raise ExportError(f"cannot import {name}: {_first_line(error)}") from error
+    finally:
+        sys.path.remove(folder)
+    function: Callable[[], Any] | None = getattr(module, attribute, None)
+    if not callable(function):
+        names = [key for key, value in vars(module).items() if callable(value)]
+        raise ExportError(f"{name} has no function {attribute!r}{near_names(attribute, names)}")
+    return function
 
 
 def _program_of(module: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> Any:
