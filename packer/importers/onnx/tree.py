@@ -11,7 +11,7 @@ from .host import operator_modules
 from .layout import choose_layouts
 from .lower.nodes import lower_nodes
 from .program import Variant, function_names, make_program
-from .read import read_model, with_shapes
+from .read import check_batch_first, read_model, with_shapes
 from .record import KEY, graph_record
 from .rewrite import rewrite
 from .weights import Weights
@@ -43,6 +43,7 @@ def make_tree(
         shaped = with_shapes(source, shapes, dynamic)
         progress("make its operators")
         folded |= rewrite(shaped)
+        check_batch_first(shaped)
         choose_layouts(shaped.graph)
         variants.append(Variant(shaped.graph, lower_nodes(shaped.graph)))
     weights = _weights_of(variants)

@@ -46,7 +46,8 @@ def with_shapes(
     Returns
     -------
     onnx_ir.Model
-        Its extents are ints, or ``ir.SymbolicDim`` of that name at the first axis.
+        Its extents are ints, or ``ir.SymbolicDim`` of that name or of a multiple, ``"4*batch"``.
+        Inputs have it at the first axis alone; `check_batch_first` checks other values.
 
     Raises
     ------
@@ -192,6 +193,31 @@ def _check_open(shapes: Mapping[str, Given | None], dynamic: str, source: str) -
             raise refusal(source, f"{text} axis alone; export it with input_shapes instead")
 
 
+def check_batch_first(model: ir.Model) -> None:
+    """Check that the symbolic extent of each value is its first one alone.
+
+    This holds for the inputs of a model, but other values may have it elsewhere, as transposed
+    rows do, until rewrites remove them.
+
+    Raises
+    ------
+    ExportError
+        Names a node whose output breaks the rule.
+    """
+    symbols = {extent for value in model.graph.inputs for extent in _extents(value.shape) or ()}
+    for node in model.graph:
+        for value in node.outputs:
+            for axis, extent in enumerate(_extents(value.shape) or ()):
+                if isinstance(extent, int) or (axis == 0 and extent in symbols):
+                    continue
+                text = (
+                    f"{name_of_node(node)}: output {shown(value.name)} is "
+                    f"{shape_text(_extents(value.shape))}, expected the symbolic extent as the "
+                    "first one alone; export several input_shapes instead"
+                )
+                raise refusal(str(model.meta.get("source", "model")), text)
+
+
 def _extents(shape: ir.Shape | None) -> Given | None:
     if shape is None:
         return None
@@ -217,11 +243,11 @@ def _settle(model: ir.Model, passes: list[Inference], name: str, source: str) ->
     for value, (dtype, _) in passes[0].types.items():
         shapes = [one.types[value].shape for one in passes]
         extents: list[int | ir.SymbolicDim] = []
-        for axis, found in enumerate(zip(*(s or () for s in shapes), strict=False)):
+        for found in zip(*(s or () for s in shapes), strict=False):
             if found.count(found[0]) == len(found):
                 extents.append(found[0] or 0)
-            elif found == SAMPLES and not axis:
-                extents.append(ir.SymbolicDim(name))
+            elif (factor := _factor(found)) is not None:
+                extents.append(ir.SymbolicDim(name if factor == 1 else f"{factor}*{name}"))
             else:
                 raise _symbolic_refusal(value, shapes, name, source)
         if len({len(s or ()) for s in shapes}) > 1:
@@ -229,6 +255,12 @@ def _settle(model: ir.Model, passes: list[Inference], name: str, source: str) ->
         value.dtype, value.shape = ir.DataType(dtype), ir.Shape(extents)
     for node, proto in passes[0].inner.items():
         _settle_inner(node, proto)
+
+
+def _factor(extents: tuple[Any, ...]) -> int | None:
+    """Return how many times the symbolic extent an extent is, or None."""
+    factor = extents[0] // SAMPLES[0] if isinstance(extents[0], int) else 0
+    return factor if factor and extents == tuple(factor * each for each in SAMPLES) else None
 
 
 def _symbolic_refusal(value: ir.Value, shapes: list[Any], name: str, source: str) -> ExportError:

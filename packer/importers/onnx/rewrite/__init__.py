@@ -28,8 +28,8 @@ from .clean import (
 )
 from .constants import fix_shapes, fold_constants
 from .conv import fuse_conv, fuse_pad
-from .enlarge import fuse_resize, fuse_transposed_conv
 from .elementwise import fuse_elementwise
+from .enlarge import fuse_resize, fuse_transposed_conv
 from .epilogue import fuse_activation, fuse_bias, fuse_residual
 from .gelu import fuse_gelu
 from .graph import DSO
