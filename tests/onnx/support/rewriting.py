@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,3 +125,12 @@ def check(model: ir.Model) -> None:
             names.append(value.name)
     assert len(names) == len(set(names))
     assert all(value in made for value in model.graph.outputs)
+
+
+def named(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int | str]]) -> onnx.ModelProto:
+    """Give values shapes with symbolic extents, which inference does not know; as `read` does."""
+    for item in [*model.graph.value_info, *model.graph.output]:
+        if item.name in shapes:
+            kind = item.type.tensor_type.elem_type
+            item.CopyFrom(onnx.helper.make_tensor_value_info(item.name, kind, shapes[item.name]))
+    return model

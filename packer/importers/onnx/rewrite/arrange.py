@@ -51,20 +51,59 @@ def in_base_order(view: View) -> list[Factor] | None:
 
 def plan(view: View, shape: Sequence[Size]) -> Plan | None:
     """Return the fewest nodes that make a view of this shape; None if these three cannot."""
-    order = in_base_order(view)
-    if order is None:
+    order, base = in_base_order(view), sizes(view.base)
+    if order is None or base is None:
         return None
-    now = sizes(view.base)
-    split = perm = None
-    if order != view.factors:
+    target = list(shape)
+    if order == view.factors:
+        found = [Plan(view.base, None, None, target if target != base else None)]
+    else:
         extents = [factor.extent for factor in order]
-        split = extents if extents != now else None
         perm = [order.index(factor) for factor in view.factors]
-        now = [factor.extent for factor in view.factors]
-    last = list(shape) if list(shape) != now else None
-    if any(sum(bool(size.names) for size in target) > 1 for target in (split, last) if target):
-        return None
-    return Plan(view.base, split, perm, last)
+        found = [_permuted(view.base, extents, perm, target)]
+        axes = _axes_in_order(view, base, target)
+        if axes is not None:
+            found.append(_permuted(view.base, base, axes, target))
+    fit = [item for item in found if max(map(_symbols, (item.split, item.shape))) < 2]
+    return min(fit, key=lambda item: item.cost, default=None)
+
+
+def _permuted(base: ir.Value, extents: list[Size], perm: list[int], target: list[Size]) -> Plan:
+    after = [extents[axis] for axis in perm]
+    split = extents if extents != sizes(base) else None
+    return Plan(base, split, perm, target if target != after else None)
+
+
+def _symbols(shape: list[Size] | None) -> int:
+    return sum(bool(size.names) for size in shape or [])
+
+
+def _axes_in_order(view: View, base: list[Size], target: list[Size]) -> list[int] | None:
+    """Return the axes of the base in the order of a view; None if it divides one of them.
+
+    Axes of one element are put where the target has some.
+    """
+    by_stride: dict[Size, int] = {}
+    stride = ONE
+    for axis in reversed(range(len(base))):
+        if base[axis] != ONE:
+            by_stride[stride] = axis
+        stride = stride.times(base[axis])
+    axes: list[int] = []
+    for factor in view.factors:
+        inner: list[int] = []
+        stride, end = factor.stride, factor.stride.times(factor.extent)
+        while stride != end:
+            if stride not in by_stride or len(inner) == len(base):
+                return None
+            inner.append(by_stride[stride])
+            stride = stride.times(base[inner[-1]])
+        axes += reversed(inner)
+    single = [axis for axis, size in enumerate(base) if size == ONE]
+    for place, size in enumerate(target):
+        if size == ONE and single and place <= len(axes):
+            axes.insert(place, single.pop(0))
+    return axes + single
 
 
 def carry_out(model: ir.Model, steps: Plan) -> list[ir.Node]:

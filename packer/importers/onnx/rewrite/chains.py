@@ -21,7 +21,7 @@ def view_of(
     ----------
     value : ir.Value
     known : View, optional
-        What to take for the value `until`, in place of its own chain.
+        To take for the value `until`, in place of the chain before it.
     until : ir.Value, optional
 
     Returns
