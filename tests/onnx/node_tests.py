@@ -84,13 +84,20 @@ def export(name: str, folder: Path) -> str:
         packer.export_library(module, folder / f"{name}.so")
         inputs = [node_data.packed(array)._asdict() for array in node_data.arrays(name, "input")]
     except PackerError as error:
-        return f"refused: {getattr(error, 'cause', None) or error}"
+        return f"refused: {cause_of(error)}"
     except Exception as error:  # a defect; the others still run
         return f"failed: {type(error).__name__}: {error}"
     for stored in inputs:
         stored["data"] = base64.b64encode(stored["data"]).decode()
     (folder / f"{name}.json").write_text(json.dumps(inputs))
     return ""
+
+
+def cause_of(error: PackerError) -> str:
+    """Return the cause of a refusal in a word; the whole message if it has none."""
+    cause = getattr(error, "cause", None)
+    words = ("sequence", "optional", "string", "opset")
+    return cause or next((word for word in words if word in str(error)), str(error))
 
 
 def call(folder: Path, names: list[str]) -> dict[str, str]:

@@ -70,6 +70,8 @@ def one_entry(node: ir.Node) -> tuple[dict[ir.Value, Shape], bool]:
     shapes = {value: shape_of(value) for value in values}
     symbolic = [v for v, shape in shapes.items() if any(isinstance(d, str) for d in shape)]
     if symbolic:
+        if all(value in node.outputs for value in symbolic):
+            raise refuse(node, "shape", f"value {symbolic[0].name!r}")
         for value in symbolic:
             leads = isinstance(shapes[value][0], str)
             if not leads or any(isinstance(extent, str) for extent in shapes[value][1:]):

@@ -21,7 +21,7 @@ from .guards import INCLUDE as GUARD_INCLUDE
 from .guards import guard
 from .one_node import OneNode, one_node_model
 from .refused import refuse
-from .storage import Storage, compute_in_float, declared, helpers, storage_of
+from .storage import Storage, declared, helpers, storage_of, with_computed_types
 from .supported import cause_of, check_supported
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _text_of_bytes(model: bytes) -> Text:
     import onnx
 
     proto = onnx.ModelProto.FromString(model)
-    compute_in_float(proto)
+    with_computed_types(proto)
     return tidy(generate(proto))
 
 
@@ -116,7 +116,7 @@ def _operator(
     storages: list[Storage] = []
     for value, name in zip(values, names, strict=True):
         is_input = len(storages) < len(one.inputs)
-        storages.append(storage_of(value, name, shapes[value], offset, is_input))
+        storages.append(storage_of(node, value, name, shapes[value], offset, is_input))
         offset += storages[-1].nbytes
     arguments = [*(["workspace"] if text.workspace else []), *(s.argument for s in storages)]
     checks = guard(node, shapes, dict(zip(values, storages, strict=True)))
@@ -133,7 +133,7 @@ def _operator(
     ]
     parameters += ["void *workspace"] if offset else []
     call = [*names, *(["workspace"] if offset else [])]
-    code = (GUARD_INCLUDE if checks else "") + _INCLUDE + helpers(values) + text.code
+    code = (GUARD_INCLUDE if checks else "") + _INCLUDE + helpers(storages) + text.code
     code += GUARD_HELPER if checks else "\n"
     code += _functions(body, parameters, call, _steps(one, shapes) if takes_batch else None)
     name = f"{node.op_type.lower()}_{hashlib.sha256(code.encode()).hexdigest()[:10]}"

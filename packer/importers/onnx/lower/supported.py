@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from .one_node import subgraphs
@@ -63,4 +64,4 @@ def cause_of(node: ir.Node, error: Exception) -> str:
     """Return the cause for which no code could be generated."""
     if node.op_type in _CONTROL_FLOW:
         return "control flow"
-    return "dtype" if "dtype" in str(error) else "unknown"
+    return "dtype" if re.search(r"dtype|elem(ent)?[ _]type", str(error)) else "unknown"
