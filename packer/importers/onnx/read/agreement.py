@@ -27,6 +27,18 @@ MOST_ATTRIBUTE = (1 << 31) - 1
 LIKE_INPUT = {"GroupNormalization", "MeanVarianceNormalization"}
 
 
+def axis_out_of_range(node: ir.Node, types: Mapping[ir.Value, Type]) -> str | None:
+    """Return why an axis does not fit the first input, or None; inference may crash on it."""
+    first = types[node.inputs[0]].shape if node.inputs and node.inputs[0] in types else None
+    attribute = node.attributes.get("axis")
+    if first is None or attribute is None or not isinstance(attribute.value, int):
+        return None
+    least, most = -len(first) - 1, len(first)  # OneHot and Flatten have one more than others
+    if least <= attribute.value <= most:
+        return None
+    return f"axis, expected one of {len(first)} axes of the first input, found {attribute.value}"
+
+
 def disagreement(
     node: ir.Node,
     types: Mapping[ir.Value, Type],

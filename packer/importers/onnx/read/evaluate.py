@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from .tensors import BITS
-from .types import Type, graphs_of
+from .types import Type, fit
 
 if TYPE_CHECKING:
     import numpy
@@ -17,23 +17,36 @@ if TYPE_CHECKING:
     Arrays = Mapping[ir.Value, numpy.ndarray[Any, Any]]
 
 MOST_VALUES = 1_024  # elements of a tensor whose values may decide on shapes
-_RANDOM = {
-    *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
-    *("Bernoulli", "Multinomial", "Dropout"),
+# Operators that compute shapes, indices and scales. Others may take long even for small outputs.
+_ALLOWED = {
+    *("Abs", "Add", "And", "Cast", "CastLike", "Ceil", "Compress", "Concat", "Constant"),
+    *("ConstantOfShape", "CumSum", "Div", "Equal", "Exp", "Expand", "Flatten", "Floor", "Gather"),
+    *("GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual"),
+    *("Log", "Max", "Min", "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or", "Pow", "Range"),
+    *("Reciprocal", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "Round"),
+    *("ScatterElements", "ScatterND", "Shape", "Sign", "Size", "Slice", "Split", "Sqrt", "Squeeze"),
+    *("Sub", "Sum", "Tile", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where", "Xor"),
 }
+# Their outputs are no larger than their inputs, whatever their shape.
+_SHAPE_OF_VALUES = {"NonZero", "Compress", "Unique"}
 
 
 def evaluate(
-    node: ir.Node, proto: Any, types: Mapping[ir.Value, Type], constants: Arrays
+    node: ir.Node,
+    proto: Any,
+    types: Mapping[ir.Value, Type],
+    constants: Arrays,
+    found: Mapping[str, Type],
 ) -> dict[ir.Value, numpy.ndarray[Any, Any]]:
     """Return the outputs of a node that are small and constant; its inputs must be.
 
-    `proto` is its NodeProto. Shapes are constant too.
+    `proto` is its NodeProto, `found` the types of its outputs. Shapes are constant too.
     """
     outputs = [value for value in node.outputs if value.name]
-    if node.domain or node.op_type in _RANDOM or next(graphs_of(node), None) is not None:
+    if node.domain or node.op_type not in _ALLOWED:
         return {}
-    if any(_size(types[value]) > MOST_VALUES for value in outputs):
+    is_open = node.op_type in _SHAPE_OF_VALUES
+    if not is_open and any(_size(found.get(one.name)) > MOST_VALUES for one in outputs):
         return {}
     if node.op_type in ("Shape", "Size"):
         made = [_shape(node, types[node.inputs[0]].shape or ())]
@@ -42,11 +55,13 @@ def evaluate(
     else:
         return {}
     pairs = zip(outputs, made, strict=False)
-    return {value: array for value, array in pairs if _is_of(array, types[value])}
+    return {value: array for value, array in pairs if _is_of(array, found.get(value.name))}
 
 
-def _is_of(array: Any, type_: Type) -> bool:
-    return bool(array.shape == type_.shape and array.itemsize * 8 == BITS[type_.dtype])
+def _is_of(array: Any, type_: Type | None) -> bool:
+    if type_ is None or array.itemsize * 8 != BITS[type_.dtype]:
+        return False
+    return fit(tuple(array.shape), type_.shape)
 
 
 def _shape(node: ir.Node, shape: tuple[int | None, ...]) -> numpy.ndarray[Any, Any]:
@@ -83,5 +98,8 @@ def _reference(node: ir.Node, proto: Any, constants: Arrays) -> list[Any]:
     return [numpy.asarray(one) for one in made]
 
 
-def _size(type_: Type) -> int:
-    return prod(extent for extent in type_.shape or () if extent is not None)
+def _size(type_: Type | None) -> int:
+    """Return how many elements a value has; many if that is unknown."""
+    if type_ is None or type_.shape is None or None in type_.shape:
+        return MOST_VALUES + 1
+    return prod(extent or 0 for extent in type_.shape)

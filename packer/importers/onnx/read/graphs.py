@@ -40,11 +40,12 @@ class Graphs:
         functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         if len(functions) != len(model.functions):
             self._refuse("it has two functions of the same domain and name")
-        self._check_calls(functions)
         for function in model.functions:
             where = f"function {shown(function.name)}"
+            self._check_text([function.domain, function.name, *function.attribute], f"{where}: ")
             self._check_names([*function.input], function.node, [*function.output], f"{where}: ")
         self._check_graph(model.graph, frozenset(), 0, "")
+        self._check_calls(functions)
         self._check_interface(model.graph)
 
     def _check_interface(self, graph: Any) -> None:
@@ -118,6 +119,9 @@ class Graphs:
         depth: int = 0,
     ) -> set[str]:
         """Check that values have one producer and no cycle; return the names used from outside."""
+        self._check_text([*known, *outputs], where)
+        for node in nodes:
+            self._check_text(_names_of(node), where)
         self._check_unique(known, f"{where}input")
         self._check_unique(outputs, f"{where}output")
         values = {*known}
@@ -192,6 +196,11 @@ class Graphs:
             name = f"{name_of_node(producer)}: output {shown(value.name)}"
         check_type(value.type, self._tensors.source, name)
 
+    def _check_text(self, names: Iterable[object], where: str) -> None:
+        for name in names:
+            if not isinstance(name, str):  # protobuf leaves them as bytes
+                self._refuse(f"{where}name {shown(name)}, expected UTF-8")
+
     def _check_unique(self, names: Sequence[str], where: str) -> None:
         name, count = Counter(names).most_common(1)[0] if names else ("", 1)
         if count > 1:
@@ -208,6 +217,23 @@ def _graphs(attribute: Any) -> Iterator[Any]:
         yield attribute.g
     elif attribute.type == _GRAPHS:
         yield from attribute.graphs
+
+
+def _names_of(node: Any) -> Iterator[object]:
+    yield from (node.name, node.op_type, node.domain, node.overload, *node.input, *node.output)
+    for attribute in node.attribute:
+        yield attribute.name
+        yield attribute.ref_attr_name
+        for text in [attribute.s, *attribute.strings]:
+            yield "" if _is_text(text) else text
+
+
+def _is_text(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _all_nodes(nodes: Iterable[Any], depth: int = 0) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.error import shown
 
-from .agreement import LIKE_INPUT, disagreement
+from .agreement import LIKE_INPUT, axis_out_of_range, disagreement
 from .evaluate import MOST_VALUES, evaluate
 from .loops import invariant_types, with_carried_types
 from .tensors import check_extents, check_type
@@ -79,9 +79,16 @@ class Inference:
         captured = list(captured_values(node))
         if node.op_type == "Loop" and not node.domain:
             proto = with_carried_types(node, proto, self.types)
+        text = axis_out_of_range(node, self.types)
+        if text:
+            raise self._refusal(node, text)
         found = self._infer(node, proto, captured)
         if node.op_type == "Loop" and not node.domain:
             found |= invariant_types(node, self.inner[node], self.types)
+        computed = evaluate(node, proto, self.types, self.constants, found)
+        for value, array in computed.items():
+            found[value.name] = Type(found[value.name].dtype, tuple(array.shape))
+        self.constants.update(computed)
         for value in node.outputs:
             if value.name:
                 type_ = found.get(value.name)
@@ -89,7 +96,6 @@ class Inference:
         text = disagreement(node, self.types, self.constants)
         if text:
             raise self._refusal(node, text)
-        self.constants.update(evaluate(node, proto, self.types, self.constants))
 
     def _infer(self, node: ir.Node, proto: Any, captured: list[ir.Value]) -> dict[str, Type]:
         import onnx
@@ -175,7 +181,8 @@ class Inference:
                 raise self._refusal(node, f"{text} {shape_text(shape)}")
             shape = merged(shape, declared.shape)
         if shape is None or None in shape:
-            shape = merged(shape, self._wanted(value, all_declared))
+            wanted = self._wanted(value, all_declared)
+            shape = merged(shape, wanted) if fit(shape, wanted) else shape
         if shape is None or None in shape:
             text = f"{where}: shape, expected one that follows from the inputs, found"
             raise self._refusal(node, f"{text} {shape_text(shape)}; {_DECLARE}")

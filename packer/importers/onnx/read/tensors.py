@@ -117,7 +117,7 @@ class Tensors:
 
     def _place(self, tensor: Any, where: str) -> tuple[str, int, int]:
         """Return the file of a tensor's data, the offset and the size."""
-        entries = {entry.key: entry.value for entry in tensor.external_data}
+        entries = {e.key: e.value for e in tensor.external_data if isinstance(e.value, str)}
         location = entries.get("location", "")
         where = f"{where}: data in the file {shown(location)}"
         path = self._file(location, where)
