@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def add_compiler_options(parser: CommandParser) -> None:
     """Add the options; the value may be in the same word as the option or in the next one."""
     group = parser.add_argument_group(
-        "compilers and linkers; -I -D -W -O -std need SOURCE or --header"
+        "compilers and linkers; -I -D -W -O -std need SOURCE, --header or a model"
     )
     for option, metavar, text in (
         ("-I", "FOLDER", "search headers in this folder"),

@@ -107,12 +107,13 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         parser.error("argument --project: not allowed with --header")
     if arguments.function and not (arguments.sources or arguments.header):
         parser.error("argument --function: needs SOURCE; or declare functions in packer.toml")
-    if compiler_words(arguments) and not (arguments.sources or arguments.header):
+    arguments.model = model_source(parser, arguments)
+    has_code = arguments.sources or arguments.header or arguments.model
+    if compiler_words(arguments) and not has_code:
         option = compiler_words(arguments)[0]
         parser.error(f"argument {option}: needs SOURCE; or set options in packer.toml")
     arguments.functions = _functions(parser, arguments.function)
     arguments.metadata = _metadata(parser, arguments.metadata)
-    arguments.model = model_source(parser, arguments)
     return arguments
 
 

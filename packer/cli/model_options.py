@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..project.model import ModelSource
+from .compiler_options import compiler_words
 
 if TYPE_CHECKING:
     from .parser import CommandParser
@@ -37,6 +38,12 @@ def model_source(parser: CommandParser, arguments: argparse.Namespace) -> ModelS
         ):
             if value:
                 parser.error(f"argument --{option}: needs --onnx")
-        return None if arguments.torch is None else ModelSource("torch", arguments.torch)
+        words = tuple(compiler_words(arguments))
+        return (
+            None
+            if arguments.torch is None
+            else ModelSource("torch", arguments.torch, options=words)
+        )
     dynamic = () if arguments.dynamic is None else (arguments.dynamic,)
-    return ModelSource("onnx", Path(arguments.onnx), tuple(arguments.input_shape), dynamic)
+    shapes, words = tuple(arguments.input_shape), tuple(compiler_words(arguments))
+    return ModelSource("onnx", Path(arguments.onnx), shapes, dynamic, words)

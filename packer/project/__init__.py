@@ -185,11 +185,7 @@ def project_of_sources(
     files = [inputs.add(path) for path in paths]
     device = [path for path in files if is_device_code(path)]
     sources = [source_of(path) for path in files if path not in device]
-    modules = []
-    if model is not None:
-        if isinstance(model.model, Path):
-            inputs.add(model.model)
-        modules.append(model.module(progress))
+    modules = [] if model is None else [model.module(inputs, progress)]
     if header is not None:
         given = {} if functions == AUTO else functions
         chosen = tuple(name for name, declaration in given.items() if declaration == AUTO)

@@ -12,6 +12,7 @@ from runtime.module import Module
 
 from ..files.progress import Progress, silent
 from ..importers import find_model_importer
+from .inputs import Inputs
 from .table import Table
 
 Shape = tuple[int | str, ...]
@@ -33,21 +34,26 @@ class ModelSource(NamedTuple):
         ``"x=1x3x224x224"``: as `read_input_shapes` takes them.
     dynamic : tuple of str
         The name of the dimension that stays open.
+    options : tuple of str
+        Compiler options for the operators.
     """
 
     kind: str
     model: Path | str
     input_shapes: tuple[str, ...] = ()
     dynamic: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
-    def module(self, progress: Progress = silent) -> Module:
-        """Import the model; ExportError as the importer raises it."""
-        options: dict[str, Any] = {"progress": progress}
+    def module(self, inputs: Inputs, progress: Progress = silent) -> Module:
+        """Import the model; its file is added to the inputs. ExportError as the importer does."""
+        if isinstance(self.model, Path):
+            inputs.add(self.model)
+        arguments: dict[str, Any] = {"options": self.options, "progress": progress}
         if self.input_shapes:
-            options["input_shapes"] = read_input_shapes(self.input_shapes)
+            arguments["input_shapes"] = read_input_shapes(self.input_shapes)
         if self.dynamic:
-            options["dynamic"] = self.dynamic
-        return find_model_importer(self.kind)(self.model, **options)
+            arguments["dynamic"] = self.dynamic
+        return find_model_importer(self.kind)(self.model, **arguments)
 
 
 def model_module(table: Table) -> Module:
@@ -57,9 +63,9 @@ def model_module(table: Table) -> Module:
         module, separator, function = model.rpartition(":")
         if module.endswith(".py"):
             model = f"{table.file('model', module)}{separator}{function}"
-        return ModelSource(kind, model).module()
-    shapes, dynamic = table.texts("input_shapes"), table.texts("dynamic")
-    return ModelSource(kind, table.file("model", model), tuple(shapes), tuple(dynamic)).module()
+        return ModelSource(kind, model, options=table.texts("options")).module(table.inputs)
+    keys = (table.texts(key) for key in ("input_shapes", "dynamic", "options"))
+    return ModelSource(kind, table.file("model", model), *keys).module(table.inputs)
 
 
 def read_input_shapes(texts: Iterable[str]) -> list[dict[str, Shape]]:

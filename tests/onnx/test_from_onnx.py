@@ -129,7 +129,7 @@ def test_c_files_and_the_model_are_one_library(tmp_path: Path) -> None:
     """By the command line: functions of the C file are beside main."""
     onnx.save(network(), tmp_path / "m.onnx")
     (tmp_path / "a.c").write_text("int twice(int x) { return 2 * x; }")
-    words = ["export", "m.so", "a.c", "--onnx", "m.onnx", "--dynamic", "batch"]
+    words = ["export", "m.so", "a.c", "--onnx", "m.onnx", "--dynamic", "batch", "-O1"]
     done(subprocess.run([*COMMAND, *words], cwd=tmp_path, capture_output=True, text=True))
     library = runtime.load(tmp_path / "m.so")
     assert library["twice"](21) == 42
