@@ -457,6 +457,13 @@ class VirtualMachine:
 
         `weights` has for each constant the tensor that it names, or None.
         """
+    def measure(self) -> None:
+        """Let later calls measure each function that the code calls."""
+    def costs(self) -> list[tuple[str, str, int, int]]:
+        """Return the calls so far: (function, called function, calls, nanoseconds).
+
+        A row for each instruction that was run, in the order of the code.
+        """
     def function(
         self, name: str, signature: str, params: tuple[str, ...], owner: object, /
     ) -> Function | None:

@@ -28,7 +28,7 @@ FILES = {
 # key by name.
 FLOORS = {
     "runtime": (
-        {"abi", "error", "public_names", "timing", "typing"},
+        {"abi", "error", "profile", "public_names", "timing", "typing"},
         {"mapped_file", "property", "reader", "registry", "signature", "strict_json"},
         {"import_tree", "library_metadata", "model_record", "stream", "structs"},
         {"tensors"},

@@ -19,7 +19,10 @@ _DESCRIPTION = """\
 Load a library and print its tree of modules. If a function is given, call it and print the result.
 
 Loading runs the constructors of the library: load only libraries that you trust. `packer inspect`
-lists the constructors without running them."""
+lists the constructors without running them.
+
+With --profile the function is called several times, and the time of each operator is printed: its
+node in the model, its function, calls, microseconds, share and GFLOP/s."""
 
 _EPILOG = """\
 arguments of the function:
@@ -34,11 +37,13 @@ examples:
   packer load model.so add 40 2
   packer load --quiet model.so add 40 2
   packer load model.so scale @x.npy 3 0.5
-  packer load -- -strange.so add 40 2"""
+  packer load -- -strange.so add 40 2
+  packer load --profile model.so main @x.npy"""
 
 # A tree may be a chain of any length; the indent of its lines is bounded.
 _MAX_INDENT = 30
 _MAX_NAMES = 12
+_PROFILED_SECONDS = 0.5
 _WORDS = {"true": True, "false": False, "none": None}
 
 
@@ -46,16 +51,20 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of ``packer load``."""
     parser = CommandParser(
         "packer load",
-        usage="packer load [-h] [-q] LIBRARY [FUNCTION [ARGUMENT ...]]",
+        usage="packer load [-h] [-q] [--profile] LIBRARY [FUNCTION [ARGUMENT ...]]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print only the result")
+    profile = "print the time of each operator that a function of a model calls"
+    parser.add_argument("--profile", action="store_true", help=profile)
     parser.add_argument("library", metavar="LIBRARY", help="the library")
     # All that follows belongs to the function: -1 is a number, not an option.
     call = "the function to call, and its arguments"
     parser.add_argument("call", metavar="FUNCTION", nargs=argparse.REMAINDER, help=call)
     arguments = parser.parse_args(argv)
+    if arguments.profile and not arguments.call:
+        parser.error("--profile needs a function; a model's is main")
     if arguments.call and arguments.call[0].startswith("-"):
         parser.error(f"options go before LIBRARY: {arguments.call[0]}")
     return arguments
@@ -74,7 +83,10 @@ def run(arguments: argparse.Namespace) -> None:
         name, *texts = arguments.call
         if texts[:1] == ["--"]:
             del texts[0]
-        _call(module[name], name, texts, quiet=arguments.quiet)
+        if arguments.profile:
+            _profile(module[name], name, texts)
+        else:
+            _call(module[name], name, texts, quiet=arguments.quiet)
 
 
 def tree_lines(root: Module) -> Iterator[str]:
@@ -122,10 +134,7 @@ def _names(module: Module) -> str:
 
 def _call(function: Callable[..., Any], name: str, texts: Sequence[str], *, quiet: bool) -> None:
     values = [parse_argument(text) for text in texts]
-    try:
-        result = function(*values)
-    except Exception as error:  # the user sees any exception of the function
-        raise PackerError(f"{type(error).__name__}: {error}") from error
+    result = _result(lambda: function(*values))
     if quiet:
         write(str(result))
     else:
@@ -135,3 +144,31 @@ def _call(function: Callable[..., Any], name: str, texts: Sequence[str], *, quie
     for text, value in zip(texts, values, strict=True):
         if text.startswith("@"):
             write(f"{text}: {value}")
+
+
+def _result(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except Exception as error:  # the user sees any exception of the function
+        raise PackerError(f"{type(error).__name__}: {error}") from error
+
+
+def _profile(function: Callable[..., Any], name: str, texts: Sequence[str]) -> None:
+    """Print the mean times of as many calls as take half a second."""
+    from time import perf_counter
+
+    from runtime.modules.vm import VMExecutable
+    from runtime.relax.vm import VirtualMachine
+
+    owner = getattr(function, "owner", None)
+    if not isinstance(owner, VMExecutable):
+        raise PackerError(f"--profile: {name!r}: expected a function of bytecode, found {function}")
+    values = [parse_argument(text) for text in texts]
+    _result(lambda: function(*values))
+    start = perf_counter()
+    _result(lambda: function(*values))
+    number = max(3, min(1000, int(_PROFILED_SECONDS / max(perf_counter() - start, 1e-6))))
+    machine = VirtualMachine(owner)
+    profile = _result(lambda: machine.profile(name, *values, number=number))
+    write(f"{name}: mean of {number} calls")
+    write(str(profile))

@@ -1,1 +1,1 @@
-"""TVM's graph executor: graph JSON, parameters, binding and profile."""
+"""TVM's graph executor: graph JSON, parameters and binding."""

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from ..profile import Profile
     from ..timing import BenchmarkResult
-    from .profile import Profile
 
 _FUNCTIONS = (
     *("set_input", "set_input_zero_copy", "set_output_zero_copy", "run", "get_output"),
@@ -350,7 +350,7 @@ class GraphExecutor(Module):
         PackerError
             Inputs are not set.
         """
-        from .profile import OperatorTime, Profile
+        from ..profile import OperatorTime, Profile
 
         self.run()
         seconds = self._binding.sequence.time(number)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from .._core import Function
     from ..modules.vm import VMExecutable
+    from ..profile import Profile
     from ..tensors.tensor import Tensor
 
 # TVM FFI's type index of a str constant, and the built-in function that no import can replace.
@@ -125,6 +126,7 @@ class VirtualMachineModule(Module):
         self._executable = executable
         self._machine: VirtualMachine | None = None
         self._device = Device("cpu")
+        self._devices: list[Device] = []
         self._saved: dict[str, Callable[..., Any]] = {}
         self._inputs: dict[str, tuple[Any, ...]] = {}
         self._outputs: dict[str, Any] = {}
@@ -163,7 +165,13 @@ class VirtualMachineModule(Module):
         triples = zip(numbers[::3], numbers[1::3], strict=False)
         devices = [Device(device_type, index) for device_type, index in triples]
         self._machine = make_machine(self._executable, devices)
-        self._device = devices[0]
+        self._device, self._devices = devices[0], devices
+
+    def profile(self, name: str, args: Sequence[Any], number: int) -> Profile:
+        """Measure the functions that a function of the model calls, with another machine."""
+        from .profile import profile_function
+
+        return profile_function(self._executable, self._devices, name, args, number)
 
     def invoke_closure(self, closure: Callable[..., Any], *args: Any) -> Any:
         """Call a function that the machine made."""

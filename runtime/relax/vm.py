@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..module import Module
+    from ..profile import Profile
     from ..timing import BenchmarkResult
     from .machine import VirtualMachineModule
 
@@ -115,6 +116,39 @@ class VirtualMachine:
         """
         values = self._positional(func_name, args, kwargs)
         self.module.save_function(func_name, saved_name, include_return, *values)
+
+    def profile(self, func_name: str, *args: Any, number: int = 10) -> Profile:
+        """Call a function several times, and measure each operator.
+
+        Parameters
+        ----------
+        func_name : str
+            The function.
+        *args
+            Its arguments.
+        number : int
+            The number of calls, after one that is not measured.
+
+        Returns
+        -------
+        Profile
+            A row for each operator, in the order of the code: name and kind of its node, if the
+            library has the record of a model, function, mean seconds, calls and flops. Then a row
+            for each built-in function of the machine. Its text is a table. On a device the times
+            are those to start an operator.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            The model has no such function.
+        ValueError
+            `number` is less than 1.
+
+        Notes
+        -----
+        Another machine with the same weights measures; calls of this one are not slowed down.
+        """
+        return self.module.profile(func_name, args, number)
 
     def time_evaluator(
         self,

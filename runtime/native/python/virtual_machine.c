@@ -142,7 +142,35 @@ PyObject *vm_builtin_names(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none
   return names;
 }
 
+/* ---- Measuring */
+
+static PyObject *machine_measure(VirtualMachine *self, PyObject *Py_UNUSED(none)) {
+  if (self->vm->costs == NULL && vm_measure(self->vm) != 0) return raise_no_memory();
+  Py_RETURN_NONE;
+}
+
+static PyObject *machine_costs(VirtualMachine *self, PyObject *Py_UNUSED(none)) {
+  const struct vm *vm = self->vm;
+  PyObject *list = PyList_New(0);
+  for (size_t i = 0; list != NULL && vm->costs != NULL && i < vm->num_instructions; i++) {
+    struct vm_cost *cost = &vm->costs[i];
+    long long calls = __atomic_load_n(&cost->calls, __ATOMIC_RELAXED);
+    long long nanoseconds = __atomic_load_n(&cost->nanoseconds, __ATOMIC_RELAXED);
+    if (calls == 0) continue;
+    PyObject *row = Py_BuildValue("(ssLL)", vm_routine_at(vm, i)->name,
+                                  vm->routines[vm->rows[i]].name, calls, nanoseconds);
+    if (row == NULL || PyList_Append(list, row) != 0) Py_CLEAR(list);
+    Py_XDECREF(row);
+  }
+  return list;
+}
+
 static PyMethodDef machine_methods[] = {
+    {"measure", (PyCFunction)machine_measure, METH_NOARGS,
+     "measure($self, /)\n--\n\nLet later calls measure each function that the code calls."},
+    {"costs", (PyCFunction)machine_costs, METH_NOARGS,
+     "costs($self, /)\n--\n\n"
+     "The calls so far: (function, called function, calls, nanoseconds), by instruction."},
     {"function", (PyCFunction)machine_function, METH_VARARGS,
      "function($self, name, signature, params, owner, /)\n--\n\n"
      "Return a function of the bytecode, which keeps `owner` alive, or None."},

@@ -50,8 +50,9 @@ static int allocate(struct binder *binder) {
   }
   vm->routines = heap_new_zeroed(code->num_functions + 1, sizeof *vm->routines);
   vm->callees = heap_new_zeroed(code->num_functions + 1, sizeof *vm->callees);
-  vm->instructions =
-      heap_new_zeroed(code->num_instructions + num_closures + 1, sizeof *vm->instructions);
+  vm->num_instructions = code->num_instructions + num_closures;
+  vm->instructions = heap_new_zeroed(vm->num_instructions + 1, sizeof *vm->instructions);
+  vm->rows = heap_new(vm->num_instructions * sizeof *vm->rows + 1);
   vm->operands = heap_new_zeroed(num_args + 1, sizeof *vm->operands);
   vm->values = heap_new_zeroed(code->num_constants + vm_count_weights(code, binder->parts) +
                                    NUM_SPECIAL + num_args,
@@ -59,8 +60,8 @@ static int allocate(struct binder *binder) {
   binder->weights = heap_new_zeroed(code->num_constants + 1, sizeof *binder->weights);
   binder->places = heap_new_zeroed(code->num_instructions + 1, sizeof *binder->places);
   return vm->routines != NULL && vm->callees != NULL && vm->instructions != NULL &&
-                 vm->operands != NULL && vm->values != NULL && binder->places != NULL &&
-                 binder->weights != NULL
+                 vm->rows != NULL && vm->operands != NULL && vm->values != NULL &&
+                 binder->places != NULL && binder->weights != NULL
              ? 0
              : vm_out_of_memory();
 }
@@ -107,6 +108,7 @@ static struct vm_operand operand_at(int64_t index, uint32_t is_value) {
 }
 
 static struct vm_instruction *add(struct binder *binder, enum vm_operation operation, int64_t dst) {
+  binder->vm->rows[binder->num_instructions] = -1;
   struct vm_instruction *made = &binder->vm->instructions[binder->num_instructions++];
   *made = (struct vm_instruction){.operation = operation,
                                   .dst = dst == VM_VOID_REGISTER ? -1 : (int32_t)dst};
@@ -165,6 +167,7 @@ static void bind_callee(const struct binder *binder, int64_t function,
                         struct vm_instruction *call) {
   struct vm *vm = binder->vm;
   const char *name = binder->code->functions[function].name;
+  vm->rows[call - vm->instructions] = (int32_t)function;
   if (binder->code->functions[function].kind != VM_PACKED) {
     call->operation = VM_RUN_ROUTINE;
     call->routine = &vm->routines[function];

@@ -52,6 +52,8 @@ static void free_machine(struct vm *vm) {
   free(vm->routines);
   free(vm->callees);
   free(vm->instructions);
+  free(vm->rows);
+  free(vm->costs);
   free(vm->operands);
   free(vm->values);
   free(vm->pools);

@@ -12,6 +12,7 @@
 #include "vm/code.h"
 #include "vm/object.h"
 #include "vm/pool.h"
+#include "vm/profile.h"
 
 struct vm;
 struct vm_run;
@@ -73,10 +74,12 @@ struct vm_routine {
 
 struct vm {
   atomic_size_t references;
-  size_t num_functions, num_values, num_pools;
+  size_t num_functions, num_instructions, num_values, num_pools;
   struct vm_routine *routines; /* by index in the table of functions */
   dso_object **callees;        /* likewise: Function objects, or NULL */
   struct vm_instruction *instructions;
+  int32_t *rows;         /* by instruction: the row of the function that it calls, or -1 */
+  struct vm_cost *costs; /* by instruction: its calls so far; NULL unless the machine measures */
   struct vm_operand *operands;
   dso_any *values;        /* constants first */
   struct vm_pool **pools; /* one for each device; the last one is the CPU's */
@@ -106,6 +109,15 @@ int vm_out_of_memory(void);
 /* Bind verified code to a new machine, whose pools exist (bind.c). Returns 0, or -1 with an error
  * raised. */
 int vm_bind(struct vm *vm, const struct vm_code *code, const struct vm_parts *parts);
+
+/* ---- Measuring (profile.c) */
+
+/* Let all later calls measure each call instruction (vm_cost). Returns 0, or -1 with MemoryError
+ * raised. */
+int vm_measure(struct vm *vm);
+
+/* The routine of an instruction. */
+const struct vm_routine *vm_routine_at(const struct vm *vm, size_t index);
 
 /* ---- Weights (weights.c) */
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from packer import export_library
+
+from ...support import models
 from ...support.command_line import ADD, TWO, Packer, done, refused
 
 
@@ -65,6 +69,22 @@ def test_argument_is_parsed(text: str, expected: object) -> None:
 
     value = parse_argument(text)
     assert (type(expected), expected) == (type(value), value)
+
+
+def test_profile_lists_operators(packer: Packer, tmp_path: Path) -> None:
+    """A model's function, with an array from a file; other functions have no profile."""
+    export_library(models.model(), tmp_path / "model.so")
+    np.save(tmp_path / "x.npy", np.ones((4, 40), "f4"))
+    text = done(packer("load", "--quiet", "--profile", "model.so", "main", "@x.npy"))
+    lines = text.splitlines()
+    assert lines[0].startswith("main: mean of ")
+    assert lines[1].split() == ["operator", "kind", "calls", "us", "%", "GFLOP/s", "function"]
+    assert {line.split()[0] for line in lines[2:]} >= {"/dense/MatMul", "/Mul", "together"}
+    wrong = refused(packer("load", "-q", "--profile", "model.so", "main", "1"), 1)
+    assert "TypeError: main: input 'x.1' of float32[batch, 40]: expected a tensor" in wrong
+    wrong = refused(packer("load", "-q", "--profile", "model.so", "scaled"), 1)
+    assert "--profile: 'scaled': expected a function of bytecode, found <Function scaled" in wrong
+    assert "--profile needs a function" in refused(packer("load", "--profile", "model.so"), 2)
 
 
 def test_error_of_a_call_is_one_line(packer: Packer) -> None:

@@ -1,0 +1,89 @@
+"""The time that each operator of a model takes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class OperatorTime(NamedTuple):
+    """The time of one operator.
+
+    Attributes
+    ----------
+    name : str
+        The node.
+    function : str
+        The function that it calls.
+    seconds : float
+        The mean of its calls; of a function that a run calls several times, their sum in a run.
+    op : str
+        The kind of the operator, as ``"Conv"``; "" if it is not known.
+    calls : float
+        The calls in a run.
+    flops : int
+        Floating-point operations in a run; 0 if they are not known.
+    """
+
+    name: str
+    function: str
+    seconds: float
+    op: str = ""
+    calls: float = 1
+    flops: int = 0
+
+    @property
+    def gflops(self) -> float:
+        """10^9 floating-point operations a second; 0 if they are not known."""
+        return 1e-9 * self.flops / self.seconds if self.seconds > 0 else 0.0
+
+
+class Profile(tuple[OperatorTime, ...]):
+    """The operators of a model in the order in which they run; as text a table, longest first."""
+
+    __slots__ = ()
+
+    @property
+    def seconds(self) -> float:
+        """The time of all operators together."""
+        return sum(row.seconds for row in self)
+
+    def __str__(self) -> str:
+        total = self.seconds or 1.0
+        columns = [_Column("operator", [row.name for row in self], "together", is_text=True)]
+        if any(row.op for row in self):
+            columns.append(_Column("kind", [row.op for row in self], "", is_text=True))
+        if any(row.calls != 1 for row in self):
+            columns.append(_Column("calls", [f"{row.calls:g}" for row in self], ""))
+        times = [f"{row.seconds * 1e6:.2f}" for row in self]
+        columns.append(_Column("us", times, f"{self.seconds * 1e6:.2f}"))
+        columns.append(_Column("%", [f"{100 * row.seconds / total:.1f}" for row in self], "100.0"))
+        if any(row.flops for row in self):
+            speeds = [f"{row.gflops:.1f}" if row.flops else "" for row in self]
+            flops = sum(row.flops for row in self)
+            columns.append(_Column("GFLOP/s", speeds, f"{1e-9 * flops / total:.1f}"))
+        columns.append(_Column("function", [row.function for row in self], "", is_text=True))
+        order = sorted(range(len(self)), key=lambda index: -self[index].seconds)
+        lines = [[column.head() for column in columns]]
+        lines += [[column.row(index) for column in columns] for index in order]
+        lines.append([column.foot() for column in columns])
+        return "\n".join("  ".join(line).rstrip() for line in lines)
+
+
+class _Column:
+    """A column of the table; numbers are on its right."""
+
+    def __init__(self, title: str, rows: list[str], last: str, *, is_text: bool = False) -> None:
+        self._title, self._rows, self._last, self._is_text = title, rows, last, is_text
+        self._width = max(map(len, [title, *rows, last]))
+
+    def _cell(self, text: str) -> str:
+        return text.ljust(self._width) if self._is_text else text.rjust(self._width)
+
+    def head(self) -> str:
+        return self._cell(self._title)
+
+    def row(self, index: int) -> str:
+        return self._cell(self._rows[index])
+
+    def foot(self) -> str:
+        return self._cell(self._last)
