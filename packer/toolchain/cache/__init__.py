@@ -150,8 +150,8 @@ class ObjectCache:
 
     def _store(self, folder: Folder, missing: Missing, listed: str, printed: str) -> None:
         source, made = missing.command.source, missing.command.output.read_bytes()
-        options, folders = missing.options, missing.compiler.folders
-        read = read_dependencies(listed)
+        options, read = missing.options, read_dependencies(listed)
+        folders = (*options.folders, *missing.compiler.folders)
         text = self._inputs.describe(source, read, options.forced, folders)
         if text is None or not made or self._names_folders(made, options):
             return

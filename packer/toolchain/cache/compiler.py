@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..process import run
+from ..process import run_all
 from .folder import Folder, digest_of
 from .inputs import column
 
@@ -37,7 +37,7 @@ class Compiler(NamedTuple):
     identity : str
         Differs if any of its programs does.
     folders : tuple of str
-        Where it searches headers, also those that do not exist.
+        Where it searches headers by itself, also those that do not exist.
     """
 
     identity: str
@@ -108,8 +108,13 @@ def _is_known(path: str) -> bool:
 def _describe(command: Sequence[str], searching: Sequence[str], start: Path) -> str | None:
     """Ask a compiler for its programs and folders, and write down the answer."""
     driver, *language = command
-    asked = run([driver, *searching, "-v", "-fsyntax-only", *language, os.devnull], cwd=start)
-    assembler = run([driver, *searching, "-print-prog-name=as"], cwd=start)
+    commands = (
+        [driver, *searching, "-v", "-fsyntax-only", *language, os.devnull],
+        [driver, *searching, "-print-prog-name=as"],
+    )
+    asked, assembler = (*run_all(commands, cwd=start), None, None)[:2]
+    if asked is None or assembler is None:  # the first one failed, so the second was not started
+        return None
     searched = [
         line.strip() for part in _SEARCH.findall(asked.output) for line in part.splitlines()
     ]

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 # Options that take a value, in the same word or the next.
-_SEARCHED = ("-isystem", "-iquote", "-idirafter", "-isysroot", "-I")
+_FOLDERS = ("-isystem", "-iquote", "-idirafter", "-I")
 _FORCED = ("-include", "-imacros")
-_VALUED = (*_SEARCHED, *_FORCED, "-D", "-U", "-target")
-# Where headers and the parts of the compiler are searched, or which processor is the target.
+_VALUED = (*_FOLDERS, *_FORCED, "-D", "-U", "-isysroot", "-target")
+# These decide where other headers are searched, and parts of the compiler, or what the target is.
 _SEARCHING = re.compile(
     r"-(m(?!llvm)[\w=.+-]+|nostd[\w+]+|stdlib=[\w+]+"
     r"|-?target=[\w.-]+|-sysroot=.+|-gcc-toolchain=.+|-gcc-install-dir=.+)"
@@ -44,7 +44,9 @@ class Options(NamedTuple):
     Attributes
     ----------
     searching : tuple of str
-        Those that decide where the compiler searches headers, and its own parts.
+        Those that decide what the compiler consists of, and which folders it searches by itself.
+    folders : tuple of str
+        The folders of headers that options name.
     forced : tuple of str
         The names of headers that are read before the source.
     is_native : bool
@@ -54,6 +56,7 @@ class Options(NamedTuple):
     """
 
     searching: tuple[str, ...]
+    folders: tuple[str, ...]
     forced: tuple[str, ...]
     is_native: bool
     names_folders: bool
@@ -62,17 +65,20 @@ class Options(NamedTuple):
 def read_options(words: Sequence[str]) -> Options | None:
     """Read the options of a compilation; return None if the effect of one is not known."""
     searching: list[str] = []
+    folders: list[str] = []
     forced: list[str] = []
     is_native = names_folders = False
     rest = iter(words)
     for word in rest:
         if name := next((name for name in _VALUED if word.startswith(name)), ""):
             value = word.removeprefix(name) or next(rest, "")
-            if not value or (name == "-I" and value == "-"):
+            if not value or (name in _FOLDERS and value.startswith(("-", "="))):
                 return None
             if name in _FORCED:
                 forced.append(value)
-            elif name in (*_SEARCHED, "-target"):
+            elif name in _FOLDERS:
+                folders.append(value)
+            elif name in ("-isysroot", "-target"):
                 searching += (name, value)
         elif _SEARCHING.fullmatch(word):
             searching.append(word)
@@ -80,7 +86,7 @@ def read_options(words: Sequence[str]) -> Options | None:
         elif not _is_known(word):
             return None
         names_folders |= bool(_NAMES_FOLDERS.fullmatch(word))
-    return Options(tuple(searching), tuple(forced), is_native, names_folders)
+    return Options(tuple(searching), tuple(folders), tuple(forced), is_native, names_folders)
 
 
 def _is_known(word: str) -> bool:

@@ -44,9 +44,33 @@ def test_copy_that_takes_over_a_second_shows_bytes_and_rate(before: int) -> None
     assert lines[3:] == [""]
 
 
-def test_pipe_gets_nothing_of_it() -> None:
-    """A log contains no line that is overwritten, however long the copy takes."""
-    run = subprocess.run([sys.executable, "-c", _COPY, "0"], capture_output=True, check=True)
+_COMPILE = """
+import time
+from packer.cli.terminal import showing_steps
+with showing_steps(verbose=False) as steps:
+    steps("link")
+    steps.sources(40, 110, 40)
+    time.sleep(1.1)
+    steps.sources(41, 110, 40)
+    steps.sources(42, 110, 40)
+"""
+
+
+def test_sources_that_take_over_a_second_are_counted() -> None:
+    """With those that the object cache had; each one counts, since a source may take seconds."""
+    parent, child = pty.openpty()
+    subprocess.run([sys.executable, "-c", _COMPILE], stderr=child, check=True)
+    os.close(child)
+    lines = os.read(parent, 65536).decode().split("\r\x1b[K")
+    os.close(parent)
+    shown = [f"packer: link {done} of 110 sources, 40 from the cache" for done in (41, 42)]
+    assert lines[1:] == ["packer: link", *shown, ""]
+
+
+@pytest.mark.parametrize("code", [_COPY, _COMPILE])
+def test_pipe_gets_nothing_of_it(code: str) -> None:
+    """A log contains no line that is overwritten, however long the step takes."""
+    run = subprocess.run([sys.executable, "-c", code, "0"], capture_output=True, check=True)
     assert (run.stdout, run.stderr) == (b"", b"")
 
 

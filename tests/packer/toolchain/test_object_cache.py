@@ -266,6 +266,8 @@ def test_processor_of_this_machine_counts(compiled: Compile, monkeypatch, tmp_pa
         ["-frecord-gcc-switches"],
         ["-MD"],
         ["-wrapper", "env"],
+        ["-I-"],
+        ["-I=include"],
     ],
     ids=" ".join,
 )
@@ -292,8 +294,8 @@ def test_usual_options_are_understood() -> None:
     found = read_options(words.split())
     assert found is not None
     assert found.forced == ("z.h",)
-    assert "-Iinclude" not in found.searching
-    assert "include" in found.searching
+    assert found.folders == ("include", "x", "/usr/x", "y")
+    assert "--sysroot=/x" in found.searching
 
 
 def test_other_programs_are_not_understood(compiled: Compile, tmp_path) -> None:
