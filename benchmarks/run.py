@@ -24,6 +24,7 @@ import kernel
 import levels
 import libdso
 import load
+import models
 import operators
 import pool
 import resnet18
@@ -47,6 +48,7 @@ SUBJECTS = {
     "pool": pool.tables,
     "resnet18": resnet18.tables,
     "operators": operators.tables,
+    "models": models.tables,
 }
 PACKAGES = (
     "dso-packer", "apache-tvm-ffi", "cffi", "pybind11", "nanobind", "numpy", "torch", "llvmlite",
