@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,32 @@ def test_a_wrong_argument_is_refused_with_the_inputs_name(
     with pytest.raises((TypeError, ValueError)) as raised:
         model["main"](argument)
     assert str(raised.value) == f"main: input 'x' of float32[2, 8]: {message}"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_graphs_keep_each_value_until_its_last_reader(tmp_path: Path, seed: int) -> None:
+    """Forty additions of any earlier values, some of them views or outputs, as NumPy computes."""
+    choose = random.Random(seed)
+    values = [value("x", 16)]
+    arrays = [floats(16)]
+    calls = []
+    for number in range(40):
+        y = value(f"v{number}", 16)
+        if choose.random() < 0.2:
+            index = choose.randrange(len(values))
+            calls.append(view(values[index], y))
+            arrays.append(arrays[index])
+        else:
+            a, b = (max(0, len(values) - choose.choice([1, 1, 2, 5, 20])) for _ in range(2))
+            calls.append(add(values[a], values[b], y))
+            arrays.append(arrays[a] + arrays[b])
+        values.append(y)
+    kept = [*choose.sample(range(len(values)), 4), len(values) - 1]
+    model = load_model(tmp_path, variant(values[:1], [values[i] for i in kept], *calls))
+    for _ in range(2):
+        results = model["main"](arrays[0])
+        for index, result in zip(kept, results, strict=True):
+            np.testing.assert_allclose(result, arrays[index], rtol=1e-5)
 
 
 def test_a_wrong_number_of_arguments_is_refused(tmp_path: Path) -> None:
