@@ -1,7 +1,7 @@
 // The rest of the page, and the start.
 
 const PARTS = { findings: "Problems and notes", storage: "Storage", functions: "Functions",
-  weights: "Weights", symbols: "Symbols", startup: "What a load does" };
+  graph: "Graph", weights: "Weights", symbols: "Symbols", startup: "What a load does" };
 
 function startHead() {
   byId("name").textContent = data.name;
@@ -147,6 +147,7 @@ function start() {
   startTree();
   listeners.push(showDetails);
   startFunctions();
+  byId("graph").hidden = !startGraph();
   const hasWeights = startWeights();
   byId("weights").hidden = !hasWeights;
   startSymbols();

@@ -29,6 +29,7 @@ from ..elf.records import IDENT, Header, size_of, unpack
 from ..elf.section_table import read_static_symbols
 from .cpu_levels import read_cpu_levels
 from .functions import MAX_FUNCTIONS, read_entry_function, read_functions
+from .graph import GraphReport, read_graph
 from .metadata import read_metadata
 from .report import (
     BlobReport,
@@ -59,6 +60,7 @@ __all__ = [
     "EntryReport",
     "Field",
     "FunctionReport",
+    "GraphReport",
     "Hardening",
     "LibraryReport",
     "Linkage",
@@ -159,6 +161,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
         problems.extend(_find_unreadable(checked, dynamic.symbols))
         verify_checksums(checked, image, dynamic.symbols, tree)
     cpu = read_cpu_levels(image, dynamic.symbols, checked if native else None)
+    graph = read_graph(tree.root, notes)
     notes.extend(find_duplicates(tree.modules))
     notes.extend(find_carried_libraries(tree.modules))
     if not native:
@@ -178,6 +181,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
         functions=functions,
         entry=entry,
         cpu=cpu,
+        graph=graph,
         blob=tree.blob,
         linkage=dynamic.linkage(),
         hardening=dynamic.hardening(),

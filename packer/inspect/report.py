@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from runtime.model_record import GraphNode, TensorInfo, Variant
+
 from ..elf.image import Segment
 from ..elf.linkage import Hardening, Linkage
 from ..elf.section_table import Section, SectionTable
 from ..elf.symbol_table import Symbol, SymbolTable
+from .graph import GraphReport
 
 SCHEMA = 1
 
@@ -215,6 +218,8 @@ class LibraryReport:
         The function that a call of the library runs.
     cpu : CpuReport or None
         The CPU levels of the host code; None if it runs on every processor of the machine.
+    graph : GraphReport or None
+        The graph of the model, if the library has the record of one.
     segments : tuple of Segment
         The program headers.
     sections : SectionTable
@@ -238,6 +243,7 @@ class LibraryReport:
     functions: tuple[FunctionReport, ...]
     entry: str | None
     cpu: CpuReport | None
+    graph: GraphReport | None
     blob: BlobReport | None
     linkage: Linkage
     hardening: Hardening
@@ -269,6 +275,9 @@ def _fields_of(value: Any) -> dict[str, Any]:
 
 _PLAIN: dict[type, Callable[[Any], dict[str, Any] | list[Any]]] = {
     Symbol: Symbol._asdict,
+    TensorInfo: TensorInfo._asdict,
+    GraphNode: GraphNode._asdict,
+    Variant: Variant._asdict,
     Segment: Segment.to_dict,
     Section: Section.to_dict,
     SymbolTable: list,

@@ -7,11 +7,13 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from .drawing import Line, Span, draw, line
+from .graph import flops_text, symbolic_extent
 from .metadata import metadata_rows
 
 if TYPE_CHECKING:
     from ..elf.linkage import Linkage
     from ..elf.symbol_table import SymbolTable
+    from .graph import GraphReport
     from .report import CpuReport, FunctionReport, LibraryReport, ModuleReport
 
 # The most items shown of a list; the report has all of them.
@@ -49,6 +51,8 @@ def summary(report: LibraryReport) -> Iterator[Line]:
     if report.cpu is not None:
         yield from _cpu_levels(report.cpu)
     yield from _weights(report.modules)
+    if report.graph is not None:
+        yield from _graph(report.graph)
     if report.blob is not None:
         yield from _block(_blob_title(report), _entry_lines(report), len(report.blob.entries))
     symbols = report.symbols
@@ -164,6 +168,24 @@ def _weights(modules: Iterable[ModuleReport]) -> Iterator[Line]:
         largest = max(tensors, key=lambda tensor: tensor.nbytes)
         text = f"{_plural(len(tensors), 'tensor')}, {nbytes:,} bytes; the largest is "
         yield _label("weights", f"{text}{largest.name} {largest.dtype}{list(largest.shape)}")
+
+
+def _graph(graph: GraphReport) -> Iterator[Line]:
+    kinds = [f"{count} {op or 'operators'}" for op, count in graph.operators.items()]
+    count = _plural(len(graph.nodes), "operator")
+    symbol = symbolic_extent(graph)
+    per = f" for {symbol} = 1" if symbol is not None else ""
+    yield _label("graph", f"{count}, {flops_text(graph.flops)}{per}: {', '.join(_some(kinds))}")
+    for title, infos in (("input", graph.inputs), ("output", graph.outputs)):
+        texts = _some([str(info) for info in infos])
+        yield from (line(f"  {title} ", (text, "name"), hang=_HANG) for text in texts)
+    for variant in graph.variants[1:]:
+        texts = _some([str(info) for info in variant.inputs])
+        yield line(f"  also {variant.function}: {', '.join(texts)}", hang=_HANG)
+    packed = sum(form.get("form") == "packed" for form in graph.weights.values())
+    if packed or graph.folded:
+        text = f"  weights of it: {packed} packed as an operator reads them"
+        yield line(text, f", {len(graph.folded)} folded into others", hang=_HANG)
 
 
 def _blob_title(report: LibraryReport) -> str:

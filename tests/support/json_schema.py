@@ -46,16 +46,18 @@ def _of_type(value: Any, schema: Schema, root: Schema, at: str) -> Iterator[str]
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         yield f"{at}: {value!r}, expected {schema['type']}"
     elif isinstance(value, dict):
-        for name in schema["required"]:
+        for name in schema.get("required", ()):
             if name not in value:
                 yield f"{at}.{name}: missing"
         for name, item in value.items():
-            if name not in schema["properties"] and schema.get("additionalProperties") is True:
+            more = schema.get("additionalProperties")
+            wanted = schema.get("properties", {}).get(name, more)
+            if wanted is True:
                 continue  # a table of the user
-            if name not in schema["properties"]:
+            if wanted is None:
                 yield f"{at}.{name}: is not in the schema"
             else:
-                yield from faults(item, schema["properties"][name], root, f"{at}.{name}")
+                yield from faults(item, wanted, root, f"{at}.{name}")
     elif isinstance(value, list):
         if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
             yield f"{at}: {len(value)} items"

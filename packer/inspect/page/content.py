@@ -16,6 +16,7 @@ from runtime.library_metadata import KNOWN
 from ...files.text import visible
 from ..meaning import meaning_of
 from ..metadata import metadata_rows
+from .graph import describe_graph
 
 if TYPE_CHECKING:
     from ...elf.symbol_table import Symbol, SymbolTable
@@ -48,6 +49,7 @@ def describe(report: LibraryReport, data: memoryview, file: Region) -> dict[str,
                 (f.name, f.signature, f.doc, f.symbol, f.abi, f.gil) for f in report.functions
             ],
             "entry": report.entry,
+            "graph": describe_graph(report.graph),
             **_tensors(report),
             "symbols": _symbols(report),
             "startup": dict(_startup(report)),

@@ -15,7 +15,14 @@ from string import Template
 from typing import Any
 
 _TEMPLATES = Path(__file__).parents[2] / "templates"
-_SCRIPTS = ("dom", "map", "tree", "lists", "page")  # in this order: each uses the previous ones
+_SCRIPTS = (
+    "dom",
+    "map",
+    "tree",
+    "lists",
+    "graph",
+    "page",
+)  # in this order: each uses the previous ones
 
 
 def render_page(content: dict[str, Any]) -> str:
