@@ -67,6 +67,8 @@ def compile_sources(
     ToolchainError
         If there is no compiler, or if one fails; of several failures the first in order.
     """
+    if not compilations:
+        return []
     build = current_build()
     build.hide(cwd.resolve())
     start = build.folder or cwd

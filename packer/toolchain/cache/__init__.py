@@ -108,7 +108,8 @@ class ObjectCache:
         self._inputs = Inputs(start, private)
         self._compilers: dict[tuple[str, ...], Compiler | None] = {}
         self._folder: Folder | None = None
-        if (path := cache_path()) is not None:
+        has_name = private != "."  # else no text of it could be replaced in printed warnings
+        if has_name and (path := cache_path()) is not None:
             with contextlib.suppress(OSError, ValueError):  # ValueError: a NUL in the path
                 self._folder = Folder(path)
 
