@@ -68,7 +68,7 @@ $(VENV_ONNX)/installed: $(VENV_ONNX)/onnx.group $(SOURCES)
 	touch $@
 
 test-models: $(VENV_ONNX)/installed
-	$(VENV_ONNX)/bin/pytest tests/onnx/test_*.py $(TESTFLAGS)
+	$(VENV_ONNX)/bin/pytest tests/onnx $(TESTFLAGS)
 
 # The node tests of ONNX, all 1,678; what is in the file is not run again. COMPILER=clang-15 adds a
 # column to the table of tests/onnx/node_tests.json.

@@ -19,7 +19,9 @@ def test_the_page_runs(tmp_path: Path) -> None:
     (project,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "packer.toml").write_text(project)
     commands = re.findall(r"^    packer (export .*)$", PAGE, re.MULTILINE)
-    assert len(commands) == 4
+    (net,) = re.findall(r"```python\n(# net.py\n.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "net.py").write_text(net)
+    assert len(commands) == 5
     for words in ["export model.so", *commands[1:]]:
         command = [sys.executable, "-m", "packer", *words.split()]
         subprocess.run(command, cwd=tmp_path, check=True)

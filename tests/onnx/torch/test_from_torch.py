@@ -1,0 +1,143 @@
+"""Models of PyTorch beside PyTorch itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import packer
+import runtime
+import runtime.torch
+
+
+class Encoder(nn.Module):
+    """Embedding, attention, GELU and LayerNorm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(50, 32)
+        self.layer = nn.TransformerEncoderLayer(32, 4, 64, activation="gelu", batch_first=True)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return (batch, rows, 32)."""
+        result: torch.Tensor = self.layer(self.embedding(ids))
+        return result
+
+
+class Two(nn.Module):
+    """Two inputs and two outputs."""
+
+    def forward(self, left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the sum and the product."""
+        return left + right, left @ right
+
+
+def network() -> nn.Sequential:
+    """Make a small network of pictures."""
+    torch.manual_seed(3)
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.SiLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(32, 10),
+    )
+
+
+def load(module: Any, path: Path) -> runtime.Module:
+    """Export and load."""
+    return runtime.load(packer.export_library(module, path))
+
+
+def assert_close(found: Any, expected: torch.Tensor, tolerance: float = 1e-5) -> None:
+    """Compare with the greatest element of the expected result."""
+    wanted = expected.detach().numpy()
+    found = np.asarray(found)
+    assert found.shape == wanted.shape
+    assert np.abs(found - wanted).max() <= tolerance * np.abs(wanted).max()
+
+
+def test_a_network_of_pictures_is_exported_for_inference(tmp_path: Path) -> None:
+    """BatchNorm uses its statistics, and the model is in training mode again afterwards."""
+    model = network().train()
+    library = load(packer.from_torch(model, [torch.zeros(2, 3, 16, 16)]), tmp_path / "a.so")
+    assert model.training
+    x = torch.randn(2, 3, 16, 16)
+    with torch.no_grad():
+        assert_close(library["main"](x), model.eval()(x))
+    assert set(library.weights) >= {"8.weight", "8.bias"}
+
+
+def test_an_encoder_takes_any_batch(tmp_path: Path) -> None:
+    """The name of the symbol is that of torch's Dim."""
+    torch.manual_seed(3)
+    model = Encoder().eval()
+    shapes = {"ids": {0: torch.export.Dim("sentences", max=64)}}
+    module = packer.from_torch(model, [torch.zeros(2, 9, dtype=torch.int64)], shapes)
+    library = load(module, tmp_path / "a.so")
+    assert library.inputs[0].shape == ("sentences", 9)
+    for batch in (1, 2, 7):
+        ids = torch.randint(0, 50, (batch, 9))
+        with torch.no_grad():
+            assert_close(library["main"](ids), model(ids), 1e-4)
+
+
+def test_packed_module_replaces_the_model(tmp_path: Path) -> None:
+    """Tensors in, tensors out; several outputs are a tuple."""
+    example = [torch.zeros(4, 4), torch.zeros(4, 4)]
+    library = load(packer.from_torch(Two(), example), tmp_path / "a.so")
+    packed = runtime.torch.PackedModule(library)
+    left, right = torch.randn(4, 4), torch.randn(4, 4)
+    added, product = packed(left, right)
+    assert isinstance(added, torch.Tensor)
+    assert torch.equal(added, left + right)
+    assert_close(product, left @ right)
+
+
+def test_an_exported_program_is_a_model(tmp_path: Path) -> None:
+    """Its own example inputs count."""
+    program = torch.export.export(nn.Linear(5, 3), (torch.zeros(2, 5),))
+    library = load(packer.from_torch(program), tmp_path / "a.so")
+    x = torch.randn(2, 5)
+    assert_close(library["main"](x), program.module()(x))
+
+
+class Branch(nn.Module):
+    """A result that depends on values."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return x or -x."""
+        return x if x.sum() > 0 else -x
+
+
+class Qr(nn.Module):
+    """An operator that ONNX does not have."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the orthogonal factor."""
+        return torch.linalg.qr(x)[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        (Branch(), "torch.export cannot trace Branch: "),
+        (Qr(), "torch.onnx has no ONNX operators for the model: "),
+        (network(), "torch.export cannot trace Sequential: "),
+        (torch.zeros, "expected torch.nn.Module or ExportedProgram, found "),
+    ],
+    ids=["branch", "operator", "inputs", "function"],
+)
+def test_a_model_that_torch_cannot_write_is_refused(model: Any, text: str) -> None:
+    """The first line of torch's error says why."""
+    with pytest.raises(packer.PackerError, match=text):
+        packer.from_torch(model, [torch.zeros(3, 3)])
