@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import element_bits
 from ..operator import shape_of
+from .one_node import captured, results
 from .refused import refuse
 
 if TYPE_CHECKING:
@@ -64,10 +65,8 @@ def one_entry(node: ir.Node) -> tuple[dict[ir.Value, Shape], bool]:
     OperatorRefusedError
         The operator combines entries, or is not known to leave them apart.
     """
-    from .one_node import captured
-
-    values = [v for v in (*node.inputs, *captured(node), *node.outputs) if v is not None and v.name]
-    shapes = {value: shape_of(value) for value in values}
+    inputs = [v for v in (*node.inputs, *captured(node)) if v is not None and v.name]
+    shapes = {value: shape_of(value) for value in (*inputs, *results(node))}
     symbolic = [v for v, shape in shapes.items() if any(isinstance(d, str) for d in shape)]
     if symbolic:
         if all(value in node.outputs for value in symbolic):
@@ -78,7 +77,7 @@ def one_entry(node: ir.Node) -> tuple[dict[ir.Value, Shape], bool]:
                 raise refuse(node, "batch", f"value {value.name!r}")
             if element_bits(value) < 8:
                 raise refuse(node, "dtype", f"value {value.name!r}")
-        if not _keeps_entries_apart(node, shapes) or not set(node.outputs) <= {*symbolic, None}:
+        if not _keeps_entries_apart(node, shapes) or not set(results(node)) <= set(symbolic):
             raise refuse(node, "batch")
     fixed: dict[ir.Value, Shape] = {
         v: tuple(1 if isinstance(d, str) else d for d in s) for v, s in shapes.items()
@@ -88,7 +87,7 @@ def one_entry(node: ir.Node) -> tuple[dict[ir.Value, Shape], bool]:
 
 def _keeps_entries_apart(node: ir.Node, shapes: dict[ir.Value, Shape]) -> bool:
     """Return True if entry i of the results depends on entry i of the inputs only."""
-    operator, rank = node.op_type, len(shapes[node.outputs[0]])
+    operator, rank = node.op_type, len(shapes[results(node)[0]])
     inputs = [value for value in node.inputs if value is not None]
     same_rank = all(len(shapes[v]) == rank for v in inputs if _is_symbolic(shapes[v]))
     if node.domain not in ("", "ai.onnx"):
@@ -111,7 +110,7 @@ def _transpose(node: ir.Node, inputs: list[ir.Value], shapes: dict[ir.Value, Sha
 
 
 def _matmul(node: ir.Node, inputs: list[ir.Value], shapes: dict[ir.Value, Shape]) -> bool:
-    rank = len(shapes[node.outputs[0]])
+    rank = len(shapes[results(node)[0]])
     if rank == 2:
         return not _is_symbolic(shapes[inputs[1]])
     return all(not _is_symbolic(shapes[v]) or len(shapes[v]) == rank for v in inputs)
@@ -133,7 +132,7 @@ def _pad(node: ir.Node, inputs: list[ir.Value], shapes: dict[ir.Value, Shape]) -
     value = node.inputs[1] if len(node.inputs) > 1 else None
     if value is None or value.const_value is None:
         return False
-    rank = len(shapes[node.outputs[0]])
+    rank = len(shapes[results(node)[0]])
     pads = [int(pad) for pad in value.const_value.numpy().reshape(-1)]
     axes = _axes(node, 3) or list(range(rank))
     first = [i for i, axis in enumerate(axes) if axis % rank == 0]

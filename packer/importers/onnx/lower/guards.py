@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..dtypes import c_type
 from ..operator import elements
+from .one_node import results
 from .refused import refuse
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def _count(
     if value is None or value not in storages:
         return []
     data = f"((const {c_type(value)} *){storages[value].argument})"
-    expected = _fixed(shapes[node.outputs[0]])[axis]
+    expected = _fixed(shapes[results(node)[0]])[axis]
     what = f'"{node.op_type}: elements that are true"'
     return [
         "int64_t count = 0;",

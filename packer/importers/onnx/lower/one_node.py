@@ -56,7 +56,7 @@ def one_node_model(
     import onnx_ir as ir
 
     used = _unique((*node.inputs, *captured(node)))
-    outputs = tuple(value for value in node.outputs if value.name)
+    outputs = tuple(results(node))
     replaced = _shape_constant(node, shapes)
     embedded = [v for v in used if v in replaced or _belongs_to_code(v, embed_all)]
     inputs = tuple(value for value in used if value not in embedded)
@@ -65,6 +65,7 @@ def one_node_model(
         **{str(value.name): f"out{i}" for i, value in enumerate(outputs)},
         **{str(value.name): f"const{i}" for i, value in enumerate(embedded)},
     }
+    names |= {str(value.name): "" for value in node.outputs if value not in outputs}
     proto = ir.serde.serialize_node(node)
     _rename(proto, names)
     proto.name = proto.doc_string = ""
@@ -82,6 +83,15 @@ def one_node_model(
     model = onnx.helper.make_model(graph, opset_imports=_opsets(node), ir_version=10)
     constants = sum(value.const_value is not None for value in inputs)
     return OneNode(model, inputs, outputs, constants)
+
+
+def results(node: ir.Node) -> list[ir.Value]:
+    """Return the outputs of a node; those that are left out have no name, or no type and use."""
+    return [
+        value
+        for value in node.outputs
+        if value.name and (value.type is not None or value.uses() or value.is_graph_output())
+    ]
 
 
 def _unique(values: Iterable[ir.Value | None]) -> list[ir.Value]:
@@ -125,7 +135,7 @@ def _shape_constant(node: ir.Node, shapes: dict[ir.Value, Shape]) -> dict[ir.Val
     index = _SHAPE_INPUT.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     value = node.inputs[index] if index is not None and index < len(node.inputs) else None
     is_only_shape = value is not None and list(node.inputs).count(value) == 1
-    return {value: shapes[node.outputs[0]]} if value is not None and is_only_shape else {}
+    return {value: shapes[results(node)[0]]} if value is not None and is_only_shape else {}
 
 
 def _rename(proto: onnx.NodeProto, names: dict[str, str]) -> None:

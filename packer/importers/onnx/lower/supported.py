@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .one_node import subgraphs
+from .one_node import results, subgraphs
 from .refused import refuse
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def check_supported(node: ir.Node) -> None:
     """
     import onnx_ir as ir
 
-    values = [value for value in (*node.inputs, *node.outputs) if value is not None and value.name]
+    inputs = [value for value in node.inputs if value is not None and value.name]
+    values = [*inputs, *results(node)]
     for value in values:
         if isinstance(value.type, ir.OptionalType):
             raise refuse(node, "optional")
