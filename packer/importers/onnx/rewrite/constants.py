@@ -55,6 +55,7 @@ def fold_constants(model: ir.Model) -> int:
     before = len(model.graph)
     names = list(model.graph.initializers)
     lift_constants(model)
+    _replace_cast_like(model)
     fold_constants_ir(
         model,
         onnx_shape_inference=False,
@@ -74,6 +75,15 @@ def _record(model: ir.Model, names: list[str]) -> None:
     for value in initializers.values():
         for name in gone & set(value.meta.get(FOLDED_FROM_KEY, ())):
             record_fold(model, ir.Value(name=name), value, "a constant expression of it")
+
+
+def _replace_cast_like(model: ir.Model) -> None:
+    """Make each CastLike a Cast; onnxscript does, too, but forgets the attribute `saturate`."""
+    for node in model.graph:
+        if is_node(node, "CastLike") and node.inputs[1] is not None and node.inputs[1].dtype:
+            node.attributes.add(ir.AttrInt64("to", int(node.inputs[1].dtype)))
+            node.op_type = "Cast"
+            node.resize_inputs(1)
 
 
 def _limits() -> Callable[[ir.Node], bool]:
