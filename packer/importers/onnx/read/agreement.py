@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from .tensors import MOST_AXES
 from .types import Type
 from .words import shape_text
 
@@ -23,12 +24,22 @@ POSITIVE = {
     *("num_heads", "kv_num_heads", "q_num_heads", "hidden_size", "size"),
 }
 MOST_ATTRIBUTE = (1 << 31) - 1
+# The input whose length is the number of axes of the output.
+_SHAPE_INPUTS = {"Reshape": 1, "Expand": 1, "ConstantOfShape": 0, "Unsqueeze": 1, "Squeeze": 1}
 # Operators without inference whose first output is like the first input.
 LIKE_INPUT = {"GroupNormalization", "MeanVarianceNormalization"}
 
 
 def axis_out_of_range(node: ir.Node, types: Mapping[ir.Value, Type]) -> str | None:
-    """Return why an axis does not fit the first input, or None; inference may crash on it."""
+    """Return why an axis does not fit the first input, or None; inference may crash on it.
+
+    A shape of many extents is refused too: inference would make as many.
+    """
+    place = _SHAPE_INPUTS.get(node.op_type)
+    if place is not None and len(node.inputs) > place and node.inputs[place] in types:
+        shape = types[node.inputs[place]].shape or ()
+        if prod(extent or 0 for extent in shape) > MOST_AXES:
+            return f"input {place}, expected at most {MOST_AXES} extents, found {shape_text(shape)}"
     first = types[node.inputs[0]].shape if node.inputs and node.inputs[0] in types else None
     attribute = node.attributes.get("axis")
     if first is None or attribute is None or not isinstance(attribute.value, int):

@@ -111,7 +111,7 @@ class Inference:
             if value.name:
                 model.graph.output.add(name=value.name)
         try:
-            made = shape_inference.infer_shapes(model.SerializeToString(), True, True, True)
+            made = shape_inference.infer_shapes(model.SerializeToString(), True, True, False)
         except Exception as error:  # of a class of onnx, which is no built-in one
             schema = onnx.defs.get_schema(proto.op_type, self._version(node), proto.domain)
             if not schema.has_type_and_shape_inference_function:

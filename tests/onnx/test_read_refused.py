@@ -1,0 +1,318 @@
+"""Bad models are refused in words, with the node and the name, in little time and memory."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from packer.importers.onnx.read import read_model, with_shapes
+from runtime.error import PackerError
+
+from .small_models import (
+    INT64,
+    STRING,
+    classifier,
+    model,
+    node,
+    ones,
+    relu,
+    unknown,
+    value,
+    weight,
+)
+
+X = value("x", 2, 3)
+HUGE = weight("s", np.array([1 << 20, 1 << 20]))
+
+
+def changed(proto: onnx.ModelProto, **fields: Any) -> onnx.ModelProto:
+    """Set fields of a model."""
+    for name, field in fields.items():
+        setattr(proto, name, field)
+    return proto
+
+
+def opset(version: int, domain: str = "") -> onnx.ModelProto:
+    """One node of an opset."""
+    proto = relu()
+    proto.opset_import[0].CopyFrom(helper.make_opsetid(domain, version))
+    return proto
+
+
+def one(op_type: str, *weights: Any, name: str = "bad", **attributes: Any) -> onnx.ModelProto:
+    """Make a model of one node with an input x and weights."""
+    inputs = " ".join(["x", *(w.name for w in weights)])
+    return model([node(op_type, inputs, "y", name, **attributes)], [X], [unknown("y")], weights)
+
+
+def other_domain() -> onnx.ModelProto:
+    """A node that another tool made."""
+    proto = one("Relu")
+    proto.graph.node[0].domain = "com.microsoft"
+    proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return proto
+
+
+def sparse() -> onnx.ModelProto:
+    """A sparse initialiser."""
+    proto = one("Add", ones("w", 2, 3))
+    proto.graph.sparse_initializer.add().values.name = "w2"
+    return proto
+
+
+def training() -> onnx.ModelProto:
+    """Information for training."""
+    proto = relu()
+    proto.training_info.add()
+    return proto
+
+
+def functions(*bodies: list[Any], opsets: int = 23) -> onnx.ModelProto:
+    """A model that calls the last of functions F0, F1, ..."""
+    made = [
+        helper.make_function(
+            "local",
+            f"F{i}",
+            ["a"],
+            ["b"],
+            body,
+            [helper.make_opsetid("", 23), helper.make_opsetid("local", 1)],
+        )
+        for i, body in enumerate(bodies)
+    ]
+    call = helper.make_node(f"F{len(bodies) - 1}", ["x"], ["y"], name="call", domain="local")
+    proto = model([call], [X], [unknown("y")], functions=made)
+    proto.opset_import.append(helper.make_opsetid("local", 1))
+    return proto
+
+
+def call(name: str, given: str, made: str) -> Any:
+    """Call a function of `functions`."""
+    return helper.make_node(name, [given], [made], domain="local")
+
+
+CYCLE = [
+    node("Add", "x b", "a", "first"),
+    node("Relu", "a", "b", "second"),
+    node("Relu", "b", "y"),
+]
+RAW = onnx.TensorProto(name="w", data_type=1, dims=[2, 3], raw_data=b"123")
+EMPTY = onnx.TensorProto(name="w", data_type=1, dims=[1 << 20, 1 << 20])
+
+REFUSED = {
+    "no model": (b"hello world, this is no model", "byte 0x2: this is no field of protobuf"),
+    "empty": (b"", "ir_version, expected 3 to 13, found 0"),
+    "cut": (
+        classifier().SerializeToString()[:-10],
+        "byte 0x2: a field, expected 1,450 bytes, found",
+    ),
+    "another object": (7, "expected a path, bytes or onnx.ModelProto, found 7"),
+    "cycle": (
+        model(CYCLE, [X], [unknown("y")]),
+        r"cycle.*'first' \(Add\) -> node 'second' \(Relu\)",
+    ),
+    "missing weight": (
+        model(
+            [node("MatMul", "x weight", "y", "fc")], [X], [unknown("y")], [ones("weights", 3, 2)]
+        ),
+        r"node 'fc' \(MatMul\): input 'weight', .*near names: 'weights'",
+    ),
+    "two producers": (
+        model([node("Relu", "x", "y", "a"), node("Abs", "x", "y", "b")], [X], [unknown("y")]),
+        r"node 'b' \(Abs\): output 'y', .* found that of node 'a' \(Relu\)",
+    ),
+    "two inputs": (model([node("Relu", "x", "y")], [X, X], [unknown("y")]), "input 'x' is there 2"),
+    "unknown operator": (one("Relo"), r"node 'bad' \(Relo\): operator Relo .*near names: 'Relu'"),
+    "other domain": (other_domain(), r"node 'bad' \(Relu\): operator Relu is unknown in opset 1"),
+    "unknown opset": (opset(99), "opset 99 of domain 'ai.onnx', expected 1 to 26"),
+    "no opset": (opset(1, "ai.onnx.ml"), r"node 'act' \(Relu\): domain 'ai.onnx'"),
+    "unknown version": (changed(relu(), ir_version=99), "ir_version, expected 3 to 13, found 99"),
+    "large input": (
+        model([node("Relu", "x", "y")], [value("x", 1 << 20, 1 << 20)], [unknown("y")]),
+        "input 'x': shape .* has 1,099,511,627,776 elements",
+    ),
+    "large weight": (one("Add", EMPTY), "initialiser 'w': shape .* 1,099,511,627,776 elements"),
+    "large result": (one("Tile", HUGE), r"node 'bad' \(Tile\): output 'y': shape .* elements"),
+    "size of data": (
+        one("Add", RAW),
+        r"'w': shape \(2, 3\), expected 24 bytes of raw_data, found 3",
+    ),
+    "matrices": (one("MatMul", ones("w", 4, 2)), r"node 'bad' \(MatMul\): .*'w' float32 \(4, 2\)"),
+    "Gemm": (one("Gemm", ones("w", 4, 2)), r"node 'bad' \(Gemm\): the columns of A \(2, 3\)"),
+    "declared": (
+        model([node("Relu", "x", "y", "r")], [X], [value("y", 2, 4)]),
+        r"node 'r' \(Relu\): output 'y': shape, expected \(2, 4\) as declared, found \(2, 3\)",
+    ),
+    "types": (one("Add", weight("w", np.ones((2, 3), np.int64))), r"node 'bad' \(Add\): .*int64"),
+    "arity": (one("Add"), r"node 'bad' \(Add\): .*input size 1"),
+    "attribute": (one("Softmax", axis="last"), r"node 'bad' \(Softmax\): .*attribute type"),
+    "reshape": (one("Reshape", weight("s", np.array([4]))), r"'bad' \(Reshape\): the elements of"),
+    "index": (
+        one("Gather", weight("i", np.array([7]))),
+        r"'bad' \(Gather\): indices, expected -2 to",
+    ),
+    "data": (
+        one("NonZero"),
+        r"node 'bad' \(NonZero\): output 'y': shape, expected one that follows",
+    ),
+    "strings": (
+        model([node("Identity", "x", "y")], [value("x", 1, dtype=STRING)], [unknown("y", STRING)]),
+        "input 'x' is a tensor of strings; strings are unsupported",
+    ),
+    "made strings": (one("Cast", to=STRING), r"node 'bad' \(Cast\): output 'y' is a tensor of str"),
+    "sequence": (one("SequenceConstruct"), r"node 'bad' \(SequenceConstruct\): .* is a sequence"),
+    "optional": (one("Optional"), r"node 'bad' \(Optional\): output 'y' is an optional"),
+    "sparse": (sparse(), "initialiser 'w2' is a sparse tensor; make it dense"),
+    "training": (training(), "training_info, which is unsupported; export it for inference"),
+    "recursion": (functions([call("F0", "a", "b")]), "functions call themselves: F0 -> F0"),
+    "growth": (
+        functions(
+            [node("Relu", "a", "b")],
+            *([call(f"F{i}", "a", "t"), call(f"F{i}", "t", "b")] for i in range(40)),
+        ),
+        "more than 1,000,000 nodes",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_bad_model_is_refused_in_words(case: str) -> None:
+    """The message has the node or the name; no error of another package comes through."""
+    given, words = REFUSED[case]
+    started = time.monotonic()
+    with pytest.raises(PackerError) as caught:
+        with_shapes(read_model(given))
+    assert re.search(words, str(caught.value)), str(caught.value)
+    assert time.monotonic() - started < 2
+
+
+SHAPES = {
+    "open": (None, (), r"open extents: x \('n', 3, 4, 4\); give them .*dynamic=\('n',\)"),
+    "unknown input": ({"X": (1, 3, 4, 4)}, (), "the model has no input 'X'; near names: 'x'"),
+    "axes": ({"x": (1, 3)}, (), r"'x', expected 4 axes as in \('n', 3, 4, 4\), found \(1, 3\)"),
+    "negative": ({"x": (-1, 3, 4, 4)}, (), "expected extents of at least 0 or names"),
+    "channels": ({"x": (1, 5, 4, 4)}, (), r"node 'conv' \(Conv\): X has 5 channels, expected 3"),
+    "two names": (None, ("n", "m"), "dynamic, expected at most one name, found 'n', 'm'"),
+    "no such name": ({"x": (1, 3, 4, 4)}, ("m",), r"no input has an extent 'm': x .* name it:"),
+    "not first": ({"x": (1, 3, "n", 4)}, ("n",), "expected 'n' at the first axis alone"),
+}
+
+
+@pytest.mark.parametrize("case", SHAPES)
+def test_shapes_that_do_not_fit_are_refused(case: str) -> None:
+    """The message shows the inputs and which extents are open."""
+    shapes, dynamic, words = SHAPES[case]
+    read = read_model(classifier("n"))
+    with pytest.raises(PackerError, match=words):
+        with_shapes(read, shapes, dynamic)
+
+
+def test_a_symbolic_extent_that_moves_is_refused() -> None:
+    """The node that moves it is named, with both shapes."""
+    proto = model([node("Transpose", "x", "y", "move")], [value("x", "n", 3)], [unknown("y")])
+    with pytest.raises(PackerError, match=r"node 'move' \(Transpose\): .*'n' as its first extent"):
+        with_shapes(read_model(proto), dynamic=("n",))
+
+
+@pytest.mark.parametrize(
+    ("location", "words"),
+    [
+        ("../secret", "expected a file in the model's folder"),
+        ("link", "expected a file in the model's folder"),
+        ("up/secret", "expected a file in the model's folder"),
+        ("/etc/passwd", "expected a file in the model's folder"),
+        ("", "expected a file in the model's folder"),
+        ("pipe", "expected a regular file"),
+        ("none", "No such file"),
+        ("short", "expected 24 bytes, found 8; the file is cut"),
+    ],
+)
+def test_data_outside_the_folder_is_refused(tmp_path: Path, location: str, words: str) -> None:
+    """By whatever path; and files that are none, which would block."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "secret").write_bytes(bytes(24))
+    (folder / "short").write_bytes(bytes(8))
+    (folder / "link").symlink_to(tmp_path / "secret")
+    (folder / "up").symlink_to(tmp_path)
+    os.mkfifo(folder / "pipe")
+    tensor = onnx.TensorProto(name="w", data_type=1, dims=[2, 3], data_location=1)
+    tensor.external_data.add(key="location", value=location)
+    path = folder / "model.onnx"
+    path.write_bytes(one("Add", tensor).SerializeToString())
+    with pytest.raises(PackerError, match=words) as caught:
+        read_model(path)
+    assert "initialiser 'w'" in str(caught.value)
+
+
+@pytest.mark.parametrize(("key", "text"), [("length", str(1 << 50)), ("offset", "-4")])
+def test_a_wrong_place_of_data_is_refused(tmp_path: Path, key: str, text: str) -> None:
+    """A length beyond the shape is not allocated."""
+    (tmp_path / "w").write_bytes(bytes(24))
+    tensor = onnx.TensorProto(name="w", data_type=1, dims=[2, 3], data_location=1)
+    tensor.external_data.add(key="location", value="w")
+    tensor.external_data.add(key=key, value=text)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(one("Add", tensor).SerializeToString())
+    with pytest.raises(PackerError, match=f"initialiser 'w': .*{key}"):
+        read_model(path)
+
+
+BOMBS = """
+import resource, sys, time
+import onnx, onnx.reference, onnx_ir
+from packer.importers.onnx.read import read_model
+from runtime.error import PackerError
+
+def field(number, data):
+    head, length = bytes([number << 3 | 2]), len(data)
+    while length > 127:
+        head, length = head + bytes([length & 127 | 128]), length >> 7
+    return head + bytes([length]) + data
+
+nested = b""
+for _ in range(60):
+    nested = field(1, field(5, field(6, nested)))
+bombs = {
+    "more than 1,000,000 messages": field(7, field(1, b"") * 8_000_000),
+    "nested deeper": field(7, nested),
+    "store it as raw_data": field(7, field(5, field(7, bytes(100 << 20)))),
+}
+for words, data in bombs.items():
+    started = time.process_time()
+    try:
+        read_model(data)
+    except PackerError as error:
+        assert words in str(error), error
+    assert time.process_time() - started < 2, words
+assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1 << 20
+"""
+
+
+def test_a_small_file_cannot_make_a_large_message() -> None:
+    """Protobuf would make 150 bytes of each two; the process stays below 1 GiB."""
+    subprocess.run([sys.executable, "-P", "-c", BOMBS], check=True)
+
+
+def test_an_integer_input_of_many_elements_takes_no_time() -> None:
+    """ONNX's propagation of data would make a symbol of each element."""
+    nodes = [node("Gather", "x i", "y", "take")]
+    proto = model(nodes, [value("x", 1 << 30)], [unknown("y")], [weight("i", np.array([3]))])
+    started = time.process_time()
+    with_shapes(read_model(proto))
+    assert time.process_time() - started < 2
+    proto = model(
+        [node("Reshape", "x s", "y", "many")], [X, value("s", 1 << 30, dtype=INT64)], [unknown("y")]
+    )
+    with pytest.raises(PackerError, match=r"node 'many' \(Reshape\): input 1, expected at most 32"):
+        with_shapes(read_model(proto))
