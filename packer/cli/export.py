@@ -26,7 +26,7 @@ from ..project.sources import COMPILED, is_device_code, kind_of
 from ..toolchain.formats import FORMATS, format_of
 from ..toolchain.visibility import VISIBILITIES
 from .compiler_options import add_compiler_options, compiler_words, linker_words
-from .model_options import add_model_options, model_source
+from .model_options import add_model_options, model_source, note_about_speed
 from .parser import CommandParser
 from .terminal import Steps, showing_steps, size_text, write, write_error
 
@@ -147,7 +147,7 @@ def run(arguments: argparse.Namespace) -> None:
             cpu=arguments.cpu or project.cpu or None,
         )
     write(_summary(output, project, time.monotonic() - started))
-    for note in project.inputs.notes:
+    for note in (*project.inputs.notes, *note_about_speed(arguments)):
         write_error(f"packer: note: {note}")
     _write_functions(project, is_found=bool(arguments.sources or arguments.header))
     if note := _nothing_to_call(output, project):
