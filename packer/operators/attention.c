@@ -7,7 +7,9 @@
 
 #include "parts.h"
 
-enum { KEYS = 512 }; /* at once; the weights of one tile stay in the second cache */
+/* Keys at once, for so many tiles; their products stay in the second cache. PLANE is the distance of
+ * blocks of products. */
+enum { KEYS = 256, TILES = 4, PLANE = PIXELS * BLOCK };
 
 /* The view of an attention that its items use. Sizes are those of one head in the workspace. */
 struct plan {
@@ -76,26 +78,27 @@ static void prepare(const void *data, int64_t index) {
   }
 }
 
-/* One tile: rows of q, and what is known of them so far. */
+/* The rows of q of one item, and what is known of them so far. */
 struct rows {
   int64_t batch, head, kv; /* kv: of the workspace's heads */
-  int64_t first;           /* row */
-  int count;
-  float greatest[PIXELS], sum[PIXELS], change[PIXELS]; /* change: the factor of earlier sums */
+  int tiles;
+  struct spot spots[TILES]; /* of q, and where their rows are in the output */
+  int64_t first[TILES];     /* rows */
+  int64_t keys;             /* that any of the rows sees */
+  float greatest[TILES][PIXELS], sum[TILES][PIXELS];
+  float change[TILES][PIXELS]; /* the factor of earlier sums */
 };
 
-/* The products of all rows with keys begin ... begin + count - 1, in blocks: [block][row][BLOCK].
- * Products of keys that a row does not see are -inf, in the missing rest of a block too. */
+static const struct dso_op_after nothing;
+
+/* The products of all rows with keys begin ... begin + count - 1: [tile][block][PIXELS][BLOCK]. */
 static void multiply(const struct plan *plan, const struct rows *rows, int64_t begin, int64_t count,
                      float *products) {
-  const struct dso_op_attention *attention = plan->attention;
-  const int64_t size = attention->size, blocks = up(size, BLOCK), q_head = plan->q_size;
-  const struct spot spot = {.data = plan->q +
-                                    (rows->batch * attention->heads + rows->head) * q_head +
-                                    rows->first * blocks * BLOCK,
-                            .plane = rows->count * BLOCK,
-                            .rows = 1,
-                            .columns = rows->count};
+  const int64_t size = plan->attention->size, blocks = up(size, BLOCK);
+  const struct place place = {
+      .after = &nothing, .out = products, .step = BLOCK, .plane = PLANE, .is_padded = 1};
+  _Alignas(64) float sums[TILES * PIXELS * PANEL];
+  struct spot spots[TILES] = {{.data = NULL}};
   struct tile tile = {.step = BLOCK,
                       .blocks = blocks,
                       .block = BLOCK,
@@ -103,110 +106,145 @@ static void multiply(const struct plan *plan, const struct rows *rows, int64_t b
                       .taps = {1, 1},
                       .weight_step = PANEL};
   for (int64_t j = 0; j < count; j += PANEL) {
-    _Alignas(64) float sums[PIXELS * PANEL];
+    for (int t = 0; t < rows->tiles; t++) {
+      spots[t] = rows->spots[t];
+      spots[t].at = t * KEYS * PIXELS + j / BLOCK * PLANE;
+    }
     tile.weight = plan->k + rows->kv * plan->k_size + (begin + j) * size;
-    dso_op_tiles(&tile, &spot, 1, least(count - j, PANEL), sums);
-    for (int r = 0; r < rows->count; r++)
-      for (int64_t b = 0; b < PANEL; b += BLOCK) {
-        float *to = products + (j + b) * rows->count + r * BLOCK;
-        memcpy(to, sums + r * PANEL + b, BLOCK * sizeof *to);
-        for (int64_t c = most(least(count - j - b, BLOCK), 0); c < BLOCK; c++) to[c] = -INFINITY;
-      }
+    dso_op_tiles(&tile, spots, rows->tiles, least(count - j, PANEL), sums, &place);
   }
 }
 
-/* Add the mask to the products of one row; `to` is its first block. */
-static void hide(const struct plan *plan, const struct rows *rows, int r, int64_t begin,
+/* Add the mask to the products of one row; `to` is its first block. Products of keys that the row
+ * does not see are -inf, in the missing rest of a block too. */
+static void hide(const struct plan *plan, const struct rows *rows, int64_t row, int64_t begin,
                  int64_t count, float *to) {
   const struct dso_op_attention *attention = plan->attention;
-  const int64_t row = rows->first + r, step = rows->count * BLOCK;
+  const float *values = attention->mask + rows->batch * attention->mask_batch +
+                        rows->head * attention->mask_head + row * attention->mask_row + begin;
+  int64_t seen = count, j = 0;
+  if (attention->is_causal) seen = most(least(row + attention->past + 1 - begin, count), 0);
   if (attention->mask != NULL) {
-    const float *mask_of_row = attention->mask + rows->batch * attention->mask_batch +
-                               rows->head * attention->mask_head + row * attention->mask_row +
-                               begin;
-    for (int64_t j = 0; j < count; j++) to[j / BLOCK * step + j % BLOCK] += mask_of_row[j];
+    for (; j + LANES <= seen; j += LANES) {
+      float *product = to + j / BLOCK * PLANE + j % BLOCK;
+      store(product, load(product) + load(values + j));
+    }
+    for (; j < seen; j++) to[j / BLOCK * PLANE + j % BLOCK] += values[j];
   }
-  if (attention->is_causal)
-    for (int64_t j = most(row + attention->past + 1 - begin, 0); j < count; j++)
-      to[j / BLOCK * step + j % BLOCK] = -INFINITY;
+  for (j = seen; j < up(count, BLOCK) * BLOCK; j++) to[j / BLOCK * PLANE + j % BLOCK] = -INFINITY;
 }
 
-/* Turn the products of one row into exponentials. */
-static void soften(struct rows *rows, int r, int64_t blocks, float *to) {
-  const int64_t step = rows->count * BLOCK;
-  vec most_of_lane = splat(rows->greatest[r]), sum_of_lane = splat(0);
+/* Turn the products of a row into exponentials. */
+static void soften(struct rows *rows, int t, int r, int64_t blocks, float *to) {
+  const float before = rows->greatest[t][r];
+  vec most_of_lane = splat(before), sum_of_lane = splat(0);
   for (int64_t b = 0; b < blocks; b++)
-    for (int v = 0; v < BLOCK_VECTORS; v++) {
-      const vec product = load(to + b * step + v * LANES);
-      most_of_lane = choose(product > most_of_lane, product, most_of_lane);
-    }
+    for (int v = 0; v < BLOCK_VECTORS; v++)
+      most_of_lane = greater(load(to + b * PLANE + v * LANES), most_of_lane);
   const float greatest = greatest_lane(most_of_lane);
   const float zero = greatest == -INFINITY ? 0 : greatest; /* a row that sees no key yet */
   for (int64_t b = 0; b < blocks; b++)
     for (int v = 0; v < BLOCK_VECTORS; v++) {
-      const vec power = vec_exp(load(to + b * step + v * LANES) - zero);
-      store(to + b * step + v * LANES, power);
+      const vec power = vec_exp_below(load(to + b * PLANE + v * LANES) - zero);
+      store(to + b * PLANE + v * LANES, power);
       sum_of_lane += power;
     }
-  rows->change[r] = vec_exp(splat(rows->greatest[r] - zero))[0];
-  rows->sum[r] = rows->sum[r] * rows->change[r] + sum_of_lanes(sum_of_lane);
-  rows->greatest[r] = greatest;
+  rows->change[t][r] = before == -INFINITY ? 0 : vec_exp_below(splat(before - zero))[0];
+  rows->sum[t][r] = rows->sum[t][r] * rows->change[t][r] + sum_of_lanes(sum_of_lane);
+  rows->greatest[t][r] = greatest;
+}
+
+/* Multiply each row of the output by its factor; where the sum of exponentials is 0, by 0. */
+static void scale(const struct plan *plan, const struct rows *rows, int is_last) {
+  const struct dso_op_attention *attention = plan->attention;
+  for (int t = 0; t < rows->tiles; t++)
+    for (int r = 0; r < rows->spots[t].columns; r++) {
+      const float sum = rows->sum[t][r];
+      const float factor = !is_last ? rows->change[t][r] : sum > 0 ? 1 / sum : sum * 0;
+      float *out = attention->out + rows->spots[t].at + r * attention->out_row;
+      int64_t d = 0;
+      for (; d + LANES <= plan->value_size; d += LANES) store(out + d, load(out + d) * factor);
+      for (; d < plan->value_size; d++) out[d] *= factor;
+    }
 }
 
 /* Add the values of these keys to the output; after the last keys, divide by the sums. */
 static void add_values(const struct plan *plan, const struct rows *rows, int64_t begin,
                        int64_t count, const float *powers) {
   const struct dso_op_attention *attention = plan->attention;
-  const int is_first = begin == 0, is_last = begin + count == attention->keys;
-  const struct spot spot = {
-      .data = powers, .plane = rows->count * BLOCK, .rows = 1, .columns = rows->count};
+  const struct dso_op_after add = {.residual = attention->out};
+  const struct place place = {.after = begin ? &add : &nothing,
+                              .out = attention->out,
+                              .step = attention->out_row,
+                              .plane = BLOCK};
+  const float *v = attention->v + rows->batch * attention->v_batch +
+                   rows->head / plan->share * attention->v_head;
+  _Alignas(64) float sums[TILES * PIXELS * PANEL];
+  struct spot spots[TILES] = {{.data = NULL}};
   struct tile tile = {.step = BLOCK,
                       .blocks = up(count, BLOCK),
                       .block = BLOCK,
                       .last = count - (up(count, BLOCK) - 1) * BLOCK,
                       .taps = {1, 1},
                       .weight_step = plan->v_size ? PANEL : attention->v_row};
-  const float *v = attention->v + rows->batch * attention->v_batch +
-                   rows->head / plan->share * attention->v_head;
-  float *out = attention->out + rows->batch * attention->out_batch +
-               rows->head * attention->out_head + rows->first * attention->out_row;
+  if (begin) scale(plan, rows, 0);
   for (int64_t d = 0; d < plan->value_size; d += PANEL) {
-    _Alignas(64) float sums[PIXELS * PANEL];
-    const int64_t width = least(plan->value_size - d, PANEL);
+    for (int t = 0; t < rows->tiles; t++) {
+      spots[t] = rows->spots[t];
+      spots[t].data = powers + t * KEYS * PIXELS;
+      spots[t].plane = PLANE;
+      spots[t].at += d;
+    }
     tile.weight = plan->v_size
                       ? plan->v + rows->kv * plan->v_size + d * attention->keys + begin * PANEL
                       : v + begin * attention->v_row + d;
-    dso_op_tiles(&tile, &spot, 1, width, sums);
-    for (int r = 0; r < rows->count; r++) {
-      float *to = out + r * attention->out_row + d, *sum = sums + r * PANEL;
-      const float factor = !is_last ? 1 : rows->sum[r] > 0 ? 1 / rows->sum[r] : 0;
-      if (!is_first)
-        for (int64_t j = 0; j < width; j++) sum[j] += to[j] * rows->change[r];
-      if (is_last)
-        for (int64_t j = 0; j < PANEL; j += LANES) store(sum + j, load(sum + j) * factor);
-      memcpy(to, sum, (size_t)width * sizeof *to);
-    }
+    dso_op_tiles(&tile, spots, rows->tiles, least(plan->value_size - d, PANEL), sums, &place);
   }
+  if (begin + count >= rows->keys) scale(plan, rows, 1);
 }
 
-/* One item: a tile of rows of one head. */
+/* The tiles of rows of an item. */
+static struct rows rows_of(const struct plan *plan, int64_t index) {
+  const struct dso_op_attention *attention = plan->attention;
+  const int64_t items = up(plan->tiles, TILES), head = index / items, begin = index % items * TILES;
+  const int64_t blocks = up(attention->size, BLOCK);
+  struct rows rows = {.batch = head / attention->heads,
+                      .head = head % attention->heads,
+                      .tiles = (int)least(plan->tiles - begin, TILES),
+                      .keys = attention->keys};
+  rows.kv = rows.batch * plan->kv_heads + rows.head / plan->share;
+  for (int t = 0; t < rows.tiles; t++) {
+    const int64_t first = part_begin(attention->rows, plan->tiles, begin + t);
+    const int64_t end = part_begin(attention->rows, plan->tiles, begin + t + 1);
+    rows.first[t] = first;
+    rows.spots[t] =
+        (struct spot){.data = plan->q + head * plan->q_size + first * blocks * BLOCK,
+                      .plane = (end - first) * BLOCK,
+                      .at = rows.batch * attention->out_batch + rows.head * attention->out_head +
+                            first * attention->out_row,
+                      .rows = 1,
+                      .columns = (int)(end - first)};
+    for (int r = 0; r < PIXELS; r++) rows.greatest[t][r] = -INFINITY;
+    if (attention->is_causal && t + 1 == rows.tiles)
+      rows.keys = most(least(end + attention->past, attention->keys), 0);
+  }
+  return rows;
+}
+
+/* One item: some tiles of rows of one head. */
 static void attend(const void *data, int64_t index) {
   const struct plan *plan = data;
-  const struct dso_op_attention *attention = plan->attention;
-  const int64_t head = index / plan->tiles, tile = index % plan->tiles;
-  struct rows rows = {.batch = head / attention->heads, .head = head % attention->heads};
-  _Alignas(64) float products[KEYS * PIXELS];
-  rows.kv = rows.batch * plan->kv_heads + rows.head / plan->share;
-  rows.first = part_begin(attention->rows, plan->tiles, tile);
-  rows.count = (int)(part_begin(attention->rows, plan->tiles, tile + 1) - rows.first);
-  for (int r = 0; r < rows.count; r++) rows.greatest[r] = -INFINITY;
-  for (int64_t begin = 0; begin == 0 || begin < attention->keys; begin += KEYS) {
-    const int64_t count = least(attention->keys - begin, KEYS);
+  struct rows rows = rows_of(plan, index);
+  _Alignas(64) float products[TILES * KEYS * PIXELS];
+  for (int64_t begin = 0; begin == 0 || begin < rows.keys; begin += KEYS) {
+    const int64_t count = least(rows.keys - begin, KEYS);
     multiply(plan, &rows, begin, count, products);
-    for (int r = 0; r < rows.count; r++) {
-      hide(plan, &rows, r, begin, count, products + r * BLOCK);
-      soften(&rows, r, up(count, BLOCK), products + r * BLOCK);
-    }
+    for (int t = 0; t < rows.tiles; t++)
+      for (int r = 0; r < rows.spots[t].columns; r++) {
+        float *of_row = products + t * KEYS * PIXELS + r * BLOCK;
+        hide(plan, &rows, rows.first[t] + r, begin, count, of_row);
+        soften(&rows, t, r, up(count, BLOCK), of_row);
+      }
     add_values(plan, &rows, begin, count, products);
   }
 }
@@ -219,7 +257,7 @@ int dso_op_attention(const struct dso_op_attention *attention) {
   plan.k = plan.q + heads * plan.q_size;
   plan.v = plan.k + kv_heads * plan.k_size;
   if (dso_op_parallel(prepare, &plan, heads * plan.tiles + 2 * kv_heads, moved)) return -1;
-  return dso_op_parallel(attend, &plan, heads * plan.tiles,
+  return dso_op_parallel(attend, &plan, heads * up(plan.tiles, TILES),
                          heads * attention->rows * attention->keys *
                              (attention->size + plan.value_size));
 }

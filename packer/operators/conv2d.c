@@ -79,7 +79,7 @@ static void prepare(const void *data, int64_t index) {
     dso_op_write_frame(&in, p, 0);
   } else {
     out.data += batch * out.batch;
-    dso_op_write_frame(&out, p - copies, 1);
+    dso_op_write_frame(&out, p - copies, !plan->weights.is_depthwise);
   }
 }
 
@@ -90,23 +90,25 @@ static const float *origin(const struct plan *plan, int64_t batch) {
   return in->data + batch * in->batch + (frame - pad[0]) * in->row + (frame - pad[1]) * in->block;
 }
 
-/* The tiles of a chunk; `at` is the distance of each from the first pixel of its plane. */
-static int spots_of(const struct plan *plan, int64_t chunk, const float *from, struct spot *spots,
-                    int64_t *at) {
+/* The tiles of a chunk; `to` is the distance of output (0, 0). */
+static int spots_of(const struct plan *plan, int64_t chunk, const float *from, int64_t to,
+                    struct spot *spots) {
   const struct dso_op_conv2d *conv = plan->conv;
   const struct dso_op_picture *in = &plan->in, *out = &conv->out;
-  const int count = (int)least(plan->rows * plan->columns - chunk * SPOTS, SPOTS);
+  const int64_t tiles = plan->rows * plan->columns;
+  const int64_t first = part_begin(tiles, plan->chunks, chunk);
+  const int count = (int)(part_begin(tiles, plan->chunks, chunk + 1) - first);
   for (int i = 0; i < count; i++) {
-    const int64_t number = chunk * SPOTS + i, column = number % plan->columns;
+    const int64_t number = first + i, column = number % plan->columns;
     const int64_t y = number / plan->columns * plan->tall;
     const int64_t x = part_begin(plan->width, plan->columns, column);
     spots[i] = (struct spot){
         .data = from + y * conv->stride[0] * in->row + x * conv->stride[1] * in->block,
         .plane = in->plane,
+        .at = to + y * out->row + x * out->block,
         .rows = (int)least(plan->tall, plan->height - y),
         .columns = (int)(part_begin(plan->width, plan->columns, column + 1) - x),
     };
-    at[i] = y * out->row + x * out->block;
   }
   return count;
 }
@@ -129,25 +131,30 @@ static void convolve(const void *data, int64_t index) {
                             .tap = {conv->dilation[0] * in->row, conv->dilation[1] * in->block},
                             .weight = conv->weight + panel * panel_size(weights),
                             .weight_step = PANEL};
-  const struct place place = place_of(conv);
+  const struct place place = place_of(conv, first);
   struct spot spots[SPOTS] = {{.data = NULL}};
-  int64_t at[SPOTS];
-  _Alignas(64) float sums[SPOTS][PIXELS * PANEL];
+  _Alignas(64) float sums[SPOTS * PIXELS * PANEL];
   const float *from = origin(plan, batch) + first_block(weights, panel) * in->plane;
-  const int count = spots_of(plan, chunk, from, spots, at);
-  dso_op_tiles(&tile, spots, count, outputs, sums[0]);
-  const int64_t plane = batch * out->batch + first / out->block * out->plane;
-  for (int i = 0; i < count; i++)
-    dso_op_finish(&place, sums[i], spots[i].rows, spots[i].columns, first, outputs, plane + at[i]);
+  const int64_t to = batch * out->batch + first / out->block * out->plane;
+  const int count = spots_of(plan, chunk, from, to, spots);
+  dso_op_tiles(&tile, spots, count, outputs, sums, &place);
 }
 
-/* One item of a depthwise convolution: a row of a block. */
+/* How many rows of a depthwise convolution are one item. */
+static int64_t rows_at_once(const struct dso_op_conv2d *conv) {
+  enum { PIXELS_AT_ONCE = 112 };
+  return least(up(PIXELS_AT_ONCE, most(conv->out.width, 1)), conv->out.height);
+}
+
+/* One item of a depthwise convolution: some rows of a block. */
 static void convolve_depthwise(const void *data, int64_t index) {
   const struct plan *plan = data;
-  const int64_t blocks = planes_of(&plan->in), height = plan->conv->out.height;
-  const int64_t batch = index / (blocks * height), block = index / height % blocks;
-  dso_op_depthwise(plan->conv, &plan->in, origin(plan, batch) + block * plan->in.plane, batch,
-                   block, index % height);
+  const struct dso_op_conv2d *conv = plan->conv;
+  const int64_t count = rows_at_once(conv), parts = up(conv->out.height, count);
+  const int64_t blocks = planes_of(&plan->in), batch = index / (blocks * parts);
+  const int64_t block = index / parts % blocks, y = index % parts * count;
+  dso_op_depthwise(conv, &plan->in, origin(plan, batch) + block * plan->in.plane, batch, block, y,
+                   least(y + count, conv->out.height));
 }
 
 int dso_op_conv2d(const struct dso_op_conv2d *conv) {
@@ -161,7 +168,7 @@ int dso_op_conv2d(const struct dso_op_conv2d *conv) {
   if (prepared && dso_op_parallel(prepare, &plan, batches * prepared, moved)) return -1;
   if (weights->is_depthwise)
     return dso_op_parallel(convolve_depthwise, &plan,
-                           batches * planes_of(&plan.in) * conv->out.height,
+                           batches * planes_of(&plan.in) * up(conv->out.height, rows_at_once(conv)),
                            batches * pixels * conv->in.channels * weights->taps);
   return dso_op_parallel(convolve, &plan, batches * plan.chunks * weights->panels,
                          batches * pixels * weights->panels * panel_size(weights));

@@ -1,57 +1,110 @@
 /* Depthwise convolutions: a vector is adjacent channels, each with its own weight. */
+#include "finish.h"
 #include "window.h"
 
-/* The sums of some adjacent pixels; `step` to the next one is a constant where it is known. */
-INLINE void sum_up(const struct dso_op_conv2d *conv, const struct dso_op_picture *in,
-                   const float *data, const float *weight, float *sums, const int64_t step,
-                   const int pixels) {
-  vec sum[7][BLOCK_VECTORS];
+enum { MOST = LANES == 16 ? 7 : LANES == 8 ? 4 : 2 }; /* pixels; networks are 7 * 2^n wide */
+
+/* One row of one block of channels. */
+struct row {
+  const struct dso_op_conv2d *conv;
+  const float *weight;
+  int64_t below, beside; /* to the next taps */
+  int64_t step;          /* to the next pixel */
+  int is_direct;         /* whole blocks are stored in blocks, and bounded: `out` is written here */
+  float bias[BLOCK], low, high;
+  const float *residual;
+  float *out;
+};
+
+/* The sums of some adjacent pixels, finished and stored, or in `sums`. `step` is a constant where
+ * it is known. */
+INLINE void sum_up(const struct row *row, const float *data, int64_t x, float *sums,
+                   const int64_t step, const int pixels) {
+  const struct dso_op_conv2d *conv = row->conv;
+  const float *weight = row->weight;
+  vec sum[MOST][BLOCK_VECTORS];
+  data += x * step;
   UNROLL
   for (int p = 0; p < pixels; p++) UNROLL
   for (int v = 0; v < BLOCK_VECTORS; v++) sum[p][v] = splat(0);
-  for (int64_t y = 0; y < conv->kernel[0]; y++)
-    for (int64_t x = 0; x < conv->kernel[1]; x++, weight += BLOCK) {
-      const float *pixel = data + y * conv->dilation[0] * in->row + x * conv->dilation[1] * BLOCK;
+  for (int64_t i = 0; i < conv->kernel[0]; i++, data += row->below) {
+    const float *pixel = data;
+    for (int64_t j = 0; j < conv->kernel[1]; j++, weight += BLOCK, pixel += row->beside) UNROLL
+    for (int v = 0; v < BLOCK_VECTORS; v++) {
+      const vec factor = load(weight + v * LANES);
       UNROLL
-      for (int v = 0; v < BLOCK_VECTORS; v++) {
-        const vec factor = load(weight + v * LANES);
-        UNROLL
-        for (int p = 0; p < pixels; p++) sum[p][v] += factor * load(pixel + p * step + v * LANES);
-      }
+      for (int p = 0; p < pixels; p++) sum[p][v] += factor * load(pixel + p * step + v * LANES);
     }
+  }
+  if (!row->is_direct) {
+    UNROLL
+    for (int p = 0; p < pixels; p++) UNROLL
+    for (int v = 0; v < BLOCK_VECTORS; v++) store(sums + p * PANEL + v * LANES, sum[p][v]);
+    return;
+  }
   UNROLL
-  for (int p = 0; p < pixels; p++) UNROLL
-  for (int v = 0; v < BLOCK_VECTORS; v++) store(sums + p * PANEL + v * LANES, sum[p][v]);
+  for (int v = 0; v < BLOCK_VECTORS; v++) {
+    const vec bias = load(row->bias + v * LANES);
+    UNROLL
+    for (int p = 0; p < pixels; p++) {
+      const int64_t to = (x + p) * BLOCK + v * LANES;
+      sum[p][v] += bias;
+      if (row->residual != NULL) sum[p][v] += load(row->residual + to);
+      store(row->out + to, at_most(at_least(sum[p][v], row->low), row->high));
+    }
+  }
 }
 
 /* As many pixels as there are registers for, at most `left`. */
-INLINE int some_pixels(const struct dso_op_conv2d *conv, const struct dso_op_picture *in,
-                       const float *data, const float *weight, float *sums, const int64_t step,
-                       int64_t left) {
-  enum { MOST = LANES == 16 ? 7 : LANES == 8 ? 4 : 2 }; /* networks are 7 * 2^n wide */
-  if (left >= MOST) return sum_up(conv, in, data, weight, sums, step, MOST), MOST;
-  if (MOST > 4 && left >= 4) return sum_up(conv, in, data, weight, sums, step, 4), 4;
-  if (MOST > 2 && left >= 2) return sum_up(conv, in, data, weight, sums, step, 2), 2;
-  return sum_up(conv, in, data, weight, sums, step, 1), 1;
+INLINE int some_pixels(const struct row *row, const float *data, int64_t x, float *sums,
+                       const int64_t step, int64_t left) {
+  if (left >= MOST) return sum_up(row, data, x, sums, step, MOST), MOST;
+  if (MOST > 4 && left >= 4) return sum_up(row, data, x, sums, step, 4), 4;
+  if (MOST > 2 && left >= 2) return sum_up(row, data, x, sums, step, 2), 2;
+  return sum_up(row, data, x, sums, step, 1), 1;
+}
+
+/* One row of outputs, with the frame on its two sides. */
+static void convolve_row(struct row *row, const struct place *place, const float *data, int64_t at,
+                         int64_t outputs) {
+  const struct dso_op_picture *out = &row->conv->out;
+  const int64_t step = row->step, side = out->frame * out->block;
+  struct spot spot = {.rows = 1, .at = at};
+  if (row->is_direct) {
+    row->out = out->data + at;
+    if (place->after->residual != NULL) row->residual = place->after->residual + at;
+  }
+  for (int64_t x = 0; x < out->width; x += spot.columns, spot.at += spot.columns * out->block) {
+    _Alignas(64) float sums[MOST * PANEL];
+    const int64_t left = out->width - x;
+    if (step == BLOCK) spot.columns = some_pixels(row, data, x, sums, BLOCK, left);
+    else if (step == 2 * BLOCK) spot.columns = some_pixels(row, data, x, sums, 2 * BLOCK, left);
+    else spot.columns = some_pixels(row, data, x, sums, step, left);
+    if (!row->is_direct) dso_op_finish(place, &spot, outputs, sums);
+  }
+  for (int64_t p = 0; p < (out->block == 1 ? outputs : 1); p++) {
+    float *to = out->data + at + p * out->plane;
+    clear(to - side, side);
+    clear(to + out->width * out->block, side);
+  }
 }
 
 void dso_op_depthwise(const struct dso_op_conv2d *conv, const struct dso_op_picture *in,
-                      const float *data, int64_t batch, int64_t block, int64_t y) {
+                      const float *data, int64_t batch, int64_t block, int64_t y, int64_t end) {
   const struct dso_op_picture *out = &conv->out;
-  const int64_t step = conv->stride[1] * BLOCK, first = block * BLOCK;
-  const float *weight = conv->weight + block * conv->kernel[0] * conv->kernel[1] * BLOCK;
-  const struct place place = place_of(conv);
-  const int64_t at = batch * out->batch + first / out->block * out->plane + y * out->row;
-  data += y * conv->stride[0] * in->row;
-  int count;
-  for (int64_t x = 0; x < out->width; x += count) {
-    _Alignas(64) float sums[7 * PANEL];
-    const float *pixel = data + x * step;
-    const int64_t left = out->width - x;
-    if (step == BLOCK) count = some_pixels(conv, in, pixel, weight, sums, BLOCK, left);
-    else if (step == 2 * BLOCK) count = some_pixels(conv, in, pixel, weight, sums, 2 * BLOCK, left);
-    else count = some_pixels(conv, in, pixel, weight, sums, step, left);
-    dso_op_finish(&place, sums, 1, count, first, least(out->channels - first, BLOCK),
-                  at + x * out->block);
-  }
+  const int64_t first = block * BLOCK, outputs = least(out->channels - first, BLOCK);
+  const int64_t plane = batch * out->batch + first / out->block * out->plane;
+  const struct place place = place_of(conv, first);
+  struct row row = {.conv = conv,
+                    .weight = conv->weight + block * conv->kernel[0] * conv->kernel[1] * BLOCK,
+                    .below = conv->dilation[0] * in->row,
+                    .beside = conv->dilation[1] * BLOCK,
+                    .step = conv->stride[1] * BLOCK,
+                    .low = low_of(place.after),
+                    .high = high_of(place.after)};
+  row.is_direct = out->block == BLOCK && outputs == BLOCK && is_bounded(place.after);
+  if (row.is_direct && place.after->bias != NULL)
+    memcpy(row.bias, place.after->bias + first, sizeof row.bias);
+  for (; y < end; y++)
+    convolve_row(&row, &place, data + y * conv->stride[0] * in->row, plane + y * out->row, outputs);
 }

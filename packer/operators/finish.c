@@ -2,7 +2,7 @@
  * layout. */
 #include <string.h>
 
-#include "parts.h"
+#include "finish.h"
 
 INLINE vec activated(const struct dso_op_after *after, vec x) {
   switch (after->activation) {
@@ -39,19 +39,22 @@ static const float *bias_of(const struct dso_op_after *after, int64_t first, int
 
 /* Whole blocks: from the sums to the output in one pass. */
 INLINE void finish_blocks(const struct place *place, const float *sums, const float *bias,
-                          const int rows, const int columns, const int blocks, const int64_t at,
-                          const int has_residual) {
+                          const struct spot *spot, const int blocks, const int has_residual,
+                          const int has_bounds) {
   const struct dso_op_after *after = place->after;
-  for (int y = 0; y < rows; y++)
-    for (int x = 0; x < columns; x++, sums += PANEL)
+  const float low = low_of(after), high = high_of(after);
+  for (int y = 0; y < spot->rows; y++)
+    for (int x = 0; x < spot->columns; x++, sums += PANEL)
       for (int b = 0; b < blocks; b++) {
-        const int64_t to = at + y * place->below + x * place->step + b * place->plane;
+        const int64_t to = spot->at + y * place->below + x * place->step + b * place->plane;
         UNROLL
         for (int v = 0; v < BLOCK_VECTORS; v++) {
           const int lane = b * BLOCK + v * LANES;
           vec sum = load(sums + lane) + load(bias + lane);
           if (has_residual) sum += load(after->residual + to + v * LANES);
-          store(place->out + to + v * LANES, activated(after, sum));
+          if (has_bounds) sum = at_most(at_least(sum, low), high);
+          else sum = activated(after, sum);
+          store(place->out + to + v * LANES, sum);
         }
       }
 }
@@ -67,10 +70,19 @@ static void add_planar(const struct place *place, float *sums, int rows, int col
 
 static void store_planar(const struct place *place, const float *sums, int rows, int columns,
                          int64_t outputs, float *out) {
-  for (int64_t o = 0; o < outputs; o++, out += place->plane)
-    for (int y = 0; y < rows; y++)
-      for (int x = 0; x < columns; x++)
-        out[y * place->below + x] = sums[(y * columns + x) * PANEL + o];
+  const int64_t plane = place->plane;
+  for (int y = 0; y < rows; y++, out += place->below, sums += columns * PANEL) {
+    int x = 0;
+    for (; x + 4 <= columns; x += 4) {
+      int64_t o = 0;
+      for (; o + 4 <= outputs; o += 4)
+        transpose(sums + x * PANEL + o, PANEL, out + o * plane + x, plane);
+      for (; o < outputs; o++)
+        for (int p = x; p < x + 4; p++) out[o * plane + p] = sums[p * PANEL + o];
+    }
+    for (; x < columns; x++)
+      for (int64_t o = 0; o < outputs; o++) out[o * plane + x] = sums[x * PANEL + o];
+  }
 }
 
 static void add_block(float *sums, const float *residual, int64_t count) {
@@ -108,21 +120,25 @@ static void finish_part(const struct place *place, float *sums, const float *bia
   }
 }
 
-void dso_op_finish(const struct place *place, float *sums, int rows, int columns, int64_t first,
-                   int64_t outputs, int64_t at) {
+void dso_op_finish(const struct place *place, const struct spot *spot, int64_t outputs,
+                   float *sums) {
   const struct dso_op_after *after = place->after;
+  const int rows = spot->rows, columns = spot->columns, blocks = (int)(outputs / BLOCK);
+  const int64_t at = spot->at;
   float panel[PANEL];
-  const float *bias = bias_of(after, first, outputs, panel);
+  const float *bias = bias_of(after, place->first, outputs, panel);
   if (place->is_planar) {
     if (after->residual != NULL)
       add_planar(place, sums, rows, columns, outputs, after->residual + at);
     finish(after, bias, sums, rows * columns, up(outputs, LANES));
     store_planar(place, sums, rows, columns, outputs, place->out + at);
-  } else if (outputs % BLOCK == 0) {
-    const int blocks = (int)(outputs / BLOCK);
-    if (after->residual != NULL) finish_blocks(place, sums, bias, rows, columns, blocks, at, 1);
-    else finish_blocks(place, sums, bias, rows, columns, blocks, at, 0);
-  } else {
+  } else if (outputs % BLOCK) {
     finish_part(place, sums, bias, rows, columns, outputs, at);
+  } else if (!is_bounded(after)) {
+    finish_blocks(place, sums, bias, spot, blocks, after->residual != NULL, 0);
+  } else if (after->residual != NULL) {
+    finish_blocks(place, sums, bias, spot, blocks, 1, 1);
+  } else {
+    finish_blocks(place, sums, bias, spot, blocks, 0, 1);
   }
 }

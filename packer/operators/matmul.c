@@ -94,24 +94,25 @@ static void multiply(const void *data, int64_t index) {
   else tile.weight = b + column, tile.weight_step = product->b_row;
 
   struct spot spots[SPOTS] = {{.data = NULL}};
-  _Alignas(64) float sums[SPOTS][PIXELS * PANEL];
-  const int64_t first = chunk * SPOTS;
-  const int count = (int)least(plan->tiles - first, SPOTS);
+  _Alignas(64) float sums[SPOTS * PIXELS * PANEL];
+  const int64_t first = part_begin(plan->tiles, plan->chunks, chunk);
+  const int64_t at = offset(plan, product->out_batch, batch) + column;
+  const int count = (int)(part_begin(plan->tiles, plan->chunks, chunk + 1) - first);
   for (int i = 0; i < count; i++) {
     const int64_t row = part_begin(rows, plan->tiles, first + i);
     const int64_t height = part_begin(rows, plan->tiles, first + i + 1) - row;
     spots[i] = (struct spot){.data = a + row * tile.blocks * BLOCK,
                              .plane = height * BLOCK,
+                             .at = at + row * product->out_row,
                              .rows = 1,
                              .columns = (int)height};
   }
-  dso_op_tiles(&tile, spots, count, columns, sums[0]);
-  const struct place place = {
-      .after = &product->after, .out = product->out, .step = product->out_row, .plane = BLOCK};
-  const int64_t at = offset(plan, product->out_batch, batch) + column;
-  for (int i = 0; i < count; i++)
-    dso_op_finish(&place, sums[i], 1, spots[i].columns, column, columns,
-                  at + part_begin(rows, plan->tiles, first + i) * product->out_row);
+  const struct place place = {.after = &product->after,
+                              .out = product->out,
+                              .step = product->out_row,
+                              .plane = BLOCK,
+                              .first = column};
+  dso_op_tiles(&tile, spots, count, columns, sums, &place);
 }
 
 int dso_op_matmul(const struct dso_op_matmul *product) {

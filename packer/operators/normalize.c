@@ -93,12 +93,12 @@ static double exponentials(const float *x, float *out, int64_t size, float less)
     vec sum = splat(0);
     int64_t i = begin;
     for (; i + LANES <= end; i += LANES) {
-      const vec y = vec_exp(load(x + i) - less);
+      const vec y = vec_exp_below(load(x + i) - less);
       store(out + i, y);
       sum += y;
     }
     if (i < end) { /* the exponential of -inf is 0 */
-      const vec y = vec_exp(load_part(x + i, end - i, -INFINITY) - less);
+      const vec y = vec_exp_below(load_part(x + i, end - i, -INFINITY) - less);
       store_part(out + i, end - i, y);
       sum += y;
     }

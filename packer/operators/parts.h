@@ -31,38 +31,46 @@ struct tile {
   const float *weight;     /* of the first output */
   int64_t weight_step;     /* from input to input */
   int is_more;             /* set by dso_op_tiles: add to the sums */
+  /* Weights are read in order, panel after panel: of those that come next, each spot fetches a share,
+   * from `next` and `next_step` floats for each input. */
+  const float *next;
+  int64_t next_step;
+  const struct ending *ending; /* set by dso_op_tiles: how the sums are stored, or NULL */
 };
 
 /* The pixels of one tile: one row of at most PIXELS, or two rows of at most PIXELS / 2. */
 struct spot {
   const float *data; /* of the first pixel */
+  const float *next; /* set by dso_op_tiles: of the next spot */
   int64_t plane;     /* to the next block of input channels */
+  int64_t at;        /* the distance of its first output from `out` and from the residual */
   int rows, columns;
 };
 
-enum { SPOTS = 16 }; /* computed together, so that weights are read from the nearest cache */
+enum { SPOTS = 8 }; /* computed together, so that weights are read from the nearest cache */
 
-/* Write sums[i][y * columns + x][PANEL] for each of `count` spots; [i] is PIXELS * PANEL floats. Of
- * the panel the first `outputs` are computed, possibly more. A sum adds its inputs in their order,
- * with any count. */
-DSO_OP_API void dso_op_tiles(const struct tile *tile, const struct spot *spots, int count,
-                             int64_t outputs, float *sums);
-
-/* ---- finish.c: bias, residual, activation and store of a tile ---- */
-
-/* `at` is the distance of the tile's first element from out and from the residual. The outputs of a
- * pixel are in blocks of 16 adjacent floats, or in planes of pixels that are adjacent in a row. */
+/* Where the outputs of tiles are stored, and what is done first. The outputs of a pixel are in
+ * blocks of 16 adjacent floats, or in planes of pixels that are adjacent in a row. */
 struct place {
   const struct dso_op_after *after; /* bias is that of output 0 of the whole operator */
   float *out;
   int64_t step, below, plane; /* to the next pixel, row of pixels, and block or plane */
+  int64_t first;              /* the number of the panel's first output */
   int is_planar;
   int is_padded; /* write zeros for the outputs that the last block does not have */
 };
 
-/* `first` is the number of the panel's first output. */
-DSO_OP_API void dso_op_finish(const struct place *place, float *sums, int rows, int columns,
-                              int64_t first, int64_t outputs, int64_t at);
+/* Compute sums[y * columns + x][PANEL] for each of `count` spots, and finish each of them. Without
+ * a place, `count` is 1 and `sums` is read by the caller. `sums` is PIXELS * PANEL floats for each
+ * spot. Of the panel the first `outputs` are computed, possibly more. A sum adds its inputs in
+ * their order, with any count. */
+DSO_OP_API void dso_op_tiles(const struct tile *tile, const struct spot *spots, int count,
+                             int64_t outputs, float *sums, const struct place *place);
+
+/* ---- finish.c: bias, residual, activation and store of a tile ---- */
+
+DSO_OP_API void dso_op_finish(const struct place *place, const struct spot *spot, int64_t outputs,
+                              float *sums);
 
 /* ---- parallel.c ---- */
 

@@ -9,6 +9,11 @@ INLINE int64_t planes_of(const struct dso_op_picture *picture) {
   return up(picture->channels, picture->block);
 }
 
+INLINE void clear(float *to, int64_t count) {
+  for (; count >= LANES; count -= LANES, to += LANES) store(to, splat(0));
+  for (; count > 0; count--) *to++ = 0;
+}
+
 /* Copy row y of plane or block p from one picture to another, in any layouts; write the frame on
  * its two sides. The pictures have the same extents; `p` counts planes of `out`. */
 DSO_OP_API void dso_op_copy_row(const struct dso_op_picture *in, const struct dso_op_picture *out,

@@ -3,8 +3,6 @@
 
 #include "picture.h"
 
-static void clear(float *to, int64_t count) { memset(to, 0, (size_t)count * sizeof *to); }
-
 /* Planes to a block: the rows of BLOCK planes, a few pixels at once. */
 static void gather(const float *from, int64_t plane, int64_t channels, int64_t width, float *to) {
   for (int64_t x = 0; x < width; x += BLOCK, from += BLOCK, to += BLOCK * BLOCK) {

@@ -5,17 +5,61 @@
  * they need no registers. The kernels below are for one or two rows of pixels; for pixels that are
  * 1, 2, 16 or 32 floats apart, as they are in the layouts with strides 1 and 2, or any distance.
  * All of them can continue sums in memory, so that the inputs of a long sum are taken in parts. */
-#include "parts.h"
+#include <string.h>
 
-typedef void kernel(const struct tile *tile, const struct spot *spot, const float *weight,
-                    float *sums);
+#include "finish.h"
+
+/* `first` is the number of an output of the panel. */
+typedef void kernel(const struct tile *tile, const struct spot *spot, int64_t first, float *sums);
 
 enum { AT_ONCE = 192 }; /* inputs: their weights and pixels stay in the nearest cache */
 
-INLINE void sum_up(const struct tile *tile, const struct spot *spot, const float *weight,
-                   float *sums, const int rows, const int columns, const int64_t step,
-                   const int vectors) {
+/* The end of most tiles, in registers: the outputs are whole blocks, and the activation is a bound.
+ * dso_op_finish does the others. */
+struct ending {
+  const struct place *place;
+  float bias[PANEL];
+  float low, high;
+};
+
+INLINE void end(const struct ending *ending, const struct spot *spot, vec sum[PIXELS][VECTORS],
+                int64_t first, const int rows, const int columns, const int vectors) {
+  const struct place *place = ending->place;
+  const int64_t below = place->below, step = place->step, plane = place->plane;
+  const int64_t at = spot->at + first / BLOCK * plane + first % BLOCK;
+  const float *bias = ending->bias + first;
+  UNROLL
+  for (int v = 0; v < vectors; v++) UNROLL
+  for (int p = 0; p < rows * columns; p++) sum[p][v] += load(bias + v * LANES);
+  if (place->after->residual != NULL) {
+    const float *residual = place->after->residual + at;
+    UNROLL
+    for (int p = 0; p < rows * columns; p++) UNROLL
+    for (int v = 0; v < vectors; v++)
+      sum[p][v] += load(residual + p / columns * below + p % columns * step +
+                        v * LANES / BLOCK * plane + v * LANES % BLOCK);
+  }
+  if (place->after->activation != DSO_OP_NONE) UNROLL
+  for (int p = 0; p < rows * columns; p++) UNROLL
+  for (int v = 0; v < vectors; v++)
+    sum[p][v] = at_most(at_least(sum[p][v], ending->low), ending->high);
+  float *out = place->out + at;
+  UNROLL
+  for (int p = 0; p < rows * columns; p++) UNROLL
+  for (int v = 0; v < vectors; v++)
+    store(out + p / columns * below + p % columns * step + v * LANES / BLOCK * plane +
+              v * LANES % BLOCK,
+          sum[p][v]);
+}
+
+INLINE void sum_up(const struct tile *tile, const struct spot *spot, int64_t first, float *sums,
+                   const int rows, const int columns, const int64_t step, const int vectors,
+                   const int has_ending) {
+  const float *weight = tile->weight + first;
+  sums += first;
   const int64_t below = tile->below, weight_step = tile->weight_step;
+  const int64_t next_step = tile->next_step;
+  const float *next = tile->next + first;
   vec sum[PIXELS][VECTORS];
   UNROLL
   for (int p = 0; p < rows * columns; p++) UNROLL
@@ -29,8 +73,13 @@ INLINE void sum_up(const struct tile *tile, const struct spot *spot, const float
     const float *block = spot->data + i * spot->plane;
     for (int64_t y = 0; y < tile->taps[0]; y++)
       for (int64_t x = 0; x < tile->taps[1]; x++) {
+        const float *soon = i + 1 < tile->blocks ? block + spot->plane : spot->next;
         const float *pixel = block + y * tile->tap[0] + x * tile->tap[1];
         for (int64_t c = 0; c < channels; c++, pixel++, weight += weight_step) {
+          __builtin_prefetch(next, 0, 2);
+          __builtin_prefetch(soon);
+          soon += step;
+          next += next_step;
           vec factor[VECTORS];
           UNROLL
           for (int v = 0; v < vectors; v++) factor[v] = load(weight + v * LANES);
@@ -41,48 +90,52 @@ INLINE void sum_up(const struct tile *tile, const struct spot *spot, const float
         }
       }
   }
+  if (has_ending && tile->ending != NULL) {
+    end(tile->ending, spot, sum, first, rows, columns, vectors);
+    return;
+  }
   UNROLL
   for (int p = 0; p < rows * columns; p++) UNROLL
   for (int v = 0; v < vectors; v++) store(sums + p * PANEL + v * LANES, sum[p][v]);
 }
 
-#define KERNEL(name, rows, columns, step, vectors)                                        \
+#define KERNEL(name, rows, columns, step, vectors, has_ending)                            \
   static void name##_##rows##x##columns(const struct tile *tile, const struct spot *spot, \
-                                        const float *weight, float *sums) {               \
-    sum_up(tile, spot, weight, sums, rows, columns, step, vectors);                       \
+                                        int64_t first, float *sums) {                     \
+    sum_up(tile, spot, first, sums, rows, columns, step, vectors, has_ending);            \
   }
 
-#define NARROW_ROWS(name, step, vectors) \
-  KERNEL(name, 1, 1, step, vectors)      \
-  KERNEL(name, 1, 2, step, vectors)      \
-  KERNEL(name, 1, 3, step, vectors)      \
-  KERNEL(name, 1, 4, step, vectors)      \
-  KERNEL(name, 1, 5, step, vectors)      \
-  KERNEL(name, 1, 6, step, vectors)
-#define NARROW_PAIRS(name, step, vectors) \
-  KERNEL(name, 2, 1, step, vectors)       \
-  KERNEL(name, 2, 2, step, vectors)       \
-  KERNEL(name, 2, 3, step, vectors)
+#define NARROW_ROWS(name, step, vectors, has_ending) \
+  KERNEL(name, 1, 1, step, vectors, has_ending)      \
+  KERNEL(name, 1, 2, step, vectors, has_ending)      \
+  KERNEL(name, 1, 3, step, vectors, has_ending)      \
+  KERNEL(name, 1, 4, step, vectors, has_ending)      \
+  KERNEL(name, 1, 5, step, vectors, has_ending)      \
+  KERNEL(name, 1, 6, step, vectors, has_ending)
+#define NARROW_PAIRS(name, step, vectors, has_ending) \
+  KERNEL(name, 2, 1, step, vectors, has_ending)       \
+  KERNEL(name, 2, 2, step, vectors, has_ending)       \
+  KERNEL(name, 2, 3, step, vectors, has_ending)
 #define NARROW(name) name##_1x1, name##_1x2, name##_1x3, name##_1x4, name##_1x5, name##_1x6
 #define PAIRS(name) name##_2x1, name##_2x2, name##_2x3
 
 #if defined(__AVX512F__)
-#define ROWS(name, step, vectors)    \
-  NARROW_ROWS(name, step, vectors)   \
-  KERNEL(name, 1, 7, step, vectors)  \
-  KERNEL(name, 1, 8, step, vectors)  \
-  KERNEL(name, 1, 9, step, vectors)  \
-  KERNEL(name, 1, 10, step, vectors) \
-  KERNEL(name, 1, 11, step, vectors) \
-  KERNEL(name, 1, 12, step, vectors) \
-  KERNEL(name, 1, 13, step, vectors) \
-  KERNEL(name, 1, 14, step, vectors)
-#define TWO_ROWS(name, step, vectors) \
-  NARROW_PAIRS(name, step, vectors)   \
-  KERNEL(name, 2, 4, step, vectors)   \
-  KERNEL(name, 2, 5, step, vectors)   \
-  KERNEL(name, 2, 6, step, vectors)   \
-  KERNEL(name, 2, 7, step, vectors)
+#define ROWS(name, step, vectors, has_ending)    \
+  NARROW_ROWS(name, step, vectors, has_ending)   \
+  KERNEL(name, 1, 7, step, vectors, has_ending)  \
+  KERNEL(name, 1, 8, step, vectors, has_ending)  \
+  KERNEL(name, 1, 9, step, vectors, has_ending)  \
+  KERNEL(name, 1, 10, step, vectors, has_ending) \
+  KERNEL(name, 1, 11, step, vectors, has_ending) \
+  KERNEL(name, 1, 12, step, vectors, has_ending) \
+  KERNEL(name, 1, 13, step, vectors, has_ending) \
+  KERNEL(name, 1, 14, step, vectors, has_ending)
+#define TWO_ROWS(name, step, vectors, has_ending) \
+  NARROW_PAIRS(name, step, vectors, has_ending)   \
+  KERNEL(name, 2, 4, step, vectors, has_ending)   \
+  KERNEL(name, 2, 5, step, vectors, has_ending)   \
+  KERNEL(name, 2, 6, step, vectors, has_ending)   \
+  KERNEL(name, 2, 7, step, vectors, has_ending)
 #define ROW_OF(name)                                                \
   {NARROW(name), name##_1x7,  name##_1x8,  name##_1x9, name##_1x10, \
    name##_1x11,  name##_1x12, name##_1x13, name##_1x14}
@@ -94,14 +147,26 @@ INLINE void sum_up(const struct tile *tile, const struct spot *spot, const float
 #define PAIR_OF(name) {PAIRS(name)}
 #endif
 
-ROWS(any, tile->step, VECTORS)
-ROWS(planar, 1, VECTORS)
-ROWS(planar_half, 2, VECTORS)
-ROWS(blocked, 16, VECTORS)
-ROWS(blocked_half, 32, VECTORS)
-TWO_ROWS(any, tile->step, VECTORS)
-TWO_ROWS(blocked, 16, VECTORS)
-TWO_ROWS(blocked_half, 32, VECTORS)
+ROWS(any, tile->step, VECTORS, 0)
+ROWS(planar, 1, VECTORS, 1)
+ROWS(planar_half, 2, VECTORS, 1)
+ROWS(blocked, 16, VECTORS, 1)
+ROWS(blocked_half, 32, VECTORS, 1)
+TWO_ROWS(any, tile->step, VECTORS, 0)
+TWO_ROWS(blocked, 16, VECTORS, 1)
+TWO_ROWS(blocked_half, 32, VECTORS, 1)
+
+/* Half a panel, where the kernels above compute a whole one. */
+#if defined(__AVX512F__)
+ROWS(narrow, 16, 1, 1)
+static kernel *const narrow_kernels[PIXELS] = ROW_OF(narrow);
+#else
+static kernel *const narrow_kernels[PIXELS];
+#endif
+
+static int is_narrow(const struct tile *tile, const struct spot *spot, int64_t outputs) {
+  return VECTORS * LANES > BLOCK && outputs <= BLOCK && tile->step == BLOCK && spot->rows == 1;
+}
 
 enum { ANY, PLANAR, PLANAR_HALF, BLOCKED, BLOCKED_HALF };
 static kernel *const row_kernels[][PIXELS] = {
@@ -111,42 +176,65 @@ static kernel *const pair_kernels[][PIXELS / 2] = {
     PAIR_OF(any), PAIR_OF(any), PAIR_OF(any), PAIR_OF(blocked), PAIR_OF(blocked_half),
 };
 
-static void add_products(const struct tile *tile, const struct spot *spot, int64_t outputs,
-                         float *sums) {
+/* Whether the kernel has stored the outputs. */
+static int add_products(const struct tile *tile, const struct spot *spot, int64_t outputs,
+                        float *sums) {
   const int64_t step = tile->step;
   const int kind = step == 16   ? BLOCKED
                    : step == 32 ? BLOCKED_HALF
                    : step == 1  ? PLANAR
                    : step == 2  ? PLANAR_HALF
                                 : ANY;
+  if (is_narrow(tile, spot, outputs)) {
+    narrow_kernels[spot->columns - 1](tile, spot, 0, sums);
+    return tile->ending != NULL;
+  }
   kernel *const run = spot->rows == 1 ? row_kernels[kind][spot->columns - 1]
                                       : pair_kernels[kind][spot->columns - 1];
-  for (int64_t o = 0; o < outputs; o += VECTORS * LANES)
-    run(tile, spot, tile->weight + o, sums + o);
+  for (int64_t o = 0; o < outputs; o += VECTORS * LANES) run(tile, spot, o, sums);
+  return tile->ending != NULL && (kind >= BLOCKED || (kind != ANY && spot->rows == 1));
 }
 
-/* Weights are read in order, panel after panel: fetch a share of those that come next. */
-static void prefetch(const float *weight, int64_t count) {
-  for (int64_t i = 0; i < count; i += 16) __builtin_prefetch((const char *)weight + 4 * i, 0, 2);
+/* Whether the kernels can end tiles. */
+static int is_plain(const struct place *place, int64_t outputs) {
+  return place != NULL && !place->is_planar && is_bounded(place->after) && outputs % BLOCK == 0;
+}
+
+static struct ending ending_of(const struct place *place, int64_t outputs) {
+  const struct dso_op_after *after = place->after;
+  struct ending ending = {.place = place, .low = low_of(after), .high = high_of(after)};
+  if (after->bias != NULL)
+    memcpy(ending.bias, after->bias + place->first, (size_t)outputs * sizeof *ending.bias);
+  return ending;
 }
 
 void dso_op_tiles(const struct tile *tile, const struct spot *spots, int count, int64_t outputs,
-                  float *sums) {
+                  float *sums, const struct place *place) {
   const int64_t inputs = tile->block * tile->taps[0] * tile->taps[1]; /* in a block */
-  const int64_t blocks = most(count > 1 ? AT_ONCE / inputs : tile->blocks, 1);
+  const int64_t parts = count > 1 ? up(tile->blocks, most(AT_ONCE / inputs, 1)) : 1;
+  const int64_t blocks = most(up(tile->blocks, most(parts, 1)), 1);
   const int64_t size = blocks * inputs * PANEL; /* of the weights that are used together */
+  struct tile some = *tile;
+  some.next_step = count > 1 && tile->weight_step == PANEL ? PANEL / count : 0;
+  struct ending ending;
+  const int has_ending = is_plain(place, outputs);
+  if (has_ending) ending = ending_of(place, outputs);
   for (int64_t first = 0; first == 0 || first < tile->blocks; first += blocks) {
-    struct tile some = *tile;
+    const int is_last = first + blocks >= tile->blocks;
     some.is_more = first > 0;
     some.blocks = least(blocks, tile->blocks - first);
-    if (first + blocks < tile->blocks) some.last = tile->block;
-    some.weight += first * inputs * tile->weight_step;
+    some.last = is_last ? tile->last : tile->block;
+    some.weight = tile->weight + first * inputs * tile->weight_step;
     for (int i = 0; i < count; i++) {
       struct spot spot = spots[i];
-      if (count > 1 && tile->weight_step == PANEL)
-        prefetch(some.weight + part_begin(size, count, count + i), size / count);
+      float *of_spot = sums + (parts > 1 ? i * PIXELS * PANEL : 0);
+      some.next = some.weight + part_begin(size, count, count + i);
+      const int is_whole = outputs % (VECTORS * LANES) == 0 || is_narrow(tile, &spot, outputs);
+      some.ending = is_last && has_ending && is_whole ? &ending : NULL;
+      spot.next = i + 1 < count ? spots[i + 1].data + first * spot.plane : spot.data;
       spot.data += first * spot.plane;
-      add_products(&some, &spot, outputs, sums + i * PIXELS * PANEL);
+      if (!add_products(&some, &spot, outputs, of_spot) && is_last && place != NULL)
+        dso_op_finish(place, &spot, outputs, of_spot);
     }
   }
 }

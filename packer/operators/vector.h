@@ -22,6 +22,7 @@ enum { LANES = 4, VECTORS = 2, PIXELS = 6 };
 enum { BLOCK = 16, PANEL = 32, BLOCK_VECTORS = BLOCK / LANES };
 
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef float plain __attribute__((vector_size(4 * LANES))); /* of the compiler's functions */
 typedef int32_t mask __attribute__((vector_size(4 * LANES)));
 typedef uint32_t bits __attribute__((vector_size(4 * LANES)));
 
@@ -37,15 +38,26 @@ INLINE vec splat(float value) { return (vec){0} + value; }
 INLINE vec choose(mask which, vec yes, vec no) {
   return (vec)((which & (mask)yes) | (~which & (mask)no));
 }
+/* a > b ? a : b, and a < b ? a : b. */
+#if defined(__AVX512F__) && defined(__clang__)
+#define X86_OF_TWO(name, a, b) __builtin_ia32_##name##ps512((plain)(a), (plain)(b), 4)
+#elif defined(__AVX512F__)
+#define X86_OF_TWO(name, a, b) \
+  __builtin_ia32_##name##ps512_mask((plain)(a), (plain)(b), (plain)(a), -1, 4)
+#elif defined(__AVX__)
+#define X86_OF_TWO(name, a, b) __builtin_ia32_##name##ps256((plain)(a), (plain)(b))
+#elif defined(__SSE__)
+#define X86_OF_TWO(name, a, b) __builtin_ia32_##name##ps((plain)(a), (plain)(b))
+#endif
+#if defined(X86_OF_TWO)
+INLINE vec greater(vec a, vec b) { return (vec)X86_OF_TWO(max, a, b); }
+INLINE vec lesser(vec a, vec b) { return (vec)X86_OF_TWO(min, a, b); }
+#else
 INLINE vec greater(vec a, vec b) { return choose(a > b, a, b); }
-INLINE vec at_least(vec value, float low) {
-  const vec limit = splat(low);
-  return choose(value < limit, limit, value);
-}
-INLINE vec at_most(vec value, float high) {
-  const vec limit = splat(high);
-  return choose(value > limit, limit, value);
-}
+INLINE vec lesser(vec a, vec b) { return choose(a < b, a, b); }
+#endif
+INLINE vec at_least(vec value, float low) { return greater(splat(low), value); }
+INLINE vec at_most(vec value, float high) { return lesser(splat(high), value); }
 
 /* A part of a vector, with `rest` in the other lanes. */
 INLINE vec load_part(const float *from, int64_t count, float rest) {
@@ -117,23 +129,26 @@ INLINE double inverse_root(double x) {
 }
 
 /* e^x to 2 units in the last place; 0 below the smallest normal number. x is written as n * ln 2 +
- * r, n rounded by the addition of a number whose last bit counts 1. */
-INLINE vec vec_exp(vec x) {
-  const float round = 12582912.0f; /* 1.5 * 2^23 */
+ * r, n rounded by the addition of a number whose last bit counts 1: 1.5 * 2^23, and the bias of an
+ * exponent. 2^128 is not a float, but with x at most 0 it is not met. */
+INLINE vec exponential(vec x, const int is_at_most_zero) {
+  const float round = 12582912.0f + (is_at_most_zero ? 127 : 126);
   const mask is_small = x < splat(-87.3f);
-  x = at_most(at_least(x, -87.3f), 88.7f);
+  x = at_least(x, -87.3f);
+  if (!is_at_most_zero) x = at_most(x, 88.7f);
   const vec shifted = x * 1.44269504f + round, n = shifted - round;
   const vec r = x - n * 0.693359375f + n * 2.12194440e-4f;
-  vec sum = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  sum = sum * r + 8.3334519073e-3f;
-  sum = sum * r + 4.1665795894e-2f;
-  sum = sum * r + 1.6666665459e-1f;
-  sum = sum * r + 5.0000001201e-1f;
-  sum = sum * (r * r) + r + 1.0f;
-  /* 2^(n - 1), since 2^128 is not a float */
-  const bits power = (((bits)shifted - 0x4b400000u) + 126u) << 23;
-  return choose(is_small, splat(0), sum * (vec)power * 2.0f);
+  vec sum = r * 1.38145406e-3f + 8.36874545e-3f;
+  sum = sum * r + 4.16683890e-2f;
+  sum = sum * r + 1.66665211e-1f;
+  sum = sum * r + 4.99999940e-1f;
+  sum = sum * (r * r) + (r + 1.0f);
+  sum *= (vec)((bits)shifted << 23); /* 2^n or 2^(n - 1) */
+  if (!is_at_most_zero) sum += sum;
+  return choose(is_small, splat(0), sum);
 }
+INLINE vec vec_exp(vec x) { return exponential(x, 0); }
+INLINE vec vec_exp_below(vec x) { return exponential(x, 1); }
 
 /* The error function to 2 units in the last place, after N. Juffa's for one float. */
 INLINE vec vec_erf(vec x) {
@@ -145,7 +160,7 @@ INLINE vec vec_erf(vec x) {
   large = large * t - 1.06777877e-1f;
   large = large * t - 6.34846687e-1f;
   large = large * t - 1.28717512e-1f;
-  large = 1.0f - vec_exp(large * t - t);
+  large = 1.0f - vec_exp_below(large * t - t);
   vec small = s * -5.96761703e-4f + 4.99119423e-3f;
   small = small * s - 2.67681349e-2f;
   small = small * s + 1.12819925e-1f;

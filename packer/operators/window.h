@@ -51,20 +51,22 @@ INLINE int64_t panel_size(const struct weights *weights) {
   return ((weights->blocks - 1) * weights->block + weights->last) * weights->taps * PANEL;
 }
 
-INLINE struct place place_of(const struct dso_op_conv2d *conv) {
+INLINE struct place place_of(const struct dso_op_conv2d *conv, int64_t first) {
   const struct dso_op_picture *out = &conv->out;
   return (struct place){.after = &conv->after,
                         .out = out->data,
                         .step = out->block,
                         .below = out->row,
                         .plane = out->plane,
+                        .first = first,
                         .is_planar = out->block == 1,
                         .is_padded = 1};
 }
 
-/* depthwise.c: one row of one block of channels, for outputs y and x ... x + pixels - 1. `data` is
- * the first pixel that the window reads for output (0, 0), in `in`'s layout. */
+/* depthwise.c: rows y ... end - 1 of one block of channels, with the frame on their two sides. `data`
+ * is the first pixel that the window reads for output (0, 0), in `in`'s layout. */
 DSO_OP_API void dso_op_depthwise(const struct dso_op_conv2d *conv, const struct dso_op_picture *in,
-                                 const float *data, int64_t batch, int64_t block, int64_t y);
+                                 const float *data, int64_t batch, int64_t block, int64_t y,
+                                 int64_t end);
 
 #endif
