@@ -1,4 +1,4 @@
-"""Run a model in a process of its own, and time calls on demand.
+"""Run a model in a separate process, and time calls on demand.
 
 python benchmarks/models_peer.py MODEL INPUT.npy THREADS
 

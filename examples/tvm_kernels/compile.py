@@ -50,7 +50,7 @@ DEFAULT = {
 
 
 def is_weight(value, ndim):
-    """Whether a value is a constant of float32 with this number of dimensions."""
+    """Return True if a value is a constant of float32 with this number of dimensions."""
     constant = isinstance(value, tvm.ir.GenericConst) and value.value.dtype == "float32"
     return constant and value.value.ndim == ndim
 

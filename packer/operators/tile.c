@@ -176,7 +176,7 @@ static kernel *const pair_kernels[][PIXELS / 2] = {
     PAIR_OF(any), PAIR_OF(any), PAIR_OF(any), PAIR_OF(blocked), PAIR_OF(blocked_half),
 };
 
-/* Whether the kernel has stored the outputs. */
+/* Return 1 if the kernel has stored the outputs. */
 static int add_products(const struct tile *tile, const struct spot *spot, int64_t outputs,
                         float *sums) {
   const int64_t step = tile->step;
@@ -195,7 +195,7 @@ static int add_products(const struct tile *tile, const struct spot *spot, int64_
   return tile->ending != NULL && (kind >= BLOCKED || (kind != ANY && spot->rows == 1));
 }
 
-/* Whether the kernels can end tiles. */
+/* Return 1 if the kernels can end tiles. */
 static int is_plain(const struct place *place, int64_t outputs) {
   return place != NULL && !place->is_planar && is_bounded(place->after) && outputs % BLOCK == 0;
 }

@@ -39,7 +39,7 @@ def loaded(text: str, path: Path, **options: object) -> runtime.Module:
 
 
 def test_equal_nodes_are_one_function() -> None:
-    """Whatever their values and nodes are called; other attributes are another function."""
+    """Names of values and nodes do not count; other attributes make another function."""
     one, two, three = lowered(
         """(float[2, 3] x) => (float[2, 3] a, float[2, 3] b, float[2, 3] c) {
           a = HardSigmoid <alpha = 0.5> (x)

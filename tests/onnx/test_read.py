@@ -246,7 +246,7 @@ CASES = sorted(path.parent.name for path in DATA.glob("node/*/model.onnx"))[::40
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_node_test_keeps_its_result(name: str) -> None:
-    """What was converted and computed is what ONNX expects, by ONNX's own evaluator."""
+    """A converted node computes the expected result, by the evaluator of ONNX."""
     folder = DATA / "node" / name
     files = sorted(folder.glob("test_data_set_0/*.pb"), key=lambda one: (len(one.name), one.name))
     try:
