@@ -133,7 +133,7 @@ def new_weight(model: ir.Model, name: str, array: Array) -> ir.Value:
     free, number = name, 1
     while free in model.graph.initializers:
         free, number = f"{name}.{number}", number + 1
-    tensor = ir.tensor(np.ascontiguousarray(array), name=free)
+    tensor = ir.Tensor(np.ascontiguousarray(array), name=free)
     value = ir.Value(
         name=free,
         shape=ir.Shape(array.shape),
@@ -151,7 +151,7 @@ def changed_weight(model: ir.Model, value: ir.Value, array: Array, why: str) -> 
     """
     alone = len(value.uses()) == 1 and not value.is_graph_output()
     if alone and value.shape is not None and tuple(value.shape) == array.shape:
-        value.const_value = ir.tensor(np.ascontiguousarray(array), name=value.name)
+        value.const_value = ir.Tensor(np.ascontiguousarray(array), name=value.name)
         record_fold(model, value, value, why)
         return value
     found = new_weight(model, str(value.name), array)
