@@ -8,9 +8,11 @@ from collections import Counter
 import numpy as np
 import onnx_ir as ir
 import pytest
+from onnx import numpy_helper, parser
 
-from packer.importers.onnx.read import read_model, with_shapes
+from packer.importers.onnx.read import check_batch_first, read_model, with_shapes
 from packer.importers.onnx.rewrite import rewrite
+from runtime.error import PackerError
 
 from ..support import models
 from ..support.rewriting import check, make, rewritten
@@ -44,6 +46,24 @@ def test_a_layer_of_an_encoder_is_nine_operators(decomposed: bool, batch: int | 
     assert Counter(found.kinds) == {"dso.MatMul": 12, "dso.Attention": 2, "dso.Normalize": 4}
     weights = {name: why for name, why in found.result.items() if "weight" in name}
     assert not weights
+
+
+@pytest.mark.parametrize("last", ["Transpose<perm=[1,0,2]>(m)", "Relu(m)"])
+def test_a_batch_may_be_another_axis_until_the_rewrites_are_done(last: str) -> None:
+    """Rows first, as PyTorch's attention computes; the batch is the first axis again at the end."""
+    text = f"""<ir_version: 10, opset_import: ["" : 23]> g (float[batch,5,4] x)
+        => (float[a,b,c] y) {{ t = Transpose<perm=[1,0,2]>(x) m = MatMul(t, v) y = {last} }}"""
+    proto = parser.parse_model(text)
+    proto.graph.initializer.append(numpy_helper.from_array(np.ones((4, 4), np.float32), "v"))
+    source = read_model(proto)
+    shaped = with_shapes(source, {}, ("batch",))
+    rewrite(shaped)
+    if "Transpose" in last:
+        check_batch_first(shaped)
+        assert [node.op_type for node in shaped.graph] == ["MatMul"]
+    else:
+        with pytest.raises(PackerError, match="expected the symbolic extent as the first one alone"):
+            check_batch_first(shaped)
 
 
 def test_two_thousand_nodes_take_less_than_two_seconds() -> None:
