@@ -52,7 +52,7 @@ examples:
   packer export model.so       # the same, written to model.so
   packer export a.so a.c b.ll --function "run=int(float *x)" --entry run
   packer export model.so --onnx model.onnx --input-shape x=1x3x224x224
-  packer export model.so --torch net.py:make   # def make(): return model, [example]
+  packer export model.so --torch net.py:make   # returns model, [example]
   packer export model.so a.c --weights model.safetensors
   packer export model.so --weights 1.safetensors --weights 2.safetensors
   packer export model.tar      # `packer link model.tar -o model.so` links it
