@@ -189,11 +189,11 @@ REFUSED = {
 def test_a_bad_model_is_refused_in_words(case: str) -> None:
     """The message has the node or the name; no error of another package comes through."""
     given, words = REFUSED[case]
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(PackerError) as caught:
         with_shapes(read_model(given))
     assert re.search(words, str(caught.value)), str(caught.value)
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 SHAPES = {
@@ -204,7 +204,7 @@ SHAPES = {
     "channels": ({"x": (1, 5, 4, 4)}, (), r"node 'conv' \(Conv\): X has 5 channels, expected 3"),
     "two names": (None, ("n", "m"), "dynamic, expected at most one name, found 'n', 'm'"),
     "no such name": ({"x": (1, 3, 4, 4)}, ("m",), r"no input has an extent 'm': x .* name it:"),
-    "not first": ({"x": (1, 3, "n", 4)}, ("n",), "expected 'n' at the first axis alone"),
+    "not first": ({"x": ("n", 3, "n", 4)}, ("n",), "expected 'n' at the first axis alone"),
 }
 
 
