@@ -55,20 +55,31 @@ def with_shapes(
         If an extent is left open, with the inputs and their open extents; if the shapes do not
         fit a node, with its name; if a shape depends on data.
     """
-    import onnx_ir as ir
-
     source = model.meta.get("source", "model")
     name = _dynamic_name(dynamic, source)
     inputs, changed = _input_shapes(model, _checked(model, shapes or {}, source), name, source)
     made = model.clone()
+    passes = _passes(made, inputs, changed, name)
+    _settle(made, passes, name, source)
+    put_constants(made, passes)
+    return made
+
+
+def _passes(
+    model: ir.Model, inputs: Mapping[str, Given], changed: bool, name: str
+) -> list[Inference]:
+    """Infer all nodes, for each sample of the symbolic extent; decided branches are taken."""
+    import onnx_ir as ir
+
+    source = model.meta.get("source", "model")
     samples = SAMPLES if name else SAMPLES[:1]
     passes = []
     for sample in samples:
         bound = {key: _bound(shape, {name: sample}) for key, shape in inputs.items()}
-        passes.append(Inference(made, source, bound))
-    declared = [{} if changed else _declared(made, {name: sample}) for sample in samples]
-    for node in made.graph:  # it goes on with nodes that are put in after this one
-        if _take_branch(made.graph, node, passes):
+        passes.append(Inference(model, source, bound))
+    declared = [{} if changed else _declared(model, {name: sample}) for sample in samples]
+    for node in model.graph:  # it goes on with nodes that are put in after this one
+        if _take_branch(model.graph, node, passes):
             continue
         proto = ir.serde.serialize_node(node)
         for index, one in enumerate(passes):
@@ -79,9 +90,7 @@ def with_shapes(
                     raise
                 text = f"{error.message}; this is with {name} = {samples[index]}"
                 raise ExportError(text, path=error.path) from None
-    _settle(made, passes, name, source)
-    put_constants(made, passes)
-    return made
+    return passes
 
 
 def _bound(shape: Given, names: Mapping[str, int]) -> tuple[int | None, ...]:
