@@ -21,7 +21,7 @@ from .guards import INCLUDE as GUARD_INCLUDE
 from .guards import guard
 from .one_node import OneNode, one_node_model
 from .refused import refuse
-from .storage import Storage, declared, helpers, storage_of, with_computed_types
+from .storage import Storage, compute_in_float, declared, helpers, storage_of
 from .supported import cause_of, check_supported
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _text_of_bytes(model: bytes) -> Text:
     import onnx
 
     proto = onnx.ModelProto.FromString(model)
-    with_computed_types(proto)
+    compute_in_float(proto)
     return tidy(generate(proto))
 
 
@@ -116,7 +116,7 @@ def _operator(
     storages: list[Storage] = []
     for value, name in zip(values, names, strict=True):
         is_input = len(storages) < len(one.inputs)
-        storages.append(storage_of(node, value, name, shapes[value], offset, is_input))
+        storages.append(storage_of(value, name, shapes[value], offset, is_input))
         offset += storages[-1].nbytes
     arguments = [*(["workspace"] if text.workspace else []), *(s.argument for s in storages)]
     checks = guard(node, shapes, dict(zip(values, storages, strict=True)))

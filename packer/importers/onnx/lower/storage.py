@@ -1,8 +1,7 @@
-"""Data types that not every C compiler has, or that operators compute in another one.
+"""Data types that not every C compiler has, stored as the runtime stores them.
 
-bfloat16 is computed as float32, and Fourier transforms of float32 as float64: the tests of ONNX
-compare what cancels. Integers of 2 and 4 bits and float4 are packed in memory, the first element in
-the low bits; the code has a byte for each. Others are as they are in memory.
+bfloat16 is computed as float32. Integers of 2 and 4 bits and float4 are packed in memory, the first
+element in the low bits; the code has a byte for each. Others are as they are in memory.
 """
 
 from __future__ import annotations
@@ -21,17 +20,8 @@ if TYPE_CHECKING:
     from ..operator import Shape
 
 _ALIGNMENT = 64
-_FLOAT, _DOUBLE, _BFLOAT16 = 1, 11, 16  # TensorProto.DataType
-_IN_DOUBLE = ("DFT", "STFT")
+_FLOAT, _BFLOAT16 = 1, 16  # TensorProto.DataType
 _HELPERS = """\
-static inline void dso_to_double(const float *from, double *to, int64_t count) {
-  for (int64_t i = 0; i < count; i++) to[i] = from[i];
-}
-
-static inline void dso_to_float(const double *from, float *to, int64_t count) {
-  for (int64_t i = 0; i < count; i++) to[i] = (float)from[i];
-}
-
 static inline void dso_widen(const uint16_t *from, float *to, int64_t count) {
   for (int64_t i = 0; i < count; i++) {
     const uint32_t bits = (uint32_t)from[i] << 16;
@@ -86,17 +76,13 @@ class Storage(NamedTuple):
     nbytes: int = 0
 
 
-def storage_of(
-    node: ir.Node, value: ir.Value, name: str, shape: Shape, offset: int, is_input: bool
-) -> Storage:
+def storage_of(value: ir.Value, name: str, shape: Shape, offset: int, is_input: bool) -> Storage:
     """Choose how a parameter is passed.
 
     Parameters
     ----------
-    node : ir.Node
-        The operator.
     value : ir.Value
-        An input or output of it.
+        An input or output of the node.
     name : str
         The parameter of the C function.
     offset : int
@@ -109,10 +95,6 @@ def storage_of(
         nbytes = 4 * count
         before = f"dso_widen({name}, {copy}, {count});"
         after = f"dso_narrow({copy}, {name}, {count});"
-    elif dtype == "float32" and node.op_type in _IN_DOUBLE:
-        nbytes = 8 * count
-        before = f"dso_to_double({name}, {copy}, {count});"
-        after = f"dso_to_float({copy}, {name}, {count});"
     elif bits < 8:
         nbytes = count
         sign = int(dtype.startswith("int"))
@@ -134,35 +116,27 @@ def helpers(storages: Iterable[Storage]) -> str:
     return _HELPERS if any(one.before or one.after for one in storages) else ""
 
 
-def with_computed_types(model: onnx.ModelProto) -> None:
-    """Make the model of a node compute with the data types that its code has."""
-    _widen(model, _BFLOAT16, _FLOAT)
-    if model.graph.node[0].op_type in _IN_DOUBLE:
-        _widen(model, _FLOAT, _DOUBLE)
-
-
-def _widen(model: onnx.ModelProto, narrow: int, wide: int) -> None:
-    """Replace a data type by another one."""
+def compute_in_float(model: onnx.ModelProto) -> None:
+    """Make a model compute with float32 what is bfloat16 in it."""
     import onnx
 
     for info in (*model.graph.input, *model.graph.output):
-        if info.type.tensor_type.elem_type == narrow:
-            info.type.tensor_type.elem_type = wide
+        if info.type.tensor_type.elem_type == _BFLOAT16:
+            info.type.tensor_type.elem_type = _FLOAT
     for tensor in model.graph.initializer:
-        _widen_tensor(tensor, narrow, wide)
+        _widen(tensor)
     for node in model.graph.node:
         for attribute in node.attribute:
             is_type = attribute.name in ("to", "dtype", "output_dtype", "stash_type")
-            if is_type and attribute.i == narrow:
-                attribute.i = wide
+            if is_type and attribute.i == _BFLOAT16:
+                attribute.i = _FLOAT
             if attribute.type == onnx.AttributeProto.TENSOR:
-                _widen_tensor(attribute.t, narrow, wide)
+                _widen(attribute.t)
 
 
-def _widen_tensor(tensor: onnx.TensorProto, narrow: int, wide: int) -> None:
+def _widen(tensor: onnx.TensorProto) -> None:
     import onnx
 
-    if tensor.data_type == narrow:
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(wide)
-        array = onnx.numpy_helper.to_array(tensor).astype(dtype)
+    if tensor.data_type == _BFLOAT16:
+        array = onnx.numpy_helper.to_array(tensor).astype("float32")
         tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
