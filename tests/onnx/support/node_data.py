@@ -23,7 +23,7 @@ class Packed(NamedTuple):
     data: bytes
 
 
-def test_names() -> list[str]:
+def all_names() -> list[str]:
     """Return the names of all node tests, sorted."""
     return sorted(folder.name for folder in NODES.iterdir())
 
