@@ -81,13 +81,15 @@ class PackedModule(torch.nn.Module):  # type: ignore[misc]
         self.outputs = outputs
         self._function = self.library[self.entry]
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Any, **named: Any) -> Any:
         """Call the function.
 
         Parameters
         ----------
         *inputs
             Its arguments; with `outputs`, those before the tensors that it writes to.
+        **named
+            Arguments by name, as of a model's inputs; `outputs` does not get them.
 
         Returns
         -------
@@ -100,10 +102,12 @@ class PackedModule(torch.nn.Module):  # type: ignore[misc]
             A tensor requires a gradient while gradients are recorded: a library has none.
         """
         arguments = [_without_gradient(value) for value in inputs]
+        keywords = {name: _without_gradient(value) for name, value in named.items()}
         if self.outputs is None:
-            return _as_torch(self._function(*arguments))
+            return _as_torch(self._function(*arguments, **keywords))
         made = self.outputs(*arguments)
-        self._function(*arguments, *(made if isinstance(made, tuple | list) else (made,)))
+        written = made if isinstance(made, tuple | list) else (made,)
+        self._function(*arguments, *written, **keywords)
         return made
 
     def extra_repr(self) -> str:
@@ -133,6 +137,8 @@ def _without_gradient(value: Any) -> Any:
 
 
 def _as_torch(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_as_torch, value))
     return torch.from_dlpack(value) if isinstance(value, TensorBase) else value
 
 

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator, Set
 from typing import TYPE_CHECKING
 
 from runtime import _core
+from runtime.error import PackerError
 from runtime.module import preorder
 from runtime.modules.device import DeviceModule
+from runtime.modules.vm import STR, VMExecutable
 
 from ..elf.linkage import version_numbers
 from . import open_library
@@ -74,6 +76,7 @@ def check_library(
     findings += _versions(dependencies)
     findings += _undefined(report, dependencies)
     findings += _loaders(report)
+    findings += _weights(opened.root)
     findings += check_devices(_device_modules(opened.root), query)
     return findings
 
@@ -206,6 +209,26 @@ def _loaders(report: LibraryReport) -> Iterator[Finding]:
             continue
         remedy = "install the package that provides it, or register one: runtime.register_loader"
         yield Finding(f"loader of {key}", "warn", "none here: its modules are only carried", remedy)
+
+
+def _weights(root: Module | None) -> Iterator[Finding]:
+    """Check that the imports of bytecode have the weights that it uses (`dso.weight`)."""
+    for module in preorder(root) if root is not None else ():
+        if not isinstance(module, VMExecutable):
+            continue
+        constants = [module.constants[index] for index in module.bytecode.weight_constants()]
+        used = {str(name) for type_index, name in constants if type_index == STR}
+        try:
+            known = {name for part in list(preorder(module))[1:] for name in part.own_weights}
+        except PackerError as error:
+            yield Finding("weights", "fail", error.message, "export the model again")
+            continue
+        missing = used - known
+        if missing:
+            remedy = "export the model with its weights"
+            yield Finding("weights", "fail", f"no import has {_some(missing)}", remedy)
+        elif used:
+            yield Finding("weights", "pass", f"all {len(used)} are in the library")
 
 
 def _device_modules(root: Module | None) -> list[DeviceModule]:

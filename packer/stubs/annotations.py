@@ -140,6 +140,8 @@ class Annotations:
             return use(number)
         if base in ("str", "*char"):
             return f"{use('str')} | None"
+        if base == "tensor":
+            return use("Tensor")
         if base[0] == "{":
             return self._named_tuple(structs[struct_of(base)], structs)
         if base[0] == "@":

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from runtime.tensors.tensor import Tensor
-
 from .functions import Signature
 from .names import Scope, quoted
-from .tree import Tree
+from .tree import Tree, WeightType
 
 # It finds fewer names than Module's does. The checkers report this at different lines.
 _OVERRIDE = "# type: ignore[override]"
@@ -90,13 +88,11 @@ def _look_up(names: str, result: str, mark: str) -> str:
     return f"{line}  {mark}" if mark else line
 
 
-def _weights(name: str, weights: Mapping[str, Tensor], scope: Scope) -> str:
+def _weights(name: str, weights: Mapping[str, WeightType], scope: Scope) -> str:
     """Return the class of the weights; the comments are their types and shapes."""
     use = scope.use
     key = scope.private("weight")
-    rows = (
-        f"    {quoted(n)},  # {tensor.dtype}{list(tensor.shape)}" for n, tensor in weights.items()
-    )
+    rows = (f"    {quoted(n)},  # {dtype}{list(shape)}" for n, (dtype, shape) in weights.items())
     names = "\n".join([f"{key}: {use('TypeAlias')} = {use('Literal')}[", *rows, "]"])
     return f"""\
 {names}

@@ -15,11 +15,13 @@ from runtime.modules.graph_executor import AotExecutorFactory
 from runtime.modules.opaque import OpaqueModule
 from runtime.modules.shared_library import CarriedSharedLibraryModule
 from runtime.modules.vm import VMExecutable
-from runtime.tensors.tensor import Tensor
+from runtime.tensors.weights import described_weights
 
 from ..declare.facts import Facts, parse_facts
 from ..elf.image import Image
 from ..inspect import OpenedLibrary
+
+WeightType = tuple[str, tuple[int, ...]]
 
 _VECTOR = re.compile(r"[a-z]+\d+x\d+")  # an array of the lanes
 _NOT_TVM = ("__TVMFFIErrorSetRaisedFromCStr", "TVMFFIErrorSetRaisedFromCStr")
@@ -55,14 +57,14 @@ class Tree(NamedTuple):
         False if it may find more, whose names the library does not list.
     entry : str
         The name of the function that a call of the tree calls.
-    weights : dict of str to Tensor
-        What ``module.weights[name]`` finds, by name.
+    weights : dict of str to (data type, shape)
+        Of what ``module.weights[name]`` finds, by name.
     """
 
     functions: dict[str, Found]
     is_complete: bool
     entry: str
-    weights: dict[str, Tensor]
+    weights: dict[str, WeightType]
 
 
 def read_tree(opened: OpenedLibrary) -> Tree:
@@ -80,15 +82,15 @@ def read_tree(opened: OpenedLibrary) -> Tree:
         raise LibraryLoadError(f"{text}; see packer inspect", path=report.path, reason="format")
     nodes = list(preorder(root))
     functions: dict[str, Found] = {}
-    weights: dict[str, Tensor] = {}
+    weights: dict[str, WeightType] = {}
     is_complete = not _is_from_tvm(opened)
     for node in nodes:
         found, lists_all = _functions(node, opened)
         is_complete = is_complete and lists_all
         for function in found:
             functions.setdefault(function.name, function)
-        for name, tensor in node.own_weights.items():
-            weights.setdefault(name, tensor)
+        for name, type_ in described_weights(node.own_weights, node.own_record):
+            weights.setdefault(name, type_)
     names = (report.entry if _is_host_code(n) else n.own_entry_name for n in nodes)
     entry = next((name for name in names if name is not None), "main")
     return Tree(functions, is_complete, entry, weights)
@@ -110,7 +112,7 @@ def _functions(node: runtime.Module, opened: OpenedLibrary) -> tuple[list[Found]
     if isinstance(node, AotExecutorFactory):
         return [Found(n, makes_executor=n == node.module_name) for n in names], True
     if isinstance(node, VMExecutable):
-        found = [Found(name, _bytecode_facts(node, name), is_positional=True) for name in names]
+        found = [Found(name, _bytecode_facts(node, name)) for name in names]
         return [*found, Found("vm_load_executable")], True
     if type(node).find_function is runtime.Module.find_function:
         return [], not isinstance(node, OpaqueModule | CarriedSharedLibraryModule)
@@ -119,10 +121,21 @@ def _functions(node: runtime.Module, opened: OpenedLibrary) -> tuple[list[Found]
 
 
 def _bytecode_facts(module: VMExecutable, name: str) -> Facts:
-    """Return the facts of a function in bytecode, which accepts values of any type."""
+    """Return the facts of a function in bytecode, which accepts values of any type.
+
+    The function of a model with a record takes and returns tensors; their types are its doc.
+    """
     row = module.table_row(name)
     count, names = (row.num_args, row.param_names) if row else (0, ())
     names = names if len(names) == count else tuple(f"arg{i}" for i in range(count))
+    record = module.model_record
+    ends = record.ends_of(name) if record is not None else None
+    if ends is not None and len(ends[0]) == count:
+        inputs, outputs = ends
+        doc = f"{', '.join(map(str, inputs))} -> {', '.join(map(str, outputs))}"
+        params = tuple((n, "tensor") for n in names)
+        out = tuple((info.name, "tensor") for info in outputs)
+        return Facts("safe_call", "release", "", params, "void", doc, out)
     return Facts("safe_call", "release", "", tuple((n, "any") for n in names), "any", "")
 
 

@@ -73,6 +73,17 @@ def model_weights(stored: Mapping[str, Tensor], record: ModelRecord | None) -> M
     return stored if record is None else ModelWeights(stored, record)
 
 
+def described_weights(
+    stored: Mapping[str, Tensor], record: ModelRecord | None
+) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:
+    """Return the names of `model_weights` with data types and shapes; nothing is unpacked."""
+    if record is None:
+        yield from ((name, (tensor.dtype, tensor.shape)) for name, tensor in stored.items())
+        return
+    weights = ModelWeights(stored, record)
+    yield from ((name, weights.describe(name)) for name in weights)
+
+
 class ModelWeights(Mapping[str, Tensor]):
     """The weights of a model under its names, with its shapes: `stored` as the record describes."""
 

@@ -13,7 +13,7 @@ import pytest
 import packer
 import runtime
 
-from ..support import needs
+from ..support import models, needs
 from ..support.process import run_python
 
 torch = needs.module("torch", "torch")
@@ -241,3 +241,25 @@ def test_unknown_entry_is_refused_when_it_is_made(path) -> None:
     """Not at the first call."""
     with pytest.raises(runtime.FunctionNotFoundError, match="has no function 'scael'"):
         runtime.torch.PackedModule(path, "scael")
+
+
+def test_a_model_is_a_drop_in(tmp_path: Path) -> None:
+    """Tensors in and out, by position or name, in eval mode; gradients are refused, not lost."""
+    path = packer.export_library(models.model(), tmp_path / "m.so")
+    module = torch.nn.Sequential(runtime.torch.PackedModule(path)).eval()
+    x = torch.randn(3, 40)
+    scores, hidden = module(x)
+    for found, expected in zip((scores, hidden), models.expected(x.numpy()), strict=True):
+        assert torch.allclose(found, torch.from_numpy(expected), atol=1e-5)
+    scores += 1  # a result belongs to the caller
+    with torch.inference_mode():
+        assert torch.equal(module[0](**{"x.1": x})[1], hidden)
+        assert torch.equal(module[0](x_1=x.t().contiguous().t())[1], hidden)
+    wanted = x.clone().requires_grad_()
+    with pytest.raises(ValueError, match="no gradient flows through a library"):
+        module(wanted)
+    with pytest.raises(ValueError, match="no gradient flows through a library"):
+        module[0](x_1=wanted)
+    with torch.no_grad():
+        assert torch.equal(module(wanted)[1], hidden)
+    assert list(module.parameters()) == []

@@ -17,7 +17,7 @@ from packer.inspect.check import check_library
 from packer.inspect.findings import Finding, has_failed
 from runtime.error import LibraryLoadError
 
-from ...support import needs
+from ...support import models, needs
 from ...support.cuda_libraries import PTX, cubin
 from ...support.elf_poke import Elf
 from ...support.paths import FOUND
@@ -339,3 +339,16 @@ def test_file_that_is_not_a_library_is_refused(tmp_path) -> None:
     (tmp_path / "text").write_text("text")
     with pytest.raises(LibraryLoadError, match="not an ELF shared object"):
         check_library(tmp_path / "text")
+
+
+def test_weights_of_bytecode_are_looked_up(tmp_path: Path) -> None:
+    """All of them are in the library, or the finding names those that are not."""
+    whole = packer.export_library(models.model(), tmp_path / "whole.so")
+    found = {finding.name: finding for finding in check_library(whole)}
+    assert found["weights"].detail == "all 3 are in the library"
+    executable = models.program().executable()
+    executable.import_module(packer.CSourceModule(models.OPERATORS, functions=models.FUNCTIONS))
+    part = packer.export_library(executable, tmp_path / "part.so")
+    found = {finding.name: finding for finding in check_library(part)}
+    assert found["weights"].status == "fail"
+    assert found["weights"].detail == "no import has dense.bias, dense.weight, scale"

@@ -18,6 +18,7 @@ from runtime.error import LibraryLoadError
 from runtime.modules.vm import load as load_bytecode
 from runtime.stream import Reader
 
+from ...support import models
 from ...support.command_line import Packer, done, refused
 from ...support.graphs import factory, host, sum_graph
 from ...support.vm_assembler import TWICE, TWICE_SOURCE, doubling
@@ -152,12 +153,21 @@ def test_graph_executor(tmp_path: Path) -> None:
 
 
 def test_bytecode(tmp_path: Path) -> None:
-    """A function of it accepts any values, by position, in their number."""
+    """A function of it accepts any values, in their number, by position or name."""
     model = load_bytecode(Reader(doubling().payload()))
     model.import_module(packer.CSourceModule(TWICE_SOURCE, functions={"twice": TWICE}))
     text = stub_of(packer.export_library(model, tmp_path / "vm.so", format="tvm-ffi"))
-    assert "def main(x: Any, /) -> Any: ..." in text
-    assert "def __call__(self, x: Any, /) -> Any: ..." in text
+    assert "def main(x: Any) -> Any: ..." in text
+    assert "def __call__(self, x: Any) -> Any: ..." in text
+
+
+def test_a_model_has_typed_inputs_and_outputs(tmp_path: Path) -> None:
+    """Names, arrays in, tensors out; data types and shapes are its doc."""
+    text = stub_of(packer.export_library(models.model(), tmp_path / "m.so"))
+    assert "def main(x_1: Array, /) -> tuple[Tensor, Tensor]:" in text
+    types = "scores: float32[batch, 48], hidden: float32[batch, 48]"
+    assert f'"""x.1: float32[batch, 40] -> {types}"""' in text
+    assert '"dense.weight",  # float32[40, 48]' in text
 
 
 def test_a_library_that_tvm_made_may_have_more_functions(
