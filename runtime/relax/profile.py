@@ -23,8 +23,9 @@ def profile_function(
 ) -> Profile:
     """Call a function of bytecode `number` times after a first call, and measure its calls.
 
-    An operator is a call instruction, named by the record of the model if it has one; the machine's
-    built-in functions are a row each. Times include the step from the call before.
+    An operator is a call instruction, named by the record of the model if it has one. The machine's
+    built-in functions, and functions that the record lacks, are a row each. Times include the step
+    from the call before.
     """
     if number < 1:
         raise ValueError(f"profile: number {number}, expected at least 1")
@@ -62,10 +63,12 @@ class _Rows:
     def rows(self, costs: Sequence[Cost]) -> list[OperatorTime]:
         """Return the operators in the order of the code, then the built-in functions."""
         builtin = set(vm_builtin_names())
+        nodes = self._record.nodes if self._record is not None else ()
+        known_nodes = {node.function for node in nodes}
         operators: list[OperatorTime] = []
         others: dict[str, tuple[int, int]] = {}
         for caller, called, calls, time in costs:
-            if called in builtin:
+            if called in builtin or (known_nodes and called not in known_nodes):
                 known = others.get(called, (0, 0))
                 others[called] = known[0] + calls, known[1] + time
             else:

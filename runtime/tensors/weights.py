@@ -27,8 +27,8 @@ class Weights(Mapping[str, Tensor]):
     Attributes
     ----------
     folded : dict of str to str
-        The weights of a model that are not stored, and for each the reason, such as that it is a
-        part of another one.
+        The weights of a model that are not stored, since they are a part of another one, and those
+        with other values, since another one is a part of them; each with the reason.
     """
 
     def __init__(self, parts: list[Mapping[str, Tensor]]) -> None:
@@ -36,12 +36,12 @@ class Weights(Mapping[str, Tensor]):
 
     @property
     def folded(self) -> dict[str, str]:
-        """The weights that are not stored, each with the reason."""
+        """The weights that are not stored, or with other values, each with the reason."""
         found: dict[str, str] = {}
         for part in self._parts:
             if isinstance(part, ModelWeights):
                 found = {**part.folded, **found}
-        return {name: why for name, why in found.items() if name not in self}
+        return found
 
     def __getitem__(self, name: str) -> Tensor:
         for part in self._parts:

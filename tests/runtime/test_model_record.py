@@ -113,6 +113,14 @@ def test_a_folded_weight_says_where_it_is(model: Any) -> None:
     assert model.weights.get("nothing") is None
 
 
+def test_a_weight_with_other_values_is_listed_as_folded() -> None:
+    """A scale that is a part of it: the stored values are found, and the reason too."""
+    folded = {"scale": "scaled by the batch normalization 'bn'"}
+    weights = models.weights(models.record(folded=folded)).weights
+    assert weights.folded == folded
+    assert np.array_equal(weights["scale"].numpy(), models.SCALE)
+
+
 def test_code_gets_weights_as_they_are_stored(path: Path) -> None:
     """Host code and the machine read the packed form: the pages of the file."""
     code = """

@@ -89,6 +89,16 @@ def test_nodes_that_share_a_function_keep_their_order() -> None:
     assert [row.flops for row in profile] == [2 * 48, 2 * 48, 0]
 
 
+def test_functions_that_no_node_calls_are_one_row() -> None:
+    """The steps between the operators of a model, such as products of extents."""
+    code = [call(VOID, 1, reg(0)), call(VOID, 1, reg(0)), call(VOID, 2, reg(0)), ret(0)]
+    functions = [Code("main", ["x"], code, 1), packed("step"), packed("scaled")]
+    executable = make(Program(functions), step=lambda x: None, scaled=lambda x: None)
+    executable.import_module(models.weights())
+    profile = VirtualMachine(executable).profile("main", np.ones((2, 40), "f4"), number=2)
+    assert [(row.name, row.calls) for row in profile] == [("/Mul", 1), ("step", 2)]
+
+
 def test_a_profile_needs_a_function_and_a_number(model: Any) -> None:
     """The errors of a call are those of the function."""
     machine = VirtualMachine(model)
