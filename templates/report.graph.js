@@ -113,13 +113,15 @@ function startGraph() {
   const drawn = rows.map((row) => ({ row, element: makeOperator(row, most, lanes) }));
   byId("graph-rows").append(...drawn.map(({ element }) => element));
   startGraphSearch(drawn);
-  const facts = byId("graph-facts");
   if (variants.length) {
-    fillFacts(facts, [["sets of shapes", variants.map((inputs) => inputs.join(", "))]]);
+    fillFacts(byId("graph-facts"), [["sets of shapes", variants.map((inputs) => inputs.join(", "))]]);
   }
-  if (folded.length) {
-    fillFacts(facts, [["weights that are not stored",
-      folded.map(([name, why]) => `${name}: ${why}`)]]);
-  }
+  const [summary, list] = byId("graph-folded").children;
+  byId("graph-folded").hidden = !folded.length;
+  summary.textContent = `Folded weights: ${whole(folded.length)}`;
+  list.replaceWith(table("Weights that are not stored, or with other values", [
+    { name: "Weight", cell: ([name]) => make("span", { class: "mono" }, name) },
+    { name: "Reason", cell: ([, why]) => why },
+  ], folded));
   return true;
 }

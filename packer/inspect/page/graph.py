@@ -51,6 +51,10 @@ def describe_graph(graph: GraphReport | None) -> dict[str, Any] | None:
     if graph is None:
         return None
     values = {**graph.values, **{info.name: info for info in (*graph.inputs, *graph.outputs)}}
+    for name, form in graph.weights.items():
+        shape = form.get("shape")
+        if name in values and isinstance(shape, list):
+            values[name] = values[name]._replace(shape=tuple(shape), layout="packed")
     rows = list(draw_graph(graph))
     return {
         "flops": graph.flops,

@@ -188,12 +188,13 @@ def test_the_page_draws_it(path: Path, tmp_path: Path) -> None:
         assert "dso.MatMul" in rows.nth(1).inner_text()
         assert "float32[batch, 48]" in rows.nth(1).inner_text()
         rows.nth(1).locator("summary").click()
-        assert "dense.weight float32[40, 48]" in rows.nth(1).inner_text()
+        assert "dense.weight float32[40, 48] as packed" in rows.nth(1).inner_text()
         assert "dense_relu" in rows.nth(1).inner_text()
         page.locator("#graph-query").fill("scaled")
         assert page.locator("#graph-count").inner_text() == "1 of 5 rows"
         page.locator("#graph-query").fill("")
-        assert "norm.mean: a part of" in page.locator("#graph-facts").inner_text()
+        page.locator("#graph-folded summary").click()
+        assert "norm.mean\ta part of dense" in page.locator("#graph-folded").inner_text()
 
 
 def test_the_page_of_another_library_has_no_graph(tmp_path: Path) -> None:
