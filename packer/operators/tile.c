@@ -151,10 +151,10 @@ ROWS(any, tile->step, VECTORS, 0)
 ROWS(planar, 1, VECTORS, 1)
 ROWS(planar_half, 2, VECTORS, 1)
 ROWS(blocked, 16, VECTORS, 1)
-ROWS(blocked_half, 32, VECTORS, 1)
+ROWS(blocked_half, 32, VECTORS, 0)
 TWO_ROWS(any, tile->step, VECTORS, 0)
 TWO_ROWS(blocked, 16, VECTORS, 1)
-TWO_ROWS(blocked_half, 32, VECTORS, 1)
+TWO_ROWS(blocked_half, 32, VECTORS, 0)
 
 /* Half a panel, where the kernels above compute a whole one. */
 #if defined(__AVX512F__)
@@ -192,7 +192,8 @@ static int add_products(const struct tile *tile, const struct spot *spot, int64_
   kernel *const run = spot->rows == 1 ? row_kernels[kind][spot->columns - 1]
                                       : pair_kernels[kind][spot->columns - 1];
   for (int64_t o = 0; o < outputs; o += VECTORS * LANES) run(tile, spot, o, sums);
-  return tile->ending != NULL && (kind >= BLOCKED || (kind != ANY && spot->rows == 1));
+  const int is_planar = kind == PLANAR || kind == PLANAR_HALF;
+  return tile->ending != NULL && (kind == BLOCKED || (is_planar && spot->rows == 1));
 }
 
 /* Return 1 if the kernels can end tiles. */
