@@ -67,10 +67,11 @@ def from_onnx(
 
     Examples
     --------
-    >>> import packer, runtime  # doctest: +SKIP
-    >>> model = packer.from_onnx("model.onnx", {"x": (1, 3, 224, 224)})
-    >>> path = packer.export_library(model, "model.so")
-    >>> y = runtime.load(path)["main"](x)
+    ::
+
+        model = packer.from_onnx("model.onnx", {"x": (1, 3, 224, 224)})
+        path = packer.export_library(model, "model.so")
+        y = runtime.load(path)["main"](x)
     """
     sets = _sets_of_shapes(input_shapes)
     names = tuple(list_of(dynamic, "dynamic"))
