@@ -7,10 +7,10 @@
 #include "picture.h"
 
 /* A function of the C library, lane by lane. */
-#define EACH_LANE(name, function)                                    \
-  INLINE vec name(vec x) {                                           \
+#define EACH_LANE(name, function)                                         \
+  INLINE vec name(vec x) {                                                \
     for (int lane = 0; lane < LANES; lane++) x[lane] = function(x[lane]); \
-    return x;                                                        \
+    return x;                                                             \
   }
 EACH_LANE(each_sqrt, sqrtf)
 EACH_LANE(each_log, logf)

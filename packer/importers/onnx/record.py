@@ -6,7 +6,8 @@ variants    of a model for several sets of shapes: [{"function", "inputs", "outp
 nodes       [{"name", "op", "function", "inputs": [names], "outputs": [names], "flops"}],
             in the order of the calls; those of the first set of shapes
 values      {name: {"dtype", "shape", "layout"?}}; shape is that of ONNX
-weights     {name: {"form": "packed", ...}}, or {"form": "equal", "name"}: that weight is stored
+weights     {name: {"form": "packed", ...}}, or {"form": "equal", "name"}: that weight is stored;
+            "of": the weight of which this is another form
 folded      {name of a weight that is not stored: why}
 """
 
@@ -62,11 +63,19 @@ def graph_record(
         weights.names.get(value, str(value.name)): _value(value)
         for value in (*graph.inputs, *dict.fromkeys(values), *graph.outputs)
     }
-    forms = {name: packing_of(value) for value, name in weights.names.items()}
+    forms = {name: _form(value, name) for value, name in weights.names.items()}
     equal = {name: {"form": "equal", "name": other} for name, other in weights.equal.items()}
     record["weights"] = {name: form for name, form in forms.items() if form} | equal
     record["folded"] = dict(folded)
     return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+
+
+def _form(value: ir.Value, name: str) -> dict[str, Any]:
+    """Return how a weight is stored; ``of`` is the weight of which this is another form."""
+    form = dict(packing_of(value) or {})
+    if name != str(value.name):
+        form = {"form": "plain", **form, "of": str(value.name)}
+    return form
 
 
 def _ends(graph: ir.Graph) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def packer(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("target", ["net:make", "net.py:make"])
 def test_a_function_gives_the_model(tmp_path: Path, target: str) -> None:
     """By the name of its module, or by its file."""
-    done = packer(tmp_path, "export", "a.so", "--torch", target)
+    done = packer(tmp_path, "export", "a.so", "--torch", target, "--cpu", "native")
     assert (done.returncode, done.stderr) == (0, "")
     code = """
 import runtime
@@ -53,7 +53,7 @@ def test_a_project_names_the_file(tmp_path: Path) -> None:
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     (tmp_path / "net.py").write_text(NET)
-    done = packer(folder, "export", "--project", "../packer.toml")
+    done = packer(folder, "export", "--project", "../packer.toml", "--cpu", "native")
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "a.so").exists()
 
