@@ -66,12 +66,12 @@ int vm_weights_find(struct vm_executable *self, dso_any **weights) {
   if (vm_weight_row(&self->code) < 0) return 0;
   unsigned char *marks = heap_new_zeroed(self->code.num_constants + 1, 1);
   *weights = heap_new_zeroed(self->code.num_constants + 1, sizeof **weights);
-  int status = marks != NULL && *weights != NULL
-                   ? 0
-                   : raised_format("OutOfMemoryError", "no memory for a virtual machine");
-  if (status == 0) {
+  int status = -1;
+  if (marks != NULL && *weights != NULL) {
     vm_mark_weights(&self->code, marks);
     status = find_marked(self, marks, *weights);
+  } else {
+    (void)raised_format("OutOfMemoryError", "no memory for a virtual machine");
   }
   free(marks);
   if (status != 0) vm_weights_free(self, weights);
