@@ -65,8 +65,10 @@ def sink(node: ir.Node) -> Sunk | None:
 
     None if the chain reorders more than rows, or leaves some out.
     """
+    if not is_linear(node):
+        return None
     rows, shape = node.inputs[0], sizes(node.outputs[0])
-    view = view_of(rows) if is_linear(node) else None
+    view = view_of(rows)
     if view is None or shape is None or view.base is rows or not view.axes:
         return None
     inner, columns = (sizes(rows) or [ONE])[-1], shape[-1]
