@@ -50,6 +50,7 @@ def tidy(text: str) -> Text:
     """Make generated C fit into a library beside other operators."""
     text = _COMMENT.sub("", text)
     text = _GLOBAL.sub("static ", text)
+    text = re.sub(r"^( *case \d+:)$", r"\1;", text, flags=re.M)  # before C23 no declaration follows
     text = _without_load(text)
     return _without_large_arrays(_with_bytes_for_bits(text))
 
