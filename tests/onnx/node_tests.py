@@ -105,10 +105,11 @@ def export(name: str, folder: Path) -> str:
 def cause_of(error: PackerError) -> str:
     """Return the cause of a refusal in a word; the whole message if it has none."""
     cause = getattr(error, "cause", None)
-    words = ("sequence", "optional", "string")
+    words = {"is a sequence": "sequence", "is an optional": "optional", "of strings": "string"}
     if "shape, expected one that follows from the inputs" in str(error):
         return "shape"
-    return cause or next((word for word in words if word in str(error)), str(error))
+    found = [cause for text, cause in words.items() if text in str(error)]
+    return cause or (found[0] if found else str(error))
 
 
 def call(folder: Path, names: list[str]) -> dict[str, str]:
