@@ -22,7 +22,7 @@ from .guards import guard
 from .one_node import OneNode, one_node_model
 from .refused import refuse
 from .storage import Storage, compute_in_float, declared, helpers, storage_of
-from .supported import cause_of, check_supported
+from .supported import cause_of, check_supported, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +73,8 @@ def _generated(node: ir.Node, shapes: dict[ir.Value, Shape]) -> tuple[OneNode, T
         except Exception as error:  # of any class: the generator does not document them
             failed = failed or error
     assert failed is not None
-    raise refuse(node, cause_of(node, failed), failed) from failed
+    reason = reason_of(failed)
+    raise refuse(node, cause_of(node, reason), reason) from failed
 
 
 def _models(node: ir.Node, shapes: dict[ir.Value, Shape]) -> Iterator[OneNode]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ..read.words import first_line
 from .one_node import results, subgraphs
 from .refused import refuse
 
@@ -61,8 +62,13 @@ def _extents(value: ir.Value) -> list[object]:
     return [d if isinstance(d, int) else d.value for d in value.shape]
 
 
-def cause_of(node: ir.Node, error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Return why the generator has no code, without its description of the node."""
+    return first_line(error).partition(" (while lowering ")[0]
+
+
+def cause_of(node: ir.Node, reason: str) -> str:
     """Return the cause for which no code could be generated."""
     if node.op_type in _CONTROL_FLOW:
         return "control flow"
-    return "dtype" if re.search(r"dtype|elem(ent)?[ _]type", str(error)) else "unknown"
+    return "dtype" if re.search(r"dtype|elem(ent)?[ _]type", reason) else "unknown"

@@ -19,6 +19,7 @@ from .arrange import simplify_views
 from .attention import fuse_attention
 from .attention_layout import lay_out_attention
 from .attention_operator import fuse_attention_operator
+from .backwards import gather_backwards
 from .clean import (
     inline_functions,
     name_everything,
@@ -28,6 +29,7 @@ from .clean import (
 )
 from .constants import fix_shapes, fold_constants
 from .conv import fuse_conv, fuse_pad
+from .einsum import expand_einsum
 from .elementwise import fuse_elementwise
 from .enlarge import fuse_resize, fuse_transposed_conv
 from .epilogue import fuse_activation, fuse_bias, fuse_residual
@@ -39,6 +41,7 @@ from .moments import fuse_group_normalization, fuse_moments, fuse_row_factors
 from .normalize import fuse_normalize
 from .pool import fuse_pool
 from .record import summary
+from .recurrent import split_directions
 from .scale import fold_batch_norm, fold_scale
 
 REWRITES: tuple[Callable[[ir.Model], int], ...] = (
@@ -47,6 +50,9 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fix_shapes,
     remove_no_ops,
     share_equal_nodes,
+    expand_einsum,
+    split_directions,
+    gather_backwards,
     remove_dead_nodes,
     simplify_views,
     fuse_gelu,
