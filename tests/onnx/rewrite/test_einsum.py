@@ -36,7 +36,7 @@ def text_of(equation: str) -> str:
     ],
 )
 def test_a_sum_over_both_tensors_is_a_product(equation: str) -> None:
-    """Whatever the order of the letters."""
+    """The letters may have any order."""
     found = rewritten(make(text_of(equation)), expand_einsum)
     assert "MatMul" in found.kinds
     assert "Einsum" not in found.kinds
