@@ -76,6 +76,7 @@ COMPILER ?= gcc
 test-onnx: $(VENV_ONNX)/installed
 	mkdir -p build
 	$(VENV_ONNX)/bin/python -P tests/onnx/node_tests.py --cc $(COMPILER) --json build/node_tests.$(COMPILER).json
+	$(VENV_ONNX)/bin/python -P tests/onnx/light_models.py
 
 check: $(VENV)/check.group $(VENV)/test.group
 	$(BIN)/ruff format --check .
