@@ -44,3 +44,6 @@ DSO_EXPORTABLE = 4
 
 # DLDeviceType (DLPack).
 DEVICE_CPU = 1
+
+# The key in the metadata of a safetensors file of the record of a model (docs/format.md).
+MODEL_RECORD = "dso.graph"

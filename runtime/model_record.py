@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .abi import MODEL_RECORD
 from .error import shown
 from .strict_json import parse_json
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     Ends = tuple[tuple["TensorInfo", ...], tuple["TensorInfo", ...]]
 
-KEY = "dso.graph"
 VERSION = 1
 _MOST_NUMBER = 1 << 62
 
@@ -130,7 +130,7 @@ def parse_record(text: str) -> ModelRecord:
         _expect("the record", fields, dict)
         return ModelRecord(fields)
     except ValueError as error:
-        raise ValueError(f"{KEY}: {error}") from None
+        raise ValueError(f"{MODEL_RECORD}: {error}") from None
 
 
 # ---- Fields

@@ -147,13 +147,15 @@ function start() {
   startTree();
   listeners.push(showDetails);
   startFunctions();
-  byId("graph").hidden = !startGraph();
+  if (!startGraph()) byId("graph").remove();
   const hasWeights = startWeights();
   byId("weights").hidden = !hasWeights;
   startSymbols();
   fillFacts(byId("startup-facts"), Object.entries(data.startup));
   for (const [id, title] of Object.entries(PARTS)) {
-    if (!byId(id).hidden) byId("parts").append(make("li", {}, make("a", { href: `#${id}` }, title)));
+    const part = byId(id);
+    if (!part || part.hidden) continue;
+    byId("parts").append(make("li", {}, make("a", { href: `#${id}` }, title)));
   }
   choose(regions.find((region) => region.kind === "blob") ?? regions[0]);
 }

@@ -14,6 +14,7 @@ import os
 from _collections_abc import Mapping
 
 from .._core import weights_data_nbytes
+from ..abi import MODEL_RECORD
 from ..error import BlobFormatError, ExportError
 from ..reader import Reader
 from .tensor import Tensor
@@ -59,10 +60,10 @@ class SafetensorsFile:
     @property
     def record(self) -> ModelRecord | None:
         """The record of a model in ``__metadata__``, parsed once. Raises BlobFormatError."""
-        from ..model_record import KEY, parse_record
-
-        text = self.metadata.get(KEY)
+        text = self.metadata.get(MODEL_RECORD)
         if text is not None and self._record is None:
+            from ..model_record import parse_record  # its imports take a megabyte
+
             try:
                 self._record = parse_record(text)
             except ValueError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from _collections_abc import Mapping
 
+from ..abi import MODEL_RECORD
 from ..error import BlobFormatError, WeightNotFoundError, near_names
 from .tensor import Tensor
 
@@ -121,9 +122,7 @@ class ModelWeights(Mapping[str, Tensor]):
             text = f"weight {name!r} is stored as its operator reads it, and unpacking it"
             raise ImportError(f"{text} needs NumPy: pip install numpy") from error
         except ValueError as error:
-            from ..model_record import KEY
-
-            text = f"safetensors: {KEY}: weight {name!r}: {error}; export the model again"
+            text = f"safetensors: {MODEL_RECORD}: weight {name!r}: {error}; export the model again"
             raise BlobFormatError(text) from error
 
     def _shown(self, home: str) -> Tensor:

@@ -71,7 +71,8 @@ def from_onnx(
 
         model = packer.from_onnx("model.onnx", {"x": (1, 3, 224, 224)})
         path = packer.export_library(model, "model.so")
-        y = runtime.load(path)["main"](x)
+        main = runtime.load(path)["main"]
+        y = main(x)
     """
     sets = _sets_of_shapes(input_shapes)
     names = tuple(list_of(dynamic, "dynamic"))

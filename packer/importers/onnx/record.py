@@ -17,6 +17,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from runtime.abi import MODEL_RECORD
+
 from .dtypes import dtype_name
 from .lower.packing import packing_of
 from .operator import shape_of, stored
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from .program import Variant
     from .weights import Weights
 
-KEY = "dso.graph"
+KEY = MODEL_RECORD
 
 
 def graph_record(
@@ -73,7 +75,7 @@ def graph_record(
 def _form(value: ir.Value, name: str) -> dict[str, Any]:
     """Return how a weight is stored; ``of`` is the weight of which this is another form."""
     form = dict(packing_of(value) or {})
-    if name != str(value.name):
+    if name.startswith(f"{value.name}#"):
         form = {"form": "plain", **form, "of": str(value.name)}
     return form
 
