@@ -11,10 +11,10 @@ static volatile uint64_t sum; /* what is read is used */
 
 static void read_array(const struct named_array *array) {
   const DLTensor *tensor = &array->tensor->tensor;
-  size_t nbytes = (size_t)(tensor->dtype.bits * tensor->dtype.lanes + 7) / 8;
-  for (int i = 0; i < tensor->ndim; i++) nbytes *= (size_t)tensor->shape[i];
+  size_t nbits = (size_t)tensor->dtype.bits * tensor->dtype.lanes; /* small elements are packed */
+  for (int i = 0; i < tensor->ndim; i++) nbits *= (size_t)tensor->shape[i];
   if (tensor->data == NULL) return; /* incomplete: the file has too little of it */
-  for (size_t i = 0; i < nbytes; i++) sum += ((const uint8_t *)tensor->data)[i];
+  for (size_t i = 0; i < (nbits + 7) / 8; i++) sum += ((const uint8_t *)tensor->data)[i];
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
