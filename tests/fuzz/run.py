@@ -34,8 +34,8 @@ CLANG = (
 LIMITS = ("-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1", "-verbosity=0")
 SEED = 1  # the same sample in each run; --seed 0 takes another one each time
 # The inputs of --sample. A program of the target bytecode takes a hundred times as long.
-SAMPLE, SAMPLES = 250_000, {"bytecode": 10_000}
-ROUNDS = 2  # of inputs.py
+SAMPLE, SAMPLES = 150_000, {"bytecode": 6_000}
+ROUNDS = 1  # of inputs.py
 
 
 def main() -> int:
