@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from runtime.error import ExportError, shown
 
 from ....files.text import shown_path
+from .batch_first import check_batch_first as check_batch_first
 from .graphs import Graphs
 from .nodes import check_nodes, inline_functions
 from .opset import check_versions, convert
-from .shapes import check_batch_first as check_batch_first
 from .shapes import with_shapes as with_shapes
 from .tensors import Tensors
 from .weights import take_weights

@@ -202,31 +202,6 @@ def _check_open(shapes: Mapping[str, Given | None], dynamic: str, source: str) -
             raise refusal(source, f"{text} axis alone; export it with input_shapes instead")
 
 
-def check_batch_first(model: ir.Model) -> None:
-    """Check that the symbolic extent of each value is its first one alone.
-
-    This holds for the inputs of a model, but other values may have it elsewhere, as transposed
-    rows do, until rewrites remove them.
-
-    Raises
-    ------
-    ExportError
-        Names a node whose output breaks the rule.
-    """
-    symbols = {extent for value in model.graph.inputs for extent in _extents(value.shape) or ()}
-    for node in model.graph:
-        for value in node.outputs:
-            for axis, extent in enumerate(_extents(value.shape) or ()):
-                if isinstance(extent, int) or (axis == 0 and extent in symbols):
-                    continue
-                text = (
-                    f"{name_of_node(node)}: output {shown(value.name)} is "
-                    f"{shape_text(_extents(value.shape))}, expected the symbolic extent as the "
-                    "first one alone; export several input_shapes instead"
-                )
-                raise refusal(str(model.meta.get("source", "model")), text)
-
-
 def _extents(shape: ir.Shape | None) -> Given | None:
     if shape is None:
         return None
