@@ -62,7 +62,7 @@ class Picture(NamedTuple):
             return Stored((self.batch, self.channels, height, width), frame=self.frame)
         return Stored((self.batch, self.planes, height, width, BLOCK), BLOCKED, self.frame)
 
-    def in_c(self, data: str, planes: int = 0) -> str:
+    def in_c(self, data: str, planes: int = 0, whole: Picture | None = None) -> str:
         """Return an initialiser of `dso_op_picture`.
 
         Parameters
@@ -71,12 +71,14 @@ class Picture(NamedTuple):
             The C expression of the tensor's first float.
         planes : int
             The number of planes before the picture's first one.
+        whole : Picture, optional
+            The picture of which this is a part: its pictures are as far from each other.
         """
         first = planes * self.plane + self.frame * (self.row + self.block)
         begin = f"{data} + {first}" if first else data
         return (
             f"{{(float *){begin}, {self.channels}, {self.height}, {self.width}, {self.block}, "
-            f"{self.frame}, {self.nfloats}, {self.plane}, {self.row}}}"
+            f"{self.frame}, {(whole or self).nfloats}, {self.plane}, {self.row}}}"
         )
 
 

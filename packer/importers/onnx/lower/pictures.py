@@ -153,11 +153,10 @@ def concat(node: ir.Node) -> Operator:
     for i, value in enumerate(inputs):
         source = picture_of(value)
         part = out._replace(channels=source.channels)
-        # The part's distance from picture to picture is that of the whole.
-        slice_in_c = part.in_c("y0", planes).replace(f", {part.nfloats},", f", {out.nfloats},")
+        part_in_c = part.in_c("y0", planes, whole=out)
         body += f"""\
   const struct dso_op_picture in{i} = {source.in_c(f"x{i}")};
-  const struct dso_op_picture out{i} = {slice_in_c};
+  const struct dso_op_picture out{i} = {part_in_c};
   if (dso_op_reorder({_batch(source)}, &in{i}, &out{i})) return -1;
 """
         planes += source.planes
