@@ -125,6 +125,10 @@ KEYS = {
         "next set of shapes.",
     ),
     "dynamic": ("array of strings", '`["batch"]`: the dimension that stays open.'),
+    "input_values": (
+        "array of strings",
+        '`["size=1,3,64,64"]`: inputs that decide shapes, with their values.',
+    ),
     "factory": ("string", '`"FILE.py:FUNCTION"`; called without arguments. Required.'),
     "fmt": ("string", "The format of the code. Default: the suffix of the source."),
 }

@@ -26,6 +26,8 @@ def add_model_options(parser: CommandParser) -> None:
     shape = "the shape of an input: x=1x3x224x224; a second one of x begins another set of shapes"
     parser.add_repeated("--input-shape", "NAME=SHAPE", shape, group)
     group.add_argument("--dynamic", metavar="NAME", help="the dimension that stays open: batch")
+    fixed = "the value of an input that decides shapes: size=2,2,5,6; it is no argument then"
+    parser.add_repeated("--input-value", "NAME=NUMBERS", fixed, group)
 
 
 def model_source(parser: CommandParser, arguments: argparse.Namespace) -> ModelSource | None:
@@ -39,6 +41,7 @@ def model_source(parser: CommandParser, arguments: argparse.Namespace) -> ModelS
         for option, value in (
             ("input-shape", arguments.input_shape),
             ("dynamic", arguments.dynamic),
+            ("input-value", arguments.input_value),
         ):
             if value:
                 parser.error(f"argument --{option}: needs --onnx")
@@ -46,8 +49,9 @@ def model_source(parser: CommandParser, arguments: argparse.Namespace) -> ModelS
             return None
         return ModelSource("torch", arguments.torch, options=tuple(compiler_words(arguments)))
     dynamic = () if arguments.dynamic is None else (arguments.dynamic,)
-    shapes, words = tuple(arguments.input_shape), tuple(compiler_words(arguments))
-    return ModelSource("onnx", Path(arguments.onnx), shapes, dynamic, words)
+    shapes, values = tuple(arguments.input_shape), tuple(arguments.input_value)
+    words = tuple(compiler_words(arguments))
+    return ModelSource("onnx", Path(arguments.onnx), shapes, dynamic, values, words)
 
 
 def note_about_speed(arguments: argparse.Namespace) -> list[str]:

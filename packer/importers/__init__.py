@@ -21,7 +21,7 @@ IMPORTERS = {"header": ("header", "from_header")}
 # The kind in packer.toml, the function that makes the tree of a model, and the keys of its table
 # beside ``model``, which are arguments of the function.
 MODELS = {
-    "onnx": ("onnx", "from_onnx", ("input_shapes", "dynamic", "options")),
+    "onnx": ("onnx", "from_onnx", ("input_shapes", "dynamic", "input_values", "options")),
     "torch": ("torch", "from_torch_function", ("options",)),
 }
 

@@ -9,7 +9,7 @@
         static_library         sources, functions, libraries, levels
         const_loader           constants, by_symbol
         safetensors            sources
-        onnx                   model, input_shapes, dynamic
+        onnx                   model, input_shapes, dynamic, input_values
         torch                  model
         graph                  graph, params, name
         python                 factory

@@ -34,6 +34,8 @@ class ModelSource(NamedTuple):
         ``"x=1x3x224x224"``: as `read_input_shapes` takes them.
     dynamic : tuple of str
         The name of the dimension that stays open.
+    input_values : tuple of str
+        ``"size=2,2,5,6"``: as `read_input_values` takes them.
     options : tuple of str
         Compiler options for the operators.
     """
@@ -42,6 +44,7 @@ class ModelSource(NamedTuple):
     model: Path | str
     input_shapes: tuple[str, ...] = ()
     dynamic: tuple[str, ...] = ()
+    input_values: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
     def module(self, inputs: Inputs, progress: Progress = silent) -> Module:
@@ -53,6 +56,8 @@ class ModelSource(NamedTuple):
             arguments["input_shapes"] = read_input_shapes(self.input_shapes)
         if self.dynamic:
             arguments["dynamic"] = self.dynamic
+        if self.input_values:
+            arguments["input_values"] = read_input_values(self.input_values)
         return find_model_importer(self.kind)(self.model, **arguments)
 
 
@@ -64,7 +69,7 @@ def model_module(table: Table) -> Module:
         if module.endswith(".py"):
             model = f"{table.file('model', module)}{separator}{function}"
         return ModelSource(kind, model, options=table.texts("options")).module(table.inputs)
-    keys = (table.texts(key) for key in ("input_shapes", "dynamic", "options"))
+    keys = (table.texts(key) for key in ("input_shapes", "dynamic", "input_values", "options"))
     return ModelSource(kind, table.file("model", model), *keys).module(table.inputs)
 
 
@@ -105,6 +110,29 @@ def read_input_shapes(texts: Iterable[str]) -> list[dict[str, Shape]]:
         {name: shapes[index if len(shapes) > 1 else 0] for name, shapes in given.items()}
         for index in range(count)
     ]
+
+
+def read_input_values(texts: Iterable[str]) -> dict[str, list[int | float]]:
+    """Read ``NAME=NUMBERS`` texts as the values of inputs, by name: ``size=2,2,5,6``.
+
+    Raises
+    ------
+    ExportError
+        A text has another form, or a name comes twice.
+    """
+    values: dict[str, list[int | float]] = {}
+    for text in texts:
+        name, separator, numbers = text.rpartition("=")
+        name = name.strip()
+        if not (name and separator) or name in values:
+            expected = "each name once" if name in values else "NAME=NUMBERS, as in size=2,2,5,6"
+            raise ExportError(f"input values: expected {expected}, found {text!r}")
+        try:
+            words = [word.strip() for word in numbers.split(",")]
+            values[name] = [float(w) if set(w) & set(".enai") else int(w) for w in words]
+        except ValueError:
+            raise ExportError(f"input values: {text!r}: expected numbers") from None
+    return values
 
 
 def _shape(text: str, shape: str) -> Shape:

@@ -19,6 +19,7 @@ from ...files.progress import silent
 
 if TYPE_CHECKING:
     import onnx
+    from numpy.typing import ArrayLike
 
     from runtime.modules.vm import VMExecutable
 
@@ -32,6 +33,7 @@ def from_onnx(
     input_shapes: InputShapes | Sequence[InputShapes] | None = None,
     dynamic: Iterable[str] = (),
     *,
+    input_values: Mapping[str, ArrayLike] | None = None,
     options: Sequence[str] = (),
     progress: Progress = silent,
 ) -> VMExecutable:
@@ -48,6 +50,9 @@ def from_onnx(
     dynamic : iterable of str
         The name of the dimension that stays open, such as ``"batch"``: that of a dimension in the
         model, or in `input_shapes`, as in ``{"x": ("batch", 3, 224, 224)}``. At most one name.
+    input_values : mapping of str to array_like, optional
+        Inputs that get their value now, and are no arguments of ``main`` then: those that decide
+        shapes, such as the size of a Resize. Of the dtype and shape of the input.
     options : sequence of str
         Further compiler options for the operators.
     progress : callable
@@ -83,7 +88,9 @@ def from_onnx(
             raise
         text = f"packer.from_onnx needs the package {error.name}: pip install 'dso-packer[onnx]'"
         raise ExportError(text) from error
-    return make_tree(model, sets, names, tuple(list_of(options, "options")), progress)
+    return make_tree(
+        model, sets, names, dict(input_values or {}), tuple(list_of(options, "options")), progress
+    )
 
 
 def _sets_of_shapes(

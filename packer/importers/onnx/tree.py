@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runtime.modules.safetensors import SafetensorsModule
@@ -11,7 +11,7 @@ from .host import operator_modules
 from .layout import choose_layouts
 from .lower.nodes import lower_nodes
 from .program import Variant, function_names, make_program
-from .read import check_batch_first, read_model, with_shapes
+from .read import check_batch_first, fix_inputs, read_model, with_shapes
 from .record import KEY, graph_record
 from .rewrite import rewrite
 from .weights import Weights
@@ -31,12 +31,14 @@ def make_tree(
     model: Any,
     sets: Sequence[InputShapes],
     dynamic: tuple[str, ...],
+    values: Mapping[str, Any],
     options: tuple[str, ...],
     progress: Progress,
 ) -> VMExecutable:
     """Make what `from_onnx` returns; `sets` has at least one set of shapes."""
     progress("read the model")
     source = read_model(model)
+    fix_inputs(source, values)
     folded: dict[str, str] = {}
     variants = []
     for shapes in sets:

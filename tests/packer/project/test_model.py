@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from packer.project.model import read_input_shapes
+from packer.project.model import read_input_shapes, read_input_values
 from runtime.error import ExportError
 
 
@@ -43,4 +43,26 @@ def test_wrong_input_shapes_are_refused(texts: list[str], message: str) -> None:
     """With the text, and the form that is expected."""
     with pytest.raises(ExportError) as raised:
         read_input_shapes(texts)
+    assert raised.value.message == message
+
+
+def test_input_values_are_numbers() -> None:
+    """Whole ones stay whole; an equals sign may be in a name."""
+    texts = ["size=1,2, 5,8", "a=b=1.5", "low=-1e3", "high=inf"]
+    expected = {"size": [1, 2, 5, 8], "a=b": [1.5], "low": [-1000.0], "high": [float("inf")]}
+    assert read_input_values(texts) == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["x"], "input values: expected NAME=NUMBERS, as in size=2,2,5,6, found 'x'"),
+        (["x=1,b"], "input values: 'x=1,b': expected numbers"),
+        (["x=1", "x=2"], "input values: expected each name once, found 'x=2'"),
+    ],
+)
+def test_wrong_input_values_are_refused(texts: list[str], message: str) -> None:
+    """With the text, and the form that is expected."""
+    with pytest.raises(ExportError) as raised:
+        read_input_values(texts)
     assert raised.value.message == message

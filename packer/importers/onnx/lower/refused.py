@@ -18,7 +18,8 @@ CAUSES = {
     "string": "it takes or makes strings; convert them before the model",
     "random": "it draws random numbers; pass them to the model as an input",
     "control flow": "its bodies cannot be written as loops of fixed length; unroll it",
-    "shape": "the shape of a result depends on the data; use an operator of fixed shape",
+    "shape": "the shape of a result depends on the data; give the input that decides it by "
+    "input_values (--input-value), or use an operator of fixed shape",
     "batch": "it does not treat the entries of the symbolic dimension one by one; use input shapes",
     "image": "it needs an image library; decode before the model",
     "dtype": "a data type has no C code here; cast it",

@@ -16,6 +16,7 @@ from runtime.error import ExportError, shown
 
 from ....files.text import shown_path
 from .batch_first import check_batch_first as check_batch_first
+from .fixed_inputs import fix_inputs as fix_inputs
 from .graphs import Graphs
 from .nodes import check_nodes, inline_functions
 from .opset import check_versions, convert

@@ -104,7 +104,9 @@ class Inference:
         model = onnx.ModelProto(ir_version=10)
         for domain, version in self._model.graph.opset_imports.items():
             model.opset_import.add(domain=domain, version=version)
-        self._add_inputs(model.graph, [*node.inputs, *captured])
+        # ONNX's inference wants scalars here; its definition of AffineGrid gives one element.
+        as_scalars = node.op_type == "Range" and not node.domain
+        self._add_inputs(model.graph, [*node.inputs, *captured], as_scalars)
         model.graph.name = "g"
         model.graph.node.append(proto)
         for value in node.outputs:
@@ -135,13 +137,15 @@ class Inference:
     def _version(self, node: ir.Node) -> int:
         return int(self._model.graph.opset_imports[node.domain])
 
-    def _add_inputs(self, graph: Any, values: list[ir.Value | None]) -> None:
+    def _add_inputs(self, graph: Any, values: list[ir.Value | None], as_scalars: bool) -> None:
         import onnx
 
         for value in dict.fromkeys(values):
             if value is None:
                 continue
             dtype, shape = self.types[value]
+            if as_scalars and shape == (1,):
+                shape = ()
             if value in self.constants:
                 data = self.constants[value].tobytes()
                 graph.initializer.add(name=value.name, data_type=dtype, dims=shape, raw_data=data)
@@ -210,7 +214,10 @@ class Inference:
         return refusal(self._source, f"{name_of_node(node)}: {text}")
 
 
-_DECLARE = "declare it in the model (value_info), or make it independent of the data"
+_DECLARE = (
+    "declare it in the model (value_info), or give the input that decides it by input_values "
+    "(--input-value)"
+)
 
 
 def _reason(error: BaseException) -> str:

@@ -18,6 +18,7 @@ TARGET = 23
 MOST_IR_VERSION = 13
 # Operators that mean something else before an opset, in a way that the converter does not know.
 _CHANGED = {"PRelu": 7}
+_SCAN = 9  # the opset of the Scan that is known here
 
 
 def check_versions(model: Any, source: str) -> None:
@@ -101,6 +102,9 @@ def convert(model: Any, source: str) -> Any:
     if version >= TARGET:
         return model
     nodes = list(_standard_nodes(model.graph.node))
+    if version < _SCAN and (old := [node for node, _ in nodes if node.op_type == "Scan"]):
+        text = f"{name_of_node(old[0])}: opset {version} has another Scan, with a batch, expected"
+        raise refusal(source, f"{text} opset {_SCAN} or newer; export the model with that opset")
     if any(version < _CHANGED.get(node.op_type, 0) for node, _ in nodes):
         return model
     if any(_has_changed(node, version) for node, _ in nodes):
