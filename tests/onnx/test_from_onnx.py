@@ -165,6 +165,35 @@ def test_it_runs_without_any_other_package(tmp_path: Path) -> None:
         np.testing.assert_allclose(result, wanted, rtol=0, atol=1e-5)
 
 
+BESIDE_TVM_FFI = """
+import json, sys
+import numpy as np
+import tvm_ffi
+import runtime
+
+args = [np.array(values, np.float32).reshape(shape) for shape, values in json.loads(sys.argv[2])]
+main = runtime.load(sys.argv[1])["main"]
+ours = main(*args)
+theirs = main(*map(tvm_ffi.from_dlpack, args))
+assert all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
+shared = [np.from_dlpack(tvm_ffi.from_dlpack(y)) for y in theirs]
+called = tvm_ffi.convert(lambda *tensors: list(main(*tensors)))
+again = called(*map(tvm_ffi.from_dlpack, args))
+assert all(np.array_equal(np.from_dlpack(a), b) for a, b in zip(again, shared, strict=True))
+print(json.dumps([y.tolist() for y in shared]))
+"""
+
+
+def test_it_runs_beside_tvm_ffi(tmp_path: Path) -> None:
+    """Tensors of tvm_ffi go in, results go to it, and it calls the model as a function."""
+    path = packer.export_library(packer.from_onnx(network(), dynamic=["batch"]), tmp_path / "m.so")
+    args = arguments(2)
+    text = json.dumps([[a.shape, a.ravel().tolist()] for a in args])
+    results = run_python(BESIDE_TVM_FFI, str(path), text)
+    for result, wanted in zip(results, expected(network(), args), strict=True):
+        np.testing.assert_allclose(result, wanted, rtol=0, atol=1e-5)
+
+
 def test_a_c_program_has_the_same_bits(tmp_path: Path) -> None:
     """By libdso, with the messages of the checks."""
     path = packer.export_library(packer.from_onnx(network(), dynamic=["batch"]), tmp_path / "m.so")
