@@ -4,6 +4,8 @@ from . import blob as blob
 from . import modules as modules
 from ._core import Device as Device
 from ._core import Handle as Handle
+from .data_file import UnloadedLibraryModule as UnloadedLibraryModule
+from .data_file import open_data as open_data
 from .error import BlobFormatError as BlobFormatError
 from .error import DeviceError as DeviceError
 from .error import ExportError as ExportError

@@ -96,10 +96,16 @@ class ElfFile:
     def __new__(cls, path: str | bytes, machine: int | None = None) -> ElfFile: ...
     @property
     def machine(self) -> int: ...
+    @property
+    def path(self) -> str: ...
     def symbol(self, name: str) -> tuple[int, int] | None:
         """Return the (file offset, nbytes) of a defined symbol, or None."""
     def data(self, name: str, /) -> tuple[int, int] | None:
         """As `symbol`, but raise LibraryLoadError if a load could not read the data."""
+    def view(self, name: str, /) -> memoryview | None:
+        """Return the read-only bytes of such data, or None; the view keeps the file mapped."""
+    def symbols(self, prefix: str, /) -> list[str]:
+        """Return the names of the defined functions and data that begin with `prefix`."""
     def checksums(self, symbol: str) -> int | None:
         """Verify the list at this symbol, as a load does with ``__packer_checksums``.
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._core import Library
+    from .data_file import DataFile
 
 SCHEMA = 1
 MAX_NBYTES = 1 << 20
@@ -29,7 +30,7 @@ KNOWN = ("version", "license")
 _EXPECTED = "text, a number, true, false, a list or a table"
 
 
-def metadata_of(library: Library | None) -> Mapping[str, Any]:
+def metadata_of(library: Library | DataFile | None) -> Mapping[str, Any]:
     """Return the metadata that a library stores, as a new read-only mapping; empty without.
 
     Raises BlobFormatError as `parse_metadata` does.

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from ._core import Library
+    from .data_file import DataFile
     from .late_tree import LateTree
     from .model_record import ModelRecord, TensorInfo
     from .stream import Writer
@@ -61,7 +62,7 @@ class Module:
     # The library whose root this is.
     _loaded_from: Library | None = None
     # The library whose metadata it shows: as its root, or as its host code.
-    _described_by: Library | None = None
+    _described_by: Library | DataFile | None = None
 
     def __new__(cls, *_args: object, **_kwargs: object) -> Self:
         # Set here so that a subclass need not call super().__init__().
@@ -295,6 +296,8 @@ class Module:
             text += f"; {holders[0]!r} carries it, but cannot run here"
             if holders[0].is_dso_exportable:
                 text += ": it is not compiled; export the tree, and load the library"
+            else:
+                text += holders[0].how_to_declare(name)
         else:
             hints = [hint for m in modules if (hint := m.how_to_declare(name))]
             names = [n for m in modules for n in m.function_names()]

@@ -39,7 +39,7 @@ FLOORS = {
         {"blob"},
         {"serial"},
         {"late_tree", "library", "lone_files"},
-        {"load", "system_library"},
+        {"data_file", "load", "system_library"},
         {"interchange"},
         {"torch", "__init__"},
     ),

@@ -4,7 +4,9 @@
 #include "library/checked_file.h"
 #include "library/cpu_levels.h"
 #include "python/exception.h"
+#include "python/names.h"
 #include "python/path.h"
+#include "python/span.h"
 #include "python/verify_checksums.h"
 
 typedef struct {
@@ -94,6 +96,23 @@ static PyObject *elf_file_data(ElfFile *self, PyObject *name) {
   return range_of(self, name, &symbol);
 }
 
+/* The bytes of such a symbol, in the mapped file. */
+static PyObject *elf_file_view(ElfFile *self, PyObject *name) {
+  PyObject *range = elf_file_data(self, name);
+  unsigned long long offset, nbytes;
+  if (range == NULL || range == Py_None) return range;
+  int ok = PyArg_ParseTuple(range, "KK", &offset, &nbytes);
+  Py_DECREF(range);
+  if (!ok) return NULL;
+  return span_view((PyObject *)self, self->file.bytes + offset, (Py_ssize_t)nbytes, 1);
+}
+
+static PyObject *elf_file_symbols(ElfFile *self, PyObject *argument) {
+  const char *prefix = PyUnicode_AsUTF8(argument);
+  if (prefix == NULL) return NULL;
+  return symbol_names(&self->file.image, elf_at_file, self->file.bytes, prefix);
+}
+
 static PyObject *elf_file_checksums(ElfFile *self, PyObject *name) {
   const char *symbol = PyUnicode_AsUTF8(name);
   if (symbol == NULL) return NULL;
@@ -120,6 +139,10 @@ static PyObject *elf_file_undefined(ElfFile *self, PyObject *Py_UNUSED(none)) {
   return names;
 }
 
+static PyObject *elf_file_path(ElfFile *self, void *Py_UNUSED(closure)) {
+  return Py_NewRef(self->path);
+}
+
 static PyObject *elf_file_machine(ElfFile *self, void *Py_UNUSED(closure)) {
   return PyLong_FromLong(self->file.image.machine);
 }
@@ -131,6 +154,12 @@ static PyMethodDef elf_file_methods[] = {
     {"data", (PyCFunction)elf_file_data, METH_O,
      "data($self, symbol, /)\n--\n\n"
      "As symbol, but raise LibraryLoadError if a load could not read the data."},
+    {"view", (PyCFunction)elf_file_view, METH_O,
+     "view($self, symbol, /)\n--\n\n"
+     "Return the read-only bytes of a data symbol in the file, or None."},
+    {"symbols", (PyCFunction)elf_file_symbols, METH_O,
+     "symbols($self, prefix, /)\n--\n\n"
+     "Return the names of the functions and data that begin with the prefix."},
     {"checksums", (PyCFunction)elf_file_checksums, METH_O,
      "checksums($self, symbol, /)\n--\n\n"
      "Verify the list at this symbol; return the CRC-32 of the blob's structure, or None."},
@@ -144,6 +173,7 @@ static PyMethodDef elf_file_methods[] = {
 
 static PyGetSetDef elf_file_getset[] = {
     {"machine", (getter)elf_file_machine, NULL, "The e_machine number.", NULL},
+    {"path", (getter)elf_file_path, NULL, "The file, as it was given.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

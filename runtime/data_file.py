@@ -1,0 +1,156 @@
+"""open_data(path): the tree of a library whose code stays unloaded."""
+
+from __future__ import annotations
+
+import os
+
+from ._core import ElfFile
+from .abi import (
+    BLOB_SYMBOLS,
+    CHECKSUMS,
+    FACT_PREFIX,
+    FUNCTION_PREFIX,
+    LIBRARY_METADATA,
+    MANIFEST,
+)
+from .error import LibraryLoadError
+from .lone_files import LOADERS, load_file
+from .module import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .blob import Blob
+
+_MACHINE = slice(18, 20)  # e_machine in the ELF header
+
+
+def open_data(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Module:
+    """Open the modules of a library, and run none of its code.
+
+    Parameters
+    ----------
+    path : path
+        A shared library of any machine, or a lone file as `load` takes it.
+
+    Returns
+    -------
+    Module
+        The root of its tree: weights, programs, device code and metadata as `load` gives them. The
+        node of the host code is an `UnloadedLibraryModule`, which names its functions and has none.
+        Functions that need no host code can be called, such as those of a relax program of built-in
+        ones. A library inside the library stays as bytes.
+
+    Raises
+    ------
+    LibraryLoadError
+        The file is not a shared library, or is damaged: the check is that of `load`.
+    BlobFormatError, LoaderNotFoundError
+        As `load` does.
+
+    Notes
+    -----
+    The file is mapped, not copied, and stays mapped until all modules and views of it are freed.
+    Never overwrite it in place meanwhile. Loaders that the program itself registered for types of
+    modules do run.
+
+    Examples
+    --------
+    >>> runtime.open_data("model.so").weights["conv1.weight"].shape  # doctest: +SKIP
+    (64, 3, 7, 7)
+    """
+    name = os.fspath(path)
+    text = os.fsdecode(name)
+    if os.path.splitext(text)[1][1:] in LOADERS:
+        return load_file(text)
+    file = DataFile(name)
+    return _tree_of(file, UnloadedLibraryModule(file))
+
+
+class DataFile:
+    """A checked library that is not loaded, with the data that a `Library` gives."""
+
+    def __init__(self, path: str | bytes) -> None:
+        self._file = _open(path)
+        self.path = self._file.path
+        self.structure = self._file.checksums(CHECKSUMS)
+
+    def data(self, symbol: str) -> memoryview | None:
+        """Return the bytes of a data symbol, or None; raises LibraryLoadError if it has none."""
+        return self._file.view(symbol)
+
+    def symbols(self, prefix: str) -> list[str]:
+        """Return the names of symbols with a prefix."""
+        return self._file.symbols(prefix)
+
+
+class UnloadedLibraryModule(Module):
+    """The host code of a library that `open_data` did not load.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    """
+
+    type_key = "library"
+    _carries_imports = True
+
+    def __init__(self, file: DataFile) -> None:
+        self._file = file
+        self.path = file.path
+        self._described_by = file
+
+    def function_names(self) -> list[str]:
+        """The names of the functions that the file exports or declares."""
+        names = {
+            symbol.removeprefix(prefix)
+            for prefix in (FUNCTION_PREFIX, FACT_PREFIX)
+            for symbol in self._file.symbols(prefix)
+        }
+        return sorted(name for name in names if not name.startswith("_"))
+
+    def how_to_declare(self, name: str) -> str:
+        """Say that the function is there, and how to load it."""
+        if name not in self.function_names():
+            return ""
+        return f"; its code is not loaded: runtime.load({self.path!r}) loads it"
+
+    def __repr__(self) -> str:
+        return f"<UnloadedLibraryModule {self.path!r}>"
+
+
+def _open(path: str | bytes) -> ElfFile:
+    """Check a library of whatever machine."""
+    try:
+        return ElfFile(path)
+    except LibraryLoadError as error:
+        if error.reason != "machine":
+            raise
+    with open(path, "rb") as file:
+        machine = file.read(_MACHINE.stop)[_MACHINE]
+    return ElfFile(path, int.from_bytes(machine, "little"))
+
+
+def _tree_of(file: DataFile, node: Module) -> Module:
+    from .blob import link_tree, parse_symbol
+    from .late_tree import check_structure
+
+    blobs = {name: data for name in BLOB_SYMBOLS if (data := file.data(name)) is not None}
+    if len(blobs) > 1:
+        what = f"both {' and '.join(blobs)}, expected one of them"
+        raise LibraryLoadError(f"{file.path}: {what}", path=file.path, reason="blob")
+    for symbol, data in blobs.items():
+        blob: Blob = parse_symbol(
+            data,
+            BLOB_SYMBOLS[symbol],
+            path=file.path,
+            where=symbol,
+            manifest_text=file.data(MANIFEST),
+        )
+        if file.structure is not None:
+            check_structure(blob, file.structure, path=file.path, where=symbol)
+        root = link_tree(blob, node)
+        if file.data(LIBRARY_METADATA) is not None:
+            root._described_by = file
+        return root
+    return node
