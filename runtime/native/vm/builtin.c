@@ -137,7 +137,7 @@ const struct vm_builtin_row vm_builtins[] = {
     {"vm.builtin.null_value", null_value, 0, 0},
     {"vm.builtin.copy", vm_copy, 1, 1},
     {"vm.builtin.alloc_storage", vm_alloc_storage, 5, 5},
-    {"vm.builtin.alloc_tensor", vm_alloc_tensor, 4, 4},
+    {"vm.builtin.alloc_tensor", vm_alloc_tensor, 4, 5},
     {"vm.builtin.check_tensor_info", vm_check_tensor_info, 3, 4},
     {"vm.builtin.match_shape", vm_match_shape, 4, INT32_MAX},
     {"vm.builtin.make_shape", vm_make_shape, 2, INT32_MAX},

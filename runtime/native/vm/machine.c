@@ -10,7 +10,9 @@ int vm_out_of_memory(void) {
   return raised_format("OutOfMemoryError", "no memory for a virtual machine");
 }
 
+/* There is one CPU, whatever number a model gives it. */
 static int add_pool(struct vm *vm, DLDevice device) {
+  if (device.device_type == DLPACK_CPU) device.device_id = 0;
   vm->pools[vm->num_pools] = vm_pool_new(device);
   if (vm->pools[vm->num_pools] == NULL) return -1;
   vm->num_pools++;

@@ -1,5 +1,6 @@
 /* The built-in functions that make, move and read tensors. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "abi/dlpack.h"
 #include "abi/dtype.h"
@@ -7,12 +8,28 @@
 #include "device/tensor_object.h"
 #include "vm/builtin.h"
 
+/* A device has one kind of memory here, "global"; TVM names textures and memory on the chip too. An
+ * argument that is missing, None or empty is "global". */
+static int check_scope(const char *name, DLDevice device, const dso_any *args, int32_t num_args,
+                       int32_t number) {
+  static const char global[] = "global";
+  const char *scope;
+  size_t nbytes;
+  if (number >= num_args || args[number].type_index == DSO_NONE) return 0;
+  if (!vm_read_text(&args[number], &scope, &nbytes))
+    return vm_refuse_argument(name, number, "a str", &args[number]);
+  if (nbytes == 0 || (nbytes == strlen(global) && memcmp(scope, global, nbytes) == 0)) return 0;
+  return device_error(device, 0,
+                      "vm.builtin.%s: memory scope '%.*s', expected 'global'; compile the model "
+                      "without this scope",
+                      name, (int)(nbytes < 80 ? nbytes : 80), scope);
+}
+
 /* Context, shape of bytes, index of a device (-1: the CPU), data type, memory scope. */
 VM_BUILTIN(vm_alloc_storage) {
   const struct vm *vm = vm_of_run(run);
   struct vm_dims dims;
   size_t nbytes;
-  (void)num_args;
   if (vm_read_dims("alloc_storage", 1, &args[1], &dims) != 0) return -1;
   if (args[2].type_index != DSO_INT) return vm_refuse_argument("alloc_storage", 2, "int", &args[2]);
   if (args[3].type_index != DSO_DATA_TYPE)
@@ -23,6 +40,8 @@ VM_BUILTIN(vm_alloc_storage) {
                          "the code uses device %" PRId64 " of the machine, expected less than "
                          "%zu; pass more devices to VirtualMachine",
                          index, vm->num_pools);
+  if (check_scope("alloc_storage", vm_pool_device(vm->pools[index]), args, num_args, 4) != 0)
+    return -1;
   if (vm_nbytes("vm.builtin.alloc_storage: a storage", args[3].v_dtype, dims.ndim, dims.dims,
                 &nbytes) != 0)
     return -1;
@@ -55,17 +74,18 @@ static int refuse_piece(const struct vm_storage *storage, int64_t offset) {
                        offset, storage->nbytes);
 }
 
-/* Storage, offset in bytes, shape, data type. */
+/* Storage, offset in bytes, shape, data type, and in newer models the memory scope. */
 VM_BUILTIN(vm_alloc_tensor) {
   struct vm_storage *storage = vm_storage_of(&args[0]);
   struct vm_dims dims;
   size_t nbytes;
-  (void)run, (void)num_args;
+  (void)run;
   if (storage == NULL) return vm_refuse_argument("alloc_tensor", 0, "a storage", &args[0]);
   if (args[1].type_index != DSO_INT) return vm_refuse_argument("alloc_tensor", 1, "int", &args[1]);
   if (vm_read_dims("alloc_tensor", 2, &args[2], &dims) != 0) return -1;
   if (args[3].type_index != DSO_DATA_TYPE)
     return vm_refuse_argument("alloc_tensor", 3, "a dtype", &args[3]);
+  if (check_scope("alloc_tensor", vm_pool_device(storage->pool), args, num_args, 4) != 0) return -1;
   int64_t offset = args[1].v_int64;
   if (dtype_nbytes(args[3].v_dtype, dims.ndim, dims.dims, &nbytes) != 0 || offset < 0 ||
       (uint64_t)offset > storage->nbytes || nbytes > storage->nbytes - (size_t)offset)
@@ -124,28 +144,30 @@ VM_BUILTIN(vm_reshape) {
   return reshape_borrowed(run, &args[0], &dims, result);
 }
 
+/* A model may number CPUs, as cpu:1; their memory is one. */
 static struct vm_pool *pool_of(const struct vm *vm, int64_t device_type, int64_t device_id) {
+  if (device_type == DLPACK_CPU) return vm_host_pool(vm);
   for (size_t i = 0; i < vm->num_pools; i++) {
     DLDevice device = vm_pool_device(vm->pools[i]);
     if (device.device_type == device_type && device.device_id == device_id) return vm->pools[i];
   }
   raised_format("DeviceError",
                 "the code uses device type %" PRId64 ", id %" PRId64
-                ", which is not a device of the machine",
+                ", which is not a device of the machine; pass it to VirtualMachine",
                 device_type, device_id);
   return NULL;
 }
 
-/* Tensor, device type, device id, memory scope, which is ignored. */
+/* Tensor, device type, device id, memory scope. */
 VM_BUILTIN(vm_to_device) {
   const DLTensor *tensor = dso_tensor_of(&args[0]);
-  (void)num_args;
   if (tensor == NULL) return vm_refuse_argument("to_device", 0, "a tensor", &args[0]);
   for (int i = 1; i < 3; i++)
     if (args[i].type_index != DSO_INT) return vm_refuse_argument("to_device", i, "int", &args[i]);
   struct vm_pool *pool = pool_of(vm_of_run(run), args[1].v_int64, args[2].v_int64);
   if (pool == NULL) return -1;
   DLDevice device = vm_pool_device(pool);
+  if (check_scope("to_device", device, args, num_args, 3) != 0) return -1;
   if (tensor->device.device_type != device.device_type ||
       tensor->device.device_id != device.device_id)
     return give(vm_tensor_copy(pool, tensor), result);

@@ -15,6 +15,7 @@ import runtime
 from ...support.vm_assembler import (
     CONTEXT,
     DATA_TYPE,
+    FLOAT32,
     SHAPE,
     STR,
     TENSOR,
@@ -74,6 +75,43 @@ def test_a_storage_on_no_device_is_refused() -> None:
                     constants=[(SHAPE, [4]), (DATA_TYPE, UINT8), (STR, "global")])  # fmt: skip
     with pytest.raises(runtime.DeviceError, match="uses device 1 of the machine, expected less"):
         alloc(1)
+
+
+SCOPED = (CONTEXT, const(0), imm(0), const(1), const(2))
+SCOPES = [(SHAPE, [16]), (DATA_TYPE, UINT8), (STR, "global"), (SHAPE, [4]), (DATA_TYPE, FLOAT32)]
+
+
+def scoped(scope: str) -> Callable[..., Any]:
+    """A function that allocates as a model for several devices does: the scope comes last."""
+    code = [
+        call(0, 1, *SCOPED),
+        call(1, 2, reg(0), imm(0), const(3), const(4), const(5)),
+        call(2, 3, reg(1), imm(1), imm(1), const(5)),
+        ret(2),
+    ]
+    names = ("alloc_storage", "alloc_tensor", "to_device")
+    functions = [Code("main", [], code, 3), *(packed(f"vm.builtin.{name}") for name in names)]
+    return make(Program(functions, [*SCOPES, (STR, scope)]))["main"]
+
+
+@pytest.mark.parametrize("scope", ["global", ""])
+def test_the_memory_scope_of_a_tensor_is_taken(scope: str) -> None:
+    """A device has one kind of memory, and cpu:1 is the CPU."""
+    result = scoped(scope)()
+    assert (result.shape, str(result.device)) == ((4,), "cpu:0")
+
+
+def test_another_memory_scope_is_refused() -> None:
+    """As TVM refuses it on the CPU, with what to do."""
+    with pytest.raises(runtime.DeviceError, match="alloc_tensor: memory scope 'global.texture'"):
+        scoped("global.texture")()
+
+
+def test_a_memory_scope_is_a_str() -> None:
+    """The type is checked."""
+    to_device = builtin("to_device", 1, reg(0), imm(1), imm(0), imm(3))
+    with pytest.raises(TypeError, match="to_device: argument 4, expected a str, found int"):
+        to_device(np.zeros(2))
 
 
 def test_reshape_is_a_view() -> None:
