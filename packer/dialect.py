@@ -20,6 +20,12 @@ from runtime.error import ExportError
 
 Dialect = Literal["tvm", "tvm-ffi"]
 
+# The function of each TVM with which a constructor registers a symbol of a system library.
+_REGISTER = {
+    "tvm": "TVMBackendRegisterSystemLibSymbol",
+    "tvm-ffi": "TVMFFIEnvModRegisterSystemLibSymbol",
+}
+
 
 class Naming:
     """The names of the symbols of one export.
@@ -37,6 +43,8 @@ class Naming:
     ----------
     blob, manifest, metadata, checksums, cpu_levels, entry : str
         The symbols of the data; that of `entry` contains the name of the entry function.
+    register : str
+        The function with which a constructor registers the symbols; empty without `system_lib`.
 
     Raises
     ------
@@ -58,6 +66,7 @@ class Naming:
             raise ExportError(text)
         self.dialect = dialect
         self.system_lib = system_lib
+        self.register = _REGISTER[dialect] if system_lib else ""
         self.prefix = prefix
         self.blob = prefix + next(name for name, own in BLOB_SYMBOLS.items() if own == dialect)
         self.manifest = prefix + MANIFEST

@@ -93,8 +93,9 @@ def export_library(
         Packs the imports instead of an embedder: ``fpack_imports(module, system_lib,
         c_symbol_prefix, workspace_dir)`` returns the file to link, as in TVM.
     system_lib : bool
-        True if a constructor registers all symbols with TVMBackendRegisterSystemLibSymbol, for
-        static linking (`runtime.system_lib`; in C ``dso_packer_system_lib.h``).
+        True if a constructor registers all symbols for static linking (`runtime.system_lib`; in C
+        ``dso_packer_system_lib.h``), by TVM's function: TVMBackendRegisterSystemLibSymbol, in
+        dialect tvm-ffi TVMFFIEnvModRegisterSystemLibSymbol.
     c_symbol_prefix : str
         The beginning of every symbol's name, so that one program can contain several models;
         only with `system_lib`.

@@ -41,8 +41,8 @@ def pack_imports_to_c(module: Module, system_lib: bool = False, c_symbol_prefix:
     ExportError
         If a module cannot be exported, or if there is a prefix without `system_lib`.
     """
-    symbol, chunks = _packed(module, system_lib, c_symbol_prefix)
-    return "".join(array_text(symbol, chunks, system_lib=system_lib))
+    naming, chunks = _packed(module, system_lib, c_symbol_prefix)
+    return "".join(array_text(naming.blob, chunks, register=naming.register))
 
 
 def pack_imports_to_llvm(
@@ -77,14 +77,14 @@ def pack_imports_to_llvm(
     from .embed.llvm_code import default_triple
     from .modules.llvm import LLVMModule
 
-    symbol, chunks = _packed(module, system_lib, c_symbol_prefix)
+    naming, chunks = _packed(module, system_lib, c_symbol_prefix)
     triple = target or default_triple()
-    ir = constant_ir(symbol, chunks, triple)
+    ir = constant_ir(naming.blob, chunks, triple)
     if system_lib:
-        ir += registration_ir([symbol])
+        ir += registration_ir([naming.blob], naming.register)
     return LLVMModule(ir, target=triple)
 
 
-def _packed(module: Module, system_lib: bool, prefix: str) -> tuple[str, list[Chunk]]:
+def _packed(module: Module, system_lib: bool, prefix: str) -> tuple[Naming, list[Chunk]]:
     naming = Naming("tvm", system_lib, prefix)
-    return naming.blob, with_header(dump(serialize(module, export_dso=True)))
+    return naming, with_header(dump(serialize(module, export_dso=True)))

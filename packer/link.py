@@ -114,7 +114,7 @@ class Link:
 
     def prepare(self, embedder: Embedder, symbols: Symbols) -> Path:
         """Write an embedder's file for the linker."""
-        return embedder.prepare(symbols, self._folder, self.target.triple, self._naming.system_lib)
+        return embedder.prepare(symbols, self._folder, self.target.triple, self._naming.register)
 
     def run(self, output: Path, embedded: Path | None = None) -> None:
         """Link all code, and an embedder's file last.

@@ -60,12 +60,14 @@ extern "C" {
 
 #define DSO_CONSTRUCTOR __attribute__((constructor))
 
-extern int TVMBackendRegisterSystemLibSymbol(const char *name, void *address);
+#ifdef DSO_REGISTER /* the function of the TVM that looks the symbols up */
+extern int DSO_REGISTER(const char *name, void *address);
 
 /* An undefined weak symbol has the address NULL. */
 static inline void dso_add(const char *name, void *address) {
-  if (address) (void)TVMBackendRegisterSystemLibSymbol(name, address);
+  if (address) (void)DSO_REGISTER(name, address);
 }
+#endif
 
 typedef struct {
   const char *name;

@@ -91,13 +91,15 @@ def test_params_file_round_trips(params_file: Golden) -> None:
 
 def test_dev_cc_text_is_that_of_tvm(cc_text: Path) -> None:
     """The C text for a golden blob is the text that TVM wrote for it."""
+    from packer.dialect import Naming
     from packer.embed.c import array_text
     from packer.files.chunks import with_header
 
     name, *variants = cc_text.name.removesuffix(".cc.txt").split(".")
     system_lib, prefix = "system_lib" in variants, "myprefix_" if "prefix" in variants else ""
     chunks = with_header([cc_text.with_name(f"{name}.bin").read_bytes()])
-    text = "".join(array_text(f"{prefix}__tvm_dev_mblob", chunks, system_lib=system_lib))
+    register = Naming("tvm", system_lib).register
+    text = "".join(array_text(f"{prefix}__tvm_dev_mblob", chunks, register=register))
     assert text == cc_text.read_text()
 
 

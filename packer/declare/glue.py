@@ -96,11 +96,15 @@ class Glue:
         """Return the text of glue.c, with the text of the checksums of the library."""
         name = self._naming.checksums
         lines = ["", "/* checksums */", *_text_lines("dso_checksums", name, checksums)]
-        if self._naming.system_lib:
+        register = self._naming.register
+        if register:
             lines += self._registration_lines({name: "dso_checksums"})
+        defines = [f"#define DSO_REGISTER {register}"] if register else []
         includes = [f'#include "{header}"' for header in sorted(self._headers)]
         narrow = [f"DSO_TAKE_NARROW(dso_take_{c}, {_HALVES[c]})" for c in sorted(self._narrow)]
-        return "\n".join([_HEADER, *includes, _BEGIN, *narrow, *self._lines, *lines, _FOOTER])
+        return "\n".join(
+            [_HEADER, *defines, *includes, _BEGIN, *narrow, *self._lines, *lines, _FOOTER]
+        )
 
     def _add_function(self, index: int, declaration: Declaration) -> None:
         name, naming = declaration.name, self._naming

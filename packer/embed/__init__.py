@@ -41,8 +41,9 @@ class Embedder(NamedTuple):
     name : str
         The name that `export_library` accepts.
     prepare : callable
-        ``(symbols, folder, triple, system_lib)`` writes the linker's input to a private folder and
-        returns its path; for a system library it registers the symbols at start-up.
+        ``(symbols, folder, triple, register)`` writes the linker's input to a private folder and
+        returns its path; for a system library the function `register` registers the symbols at
+        start-up.
     place : callable or None
         ``(library, symbols, report, ahead)`` writes the bytes into the linked library. None: the
         linker's input contains them.
@@ -55,7 +56,7 @@ class Embedder(NamedTuple):
     """
 
     name: str
-    prepare: Callable[[Symbols, Path, str | None, bool], Path]
+    prepare: Callable[[Symbols, Path, str | None, str], Path]
     place: Callable[[Path, Symbols, Progress, Ahead | None], None] | None = None
     copy_ahead: Callable[[Path, Symbols], AbstractContextManager[Ahead | None]] = _no_copy
     write_library: Callable[[Path, Symbols, str | None, str | None, Progress], None] | None = None

@@ -39,20 +39,20 @@ _TAIL = """\
 """
 
 
-def array_text(symbol: str, chunks: Sequence[Chunk], *, system_lib: bool = False) -> Iterator[str]:
+def array_text(symbol: str, chunks: Sequence[Chunk], *, register: str = "") -> Iterator[str]:
     """Write the C text of an array, piece by piece.
 
-    For a system library the text also registers the array at start-up.
+    For a system library the text also registers the array at start-up, by the function `register`.
     """
     yield _HEAD
     yield f"TVM_EXPORT extern const unsigned char {symbol}[];\n"
     yield f"const unsigned char {symbol}[{nbytes_of(chunks)}] = {{\n"
     yield from _lines(chunks)
     yield "\n};\n"
-    if system_lib:
-        yield "extern int TVMBackendRegisterSystemLibSymbol(const char*, void*);\n"
+    if register:
+        yield f"extern int {register}(const char*, void*);\n"
         yield f"static int {symbol}_reg_ = "
-        yield f'TVMBackendRegisterSystemLibSymbol("{symbol}", (void*){symbol});\n'
+        yield f'{register}("{symbol}", (void*){symbol});\n'
     yield _TAIL
 
 
@@ -73,7 +73,7 @@ def prepare(
     symbols: Mapping[str, Sequence[Chunk]],
     folder: Path,
     triple: str | None,
-    system_lib: bool = False,
+    register: str = "",
 ) -> Path:
     """Write ``devc.c``, or ``devc.cc`` for a system library: its registration is C++.
 
@@ -83,10 +83,10 @@ def prepare(
     nbytes = sum(map(nbytes_of, symbols.values()))
     if nbytes > MAX_NBYTES:
         text = f"embed 'c': {nbytes} bytes, expected at most {MAX_NBYTES}, the largest array for"
-        first = "" if system_lib else "embed='segment' for a library, or "
+        first = "" if register else "embed='segment' for a library, or "
         raise ExportError(f"{text} compilers; use {first}embed='llvm'")
-    path = folder / ("devc.cc" if system_lib else "devc.c")
+    path = folder / ("devc.cc" if register else "devc.c")
     with path.open("w", encoding="ascii") as file:
         for symbol, chunks in symbols.items():
-            file.writelines(array_text(symbol, chunks, system_lib=system_lib))
+            file.writelines(array_text(symbol, chunks, register=register))
     return path

@@ -91,34 +91,33 @@ def _ir_escaped(text: str) -> str:
     return "".join(chr(byte) if byte in plain else _ESCAPES[byte] for byte in data)
 
 
-def registration_ir(symbols: Iterable[str]) -> str:
+def registration_ir(symbols: Iterable[str], register: str) -> str:
     """Return the IR of a constructor that registers symbols, as the C text does."""
     names, calls = [], []
     for index, symbol in enumerate(symbols):
         name = f"{symbol}\0".encode()
         text = "".join(_ESCAPES[byte] for byte in name)
         names.append(f'@packer_name{index} = private constant [{len(name)} x i8] c"{text}"\n')
-        call = f"@TVMBackendRegisterSystemLibSymbol(ptr @packer_name{index}, ptr @{symbol})"
+        call = f"@{register}(ptr @packer_name{index}, ptr @{symbol})"
         calls.append(f"  call i32 {call}\n")
     return (
         "".join(names) + "@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] "
         "[{ i32, ptr, ptr } { i32 65535, ptr @packer_register, ptr null }]\n"
-        "declare i32 @TVMBackendRegisterSystemLibSymbol(ptr, ptr)\n"
+        f"declare i32 @{register}(ptr, ptr)\n"
         "define internal void @packer_register() {\n" + "".join(calls) + "  ret void\n}\n"
     )
 
 
-def registration_c(lines: Iterable[str], symbols: Iterable[str]) -> str:
+def registration_c(lines: Iterable[str], symbols: Iterable[str], register: str) -> str:
     """Return C text of the same constructor, with the assembly that defines the symbols."""
     assembly = "".join(f"    {_quoted(line + chr(10))}\n" for line in lines)
     calls = "".join(
-        f"  extern const char {symbol}[];\n"
-        f'  (void)TVMBackendRegisterSystemLibSymbol("{symbol}", (void *){symbol});\n'
+        f'  extern const char {symbol}[];\n  (void){register}("{symbol}", (void *){symbol});\n'
         for symbol in symbols
     )
     return (
         f'__asm__(\n{assembly}    ".text");\n'
-        "int TVMBackendRegisterSystemLibSymbol(const char *, void *);\n"
+        f"int {register}(const char *, void *);\n"
         f"__attribute__((constructor)) static void packer_register(void) {{\n{calls}}}\n"
     )
 
@@ -127,7 +126,7 @@ def prepare(
     symbols: Mapping[str, Sequence[Chunk]],
     folder: Path,
     triple: str | None,
-    system_lib: bool = False,
+    register: str = "",
 ) -> Path:
     """Write ``devc.o``, or a file for the target's assembler if LLVM cannot emit the object."""
     from .llvm_code import is_native
@@ -135,36 +134,36 @@ def prepare(
     target = find_target(triple)
     nbytes_max = LARGE_NBYTES if is_native(target.llvm) else CONSTANT_NBYTES_MAX
     if max(map(nbytes_of, symbols.values())) > nbytes_max:
-        return _write_assembly(symbols, folder, target, system_lib)
-    return _write_object(symbols, folder, target, system_lib)
+        return _write_assembly(symbols, folder, target, register)
+    return _write_object(symbols, folder, target, register)
 
 
 def _write_object(
-    symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: Target, system_lib: bool
+    symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: Target, register: str
 ) -> Path:
     from .llvm_code import emit, parse_ir
 
     parts = [
-        _definition(symbol, chunks, folder, target.llvm, is_used=system_lib)
+        _definition(symbol, chunks, folder, target.llvm, is_used=bool(register))
         for symbol, chunks in symbols.items()
     ]
     path = folder / "devc.o"
-    registration = registration_ir(symbols) if system_lib else ""
+    registration = registration_ir(symbols, register) if register else ""
     ir = "".join([*parts, registration, *_mark_lines(target.machine)])
     path.write_bytes(emit(parse_ir(ir), "o", target.llvm))
     return path
 
 
 def _write_assembly(
-    symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: Target, system_lib: bool
+    symbols: Mapping[str, Sequence[Chunk]], folder: Path, target: Target, register: str
 ) -> Path:
     lines = [
         line
         for symbol, chunks in symbols.items()
         for line in _incbin(symbol, chunks, folder, target.llvm)
     ]
-    if system_lib:
-        path, text = folder / "devc.c", registration_c(lines, symbols)
+    if register:
+        path, text = folder / "devc.c", registration_c(lines, symbols, register)
     else:
         note = ",".join(map(str, property_note(target.machine)))
         if note:

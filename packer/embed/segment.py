@@ -74,10 +74,10 @@ def prepare(
     symbols: Mapping[str, Sequence[Chunk]],
     folder: Path,
     triple: str | None,
-    system_lib: bool = False,
+    register: str = "",
 ) -> Path:
     """Write ``devc.o``, which reserves a place for the bytes; return its path."""
-    assert not system_lib, "a system library refers to its bytes, so they cannot be placed later"
+    assert not register, "a system library refers to its bytes, so they cannot be placed later"
     path = folder / "devc.o"
     path.write_bytes(placeholder_object(symbols, find_target(triple).machine))
     return path
