@@ -62,6 +62,8 @@ def _serialize(
 ) -> tuple[Blob, list[Module]]:
     check_dialect(dialect)
     modules = check_serializable(root, merged)
+    if dialect == "tvm-ffi":
+        _refuse_libraries(root, modules)
     hosts = [module for module in modules if merged(module)]
     if merged(root) and not root.imported_modules:
         return Blob([], dialect=dialect), hosts
@@ -93,6 +95,18 @@ def check_serializable(root: Module, merged: Callable[[Module], bool]) -> list[M
             )
             raise ExportError(text, module=module.type_key)
     return modules
+
+
+def _refuse_libraries(root: Module, modules: list[Module]) -> None:
+    """Refuse a library within a library: TVM, which the dialect is for, has no such entry."""
+    for module in modules:
+        if module._carries_imports:
+            text = (
+                f"{_place(root, module)} is a loaded library, expected modules that TVM can load "
+                f"(format 'tvm-ffi'); copy the file as it is, export the tree from its sources, or "
+                f"use format='tvm', which this runtime loads"
+            )
+            raise ExportError(text, module=module.type_key)
 
 
 def _refusal(root: Module, module: Module) -> str:

@@ -15,7 +15,7 @@ from tvm_ffi.libinfo import find_libtvm_ffi
 
 
 def outcomes(prefix: str) -> dict[str, Any]:
-    """What TVM finds of one model."""
+    """Use what TVM finds of one model."""
     module = tvm_ffi.system_lib(prefix)
     (constants,) = module.imports
     return {

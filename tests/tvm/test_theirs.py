@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import packer
+import runtime
 from runtime._core import Library
 from runtime.blob import dump, parse
 
@@ -59,3 +61,21 @@ def test_their_trees_are_written_as_tvm_wrote_them(libraries, target, name) -> N
     """Byte by byte, through the modules."""
     blob = Library(libraries / f"{target}_{name}.so").data("__tvm_ffi__library_bin")[8:]
     assert b"".join(map(bytes, dump(parse(blob, dialect="tvm-ffi")))) == bytes(blob)
+
+
+def test_their_library_is_exported_again_here_and_refused_for_tvm(libraries, tmp_path) -> None:
+    """TVM has no entry for a library within a library; with ours the host code stays TVM's."""
+    theirs = runtime.load(libraries / "llvm_plain.so")
+    with pytest.raises(packer.ExportError, match=r"^the root module .* is a loaded library"):
+        packer.export_library(theirs, tmp_path / "refused.so", format="tvm-ffi")
+    root = packer.CSourceModule("")
+    root.import_module(theirs)
+    with pytest.raises(packer.ExportError, match=r"root\.imported_modules\[0\] .*; copy the file"):
+        packer.export_library(root, tmp_path / "refused.so", format="tvm-ffi")
+    assert not (tmp_path / "refused.so").exists()
+    again = runtime.load(packer.export_library(root, tmp_path / "again.so"))
+    x, y = np.ones(8, "float32"), np.zeros((2, 8), "float32")
+    for module, result in zip((theirs, again.imported_modules[0]), y, strict=True):
+        module["add_one"](x, result)
+    assert y[0].any()
+    np.testing.assert_array_equal(*y)
