@@ -287,11 +287,11 @@ def cuda_images(data: bytes | memoryview, /) -> list[tuple[str, int, str]]:
     Raises ValueError if the bytes are none of these, or damaged.
     """
 
-set_device: Function
-"""(device_type, device_id): select this thread's device; DeviceError if it is not available."""
+def built_in_function(name: str, /) -> Function | None:
+    """Return a global function that every program has, or None."""
 
-make_array: Function
-"""(*items): make an Array of them; the global function ``ffi.Array``."""
+def built_in_names() -> list[str]:
+    """Return the names of the global functions that every program has."""
 
 class TensorBase:
     """A dense array over borrowed or owned memory, laid out as a DLTensor."""

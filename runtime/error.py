@@ -250,15 +250,17 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(map(shown, names[:8])) + more
 
 
-def near_names(name: str, names: list[str]) -> str:
-    """The end of a not-found message: similar names, or some that exist."""
-    if not names:
+def near_names(name: str, names: list[str], also: Sequence[str] = ()) -> str:
+    """The end of a not-found message: similar names, of `also` too, or some of `names`."""
+    if not names and not also:
         return ""
     from difflib import get_close_matches
 
-    close = get_close_matches(name, names, n=3)
+    close = get_close_matches(name, [*names, *also], n=3)
     close = close or [other for other in names if other.casefold() == name.casefold()]
     known = close or sorted(set(names))
+    if not known:
+        return ""
     more = f" and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
     names_shown = ", ".join(map(repr, known[:_MOST_NAMES]))
     return ("; near names: " if close else "; it has: ") + names_shown + more

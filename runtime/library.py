@@ -11,7 +11,7 @@ from .abi import (
 )
 from .error import FunctionNotFoundError, LibraryLoadError, near_names
 from .module import Module, _tree_changed, preorder, upper_floors
-from .registry import find_global_func, list_global_func_names
+from .registry import find_global_func, near_functions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -197,7 +197,6 @@ def find_import(modules: list[Module], name: str) -> tuple[object, Callable[...,
     known = [n for imported in imports for n in imported.function_names()]
     text = (
         f"{who}: its host code calls {name!r}, which is neither a function of its imports nor a "
-        f"global function"
-        + (hints[0] if hints else near_names(name, known + list_global_func_names()))
+        f"global function" + (hints[0] if hints else near_functions(name, known))
     )
     raise FunctionNotFoundError(text, name=name, module="library")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._core import make_array, set_device, tree_changed
+from ._core import built_in_function, built_in_names, tree_changed
 from .error import FunctionNotFoundError, LoaderNotFoundError, near_names
 
 TYPE_CHECKING = False
@@ -39,10 +39,7 @@ _FAMILY_OF = {key: family for family, keys in _FAMILIES.items() for key in keys}
 
 _loaders: dict[str, Loader] = {}
 _offers: dict[str, EntryPoint] | None = None  # of installed packages, after the first query
-_functions: dict[str, Callable[..., Any]] = {
-    "__tvm_set_device": set_device,
-    "ffi.Array": make_array,  # wrappers of declared functions call it to return several results
-}
+_functions: dict[str, Callable[..., Any]] = {}  # registered; the core has others
 
 
 def register_loader(type_key: str, *aliases: str) -> Callable[[L], L]:
@@ -209,8 +206,14 @@ def register_func(name: str, *, override: bool = False) -> Callable[[F], F]:
 
 
 def find_global_func(name: str) -> Callable[..., Any] | None:
-    """Return the global function of this name, or None."""
-    return _functions.get(name)
+    """Return the global function of this name, or None: a registered one, or one of the core."""
+    function = _functions.get(name)
+    return function if function is not None else built_in_function(name)
+
+
+def near_functions(name: str, known: list[str]) -> str:
+    """The end of a not-found message: similar functions, or some of `known` and registered ones."""
+    return near_names(name, known + list(_functions), built_in_names())
 
 
 def get_global_func(name: str) -> Callable[..., Any]:
@@ -221,12 +224,13 @@ def get_global_func(name: str) -> Callable[..., Any]:
     FunctionNotFoundError
         No function of this name is registered.
     """
-    if name not in _functions:
-        text = f"no global function {name!r} is registered" + near_names(name, list(_functions))
+    function = find_global_func(name)
+    if function is None:
+        text = f"no global function {name!r} is registered" + near_functions(name, [])
         raise FunctionNotFoundError(text, name=name, module="global")
-    return _functions[name]
+    return function
 
 
 def list_global_func_names() -> list[str]:
     """List the names of all global functions, sorted."""
-    return sorted(_functions)
+    return sorted({*_functions, *built_in_names()})

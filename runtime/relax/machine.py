@@ -6,7 +6,7 @@ from .._core import Device, VirtualMachine, vm_builtin_names
 from ..abi import RUNNABLE
 from ..error import FunctionNotFoundError, WeightNotFoundError, listed, near_names
 from ..module import Module, preorder
-from ..registry import find_global_func, list_global_func_names
+from ..registry import find_global_func, near_functions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _not_found(
         f"{executable!r}: its code calls {listed(missing)}, which no import has, and which is "
         f"neither a global function nor built in; runtime.register_func or "
         f"dso_register_function can provide it"
-    ) + near_names(missing[0], known + list_global_func_names())
+    ) + near_functions(missing[0], known)
     return FunctionNotFoundError(text, name=missing[0], module=executable.type_key)
 
 

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Return the nearest half, ties to even. Numbers from 65520 on become infinity. */
 static inline uint16_t half_of(double number) {
@@ -20,6 +21,18 @@ static inline uint16_t half_of(double number) {
    * up to 2^11 correctly carries into the exponent. */
   uint32_t units = (uint32_t)rint(ldexp(magnitude, MANTISSA - exponent));
   return (uint16_t)(sign | (units + ((uint32_t)(exponent + BIAS - 1) << MANTISSA)));
+}
+
+/* The value of a half. */
+static inline double half_value(uint16_t half) {
+  enum { MANTISSA = 10, REBIAS = 127 - 15, LARGEST = 0x1f };
+  uint32_t exponent = half >> MANTISSA & LARGEST, fraction = half & ((1 << MANTISSA) - 1);
+  float magnitude = (float)fraction * 0x1p-24F;
+  if (exponent > 0) {
+    uint32_t bits = (exponent == LARGEST ? 0xff : exponent + REBIAS) << 23 | fraction << 13;
+    memcpy(&magnitude, &bits, sizeof bits);
+  }
+  return half >> 15 ? -(double)magnitude : (double)magnitude;
 }
 
 #endif

@@ -6,10 +6,8 @@
 
 #include "abi/heap.h"
 #include "abi/raised.h"
-#include "device/device_set.h"
 #include "library/import_cache.h"
 #include "module/host_lock.h"
-#include "vm/array_function.h"
 
 struct global {
   struct global *next;
@@ -19,27 +17,23 @@ struct global {
 
 static struct global *globals; /* entries are never changed or removed */
 
-/* ---- Functions that every program has */
-
-static const struct {
-  const char *name;
-  dso_function_object *function;
-} built_in[] = {{"__tvm_set_device", &device_set_function}, {"ffi.Array", &array_function}};
-
-enum { NUM_BUILT_IN = sizeof built_in / sizeof *built_in };
-
 /* ---- Look-up */
 
-static dso_function *find(const char *name) {
-  for (size_t i = 0; i < NUM_BUILT_IN; i++)
-    if (strcmp(built_in[i].name, name) == 0) return built_in[i].function;
+dso_function_object *built_in_find(const char *name) {
+  for (const struct built_in_function *row = built_in_functions; row->name != NULL; row++)
+    if (strcmp(row->name, name) == 0) return row->function;
+  return NULL;
+}
+
+static dso_function *find_registered(const char *name) {
   for (const struct global *at = __atomic_load_n(&globals, __ATOMIC_ACQUIRE); at; at = at->next)
     if (strcmp(at->name, name) == 0) return at->function;
   return NULL;
 }
 
 int global_find(const char *name, dso_function **function) {
-  dso_function *found = find(name);
+  dso_function *found = find_registered(name);
+  if (found == NULL) found = built_in_find(name);
   if (found == NULL) return 0;
   object_retain(&found->object);
   *function = found;
@@ -48,10 +42,16 @@ int global_find(const char *name, dso_function **function) {
 
 int global_names(struct names *names) {
   int status = 0;
-  for (size_t i = 0; i < NUM_BUILT_IN && status == 0; i++)
-    status = names_add(names, built_in[i].name);
   const struct global *at = __atomic_load_n(&globals, __ATOMIC_ACQUIRE);
   for (; at != NULL && status == 0; at = at->next) status = names_add(names, at->name);
+  return status;
+}
+
+int built_in_add_names(struct names *names) {
+  int status = 0;
+  for (const struct built_in_function *row = built_in_functions; row->name != NULL && status == 0;
+       row++)
+    status = names_add(names, row->name);
   return status;
 }
 
@@ -62,7 +62,7 @@ int global_register(const char *name, dso_function *function) {
   memcpy(added->name, name, size);
   added->function = function;
   host_lock();
-  int is_taken = find(name) != NULL;
+  int is_taken = find_registered(name) != NULL;
   if (!is_taken) {
     object_retain(&function->object);
     added->next = globals;

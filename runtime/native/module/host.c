@@ -166,6 +166,7 @@ static void raise_missing(const struct search *search) {
     status = module_visit(search->modules[i], see_import, &missing);
   }
   if (status == 0) status = global_names(&missing.found.names);
+  if (status == 0) status = built_in_add_names(&missing.found.also);
   char *why = status == 0 ? not_found_text(&missing.found) : NULL;
   struct text text = {0};
   add_who(&text, search);

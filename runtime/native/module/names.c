@@ -145,14 +145,24 @@ static char *list_others(const struct names *self, const char *name) {
   return text;
 }
 
-char *names_near(const struct names *self, const char *name) {
-  struct close closest[MOST_CLOSE];
-  size_t count = 0;
-  if (self->count == 0) return heap_copy_text("");
-  for (size_t i = 0; i < self->count; i++) {
-    double ratio = closeness(self->items[i], name);
-    if (ratio > 0) count = insert(closest, count, (struct close){ratio, self->items[i]});
+static size_t insert_all(struct close *list, size_t count, const struct names *names,
+                         const char *name) {
+  for (size_t i = 0; i < names->count; i++) {
+    double ratio = closeness(names->items[i], name);
+    if (ratio > 0) count = insert(list, count, (struct close){ratio, names->items[i]});
   }
+  return count;
+}
+
+char *names_near(const struct names *self, const char *name) {
+  const struct names none = {.count = 0};
+  return names_near_also(self, &none, name);
+}
+
+char *names_near_also(const struct names *self, const struct names *also, const char *name) {
+  struct close closest[MOST_CLOSE];
+  size_t count = insert_all(closest, insert_all(closest, 0, self, name), also, name);
+  if (count == 0 && self->count == 0) return heap_copy_text("");
   if (count == 0) return list_others(self, name);
   char *text = heap_copy_text("; near names: ");
   for (size_t i = 0; i < count; i++) text = append(text, closest[i].name, i == 0);

@@ -18,4 +18,7 @@ void names_clear(struct names *self);
  * names. As near_names of runtime/error.py. Freed by free(); NULL without memory. */
 char *names_near(const struct names *self, const char *name);
 
+/* The same; names of `also` are shown only if they are similar. */
+char *names_near_also(const struct names *self, const struct names *also, const char *name);
+
 #endif

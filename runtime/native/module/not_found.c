@@ -25,12 +25,14 @@ int not_found_see(void *not_found, dso_module *module) {
 }
 
 char *not_found_text(const struct not_found *self) {
-  return self->hint != NULL ? heap_copy_text(self->hint) : names_near(&self->names, self->name);
+  return self->hint != NULL ? heap_copy_text(self->hint)
+                            : names_near_also(&self->names, &self->also, self->name);
 }
 
 void not_found_clear(struct not_found *self) {
   free(self->hint);
   names_clear(&self->names);
+  names_clear(&self->also);
 }
 
 int module_not_found(dso_module *self, const char *name) {

@@ -8,6 +8,7 @@
 struct not_found {
   const char *name;
   struct names names; /* of functions that exist */
+  struct names also;  /* of functions that the text names only if they are similar */
   dso_module *here;   /* whose names are visited */
   dso_module *holder; /* the first that carries the function, but cannot run it; or NULL */
   char *hint;         /* the first that a module gives; or NULL */

@@ -1,10 +1,10 @@
 /* The extension module runtime._core: its types and its functions. */
 #include "python/address.h"
 #include "python/call/call_sequence.h"
+#include "python/built_in.h"
 #include "python/copy_range.h"
 #include "scan/crc32.h"
 #include "python/device.h"
-#include "device/device_set.h"
 #include "python/device_code.h"
 #include "python/elf_file.h"
 #include "python/host.h"
@@ -24,7 +24,6 @@
 #include "python/bytecode.h"
 #include "python/virtual_machine.h"
 #include "scan/weights_header.h"
-#include "vm/array_function.h"
 
 #ifdef Py_GIL_DISABLED
 #error "the core relies on the GIL: build it for a CPython that is not free-threaded"
@@ -132,6 +131,12 @@ static PyMethodDef core_methods[] = {
      "fail_allocation($module, n, /)\n--\n\n"
      "For tests: make the core's n-th allocation from now on fail; 0 disables this. Return how "
      "many allocations the previous request still had to wait for."},
+    {"built_in_function", built_in_function, METH_O,
+     "built_in_function($module, name, /)\n--\n\n"
+     "Return a global function that every program has, or None."},
+    {"built_in_names", built_in_names, METH_NOARGS,
+     "built_in_names($module, /)\n--\n\n"
+     "Return the names of the global functions that every program has."},
     {"vm_builtin_names", vm_builtin_names, METH_NOARGS,
      "vm_builtin_names($module, /)\n--\n\n"
      "Return the names of the built-in functions of every virtual machine."},
@@ -148,17 +153,6 @@ static int refuse_subinterpreter(void) {
   return -1;
 }
 
-/* Add a Function for a static Function object; host code that looks it up does not enter Python. */
-static int add_function(PyObject *module, const char *attribute, struct callee *callee,
-                        const char *name, dso_function_object *object) {
-  callee_call_object(callee, &object->object);
-  if (callee->name == NULL) callee->name = PyUnicode_FromString(name);
-  PyObject *function = callee->name != NULL ? function_new(callee, Py_None, Py_None) : NULL;
-  int status = function ? PyModule_AddObjectRef(module, attribute, function) : -1;
-  Py_XDECREF(function);
-  return status;
-}
-
 static int core_exec(PyObject *module) {
   host_fill();
   PyTypeObject *const types[] = {&Library_Type,    &ElfFile_Type,       &Function_Type,
@@ -168,12 +162,7 @@ static int core_exec(PyObject *module) {
   if (refuse_subinterpreter() != 0 || PyType_Ready(&Span_Type) != 0) return -1;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (PyModule_AddType(module, types[i]) != 0) return -1;
-  static struct callee set_device, make_array;
-  return add_function(module, "set_device", &set_device, "__tvm_set_device",
-                      &device_set_function) ||
-                 add_function(module, "make_array", &make_array, "ffi.Array", &array_function)
-             ? -1
-             : 0;
+  return 0;
 }
 
 static PyModuleDef_Slot core_slots[] = {

@@ -49,7 +49,7 @@ static int add_name(void *context, const char *name, const char *signature) {
 
 struct known {
   const dso_module *left_out;
-  struct names names;
+  struct names names, also;
 };
 
 static int add_names(void *context, dso_module *module) {
@@ -62,9 +62,11 @@ static int add_names(void *context, dso_module *module) {
 static char *near_names(struct vm_executable *self, const char *name) {
   struct known known = {.left_out = &self->module};
   char *near = NULL;
-  if (module_visit(&self->module, add_names, &known) == 0 && global_names(&known.names) == 0)
-    near = names_near(&known.names, name);
+  if (module_visit(&self->module, add_names, &known) == 0 && global_names(&known.names) == 0 &&
+      built_in_add_names(&known.also) == 0)
+    near = names_near_also(&known.names, &known.also, name);
   names_clear(&known.names);
+  names_clear(&known.also);
   return near;
 }
 
