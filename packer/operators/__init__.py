@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ..modules.c_source import CSourceModule
 from .packed import pack_conv2d as pack_conv2d
 from .packed import pack_matmul as pack_matmul
+from .packed_narrow import pack_narrow_matmul as pack_narrow_matmul
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
 INCLUDE = Path(__file__).parent
 
 _TILES = ("finish", "pack", "parallel", "tile")
+_NARROW_TILES = ("finish_narrow", "pack_narrow", "tile_narrow", "finish", "parallel")
 # The files of each operator.
 _FILES: dict[str, tuple[str, ...]] = {
     "attention": ("attention", *_TILES),
     "conv2d": ("conv2d", "depthwise", "pack_conv2d", "reorder", *_TILES),
     "elementwise": ("reorder", "parallel"),
     "matmul": ("matmul", *_TILES),
+    "narrow_matmul": ("matmul_narrow", *_NARROW_TILES),
     "normalize": ("normalize", "parallel"),
     "pool": ("pool", "reorder", "parallel"),
     "reorder": ("reorder", "parallel"),
@@ -42,7 +45,8 @@ def sources(*names: str) -> list[Path]:
 
     Parameters
     ----------
-    *names : {"attention", "conv2d", "elementwise", "matmul", "normalize", "pool", "reorder"}
+    *names : {"attention", "conv2d", "elementwise", "matmul", "narrow_matmul", "normalize", \
+"pool", "reorder"}
         The operators; by default all. ``"matmul"`` stands for `dso_op_matmul` and its functions.
 
     Returns

@@ -84,6 +84,54 @@ DSO_OP_API int64_t dso_op_matmul_packed_size(const struct dso_op_matmul *product
 DSO_OP_API void dso_op_matmul_pack(const struct dso_op_matmul *product, const float *b,
                                    int64_t b_row, int64_t b_column, float *packed);
 
+/* ---- Products of 8-bit integers and of bfloat16 ----
+ *
+ * Sums of integers are exact in int32, modulo 2^32; sums of bfloat16 are float32. */
+
+enum dso_op_type { DSO_OP_FLOAT32, DSO_OP_INT32, DSO_OP_INT8, DSO_OP_UINT8, DSO_OP_BFLOAT16 };
+
+/* After the sum. A result of int32 is sum + bias. Results of float32 and bfloat16 are
+ * after((sum + bias) * scale); the residual, of float32, only with float32. Results of 8 bits are
+ * zero + that value, rounded to the nearest integer, ties to even, and limited to the type;
+ * `after` has no bias and no residual then, and no GELU. */
+struct dso_op_rescale {
+  const int32_t *bias; /* of integers: one per column or output channel, or NULL */
+  const float *scale;  /* NULL: 1 */
+  int64_t scale_step;  /* 1: one per column or output channel; 0: one for all */
+  const void *zero;    /* of a result of 8 bits, one of its elements; NULL: 0 */
+  struct dso_op_after after;
+};
+
+/* out[i][j] = sum over k of (a[i][k] - a_zero) * (b[k][j] - b_zero). Both factors are integers of 8
+ * bits, or both bfloat16. */
+struct dso_op_narrow_matmul {
+  int64_t batch[2]; /* as in struct dso_op_matmul; distances are in elements */
+  int64_t rows, inner, columns;
+  enum dso_op_type a_type, b_type, out_type;
+  const void *a;
+  int64_t a_batch[2], a_row, a_column;
+  const void *b; /* packed: with its batch's distances in bytes */
+  int64_t b_batch[2], b_row, b_column;
+  int b_is_packed;
+  void *out;
+  int64_t out_batch[2], out_row;
+  const void *a_zero, *b_zero; /* elements of the factors, or NULL: 0 */
+  int64_t b_zero_step;         /* 1: one per column; 0: one for all */
+  struct dso_op_rescale after;
+  void *workspace; /* aligned to 64 */
+};
+
+DSO_OP_API int dso_op_narrow_matmul(const struct dso_op_narrow_matmul *product);
+DSO_OP_API int64_t dso_op_narrow_matmul_workspace(const struct dso_op_narrow_matmul *product);
+
+/* Packed: [columns / 32, rounded up][inner / 4, rounded up][32][4] of int8, with 128 less than each
+ * element of uint8, and after each panel the sums of its columns, [32] of int32; or
+ * [columns / 32][inner / 2][32][2] of bfloat16. The struct needs inner, columns and b_type; sizes
+ * of packed factors and of this workspace are in bytes. */
+DSO_OP_API int64_t dso_op_narrow_matmul_packed_size(const struct dso_op_narrow_matmul *product);
+DSO_OP_API void dso_op_narrow_matmul_pack(const struct dso_op_narrow_matmul *product, const void *b,
+                                          int64_t b_row, int64_t b_column, void *packed);
+
 /* ---- Pictures ----
  *
  * A picture is [batch][channels][height][width] with `block` 1 (NCHW), or

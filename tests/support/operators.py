@@ -81,7 +81,9 @@ def newest_level() -> list[str]:
 
 def build(folder: Path, *options: str) -> Path:
     """Compile all operators, and functions that make the hidden ones visible, into one library."""
-    (folder / "visible.c").write_text(VISIBLE)
+    from .narrow import VISIBLE as NARROW
+
+    (folder / "visible.c").write_text(VISIBLE + NARROW)
     command = [
         "cc",
         "-O2",

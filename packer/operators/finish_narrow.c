@@ -1,0 +1,145 @@
+/* After the sums of a tile of narrow elements: zeros, scale, activation, rounding and the store. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#include "finish.h"
+#include "narrow.h"
+
+typedef int32_t words __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+
+/* To the nearest integer, ties to even. The instructions round so in the processor's default mode. */
+INLINE words nearest(vec x) {
+#if defined(__AVX512F__)
+  return (words)_mm512_cvtps_epi32((__m512)x);
+#elif defined(__AVX__)
+  return (words)_mm256_cvtps_epi32((__m256)x);
+#elif defined(__x86_64__)
+  return (words)_mm_cvtps_epi32((__m128)x);
+#elif defined(__aarch64__)
+  return (words)vcvtnq_s32_f32((float32x4_t)x);
+#else
+  return __builtin_convertvector(x + 12582912.0f - 12582912.0f, words); /* 1.5 * 2^23 */
+#endif
+}
+
+void dso_op_narrow_zeros(struct narrow_zeros *zeros, const int32_t *column_sums, int64_t inner,
+                         int32_t a_zero, const void *b_zero, int64_t b_zero_step,
+                         enum dso_op_type b_type, const int32_t *bias, int64_t first,
+                         int64_t outputs) {
+  const int32_t moved = b_type == DSO_OP_UINT8 ? 128 : 0;
+  const uint32_t a = (uint32_t)a_zero;
+  zeros->has_factor = 0;
+  for (int64_t j = 0; j < PANEL; j++) {
+    const int64_t at = first + least(j, outputs - 1);
+    const int32_t b = integer_at(b_zero, b_type, at * b_zero_step) - moved;
+    zeros->added[j] = (bias == NULL ? 0 : (uint32_t)bias[at]) - a * (uint32_t)column_sums[j] +
+                      (uint32_t)inner * a * (uint32_t)b;
+    zeros->factor[j] = 0 - (uint32_t)b;
+    zeros->has_factor |= b != 0;
+  }
+}
+
+/* Sums as float32, multiplied by the scale. */
+static void scale_sums(const struct narrow_place *place, int pixels, int64_t outputs,
+                       int32_t *sums) {
+  const struct dso_op_rescale *after = place->after;
+  const int is_integer = place->zeros != NULL;
+  if (!is_integer && after->scale == NULL) return;
+  float scale[PANEL];
+  for (int64_t j = 0; j < PANEL; j++)
+    scale[j] = after->scale == NULL
+                   ? 1
+                   : after->scale[(place->first + least(j, outputs - 1)) * after->scale_step];
+  for (int p = 0; p < pixels; p++, sums += PANEL)
+    for (int v = 0; v < PANEL; v += LANES) {
+      const words sum = *(const words *)(sums + v);
+      const vec value = is_integer ? __builtin_convertvector(sum, vec) : (vec)sum;
+      store((float *)(void *)(sums + v), value * load(scale + v));
+    }
+}
+
+static float *floats_of(int32_t *sums) { return (float *)(void *)sums; }
+
+/* Results of 8 bits, one byte for each sum. */
+static void round_sums(const struct narrow_place *place, int pixels, const int32_t *sums,
+                       uint8_t *bytes) {
+  const struct dso_op_after *after = &place->after->after;
+  const int32_t zero = integer_at(place->after->zero, place->type, 0);
+  const int32_t least_value = place->type == DSO_OP_INT8 ? -128 : 0;
+  const float first = (float)(least_value - zero), last = (float)(least_value + 255 - zero);
+  const float low = low_of(after) > first ? low_of(after) : first;
+  const float high = high_of(after) < last ? high_of(after) : last;
+  for (int i = 0; i < pixels * PANEL; i += LANES) {
+    const vec value = at_most(at_least(load((const float *)(const void *)(sums + i)), low), high);
+    const words found = nearest(value) + zero;
+    for (int lane = 0; lane < LANES; lane++) bytes[i + lane] = (uint8_t)found[lane];
+  }
+}
+
+/* To bfloat16: the nearest, ties to even. */
+static void halve_sums(const float *sums, int count, uint16_t *halves) {
+  for (int i = 0; i < count; i++) {
+    uint32_t number;
+    memcpy(&number, sums + i, sizeof number);
+    if (sums[i] != sums[i]) halves[i] = (uint16_t)(number >> 16 | 0x40);
+    else halves[i] = (uint16_t)((number + 0x7fff + (number >> 16 & 1)) >> 16);
+  }
+}
+
+/* Copy results of `size` bytes, [pixels][PANEL], to their places. */
+INLINE void store_results(const struct narrow_place *place, const struct narrow_spot *spot,
+                          int64_t outputs, const uint8_t *results, const int64_t size) {
+  uint8_t *out = (uint8_t *)place->out + spot->at * size;
+  if (!place->is_planar) {
+    for (int p = 0; p < spot->columns; p++, out += place->step * size, results += PANEL * size)
+      memcpy(out, results, (size_t)(outputs * size));
+    return;
+  }
+  for (int64_t o = 0; o < outputs; o++, out += place->plane * size, results += size)
+    for (int p = 0; p < spot->columns; p++)
+      memcpy(out + p * size, results + p * PANEL * size, (size_t)size);
+}
+
+/* Bias, residual and activation of float32, in `sums` or at the result's place. */
+static void finish_floats(const struct narrow_place *place, const struct narrow_spot *spot,
+                          int64_t outputs, int32_t *sums, int is_in_place) {
+  struct spot floats = {.at = spot->at, .rows = 1, .columns = spot->columns};
+  struct place to = {.after = &place->after->after,
+                     .out = place->out,
+                     .step = place->step,
+                     .plane = place->is_planar ? place->plane : BLOCK,
+                     .first = place->first,
+                     .is_planar = place->is_planar};
+  if (is_in_place) {
+    floats.at = 0;
+    to.out = floats_of(sums), to.step = PANEL, to.plane = BLOCK, to.is_planar = 0;
+  }
+  dso_op_finish(&to, &floats, outputs, floats_of(sums));
+}
+
+void dso_op_narrow_finish(const struct narrow_place *place, const struct narrow_spot *spot,
+                          int64_t outputs, int32_t *sums) {
+  const int pixels = spot->columns;
+  _Alignas(64) uint8_t results[NARROW_PIXELS * PANEL * 2];
+  if (place->zeros != NULL)
+    for (int i = 0; i < pixels * PANEL; i++)
+      sums[i] = (int32_t)((uint32_t)sums[i] + place->zeros->added[i % PANEL]);
+  if (place->type == DSO_OP_INT32) {
+    store_results(place, spot, outputs, (const uint8_t *)sums, 4);
+    return;
+  }
+  scale_sums(place, pixels, outputs, sums);
+  if (place->type == DSO_OP_FLOAT32) {
+    finish_floats(place, spot, outputs, sums, 0);
+  } else if (is_bfloat16(place->type)) {
+    finish_floats(place, spot, outputs, sums, 1);
+    halve_sums(floats_of(sums), pixels * PANEL, (uint16_t *)(void *)results);
+    store_results(place, spot, outputs, results, 2);
+  } else {
+    round_sums(place, pixels, sums, results);
+    store_results(place, spot, outputs, results, 1);
+  }
+}

@@ -1,0 +1,118 @@
+/* Tiles of narrow elements: 8-bit integers, four of them in a word, or bfloat16, two in a word. */
+#ifndef DSO_OPERATORS_NARROW_H
+#define DSO_OPERATORS_NARROW_H
+
+#include "parts.h"
+
+/* Bytes: of a word, of a block of matrix elements, and of the weights for one word of inputs. */
+enum { WORD = 4, ROW_BLOCK = 64, WORD_PANEL = WORD * PANEL };
+
+/* Rows or pixels of a tile. Without instructions for sums of narrow products each weight is two
+ * vectors. */
+#if defined(__AVX512F__) || defined(__AVXVNNI__)
+enum { NARROW_PIXELS = PIXELS };
+#else
+enum { NARROW_PIXELS = 4 };
+#endif
+
+INLINE int is_bfloat16(enum dso_op_type type) { return type == DSO_OP_BFLOAT16; }
+INLINE int64_t per_word(enum dso_op_type type) { return is_bfloat16(type) ? 2 : 4; }
+INLINE int64_t size_of(enum dso_op_type type) {
+  return type == DSO_OP_INT8 || type == DSO_OP_UINT8 ? 1 : type == DSO_OP_BFLOAT16 ? 2 : 4;
+}
+
+/* The kernels multiply a left factor of one signedness by signed weights. A factor of the other one
+ * is moved by 128, and its zero with it. */
+#if defined(__aarch64__)
+enum { LEFT_TYPE = DSO_OP_INT8 };
+#else
+enum { LEFT_TYPE = DSO_OP_UINT8 };
+#endif
+INLINE uint8_t left_flip(enum dso_op_type type) {
+  return is_bfloat16(type) || type == (enum dso_op_type)LEFT_TYPE ? 0 : 0x80;
+}
+INLINE uint8_t right_flip(enum dso_op_type type) { return type == DSO_OP_UINT8 ? 0x80 : 0; }
+
+/* An element, or 0 without a pointer. */
+INLINE int32_t integer_at(const void *from, enum dso_op_type type, int64_t index) {
+  if (from == NULL) return 0;
+  return type == DSO_OP_INT8 ? ((const int8_t *)from)[index] : ((const uint8_t *)from)[index];
+}
+
+/* The zero of a left factor as the kernels see it. */
+INLINE int32_t left_zero(const void *zero, enum dso_op_type type) {
+  const int32_t moved = type == DSO_OP_INT8 ? 128 : -128;
+  return integer_at(zero, type, 0) + (left_flip(type) ? moved : 0);
+}
+
+/* ---- tile_narrow.c ---- */
+
+/* As struct tile, in bytes and words: for each block of inputs, for each tap, for each word. */
+struct narrow_tile {
+  int64_t step;            /* to the next pixel */
+  int64_t blocks;          /* of inputs */
+  int64_t words, last;     /* in a block, and in the last one */
+  int64_t taps[2], tap[2]; /* the window, and its distances: y, x */
+  const uint8_t *weight;
+  int is_bfloat16;
+  int is_more; /* set by dso_op_narrow_tiles: add to the sums */
+};
+
+struct narrow_spot {
+  const uint8_t *data; /* of the first pixel */
+  int64_t plane;       /* to the next block of inputs */
+  int64_t at;          /* of its first output, in elements */
+  int columns;         /* at most NARROW_PIXELS */
+};
+
+/* What becomes of the sums of integers: sum + added[j] + row sum * factor[j], modulo 2^32. */
+struct narrow_zeros {
+  uint32_t added[PANEL], factor[PANEL];
+  int has_factor;
+};
+
+/* Where results are stored. */
+struct narrow_place {
+  const struct dso_op_rescale *after;
+  enum dso_op_type type;
+  void *out;
+  int64_t step, plane; /* to the next pixel, and, if planar, to the next plane; in elements */
+  int64_t first;       /* the number of the panel's first output */
+  int is_planar;
+  const struct narrow_zeros *zeros; /* of integers */
+};
+
+/* Compute and finish each of `count` spots, at most SPOTS. */
+DSO_OP_API void dso_op_narrow_tiles(const struct narrow_tile *tile, const struct narrow_spot *spots,
+                                    int count, int64_t outputs, const struct narrow_place *place);
+
+/* ---- finish_narrow.c ---- */
+
+DSO_OP_API void dso_op_narrow_finish(const struct narrow_place *place,
+                                     const struct narrow_spot *spot, int64_t outputs,
+                                     int32_t *sums);
+
+/* The zeros of a panel: `column_sums` of its weights, `inner` products in a sum. The zero of b is at
+ * index `first`, or at 0 with a step of 0. */
+DSO_OP_API void dso_op_narrow_zeros(struct narrow_zeros *zeros, const int32_t *column_sums,
+                                    int64_t inner, int32_t a_zero, const void *b_zero,
+                                    int64_t b_zero_step, enum dso_op_type b_type,
+                                    const int32_t *bias, int64_t first, int64_t outputs);
+
+/* ---- pack_narrow.c ---- */
+
+/* Rows of a matrix as a tile reads them: packed[inner / ROW_BLOCK bytes][rows][ROW_BLOCK]. Distances
+ * are in elements; elements after the last one, up to a word, are 0. */
+DSO_OP_API void dso_op_narrow_rows(const void *from, enum dso_op_type type, int64_t row,
+                                   int64_t column, int64_t rows, int64_t inner, uint8_t *packed);
+
+/* A panel of weights: [inner / words][PANEL][WORD], and then for integers the sum of each column. */
+DSO_OP_API void dso_op_narrow_panel(const void *from, enum dso_op_type type, int64_t row,
+                                    int64_t column, int64_t inner, int64_t columns,
+                                    uint8_t *packed);
+
+INLINE int64_t narrow_panel_size(enum dso_op_type type, int64_t inner) {
+  return (up(inner, per_word(type)) + !is_bfloat16(type)) * WORD_PANEL;
+}
+
+#endif

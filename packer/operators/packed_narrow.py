@@ -1,0 +1,54 @@
+"""The layouts of packed weights of 8-bit integers and bfloat16, written with NumPy.
+
+The C functions `dso_op_narrow_matmul_pack` and `dso_op_narrow_conv2d_pack` write the same bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .packed import PANEL
+
+WORD = 4  # bytes: adjacent inputs of one output
+
+
+def pack_narrow_matmul(b: Any) -> Any:
+    """Pack the right factor of a matrix product of 8-bit integers or bfloat16.
+
+    Parameters
+    ----------
+    b : ndarray
+        The shape is (..., inner, columns); of int8, uint8, or a type of 2 bytes that holds
+        bfloat16. A transposed view of a weight is fine.
+
+    Returns
+    -------
+    ndarray
+        int8, C-contiguous: (..., columns / 32 rounded up, words, 32, 4). A word has 4 integers, or 2
+        bfloat16, of one column. Elements of uint8 are stored less 128. The last word of a panel
+        of integers is the sum of each column, as int32. The caller owns it.
+
+    Raises
+    ------
+    TypeError
+        The elements are of another size.
+    """
+    import numpy as np
+
+    *batch, inner, columns = b.shape
+    is_integer = b.dtype in (np.int8, np.uint8)
+    if not is_integer and b.dtype.itemsize != WORD // 2:
+        raise TypeError(f"elements of b, expected int8, uint8 or bfloat16, found {b.dtype}")
+    values = (b ^ np.uint8(128)).view(np.int8) if b.dtype == np.uint8 else b
+    values = values if is_integer else np.ascontiguousarray(b).view(np.uint16)
+    in_word = WORD // values.dtype.itemsize
+    words, panels = -(-inner // in_word), -(-columns // PANEL)
+    whole = np.zeros((*batch, words * in_word, panels * PANEL), values.dtype)
+    whole[..., :inner, :columns] = values
+    split = whole.reshape(*batch, words, in_word, panels, PANEL)
+    packed = np.moveaxis(split, (-2, -4, -1, -3), (-4, -3, -2, -1))
+    packed = np.ascontiguousarray(packed).view(np.int8)
+    if not is_integer:
+        return packed
+    sums = whole.sum(axis=-2, dtype=np.int32).reshape(*batch, panels, 1, PANEL, 1)
+    return np.concatenate([packed, sums.view(np.int8)], axis=-3)

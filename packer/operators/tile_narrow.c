@@ -1,0 +1,237 @@
+/* Sums of products of narrow elements for one tile, by words: a word of inputs times a word of each
+ * weight in a vector is added to 32-bit sums. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#include "narrow.h"
+
+enum { BLOCKS_AT_ONCE = 12 }; /* of ROW_BLOCK bytes: their weights stay in the nearest cache */
+
+typedef int32_t words __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+
+INLINE words words_at(const void *from) { return *(const words *)from; }
+INLINE void store_words(void *to, words value) { *(words *)to = value; }
+INLINE words splat_word(const void *from) {
+  int32_t word;
+  memcpy(&word, from, sizeof word);
+  return (words){0} + word;
+}
+
+/* ---- sum + the products of four bytes in each lane ---- */
+
+#if defined(__AVX512VNNI__)
+INLINE words dot_bytes(words sum, words a, words b) {
+  return (words)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
+}
+#elif defined(__AVXVNNI__) && !defined(__AVX512F__)
+INLINE words dot_bytes(words sum, words a, words b) {
+  return (words)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)a, (__m256i)b);
+}
+#elif defined(__x86_64__)
+/* Pairs of 16-bit products are exact in 32 bits; those of 8 bits would saturate. */
+#if defined(__AVX512BW__)
+typedef __m512i pairs;
+#define EACH(name) _mm512_##name
+#elif defined(__AVX2__)
+typedef __m256i pairs;
+#define EACH(name) _mm256_##name
+#else
+typedef __m128i pairs;
+#define EACH(name) _mm_##name
+#endif
+INLINE words dot_bytes(words sum, words a, words b) {
+#if defined(__AVX512F__) && !defined(__AVX512BW__) || defined(__AVX__) && !defined(__AVX2__)
+  for (int part = 0; part < 4; part++)
+    sum += (a << (24 - 8 * part) >> 24 & 255) * (b << (24 - 8 * part) >> 24);
+  return sum;
+#else
+  const pairs even_a = (pairs)(a & 0x00ff00ff), odd_a = EACH(srli_epi16)((pairs)a, 8);
+  const pairs even_b = EACH(srai_epi16)(EACH(slli_epi16)((pairs)b, 8), 8);
+  const pairs odd_b = EACH(srai_epi16)((pairs)b, 8);
+  return sum + (words)EACH(madd_epi16)(even_a, even_b) + (words)EACH(madd_epi16)(odd_a, odd_b);
+#endif
+}
+#elif defined(__ARM_FEATURE_DOTPROD)
+INLINE words dot_bytes(words sum, words a, words b) {
+  return (words)vdotq_s32((int32x4_t)sum, (int8x16_t)a, (int8x16_t)b);
+}
+#elif defined(__aarch64__)
+INLINE words dot_bytes(words sum, words a, words b) {
+  const int8x16_t x = (int8x16_t)a, y = (int8x16_t)b;
+  const int32x4_t low = vpaddlq_s16(vmull_s8(vget_low_s8(x), vget_low_s8(y)));
+  const int32x4_t high = vpaddlq_s16(vmull_high_s8(x, y));
+  return sum + (words)vpaddq_s32(low, high);
+}
+#else
+INLINE words dot_bytes(words sum, words a, words b) {
+  for (int part = 0; part < 4; part++)
+    sum += (a << (24 - 8 * part) >> 24 & 255) * (b << (24 - 8 * part) >> 24);
+  return sum;
+}
+#endif
+
+/* ---- sum + the products of two bfloat16 in each lane ---- */
+
+#if defined(__AVX512BF16__)
+INLINE words dot_halves(words sum, words a, words b) {
+  return (words)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
+}
+#else
+INLINE words dot_halves(words sum, words a, words b) {
+  const words high = {0};
+  vec found = (vec)sum;
+  found += (vec)((bits)a << 16) * (vec)((bits)b << 16);
+  found += (vec)(a & (high + INT32_C(-65536))) * (vec)(b & (high + INT32_C(-65536)));
+  return (words)found;
+}
+#endif
+
+/* ---- Kernels ---- */
+
+INLINE void sum_up(const struct narrow_tile *tile, const struct narrow_spot *spot, int64_t first,
+                   int32_t *sums, const int columns, const int64_t step, const int is_half) {
+  const uint8_t *weight = tile->weight + first * WORD;
+  sums += first;
+  words sum[NARROW_PIXELS][VECTORS];
+  UNROLL
+  for (int p = 0; p < columns; p++) UNROLL
+  for (int v = 0; v < VECTORS; v++) sum[p][v] = (words){0};
+  if (tile->is_more) UNROLL
+  for (int p = 0; p < columns; p++) UNROLL
+  for (int v = 0; v < VECTORS; v++) sum[p][v] = words_at(sums + p * PANEL + v * LANES);
+
+  for (int64_t i = 0; i < tile->blocks; i++) {
+    const int64_t count = i + 1 < tile->blocks ? tile->words : tile->last;
+    const uint8_t *block = spot->data + i * spot->plane;
+    for (int64_t y = 0; y < tile->taps[0]; y++)
+      for (int64_t x = 0; x < tile->taps[1]; x++) {
+        const uint8_t *pixel = block + y * tile->tap[0] + x * tile->tap[1];
+        for (int64_t c = 0; c < count; c++, pixel += WORD, weight += WORD_PANEL) {
+          words factor[VECTORS];
+          UNROLL
+          for (int v = 0; v < VECTORS; v++) factor[v] = words_at(weight + v * LANES * WORD);
+          UNROLL
+          for (int p = 0; p < columns; p++) {
+            const words input = splat_word(pixel + p * step);
+            UNROLL
+            for (int v = 0; v < VECTORS; v++)
+              sum[p][v] = is_half ? dot_halves(sum[p][v], input, factor[v])
+                                  : dot_bytes(sum[p][v], input, factor[v]);
+          }
+        }
+      }
+  }
+  UNROLL
+  for (int p = 0; p < columns; p++) UNROLL
+  for (int v = 0; v < VECTORS; v++) store_words(sums + p * PANEL + v * LANES, sum[p][v]);
+}
+
+typedef void kernel(const struct narrow_tile *tile, const struct narrow_spot *spot, int64_t first,
+                    int32_t *sums);
+
+#define KERNEL(name, columns, step, is_half)                                                   \
+  static void name##_##columns(const struct narrow_tile *tile, const struct narrow_spot *spot, \
+                               int64_t first, int32_t *sums) {                                 \
+    sum_up(tile, spot, first, sums, columns, step, is_half);                                   \
+  }
+#define FOUR(name, step, is_half) \
+  KERNEL(name, 1, step, is_half)  \
+  KERNEL(name, 2, step, is_half)  \
+  KERNEL(name, 3, step, is_half)  \
+  KERNEL(name, 4, step, is_half)
+#define SIX(name, step, is_half) \
+  FOUR(name, step, is_half)      \
+  KERNEL(name, 5, step, is_half) \
+  KERNEL(name, 6, step, is_half)
+#if defined(__AVX512F__)
+#define KERNELS(name, step, is_half)                                            \
+  SIX(name, step, is_half)                                                      \
+  KERNEL(name, 7, step, is_half)                                                \
+  KERNEL(name, 8, step, is_half)                                                \
+  KERNEL(name, 9, step, is_half)                                                \
+  KERNEL(name, 10, step, is_half)                                               \
+  KERNEL(name, 11, step, is_half)                                               \
+  KERNEL(name, 12, step, is_half)                                               \
+  KERNEL(name, 13, step, is_half)                                               \
+  KERNEL(name, 14, step, is_half)                                               \
+  static kernel *const name[NARROW_PIXELS] = {                                  \
+      name##_1, name##_2, name##_3,  name##_4,  name##_5,  name##_6,  name##_7, \
+      name##_8, name##_9, name##_10, name##_11, name##_12, name##_13, name##_14};
+#elif defined(__AVXVNNI__)
+#define KERNELS(name, step, is_half)                                        \
+  SIX(name, step, is_half)                                                  \
+  static kernel *const name[NARROW_PIXELS] = {name##_1, name##_2, name##_3, \
+                                              name##_4, name##_5, name##_6};
+#else
+#define KERNELS(name, step, is_half) \
+  FOUR(name, step, is_half)          \
+  static kernel *const name[NARROW_PIXELS] = {name##_1, name##_2, name##_3, name##_4};
+#endif
+
+KERNELS(bytes, ROW_BLOCK, 0)
+KERNELS(bytes_apart, tile->step, 0)
+KERNELS(halves, ROW_BLOCK, 1)
+
+/* ---- Tiles ---- */
+
+/* The sum of all bytes that a pixel's window has. */
+static uint32_t row_sum(const struct narrow_tile *tile, const uint8_t *data, int64_t plane) {
+  const words ones = (words){0} + 0x01010101;
+  words sum = {0};
+  for (int64_t i = 0; i < tile->blocks; i++, data += plane)
+    for (int64_t tap = 0; tap < tile->taps[0] * tile->taps[1]; tap++) {
+      const uint8_t *from =
+          data + tap / tile->taps[1] * tile->tap[0] + tap % tile->taps[1] * tile->tap[1];
+      int64_t left = (i + 1 < tile->blocks ? tile->words : tile->last);
+      for (; left >= LANES; left -= LANES, from += LANES * WORD)
+        sum = dot_bytes(sum, words_at(from), ones);
+      words rest = {0};
+      memcpy(&rest, from, (size_t)(left * WORD));
+      sum = dot_bytes(sum, rest, ones);
+    }
+  uint32_t all = 0;
+  for (int lane = 0; lane < LANES; lane++) all += (uint32_t)sum[lane];
+  return all;
+}
+
+static void add_row_terms(const struct narrow_tile *tile, const struct narrow_spot *spot,
+                          const struct narrow_zeros *zeros, int32_t *sums) {
+  for (int p = 0; p < spot->columns; p++, sums += PANEL) {
+    const uint32_t row = row_sum(tile, spot->data + p * tile->step, spot->plane);
+    for (int j = 0; j < PANEL; j++) sums[j] = (int32_t)((uint32_t)sums[j] + row * zeros->factor[j]);
+  }
+}
+
+void dso_op_narrow_tiles(const struct narrow_tile *tile, const struct narrow_spot *spots, int count,
+                         int64_t outputs, const struct narrow_place *place) {
+  _Alignas(64) int32_t sums[SPOTS * NARROW_PIXELS * PANEL];
+  const int64_t taps = tile->taps[0] * tile->taps[1], size = tile->words * taps; /* of a block */
+  const int64_t most_words = BLOCKS_AT_ONCE * ROW_BLOCK / WORD;
+  const int64_t parts = count > 1 ? up(tile->blocks, most(most_words / most(size, 1), 1)) : 1;
+  const int64_t blocks = most(up(tile->blocks, most(parts, 1)), 1);
+  kernel *const *kernels = tile->is_bfloat16         ? halves
+                           : tile->step == ROW_BLOCK ? bytes
+                                                     : bytes_apart;
+  struct narrow_tile some = *tile;
+  for (int64_t first = 0; first == 0 || first < tile->blocks; first += blocks) {
+    const int is_last = first + blocks >= tile->blocks;
+    some.is_more = first > 0;
+    some.blocks = least(blocks, tile->blocks - first);
+    some.last = is_last ? tile->last : tile->words;
+    some.weight = tile->weight + first * size * WORD_PANEL;
+    for (int i = 0; i < count; i++) {
+      struct narrow_spot spot = spots[i];
+      int32_t *of_spot = sums + (parts > 1 ? i * NARROW_PIXELS * PANEL : 0);
+      spot.data += first * spot.plane;
+      for (int64_t o = 0; o < outputs; o += VECTORS * LANES)
+        kernels[spot.columns - 1](&some, &spot, o, of_spot);
+      if (!is_last) continue;
+      if (place->zeros != NULL && place->zeros->has_factor)
+        add_row_terms(tile, &spots[i], place->zeros, of_spot);
+      dso_op_narrow_finish(place, &spot, outputs, of_spot);
+    }
+  }
+}
