@@ -65,7 +65,7 @@ struct narrow_spot {
   int columns;         /* at most NARROW_PIXELS */
 };
 
-/* What becomes of the sums of integers: sum + added[j] + row sum * factor[j], modulo 2^32. */
+/* Integer sums become sum + added[j] + row sum * factor[j], modulo 2^32. */
 struct narrow_zeros {
   uint32_t added[PANEL], factor[PANEL];
   int has_factor;

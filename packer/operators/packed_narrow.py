@@ -24,7 +24,7 @@ def pack_narrow_matmul(b: Any) -> Any:
     Returns
     -------
     ndarray
-        int8, C-contiguous: (..., columns / 32 rounded up, words, 32, 4). A word has 4 integers, or 2
+        int8, C-contiguous: (..., columns / 32 rounded up, words, 32, 4). A word has 4 integers or 2
         bfloat16, of one column. Elements of uint8 are stored less 128. The last word of a panel
         of integers is the sum of each column, as int32. The caller owns it.
 
