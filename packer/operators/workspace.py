@@ -1,4 +1,4 @@
-"""How much workspace operators need, in floats.
+"""How much workspace operators need, in floats; those of narrow elements in bytes.
 
 The C functions ``dso_op_NAME_workspace`` return as much or less: these are the counts of the level
 that needs most, for libraries with code for several.
@@ -7,7 +7,9 @@ that needs most, for libraries with code for several.
 from __future__ import annotations
 
 from .packed import BLOCK, PANEL
+from .packed_narrow import WORD
 
+_ROW_BLOCK = 64  # bytes of a row that are adjacent
 _FEWEST_PACKED_ROWS = 12  # twice PIXELS of vector.h, where that is least
 
 
@@ -89,3 +91,31 @@ def attention_workspace(
 
 def _up(count: int, size: int) -> int:
     return -(-count // size)
+
+
+def narrow_panels(inner: int, columns: int, size: int) -> int:
+    """Count the bytes of a packed right factor of narrow elements.
+
+    Parameters
+    ----------
+    inner, columns : int
+        Its extents.
+    size : int
+        Bytes of an element: 1 or 2.
+    """
+    words = _up(inner, WORD // size) + (size == 1)
+    return _up(columns, PANEL) * words * PANEL * WORD
+
+
+def narrow_matmul_workspace(rows: int, inner: int, columns: int, size: int) -> int:
+    """Count the bytes of one product of narrow elements.
+
+    Parameters
+    ----------
+    rows, inner, columns : int
+        Extents of the factors; 0 columns if the right factor is packed.
+    size : int
+        Bytes of an element: 1 or 2.
+    """
+    a = _up(inner * size, _ROW_BLOCK) * _ROW_BLOCK * rows
+    return a + narrow_panels(inner, columns, size)

@@ -1,7 +1,7 @@
 """Weights that are stored in the order in which an operator reads them, as arrays of their shape.
 
-The inverse of ``packer.operators.pack_matmul`` and ``pack_conv2d`` (docs/operators.md, Layouts). It
-needs NumPy.
+The inverse of ``packer.operators.pack_matmul`` and ``pack_conv2d`` (docs/operators.md, Layouts);
+`unpack_narrow` has that of the narrow types. It needs NumPy.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from .tensor import Tensor, tensor
+from .unpack_narrow import narrow_matmul
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def unpack(stored: Tensor, form: Mapping[str, Any]) -> Tensor:
     Parameters
     ----------
     stored : Tensor
-        The packed weight, of float32.
+        The packed weight: float32, or int8 for narrow elements.
     form : mapping
         Its entry in the record: ``kernel``, ``shape``, and what the kernel's layout depends on.
 
@@ -37,12 +38,18 @@ def unpack(stored: Tensor, form: Mapping[str, Any]) -> Tensor:
         NumPy is not installed.
     """
     shape = _shape(form)
-    kernels: dict[object, Callable[..., Any]] = {"conv2d": _conv2d, "matmul": _matmul}
+    kernels: dict[object, Callable[..., Any]] = {
+        "conv2d": _conv2d,
+        "matmul": _matmul,
+        "narrow_matmul": narrow_matmul,
+    }
     kernel = form.get("kernel")
     if kernel not in kernels:
         raise ValueError(f"kernel {kernel!r}, expected one of {sorted(map(str, kernels))}")
     flat = stored.numpy().reshape(-1)
-    return tensor(kernels[kernel](flat, shape, form))
+    found = tensor(kernels[kernel](flat, shape, form))
+    is_plain = form.get("dtype", found.dtype) == found.dtype
+    return found if is_plain else Tensor(found.raw, shape, form["dtype"])
 
 
 def _shape(form: Mapping[str, Any]) -> tuple[int, ...]:

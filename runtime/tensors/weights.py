@@ -108,7 +108,7 @@ class ModelWeights(Mapping[str, Tensor]):
         home = self._home(name)
         packing = self._packing(home)
         if packing is not None:
-            return "float32", tuple(packing.get("shape", ()))
+            return str(packing.get("dtype", "float32")), tuple(packing.get("shape", ()))
         dtype, shape = self._type(home)
         return dtype, shape
 

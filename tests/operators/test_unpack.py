@@ -48,3 +48,19 @@ def test_convolutions(
     stored = packer.operators.pack_conv2d(weight, groups=groups, block=block)
     form = {"kernel": "conv2d", "shape": list(weight.shape), "groups": groups, "block": block}
     assert np.array_equal(unpack(runtime.tensor(stored), form).numpy(), weight)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "bfloat16"])
+@pytest.mark.parametrize("is_transposed", [False, True])
+@pytest.mark.parametrize("shape", MATRICES)
+def test_narrow_matrices(shape: tuple[int, ...], is_transposed: bool, dtype: str) -> None:
+    """The data type is that of the weight."""
+    stored = {"bfloat16": "uint16"}.get(dtype, dtype)
+    weight = np.random.default_rng(3).integers(0, np.iinfo(stored).max, shape).astype(stored)
+    packed = packer.operators.pack_narrow_matmul(
+        weight.swapaxes(-1, -2) if is_transposed else weight
+    )
+    form = {"kernel": "narrow_matmul", "shape": list(shape), "transposed": is_transposed}
+    found = unpack(runtime.tensor(packed), {**form, "dtype": dtype})
+    assert (found.dtype, found.shape) == (dtype, shape)
+    assert bytes(found.raw) == weight.tobytes()

@@ -68,6 +68,37 @@ class Conv(OpRun):
         return (finish(total, b, residual, 1, **after),)
 
 
+def centred(a: Array, b: Array, *rest: Array | None) -> tuple[Array, Array]:
+    """Return two factors in double precision, less their zeros."""
+    zeros = (*rest, *[None] * 6)[4:6]
+    return tuple(
+        x.astype(np.float64) - (0 if zero is None else zero.astype(np.float64))
+        for x, zero in zip((a, b), zeros, strict=True)
+    )  # type: ignore[return-value]
+
+
+def rescaled(
+    total: Array, rest: tuple[Array | None, ...], axis: int, to: int, **after: Any
+) -> Array:
+    """Compute what dso.NarrowMatMul and dso.NarrowConv do after the sums."""
+    bias, residual, added, scale, _, _, zero = (*rest, *[None] * 7)[:7]
+
+    def along(value: Array | None, neutral: float) -> Array | float:
+        shape = [1] * total.ndim
+        shape[axis] = -1
+        return neutral if value is None else value.astype(np.float64).reshape(shape)
+
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(to)
+    total = (total + along(added, 0)) * along(scale, 1)
+    if dtype == np.int32:
+        return total.astype(np.int32)
+    found = finish(total, bias, residual, axis, **after)
+    if dtype not in (np.int8, np.uint8):
+        return found.astype(dtype)
+    rounded = np.rint(found) + (0 if zero is None else zero.astype(np.float32))
+    return np.clip(rounded, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
+
+
 class Enlarge(OpRun):
     """Pixels repeated whole numbers of times."""
 
@@ -137,6 +168,17 @@ class Attention(OpRun):
         return (result.astype(np.float32),)
 
 
+class NarrowMatMul(OpRun):
+    """Product of integers or bfloat16."""
+
+    op_domain = "dso"
+
+    def _run(self, a, b, *rest, trans_a=0, trans_b=0, to=0, **after):  # type: ignore[no-untyped-def]
+        a, b = centred(a, b, *rest)
+        total = (a.swapaxes(-1, -2) if trans_a else a) @ (b.swapaxes(-1, -2) if trans_b else b)
+        return (rescaled(total, rest, -1, to, **after),)
+
+
 class Normalize(OpRun):
     """Rows that are normalized."""
 
@@ -177,6 +219,7 @@ OPERATORS = [
     Enlarge,
     Interleave,
     MatMul,
+    NarrowMatMul,
     Normalize,
     Pool,
 ]

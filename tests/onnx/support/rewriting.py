@@ -59,7 +59,7 @@ def make(text: str, weights: Mapping[str, Array] | None = None) -> onnx.ModelPro
 
 
 def random_inputs(model: onnx.ModelProto, batch: int = 2, seed: int = 3) -> dict[str, Array]:
-    """Make random float32 inputs; a symbolic extent is `batch`."""
+    """Make random inputs; a symbolic extent is `batch`."""
     random = np.random.default_rng(seed)
     weights = {item.name for item in model.graph.initializer}
     found = {}
@@ -70,10 +70,17 @@ def random_inputs(model: onnx.ModelProto, batch: int = 2, seed: int = 3) -> dict
                 for dim in item.type.tensor_type.shape.dim
             ]
             kind = onnx.helper.tensor_dtype_to_np_dtype(item.type.tensor_type.elem_type)
-            found[item.name] = (
-                random.integers(0, 2, extents) if kind.kind in "bi" else random.normal(size=extents)
-            ).astype(kind)
+            found[item.name] = _random(random, kind, extents)
     return found
+
+
+def _random(random: np.random.Generator, kind: np.dtype[Any], extents: list[int]) -> Array:
+    if kind in (np.int8, np.uint8):
+        return random.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, extents, dtype=kind)
+    is_number = kind.kind not in "bi"
+    return (random.normal(size=extents) if is_number else random.integers(0, 2, extents)).astype(
+        kind
+    )
 
 
 def rewritten(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from ..dtypes import c_type
 from ..operator import Operator, elements, shape_of
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def operator_of(
     flops: int = 0,
     before: str = "",
 ) -> Operator:
-    """Make the operator of a C body over float32 tensors.
+    """Make the operator of a C body over tensors.
 
     Parameters
     ----------
@@ -53,8 +54,8 @@ def operator_of(
     takes_batch = is_symbolic((*inputs, *outputs))
     parameters = [
         *(["int64_t batch"] if takes_batch else []),
-        *(f"const float *x{i}" for i in range(len(inputs))),
-        *(f"float *y{i}" for i in range(len(outputs))),
+        *(f"const {c_type(value)} *x{i}" for i, value in enumerate(inputs)),
+        *(f"{c_type(value)} *y{i}" for i, value in enumerate(outputs)),
         *(["void *workspace"] if workspace else []),
     ]
     code = f"{HEADER}{before}\nint32_t @({', '.join(parameters)}) {{\n{body}}}\n"

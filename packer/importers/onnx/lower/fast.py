@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .elementwise import elementwise
+from .narrow import narrow_matmul
 from .pictures import concat, conv2d, interleave, pool, reorder
 from .rows import attention, matmul, normalize
 
@@ -23,6 +24,7 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "Enlarge": reorder,
     "Interleave": interleave,
     "MatMul": matmul,
+    "NarrowMatMul": narrow_matmul,
     "Normalize": normalize,
     "Pool": pool,
     "Reorder": reorder,

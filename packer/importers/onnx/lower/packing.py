@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import onnx_ir as ir
 
 from ....operators.packed import pack_conv2d, pack_matmul
+from ....operators.packed_narrow import pack_narrow_matmul
+from ..dtypes import dtype_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +35,15 @@ def packed_matmul(b: ir.Value, *, is_transposed: bool) -> ir.Value:
     )
 
 
+def packed_narrow_matmul(b: ir.Value, *, is_transposed: bool) -> ir.Value:
+    """Return the right factor of a product of narrow elements as `pack_narrow_matmul` stores it."""
+    return _packed(
+        b,
+        {"kernel": "narrow_matmul", "transposed": is_transposed, "dtype": dtype_name(b)},
+        lambda array: pack_narrow_matmul(array.swapaxes(-1, -2) if is_transposed else array),
+    )
+
+
 def packing_of(value: ir.Value) -> dict[str, Any] | None:
     """Return the entry of a packed weight in the record of the graph, or None."""
     found: dict[str, Any] | None = value.meta.get(_RECORD)
@@ -49,7 +60,7 @@ def _packed(weight: ir.Value, how: dict[str, Any], pack: Callable[[Any], Any]) -
         made = ir.Value(
             name=weight.name,
             shape=ir.Shape(tensor.shape),
-            type=ir.TensorType(ir.DataType.FLOAT),
+            type=ir.TensorType(tensor.dtype),
             const_value=tensor,
         )
         made.meta[_RECORD] = {"form": "packed", **how, "shape": list(array.shape)}

@@ -2,7 +2,8 @@
 
 Each rewrite is a function ``(ir.Model) -> int`` that returns how many places it changed. A node
 that does not match exactly remains a standard one. Fused operators have the domain ``dso``, and
-compute in float32 only. `rewrite` runs all in order.
+compute in float32; products and convolutions also with 8-bit integers and bfloat16. `rewrite` runs
+all in order.
 
 The passes of onnx-ir and onnxscript are used where they exist: `clean` and `constants` name them.
 The pattern rewriter of onnxscript is not: for graphs of thousands of nodes it takes many times as
@@ -35,6 +36,7 @@ from .enlarge import fuse_resize, fuse_transposed_conv
 from .epilogue import fuse_activation, fuse_bias, fuse_residual
 from .gelu import fuse_gelu
 from .graph import DSO
+from .integer import fuse_integer_scale, fuse_matmul_integer, fuse_qlinear_matmul
 from .linear import sink_views, split_products
 from .matmul import fuse_gemm, fuse_matmul
 from .moments import fuse_group_normalization, fuse_moments, fuse_row_factors
@@ -64,6 +66,9 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_pad,
     fuse_gemm,
     fuse_matmul,
+    fuse_matmul_integer,
+    fuse_qlinear_matmul,
+    fuse_integer_scale,
     fold_batch_norm,
     fold_scale,
     fuse_bias,

@@ -1,6 +1,7 @@
 """Bias, residual and activation, computed with the sums of a product or a convolution.
 
-out = activation(sum + bias + residual), in this order, for dso.Conv and dso.MatMul.
+out = activation(sum + bias + residual), in this order, for dso.Conv and dso.MatMul, and for
+dso.NarrowConv and dso.NarrowMatMul with results of float32.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from .graph import (
 )
 from .record import record_fold
 
-SUMS = ("Conv", "MatMul")
+SUMS = ("Conv", "MatMul", "NarrowConv", "NarrowMatMul")
 
 
 def fuse_bias(model: ir.Model) -> int:
@@ -50,7 +51,7 @@ def fuse_bias(model: ir.Model) -> int:
                 continue
             bias = _bias(model, node, made, node.inputs[1 - index])
             if bias is not None and same_shape(made.outputs[0], node.outputs[0]):
-                _refit(made, node, {2: bias})
+                refit(made, node, {2: bias})
                 count += 1
                 break
     return count
@@ -66,7 +67,7 @@ def _bias(model: ir.Model, node: ir.Node, made: ir.Node, added: ir.Value | None)
     shape, output = dims(added), dims(made.outputs[0])
     if added is None or shape is None or output is None or not is_float32(added):
         return None
-    axis = 1 if made.op_type == "Conv" else len(output) - 1
+    axis = 1 if made.op_type.endswith("Conv") else len(output) - 1
     extent = output[axis]
     if not isinstance(extent, int) or not all(isinstance(d, int) for d in shape):
         return None
@@ -79,7 +80,7 @@ def _bias(model: ir.Model, node: ir.Node, made: ir.Node, added: ir.Value | None)
     array, old = constant(added), optional(made, 2)
     if array is None:
         plain = old is None and node.op_type == "Add" and shape == (extent,)
-        return added if plain and made.op_type == "MatMul" else None
+        return added if plain and made.op_type.endswith("MatMul") else None
     row = np.broadcast_to(array.reshape(-1), (extent,))
     row = -row if node.op_type == "Sub" else row
     if old is not None:
@@ -97,7 +98,9 @@ def _bias(model: ir.Model, node: ir.Node, made: ir.Node, added: ir.Value | None)
     return bias
 
 
-def _refit(made: ir.Node, last: ir.Node, inputs: dict[int, ir.Value], **attributes: object) -> None:
+def refit(
+    made: ir.Node, last: ir.Node, inputs: dict[int, ir.Value | None], **attributes: object
+) -> None:
     """Put a copy of a sum with more inputs or attributes in the place of the last node."""
     values = list(made.inputs)
     for index, value in inputs.items():
@@ -131,7 +134,7 @@ def fuse_residual(model: ir.Model) -> int:
         made = max(sums, key=lambda item: order.get(item, len(order)))
         other = other_input(node, made.outputs[0])
         assert other is not None
-        _refit(made, node, {3: other})
+        refit(made, node, {3: other})
         count += 1
     return count
 
@@ -158,7 +161,7 @@ def fuse_activation(model: ir.Model) -> int:
         made, found = _open_sum(node.inputs[0]), _activation(node)
         if made is None or found is None or not only_reads(node, made.outputs[0]):
             continue
-        _refit(made, node, {}, **found)
+        refit(made, node, {}, **found)
         count += 1
     return count
 
