@@ -82,8 +82,8 @@ def _check(what: str, found: int, most: int) -> None:
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in fields if keys.count(key) > 1)
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise ValueError(f"key {shown(twice)} occurs twice, expected once")
     return fields
 
