@@ -8,6 +8,7 @@ from runtime.error import LoaderNotFoundError as LoaderNotFoundError
 from runtime.error import OutOfMemoryError as OutOfMemoryError
 from runtime.error import PackerError as PackerError
 from runtime.error import ToolchainError as ToolchainError
+from runtime.error import VerifyError as VerifyError
 
 from .declare.declaration import FunctionDeclaration as FunctionDeclaration
 from .deferred_link import link_library as link_library

@@ -15,6 +15,7 @@ from .error import LoaderNotFoundError as LoaderNotFoundError
 from .error import OutOfMemoryError as OutOfMemoryError
 from .error import PackerError as PackerError
 from .error import ToolchainError as ToolchainError
+from .error import VerifyError as VerifyError
 from .error import WeightNotFoundError as WeightNotFoundError
 from .graph import executor as graph_executor  # noqa: F401
 from .graph.executor import GraphExecutor as GraphExecutor

@@ -91,6 +91,26 @@ class LibraryLoadError(PackerError, OSError):
         super().__init__(message, path=path, reason=reason)
 
 
+class VerifyError(PackerError, ValueError):
+    """A file has no signature that the caller trusts, or is not the file that was signed.
+
+    Attributes
+    ----------
+    path : str or None
+        The file, the bundle or the key with the error.
+    reason : str
+        One stable word for programs: ``"unsigned"``, ``"bundle"``, ``"oversized"``,
+        ``"algorithm"``, ``"key"``, ``"signer"``, ``"signature"``, ``"statement"``, ``"name"``,
+        ``"size"``, ``"digest"``, ``"version"``, ``"io"``, ``"package"``.
+    """
+
+    path: str | None
+    reason: str
+
+    def __init__(self, message: str, *, path: str | None = None, reason: str) -> None:
+        super().__init__(message, path=path, reason=reason)
+
+
 class DeviceError(PackerError, RuntimeError):
     """A device or its driver cannot do the requested operation.
 

@@ -1,0 +1,47 @@
+"""The room of a library for its signature: the bytes of ``__packer_signature``.
+
+They are zeros until `packer sign --embed` stores the bundle there, with zeros after it. A signature
+covers the file with zeros in the room.
+"""
+
+from __future__ import annotations
+
+from .._core import ElfFile
+from ..abi import SIGNATURE
+from ..error import LibraryLoadError, VerifyError
+
+_E_MACHINE = slice(18, 20)  # of an ELF header
+
+
+def find_room(path: str, data: memoryview) -> tuple[int, int] | None:
+    """Return the (file offset, nbytes) of the room; None if the file has none, or is no library.
+
+    Parameters
+    ----------
+    path : str
+        The file; ``/proc/self/fd/N`` for an open one.
+    data : memoryview
+        Its bytes.
+    """
+    try:
+        found = ElfFile(path, int.from_bytes(data[_E_MACHINE], "little")).data(SIGNATURE)
+    except LibraryLoadError:
+        return None
+    return found if found is not None and sum(found) <= len(data) else None
+
+
+def bundle_in_room(data: memoryview, room: tuple[int, int] | None, where: str) -> bytes | None:
+    """Return the bundle that is in the room; None if the room is empty.
+
+    Raises
+    ------
+    VerifyError
+        If the zeros after the bundle are other bytes, which no signature covers.
+    """
+    if room is None:
+        return None
+    bundle, _, rest = bytes(data[room[0] : sum(room)]).partition(b"\0")
+    if rest.strip(b"\0"):
+        text = f"{where}: {SIGNATURE}: bytes after the bundle, expected zeros"
+        raise VerifyError(f"{text}; the file was changed", path=where, reason="bundle")
+    return bundle or None
