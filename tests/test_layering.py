@@ -30,7 +30,7 @@ FLOORS = {
     "runtime": (
         {"abi", "error", "profile", "public_names", "timing", "typing"},
         {"mapped_file", "property", "reader", "registry", "signature", "strict_json"},
-        {"import_tree", "library_metadata", "model_record", "stream", "structs"},
+        {"import_tree", "library_metadata", "model_record", "stream", "structs", "trust"},
         {"tensors"},
         {"device", "module"},
         {"graph", "relax"},
@@ -55,7 +55,7 @@ FLOORS = {
         {"host_code", "imports", "link", "operators"},
         {"deferred_link", "export", "importers"},
         {"inspect", "project"},
-        {"c_header", "stubs"},
+        {"c_header", "sign", "stubs"},
         {"wheel"},
         {"cli"},
         {"hooks"},
