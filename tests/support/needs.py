@@ -36,6 +36,7 @@ PACKAGES = {
     "qemu-aarch64": "qemu-user",
     "qemu-riscv64": "qemu-user",
     "qemu-x86_64": "qemu-user",
+    "softhsm2-util": "softhsm2",
     "unshare": "util-linux",
 }
 LINKERS = {"bfd": "ld.bfd", "gold": "ld.gold", "lld": "ld.lld", "mold": "mold"}
