@@ -18,6 +18,7 @@ from .declare.glue import Glue
 from .dialect import Dialect, Naming
 from .embed import Embed, find_embedders
 from .embed.contents import checksums_of, record_of, symbols_of
+from .embed.reserved import reserved
 from .files.arguments import list_of
 from .files.chunks import with_header
 from .files.output import refuse_output_among_inputs, replacing
@@ -64,6 +65,7 @@ def export_library(
     cwd: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     cpu: str | Sequence[str] | None = None,
+    signature_room: int = 0,
 ) -> Path:
     """Export a module tree to one shared library.
 
@@ -130,6 +132,9 @@ def export_library(
         CPU levels: ``["x86-64-v2", "x86-64-v3"]`` compiles the host code for each, and the library
         uses the best one of the machine that loads it (docs/cpu-levels.md). ``"native"`` is the
         processor of this machine. By default the code runs on every processor of the target.
+    signature_room : int
+        The bytes to reserve for `packer sign --embed`, which stores a signature in the library
+        (docs/trust.md); 8192 are enough for most. Only for shared libraries.
 
     Returns
     -------
@@ -159,6 +164,7 @@ def export_library(
     naming_options, record = soname_options(soname, output, output_format), record_of(metadata)
     refuse_two_embedders(embed, fpack_imports)
     embedders = find_embedders(embed, can_place=output_format.is_linked and not system_lib)
+    empty = reserved(signature_room, output, output_format.suffix, system_lib)
 
     step("collect")
     blob, modules = merge_host_code(module, dialect=format)
@@ -188,6 +194,7 @@ def export_library(
         files = save(hosts, link, folder, step)
         functions = declared_functions(hosts, entry)
         symbols, lines = symbols_of(blob, chunks, record, triple, naming)
+        symbols |= empty
         char = find_target(triple).machine.char
         glue = Glue(functions, entry, naming, char, link.levels.record)
         checksums = checksums_of(glue.symbols, glue.texts, lines)

@@ -29,6 +29,7 @@ from .compiler_options import add_compiler_options, compiler_words, linker_words
 from .model_options import add_model_options, model_source, note_about_speed
 from .parser import CommandParser
 from .terminal import Steps, showing_steps, size_text, write, write_error
+from .trust_options import add_trust_options
 
 if TYPE_CHECKING:
     from ..project.sources import Functions
@@ -100,6 +101,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_link_options()
     add_model_options(parser)
     add_compiler_options(parser)
+    add_trust_options(parser)
     arguments = parser.parse_paths(argv)
     if (arguments.sources or arguments.weights) and arguments.project is not None:
         parser.error("argument --project: not allowed with SOURCE or --weights")
@@ -145,6 +147,7 @@ def run(arguments: argparse.Namespace) -> None:
             cwd=project.folder,
             jobs=arguments.jobs,
             cpu=arguments.cpu or project.cpu or None,
+            signature_room=arguments.signature_room,
         )
     write(_summary(output, project, time.monotonic() - started))
     for note in (*project.inputs.notes, *note_about_speed(arguments)):

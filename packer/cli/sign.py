@@ -17,7 +17,7 @@ strip and other tools change the bytes."""
 _EPILOG = """\
 examples:
   packer sign model.so --key acme.key       # writes model.so.sigstore.json
-  packer sign model.so --key acme.key --embed   # in the file; export with --signature-room
+  packer sign model.so --key acme.key --embed    # inside it; export it with --signature-room
   packer sign model.so --key env:ACME_KEY   # the variable has the key, as PEM
   packer sign model.so --key 'pkcs11:token=release;object=acme?module-path=/usr/lib/hsm.so'
 

@@ -13,6 +13,8 @@ from runtime.abi import (
     MAIN_NAME,
     MANIFEST,
     MODULE_BLOB,
+    SBOM,
+    SIGNATURE,
 )
 
 _OWN = {
@@ -22,6 +24,8 @@ _OWN = {
     LIBRARY_METADATA: "the metadata of the library: version, license, ...",
     CHECKSUMS: "the checksums: the exported symbols and their CRC-32",
     CPU_LEVELS: "the CPU levels that the code was compiled for",
+    SIGNATURE: "the room for the signature of the file",
+    SBOM: "the bill of materials, CycloneDX",
     MAIN_NAME: "the name of the entry",
     FUNCTION_PREFIX + "main": "the entry: what a call of the library runs",
     "__tvm_module_ctx": "context: the library's module",

@@ -97,7 +97,7 @@ def sign_library(
     bundle = dump_bundle(statement, private.public.hint, private.sign)
     most = room[1] if embed and room else most_nbytes(len(opened.data))
     if len(bundle) > most:
-        hint = f"; export it with --signature-room {len(bundle)}" if embed else ""
+        hint = f"; export it with --signature-room {len(bundle) + 4095 & ~4095}" if embed else ""
         text = f"the signature has {len(bundle)} bytes, expected at most {most}{hint}"
         raise path_error(name, text)
     verify_bundle(parse_bundle(bundle, name, len(opened.data)), [private.public], name)
