@@ -36,6 +36,7 @@ _FILES: dict[str, tuple[str, ...]] = {
     "narrow_matmul": ("matmul_narrow", *_NARROW_TILES),
     "normalize": ("normalize", "parallel"),
     "pool": ("pool", "reorder", "parallel"),
+    "quantize": ("quantize", "parallel"),
     "reorder": ("reorder", "parallel"),
 }
 
@@ -46,7 +47,7 @@ def sources(*names: str) -> list[Path]:
     Parameters
     ----------
     *names : {"attention", "conv2d", "elementwise", "matmul", "narrow_matmul", "normalize", \
-"pool", "reorder"}
+"pool", "quantize", "reorder"}
         The operators; by default all. ``"matmul"`` stands for `dso_op_matmul` and its functions.
 
     Returns

@@ -132,6 +132,17 @@ DSO_OP_API int64_t dso_op_narrow_matmul_packed_size(const struct dso_op_narrow_m
 DSO_OP_API void dso_op_narrow_matmul_pack(const struct dso_op_narrow_matmul *product, const void *b,
                                           int64_t b_row, int64_t b_column, void *packed);
 
+/* ---- Between float32 and integers of 8 bits, for adjacent elements ----
+ *
+ * Quantised: zero + x / scale, rounded to the nearest integer, ties to even, and limited. A zero of
+ * NULL is 0. `type` is that of the integers and of their zero. */
+DSO_OP_API int dso_op_quantize(const float *x, int64_t count, const float *scale, const void *zero,
+                               enum dso_op_type type, void *out);
+DSO_OP_API int dso_op_dequantize(const void *x, int64_t count, const float *scale, const void *zero,
+                                 enum dso_op_type type, float *out);
+/* The scale and the zero of uint8 with which the integers reach over all of x, and 0. */
+DSO_OP_API int dso_op_quantize_range(const float *x, int64_t count, float *scale, uint8_t *zero);
+
 /* ---- Pictures ----
  *
  * A picture is [batch][channels][height][width] with `block` 1 (NCHW), or

@@ -1,29 +1,6 @@
 /* After the sums of a tile of narrow elements: zeros, scale, activation, rounding and the store. */
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
 #include "finish.h"
 #include "narrow.h"
-
-typedef int32_t words __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-
-/* To the nearest integer, ties to even. The instructions round so in the processor's default mode. */
-INLINE words nearest(vec x) {
-#if defined(__AVX512F__)
-  return (words)_mm512_cvtps_epi32((__m512)x);
-#elif defined(__AVX__)
-  return (words)_mm256_cvtps_epi32((__m256)x);
-#elif defined(__x86_64__)
-  return (words)_mm_cvtps_epi32((__m128)x);
-#elif defined(__aarch64__)
-  return (words)vcvtnq_s32_f32((float32x4_t)x);
-#else
-  return __builtin_convertvector(x + 12582912.0f - 12582912.0f, words); /* 1.5 * 2^23 */
-#endif
-}
 
 void dso_op_narrow_zeros(struct narrow_zeros *zeros, const int32_t *column_sums, int64_t inner,
                          int32_t a_zero, const void *b_zero, int64_t b_zero_step,
@@ -75,7 +52,7 @@ static void round_sums(const struct narrow_place *place, int pixels, const int32
   for (int i = 0; i < pixels * PANEL; i += LANES) {
     const vec value = at_most(at_least(load((const float *)(const void *)(sums + i)), low), high);
     const words found = nearest(value) + zero;
-    for (int lane = 0; lane < LANES; lane++) bytes[i + lane] = (uint8_t)found[lane];
+    store_bytes(bytes + i, found);
   }
 }
 

@@ -78,7 +78,7 @@ static void multiply(const void *data, int64_t index) {
   const int64_t batch = index / parts, part = index % parts;
   const int64_t chunk = part / plan->panels, panel = part % plan->panels;
   const int64_t column = panel * PANEL, columns = least(product->columns - column, PANEL);
-  const int64_t words = up(product->inner, per_word(product->a_type));
+  const int64_t num_words = up(product->inner, per_word(product->a_type));
 
   const uint8_t *b = plan->b_size
                          ? plan->b + batch * plan->b_size
@@ -86,16 +86,16 @@ static void multiply(const void *data, int64_t index) {
   const struct narrow_tile tile = {.step = ROW_BLOCK,
                                    .blocks = plan->blocks,
                                    .words = ROW_BLOCK / WORD,
-                                   .last = words - (plan->blocks - 1) * (ROW_BLOCK / WORD),
+                                   .last = num_words - (plan->blocks - 1) * (ROW_BLOCK / WORD),
                                    .taps = {1, 1},
                                    .weight = b + panel * plan->panel,
                                    .is_bfloat16 = is_bfloat16(product->a_type)};
   struct narrow_zeros zeros;
   if (!tile.is_bfloat16)
-    dso_op_narrow_zeros(&zeros, (const int32_t *)(const void *)(tile.weight + words * WORD_PANEL),
-                        product->inner, left_zero(product->a_zero, product->a_type),
-                        product->b_zero, product->b_zero_step, product->b_type, product->after.bias,
-                        column, columns);
+    dso_op_narrow_zeros(
+        &zeros, (const int32_t *)(const void *)(tile.weight + num_words * WORD_PANEL),
+        product->inner, left_zero(product->a_zero, product->a_type), product->b_zero,
+        product->b_zero_step, product->b_type, product->after.bias, column, columns);
   struct narrow_spot spots[SPOTS] = {{.data = NULL}};
   const int64_t first = part_begin(plan->tiles, plan->chunks, chunk);
   const int64_t at = offset(plan, product->out_batch, batch) + column;

@@ -2,7 +2,38 @@
 #ifndef DSO_OPERATORS_NARROW_H
 #define DSO_OPERATORS_NARROW_H
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
 #include "parts.h"
+
+typedef int32_t words __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef uint8_t lane_bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
+
+INLINE words words_at(const void *from) { return *(const words *)from; }
+INLINE void store_words(void *to, words value) { *(words *)to = value; }
+/* The low bytes. */
+INLINE void store_bytes(uint8_t *to, words value) {
+  *(lane_bytes *)to = __builtin_convertvector(value, lane_bytes);
+}
+
+/* To the nearest integer, ties to even. The instructions round so in the processor's default mode. */
+INLINE words nearest(vec x) {
+#if defined(__AVX512F__)
+  return (words)_mm512_cvtps_epi32((__m512)x);
+#elif defined(__AVX__)
+  return (words)_mm256_cvtps_epi32((__m256)x);
+#elif defined(__x86_64__)
+  return (words)_mm_cvtps_epi32((__m128)x);
+#elif defined(__aarch64__)
+  return (words)vcvtnq_s32_f32((float32x4_t)x);
+#else
+  return __builtin_convertvector(x + 12582912.0f - 12582912.0f, words); /* 1.5 * 2^23 */
+#endif
+}
 
 /* Bytes: of a word, of a block of matrix elements, and of the weights for one word of inputs. */
 enum { WORD = 4, ROW_BLOCK = 64, WORD_PANEL = WORD * PANEL };

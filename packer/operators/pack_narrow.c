@@ -51,16 +51,16 @@ INLINE void panel(const uint8_t *from, int64_t row, int64_t column, int64_t inne
   }
 }
 
-static void add_columns(const uint8_t *packed, int64_t words, int32_t *sums) {
-  for (int64_t k = 0; k < words; k++, packed += WORD_PANEL)
+static void add_columns(const uint8_t *packed, int64_t num_words, int32_t *sums) {
+  for (int64_t k = 0; k < num_words; k++, packed += WORD_PANEL)
     for (int j = 0; j < PANEL; j++)
       for (int c = 0; c < WORD; c++) sums[j] += (int8_t)packed[j * WORD + c];
 }
 
 void dso_op_narrow_panel(const void *from, enum dso_op_type type, int64_t row, int64_t column,
                          int64_t inner, int64_t columns, uint8_t *packed) {
-  const int64_t width = least(columns, PANEL), words = up(inner, per_word(type));
-  if (width < PANEL || inner % per_word(type)) memset(packed, 0, (size_t)(words * WORD_PANEL));
+  const int64_t width = least(columns, PANEL), num_words = up(inner, per_word(type));
+  if (width < PANEL || inner % per_word(type)) memset(packed, 0, (size_t)(num_words * WORD_PANEL));
   if (is_bfloat16(type)) {
     panel(from, row, column, inner, width, 0, packed, 2);
     return;
@@ -68,6 +68,6 @@ void dso_op_narrow_panel(const void *from, enum dso_op_type type, int64_t row, i
   if (column == 1) panel(from, row, 1, inner, width, right_flip(type), packed, 1);
   else panel(from, row, column, inner, width, right_flip(type), packed, 1);
   int32_t sums[PANEL] = {0};
-  add_columns(packed, words, sums);
-  memcpy(packed + words * WORD_PANEL, sums, sizeof sums);
+  add_columns(packed, num_words, sums);
+  memcpy(packed + num_words * WORD_PANEL, sums, sizeof sums);
 }

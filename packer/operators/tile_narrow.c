@@ -1,19 +1,9 @@
 /* Sums of products of narrow elements for one tile, by words: a word of inputs times a word of each
  * weight in a vector is added to 32-bit sums. */
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
 #include "narrow.h"
 
 enum { BLOCKS_AT_ONCE = 12 }; /* of ROW_BLOCK bytes: their weights stay in the nearest cache */
 
-typedef int32_t words __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-
-INLINE words words_at(const void *from) { return *(const words *)from; }
-INLINE void store_words(void *to, words value) { *(words *)to = value; }
 INLINE words splat_word(const void *from) {
   int32_t word;
   memcpy(&word, from, sizeof word);

@@ -16,7 +16,7 @@ from ..support.rewriting import make, random_inputs
 
 WEIGHTS = {
     "s8": np.random.default_rng(1).integers(-128, 128, (70, 45)).astype(np.int8),
-    "u8": np.random.default_rng(2).integers(0, 256, (3, 70, 45)).astype(np.uint8),
+    "u8": np.random.default_rng(2).integers(0, 256, (70, 45)).astype(np.uint8),
     "z7": np.uint8(7),
     "m3": np.int8(-3),
     "zeros": np.random.default_rng(3).integers(0, 256, 45).astype(np.uint8),
@@ -29,7 +29,7 @@ WEIGHTS = {
 }
 MODELS = {
     "signed weights": "(uint8[2,9,70] x) => (int32[] y) { y = MatMulInteger(x, s8, z7, m3) }",
-    "a zero for each column": """(uint8[2,1,9,70] x) => (int32[] y) {
+    "a zero for each column": """(uint8[2,3,9,70] x) => (int32[] y) {
         y = MatMulInteger(x, u8, z7, zeros)
     }""",
     "two inputs": """(int8[5,9,33] x, int8[33,20] w, int8 a, int8 b) => (int32[] y) {
@@ -42,6 +42,12 @@ MODELS = {
         y = QLinearMatMul(x, e1, m3, s8, e2, m3, e3, m3)
     }""",
     "any batch": "(uint8[batch,70] x) => (int32[] y) { y = MatMulInteger(x, s8, z7) }",
+    "elements": """(float[batch,700] x) => (float[] y) {
+        q = QuantizeLinear(x, e2, z7) y = DequantizeLinear(q, e1, z7)
+    }""",
+    "signed elements": """(float[3,7] x) => (float[] y) {
+        q = QuantizeLinear(x, e2, m3) y = DequantizeLinear(q, e1, m3)
+    }""",
     "dynamic": """(float[batch,70] x) => (float[] y) {
         q, s, z = DynamicQuantizeLinear(x) p = MatMulInteger(q, s8, z, m3)
         c = Cast<to=1>(p) t = Mul(s, scales) m = Mul(c, t) a = Add(m, bias) y = Gelu(a)

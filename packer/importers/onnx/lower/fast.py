@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .elementwise import elementwise
-from .narrow import narrow_matmul
+from .narrow import dequantize, dynamic_quantize, narrow_matmul, quantize
 from .pictures import concat, conv2d, interleave, pool, reorder
 from .rows import attention, matmul, normalize
 
@@ -20,6 +20,8 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "Attention": attention,
     "Concat": concat,
     "Conv": conv2d,
+    "Dequantize": dequantize,
+    "DynamicQuantize": dynamic_quantize,
     "Elementwise": elementwise,
     "Enlarge": reorder,
     "Interleave": interleave,
@@ -27,6 +29,7 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "NarrowMatMul": narrow_matmul,
     "Normalize": normalize,
     "Pool": pool,
+    "Quantize": quantize,
     "Reorder": reorder,
 }
 

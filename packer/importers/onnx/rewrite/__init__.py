@@ -36,7 +36,12 @@ from .enlarge import fuse_resize, fuse_transposed_conv
 from .epilogue import fuse_activation, fuse_bias, fuse_residual
 from .gelu import fuse_gelu
 from .graph import DSO
-from .integer import fuse_integer_scale, fuse_matmul_integer, fuse_qlinear_matmul
+from .integer import (
+    fuse_integer_scale,
+    fuse_matmul_integer,
+    fuse_qlinear_matmul,
+    fuse_quantize,
+)
 from .linear import sink_views, split_products
 from .matmul import fuse_gemm, fuse_matmul
 from .moments import fuse_group_normalization, fuse_moments, fuse_row_factors
@@ -84,6 +89,7 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_pool,
     fuse_resize,
     simplify_views,
+    fuse_quantize,
     fuse_elementwise,
     remove_dead_nodes,
     name_everything,

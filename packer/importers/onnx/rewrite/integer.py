@@ -114,6 +114,55 @@ def fuse_integer_scale(model: ir.Model) -> int:
     return count
 
 
+def fuse_quantize(model: ir.Model) -> int:
+    """Replace quantisation of elements by one scale by dso nodes; return how many.
+
+    QuantizeLinear and DequantizeLinear between float32 and 8 bits, and DynamicQuantizeLinear.
+    """
+    count = 0
+    for node in model.graph:
+        if is_node(node, "DynamicQuantizeLinear"):
+            new = ir.Node(DSO, "DynamicQuantize", node.inputs, num_outputs=3, name=node.name)
+            _replace_all(node, new)
+        elif is_node(node, "QuantizeLinear", "DequantizeLinear") and _is_plain(node):
+            kind = node.op_type.removesuffix("Linear")
+            inputs = [*node.inputs[:2], without_zeros(optional(node, 2))]
+            to = {"to": int(node.outputs[0].dtype or 0)}
+            like = node.outputs[0]
+            replace(node, [new_node(kind, inputs, to, like=like, name=node.name, domain=DSO)])
+        else:
+            continue
+        count += 1
+    return count
+
+
+def _is_plain(node: ir.Node) -> bool:
+    """Return True for one scale of float32, and integers of 8 bits."""
+    x, scale, zero = (*node.inputs, None)[:3]
+    out = node.outputs[0]
+    floats, integers = (x, out) if node.op_type == "QuantizeLinear" else (out, x)
+    if not is_float32(floats, scale) or integers is None or integers.dtype not in BYTES:
+        return False
+    is_rounded = node.attributes.get_int("precision", 0) in (0, int(ir.DataType.FLOAT))
+    return is_single(scale) and is_single(zero) and is_rounded
+
+
+def _replace_all(node: ir.Node, new: ir.Node) -> None:
+    """Put a node with as many outputs in the place of another."""
+    graph = node.graph
+    assert isinstance(graph, ir.Graph)
+    for old, value in zip(node.outputs, new.outputs, strict=True):
+        value.name, value.type, value.shape = old.name, old.type, old.shape
+        old.name = None
+    graph.insert_before(node, new)
+    for old, value in zip(node.outputs, new.outputs, strict=True):
+        for index, output in enumerate(graph.outputs):
+            if output is old:
+                graph.outputs[index] = value
+        old.replace_all_uses_with(value)
+    graph.remove(node, safe=True)
+
+
 def narrow_node(
     kind: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str, Any], last: ir.Node
 ) -> ir.Node:
