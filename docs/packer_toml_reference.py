@@ -41,6 +41,11 @@ LIBRARY = {
         'array of strings, or `"native"`',
         "CPU levels to compile the host code for, [cpu-levels.md](../cpu-levels.md).",
     ),
+    "legacy_calls": (
+        "boolean",
+        "Plain names are packed C functions, for TVM to 2025,"
+        " [coming-from-tvm.md](../coming-from-tvm.md#a-library-of-ours-in-tvm-to-2025).",
+    ),
 }
 CHOICES = {"format": get_args(Dialect), "embed": get_args(Embed), "visibility": VISIBILITIES}
 

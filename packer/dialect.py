@@ -27,6 +27,12 @@ _REGISTER = {
 }
 
 
+# Symbols in objects: a packed C function that gets the plain name of a C function, and that C
+# function (`elf.plain_names`).
+PACKED_PREFIX = "__packer_packed_"
+RAW_PREFIX = "__packer_raw_"
+
+
 class Naming:
     """The names of the symbols of one export.
 
@@ -38,6 +44,8 @@ class Naming:
         True if a constructor registers the symbols, for static linking.
     prefix : str
         The beginning of every symbol's name, so that one program can contain several models.
+    legacy_calls : bool
+        True if plain names are packed C functions, for TVM to 2025.
 
     Attributes
     ----------
@@ -55,7 +63,11 @@ class Naming:
     """
 
     def __init__(
-        self, dialect: Dialect = "tvm", system_lib: bool = False, prefix: str = ""
+        self,
+        dialect: Dialect = "tvm",
+        system_lib: bool = False,
+        prefix: str = "",
+        legacy_calls: bool = False,
     ) -> None:
         check_dialect(dialect)
         if prefix and not system_lib:
@@ -68,6 +80,7 @@ class Naming:
         self.system_lib = system_lib
         self.register = _REGISTER[dialect] if system_lib else ""
         self.prefix = prefix
+        self.legacy_calls = legacy_calls
         self.blob = prefix + next(name for name, own in BLOB_SYMBOLS.items() if own == dialect)
         self.manifest = prefix + MANIFEST
         self.metadata = prefix + LIBRARY_METADATA

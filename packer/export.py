@@ -66,6 +66,7 @@ def export_library(
     jobs: int | None = None,
     cpu: str | Sequence[str] | None = None,
     signature_room: int = 0,
+    legacy_calls: bool = False,
 ) -> Path:
     """Export a module tree to one shared library.
 
@@ -135,6 +136,9 @@ def export_library(
     signature_room : int
         The bytes to reserve for `packer sign --embed`, which stores a signature in the library
         (docs/trust.md); 8192 are enough for most. Only for shared libraries.
+    legacy_calls : bool
+        True to let TVM to 2025 call the declared functions: the plain name of each is a packed C
+        function, and all C functions are hidden (docs/coming-from-tvm.md).
 
     Returns
     -------
@@ -157,7 +161,7 @@ def export_library(
     changed. Another process that loads `path` meanwhile sees the old file or the new one.
     """
     step = progress or silent
-    output, naming = Path(path), Naming(format, system_lib, c_symbol_prefix)
+    output, naming = Path(path), Naming(format, system_lib, c_symbol_prefix, legacy_calls)
     options, addons = list_of(options, "options"), list_of(addons, "addons")
     output_format, linker = find_linker(output, fcompile, target)
     check_visibility(visibility, output, output_format)
@@ -213,7 +217,7 @@ def export_library(
             if visibility == "declared":
                 public = public_symbols(functions, [*required, *symbols], naming)
                 words += exporting_only(public, folder)
-            link.code = link.code._replace(files=files, functions=names, naming=words)
+            link.code = Code(files, names, link.code.options, link.code.addons, words, glue.packed)
             linked = embed_and_link(link, symbols, embedders, workspace, step)
         else:
             step("place")

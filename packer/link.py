@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -13,6 +13,7 @@ from runtime.error import ExportError, ToolchainError
 
 from .elf.object_check import check_objects
 from .elf.object_file import rename_symbols
+from .elf.plain_names import give_plain_names, refuse_callers
 from .embed import NotPlacedError
 from .files.progress import bytes_of
 from .levels.linked import LinkLevels, merging
@@ -52,6 +53,8 @@ class Code(NamedTuple):
         The caller's options and inputs for the linker.
     naming : list of str
         Options of packer that hide symbols, and that name the library.
+    packed : collection of str
+        The declared functions that are packed C functions.
     """
 
     files: list[CodeFile]
@@ -59,13 +62,14 @@ class Code(NamedTuple):
     options: list[str]
     addons: list[str | os.PathLike[str]]
     naming: list[str]
+    packed: Collection[str] = ()
 
 
 class Link:
     """The link of one library; a second run compiles nothing again.
 
-    A linker that compiles no sources gets them, and the options of all of them. If the names have
-    a prefix, the linker gets one object. Object files are written to `folder`, a private one.
+    A linker that compiles no sources gets them, and the options of all of them. If symbols get
+    other names, the linker gets one object. Object files are written to `folder`, a private one.
     """
 
     def __init__(
@@ -135,9 +139,11 @@ class Link:
         check_objects([*unchecked, *self.code.addons], self.target)
         # From here on everything is for one target; a linker would report less, or nothing.
         archives = whole(archive_files)
-        if self._naming.prefix:
-            files, archives = [self._merge(files, [*options, *archives])], []
-            rename_symbols(files[0], self._naming.isolated)
+        if self._naming.prefix or self._naming.legacy_calls:
+            apart = files[-len(ours) :] if ours and not self._naming.prefix else []
+            files = files[: len(files) - len(apart)]
+            files, archives = [self._merge(files, [*options, *archives]), *apart], []
+            self._name_symbols(files[0])
         elif archives and self.linker.output_format == "tar":
             files, archives = [*files, self._merge([], archives)], []
         runtime_archives, runtime_options = self._cuda_runtime()
@@ -148,6 +154,14 @@ class Link:
             link(output, names, options=[*options, *archives, *words, *self.code.naming])
         except ToolchainError as error:
             raise self._explained(error) from None
+
+    def _name_symbols(self, merged: Path) -> None:
+        """Give the symbols of all code their names in the library."""
+        if self._naming.legacy_calls:
+            packed = give_plain_names(merged, self.code.packed)
+            refuse_callers(map(Path, self.code.addons), packed)
+        if self._naming.prefix:
+            rename_symbols(merged, self._naming.isolated)
 
     def _is_c(self) -> bool:
         """Return True if nothing can need a C++ library."""

@@ -98,6 +98,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_repeated("--metadata", "KEY=TEXT", described)
     levels = "CPU levels, as x86-64-v2,x86-64-v3; or native: only for this machine's processor"
     add("--cpu", metavar="LEVELS", type=_levels, help=levels)
+    legacy = (
+        "plain names are packed C functions, which TVM to 2025 can call; C functions are hidden"
+    )
+    add("--legacy-calls", action="store_true", help=legacy)
     parser.add_link_options()
     add_model_options(parser)
     add_compiler_options(parser)
@@ -148,6 +152,7 @@ def run(arguments: argparse.Namespace) -> None:
             jobs=arguments.jobs,
             cpu=arguments.cpu or project.cpu or None,
             signature_room=arguments.signature_room,
+            legacy_calls=arguments.legacy_calls or project.legacy_calls,
         )
     write(_summary(output, project, time.monotonic() - started))
     for note in (*project.inputs.notes, *note_about_speed(arguments)):

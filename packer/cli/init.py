@@ -37,6 +37,7 @@ output = "model.so"
 # system_lib = true      # register the modules at start-up, for static linking (output = "model.o")
 # c_symbol_prefix = "net1_"    # a prefix for every symbol, to link several models into a program
 # visibility = "declared"      # hide every function that is not declared
+# legacy_calls = true          # plain names are packed C functions, for TVM to 2025
 # soname = "libmodel.so.1"     # the name by which other binaries need it
 # version = "1.0"              # model.metadata["version"], and so on
 # license = "MIT"

@@ -11,6 +11,7 @@
     free foo_free                     the function that releases a handle
     lifetime db                       the parameter that a handle keeps alive
     struct point 16 8 x:f64@0 y:f64@8 name, size, alignment, field:code@offset
+    plain packed_c                    the symbol without a prefix is a packed C function, too
     doc Free text, the last key       up to the end, newlines included
 
 A NUL ends the text; unknown keys are skipped. The native core reads it at look-up.
@@ -29,7 +30,7 @@ FIRST_LINE = "packer-function 1"
 MAX_NBYTES = 1 << 20
 
 _DEFAULTS = {"abi": "safe_call", "gil": "release", "type": "", "params": "", "result": "void"}
-_DEFAULTS |= {"out": "", "free": "", "lifetime": ""}
+_DEFAULTS |= {"out": "", "free": "", "lifetime": "", "plain": ""}
 _CHOICES = {"abi": ("safe_call", "packed_c"), "gil": ("release", "keep")}
 
 
@@ -50,6 +51,9 @@ class Facts(NamedTuple):
         The function that releases a handle, and the parameter that a handle keeps alive.
     structs : tuple of Struct
         The structs that codes name; without their spelling in C.
+    plain : str
+        ``"packed_c"`` if the symbol with the plain name is a packed C function over the wrapper;
+        empty if it is the C function.
     """
 
     abi: str
@@ -63,19 +67,21 @@ class Facts(NamedTuple):
     free: str = ""
     lifetime: str = ""
     structs: tuple[Struct, ...] = ()
+    plain: str = ""
 
     def signature(self, name: str) -> str | None:
         """Return the C declaration with the name, as ``Function.signature`` shows it."""
         return prototype(self.type, name) if "(" in self.type else None
 
 
-def dump_facts(declaration: Declaration) -> str:
+def dump_facts(declaration: Declaration, legacy_calls: bool = False) -> str:
     """Write the text of ``__packer_fn_<name>``, without the NUL; the inverse of `parse_facts`."""
     lines = [FIRST_LINE, f"abi {declaration.abi}", f"gil {declaration.gil}"]
     if declaration.abi == "safe_call":
         codes = " ".join(f"{p.name}:{p.code}" for p in declaration.passed)
         lines += [f"type {declaration.text}", f"params {codes}".rstrip()]
         lines += _optional_lines(declaration)
+        lines += ["plain packed_c"] * legacy_calls
     if declaration.doc:
         lines += [f"doc {declaration.doc}"]
     return "\n".join(lines) + "\n"
@@ -131,6 +137,7 @@ def parse_facts(data: bytes | memoryview) -> Facts:
         free=fields["free"],
         lifetime=fields["lifetime"],
         structs=tuple(_struct(value) for key, value in pairs if key == "struct"),
+        plain=fields["plain"],
     )
 
 

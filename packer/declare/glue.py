@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from runtime.abi import CONTEXT_SYMBOLS
 
-from ..dialect import Naming
+from ..dialect import PACKED_PREFIX, Naming
 from .c_text import c_string
 from .declaration import Declaration, with_char
 from .facts import dump_facts
+from .legacy import packed_lines
 from .metadata import descriptions
 from .structs import Structs
 from .wrapper import body_lines, declared_lines, headers_of, narrow_types
@@ -58,6 +59,8 @@ class Glue:
     ----------
     symbols : dict of str to str
         Each exported symbol and its name in the C text; without the checksums.
+    packed : dict of str to str
+        The same of the declared functions that are packed C functions themselves.
     texts : dict of str to str
         The symbols that are data, and their text without the NUL: the facts, the entry, the CPU
         levels.
@@ -78,7 +81,7 @@ class Glue:
         self._structs = Structs()
         self._symbols = {d.name: d.symbol or d.name for d in declarations}
         self._lines: list[str] = []
-        self._packed: dict[str, str] = {}
+        self.packed: dict[str, str] = {}
         self.symbols: dict[str, str] = {}
         self.texts: dict[str, str] = {}
         for index, declaration in enumerate(declarations):
@@ -108,10 +111,10 @@ class Glue:
 
     def _add_function(self, index: int, declaration: Declaration) -> None:
         name, naming = declaration.name, self._naming
-        self.texts[naming.fact(name)] = text = dump_facts(declaration)
+        self.texts[naming.fact(name)] = text = dump_facts(declaration, naming.legacy_calls)
         self._define_text(f"dso_fact_{index}", naming.fact(name), text)
         if declaration.abi == "packed_c":
-            self._packed[name] = f"dso_packed_{index}"
+            self.packed[name] = f"dso_packed_{index}"
             return
         self._lines += self._structs.add(declaration)
         scope = self._structs.scope(declaration)
@@ -121,6 +124,10 @@ class Glue:
         self._lines += declared_lines(index, declaration, scope, free)
         wrapper = f"dso_wrapper_{index}"
         self._define_function(wrapper, naming.wrapper(name), body_lines(index, declaration, scope))
+        if naming.legacy_calls:
+            self._headers.add("glue_legacy.h")
+            self._lines += packed_lines(index, declaration, PACKED_PREFIX + name)
+            self.symbols[naming.prefix + name] = f"dso_packed_{index}"
         if naming.dialect == "tvm-ffi":
             for tag, text in descriptions(declaration).items():
                 body = [
@@ -162,7 +169,7 @@ class Glue:
                 yield f"extern void *dso_context_{index} DSO_SYMBOL({c_string(symbol)}) DSO_WEAK;"
                 addresses[prefix + symbol] = f"&dso_context_{index}"
         addresses[prefix + _RAISE] = f"&{_RAISE}"
-        for function, name in self._packed.items():
+        for function, name in self.packed.items():
             yield f"extern int {name}(void) DSO_SYMBOL({c_string(function)});"
             addresses[prefix + function] = name
         yield "DSO_CONSTRUCTOR static void dso_register(void) {"

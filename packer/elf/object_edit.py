@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import records as elf
+from .archive import MAGIC, read_archive
 from .object_file import ObjectTables, reporting_object, string_at
 from .records import SectionHeader, SymbolRecord, align_up, pack, size_of
 
@@ -188,3 +189,14 @@ class EditedObject:
         place = self._header.e_shoff
         data[place : place + len(sections) * size_of(SectionHeader)] = pack(sections)
         path.write_bytes(data + strings)
+
+
+def objects_of(path: Path) -> Iterator[EditedObject]:
+    """Yield the objects of a file; none of a thin archive, IR or assembly."""
+    with path.open("rb") as file:
+        head = file.read(len(MAGIC))
+    if head.startswith(elf.ELF_MAGIC):
+        yield EditedObject(path, path.name)
+    elif head == MAGIC:
+        for member in read_archive(path):
+            yield EditedObject(path, f"{path.name}({member.name})", member.offset, member.nbytes)

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..elf import records as elf
-from ..elf.archive import MAGIC, read_archive
-from ..elf.object_edit import EditedObject
+from ..elf.object_edit import EditedObject, objects_of
 from .dispatcher import Dispatched, dispatcher
 from .lowest_only import no_machine_code, reason_of
 from .variables import (
@@ -93,8 +92,8 @@ class LevelBuild:
         built = [one for one in inputs if not reasons[one]]
         if not built:
             return
-        fixed = [one.files[0] for one in self.lowest]
-        self._outside = _Outside([found for path in (*fixed, *others) for found in _objects(path)])
+        fixed = [*(one.files[0] for one in self.lowest), *others]
+        self._outside = _Outside([found for path in fixed for found in objects_of(path)])
         for index in range(len(levels)):
             self.objects.append(folder / f"level{index}.o")
             files = [one.files[index] for one in built]
@@ -162,22 +161,11 @@ class _Outside:
                     self.strong.add(name)
 
 
-def _objects(path: Path) -> Iterator[EditedObject]:
-    """Yield the objects of a file; none of a thin archive, IR or assembly."""
-    with path.open("rb") as file:
-        head = file.read(len(MAGIC))
-    if head.startswith(elf.ELF_MAGIC):
-        yield EditedObject(path, path.name)
-    elif head == MAGIC:
-        for member in read_archive(path):
-            yield EditedObject(path, f"{path.name}({member.name})", member.offset, member.nbytes)
-
-
 def _reason(one: LevelInput) -> str:
     """Return why an input is linked at the lowest level only; empty if it is not."""
     lowest: dict[str, Variable] = {}
     for path in one.files:
-        objects = list(_objects(path))
+        objects = list(objects_of(path))
         if not objects:
             raise no_machine_code(one.name)
         variables: dict[str, Variable] = {}

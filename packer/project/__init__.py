@@ -2,7 +2,7 @@
 
     [library]                  output, root, format, embed, target, entry, options, addons,
                                system_lib, c_symbol_prefix, visibility, cpu, soname, version,
-                               license, metadata; all are optional
+                               license, metadata, legacy_calls; all are optional
     [module.NAME]              kind, imports, and the keys of the kind:
         c cc cu                sources, functions, include, define, libraries, options
         llvm                   sources, functions, libraries, target, cpu, features, opt
@@ -65,7 +65,7 @@ class Project(NamedTuple):
         The library to write.
     format, embed, target, entry, options, addons, system_lib, c_symbol_prefix, visibility, cpu
         As `packer.export_library` takes them.
-    soname, metadata
+    soname, metadata, legacy_calls
         Likewise; version and license are in the metadata.
     """
 
@@ -85,6 +85,7 @@ class Project(NamedTuple):
     soname: str | None = None
     metadata: Mapping[str, Any] = MappingProxyType({})
     cpu: tuple[str, ...] = ()
+    legacy_calls: bool = False
 
     def counts(self) -> tuple[int, int]:
         """Return the numbers of host functions and of modules that the library will have."""
@@ -219,6 +220,7 @@ def _options(library: Table) -> dict[str, Any]:
         "soname": library.text("soname"),
         "metadata": _metadata(library),
         "cpu": (text,) if isinstance(text := library.plain("cpu"), str) else library.texts("cpu"),
+        "legacy_calls": library.flag("legacy_calls"),
     }
 
 
