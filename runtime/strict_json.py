@@ -20,13 +20,15 @@ MAX_VALUES = 400_000
 MAX_DIGITS = 40
 
 
-def parse_json(text: str | bytes | memoryview) -> Any:
+def parse_json(text: str | bytes | memoryview, most_values: int = MAX_VALUES) -> Any:
     """Parse JSON text.
 
     Parameters
     ----------
     text : str or buffer
-        At most 100 MB, 400,000 values, 64 levels, 40 digits a number. A buffer holds UTF-8.
+        At most 100 MB, 64 levels, 40 digits a number. A buffer holds UTF-8.
+    most_values : int
+        How many values the text may have.
 
     Returns
     -------
@@ -43,7 +45,7 @@ def parse_json(text: str | bytes | memoryview) -> Any:
     if not isinstance(text, str):
         text = str(text, "utf-8")
     try:
-        return decode(text, MAX_VALUES)
+        return decode(text, most_values)
     except JSONDecodeError as error:
         reason = error.msg[:1].lower() + error.msg[1:]
         raise ValueError(f"not JSON: {reason} at {error.pos:#x}") from None

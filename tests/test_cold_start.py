@@ -17,7 +17,7 @@ HEAVY = {
     *("dataclasses", "datetime", "enum", "functools", "hashlib", "importlib.metadata", "inspect"),
     *("json", "logging", "numpy", "pathlib", "pickle", "random", "re", "shutil"),
     *("subprocess", "tempfile", "threading", "traceback", "typing", "warnings", "weakref"),
-    *("packer", "cffi", "elftools", "llvmlite", "pycparser", "rich"),
+    *("packer", "cffi", "cryptography", "cyclonedx", "elftools", "llvmlite", "pycparser", "rich"),
 }
 IMPORT = "import runtime"
 LOAD = "module = runtime.load(sys.argv[1])"

@@ -85,17 +85,17 @@ def _key(session: Any, uri: str, fields: dict[str, bytes]) -> PrivateKey:
 
 
 def _public_key(public: Any, is_ed25519: bool) -> Any:
-    """Read the public key object of a token: its point is an OCTET STRING in DER."""
-    from asn1crypto.core import OctetString
+    """Read the public key object of a token.
+
+    Tokens store the point of Ed25519 as it is, as an OCTET STRING or as a BIT STRING: it is last.
+    """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_der_public_key
     from pkcs11 import Attribute
     from pkcs11.util.ec import encode_ec_public_key
 
     if is_ed25519:
-        return Ed25519PublicKey.from_public_bytes(
-            OctetString.load(public[Attribute.EC_POINT]).native
-        )
+        return Ed25519PublicKey.from_public_bytes(bytes(public[Attribute.EC_POINT])[-32:])
     return load_der_public_key(encode_ec_public_key(public))
 
 

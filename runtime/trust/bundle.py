@@ -1,7 +1,7 @@
 """A Sigstore bundle, version 0.3: a DSSE envelope over a statement, and the hint of its key.
 
     {"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json",
-     "verificationMaterial": {"publicKey": {"hint": "..."}},
+     "verificationMaterial": {"publicKey": {"hint": "..."}, "tlogEntries": []},
      "dsseEnvelope": {"payload": "base64", "payloadType": "application/vnd.in-toto+json",
                       "signatures": [{"sig": "base64"}]}}
 
@@ -27,6 +27,7 @@ MEDIA_TYPE = "application/vnd.dev.sigstore.bundle.v0.3+json"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 _LEAST_LIMIT = 1 << 20
 _LIMIT_SHIFT = 14  # 64 bytes for each MiB of the file: its leaf, in base64 twice
+_MAX_VALUES = 1000  # a transparency log may add some; more would take long to parse
 _MATERIALS = ("publicKey", "certificate", "x509CertificateChain")
 
 
@@ -65,7 +66,7 @@ def dump_bundle(statement: Statement, hint: str, sign: Callable[[bytes], bytes])
     signature = sign(signed_bytes(payload))
     fields = {
         "mediaType": MEDIA_TYPE,
-        "verificationMaterial": {"publicKey": {"hint": hint}},
+        "verificationMaterial": {"publicKey": {"hint": hint}, "tlogEntries": []},
         "dsseEnvelope": {
             "payload": b64encode(payload).decode(),
             "payloadType": PAYLOAD_TYPE,
@@ -98,7 +99,7 @@ def parse_bundle(data: bytes | memoryview, where: str, file_nbytes: int | None =
     from ..strict_json import parse_json
 
     try:
-        return _read(_table(parse_json(data), "bundle"))
+        return _read(_table(parse_json(data, _MAX_VALUES), "bundle"))
     except LookupError as error:
         raise VerifyError(f"{where}: {error.args[0]}", path=where, reason="algorithm") from error
     except ValueError as error:
