@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "graph": {"abi", "scan", "device", "blob"},
     "module": {"abi", "scan", "elf", "device", "vm", "library", "blob"},
     "types": {"abi", "device", "vm", "blob", "graph", "module"},
-    "functions": {"abi", "device", "vm", "module", "types"},
+    "functions": {"abi", "device", "vm", "blob", "module", "types"},
     "dso": {"abi", "scan", "device", "threads", "library", "module"},
     "python": {
         *("abi", "scan", "elf", "device", "threads", "vm", "library", "blob", "graph", "module"),

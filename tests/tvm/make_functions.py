@@ -16,7 +16,8 @@ from function_calls import outcomes
 def pass_value(value: Any) -> Any:
     """Convert a value to the form of TVM."""
     if isinstance(value, tuple):
-        return tvm_ffi.Shape(value)
+        is_shape = all(isinstance(item, int) for item in value)
+        return tvm_ffi.Shape(value) if is_shape else tvm_ffi.Array(value)
     return tvm.runtime.tensor(value) if isinstance(value, np.ndarray) else value
 
 

@@ -2,6 +2,7 @@
 #include "abi/host.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "abi/raised.h"
 
@@ -14,6 +15,17 @@ static void *find_import(struct context *context, const char *name) {
 static int find_weight(struct context *context, const char *name, DLTensor *tensor) {
   (void)context, (void)tensor;
   return raised_format("RuntimeError", "weight '%s': this program provides no weights", name);
+}
+
+static void *find_global(const char *name) {
+  (void)raised_format("FunctionNotFoundError", "no global function '%s': this program has none",
+                      name);
+  return NULL;
+}
+
+static int print(const char *text, size_t nbytes) {
+  if (fwrite(text, 1, nbytes, stdout) == nbytes && fflush(stdout) == 0) return 0;
+  return raised_format("OSError", "standard output: cannot write %zu bytes", nbytes);
 }
 
 static void forget_context(struct context *context) { (void)context; }
@@ -30,6 +42,8 @@ static int poll(int64_t *next) {
 struct host host = {
     .find_import = find_import,
     .find_weight = find_weight,
+    .find_global = find_global,
+    .print = print,
     .forget_context = forget_context,
     .suspend = suspend,
     .resume = resume,

@@ -6,6 +6,8 @@
 #ifndef DSO_PACKER_ABI_HOST_H
 #define DSO_PACKER_ABI_HOST_H
 
+#include <stddef.h>
+
 #include "dso_abi.h"
 
 struct context;
@@ -18,6 +20,13 @@ struct host {
   /* Find a named tensor in the trees of the context's modules. Returns 0 with *tensor borrowed from
    * them, or -1 with the error raised. Called by any thread. */
   int (*find_weight)(struct context *context, const char *name, DLTensor *tensor);
+
+  /* Find a global function of the program. Returns an owned Function object, or NULL with
+   * FunctionNotFoundError raised. Called by any thread. */
+  void *(*find_global)(const char *name);
+
+  /* Print a text. Returns 0, or -1 with the error raised. Called by any thread. */
+  int (*print)(const char *text, size_t nbytes);
 
   /* Free what the host stored in the context, whose library is unmapped. Called by any thread. */
   void (*forget_context)(struct context *context);

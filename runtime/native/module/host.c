@@ -244,11 +244,22 @@ static int find_weight(struct context *context, const char *name, DLTensor *tens
   return found > 0 ? 0 : -1;
 }
 
+/* ---- Global functions */
+
+static void *find_global(const char *name) {
+  dso_function *function;
+  if (global_find(name, &function)) return function;
+  (void)raised_format("FunctionNotFoundError",
+                      "no global function '%s' is registered; use dso_register_function", name);
+  return NULL;
+}
+
 /* ---- The table */
 
 static void fill(void) {
   host.find_import = find_import;
   host.find_weight = find_weight;
+  host.find_global = find_global;
   host.forget_context = forget_context;
 }
 

@@ -1,6 +1,7 @@
 /* Pools of device memory, with a free list per size class. */
 #include "vm/pool.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -29,13 +30,17 @@
 enum { STEPS = 8, NUM_CLASSES = STEPS * 56 };
 
 struct vm_pool {
-  atomic_size_t references; /* one for the owner, and one for each piece in use */
-  atomic_flag busy;         /* guards `free`; a thread that finds it set bypasses the pool */
+  struct vm_pool *next, **link; /* in the list of all open pools */
+  atomic_size_t references;     /* one for the owner, and one for each piece in use */
+  atomic_flag busy;             /* guards `free`; a thread that finds it set bypasses the pool */
   atomic_bool is_closed;
   DLDevice device;
   const struct device_api *api;
   struct vm_storage *free[NUM_CLASSES];
 };
+
+static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER;
+static struct vm_pool *open_pools;
 
 static size_t class_of(size_t nbytes, size_t *capacity) {
   size_t units = nbytes <= VM_ALIGNMENT ? 1 : (nbytes - 1) / VM_ALIGNMENT + 1, shift = 0;
@@ -107,6 +112,22 @@ static void delete_storage(void *self, int flags) {
   }
 }
 
+static void add_to_list(struct vm_pool *pool) {
+  pthread_mutex_lock(&listing);
+  pool->next = open_pools;
+  pool->link = &open_pools;
+  if (open_pools != NULL) open_pools->link = &pool->next;
+  open_pools = pool;
+  pthread_mutex_unlock(&listing);
+}
+
+static void remove_from_list(struct vm_pool *pool) {
+  pthread_mutex_lock(&listing);
+  *pool->link = pool->next;
+  if (pool->next != NULL) pool->next->link = pool->link;
+  pthread_mutex_unlock(&listing);
+}
+
 struct vm_pool *vm_pool_new(DLDevice device) {
   const struct device_api *api = device_api(device.device_type);
   if (api == NULL || api->check(device.device_id) != 0) return NULL;
@@ -118,10 +139,22 @@ struct vm_pool *vm_pool_new(DLDevice device) {
   pool->references = 1;
   pool->device = device;
   pool->api = api;
+  add_to_list(pool);
   return pool;
 }
 
+void vm_pools_trim(void) {
+  pthread_mutex_lock(&listing);
+  for (struct vm_pool *pool = open_pools; pool != NULL; pool = pool->next)
+    if (enter(pool)) {
+      free_all(pool);
+      leave(pool);
+    }
+  pthread_mutex_unlock(&listing);
+}
+
 void vm_pool_close(struct vm_pool *pool) {
+  remove_from_list(pool);
   atomic_store_explicit(&pool->is_closed, 1, memory_order_release);
   if (enter(pool)) {
     free_all(pool);

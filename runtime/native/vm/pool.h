@@ -28,6 +28,9 @@ struct vm_pool *vm_pool_new(DLDevice device);
 /* Free the unused pieces now, and each piece in use when it is returned. */
 void vm_pool_close(struct vm_pool *pool);
 
+/* Free the unused pieces of all pools of the process. */
+void vm_pools_trim(void);
+
 DLDevice vm_pool_device(const struct vm_pool *pool);
 
 /* A piece with one reference, not initialised; NULL with an error raised. */
