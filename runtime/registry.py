@@ -33,7 +33,7 @@ _FAMILIES = {
     "safetensors": ("safetensors",),
     "shared_library": ("shared_library",),
     "source": ("c", "static_library"),
-    "vm": ("relax.VMExecutable",),
+    "vm": ("relax.VMExecutable", "relax.Executable"),
 }
 _FAMILY_OF = {key: family for family, keys in _FAMILIES.items() for key in keys}
 

@@ -4,23 +4,22 @@
     vector<function>     i32 kind, string name, i64 start, i64 end, i64 num_args,
                          i64 register_file_size, vector<string> parameter names
     u64 n, n x (i64 constant, string memory scope)
-    u64 n, n x constant  i32 type index, then a value: 1 int = i64, 3 float = f64, 5 DLDataType,
+    u64 n, n x constant  i32 tag, then a value: 1 int = i64, 3 float = f64, 5 DLDataType,
                          65 string, 69 shape = vector<i64>, 70 NDArray
     vector<i64>          the index in the words of each instruction
     vector<i64>          the words (runtime/native/vm/code.h)
 
-The bytecode is verified when it is read. (TVM, src/runtime/vm/executable.cc)
+Version 1, of TVM 0.16 to 0.22, has the magic 0xD225DE2F4214151D and no memory scopes. Its tags were
+others at first (`TAGS`), and up to 0.19 the type key was relax.Executable. Where payloads had no
+length, a u64 length is before the magic. The bytecode is verified when it is read.
+(TVM, src/runtime/vm/executable.cc)
 """
 
 from __future__ import annotations
 
-from struct import Struct
-
 from .._core import Bytecode
 from ..abi import BINARY_SERIALIZABLE, RUNNABLE
-from ..error import BytecodeError
 from ..module import Module
-from ..tensors.ndarray import read_ndarray, write_ndarray
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +40,13 @@ if TYPE_CHECKING:
         register_file_size: int
         param_names: tuple[str, ...]
 
+    class VMLayout(NamedTuple):
+        """The differences between versions of the payload."""
+
+        magic: int
+        tags: Mapping[int, int]
+        is_framed: bool
+
     Constant = tuple[int, Any]
 else:
     from collections import namedtuple
@@ -48,9 +54,11 @@ else:
     VMFunction = namedtuple(
         "VMFunction", "kind name start end num_args register_file_size param_names"
     )
+    VMLayout = namedtuple("VMLayout", "magic tags is_framed")
 
-MAGIC = 0xD225DE2F4214151E
+MAGIC, MAGIC_V1 = 0xD225DE2F4214151E, 0xD225DE2F4214151D
 VERSION = "0.14"
+LEGACY_KEY = "relax.Executable"
 
 # executable.h, VMFuncInfo::FuncKind.
 PACKED, BYTECODE, COMPILED = 0, 1, 2
@@ -58,9 +66,12 @@ PACKED, BYTECODE, COMPILED = 0, 1, 2
 # TVM FFI type indices of constants.
 INT, FLOAT, DATA_TYPE, STR, SHAPE, TENSOR = 1, 3, 5, 65, 69, 70
 
-_F64 = Struct("<d")
-_FUNCTION_NBYTES = 4 + 8 + 4 * 8 + 8
-_MAX_NDIM = 64
+# The tags of constants, with TVM FFI's type index: today's, those of TVM 0.21, and those before.
+TAGS = (
+    {index: index for index in (INT, FLOAT, DATA_TYPE, STR, SHAPE, TENSOR)},
+    {INT: INT, FLOAT: FLOAT, DATA_TYPE: DATA_TYPE, STR: STR, 71: SHAPE, 72: TENSOR},
+    {0: TENSOR, 1: DATA_TYPE, 2: SHAPE, 3: STR, 4: INT, 5: FLOAT},
+)
 
 
 class VMExecutable(Module):
@@ -76,6 +87,8 @@ class VMExecutable(Module):
         TVM FFI's type index, and a Tensor, shape, str, int, float, or data type.
     offsets, words : buffer
         The instructions, as 64-bit words; viewed, not copied.
+    layout : VMLayout
+        How the payload is written; that of TVM 0.23 by default.
 
     Raises
     ------
@@ -100,7 +113,9 @@ class VMExecutable(Module):
         constants: Any,
         offsets: Any,
         words: Any,
+        layout: VMLayout = VMLayout(MAGIC, TAGS[0], False),  # noqa: B008 - a constant
     ) -> None:
+        self.layout = layout
         self.functions: tuple[VMFunction, ...] = tuple(VMFunction(*row) for row in functions)
         self.memory_scopes = dict(memory_scopes)
         self.constants: tuple[Constant, ...] = tuple(constants)
@@ -146,9 +161,18 @@ class VMExecutable(Module):
     # ---- the file
 
     @property
+    def values(self) -> list[Constant]:
+        """The constants as a machine uses them: old models write bool as uint1."""
+        if self.layout.magic == MAGIC:
+            return list(self.constants)
+        from .vm_payload import with_bool
+
+        return [with_bool(constant) for constant in self.constants]
+
+    @property
     def own_weights(self) -> Mapping[str, Tensor]:
         """The constants that are tensors, by ``constant_<index>``."""
-        pairs = enumerate(self.constants)
+        pairs = enumerate(self.values)
         return {f"constant_{i}": value for i, (index, value) in pairs if index == TENSOR}
 
     def get_source(self, fmt: str = "") -> str:
@@ -161,135 +185,18 @@ class VMExecutable(Module):
 
     def save_to_binary(self, writer: Writer) -> None:
         """Write the payload above; a payload that was read is written unchanged."""
-        writer.write_u64(MAGIC)
-        writer.write_string(VERSION)
-        writer.write_vector(self.functions, lambda function: _write_function(writer, function))
-        writer.write_u64(len(self.memory_scopes))
-        for index, scope in self.memory_scopes.items():
-            writer.write_i64(index)
-            writer.write_string(scope)
-        writer.write_vector(self.constants, lambda constant: _write_constant(writer, constant))
-        for words in (self.offsets, self.words):
-            writer.write_u64(len(words) // 8)
-            writer.write_raw(words)
+        from .vm_payload import write
+
+        write(self, writer)
 
 
 def loader(type_key: str) -> Callable[[Reader], VMExecutable]:
-    """Make the loader of ``relax.VMExecutable``."""
-    return load
+    """Make the loader of a type key: ``relax.VMExecutable``, or the one of old models."""
+    from .vm_payload import read
+
+    return lambda reader: read(reader, type_key)
 
 
 def load(reader: Reader) -> VMExecutable:
     """Read the payload that `VMExecutable.save_to_binary` writes, and verify it."""
-    _read_header(reader)
-    places: list[int] = []
-    functions = _read_functions(reader, places)
-    scopes_at = reader.offset
-    scopes = _read_scopes(reader)
-    constants = reader.read_vector(lambda: _read_constant(reader), 8)
-    for index in scopes:
-        if not 0 <= index < len(constants):
-            text = f"memory scope of constant {index}, expected less than {len(constants)}"
-            raise reader.error(text, scopes_at)
-    tables = {name: _read_words(reader) for name in ("offsets", "words")}
-    (_, offsets), (_, words) = tables.values()
-    try:
-        return VMExecutable(functions, scopes, constants, offsets, words)
-    except BytecodeError as error:
-        table, index = error.table, error.index
-        at = places[index] if table == "functions" else tables[table][0] + 8 * index
-        raise reader.error(error.message, at) from None
-
-
-# ---- Each field: reader and writer
-
-
-def _read_header(reader: Reader) -> None:
-    start = reader.offset
-    if (magic := reader.read_u64()) != MAGIC:
-        raise reader.error(f"magic {magic:#x}, expected {MAGIC:#x}", start)
-    start = reader.offset
-    if (version := reader.read_string()) != VERSION:
-        raise reader.error(f"bytecode version {version!r}, expected {VERSION!r}", start)
-
-
-def _read_functions(reader: Reader, places: list[int]) -> list[VMFunction]:
-    """Read the function table; append the offset of each row to `places`."""
-    seen: set[str] = set()
-
-    def read() -> VMFunction:
-        start = reader.offset
-        places.append(start)
-        kind, name = reader.read_i32(), reader.read_string()
-        if not name or "\0" in name or name in seen:
-            raise reader.error(f"function name {name!r}, expected a unique one", start)
-        seen.add(name)
-        numbers = (reader.read_i64(), reader.read_i64(), reader.read_i64(), reader.read_i64())
-        return VMFunction(kind, name, *numbers, tuple(reader.read_vector(reader.read_string, 8)))
-
-    return reader.read_vector(read, _FUNCTION_NBYTES)
-
-
-def _write_function(writer: Writer, function: VMFunction) -> None:
-    writer.write_i32(function.kind)
-    writer.write_string(function.name)
-    for number in function[2:6]:
-        writer.write_i64(number)
-    writer.write_vector(function.param_names, writer.write_string)
-
-
-def _read_scopes(reader: Reader) -> dict[int, str]:
-    scopes: dict[int, str] = {}
-    for _ in range(reader.read_count(16)):
-        start = reader.offset
-        index = reader.read_i64()
-        if index in scopes:
-            raise reader.error(f"a second memory scope of constant {index}, expected one", start)
-        scopes[index] = reader.read_string()
-    return scopes
-
-
-def _read_constant(reader: Reader) -> Constant:
-    start = reader.offset
-    type_index = reader.read_i32()
-    readers: dict[int, Callable[[], Any]] = {
-        INT: reader.read_i64,
-        FLOAT: lambda: _F64.unpack(reader.read_raw(8, "a float"))[0],
-        DATA_TYPE: reader.read_dtype,
-        STR: reader.read_string,
-        SHAPE: lambda: _read_shape(reader),
-        TENSOR: lambda: read_ndarray(reader),
-    }
-    if type_index not in readers:
-        text = f"constant of type index {type_index}, expected one of {sorted(readers)}"
-        raise reader.error(text, start)
-    return type_index, readers[type_index]()
-
-
-def _write_constant(writer: Writer, constant: Constant) -> None:
-    type_index, value = constant
-    writers: dict[int, Callable[[Any], None]] = {
-        INT: writer.write_i64,
-        FLOAT: lambda number: writer.write_raw(_F64.pack(number)),
-        DATA_TYPE: writer.write_dtype,
-        STR: writer.write_string,
-        SHAPE: lambda shape: writer.write_vector(shape, writer.write_i64),
-        TENSOR: lambda array: write_ndarray(writer, array),
-    }
-    writer.write_i32(type_index)
-    writers[type_index](value)
-
-
-def _read_shape(reader: Reader) -> tuple[int, ...]:
-    start = reader.offset
-    shape = tuple(reader.read_vector(reader.read_i64, 8))
-    if len(shape) > _MAX_NDIM or any(extent < 0 for extent in shape):
-        text = f"shape {shape[:8]}, expected at most {_MAX_NDIM} extents of at least 0"
-        raise reader.error(text, start)
-    return shape
-
-
-def _read_words(reader: Reader) -> tuple[int, memoryview]:
-    """Read words; return the offset of the first, and a view of them."""
-    count = reader.read_count(8)
-    return reader.offset, reader.read_raw(8 * count, "code")
+    return loader(VMExecutable.type_key)(reader)

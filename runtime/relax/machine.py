@@ -33,7 +33,7 @@ def make_machine(executable: VMExecutable, devices: Iterable[Any] = ()) -> Virtu
     imports = list(preorder(executable))[1:]
     callees = _find_callees(executable, imports)
     weights = _find_weights(executable, imports)
-    constants = list(executable.constants)
+    constants = executable.values
     return VirtualMachine(executable.bytecode, constants, weights, callees, list(devices))
 
 

@@ -13,12 +13,13 @@ import numpy as np
 import runtime
 from runtime.blob import dump, parse
 from runtime.modules.vm import load as load_vm
+from runtime.modules.vm import loader
 from runtime.serial.serializer import serialize
 from runtime.stream import Reader
 
 from ..support.graphs import sum_graph
 from ..support.paths import GOLDEN
-from ..support.vm_assembler import doubling
+from ..support.vm_assembler import TAGS_0_19, TAGS_0_22, doubling
 
 META = {
     "tvm_version": "0.1.0",
@@ -93,6 +94,10 @@ def trees() -> list[runtime.Module]:
         runtime.CarriedStaticLibraryModule(b"!<arch>\n", ["g"]),
         runtime.MetadataModule(),
         load_vm(Reader(doubling().payload())),
+        load_vm(Reader(doubling().version_one(TAGS_0_22).payload())),
+        loader("relax.Executable")(
+            Reader(doubling().version_one(TAGS_0_19, is_framed=True).payload())
+        ),
     ]
     root, middle = runtime.MetadataModule(), runtime.JSONRuntimeModule("a_json", "s", "{}", [])
     for module in (middle, singles[0], singles[4]):

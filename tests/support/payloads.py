@@ -28,7 +28,7 @@ DRIVER = r"""
 #include "types/families.h"
 
 static module_loader loader_of(const char *key) {
-  if (strcmp(key, "relax.VMExecutable") == 0) return load_vm_executable;
+  if (strncmp(key, "relax.", 6) == 0) return load_vm_executable;
   if (strcmp(key, "const_loader") == 0) return load_const_loader;
   return load_device;
 }

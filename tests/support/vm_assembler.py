@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from struct import pack
+from dataclasses import dataclass, field, replace
+from struct import pack, unpack_from
 from typing import Any
 
-MAGIC, VERSION = 0xD225DE2F4214151E, "0.14"
+MAGIC, MAGIC_V1, VERSION = 0xD225DE2F4214151E, 0xD225DE2F4214151D, "0.14"
 VOID, CONTEXT = 1 << 54, (1 << 54) + 1
 INT, FLOAT, DATA_TYPE, STR, SHAPE, TENSOR = 1, 3, 5, 65, 69, 70
 
 FLOAT32, INT64, UINT8 = (2, 32, 1), (0, 64, 1), (1, 8, 1)
+
+# The tags of constants in version 1: as today, in TVM 0.21, and before.
+TAGS_0_22 = {}
+TAGS_0_21 = {SHAPE: 71, TENSOR: 72}
+TAGS_0_19 = {TENSOR: 0, DATA_TYPE: 1, SHAPE: 2, STR: 3, INT: 4, FLOAT: 5}
 
 
 def reg(number: int) -> int:
@@ -83,6 +88,8 @@ class Program:
     scopes: list[tuple[int, str]] = field(default_factory=list)
     magic: int = MAGIC
     version: str = VERSION
+    tags: dict[int, int] = field(default_factory=dict)
+    is_framed: bool = False
     rows: list[list[int]] = field(init=False)
     offsets: list[int] = field(init=False)
     words: list[int] = field(init=False)
@@ -104,12 +111,39 @@ class Program:
         for function, row in zip(self.functions, self.rows, strict=True):
             parts += [pack("<i", function.kind), _string(function.name), pack("<4q", *row)]
             parts += [pack("<Q", len(function.params)), *map(_string, function.params)]
-        parts.append(pack("<Q", len(self.scopes)))
-        parts += [pack("<q", index) + _string(scope) for index, scope in self.scopes]
+        if self.magic != MAGIC_V1:
+            parts.append(pack("<Q", len(self.scopes)))
+            parts += [pack("<q", index) + _string(scope) for index, scope in self.scopes]
         parts.append(pack("<Q", len(self.constants)))
-        parts += [pack("<i", index) + _value(index, value) for index, value in self.constants]
+        for index, value in self.constants:
+            parts.append(pack("<i", self.tags.get(index, index)) + _value(index, value))
         parts += [_words(self.offsets), _words(self.words)]
-        return b"".join(parts)
+        made = b"".join(parts)
+        return pack("<Q", len(made)) + made if self.is_framed else made
+
+    def version_one(self, tags: dict[int, int], *, is_framed: bool = False) -> Program:
+        """The same program as TVM wrote it up to 0.22."""
+        return replace(self, magic=MAGIC_V1, tags=tags, is_framed=is_framed)
+
+
+def as_version_one(payload: bytes) -> bytes:
+    """Rewrite a payload of version 2 without memory scopes; TVM 0.27 reads both."""
+    position = 8 + 8 + len(VERSION)
+    (count,) = unpack_from("<Q", payload, position)
+    position += 8
+    for _ in range(count):
+        position = _after_string(payload, position + 4) + 4 * 8
+        (params,) = unpack_from("<Q", payload, position)
+        position += 8
+        for _ in range(params):
+            position = _after_string(payload, position)
+    assert payload[position : position + 8] == bytes(8), "memory scopes"
+    return pack("<Q", MAGIC_V1) + payload[8:position] + payload[position + 8 :]
+
+
+def _after_string(payload: bytes, position: int) -> int:
+    (nbytes,) = unpack_from("<Q", payload, position)
+    return position + 8 + int(nbytes)
 
 
 def _string(text: str) -> bytes:

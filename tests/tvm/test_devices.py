@@ -12,15 +12,12 @@ import packer
 from packer.relax import MACHINE, DataType, Program
 
 from ..support import needs
+from ..support.vm_assembler import TWICE, TWICE_SOURCE
 from .conftest import TVM_PYTHON, RunScript, read
 from .devices import NAMES
 
 SECOND = {"cpu": "cpu:1", "opencl": "opencl:0"}
 FLOAT32, UINT8 = DataType(2, 32), DataType(1, 8)
-TWICE = """
-#include <stdint.h>
-void twice(const float *x, float *y, int64_t n) { for (int64_t i = 0; i < n; i++) y[i] = 2 * x[i]; }
-"""
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +57,7 @@ def test_a_program_of_packer_for_two_devices_runs_in_tvm(
     main.run("twice", main.call("vm.builtin.to_device", main.params[0], 1, 1, "global"), y, 4)
     main.ret(main.call("vm.builtin.to_device", y, 1, 0, "global"))
     model = program.executable()
-    declared = {"twice": "void(const float *x, float *y, int64_t n)"}
-    model.import_module(packer.CSourceModule(TWICE, functions=declared))
+    model.import_module(packer.CSourceModule(TWICE_SOURCE, functions={"twice": TWICE}))
     packer.export_library(model, tmp_path / "model.so", format="tvm-ffi")
     printed = run_script(TVM_PYTHON, "run_packed_devices.py", tmp_path / "model.so")
     assert printed.splitlines()[-1] == "0 [0.0, 2.0, 4.0, 6.0]"

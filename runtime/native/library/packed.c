@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/dtype.h"
 #include "abi/heap.h"
 #include "abi/raised.h"
 #include "library/thread_result.h"
@@ -122,14 +123,27 @@ struct arguments {
   packed_value *values;
   int *codes;
   dso_byte_array *bytes;
+  DLTensor *tensors;
 };
+
+/* TVM's packed functions know bool as uint1, in a byte for each element. */
+static void pass_bool(packed_value *packed, DLTensor *copy) {
+  const DLTensor *tensor = packed->v_handle;
+  if (tensor == NULL || tensor->dtype.code != DTYPE_BOOL || tensor->dtype.bits != 8) return;
+  *copy = *tensor;
+  copy->dtype.code = DTYPE_UINT;
+  copy->dtype.bits = 1;
+  packed->v_handle = copy;
+}
 
 static int call_with(packed_function function, const struct arguments *packed, const dso_any *args,
                      int32_t num_args, dso_any *result) {
   packed_value value = {.v_int64 = 0};
   int code = PACKED_NULL;
-  for (int32_t i = 0; i < num_args; i++)
+  for (int32_t i = 0; i < num_args; i++) {
     packed->codes[i] = packed_from_any(&args[i], &packed->values[i], &packed->bytes[i]);
+    if (packed->codes[i] == PACKED_DLTENSOR) pass_bool(&packed->values[i], &packed->tensors[i]);
+  }
   int status = function(packed->values, packed->codes, num_args, &value, &code, NULL);
   return status != 0 ? status : take_result(value, code, args, num_args, result);
 }
@@ -139,14 +153,17 @@ static int call_with_heap(packed_function function, const dso_any *args, int32_t
   size_t count = (size_t)num_args;
   struct arguments packed = {.values = heap_new_zeroed(count, sizeof *packed.values),
                              .codes = heap_new_zeroed(count, sizeof *packed.codes),
-                             .bytes = heap_new_zeroed(count, sizeof *packed.bytes)};
+                             .bytes = heap_new_zeroed(count, sizeof *packed.bytes),
+                             .tensors = heap_new_zeroed(count, sizeof *packed.tensors)};
   int status = -1;
-  if (packed.values != NULL && packed.codes != NULL && packed.bytes != NULL)
+  if (packed.values != NULL && packed.codes != NULL && packed.bytes != NULL &&
+      packed.tensors != NULL)
     status = call_with(function, &packed, args, num_args, result);
   else raised_set("OutOfMemoryError", "no memory for the arguments of a call");
   free(packed.values);
   free(packed.codes);
   free(packed.bytes);
+  free(packed.tensors);
   return status;
 }
 
@@ -154,9 +171,10 @@ int packed_call(void *handle, const dso_any *args, int32_t num_args, dso_any *re
   packed_value values[STACK_ARGS];
   int codes[STACK_ARGS];
   dso_byte_array bytes[STACK_ARGS];
+  DLTensor tensors[STACK_ARGS];
   packed_function function;
   memcpy(&function, &handle, sizeof function); /* ISO C has no cast from data to function */
   if (num_args > STACK_ARGS) return call_with_heap(function, args, num_args, result);
-  struct arguments packed = {.values = values, .codes = codes, .bytes = bytes};
+  struct arguments packed = {.values = values, .codes = codes, .bytes = bytes, .tensors = tensors};
   return call_with(function, &packed, args, num_args, result);
 }

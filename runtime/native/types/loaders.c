@@ -39,6 +39,7 @@ static const struct row rows[] = {
     {"c", load_source},
     {"static_library", load_source},
     {"relax.VMExecutable", load_vm_executable},
+    {"relax.Executable", load_vm_executable},
 };
 
 enum { NUM_ROWS = sizeof rows / sizeof *rows };

@@ -32,6 +32,10 @@ struct vm_executable {
  */
 int vm_executable_read(struct vm_executable *self, struct reader *reader);
 
+/* Read its constants, with the tags of the newest version or of an older one. Returns 0, or -1 with the
+ * error raised (vm_constants.c). */
+int vm_constants_read(struct vm_executable *self, struct reader *reader, int is_newest);
+
 /* The row of a function that can be called, or NO_NAME. */
 size_t vm_executable_row(const struct vm_executable *self, const char *name, size_t nbytes);
 

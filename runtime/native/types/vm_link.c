@@ -75,10 +75,10 @@ static int refuse_missing(struct vm_executable *self, struct callees *callees) {
   if (callees->num_missing > MOST_LISTED)
     text_format(&callees->missing, " and %zu more", callees->num_missing - MOST_LISTED);
   (void)raised_format("FunctionNotFoundError",
-                      "<VMExecutable 'relax.VMExecutable'>: its code calls %s, which no import "
+                      "<VMExecutable '%s'>: its code calls %s, which no import "
                       "has, and which is neither a global function nor built in; "
                       "runtime.register_func or dso_register_function can provide it%s",
-                      text_of(&callees->missing), near != NULL ? near : "");
+                      self->module.type_key, text_of(&callees->missing), near != NULL ? near : "");
   free(near);
   return -1;
 }

@@ -9,10 +9,10 @@
 #include "blob/arrays.h"
 #include "types/vm_executable.h"
 
-static const uint64_t MAGIC = 0xD225DE2F4214151E;
+static const uint64_t MAGIC = 0xD225DE2F4214151E, MAGIC_V1 = 0xD225DE2F4214151D;
 static const char VERSION[] = "0.14";
 
-enum { MOST_DIMS = 64, ROW_NBYTES = 4 + 8 + 4 * 8 + 8, SCOPE_NBYTES = 16 };
+enum { ROW_NBYTES = 4 + 8 + 4 * 8 + 8, SCOPE_NBYTES = 16 };
 
 static int no_memory(void) {
   return raised_format("OutOfMemoryError", "no memory for an executable");
@@ -28,13 +28,15 @@ static int refuse_text(const struct reader *reader, size_t at, const char *what,
   return status;
 }
 
-static int read_header(struct reader *reader) {
-  uint64_t magic;
+static int is_magic(uint64_t number) { return number == MAGIC || number == MAGIC_V1; }
+
+static int read_header(struct reader *reader, uint64_t *magic) {
   struct span version;
   size_t start = reader->offset;
-  if (reader_u64(reader, &magic) != 0) return -1;
-  if (magic != MAGIC)
-    return reader_fail(reader, start, "magic 0x%" PRIx64 ", expected 0x%" PRIx64, magic, MAGIC);
+  if (reader_u64(reader, magic) != 0) return -1;
+  if (!is_magic(*magic))
+    return reader_fail(reader, start, "magic 0x%" PRIx64 ", expected 0x%" PRIx64 " or 0x%" PRIx64,
+                       *magic, MAGIC, MAGIC_V1);
   start = reader->offset;
   if (reader_string(reader, &version) != 0) return -1;
   if (version.size == strlen(VERSION) && memcmp(version.data, VERSION, version.size) == 0) return 0;
@@ -151,92 +153,6 @@ static int match_scopes(const struct reader *reader, const struct scopes *scopes
   return 0;
 }
 
-/* ---- Constants */
-
-static int refuse_shape(const struct reader *reader, size_t at, const uint8_t *dims, size_t ndim) {
-  struct text shown = {0};
-  text_add(&shown, "(", 1);
-  for (size_t i = 0; i < ndim && i < 8; i++)
-    text_format(&shown, "%s%" PRId64, i > 0 ? ", " : "", vm_word(dims, i));
-  text_add(&shown, ",)", ndim == 1 ? 2 : 0);
-  text_add(&shown, ")", ndim == 1 ? 0 : 1);
-  int status = reader_fail(reader, at, "shape %s, expected at most %d extents of at least 0",
-                           text_of(&shown), MOST_DIMS);
-  text_free(&shown);
-  return status;
-}
-
-static int read_shape(struct reader *reader, dso_any *value) {
-  size_t count, start = reader->offset;
-  const uint8_t *words;
-  int64_t dims[MOST_DIMS];
-  if (reader_count(reader, 8, UINT64_MAX, &count) != 0 ||
-      reader_raw(reader, 8 * count, "bytes", &words) != 0)
-    return -1;
-  if (count > MOST_DIMS) return refuse_shape(reader, start, words, count);
-  for (size_t i = 0; i < count; i++)
-    if ((dims[i] = vm_word(words, i)) < 0) return refuse_shape(reader, start, words, count);
-  dso_object *shape = shape_object_new(count, dims);
-  if (shape == NULL) return -1;
-  *value = any_of_object(shape);
-  return 0;
-}
-
-static int read_float(struct reader *reader, dso_any *value) {
-  const uint8_t *bytes;
-  if (reader_raw(reader, 8, "a float", &bytes) != 0) return -1;
-  memcpy(&value->v_float64, bytes, 8);
-  return 0;
-}
-
-static int read_text(struct reader *reader, dso_any *value) {
-  struct span text;
-  if (reader_string(reader, &text) != 0) return -1;
-  return object_make_string(value, 1, text.data, text.size) == 0 ? 0 : no_memory();
-}
-
-static int read_tensor(struct reader *reader, dso_any *value) {
-  dso_tensor_object *tensor = reader_ndarray(reader);
-  if (tensor == NULL) return -1;
-  *value = any_of_object(tensor);
-  return 0;
-}
-
-/* The value is None until it is complete. */
-static int read_constant(struct reader *reader, dso_any *value) {
-  size_t start = reader->offset;
-  int32_t type_index;
-  dso_any made = {.type_index = DSO_NONE};
-  int status = -1;
-  if (reader_i32(reader, &type_index) != 0) return -1;
-  made.type_index = type_index;
-  switch (type_index) {
-    case DSO_INT: status = reader_i64(reader, &made.v_int64); break;
-    case DSO_FLOAT: status = read_float(reader, &made); break;
-    case DSO_DATA_TYPE: status = reader_dtype(reader, &made.v_dtype); break;
-    case DSO_STR: status = read_text(reader, &made); break;
-    case DSO_SHAPE: status = read_shape(reader, &made); break;
-    case DSO_TENSOR: status = read_tensor(reader, &made); break;
-    default:
-      return reader_fail(reader, start,
-                         "constant of type index %d, expected one of [1, 3, 5, 65, 69, 70]",
-                         (int)type_index);
-  }
-  if (status == 0) *value = made;
-  return status;
-}
-
-static int read_constants(struct reader *reader, struct vm_executable *self) {
-  size_t count;
-  if (reader_count(reader, 8, UINT64_MAX, &count) != 0) return -1;
-  self->constants = heap_new_zeroed(count + 1, sizeof *self->constants);
-  self->weights = heap_new_zeroed(count + 1, sizeof *self->weights);
-  if (self->constants == NULL || self->weights == NULL) return no_memory();
-  for (; self->code.num_constants < count; self->code.num_constants++)
-    if (read_constant(reader, &self->constants[self->code.num_constants]) != 0) return -1;
-  return 0;
-}
-
 /* ---- Instructions */
 
 static int read_words(struct reader *reader, const unsigned char **words, size_t *count,
@@ -262,13 +178,33 @@ static int read_code(struct reader *reader, struct vm_executable *self) {
   return reader_fail(reader, at, "%s", fault.text);
 }
 
-int vm_executable_read(struct vm_executable *self, struct reader *reader) {
+static int read_payload(struct vm_executable *self, struct reader *reader) {
   struct scopes scopes = {0};
+  uint64_t magic;
   int status = -1;
-  if (read_header(reader) == 0 && read_functions(reader, self) == 0 &&
-      read_scopes(reader, &scopes) == 0 && read_constants(reader, self) == 0 &&
+  if (read_header(reader, &magic) == 0 && read_functions(reader, self) == 0 &&
+      (magic != MAGIC || read_scopes(reader, &scopes) == 0) &&
+      vm_constants_read(self, reader, magic == MAGIC) == 0 &&
       match_scopes(reader, &scopes, self->code.num_constants) == 0)
     status = read_code(reader, self);
   free(scopes.items);
   return status;
+}
+
+/* Return 1 if a length is before the magic: payloads had none around them. */
+static int is_framed(const struct reader *reader) {
+  struct reader probe = *reader;
+  uint64_t first, second;
+  if (reader->dialect != DIALECT_TVM || reader_remaining(reader) < 16) return 0;
+  if (reader_u64(&probe, &first) != 0 || reader_u64(&probe, &second) != 0) return 0;
+  return !is_magic(first) && is_magic(second);
+}
+
+int vm_executable_read(struct vm_executable *self, struct reader *reader) {
+  struct reader inner;
+  if (!is_framed(reader)) return read_payload(self, reader);
+  if (reader_sized(reader, &inner) != 0 || read_payload(self, &inner) != 0) return -1;
+  size_t left = reader_remaining(&inner);
+  if (left == 0) return 0;
+  return reader_fail(&inner, inner.offset, "%zu bytes after the code, expected none", left);
 }

@@ -22,11 +22,10 @@ static int not_found(struct vm_executable *self, const char *name) {
   char *near = NULL;
   if (module_import_weight_names(&self->module, &names) == 0) near = names_near(&names, name);
   names_clear(&names);
-  (void)raised_format(
-      "KeyError",
-      "<VMExecutable 'relax.VMExecutable'>: its code uses the weight '%s', which no "
-      "import has%s",
-      name, near != NULL ? near : "");
+  (void)raised_format("KeyError",
+                      "<VMExecutable '%s'>: its code uses the weight '%s', which no "
+                      "import has%s",
+                      self->module.type_key, name, near != NULL ? near : "");
   free(near);
   return -1;
 }

@@ -1,0 +1,229 @@
+"""The payload of relax.VMExecutable: reader and writer (the fields are in vm.py)."""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from ..error import BlobFormatError, BytecodeError
+from ..tensors.ndarray import read_ndarray, write_ndarray
+from ..tensors.tensor import Tensor
+from .vm import (
+    DATA_TYPE,
+    FLOAT,
+    INT,
+    LEGACY_KEY,
+    MAGIC,
+    MAGIC_V1,
+    SHAPE,
+    STR,
+    TAGS,
+    TENSOR,
+    VERSION,
+    VMExecutable,
+    VMFunction,
+    VMLayout,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from ..stream import Reader, Writer
+    from .vm import Constant
+
+_F64 = Struct("<d")
+_FUNCTION_NBYTES = 4 + 8 + 4 * 8 + 8
+_MAX_NDIM = 64
+_UINT1, _BOOL = (1, 1, 1), (6, 8, 1)
+
+
+def read(reader: Reader, type_key: str) -> VMExecutable:
+    """Read a payload of any version, and verify it."""
+    if not (is_framed := _is_framed(reader)):
+        return _read(reader, type_key, is_framed)
+    part = reader.read_sized()
+    executable = _read(part, type_key, is_framed)
+    if part.remaining:
+        raise part.error(f"{part.remaining} bytes after the code, expected none")
+    return executable
+
+
+def _is_framed(reader: Reader) -> bool:
+    """Return True if a length is before the magic: payloads had none around them."""
+    if reader.dialect != "tvm" or reader.remaining < 16:
+        return False
+    probe = reader.part(reader.offset, reader.offset + 16)
+    return probe.read_u64() not in (MAGIC, MAGIC_V1) and probe.read_u64() in (MAGIC, MAGIC_V1)
+
+
+def _read(reader: Reader, type_key: str, is_framed: bool) -> VMExecutable:
+    magic = _read_header(reader)
+    places: list[int] = []
+    functions = _read_functions(reader, places)
+    scopes_at = reader.offset
+    scopes = _read_scopes(reader) if magic == MAGIC else {}
+    constants, tags = _read_constants(reader, type_key, magic)
+    for index in scopes:
+        if not 0 <= index < len(constants):
+            text = f"memory scope of constant {index}, expected less than {len(constants)}"
+            raise reader.error(text, scopes_at)
+    tables = {name: _read_words(reader) for name in ("offsets", "words")}
+    (_, offsets), (_, words) = tables.values()
+    layout = VMLayout(magic, tags, is_framed)
+    try:
+        executable = VMExecutable(functions, scopes, constants, offsets, words, layout)
+    except BytecodeError as error:
+        table, index = error.table, error.index
+        at = places[index] if table == "functions" else tables[table][0] + 8 * index
+        raise reader.error(error.message, at) from None
+    executable.type_key = type_key
+    return executable
+
+
+def write(executable: VMExecutable, writer: Writer) -> None:
+    """Write the payload as it was read; a length before the magic is of dialect tvm."""
+    if executable.layout.is_framed and writer.dialect == "tvm":
+        writer.write_sized(lambda inner: _write(executable, inner))
+    else:
+        _write(executable, writer)
+
+
+def _write(executable: VMExecutable, writer: Writer) -> None:
+    magic, tags, _ = executable.layout
+    tag_of = {index: tag for tag, index in tags.items()}
+    writer.write_u64(magic)
+    writer.write_string(VERSION)
+    writer.write_vector(executable.functions, lambda function: _write_function(writer, function))
+    if magic == MAGIC:
+        writer.write_u64(len(executable.memory_scopes))
+        for index, scope in executable.memory_scopes.items():
+            writer.write_i64(index)
+            writer.write_string(scope)
+    writer.write_vector(
+        executable.constants, lambda constant: _write_constant(writer, constant, tag_of)
+    )
+    for words in (executable.offsets, executable.words):
+        writer.write_u64(len(words) // 8)
+        writer.write_raw(words)
+
+
+# ---- Each field: reader and writer
+
+
+def _read_header(reader: Reader) -> int:
+    start = reader.offset
+    if (magic := reader.read_u64()) not in (MAGIC, MAGIC_V1):
+        raise reader.error(f"magic {magic:#x}, expected {MAGIC:#x} or {MAGIC_V1:#x}", start)
+    start = reader.offset
+    if (version := reader.read_string()) != VERSION:
+        raise reader.error(f"bytecode version {version!r}, expected {VERSION!r}", start)
+    return magic
+
+
+def _read_functions(reader: Reader, places: list[int]) -> list[VMFunction]:
+    """Read the function table; append the offset of each row to `places`."""
+    seen: set[str] = set()
+
+    def read() -> VMFunction:
+        start = reader.offset
+        places.append(start)
+        kind, name = reader.read_i32(), reader.read_string()
+        if not name or "\0" in name or name in seen:
+            raise reader.error(f"function name {name!r}, expected a unique one", start)
+        seen.add(name)
+        numbers = (reader.read_i64(), reader.read_i64(), reader.read_i64(), reader.read_i64())
+        return VMFunction(kind, name, *numbers, tuple(reader.read_vector(reader.read_string, 8)))
+
+    return reader.read_vector(read, _FUNCTION_NBYTES)
+
+
+def _write_function(writer: Writer, function: VMFunction) -> None:
+    writer.write_i32(function.kind)
+    writer.write_string(function.name)
+    for number in function[2:6]:
+        writer.write_i64(number)
+    writer.write_vector(function.param_names, writer.write_string)
+
+
+def _read_scopes(reader: Reader) -> dict[int, str]:
+    scopes: dict[int, str] = {}
+    for _ in range(reader.read_count(16)):
+        start = reader.offset
+        index = reader.read_i64()
+        if index in scopes:
+            raise reader.error(f"a second memory scope of constant {index}, expected one", start)
+        scopes[index] = reader.read_string()
+    return scopes
+
+
+def _read_constants(
+    reader: Reader, type_key: str, magic: int
+) -> tuple[list[Constant], Mapping[int, int]]:
+    """Read the constants with the first tags that fit all of them."""
+    known = TAGS[:1] if magic == MAGIC else TAGS[2:] if type_key == LEGACY_KEY else TAGS
+    start, refused = reader.offset, None
+    for tags in known:
+        reader.offset = start
+        try:
+            return reader.read_vector(lambda: _read_constant(reader, tags), 8), tags  # noqa: B023
+        except BlobFormatError as error:
+            refused = refused or error
+    assert refused is not None
+    raise refused
+
+
+def _read_constant(reader: Reader, tags: Mapping[int, int]) -> Constant:
+    start = reader.offset
+    tag = reader.read_i32()
+    readers: dict[int, Callable[[], Any]] = {
+        INT: reader.read_i64,
+        FLOAT: lambda: _F64.unpack(reader.read_raw(8, "a float"))[0],
+        DATA_TYPE: reader.read_dtype,
+        STR: reader.read_string,
+        SHAPE: lambda: _read_shape(reader),
+        TENSOR: lambda: read_ndarray(reader),
+    }
+    if tag not in tags:
+        text = f"constant of type index {tag}, expected one of {sorted(tags)}"
+        raise reader.error(text, start)
+    return tags[tag], readers[tags[tag]]()
+
+
+def _write_constant(writer: Writer, constant: Constant, tag_of: Mapping[int, int]) -> None:
+    type_index, value = constant
+    writers: dict[int, Callable[[Any], None]] = {
+        INT: writer.write_i64,
+        FLOAT: lambda number: writer.write_raw(_F64.pack(number)),
+        DATA_TYPE: writer.write_dtype,
+        STR: writer.write_string,
+        SHAPE: lambda shape: writer.write_vector(shape, writer.write_i64),
+        TENSOR: lambda array: write_ndarray(writer, array),
+    }
+    writer.write_i32(tag_of[type_index])
+    writers[type_index](value)
+
+
+def with_bool(constant: Constant) -> Constant:
+    """Replace uint1, which has a byte for each element too, by bool."""
+    type_index, value = constant
+    if type_index == DATA_TYPE and value == _UINT1:
+        return DATA_TYPE, _BOOL
+    if type_index == TENSOR and value.dtype_code == _UINT1:
+        return TENSOR, Tensor(value.raw, value.shape, _BOOL)
+    return constant
+
+
+def _read_shape(reader: Reader) -> tuple[int, ...]:
+    start = reader.offset
+    shape = tuple(reader.read_vector(reader.read_i64, 8))
+    if len(shape) > _MAX_NDIM or any(extent < 0 for extent in shape):
+        text = f"shape {shape[:8]}, expected at most {_MAX_NDIM} extents of at least 0"
+        raise reader.error(text, start)
+    return shape
+
+
+def _read_words(reader: Reader) -> tuple[int, memoryview]:
+    """Read words; return the offset of the first, and a view of them."""
+    count = reader.read_count(8)
+    return reader.offset, reader.read_raw(8 * count, "code")
