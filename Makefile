@@ -1,9 +1,10 @@
 # make demo | resnet18 | test | test-tvm | test-models | test-onnx | check | format | docs | bench | sanitize |
-# fuzz | stress | clean. Everything is installed into .venv, .venv-tvm and .venv-onnx; nothing needs
-# root.
+# fuzz | stress | clean. Everything is installed into .venv, .venv-tvm, .venv-tvm-legacy and .venv-onnx;
+# nothing needs root.
 PYTHON ?= python3
 VENV := .venv
 VENV_TVM := .venv-tvm
+VENV_LEGACY := .venv-tvm-legacy
 VENV_ONNX := .venv-onnx
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py tools/build_backend.py dso_runtime/pyproject.toml dso_runtime/setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
@@ -52,7 +53,15 @@ $(VENV_TVM)/tvm.group: pyproject.toml
 	$(VENV_TVM)/bin/pip install --quiet --group tvm
 	touch $@
 
-test-tvm: $(VENV)/test.group $(VENV_TVM)/tvm.group
+# TVM of 2024, which the wheel of bitblas contains; nothing else of that package is used.
+$(VENV_LEGACY)/tvm-legacy.group: pyproject.toml
+	$(PYTHON) -m venv $(VENV_LEGACY)
+	$(VENV_LEGACY)/bin/pip install --quiet --upgrade 'pip>=25.1'
+	$(VENV_LEGACY)/bin/pip install --quiet --group tvm-legacy
+	$(VENV_LEGACY)/bin/pip install --quiet --no-deps bitblas==0.1.0.post1
+	touch $@
+
+test-tvm: $(VENV)/test.group $(VENV_TVM)/tvm.group $(VENV_LEGACY)/tvm-legacy.group
 	$(BIN)/pytest tests/tvm/test_*.py $(TESTFLAGS)
 
 # The importer of models: onnx and its packages are large, too. They are not in the environment of
@@ -122,6 +131,6 @@ bench: $(VENV)/bench.group
 	$(BIN)/python benchmarks/figure.py build/bench.json --folder $(FIGURES)
 
 clean:
-	rm -rf $(VENV) $(VENV_TVM) $(VENV_ONNX) build dist *.egg-info dso_runtime/build dso_runtime/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
+	rm -rf $(VENV) $(VENV_TVM) $(VENV_LEGACY) $(VENV_ONNX) build dist *.egg-info dso_runtime/build dso_runtime/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name '*.so' -not -path './tests/data/*' -delete

@@ -41,14 +41,24 @@ enum {
   DSO_LEGACY_BOOL = 15
 };
 
-/* TVM's String object. */
+/* The head of TVM's objects, and the types of some. */
 typedef struct {
   uint32_t type_index;
   int32_t ref_count;
   void *deleter;
+} dso_legacy_object;
+enum { DSO_LEGACY_NDARRAY_OBJECT = 2, DSO_LEGACY_STRING_OBJECT = 3, DSO_LEGACY_ARRAY_OBJECT = 4 };
+
+typedef struct {
+  dso_legacy_object object;
   dso_byte_array bytes;
-} dso_legacy_text;
-enum { DSO_LEGACY_TEXT = 3 };
+} dso_legacy_string;
+
+typedef struct {
+  dso_legacy_object object;
+  int64_t size, capacity;
+  dso_legacy_object *items[];
+} dso_legacy_array;
 
 #define DSO_LEGACY_CONTEXT DSO_EXPORT __attribute__((weak))
 DSO_LEGACY_CONTEXT void *__tvm_module_ctx;
@@ -71,7 +81,7 @@ DSO_COLD static void dso_raise_legacy(const char *kind, const char *message) {
 
 DSO_INLINE void dso_enter_legacy(void) {
   if (!__TVMFFIErrorSetRaisedFromCStr && !TVMFFIErrorSetRaisedFromCStr)
-    __atomic_store_n(&__TVMFFIErrorSetRaisedFromCStr, dso_raise_legacy, __ATOMIC_RELAXED);
+    __atomic_store_n(&__TVMFFIErrorSetRaisedFromCStr, &dso_raise_legacy, __ATOMIC_RELAXED);
 }
 
 /* `index` counts arguments from 0; it is -1 for a result. */
@@ -145,7 +155,7 @@ DSO_UNUSED static int dso_call_packed(void *handle, const dso_any *args, int32_t
 DSO_INLINE int dso_from_legacy(const dso_legacy_value *value, int code, dso_any *out) {
   static const int32_t types[] = {DSO_INT,  DSO_INT,       DSO_FLOAT,  DSO_OPAQUE_PTR,
                                   DSO_NONE, DSO_DATA_TYPE, DSO_DEVICE, DSO_DLTENSOR_PTR};
-  const dso_legacy_text *text = (const dso_legacy_text *)value->v_handle;
+  const dso_legacy_string *text = (const dso_legacy_string *)value->v_handle;
   *out = dso_value(DSO_NONE);
   if (code == DSO_LEGACY_NULL) return 0;
   out->v_int64 = value->v_int64;
@@ -154,8 +164,8 @@ DSO_INLINE int dso_from_legacy(const dso_legacy_value *value, int code, dso_any 
   else if (code == DSO_LEGACY_STR) out->type_index = DSO_RAW_STR;
   else if (code == DSO_LEGACY_BYTES) out->type_index = DSO_BYTE_ARRAY_PTR;
   else if (code == DSO_LEGACY_NDARRAY) out->type_index = DSO_DLTENSOR_PTR;
-  else if (code == DSO_LEGACY_OBJECT && text && text->type_index == DSO_LEGACY_TEXT &&
-           dso_is_c_string(text->bytes)) {
+  else if (code == DSO_LEGACY_OBJECT && text &&
+           text->object.type_index == DSO_LEGACY_STRING_OBJECT && dso_is_c_string(text->bytes)) {
     out->type_index = DSO_RAW_STR;
     out->v_c_str = text->bytes.data;
   } else {
@@ -219,6 +229,27 @@ DSO_INLINE int dso_call_legacy(const dso_function *function, dso_safe_call wrapp
   }
   if (wrapper(NULL, values, num_args, &result)) return -1;
   return dso_return_legacy(function, &result, out, out_code);
+}
+
+/* Call the wrapper of an initialiser: const_loader passes its arrays as one Array. */
+DSO_UNUSED static int dso_initialize_legacy(const dso_function *function, dso_safe_call wrapper,
+                                            const dso_legacy_value *args, const int *codes,
+                                            int num_args, dso_legacy_value *out, int *out_code) {
+  const dso_legacy_array *array = NULL;
+  if (num_args == 1 && codes[0] == DSO_LEGACY_OBJECT)
+    array = (const dso_legacy_array *)args[0].v_handle;
+  if (!array || array->object.type_index != DSO_LEGACY_ARRAY_OBJECT)
+    return dso_call_legacy(function, wrapper, args, codes, num_args, out, out_code);
+  size_t count = (size_t)array->size;
+  dso_legacy_value *values = (dso_legacy_value *)__builtin_alloca((count + 1) * sizeof *values);
+  int *kinds = (int *)__builtin_alloca((count + 1) * sizeof *kinds);
+  for (size_t i = 0; i < count; i++) {
+    dso_legacy_object *item = array->items[i];
+    int is_tensor = item && item->type_index == DSO_LEGACY_NDARRAY_OBJECT;
+    kinds[i] = is_tensor ? DSO_LEGACY_NDARRAY : DSO_LEGACY_OBJECT;
+    values[i].v_handle = is_tensor ? item + 1 : item; /* the tensor follows the head */
+  }
+  return dso_call_legacy(function, wrapper, values, kinds, (int)count, out, out_code);
 }
 
 #ifdef __cplusplus

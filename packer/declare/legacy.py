@@ -9,7 +9,7 @@ from runtime.error import ExportError
 
 from .c_text import c_string
 from .code import split_extents
-from .results import results_of
+from .results import INITIALIZER, results_of
 
 if TYPE_CHECKING:
     from .declaration import Declaration
@@ -35,8 +35,9 @@ def packed_lines(index: int, declaration: Declaration, symbol: str) -> Iterator[
     yield f"DSO_EXPORT int {name}{_ARGUMENTS} DSO_SYMBOL({c_string(symbol)});"
     yield f"int {name}{_ARGUMENTS} {{"
     yield "  (void)resource;"
+    call = "initialize" if declaration.name.startswith(INITIALIZER) else "call"
     called = f"&dso_function_{index}, dso_wrapper_{index}"
-    yield f"  return dso_call_legacy({called}, args, codes, num_args, out, out_code);"
+    yield f"  return dso_{call}_legacy({called}, args, codes, num_args, out, out_code);"
     yield "}"
 
 

@@ -13,7 +13,11 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
-TVM_PYTHON = os.environ.get("DSO_PACKER_TVM_PYTHON", str(HERE.parents[1] / ".venv-tvm/bin/python"))
+ROOT = HERE.parents[1]
+TVM_PYTHON = os.environ.get("DSO_PACKER_TVM_PYTHON", str(ROOT / ".venv-tvm/bin/python"))
+LEGACY_PYTHON = os.environ.get(
+    "DSO_PACKER_LEGACY_TVM_PYTHON", str(ROOT / ".venv-tvm-legacy/bin/python")
+)
 
 RunScript = Callable[..., str]
 

@@ -204,3 +204,15 @@ def test_packed_functions_of_the_user_stay(tmp_path) -> None:
     root = packer.CSourceModule(source, functions=["f"])
     library = ctypes.CDLL(str(packer.export_library(root, tmp_path / "f.so", legacy_calls=True)))
     assert library.f(None, None, 0, None, None, None) == 0
+
+
+def test_exceptions_of_cpp_are_errors(tmp_path) -> None:
+    """Beside C++ the packed functions are C++ too."""
+    source = (
+        "#include <stdexcept>\n#include <vector>\n"
+        'extern "C" long f(long n) { return std::vector<long>(3, n).at(n); }\n'
+    )
+    root = packer.CSourceModule(source, fmt="cc", functions={"f": "long(long n)"})
+    library = ctypes.CDLL(str(packer.export_library(root, tmp_path / "f.so", legacy_calls=True)))
+    assert call(library, "f", 2) == 2
+    assert call(library, "f", 3).startswith("IndexError: vector::")
