@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ..modules.c_source import CSourceModule
 from .packed import pack_conv2d as pack_conv2d
 from .packed import pack_matmul as pack_matmul
+from .packed_narrow import pack_narrow_conv2d as pack_narrow_conv2d
 from .packed_narrow import pack_narrow_matmul as pack_narrow_matmul
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ _FILES: dict[str, tuple[str, ...]] = {
     "conv2d": ("conv2d", "depthwise", "pack_conv2d", "reorder", *_TILES),
     "elementwise": ("reorder", "parallel"),
     "matmul": ("matmul", *_TILES),
+    "narrow_conv2d": (
+        *("conv2d_narrow", "copy_narrow", "depthwise_narrow", "pack_conv2d_narrow"),
+        *_NARROW_TILES,
+    ),
     "narrow_matmul": ("matmul_narrow", *_NARROW_TILES),
     "normalize": ("normalize", "parallel"),
     "pool": ("pool", "reorder", "parallel"),
@@ -46,8 +51,8 @@ def sources(*names: str) -> list[Path]:
 
     Parameters
     ----------
-    *names : {"attention", "conv2d", "elementwise", "matmul", "narrow_matmul", "normalize", \
-"pool", "quantize", "reorder"}
+    *names : {"attention", "conv2d", "elementwise", "matmul", "narrow_conv2d", \
+"narrow_matmul", "normalize", "pool", "quantize", "reorder"}
         The operators; by default all. ``"matmul"`` stands for `dso_op_matmul` and its functions.
 
     Returns

@@ -180,6 +180,36 @@ DSO_OP_API int64_t dso_op_conv2d_packed_size(const struct dso_op_conv2d *conv);
 DSO_OP_API void dso_op_conv2d_pack(const struct dso_op_conv2d *conv, const float *weight,
                                    float *packed);
 
+/* ---- Convolution of pictures of 8-bit integers ----
+ *
+ * A picture is [batch][channels][height][width] with `block` 1, or [batch][channels / 32, rounded up]
+ * [height][width][32] with `block` 32; channels of the last block that are missing are 0. Groups that
+ * are not depthwise have planar pictures. Outside of a picture is a_zero. */
+struct dso_op_narrow_picture {
+  void *data;
+  int64_t channels, height, width, block;
+};
+
+struct dso_op_narrow_conv2d {
+  int64_t batch;
+  struct dso_op_narrow_picture in, out; /* in.data is only read; float32 results are planar */
+  enum dso_op_type in_type, weight_type, out_type;
+  int64_t groups;                                    /* 0 is the same as 1 */
+  int64_t kernel[2], stride[2], dilation[2], pad[2]; /* as in struct dso_op_conv2d */
+  const void *weight;                                /* packed */
+  const void *a_zero, *b_zero;                       /* of the picture and of the weight */
+  int64_t b_zero_step;                               /* 1: one per output channel */
+  struct dso_op_rescale after;
+  void *workspace;
+};
+
+/* Sizes are in bytes; packing needs channels, groups, kernel and weight_type. */
+DSO_OP_API int dso_op_narrow_conv2d(const struct dso_op_narrow_conv2d *conv);
+DSO_OP_API int64_t dso_op_narrow_conv2d_workspace(const struct dso_op_narrow_conv2d *conv);
+DSO_OP_API int64_t dso_op_narrow_conv2d_packed_size(const struct dso_op_narrow_conv2d *conv);
+DSO_OP_API void dso_op_narrow_conv2d_pack(const struct dso_op_narrow_conv2d *conv,
+                                          const void *weight, void *packed);
+
 /* Copy `batch` pictures from one layout to another, and write the frame of `out`. Where `out` is a
  * whole number of times as high or wide, each pixel is repeated: the nearest neighbours. */
 DSO_OP_API int dso_op_reorder(int64_t batch, const struct dso_op_picture *in,

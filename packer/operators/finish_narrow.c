@@ -71,8 +71,11 @@ INLINE void store_results(const struct narrow_place *place, const struct narrow_
                           int64_t outputs, const uint8_t *results, const int64_t size) {
   uint8_t *out = (uint8_t *)place->out + spot->at * size;
   if (!place->is_planar) {
-    for (int p = 0; p < spot->columns; p++, out += place->step * size, results += PANEL * size)
+    const int64_t rest = most(place->padded - outputs, 0);
+    for (int p = 0; p < spot->columns; p++, out += place->step * size, results += PANEL * size) {
       memcpy(out, results, (size_t)(outputs * size));
+      memset(out + outputs * size, 0, (size_t)(rest * size));
+    }
     return;
   }
   for (int64_t o = 0; o < outputs; o++, out += place->plane * size, results += size)

@@ -36,7 +36,7 @@ INLINE words nearest(vec x) {
 }
 
 /* Bytes: of a word, of a block of matrix elements, and of the weights for one word of inputs. */
-enum { WORD = 4, ROW_BLOCK = 64, WORD_PANEL = WORD * PANEL };
+enum { WORD = 4, ROW_BLOCK = 32, WORD_PANEL = WORD * PANEL };
 
 /* Rows or pixels of a tile. Without instructions for sums of narrow products each weight is two
  * vectors. */
@@ -109,6 +109,7 @@ struct narrow_place {
   void *out;
   int64_t step, plane; /* to the next pixel, and, if planar, to the next plane; in elements */
   int64_t first;       /* the number of the panel's first output */
+  int64_t padded;      /* elements that are written of a pixel, with zeros at the end; 0: outputs */
   int is_planar;
   const struct narrow_zeros *zeros; /* of integers */
 };

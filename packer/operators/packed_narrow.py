@@ -52,3 +52,55 @@ def pack_narrow_matmul(b: Any) -> Any:
         return packed
     sums = whole.sum(axis=-2, dtype=np.int32).reshape(*batch, panels, 1, PANEL, 1)
     return np.concatenate([packed, sums.view(np.int8)], axis=-3)
+
+
+def pack_narrow_conv2d(weight: Any, *, groups: int = 1) -> Any:
+    """Pack the weight of a convolution of 8-bit integers.
+
+    Parameters
+    ----------
+    weight : ndarray
+        In ONNX's and PyTorch's order: (outputs, channels / groups, kernel y, kernel x); of int8 or
+        uint8.
+    groups : int
+        The number of groups.
+
+    Returns
+    -------
+    ndarray
+        int8 of one dimension. The caller owns it.
+    """
+    import numpy as np
+
+    outputs, channels, *kernel = weight.shape
+    taps = kernel[0] * kernel[1]
+    values = (weight ^ np.uint8(128)).view(np.int8) if weight.dtype == np.uint8 else weight
+    if groups == channels * groups == outputs > 1:
+        return _pack_depthwise(values.reshape(outputs, taps))
+    block = min(-(-channels // WORD) * WORD, PANEL)
+    rows = -(-channels // WORD) * WORD
+    panels = -(-(outputs // groups) // PANEL)
+    whole = np.zeros((groups, panels * PANEL, rows, taps), np.int8)
+    whole[:, : outputs // groups, :channels] = values.reshape(groups, -1, channels, taps)
+    lines = whole.reshape(groups, panels, PANEL, rows, taps)
+    parts = []
+    for begin in range(0, rows, block):
+        part = lines[:, :, :, begin : begin + block]
+        split = part.reshape(groups, panels, PANEL, -1, WORD, taps)
+        parts.append(split.transpose(0, 1, 5, 3, 2, 4).reshape(groups, panels, -1))
+    sums = lines.sum(axis=(3, 4), dtype=np.int32).view(np.int8)
+    return np.concatenate([*parts, sums], axis=2).ravel()
+
+
+def _pack_depthwise(weight: Any) -> Any:
+    """Pack (channels, taps) in panels of channels."""
+    import numpy as np
+
+    channels, taps = weight.shape
+    panels = -(-channels // PANEL)
+    whole = np.zeros((panels * PANEL, taps), np.int8)
+    whole[:channels] = weight
+    lines = whole.reshape(panels, PANEL, taps)
+    sums = lines.sum(axis=2, dtype=np.int32).view(np.int8)
+    packed = lines.swapaxes(1, 2).reshape(panels, -1)
+    return np.concatenate([packed, sums], axis=1).ravel()

@@ -2,7 +2,7 @@
  * weight in a vector is added to 32-bit sums. */
 #include "narrow.h"
 
-enum { BLOCKS_AT_ONCE = 12 }; /* of ROW_BLOCK bytes: their weights stay in the nearest cache */
+enum { BLOCKS_AT_ONCE = 24 }; /* of ROW_BLOCK bytes: their weights stay in the nearest cache */
 
 INLINE words splat_word(const void *from) {
   int32_t word;

@@ -119,3 +119,28 @@ def narrow_matmul_workspace(rows: int, inner: int, columns: int, size: int) -> i
     """
     a = _up(inner * size, _ROW_BLOCK) * _ROW_BLOCK * rows
     return a + narrow_panels(inner, columns, size)
+
+
+def narrow_conv2d_workspace(
+    channels: int, height: int, width: int, *, block: int, groups: int, is_depthwise: bool
+) -> int:
+    """Count the bytes of one picture of 8-bit integers.
+
+    Parameters
+    ----------
+    channels, height, width : int
+        Of the input, with the pixels around it that the windows read.
+    block : int
+        Of the input.
+    groups : int
+        Of the convolution.
+    is_depthwise : bool
+        Whether each group has one channel and one output.
+    """
+    of_group = channels if is_depthwise else channels // groups
+    if block > 1 or is_depthwise:
+        bytes_of_pixel = _up(of_group, PANEL) * PANEL
+    else:
+        size = min(_up(of_group, WORD) * WORD, PANEL)
+        bytes_of_pixel = _up(of_group, size) * size
+    return bytes_of_pixel * (1 if is_depthwise else groups) * height * width
