@@ -20,6 +20,16 @@ WEIGHTS = {
     "z7": np.uint8(7),
     "m3": np.int8(-3),
     "zeros": np.random.default_rng(3).integers(0, 256, 45).astype(np.uint8),
+    "zero": np.int8(0),
+    **{
+        f"k{inputs}{side}": np.random.default_rng(side)
+        .integers(-128, 128, (6, channels, side, side))
+        .astype(np.int8)
+        for inputs, channels, side in ((3, 5, 3), (3, 3, 2), (1, 1, 1))
+    },
+    "kscales": np.random.default_rng(6).uniform(0.01, 0.03, 6).astype(np.float32),
+    "kbias": np.random.default_rng(7).integers(-9999, 9999, 6).astype(np.int32),
+    "no6": np.zeros(6, np.int8),
     "no": np.zeros(45, np.int8),
     "e1": np.float32(0.1),
     "e2": np.float32(0.02),
@@ -42,6 +52,18 @@ MODELS = {
         y = QLinearMatMul(x, e1, m3, s8, e2, m3, e3, m3)
     }""",
     "any batch": "(uint8[batch,70] x) => (int32[] y) { y = MatMulInteger(x, s8, z7) }",
+    "pictures": """(uint8[2,5,9,11] x) => (int32[] y) {
+        y = ConvInteger<pads=[1,1,1,1]>(x, k33, z7, m3)
+    }""",
+    "pictures and a bias": """(int8[batch,5,9,11] x) => (int8[] y) {
+        y = QLinearConv<pads=[1,0,1,1], strides=[2,2]>(x, e1, m3, k33, kscales, no6, e3, m3, kbias)
+    }""",
+    "groups": """(uint8[1,6,9,11] x) => (uint8[] y) {
+        y = QLinearConv<group=2>(x, e1, z7, k32, e2, zero, e3, z7)
+    }""",
+    "depthwise": """(uint8[1,6,9,11] x) => (uint8[] y) {
+        y = QLinearConv<group=6, auto_pad="SAME_UPPER">(x, e1, z7, k11, e2, zero, e3, z7)
+    }""",
     "elements": """(float[batch,700] x) => (float[] y) {
         q = QuantizeLinear(x, e2, z7) y = DequantizeLinear(q, e1, z7)
     }""",

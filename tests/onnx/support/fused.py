@@ -168,6 +168,20 @@ class Attention(OpRun):
         return (result.astype(np.float32),)
 
 
+class NarrowConv(OpRun):
+    """Convolution of integers."""
+
+    op_domain = "dso"
+
+    def _run(self, x, w, *rest, to=0, **attributes):  # type: ignore[no-untyped-def]
+        after = {key: attributes.pop(key) for key in ("activation", "low", "high")}
+        zeros = (*rest, *[None] * 6)[4:6]
+        if zeros[1] is not None and zeros[1].size > 1:
+            rest = (*rest[:5], zeros[1].reshape(-1, 1, 1, 1), *rest[6:])
+        total = standard("Conv", *centred(x, w, *rest), **attributes)
+        return (rescaled(total, rest, 1, to, **after),)
+
+
 class NarrowMatMul(OpRun):
     """Product of integers or bfloat16."""
 
@@ -219,6 +233,7 @@ OPERATORS = [
     Enlarge,
     Interleave,
     MatMul,
+    NarrowConv,
     NarrowMatMul,
     Normalize,
     Pool,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .elementwise import elementwise
-from .narrow import dequantize, dynamic_quantize, narrow_matmul, quantize
+from .narrow import narrow_conv2d, narrow_matmul
 from .pictures import concat, conv2d, interleave, pool, reorder
+from .quantize import dequantize, dynamic_quantize, quantize
 from .rows import attention, matmul, normalize
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _LOWERINGS: dict[str, Callable[[ir.Node], Operator]] = {
     "Enlarge": reorder,
     "Interleave": interleave,
     "MatMul": matmul,
+    "NarrowConv": narrow_conv2d,
     "NarrowMatMul": narrow_matmul,
     "Normalize": normalize,
     "Pool": pool,

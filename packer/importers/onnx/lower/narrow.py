@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from ....operators import workspace as need
 from ..dtypes import c_type, dtype_name
 from ..operator import elements, shape_of
-from .batches import Extents, loops
-from .code import count_in_c, operator_of
+from .batches import Extents, in_c, loops, pair
+from .code import operator_of
 from .epilogue import after_in_c
-from .packing import packed_narrow_matmul
+from .packing import packed_narrow_conv2d, packed_narrow_matmul
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -130,46 +130,67 @@ def narrow_matmul(node: ir.Node) -> Operator:
     )
 
 
-def quantize(node: ir.Node) -> Operator:
-    """Lower float32 to integers of 8 bits, by one scale."""
-    x, scale, zero = (*node.inputs, None)[:3]
+def narrow_conv2d(node: ir.Node) -> Operator:
+    """Lower a convolution of 8-bit integers; its weight is packed."""
+    x, weight = node.inputs[:2]
     (out,) = node.outputs
-    return _elements("quantize", node, x, scale, zero, type_in_c(out))
-
-
-def dequantize(node: ir.Node) -> Operator:
-    """Lower integers of 8 bits to float32, by one scale."""
-    x, scale, zero = (*node.inputs, None)[:3]
     assert x is not None
-    return _elements("dequantize", node, x, scale, zero, type_in_c(x))
-
-
-def _elements(
-    name: str,
-    node: ir.Node,
-    x: ir.Value | None,
-    scale: ir.Value | None,
-    zero: ir.Value | None,
-    type_: str,
-) -> Operator:
-    (out,) = node.outputs
-    inputs = [value for value in (x, scale, zero) if value is not None]
-    given = "x2" if zero is not None else "0"
-    count = count_in_c(shape_of(out))
-    body = f"  return dso_op_{name}(x0, {count}, x1, {given}, {type_}, y0);\n"
+    assert weight is not None
+    groups = node.attributes.get_int("group", 1)
+    given = _Arguments(node, packed_narrow_conv2d(weight, groups=groups))
+    kernel = shape_of(weight)[2:]
+    batch, channels, height, width = shape_of(out)
+    nbytes = _conv_workspace(node, x, weight)
+    batches = 1 if isinstance(batch, str) else batch
+    body = f"""\
+  const struct dso_op_narrow_conv2d conv = {{
+      .batch = {in_c(batch)},
+      .in = {{(void *)x0, {", ".join(map(str, shape_of(x)[1:]))}, 1}}, .in_type = {type_in_c(x)},
+      .out = {{y0, {channels}, {height}, {width}, 1}}, .out_type = {type_in_c(out)},
+      .weight = {given.pointer("b")}, .weight_type = {type_in_c(weight)},
+      .groups = {groups},
+      .kernel = {pair(kernel)},
+      .stride = {pair(_numbers(node, "strides", 1))},
+      .dilation = {pair(_numbers(node, "dilations", 1))},
+      .pad = {pair(_numbers(node, "pads", 0)[:2])},
+      {_zeros(given)}
+      .after = {_rescale(node, given, given.pointer("residual"))},
+      .workspace = workspace,
+  }};
+  return dso_op_narrow_conv2d(&conv);
+"""
     return operator_of(
-        name, body, inputs, [out], parts=["quantize"], flops=2 * elements(shape_of(out))
+        "narrow_conv2d",
+        body,
+        given.values,
+        node.outputs,
+        workspace=nbytes * batches,
+        parts=["narrow_conv2d"],
+        flops=2 * elements(shape_of(out)[2:]) * elements(shape_of(weight)) * batches,
     )
 
 
-def dynamic_quantize(node: ir.Node) -> Operator:
-    """Lower float32 to integers of 8 bits, by the range of all elements."""
-    (x,) = node.inputs
-    assert x is not None
-    count = count_in_c(shape_of(x))
-    body = f"""\
-  dso_op_quantize_range(x0, {count}, y1, y2);
-  return dso_op_quantize(x0, {count}, y1, y2, DSO_OP_UINT8, y0);
-"""
-    flops = 4 * elements(shape_of(x))
-    return operator_of("dynamic_quantize", body, [x], node.outputs, parts=["quantize"], flops=flops)
+def _numbers(node: ir.Node, name: str, default: int) -> list[int]:
+    found = node.attributes.get_ints(name)
+    return list(found) if found is not None else [default] * 4
+
+
+def _conv_workspace(node: ir.Node, x: ir.Value, weight: ir.Value) -> int:
+    """Return the bytes of a copy of one picture, with what the windows read around it."""
+    (out,) = node.outputs
+    groups = node.attributes.get_int("group", 1)
+    shapes = [[elements((e,)) for e in shape_of(value)[1:]] for value in (x, weight, out)]
+    (channels, *extents), (_, *kernel), (outputs, *results) = shapes
+    strides, dilations = (_numbers(node, name, 1) for name in ("strides", "dilations"))
+    pads = _numbers(node, "pads", 0)
+    height, width = (
+        max(
+            extents[d] + pads[d],
+            (results[d] - 1) * strides[d] + (kernel[d] - 1) * dilations[d] + 1,
+        )
+        for d in (0, 1)
+    )
+    is_depthwise = groups == channels == outputs and groups > 1
+    return need.narrow_conv2d_workspace(
+        channels, height, width, block=1, groups=groups, is_depthwise=is_depthwise
+    )

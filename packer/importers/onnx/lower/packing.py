@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import onnx_ir as ir
 
 from ....operators.packed import pack_conv2d, pack_matmul
-from ....operators.packed_narrow import pack_narrow_matmul
+from ....operators.packed_narrow import pack_narrow_conv2d, pack_narrow_matmul
 from ..dtypes import dtype_name
 
 if TYPE_CHECKING:
@@ -41,6 +41,15 @@ def packed_narrow_matmul(b: ir.Value, *, is_transposed: bool) -> ir.Value:
         b,
         {"kernel": "narrow_matmul", "transposed": is_transposed, "dtype": dtype_name(b)},
         lambda array: pack_narrow_matmul(array.swapaxes(-1, -2) if is_transposed else array),
+    )
+
+
+def packed_narrow_conv2d(weight: ir.Value, *, groups: int) -> ir.Value:
+    """Return a convolution's weight of 8 bits as `pack_narrow_conv2d` stores it."""
+    return _packed(
+        weight,
+        {"kernel": "narrow_conv2d", "groups": groups, "dtype": dtype_name(weight)},
+        lambda array: pack_narrow_conv2d(array, groups=groups),
     )
 
 

@@ -42,6 +42,7 @@ from .integer import (
     fuse_qlinear_matmul,
     fuse_quantize,
 )
+from .integer_conv import fuse_conv_integer, fuse_qlinear_conv
 from .linear import sink_views, split_products
 from .matmul import fuse_gemm, fuse_matmul
 from .moments import fuse_group_normalization, fuse_moments, fuse_row_factors
@@ -73,6 +74,8 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_matmul,
     fuse_matmul_integer,
     fuse_qlinear_matmul,
+    fuse_conv_integer,
+    fuse_qlinear_conv,
     fuse_integer_scale,
     fold_batch_norm,
     fold_scale,

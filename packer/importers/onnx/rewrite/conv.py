@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import onnx_ir as ir
 
 from .graph import (
@@ -27,29 +29,39 @@ def fuse_conv(model: ir.Model) -> int:
     for node in model.graph:
         if not is_node(node, "Conv") or not is_float32(node.inputs[0], node.inputs[1]):
             continue
-        weight, bias = node.inputs[1], optional(node, 2)
-        extents, picture = dims(weight), dims(node.inputs[0])
-        if not is_constant(weight) or extents is None or len(extents) != 4:
+        bias = optional(node, 2)
+        attributes = conv_attributes(node, node.inputs[0], node.inputs[1])
+        if attributes is None or (bias is not None and not is_constant(bias)):
             continue
-        if (bias is not None and not is_constant(bias)) or picture is None:
-            continue
-        window = window_of(node, [int(extent) for extent in extents[2:]])
-        if window is None or not all(isinstance(extent, int) for extent in picture[1:]):
-            continue
-        attributes = {
-            "strides": window.strides,
-            "dilations": window.dilations,
-            "pads": window.pads,
-            "group": node.attributes.get_int("group", 1),
-            "activation": "",
-            "low": 0.0,
-            "high": 0.0,
-        }
-        inputs = [node.inputs[0], weight] + ([bias] if bias is not None else [])
+        inputs = [*node.inputs[:2]] + ([bias] if bias is not None else [])
         new = new_node("Conv", inputs, attributes, like=node.outputs[0], name=node.name, domain=DSO)
         replace(node, [new])
         count += 1
     return count
+
+
+def conv_attributes(
+    node: ir.Node, picture: ir.Value | None, weight: ir.Value | None
+) -> dict[str, Any] | None:
+    """Return the attributes of dso.Conv for a convolution of pictures with a constant weight.
+
+    None if it is another one: of other than two axes, or of pictures whose extents are not known.
+    """
+    extents, shape = dims(weight), dims(picture)
+    if not is_constant(weight) or extents is None or len(extents) != 4 or shape is None:
+        return None
+    window = window_of(node, [int(extent) for extent in extents[2:]])
+    if window is None or not all(isinstance(extent, int) for extent in shape[1:]):
+        return None
+    return {
+        "strides": window.strides,
+        "dilations": window.dilations,
+        "pads": window.pads,
+        "group": node.attributes.get_int("group", 1),
+        "activation": "",
+        "low": 0.0,
+        "high": 0.0,
+    }
 
 
 def fuse_pad(model: ir.Model) -> int:
