@@ -117,6 +117,11 @@ class ElfFile:
 
         A load makes the same check.
         """
+    def dynamic_names(self, tag: int, /) -> list[str]:
+        """Return the texts of DT_NEEDED, DT_SONAME, DT_RPATH or DT_RUNPATH, in order.
+
+        Raises ValueError for another tag.
+        """
     def undefined(self) -> list[str]:
         """Return the names of the undefined dynamic symbols."""
 

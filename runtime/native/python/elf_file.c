@@ -1,6 +1,9 @@
 /* ElfFile: the symbols of a shared object on disk. */
 #include "python/elf_file.h"
 
+#include <string.h>
+
+#include "elf/layout.h"
 #include "library/checked_file.h"
 #include "library/cpu_levels.h"
 #include "python/exception.h"
@@ -139,6 +142,28 @@ static PyObject *elf_file_undefined(ElfFile *self, PyObject *Py_UNUSED(none)) {
   return names;
 }
 
+/* The texts of DT_NEEDED, DT_SONAME, DT_RPATH or DT_RUNPATH, in order. */
+static PyObject *elf_file_dynamic_names(ElfFile *self, PyObject *argument) {
+  unsigned long long tag = PyLong_AsUnsignedLongLong(argument);
+  if (tag == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
+  if (tag != DT_NEEDED && tag != DT_SONAME && tag != DT_RPATH && tag != DT_RUNPATH)
+    return PyErr_Format(PyExc_ValueError, "tag %llu, expected one whose value is a name", tag);
+  const struct elf_image *image = &self->file.image;
+  const uint8_t *entries = elf_at_file(self->file.bytes, image, image->dynamic);
+  const char *strings = (const char *)elf_at_file(self->file.bytes, image, image->strtab);
+  PyObject *names = PyList_New(0);
+  for (; names != NULL; entries += sizeof(struct elf_dynamic_entry)) {
+    struct elf_dynamic_entry entry;
+    memcpy(&entry, entries, sizeof entry);
+    if (entry.d_tag == DT_NULL) break;
+    if (entry.d_tag != tag) continue;
+    PyObject *name = PyUnicode_DecodeFSDefault(strings + entry.d_val);
+    if (name == NULL || PyList_Append(names, name) != 0) Py_CLEAR(names);
+    Py_XDECREF(name);
+  }
+  return names;
+}
+
 static PyObject *elf_file_path(ElfFile *self, void *Py_UNUSED(closure)) {
   return Py_NewRef(self->path);
 }
@@ -166,6 +191,9 @@ static PyMethodDef elf_file_methods[] = {
     {"check_cpu", (PyCFunction)elf_file_check_cpu, METH_NOARGS,
      "check_cpu($self, /)\n--\n\n"
      "Raise LibraryLoadError if this processor lacks the lowest CPU level, or that of DSO_CPU."},
+    {"dynamic_names", (PyCFunction)elf_file_dynamic_names, METH_O,
+     "dynamic_names($self, tag, /)\n--\n\n"
+     "Return the texts of DT_NEEDED, DT_SONAME, DT_RPATH or DT_RUNPATH, in order."},
     {"undefined", (PyCFunction)elf_file_undefined, METH_NOARGS,
      "undefined($self, /)\n--\n\nReturn the names of the undefined dynamic symbols."},
     {NULL, NULL, 0, NULL},
