@@ -101,7 +101,8 @@ class VerifyError(PackerError, ValueError):
     reason : str
         One stable word for programs: ``"unsigned"``, ``"bundle"``, ``"oversized"``,
         ``"algorithm"``, ``"key"``, ``"signer"``, ``"signature"``, ``"statement"``, ``"name"``,
-        ``"size"``, ``"digest"``, ``"version"``, ``"io"``, ``"package"``.
+        ``"size"``, ``"digest"``, ``"version"``, ``"io"``, ``"package"``,
+        ``"policy"``, ``"needed"``.
     """
 
     path: str | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from _collections_abc import Mapping  # collections.abc, without the package around it
 from _thread import RLock
 from _weakref import _remove_dead_weakref, ref  # type: ignore[attr-defined]
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from .module import Module
+    from .trust.policy import Trust
 
 FileKey = tuple[int, int, int, int]
 
@@ -38,6 +40,7 @@ def load(
     path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
     *,
     functions: Mapping[str, Any] | None = None,
+    trust: Trust | None = None,
 ) -> Module:
     """Load a packed library, or a lone file of device code or weights.
 
@@ -51,6 +54,10 @@ def load(
         compiled, which needs packer and a C compiler. Nothing compares these types with the code:
         a call with a wrong one may crash. ``"packed"`` is a TVM packed C function of up to 2025,
         and needs no compiler. The library's own declarations take precedence.
+    trust : Trust, optional
+        What the file must prove before its code runs: ``runtime.Trust.keys("acme.pub")``. It is
+        copied to sealed memory, and the copy is verified and loaded. The policy of the process
+        (`set_trust_policy`, DSO_TRUST) is asked besides.
 
     Returns
     -------
@@ -74,6 +81,8 @@ def load(
         The library has no function of a name in `functions`.
     ExportError, ToolchainError
         A C type in `functions` cannot be declared, or there is no compiler.
+    VerifyError
+        The file, or one that it needs, does not prove what `trust` or the policy asks for.
     ValueError
         `functions` is given, and the file is not a library.
     TypeError
@@ -100,9 +109,9 @@ def load(
 
         if functions:
             raise ValueError(f"{text}: functions: expected a library, found a lone file")
-        return load_file(text)
+        return load_file(text, _verified_bytes(text, trust) if _is_asked(trust) else None)
     with _lock:
-        root = _resident(name) or _open(name)
+        root = _open_verified(text, trust) if _is_asked(trust) else _resident(name) or _open(name)
         if functions:
             _declare(root, functions)
         return root
@@ -121,7 +130,9 @@ def _declare(root: Module, functions: Mapping[str, Any]) -> None:
     raise ValueError(text)
 
 
-def load_from_bytes(data: Buffer, *, allow_file: bool = False) -> Module:
+def load_from_bytes(
+    data: Buffer, *, allow_file: bool = False, trust: Trust | None = None
+) -> Module:
     """Load a packed library from its bytes.
 
     Parameters
@@ -132,6 +143,9 @@ def load_from_bytes(data: Buffer, *, allow_file: bool = False) -> Module:
         True to load a private file instead, if the system has no sealed files in memory, or
         refuses to run code from them. It is stored in the folder for temporary files, and removed
         immediately. It is not sealed: a process of the same user could change it after the check.
+    trust : Trust, optional
+        As `load` takes it; a signature must be inside the library. Nothing else than sealed memory
+        is used then.
 
     Returns
     -------
@@ -143,6 +157,8 @@ def load_from_bytes(data: Buffer, *, allow_file: bool = False) -> Module:
     ------
     LibraryLoadError, BlobFormatError, LoaderNotFoundError
         As `load` does; also if the bytes cannot be loaded from memory.
+    VerifyError
+        The bytes do not prove what `trust` or the policy asks for.
 
     Notes
     -----
@@ -157,7 +173,20 @@ def load_from_bytes(data: Buffer, *, allow_file: bool = False) -> Module:
     """
     view = memoryview(data).cast("B").toreadonly()
     with _lock:
+        if _is_asked(trust) and not _is_inside_verified():
+            return _open_verified(view, trust)
         return _resident_bytes(view) or _open_bytes(view, allow_file)
+
+
+def _is_asked(trust: Trust | None) -> bool:
+    """Return True if a file must be verified: by the caller, or by the policy of the process."""
+    if trust is not None:
+        return True
+    if "DSO_TRUST" not in os.environ and f"{__package__}.trust.policy" not in sys.modules:
+        return False
+    from .trust.policy import active_policy
+
+    return active_policy() is not None
 
 
 def _resident_bytes(data: memoryview) -> Module | None:
@@ -196,6 +225,25 @@ def _root_of(library: Library) -> Module:
     root._loaded_from = library
     _remember(library.key, root)
     return root
+
+
+def _open_verified(source: str | memoryview, trust: Trust | None) -> Module:
+    from .verified_load import load_verified
+
+    return load_verified(source, trust, _root_of)
+
+
+def _is_inside_verified() -> bool:
+    """Return True for a library inside one that is being loaded: it was verified with it."""
+    from .verified_load import is_loading
+
+    return is_loading()
+
+
+def _verified_bytes(path: str, trust: Trust | None) -> memoryview:
+    from .verified_load import verified_bytes_of
+
+    return verified_bytes_of(path, trust)
 
 
 def _remember(key: FileKey, root: Module) -> None:

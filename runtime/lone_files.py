@@ -34,21 +34,24 @@ DEVICE_CODE = {
 }
 
 
-def load_file(path: str) -> Module:
+def load_file(path: str, data: memoryview | None = None) -> Module:
     """Load a lone file, whose suffix is a key of `LOADERS`; it is mapped.
+
+    `data` are its bytes, if they were verified; no other file is read then.
 
     Raises LibraryLoadError if it cannot be read, BlobFormatError if it is malformed.
     """
-    return LOADERS[os.path.splitext(path)[1][1:]](path)
+    return LOADERS[os.path.splitext(path)[1][1:]](path, data)
 
 
-def _load_device_code(path: str) -> DeviceModule:
+def _load_device_code(path: str, data: memoryview | None) -> DeviceModule:
     from .device.kernel_source import entry_model
     from .modules.device import DeviceModule, Shader
 
     type_key, fmt = DEVICE_CODE[os.path.splitext(path)[1][1:]]
-    data = read_file(path)
-    functions = kernels_of_file(path, fmt, data)
+    is_alone = data is not None
+    data = read_file(path) if data is None else data
+    functions = kernels_of_file(path, fmt, data, is_alone=is_alone)
     if fmt == "spirv" and entry_model(data) == "vulkan":
         shaders = {info.name: Shader(0, data) for info in functions.values()}
         module = DeviceModule("vulkan", shaders, fmt, functions)
@@ -58,33 +61,37 @@ def _load_device_code(path: str) -> DeviceModule:
     return module
 
 
-def kernels_of_file(path: str, fmt: str, data: memoryview) -> dict[str, FunctionInfo]:
+def kernels_of_file(
+    path: str, fmt: str, data: memoryview, *, is_alone: bool = False
+) -> dict[str, FunctionInfo]:
     """Return the kernels of device code by name; none if neither a file beside it nor it has them.
 
-    Raises BlobFormatError if the file beside it is malformed.
+    With `is_alone` a file beside it is not read. Raises BlobFormatError if it is malformed.
     """
     from .device.kernel_meta import read_meta
     from .device.kernel_source import kernels_of
     from .modules.device import FunctionInfo
 
-    functions = read_meta(path, FunctionInfo)
+    functions = None if is_alone else read_meta(path, FunctionInfo)
     if functions is None:
         functions = {kernel[0]: FunctionInfo(*kernel) for kernel in kernels_of(fmt, data)}
     return functions
 
 
-def _load_params(path: str) -> Module:
+def _load_params(path: str, data: memoryview | None) -> Module:
     from .modules.const_loader import ConstLoaderModule
     from .tensors.params import load_param_dict
 
-    return ConstLoaderModule(load_param_dict(read_file(path), path=path), {})
+    return ConstLoaderModule(
+        load_param_dict(read_file(path) if data is None else data, path=path), {}
+    )
 
 
-def _load_safetensors(path: str) -> Module:
+def _load_safetensors(path: str, data: memoryview | None) -> Module:
     from .modules.safetensors import SafetensorsModule
 
     try:
-        return SafetensorsModule(path)
+        return SafetensorsModule(path if data is None else data)
     except ExportError as error:
         cause = error.__cause__
         if isinstance(cause, BlobFormatError):
@@ -92,7 +99,7 @@ def _load_safetensors(path: str) -> Module:
         raise LibraryLoadError(error.message, path=path, reason="io") from error
 
 
-LOADERS: dict[str, Callable[[str], Module]] = {
+LOADERS: dict[str, Callable[[str, memoryview | None], Module]] = {
     **dict.fromkeys(DEVICE_CODE, _load_device_code),
     "params": _load_params,
     "safetensors": _load_safetensors,

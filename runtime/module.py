@@ -61,6 +61,8 @@ class Module:
     _imports_changed = False
     # The library whose root this is.
     _loaded_from: Library | None = None
+    # What a verified load opened for it.
+    _opened_for: object = None
     # The library whose metadata it shows: as its root, or as its host code.
     _described_by: Library | DataFile | None = None
 

@@ -38,7 +38,7 @@ FLOORS = {
         {"manifest"},
         {"blob"},
         {"serial"},
-        {"late_tree", "library", "lone_files"},
+        {"late_tree", "library", "lone_files", "verified_load"},
         {"data_file", "load", "system_library"},
         {"interchange"},
         {"torch", "__init__"},

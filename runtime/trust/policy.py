@@ -1,0 +1,311 @@
+"""What a file must prove before it is used: for one load, or for all loads of a process.
+
+A policy is a TOML file. The folder with the longest path that contains a file decides:
+
+    default = "refuse"             # files elsewhere: "refuse" (also without this line) or "anyone"
+
+    [[folder]]
+    path = "models"                # relative to the policy's own folder
+    keys = ["acme.pub"]            # as `Trust.keys` takes them; files are relative likewise
+    minimum_version = "1.2"        # optional
+
+    [[folder]]
+    path = "/opt/tools"
+    sha256 = ["9f86d081..."]       # as `Trust.sha256` takes them
+
+    [[folder]]
+    path = "/usr/lib/models"
+    trust = "anyone"
+
+    [bytes]                        # load_from_bytes, base64, JSON and pickle
+    keys = ["acme.pub"]
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..error import VerifyError, shown
+from . import SUFFIX, public_keys, verify_data
+from .room import find_room
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from . import Key
+    from .sealed import Sealed
+
+VARIABLE = "DSO_TRUST"
+_MAX_NBYTES = 1 << 20  # of a policy file
+_DIGEST_NDIGITS = 64
+
+
+class Trust:
+    """What a file must prove: make one with `sha256`, `keys` or `anyone`.
+
+    Examples
+    --------
+    >>> import runtime
+    >>> trust = runtime.Trust.keys("acme.pub", minimum_version="1.2")  # doctest: +SKIP
+    >>> model = runtime.load("model.so", trust=trust)  # doctest: +SKIP
+    """
+
+    def __init__(self, text: str, prove: Callable[[Sealed], None] | None) -> None:
+        self._text = text
+        self._prove = prove
+
+    @staticmethod
+    def sha256(*digests: str) -> Trust:
+        """Accept files with one of these SHA-256 digests.
+
+        Parameters
+        ----------
+        *digests : str
+            64 hexadecimal digits each; those of the libraries that the file needs belong to them.
+
+        Raises
+        ------
+        ValueError
+            There is no digest, or one is malformed.
+        """
+        known = frozenset(digest.lower() for digest in digests if isinstance(digest, str))
+        wrong = [d for d in digests if not isinstance(d, str) or not _is_digest(d.lower())]
+        if wrong or not known:
+            found = shown(wrong[0]) if wrong else "none"
+            raise ValueError(
+                f"digests, expected {_DIGEST_NDIGITS} hexadecimal digits, found {found}"
+            )
+        return Trust(f"sha256({', '.join(sorted(known))})", lambda file: _prove_digest(file, known))
+
+    @staticmethod
+    def keys(*keys: Key, minimum_version: str | None = None) -> Trust:
+        """Accept files that the holder of one of these keys signed.
+
+        Parameters
+        ----------
+        *keys : path, bytes or PublicKey
+            Public keys, as `runtime.trust.verify_file` takes them. They are read now.
+        minimum_version : str, optional
+            The oldest version that is accepted.
+
+        Raises
+        ------
+        VerifyError
+            A key cannot be read, or the package `cryptography` is missing.
+        ValueError
+            There is no key.
+        """
+        trusted = public_keys(keys)
+
+        def prove(file: Sealed) -> None:
+            verify_data(
+                file.data,
+                file.sidecar(),
+                trusted,
+                where=file.path,
+                bundle_name=f"{file.path}{SUFFIX}",
+                room=find_room(file.name, file.data),
+                name=file.signed_name,
+                minimum_version=minimum_version,
+            )
+
+        names = ", ".join(shown(key) for key in keys)
+        return Trust(f"keys({names})", prove)
+
+    @staticmethod
+    def anyone() -> Trust:
+        """Accept every file, as a load without a policy does."""
+        return Trust("anyone()", None)
+
+    @property
+    def accepts_anyone(self) -> bool:
+        """True for `anyone`."""
+        return self._prove is None
+
+    def verify(self, file: Sealed) -> None:
+        """Verify a sealed file; raises VerifyError if it does not prove what is asked."""
+        if self._prove is not None:
+            self._prove(file)
+
+    def __repr__(self) -> str:
+        return f"Trust.{self._text}"
+
+
+def _is_digest(digest: str) -> bool:
+    return len(digest) == _DIGEST_NDIGITS and not set(digest) - set("0123456789abcdef")
+
+
+def _prove_digest(file: Sealed, known: frozenset[str]) -> None:
+    if file.sha256 not in known:
+        text = f"{file.path}: sha256 {file.sha256}, expected {' or '.join(sorted(known))}"
+        hint = "the file was changed, or the digest is of another file"
+        raise VerifyError(f"{text}: {hint}", path=file.path, reason="digest")
+
+
+def _refuse(why: str) -> Trust:
+    def prove(file: Sealed) -> None:
+        raise VerifyError(f"{file.path}: {why}", path=file.path, reason="policy")
+
+    return Trust("refuse", prove)
+
+
+class Policy(NamedTuple):
+    """The rules of a process.
+
+    Attributes
+    ----------
+    folders : tuple of (path, Trust)
+        Absolute folders, the longest first.
+    default : Trust
+        For files in no folder.
+    bytes : Trust
+        For libraries that are loaded from bytes.
+    """
+
+    folders: tuple[tuple[str, Trust], ...]
+    default: Trust
+    bytes: Trust
+
+    def of_file(self, path: str) -> Trust:
+        """Return the rule for a file, by its real path."""
+        for folder, trust in self.folders:
+            if path.startswith(folder if folder.endswith("/") else f"{folder}/"):
+                return trust
+        return self.default
+
+
+_policy: Policy | None = None
+_from_environment: tuple[str, Policy] | None = None
+
+
+def set_trust_policy(policy: Trust | str | os.PathLike[str] | None) -> None:
+    """Set what every later load of this process must prove.
+
+    Parameters
+    ----------
+    policy : Trust, path or None
+        One rule for all files and bytes, the path of a policy file (docs/trust.md), or None for
+        that of the environment variable DSO_TRUST, and without it for none.
+
+    Raises
+    ------
+    VerifyError
+        The file cannot be read, or is malformed. Every load is refused then until another policy
+        is set.
+
+    Notes
+    -----
+    It is also asked for `load_from_bytes`, base64, JSON and pickle, for lone files, and for the
+    libraries outside the system's folders that a library needs. Libraries and modules that are
+    loaded already stay. A `trust` argument of `load` is asked beside the policy, never instead.
+    """
+    global _policy
+    if policy is None or isinstance(policy, Policy):
+        _policy = policy
+        return
+    if isinstance(policy, Trust):
+        _policy = Policy((), policy, policy)
+        return
+    try:
+        _policy = read_policy(os.fspath(policy))
+    except VerifyError as error:
+        _policy = _nobody(error)
+        raise
+
+
+def active_policy() -> Policy | None:
+    """Return the policy that is in force; None without one."""
+    global _from_environment
+    if _policy is not None:
+        return _policy
+    path = os.environ.get(VARIABLE)
+    if path is None:
+        return None
+    if _from_environment is None or _from_environment[0] != path:
+        try:
+            _from_environment = path, read_policy(path)
+        except VerifyError as error:
+            _from_environment = path, _nobody(error)
+    return _from_environment[1]
+
+
+def _nobody(error: VerifyError) -> Policy:
+    rule = _refuse(f"the policy cannot be used, so every file is refused: {error}")
+    return Policy((), rule, rule)
+
+
+def read_policy(path: str) -> Policy:
+    """Read a policy file; raises VerifyError if it cannot be read or is malformed."""
+    import tomllib
+
+    from ..mapped_file import map_file
+
+    try:
+        data = map_file(path)[0]
+        if len(data) > _MAX_NBYTES:
+            raise ValueError(f"{len(data)} bytes, expected at most {_MAX_NBYTES}")
+        table = tomllib.loads(str(data, "utf-8"))
+        return _policy_of(table, os.path.dirname(os.path.realpath(path)))
+    except (OSError, ValueError, TypeError) as error:
+        if isinstance(error, VerifyError):
+            raise VerifyError(f"{path}: {error}", path=path, reason="policy") from error
+        text = f"{path}: the trust policy: {getattr(error, 'strerror', None) or error}"
+        raise VerifyError(text, path=path, reason="policy") from error
+
+
+def _policy_of(table: Mapping[str, Any], base: str) -> Policy:
+    _only(table, ("default", "folder", "bytes"), "")
+    default = table.get("default", "refuse")
+    if default not in ("refuse", "anyone"):
+        raise ValueError(f'default, expected "refuse" or "anyone", found {shown(default)}')
+    refused = _refuse("in no folder of the trust policy, whose default is to refuse")
+    rows = table.get("folder", [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError("folder, expected tables [[folder]]")
+    folders = {}
+    for row in rows:
+        path = row.get("path")
+        if not isinstance(path, str) or not path:
+            raise ValueError(f"[[folder]]: path, expected a folder, found {shown(path)}")
+        folder = os.path.realpath(os.path.join(base, path))
+        if folder in folders:
+            raise ValueError(f"[[folder]]: {path!r} is there twice")
+        folders[folder] = _rule(row, base, f"[[folder]] {path!r}", ("path",))
+    given = table.get("bytes")
+    if given is not None and not isinstance(given, dict):
+        raise ValueError("bytes, expected a table [bytes]")
+    from_bytes = _rule(given, base, "[bytes]") if given is not None else None
+    return Policy(
+        tuple(sorted(folders.items(), key=lambda item: -len(item[0]))),
+        Trust.anyone() if default == "anyone" else refused,
+        from_bytes or _refuse("bytes without [bytes] in the trust policy"),
+    )
+
+
+def _rule(row: Mapping[str, Any], base: str, where: str, more: tuple[str, ...] = ()) -> Trust:
+    """Return what one table asks for."""
+    _only(row, ("trust", "keys", "sha256", "minimum_version", *more), f"{where}: ")
+    kinds = [key for key in ("trust", "keys", "sha256") if key in row]
+    if len(kinds) != 1:
+        raise ValueError(f"{where}: expected one of trust, keys and sha256, found {len(kinds)}")
+    version = row.get("minimum_version")
+    if version is not None and (kinds != ["keys"] or not isinstance(version, str)):
+        raise ValueError(f"{where}: minimum_version, expected a text beside keys")
+    if kinds == ["trust"]:
+        if row["trust"] != "anyone":
+            raise ValueError(f'{where}: trust, expected "anyone", found {shown(row["trust"])}')
+        return Trust.anyone()
+    texts = row[kinds[0]]
+    if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
+        raise ValueError(f"{where}: {kinds[0]}, expected a list of texts, found {shown(texts)}")
+    if kinds == ["sha256"]:
+        return Trust.sha256(*texts)
+    files = [t if t.startswith("env:") else os.path.join(base, t) for t in texts]
+    return Trust.keys(*files, minimum_version=version)
+
+
+def _only(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    unknown = [key for key in table if key not in known]
+    if unknown:
+        raise ValueError(f"{where}unknown key {shown(unknown[0])}, expected {', '.join(known)}")

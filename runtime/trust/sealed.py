@@ -1,0 +1,118 @@
+"""A copy of a file in sealed memory: what is verified is what runs."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from hashlib import sha256
+from stat import S_ISREG
+from typing import TYPE_CHECKING
+
+from ..error import VerifyError
+from ..mapped_file import map_file, reason_of
+from . import SUFFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
+_STEP = 1 << 20
+
+
+class Sealed:
+    """A file in memory that no process can change any more.
+
+    Attributes
+    ----------
+    path : str
+        The file that was copied, or the name of the bytes, for messages.
+    real_path : str
+        The file that was opened, without symbolic links; "" for bytes.
+    descriptor : int
+        The memory; the caller closes it, or gives it to the library.
+    data : memoryview
+        All bytes, mapped.
+    """
+
+    def __init__(self, path: str, real_path: str, descriptor: int) -> None:
+        from mmap import MAP_PRIVATE, PROT_READ, mmap
+
+        self.path, self.real_path, self.descriptor = path, real_path, descriptor
+        size = os.fstat(descriptor).st_size
+        self.data = memoryview(mmap(descriptor, 0, MAP_PRIVATE, PROT_READ) if size else b"")
+        self._sha256 = ""
+
+    @property
+    def name(self) -> str:
+        """The name by which this process opens the memory."""
+        return f"/proc/self/fd/{self.descriptor}"
+
+    @property
+    def signed_name(self) -> str | None:
+        """The name that a signature must have; None for bytes."""
+        return os.path.basename(self.path) if self.real_path else None
+
+    @property
+    def sha256(self) -> str:
+        """The digest of all bytes, in hexadecimal digits."""
+        self._sha256 = self._sha256 or sha256(self.data).hexdigest()
+        return self._sha256
+
+    def sidecar(self) -> memoryview | None:
+        """Return the bundle beside the file; None if there is none."""
+        beside = f"{self.path}{SUFFIX}"
+        if not self.real_path or not os.path.lexists(beside):
+            return None
+        try:
+            return map_file(beside)[0]
+        except (OSError, ValueError) as error:
+            text = f"{beside}: the bundle cannot be read: {reason_of(error)}"
+            raise VerifyError(text, path=beside, reason="io") from error
+
+
+def seal_file(path: str) -> Sealed:
+    """Copy a file; raises VerifyError if it cannot be read or is no regular file."""
+    try:
+        source = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        try:
+            state = os.fstat(source)
+            if not S_ISREG(state.st_mode):
+                raise ValueError("not a regular file")
+            real_path = os.readlink(f"/proc/self/fd/{source}")
+            return Sealed(path, real_path, _sealed(_pieces_of(source, state.st_size)))
+        finally:
+            os.close(source)
+    except (OSError, ValueError) as error:
+        text = f"{path}: {reason_of(error)}"
+        raise VerifyError(text, path=path, reason="io") from error
+
+
+def seal_bytes(data: memoryview, name: str) -> Sealed:
+    """Copy bytes."""
+    try:
+        return Sealed(name, "", _sealed(data[i : i + _STEP] for i in range(0, len(data), _STEP)))
+    except OSError as error:
+        text = f"{name}: no sealed memory: {error.strerror}"
+        raise VerifyError(text, path=name, reason="io") from error
+
+
+def _pieces_of(source: int, nbytes: int) -> Iterator[bytes]:
+    """Read a file to its end, or to the size that it had."""
+    while nbytes and (piece := os.read(source, min(_STEP, nbytes))):
+        nbytes -= len(piece)
+        yield piece
+
+
+def _sealed(pieces: Iterator[bytes | memoryview]) -> int:
+    """Return a sealed file in memory with these bytes."""
+    descriptor = os.memfd_create("packer", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        for piece in pieces:
+            rest = memoryview(piece)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor

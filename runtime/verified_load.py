@@ -1,0 +1,71 @@
+"""Loads under a trust policy, or with `trust`: verified first, and from sealed memory."""
+
+from __future__ import annotations
+
+import os
+from _thread import _local
+from _weakref import ref
+
+from .trust.opening import Opened, open_verified, verified_bytes, verified_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._core import Library
+    from .module import Module
+    from .trust.policy import Trust
+
+
+class _Thread(_local):
+    is_inside = False  # a verified library, whose modules are being made
+
+
+_thread = _Thread()
+# The root of every verified library that is in use, by the digest of its bytes.
+_roots: dict[str, ref[Module]] = {}
+
+
+def is_loading() -> bool:
+    """Return True while this thread makes the modules of a verified library."""
+    return _thread.is_inside
+
+
+def load_verified(
+    source: str | memoryview, trust: Trust | None, root_of: Callable[[Library], Module]
+) -> Module:
+    """Verify and load a file or bytes; equal bytes that are in use give the same module.
+
+    Raises VerifyError if the file or one that it needs is not trusted, and as `load` does.
+    """
+    file = (
+        verified_file(source, trust) if isinstance(source, str) else verified_bytes(source, trust)
+    )
+    known = _roots.get(file.sha256)
+    root = known() if known is not None else None
+    if root is not None:
+        os.close(file.descriptor)
+        return root
+    opened = open_verified(file, trust)
+    _thread.is_inside = True
+    try:
+        root = root_of(opened.library)
+    finally:
+        _thread.is_inside = False
+    root._opened_for = opened
+    _remember(opened, root)
+    return root
+
+
+def verified_bytes_of(path: str, trust: Trust | None) -> memoryview:
+    """Return the verified bytes of a lone file, in sealed memory; raises VerifyError."""
+    file = verified_file(path, trust)
+    os.close(file.descriptor)  # the map remains
+    return file.data
+
+
+def _remember(opened: Opened, root: Module) -> None:
+    for digest, known in list(_roots.items()):
+        if known() is None:
+            del _roots[digest]
+    _roots[opened.sha256] = ref(root)
