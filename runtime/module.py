@@ -61,7 +61,7 @@ class Module:
     _imports_changed = False
     # The library whose root this is.
     _loaded_from: Library | None = None
-    # What a verified load opened for it.
+    # Libraries that a verified load opened for this one.
     _opened_for: object = None
     # The library whose metadata it shows: as its root, or as its host code.
     _described_by: Library | DataFile | None = None

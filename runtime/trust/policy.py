@@ -1,4 +1,4 @@
-"""What a file must prove before it is used: for one load, or for all loads of a process.
+"""Rules that a file must meet before it is used: for one load, or for all loads of a process.
 
 A policy is a TOML file. The folder with the longest path that contains a file decides:
 
@@ -42,7 +42,7 @@ _DIGEST_NDIGITS = 64
 
 
 class Trust:
-    """What a file must prove: make one with `sha256`, `keys` or `anyone`.
+    """A rule that a file must meet: make one with `sha256`, `keys` or `anyone`.
 
     Examples
     --------

@@ -197,7 +197,7 @@ def test_the_policy_rules_bytes(door: str, tmp_path: Path) -> None:
 
 
 def test_a_library_inside_is_verified_with_the_whole(tmp_path: Path) -> None:
-    """It is part of the signed bytes, so it needs no signature of its own."""
+    """It is part of the signed bytes, so it needs no other signature."""
     private, public = keys(tmp_path)
     inner = runtime.load(library(tmp_path / "inner.so"))
     root = packer.CSourceModule("int one(void) { return 1; }", functions="auto")
@@ -307,7 +307,7 @@ def test_a_needed_library_is_verified_first(pair: tuple[Path, Path]) -> None:
 
 
 def test_a_needed_library_of_another_soname_is_refused(pair: tuple[Path, Path]) -> None:
-    """ld.so would search for a file that nobody verified."""
+    """ld.so would search for a file that was not verified."""
     path, needed = pair
     source = needed.with_name("half.c")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", needed, source], check=True)
