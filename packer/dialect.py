@@ -14,6 +14,7 @@ from runtime.abi import (
     LIBRARY_METADATA,
     MAIN_NAME,
     MANIFEST,
+    SBOM,
 )
 from runtime.blob import check_dialect
 from runtime.error import ExportError
@@ -49,7 +50,7 @@ class Naming:
 
     Attributes
     ----------
-    blob, manifest, metadata, checksums, cpu_levels, entry : str
+    blob, manifest, metadata, sbom, checksums, cpu_levels, entry : str
         The symbols of the data; that of `entry` contains the name of the entry function.
     register : str
         The function with which a constructor registers the symbols; empty without `system_lib`.
@@ -84,6 +85,7 @@ class Naming:
         self.blob = prefix + next(name for name, own in BLOB_SYMBOLS.items() if own == dialect)
         self.manifest = prefix + MANIFEST
         self.metadata = prefix + LIBRARY_METADATA
+        self.sbom = prefix + SBOM
         self.checksums = prefix + CHECKSUMS
         self.cpu_levels = prefix + CPU_LEVELS
         self.entry = prefix + MAIN_NAME

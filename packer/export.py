@@ -27,6 +27,7 @@ from .host_code import library_options, save, save_glue
 from .levels.choice import find_levels
 from .link import Code, Link, code_file, embed_and_link
 from .modules.host import HostModule, as_host_module
+from .sbom import Bill
 from .target import find_target
 from .toolchain.build import building
 from .toolchain.cross_linker import find_linker
@@ -67,6 +68,7 @@ def export_library(
     cpu: str | Sequence[str] | None = None,
     signature_room: int = 0,
     legacy_calls: bool = False,
+    sbom: bool = False,
 ) -> Path:
     """Export a module tree to one shared library.
 
@@ -139,6 +141,9 @@ def export_library(
     legacy_calls : bool
         True to let TVM to 2025 call the declared functions: the plain name of each is a packed C
         function, and all C functions are hidden (docs/coming-from-tvm.md).
+    sbom : bool
+        True to store a bill of materials (CycloneDX, which `packer sbom` prints) and the note
+        ``.note.package`` (docs/trust.md). Only for shared libraries.
 
     Returns
     -------
@@ -166,9 +171,10 @@ def export_library(
     output_format, linker = find_linker(output, fcompile, target)
     check_visibility(visibility, output, output_format)
     naming_options, record = soname_options(soname, output, output_format), record_of(metadata)
-    refuse_two_embedders(embed, fpack_imports)
-    embedders = find_embedders(embed, can_place=output_format.is_linked and not system_lib)
+    can_place = output_format.is_linked and not system_lib
+    embedders = find_embedders(embed, can_place=can_place, is_packed=fpack_imports is not None)
     empty = reserved(signature_room, output, output_format.suffix, system_lib)
+    bill = Bill(sbom, output, output_format.suffix, naming, metadata)
 
     step("collect")
     blob, modules = merge_host_code(module, dialect=format)
@@ -197,7 +203,9 @@ def export_library(
         link = Link(linker, find_target(triple), naming, folder, code, levels)
         files = save(hosts, link, folder, step)
         functions = declared_functions(hosts, entry)
-        symbols, lines = symbols_of(blob, chunks, record, triple, naming)
+        records = {naming.metadata: record, **bill.records(blob, hosts, files, link)}
+        files += bill.files(folder, link.target)
+        symbols, lines = symbols_of(blob, chunks, records, triple, naming)
         symbols |= empty
         char = find_target(triple).machine.char
         glue = Glue(functions, entry, naming, char, link.levels.record)
@@ -276,18 +284,6 @@ def input_paths(
     paths = [path for host in hosts for path in host.input_files()]
     ranges = [chunk.path for chunk in chunks if isinstance(chunk, FileRange)]
     return [*paths, *addons, *ranges]
-
-
-def refuse_two_embedders(embed: Embed, fpack_imports: PackImports | None) -> None:
-    """Refuse an embedder together with `fpack_imports`.
-
-    Raises
-    ------
-    ExportError
-        If both are given.
-    """
-    if fpack_imports is not None and embed != "auto":
-        raise ExportError(f"embed {embed!r} and fpack_imports, which also embeds; drop one")
 
 
 def public_symbols(

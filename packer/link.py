@@ -149,7 +149,7 @@ class Link:
         runtime_archives, runtime_options = self._cuda_runtime()
         names = [*map(str, files), *self.code.addons, *runtime_archives]
         words = [*self.code.options, *runtime_options]
-        link = self.linker.link_c if self._is_c() else self.linker
+        link = self.linker.link_c if self.is_c else self.linker
         try:
             link(output, names, options=[*options, *archives, *words, *self.code.naming])
         except ToolchainError as error:
@@ -163,8 +163,9 @@ class Link:
         if self._naming.prefix:
             rename_symbols(merged, self._naming.isolated)
 
-    def _is_c(self) -> bool:
-        """Return True if nothing can need a C++ library."""
+    @property
+    def is_c(self) -> bool:
+        """True if nothing can need a C++ library."""
         languages = {file.language for file in self.code.files}
         return not self.code.addons and not self.code.options and languages <= {"c"}
 

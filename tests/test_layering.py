@@ -52,7 +52,7 @@ FLOORS = {
         {"toolchain"},
         {"modules"},
         {"levels"},
-        {"host_code", "imports", "link", "operators"},
+        {"host_code", "imports", "link", "operators", "sbom"},
         {"deferred_link", "export", "importers"},
         {"inspect", "project"},
         {"c_header", "sign", "stubs"},

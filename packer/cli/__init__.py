@@ -40,6 +40,7 @@ COMMANDS = {
     "keygen": "make a pair of keys that sign libraries",
     "sign": "sign a library, in a file beside it or inside it",
     "verify": "verify the signature of a library",
+    "sbom": "print the bill of materials of a library",
     "wheel": "write a wheel that installs libraries as a Python package",
     "init": "write a commented packer.toml and a sample source",
     "completion": "print a script that completes this command line in a shell",

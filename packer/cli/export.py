@@ -153,6 +153,7 @@ def run(arguments: argparse.Namespace) -> None:
             cpu=arguments.cpu or project.cpu or None,
             signature_room=arguments.signature_room,
             legacy_calls=arguments.legacy_calls or project.legacy_calls,
+            sbom=arguments.sbom,
         )
     write(_summary(output, project, time.monotonic() - started))
     for note in (*project.inputs.notes, *note_about_speed(arguments)):

@@ -12,3 +12,5 @@ def add_trust_options(parser: CommandParser) -> None:
     """Add the options."""
     text = "reserve N bytes, such as 8192, for packer sign --embed"
     parser.add_argument("--signature-room", metavar="N", type=int, default=0, help=text)
+    text = "store a bill of materials (CycloneDX), which packer sbom prints"
+    parser.add_argument("--sbom", action="store_true", help=text)

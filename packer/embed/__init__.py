@@ -79,15 +79,18 @@ EMBEDDERS = {
 }
 
 
-def find_embedders(name: str, *, can_place: bool = True) -> list[Embedder]:
+def find_embedders(name: str, *, can_place: bool = True, is_packed: bool = False) -> list[Embedder]:
     """Return the embedders to try: the one of this name, or for ``"auto"`` the best one first.
 
     `can_place` is true if the output is a library into which bytes can be written after the link;
-    it is false for a system library, whose code refers to the bytes. Raises ValueError if no
-    embedder has this name, and ExportError if it can only write after the link.
+    it is false for a system library, whose code refers to the bytes. `is_packed` is true if a
+    function of the caller embeds instead. Raises ValueError if no embedder has this name, and
+    ExportError if it can only write after the link, or if both would embed.
     """
     if name not in get_args(Embed):
         raise ValueError(f"unknown embed {name!r}; known: {', '.join(get_args(Embed))}")
+    if is_packed and name != "auto":
+        raise ExportError(f"embed {name!r} and fpack_imports, which also embeds; drop one")
     if name != "auto" and EMBEDDERS[name].place and not can_place:
         text = f"embed {name!r}: expected a library as output, found an object, archive, tar or"
         raise ExportError(f"{text} system library; use embed='auto', 'llvm' or 'c'")

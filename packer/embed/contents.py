@@ -1,4 +1,4 @@
-"""The contents that an embedder puts into a library: blob, manifest, metadata; their checksums.
+"""The contents that an embedder puts into a library: blob, manifest, records; their checksums.
 
 The checksums list the symbols that an export defines (docs/format.md, Checksums):
 
@@ -49,11 +49,15 @@ def record_of(metadata: Mapping[str, Any] | None) -> bytes:
 
 
 def symbols_of(
-    blob: Blob, chunks: Sequence[Chunk], record: bytes, triple: str | None, naming: Naming
+    blob: Blob,
+    chunks: Sequence[Chunk],
+    records: Mapping[str, bytes],
+    triple: str | None,
+    naming: Naming,
 ) -> tuple[dict[str, Sequence[Chunk]], list[str]]:
-    """Return the chunks of blob, manifest and metadata by symbol, and their lines of the checksums.
+    """Return the chunks of blob, manifest and records by symbol, and their lines of the checksums.
 
-    `record` is that of `record_of`.
+    `records` are further data by symbol; an empty one is left out.
     """
     symbols: dict[str, Sequence[Chunk]] = {}
     lines = []
@@ -64,9 +68,10 @@ def symbols_of(
         symbols = {naming.blob: chunks, naming.manifest: [manifest]}
         lines.append(f"blob {crc32(structure_of(blob)):08x} {naming.blob}")
         lines.append(_data_line(naming.manifest, manifest))
-    if record:
-        symbols[naming.metadata] = [record]
-        lines.append(_data_line(naming.metadata, record))
+    for symbol, record in records.items():
+        if record:
+            symbols[symbol] = [record]
+            lines.append(_data_line(symbol, record))
     return symbols, lines
 
 

@@ -49,7 +49,7 @@ def placeholder_object(symbols: Iterable[str], machine: Machine) -> bytes:
         for index, symbol in enumerate(symbols)
     ]
     slots = bytes(SLOT_NBYTES * (len(table) - 1))
-    marks = _property_sections(machine)
+    marks = property_sections(machine)
     sections = [
         PlannedSection(NOTE_SECTION, elf.SHT_NOTE, NOTE, flags=elf.SHF_ALLOC, align=NOTE_ALIGNMENT),
         PlannedSection(SECTION, elf.SHT_PROGBITS, slots, flags=elf.SHF_ALLOC, align=SLOT_NBYTES),
@@ -73,7 +73,8 @@ def placeholder_object(symbols: Iterable[str], machine: Machine) -> bytes:
     return pack([header]) + body + pack(headers)
 
 
-def _property_sections(machine: Machine) -> list[PlannedSection]:
+def property_sections(machine: Machine) -> list[PlannedSection]:
+    """Return the section with the marks of landing pads and shadow stacks, if there are any."""
     note = property_note(machine)
     section = PlannedSection(".note.gnu.property", elf.SHT_NOTE, note, flags=elf.SHF_ALLOC, align=8)
     return [section] if note else []

@@ -118,8 +118,9 @@ def _with_options(
     if compile_with is None or not options:
         return compile_with
 
-    def compile_sources(compilations: Sequence[Compilation], *, cwd: Path) -> list[Path]:
-        jobs = [job._replace(options=(*options, *job.options)) for job in compilations]
-        return compile_with(jobs, cwd=cwd)
+    def compile_all(jobs: Sequence[Compilation], *, cwd: Path, **given: Compilers) -> list[Path]:
+        changed = [job._replace(options=(*options, *job.options)) for job in jobs]
+        return compile_with(changed, cwd=cwd, **given)
 
-    return compile_sources
+    keywords = getattr(compile_with, "keywords", {})
+    return functools.partial(compile_all, **keywords)

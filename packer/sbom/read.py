@@ -1,0 +1,49 @@
+"""Read the bill of materials of a library, which is not run."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from runtime._core import ElfFile
+from runtime.abi import SBOM
+from runtime.error import BlobFormatError
+from runtime.strict_json import parse_json
+
+from ..elf.image import map_file
+from ..elf.records import Header, size_of, unpack
+from ..files.text import path_error
+
+MAX_NBYTES = 64 << 20
+
+
+def read_sbom(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the document.
+
+    Raises
+    ------
+    LibraryLoadError
+        If the file is no library.
+    ExportError
+        If the library has no bill of materials.
+    BlobFormatError
+        If the bill is damaged.
+    """
+    name = os.fspath(path)
+    data = map_file(name)
+    header = bytes(data[: size_of(Header)])
+    machine = unpack(Header, header)[0].e_machine if len(header) == size_of(Header) else None
+    file = ElfFile(name, machine)
+    place = file.data(SBOM)
+    if place is None:
+        raise path_error(name, "has no bill of materials; export it with --sbom")
+    text = bytes(data[place[0] : sum(place)])
+    try:
+        found = parse_json(text.removesuffix(b"\0")) if len(text) <= MAX_NBYTES else None
+    except ValueError as error:
+        what = f"{name}: {SBOM} at 0x0: {error}; export the library again"
+        raise BlobFormatError(what, path=name, offset=0) from error
+    if not isinstance(found, dict) or found.get("bomFormat") != "CycloneDX":
+        what = f"{name}: {SBOM} at 0x0: expected a CycloneDX document; export the library again"
+        raise BlobFormatError(what, path=name, offset=0)
+    return found
