@@ -132,14 +132,16 @@ GLOBAL_FUNCTION(global_sample_top_p_from_prob) {
     return -1;
   int status = take_line(function, &prob, &count);
   struct real_pair *pairs = status == 0 ? heap_new((size_t)count * sizeof *pairs) : NULL;
-  if (status == 0 && pairs == NULL) status = no_memory(function);
-  if (status == 0 && top_p < 1) token = choose(&prob, (float)(top_p / 1024), top_p, uniform, pairs);
-  if (status == 0 && token < 0) token = choose(&prob, 0, top_p, uniform, pairs);
-  if (status == 0 && token < 0)
-    status = raised_format("ValueError", "%s: expected a probability of at least 0, found none",
-                           function);
-  if (status == 0) *result = (dso_any){.type_index = DSO_INT, .v_int64 = token};
-  free(pairs);
+  if (pairs != NULL) {
+    if (top_p < 1) token = choose(&prob, (float)(top_p / 1024), top_p, uniform, pairs);
+    if (token < 0) token = choose(&prob, 0, top_p, uniform, pairs);
+    if (token < 0)
+      status = raised_format("ValueError", "%s: expected a probability of at least 0, found none",
+                             function);
+    *result = token < 0 ? (dso_any){.type_index = DSO_NONE}
+                        : (dso_any){.type_index = DSO_INT, .v_int64 = token};
+    free(pairs);
+  } else if (status == 0) status = no_memory(function);
   if (copy != NULL) object_release(copy);
   return status;
 }
