@@ -16,6 +16,7 @@ from runtime.modules.vm import STR, VMExecutable
 from ..elf.linkage import version_numbers
 from . import open_library
 from .check_devices import check_devices
+from .check_legacy import check_legacy
 from .dependencies import Dependencies, defined_by_this_process, resolve_dependencies
 from .device_query import query_devices
 from .findings import Finding
@@ -34,8 +35,8 @@ def check_library(
     """Check whether a library would load on this machine.
 
     Checked are the machine, the contents, the CPU levels, glibc, the needed libraries and their
-    symbol versions, undefined symbols, the loaders of the modules, and drivers and devices for the
-    kernels. The library is read, never loaded.
+    symbol versions, undefined symbols, the loaders of the modules, the names that TVM to 2025
+    would call, and drivers and devices for the kernels. The library is read, never loaded.
 
     Parameters
     ----------
@@ -76,6 +77,7 @@ def check_library(
     findings += _versions(dependencies)
     findings += _undefined(report, dependencies)
     findings += _loaders(report)
+    findings += check_legacy(path, report)
     findings += _weights(opened.root)
     findings += check_devices(_device_modules(opened.root), query)
     return findings

@@ -352,3 +352,21 @@ def test_weights_of_bytecode_are_looked_up(tmp_path: Path) -> None:
     found = {finding.name: finding for finding in check_library(part)}
     assert found["weights"].status == "fail"
     assert found["weights"].detail == "no import has dense.bias, dense.weight, scale"
+
+
+def test_what_tvm_to_2025_would_call_is_named(tmp_path) -> None:
+    """A default library has C functions under the plain names; it must not call those."""
+    root = packer.CSourceModule(
+        "int f(int x) { return x; }\nint g(int x) { return x; }", functions="auto"
+    )
+    found = by_name(packer.export_library(root, tmp_path / "plain.so"))["TVM to 2025"]
+    assert found.status == "pass"
+    assert found.detail.startswith("must not call f and 1 more: a C function")
+    assert found.detail.endswith("; export with --legacy-calls for it")
+    path = packer.export_library(root, tmp_path / "legacy.so", legacy_calls=True)
+    assert (
+        by_name(path)["TVM to 2025"].detail
+        == "plain names are packed C functions, which it can call"
+    )
+    hidden = packer.export_library(packer.CSourceModule(""), tmp_path / "none.so")
+    assert "TVM to 2025" not in by_name(hidden)
