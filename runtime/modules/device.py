@@ -196,6 +196,7 @@ class DeviceModule(Module):
         self.fmt = fmt
         self.functions = _by_name(functions)
         self._code: DeviceCode | None = None
+        self._is_read = False  # from a blob, whose bytes are written again
         self.path: str | None = None
         self.data: memoryview | dict[str, Any]
         self.layout: tuple[str, ...]
@@ -356,7 +357,9 @@ def _read(reader: Reader, type_key: str, layout: tuple[str, ...]) -> DeviceModul
     names = wire_layout(layout, reader.dialect)
     fields: dict[str, Any] = {field: _READ[field](reader) for field in names}
     code = next(fields[name] for name in _CODE if name in fields)
-    return DeviceModule(type_key, code, fields.get("fmt", ""), fields["functions"])
+    module = DeviceModule(type_key, code, fields.get("fmt", ""), fields["functions"])
+    module._is_read = True
+    return module
 
 
 def wire_layout(layout: tuple[str, ...], dialect: str) -> tuple[str, ...]:
@@ -401,6 +404,16 @@ def _write_shader(writer: Writer, shader: Shader) -> None:
     writer.write_raw(shader.words)
 
 
+def _code_to_write(module: DeviceModule) -> bytes | memoryview:
+    """Return the code; OpenCL source that no blob contained gets TVM's lines."""
+    assert isinstance(module.data, memoryview)
+    if module._is_read or (module.type_key, module.fmt) != ("opencl", "cl"):
+        return module.data
+    from ..device.kernel_lines import with_kernel_lines
+
+    return with_kernel_lines(module.data, module.functions)
+
+
 def _bytes_of(code: str | memoryview) -> bytes | memoryview:
     return code.encode() if isinstance(code, str) else code
 
@@ -430,7 +443,7 @@ _READ: dict[str, Callable[[Reader], Any]] = {
 _WRITE: dict[str, Callable[[Writer, Any], None]] = {
     "fmt": lambda w, m: w.write_string(m.fmt),
     "functions": lambda w, m: w.write_map(m.functions, lambda f: _write_function_info(w, f)),
-    "data": lambda w, m: w.write_bytes(m.data),
+    "data": lambda w, m: w.write_bytes(_code_to_write(m)),
     "version": lambda w, m: w.write_string(METAL_VERSION),
     "sources": lambda w, m: w.write_map(m.data, lambda code: w.write_bytes(_bytes_of(code))),
     "shaders": lambda w, m: w.write_map(m.data, lambda s: _write_shader(w, s)),
