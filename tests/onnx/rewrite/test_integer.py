@@ -11,6 +11,7 @@ from packer.importers.onnx.rewrite.integer import (
     fuse_matmul_integer,
     fuse_qlinear_matmul,
 )
+from packer.importers.onnx.rewrite.integer_conv import fuse_conv_integer, fuse_qlinear_conv
 
 from ..support.rewriting import make, rewritten, unchanged
 
@@ -60,8 +61,8 @@ def test_quantised_products_are_fused(channels: int) -> None:
     assert rewritten(make(text, weights), fuse_qlinear_matmul).kinds == ["dso.NarrowMatMul"]
 
 
-def test_a_computed_scale_remains() -> None:
-    """The scale of the sums is not known."""
+def test_computed_scales_are_multiplied_first() -> None:
+    """The scale of the sums is computed with the others."""
     weights = {
         "w": integers("int8", 4, 5),
         "sa": np.float32(0.02),
@@ -71,7 +72,43 @@ def test_a_computed_scale_remains() -> None:
     text = """(uint8[6,4] x, float s) => (uint8[] y) {
         y = QLinearMatMul(x, sa, z, w, s, zw, sa, z)
     }"""
-    assert unchanged(make(text, weights), fuse_qlinear_matmul)
+    found = rewritten(make(text, weights), fuse_qlinear_matmul)
+    assert found.kinds == ["Mul", "Div", "dso.NarrowMatMul"]
+
+
+@pytest.mark.parametrize("zero", ["", ", z"])
+def test_integer_convolutions_are_fused(zero: str) -> None:
+    """With zeros of the picture, of the weight, or none."""
+    weights = {"w": integers("int8", 6, 3, 3, 3), "z": np.uint8(9)}
+    text = (
+        f"(uint8[batch,3,5,7] x) => (int32[] y) {{ y = ConvInteger<pads=[1,1,0,1]>(x, w{zero}) }}"
+    )
+    found = rewritten(make(text, weights), fuse_conv_integer)
+    assert found.kinds == ["dso.NarrowConv"]
+    assert found.attributes("NarrowConv")["pads"] == (1, 1, 0, 1)
+
+
+def test_quantised_convolutions_are_fused() -> None:
+    """The bias is added to the sums; grouped weights have a scale for each output."""
+    weights = {
+        "w": integers("int8", 6, 2, 3, 3),
+        "b": RANDOM.integers(-5000, 5000, 6).astype(np.int32),
+        "sa": np.float32(0.02),
+        "za": np.uint8(130),
+        "sw": RANDOM.uniform(0.01, 0.02, 6).astype(np.float32),
+        "zw": np.zeros(6, np.int8),
+        "s": np.float32(0.3),
+    }
+    text = """(uint8[2,4,5,7] x) => (uint8[] y) {
+        y = QLinearConv<group=2>(x, sa, za, w, sw, zw, s, za, b)
+    }"""
+    assert rewritten(make(text, weights), fuse_qlinear_conv).kinds == ["dso.NarrowConv"]
+
+
+def test_a_convolution_along_one_axis_remains() -> None:
+    """The kernel has two axes."""
+    text = "(uint8[1,3,9] x) => (int32[] y) { y = ConvInteger(x, w) }"
+    assert unchanged(make(text, {"w": integers("int8", 6, 3, 3)}), fuse_conv_integer)
 
 
 def test_a_dynamic_scale_bias_and_activation_follow_the_sums() -> None:

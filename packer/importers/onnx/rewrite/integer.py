@@ -62,7 +62,7 @@ def fuse_matmul_integer(model: ir.Model) -> int:
 
 
 def fuse_qlinear_matmul(model: ir.Model) -> int:
-    """Replace each QLinearMatMul with constant scales by dso.NarrowMatMul; return how many."""
+    """Replace each QLinearMatMul with scales of float32 by dso.NarrowMatMul; return how many."""
     count = 0
     for node in model.graph:
         if not is_node(node, "QLinearMatMul"):
@@ -75,15 +75,32 @@ def fuse_qlinear_matmul(model: ir.Model) -> int:
             continue
         if not (is_per_column(b_scale, out) and is_per_column(b_zero, out)):
             continue
-        factor = scale_of(a_scale, b_scale, scale)
-        if factor is None:
+        if not is_float32(a_scale, b_scale, scale):
             continue
-        weight = new_weight(model, f"{node.name}/scale", factor)
+        made, factor = _scale(model, node, a_scale, b_scale, scale)
         zeros = [without_zeros(value) for value in (a_zero, b_zero, zero)]
-        inputs = [a, b, None, None, None, weight, *zeros]
-        replace(node, [narrow_node("NarrowMatMul", inputs, _PLAIN_PRODUCT, node)])
+        inputs = [a, b, None, None, None, factor, *zeros]
+        replace(node, [*made, narrow_node("NarrowMatMul", inputs, _PLAIN_PRODUCT, node)])
         count += 1
     return count
+
+
+def _scale(
+    model: ir.Model,
+    node: ir.Node,
+    a: ir.Value | None,
+    b: ir.Value | None,
+    out: ir.Value | None,
+) -> tuple[list[ir.Node], ir.Value]:
+    """Return the scale of a node's sums, with nodes that compute it unless it is constant."""
+    factor = scale_of(a, b, out)
+    if factor is not None:
+        return [], new_weight(model, f"{node.name}/scale", factor)
+    product = new_node("Mul", [a, b], like=b, name=f"{node.name}/product")
+    made = new_node("Div", [product.outputs[0], out], like=b, name=f"{node.name}/scale")
+    for maker in (product, made):
+        maker.outputs[0].name = maker.name
+    return [product, made], made.outputs[0]
 
 
 def fuse_integer_scale(model: ir.Model) -> int:
