@@ -1,0 +1,1 @@
+"""Functions of Numba: `make test-numba` runs these, where numba is installed."""
