@@ -66,7 +66,7 @@ _NEEDS = {
 
 _MATH = """
 fixed_fmod fixed_fmodf set_fnclex sdiv srem udiv urem frexp frexpf ldexp ldexpf cpow cpowf erf erff
-erfc erfcf gamma gammaf lgamma lgammaf nextafter nextafterf fptoui fptouif attempt_nocopy_reshape
+erfc erfcf gamma gammaf lgamma lgammaf nextafter nextafterf fptoui fptouif
 """
 # numba/mathnames.h: a function of libm each.
 _LIBM = """
@@ -113,7 +113,7 @@ _HASH = """
 _numba_hashsecret_djbx33a_suffix _numba_hashsecret_siphash_k0 _numba_hashsecret_siphash_k1
 """
 
-# Kernels of parallel loops release the interpreter's lock, which nobody holds here; calls of BLAS
+# Kernels of parallel loops release the interpreter's lock, which no code holds here; calls of BLAS
 # end the process if they fail.
 _PYTHON = """
 numba_gil_ensure numba_gil_release PyEval_SaveThread PyEval_RestoreThread Py_FatalError
@@ -157,6 +157,7 @@ _REFUSED = {
 
 _TABLE: dict[str, Origin] = {
     **{f"numba_{name}": Provided("math.c") for name in _MATH.split()},
+    "numba_attempt_nocopy_reshape": Provided("reshape.c"),
     **{f"numba_{name}": Provided("libm.c") for name in _LIBM.split()},
     **{f"numba_{name}": Provided("random.c") for name in _RANDOM.split()},
     **{f"numba_{name}": Provided("unicode.c") for name in _UNICODE.split()},

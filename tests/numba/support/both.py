@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import runtime
 from numba import _helperlib
 from numba.core.runtime import _nrt_python
 
+import runtime
 from packer.importers.numba.symbols import SUPPORT
 
 INCLUDE = Path(runtime.__file__).parent / "include"

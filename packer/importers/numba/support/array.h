@@ -9,7 +9,7 @@
 #pragma GCC visibility push(hidden)
 #endif
 
-/* An array of Numba as it lies in memory: after `data` the extents, then as many strides in
+/* An array of Numba in memory: after `data` the extents, then as many strides in
  * bytes. */
 typedef struct {
   nrt_meminfo *meminfo; /* NULL: memory of the caller, or a constant */
@@ -27,7 +27,7 @@ typedef struct {
 int nb_give_array(dso_any *result, const nb_array *array, int32_t ndim, DLDataType dtype,
                   const dso_any *args, int32_t num_args);
 
-/* What compiled code raises; made while packing. */
+/* An exception of compiled code; the record is made while packing. */
 typedef struct {
   const char *kind; /* the name of the Python class */
   const char *text; /* str() of the exception; "" if it has no arguments */

@@ -51,7 +51,7 @@ nrt_meminfo *NRT_MemInfo_alloc_safe_aligned_external(size_t size, unsigned align
 /* Data of another owner: the last reference calls destroy(data, size, info). */
 nrt_meminfo *NRT_MemInfo_new(void *data, size_t size, nrt_destroy destroy, void *info);
 
-/* Data in a block of its own, which may grow: lists and sets. `destroy` gets only the data. */
+/* Data in a separate block, which may grow: lists and sets. `destroy` gets only the data. */
 nrt_meminfo *NRT_MemInfo_new_varsize(size_t size);
 nrt_meminfo *NRT_MemInfo_new_varsize_dtor(size_t size, nrt_destroy destroy);
 void *NRT_MemInfo_varsize_alloc(nrt_meminfo *self, size_t size);
@@ -72,7 +72,7 @@ void NRT_incref(nrt_meminfo *self);
 void NRT_decref(nrt_meminfo *self);
 void *NRT_MemInfo_data_fast(nrt_meminfo *self);
 
-/* What code of other packages may ask for: functions by their place. */
+/* The functions that code of other packages may ask for, by their place. */
 typedef struct {
   nrt_meminfo *(*allocate)(size_t size);
   nrt_meminfo *(*allocate_external)(size_t size, const nrt_allocator *allocator);

@@ -1,4 +1,4 @@
-/* What compiled code calls of Python beside objects. There is no interpreter, and no lock. */
+/* The functions of Python beside objects that compiled code calls. There is no interpreter, and no lock. */
 #include <stdio.h>
 #include <stdlib.h>
 
