@@ -61,7 +61,8 @@ def files(names: Iterable[str]) -> list[Path]:
 # The files whose functions a file calls.
 _NEEDS = {
     "array.c": ("nrt.c",),
-    "dict_resize.c": ("dict.c",),
+    "dict.c": ("table.c",),
+    "set.c": ("table.c",),
 }
 
 _MATH = """

@@ -14,7 +14,7 @@ WORDS = 624
 
 
 class State(ctypes.Structure):
-    """What compiled code reads and writes: numba/cpython/randomimpl.py."""
+    """The fields that compiled code uses: numba/cpython/randomimpl.py."""
 
     _fields_ = (
         ("index", ctypes.c_int32),
