@@ -15,8 +15,7 @@ def test_hashes_of_text_are_those_of_a_python_without_random_hashes(tmp_path: Pa
     """Numba itself reads these numbers from such a Python."""
     library = compile_support(tmp_path, "hash.c")
     code = (
-        "from numba.cpython.hashing import _hashsecret as h\n"
-    code += "print(*(h[k].value.value for k in h))"
+        "from numba.cpython.hashing import _hashsecret as h\nprint(*(h[k].value.value for k in h))"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     done = subprocess.run(
