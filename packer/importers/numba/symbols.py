@@ -61,6 +61,8 @@ def files(names: Iterable[str]) -> list[Path]:
 # The files whose functions a file calls.
 _NEEDS = {
     "array.c": ("nrt.c",),
+    "noted.c": ("array.c",),
+    "parallel.c": ("noted.c",),
     "dict.c": ("table.c",),
     "set.c": ("table.c",),
 }
@@ -105,10 +107,10 @@ MemInfo_release MemInfo_acquire MemInfo_refcount MemInfo_size MemInfo_parent
 MemInfo_external_allocator Allocate Allocate_External Reallocate Free get_api incref decref
 """
 # Not prefixed: numba/np/ufunc/parallel.py and gufunc_scheduler.
-_PARALLEL = """
-numba_parallel_for do_scheduling_signed do_scheduling_unsigned allocate_sched deallocate_sched
-get_num_threads set_num_threads get_thread_id set_parallel_chunksize get_parallel_chunksize
-get_sched_size
+_PARALLEL = "numba_parallel_for get_num_threads set_num_threads get_thread_id"
+_SCHEDULE = """
+do_scheduling_signed do_scheduling_unsigned allocate_sched deallocate_sched set_parallel_chunksize
+get_parallel_chunksize get_sched_size
 """
 _HASH = """
 _numba_hashsecret_djbx33a_suffix _numba_hashsecret_siphash_k0 _numba_hashsecret_siphash_k1
@@ -169,6 +171,7 @@ _TABLE: dict[str, Origin] = {
     **{f"numba_{name}": Library("lapack.c", "lapack") for name in _LAPACK.split()},
     **{f"NRT_{name}": Provided("nrt.c") for name in _NRT.split()},
     **{name: Provided("parallel.c") for name in _PARALLEL.split()},
+    **{name: Provided("schedule.c") for name in _SCHEDULE.split()},
     **{name: Provided("hash.c") for name in _HASH.split()},
     **{name: Provided("python.c") for name in _PYTHON.split()},
     **{name: Refused(why) for name, why in _REFUSED.items()},

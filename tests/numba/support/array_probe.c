@@ -4,8 +4,6 @@
 
 #include "array.h"
 
-void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind, const char *message);
-
 #define CHECK(condition) \
   if (!(condition)) return __LINE__
 

@@ -5,6 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A load sets this variable. It is weak, since other code of the library may define it too. */
+__attribute__((weak,
+               visibility("default"))) void (*__TVMFFIErrorSetRaisedFromCStr)(const char *kind,
+                                                                              const char *message);
+
 /* The words before an object that TVM FFI reserves: NULL means that they are unused. */
 struct owned_tensor {
   void *python_wrapper;

@@ -28,7 +28,7 @@ int nb_give_array(dso_any *result, const nb_array *array, int32_t ndim, DLDataTy
                   const dso_any *args, int32_t num_args);
 
 /* An exception of compiled code; the record is made while packing. */
-typedef struct {
+typedef struct nb_exception {
   const char *kind; /* the name of the Python class */
   const char *text; /* str() of the exception; "" if it has no arguments */
   const char *function;

@@ -1,0 +1,27 @@
+/* noted.h: exceptions of kernels, which cannot return them.
+ *
+ * A kernel of a parallel loop or of a NumPy function notes its exception; the wrapper of the
+ * function that the caller called raises it. Numba itself prints it and goes on. */
+#ifndef DSO_PACKER_NUMBA_NOTED_H
+#define DSO_PACKER_NUMBA_NOTED_H
+
+#ifndef NB_VISIBLE /* for tests */
+#pragma GCC visibility push(hidden)
+#endif
+
+struct nb_exception;
+
+/* Note an exception of this thread, unless it has one. */
+void nb_note(const struct nb_exception *exception);
+
+/* Replace the noted exception, and return it; NULL if there is none. */
+const struct nb_exception *nb_noted_replace(const struct nb_exception *exception);
+
+/* Raise the noted exception of this thread and forget it: -1, or 0 if there is none. */
+int nb_raise_noted(void);
+
+#ifndef NB_VISIBLE
+#pragma GCC visibility pop
+#endif
+
+#endif
