@@ -49,6 +49,12 @@ static inline int dso_give_address(dso_any *result, const void *address) {
   return 0;
 }
 
+/* A value that the function owns. */
+static inline int dso_give_any(dso_any *result, dso_any value) {
+  *result = value;
+  return 0;
+}
+
 /* A Str object, followed by its text. TVM FFI reserves the words before an object
  * (TVMFFIObjectAllocHeader and the Python wrapper before it): NULL means that they are unused. */
 typedef struct {

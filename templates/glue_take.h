@@ -101,6 +101,14 @@ static inline int dso_take_tensor(const dso_function *function, const dso_any *a
   return DSO_LIKELY(*out != NULL) ? 0 : dso_refuse_type(function, args, index, "a tensor");
 }
 
+/* The function examines it itself. */
+DSO_FAST int dso_take_any(const dso_function *function, const dso_any *args, int32_t index,
+                          dso_any *out) {
+  (void)function;
+  *out = args[index];
+  return 0;
+}
+
 static inline int dso_take_pointer(const dso_function *function, const dso_any *args, int32_t index,
                                    int code, int bits, void **out) {
   const dso_any *value = &args[index];

@@ -22,7 +22,7 @@ def c_string(text: str) -> str:
 
 def variable(c_type: str, name: str, mark: str = "") -> Iterator[str]:
     """Define a variable that is zero."""
-    if c_type.startswith("dso_struct_"):
+    if c_type.startswith("dso_struct_") or c_type == "dso_any":
         yield f"{c_type} {name};"
         yield f"__builtin_memset(&{name}, 0, sizeof {name});"
     else:

@@ -88,6 +88,7 @@ _KINDS = {
     "str": Kind("const char *", "const char *", "string", (), "string", "const char *"),
     "strs": Kind("const char **", "const char **", "strings", (), "", "char **", _STRINGS),
     "tensor": Kind("DLTensor *", "DLTensor *", "tensor", (), "tensor", "DLTensor *"),
+    "any": Kind("dso_any", "dso_any", "any", (), "any", "value"),
     "fn": Kind("dso_code", "dso_object *", "function", (), "", "function", "glue_callback.h"),
 }
 DTYPES = {

@@ -14,7 +14,7 @@ A code names the size, signedness and kind of a C type (docs/format.md, "Codes o
     @kind          a pointer to an incomplete struct, or to one that is used as such: a handle
     {struct}       a struct by value
     fn             a function pointer
-    tensor status void
+    tensor status void any
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ _TYPES = {
     "bool": "bool",
     "str": "const char*",
     "tensor": _TENSOR,
+    "any": "Any",
 }
 
 

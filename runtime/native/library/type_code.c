@@ -21,6 +21,7 @@ enum code_kind code_kind_of(const char *code) {
   if (*code == '@') return CODE_HANDLE;
   if (*code == '{') return CODE_STRUCT;
   if (is_word(code, "strs")) return CODE_STRINGS;
+  if (is_word(code, "any")) return CODE_ANY;
   return is_word(code, "c64") || is_word(code, "c128") ? CODE_COMPLEX : CODE_PLAIN;
 }
 

@@ -12,7 +12,8 @@ enum code_kind {
   CODE_STRUCT,         /* "{point}" */
   CODE_STRUCT_POINTER, /* "*{point}", "&{point}" */
   CODE_STRINGS,        /* "strs", "strs[n]" */
-  CODE_COMPLEX         /* "c64", "c128" */
+  CODE_COMPLEX,        /* "c64", "c128" */
+  CODE_ANY             /* "any" */
 };
 
 enum code_kind code_kind_of(const char *code);

@@ -71,7 +71,7 @@ static int is_floating(const char *code) {
 static int set_wide_int(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   const struct param *param = callee_param(frame->callee, index);
   const char *code = param != NULL ? param->code : "i64";
-  int is_u64 = strcmp(code, "u64") == 0;
+  int is_u64 = strcmp(code, "u64") == 0 || strcmp(code, "any") == 0;
   if (is_floating(code)) {
     double value = PyLong_AsDouble(object);
     if (value != -1.0 || !PyErr_Occurred()) return set_float(&frame->args[index], value);

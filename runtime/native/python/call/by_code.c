@@ -35,6 +35,12 @@ static int argument_complex(struct call_frame *frame, Py_ssize_t index, PyObject
   return pass_complex(frame, index, number);
 }
 
+/* Any value, of a function that chooses by the types of its arguments. */
+static int argument_any(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
+  if (PyTuple_Check(object) || PyList_Check(object)) return argument_sequence(frame, index, object);
+  return PyComplex_Check(object) ? argument_complex(frame, index, object) : 1;
+}
+
 /* Call runtime.structs.<name>(function, index, object). */
 static PyObject *call_structs(struct call_frame *frame, const char *name, Py_ssize_t index,
                               PyObject *object) {
@@ -113,6 +119,7 @@ int argument_by_code(struct call_frame *frame, Py_ssize_t index, PyObject *objec
       if (!PyTuple_Check(object) && !PyList_Check(object)) return 1;
       return argument_sequence(frame, index, object);
     case CODE_COMPLEX: return argument_complex(frame, index, object);
+    case CODE_ANY: return argument_any(frame, index, object);
     case CODE_STRUCT: return argument_struct(frame, index, object);
     case CODE_STRUCT_POINTER: return argument_struct_pointer(frame, index, object);
     default: return 1;
