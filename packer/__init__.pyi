@@ -16,6 +16,8 @@ from .export import export_library as export_library
 from .fatbin import create_fatbin as create_fatbin
 from .importers.header import HeaderModule as HeaderModule
 from .importers.header import from_header as from_header
+from .importers.numba import NumbaModule as NumbaModule
+from .importers.numba import from_numba as from_numba
 from .importers.onnx import from_onnx as from_onnx
 from .importers.torch import from_torch as from_torch
 from .imports import pack_imports_to_c as pack_imports_to_c

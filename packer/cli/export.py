@@ -27,6 +27,7 @@ from ..toolchain.formats import FORMATS, format_of
 from ..toolchain.visibility import VISIBILITIES
 from .compiler_options import add_compiler_options, compiler_words, linker_words
 from .model_options import add_model_options, model_source, note_about_speed
+from .numba_options import add_numba_options, numba_source
 from .parser import CommandParser
 from .terminal import Steps, showing_steps, size_text, write, write_error
 from .trust_options import add_trust_options
@@ -54,6 +55,7 @@ examples:
   packer export a.so a.c b.ll --function "run=int(float *x)" --entry run
   packer export model.so --onnx model.onnx --input-shape x=1x3x224x224
   packer export model.so --torch net.py:make   # returns model, [example]
+  packer export geo.so --numba geo.py --signature "dist=float64(float64[::1])"
   packer export model.so a.c --weights model.safetensors
   packer export model.so --weights 1.safetensors --weights 2.safetensors
   packer export model.tar      # `packer link model.tar -o model.so` links it
@@ -104,6 +106,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--legacy-calls", action="store_true", help=legacy)
     parser.add_link_options()
     add_model_options(parser)
+    add_numba_options(parser)
     add_compiler_options(parser)
     add_trust_options(parser)
     arguments = parser.parse_paths(argv)
@@ -113,7 +116,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         parser.error("argument --project: not allowed with --header")
     if arguments.function and not (arguments.sources or arguments.header):
         parser.error("argument --function: needs SOURCE; or declare functions in packer.toml")
-    arguments.model = model_source(parser, arguments)
+    arguments.model = numba_source(parser, arguments) or model_source(parser, arguments)
     has_code = arguments.sources or arguments.header or arguments.model
     if compiler_words(arguments) and not has_code:
         option = compiler_words(arguments)[0]

@@ -63,4 +63,5 @@ def note_about_speed(arguments: argparse.Namespace) -> list[str]:
     ):
         return []
     levels = ",".join(name for name in levels_of(_X86) if name != next(iter(levels_of(_X86))))
-    return [f"the model's code is for every x86-64; --cpu {levels} makes it several times faster"]
+    whose = "the code" if arguments.numba else "the model's code"
+    return [f"{whose} is for every x86-64; --cpu {levels} makes it several times faster"]

@@ -1,7 +1,7 @@
 """Importers: modules made from what others describe, such as a C header or a model.
 
-Each importer is a folder here and a row in `IMPORTERS` or `MODELS`. Other packages add theirs as
-entry points of the group ``dso_packer.importers``, named after the key in packer.toml.
+Each importer is a folder here and a row in `IMPORTERS`, `MODELS` or `SCRIPTS`. Other packages add
+theirs as entry points of the group ``dso_packer.importers``, named after the key in packer.toml.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ MODELS = {
     "onnx": ("onnx", "from_onnx", ("input_shapes", "dynamic", "input_values", "options")),
     "torch": ("torch", "from_torch_function", ("options",)),
 }
+# The kind in packer.toml, the function that makes a module of a Python file, and the keys of its
+# table beside ``sources``, which are arguments of the function.
+SCRIPTS = {"numba": ("numba", "from_numba", ("functions", "only", "timeout", "force"))}
 
 
 def find_importer(key: str) -> Callable[..., HostModule] | None:
@@ -41,7 +44,7 @@ def find_importer(key: str) -> Callable[..., HostModule] | None:
 
 
 def find_model_importer(kind: str) -> Callable[..., Module]:
-    """Return the function that makes a tree of modules of a model of one kind."""
-    folder, name, _ = MODELS[kind]
+    """Return the function that makes a tree of modules of a model, or of a script, of one kind."""
+    folder, name, _ = (MODELS | SCRIPTS)[kind]
     found: Callable[..., Module] = getattr(import_module(f".{folder}", __name__), name)
     return found

@@ -11,6 +11,7 @@
         safetensors            sources
         onnx                   model, input_shapes, dynamic, input_values
         torch                  model
+        numba                  sources, functions, only, timeout, force
         graph                  graph, params, name
         python                 factory
         cuda opencl hip ...    fmt, sources, functions; several cubins or PTX: a fatbin
@@ -40,6 +41,7 @@ from ..toolchain.visibility import VISIBILITIES, Visibility
 from .inputs import Inputs
 from .kinds import KINDS, make_module, weight_modules
 from .model import ModelSource
+from .script import ScriptSource
 from .sources import Functions, Imported, host_module, importing, is_device_code, source_of
 from .table import Table
 
@@ -152,7 +154,7 @@ def project_of_sources(
     options: Sequence[str] = (),
     *,
     header: str | os.PathLike[str] | None = None,
-    model: ModelSource | None = None,
+    model: ModelSource | ScriptSource | None = None,
     progress: Progress = silent,
 ) -> Project:
     """Make a project of files alone: a model, host code with its functions, and weights.
@@ -172,10 +174,10 @@ def project_of_sources(
     header : path, optional
         A C header that declares the functions. Then `functions` has changes, and those to export
         alone, as ``"auto"``.
-    model : ModelSource, optional
-        A model, which imports all other modules.
+    model : ModelSource or ScriptSource, optional
+        A model or a Python file, whose module imports all other modules.
     progress : callable
-        Gets the steps of the model's import.
+        Gets the steps of the import of `model`.
 
     Raises
     ------

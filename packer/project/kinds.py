@@ -13,7 +13,7 @@ from runtime.modules.device import LAYOUTS, DeviceModule, FunctionInfo
 from ..declare.c_type import PACKED
 from ..declare.declaration import AUTO, EVERY
 from ..declare.options import KEYS
-from ..importers import MODELS, find_importer
+from ..importers import MODELS, SCRIPTS, find_importer
 from ..modules.c_source import compiler_options
 from .inputs import read_bytes
 from .sources import COMPILED, Functions, Imported, Source, host_module, importing
@@ -178,6 +178,12 @@ def _model(table: Table) -> Module:
     return model_module(table)
 
 
+def _script(table: Table) -> Module:
+    from .script import script_module
+
+    return script_module(table)
+
+
 def _python(table: Table) -> Module:
     from .factory import call_factory
 
@@ -198,6 +204,7 @@ KINDS = {
     "safetensors": Kind(("sources",), _safetensors),
     "graph": Kind(("graph", "params", "name"), _graph),
     **{kind: Kind(("model", *keys), _model) for kind, (_, _, keys) in MODELS.items()},
+    **{kind: Kind(("sources", *keys), _script) for kind, (_, _, keys) in SCRIPTS.items()},
     "python": Kind(("factory",), _python),
     **dict.fromkeys(LAYOUTS, Kind(("fmt", *_DEVICE), _device)),
 }

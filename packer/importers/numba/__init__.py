@@ -1,0 +1,95 @@
+"""Functions that Numba compiles, in a library that needs no Python.
+
+`found` finds the functions and their signatures, `script` does so for a file in a process of its
+own, `compile` has Numba make an object of them, `symbols` says what each symbol needs, `wrapper`
+writes the C functions that callers reach. `support` is what the code needs at run time. Numba is
+imported only by the first three.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from runtime.error import ExportError
+
+from ...files.arguments import list_of
+from .module import NumbaModule as NumbaModule
+from .source import Objects, Script
+
+if TYPE_CHECKING:
+    from .source import Source
+
+
+def from_numba(
+    function_or_path: Any,
+    *signatures: str,
+    functions: Mapping[str, str | Sequence[str]] | None = None,
+    only: Sequence[str] = (),
+    timeout: float = 60.0,
+    force: bool = False,
+) -> NumbaModule:
+    """Make a module of functions that Numba compiles: its library needs neither Numba nor Python.
+
+    Parameters
+    ----------
+    function_or_path : function or path
+        A function that ``@njit``, ``@cfunc``, ``@vectorize`` or ``@guvectorize`` made, a Python
+        function, which is compiled as by ``@njit``; or a Python file, whose functions of these
+        decorators are exported. The file is imported in a process of its own.
+    *signatures : str
+        The signatures of a function: ``"float64(float64[::1])"``. By default those of its
+        decorator, and those that this process has compiled.
+    functions : mapping of str to str or sequence of str, optional
+        Signatures of functions of a file, by name, in place of those of their decorators.
+    only : sequence of str
+        The functions of a file to export, beside those of `functions`; by default all. A function
+        that is named here and cannot be exported ends the import.
+    timeout : float
+        How many seconds a file may need until it is imported.
+    force : bool
+        True to use a release of Numba that is not known to work.
+
+    Returns
+    -------
+    NumbaModule
+        Its `left_out` says which functions of a file are not exported, and why.
+
+    Raises
+    ------
+    ExportError
+        If Numba is missing or of an unknown release, if the file raises or does not end, if a
+        function has no signature or needs Python; names the file and the line.
+
+    Examples
+    --------
+    ::
+
+        @numba.njit
+        def dist(x):
+            return math.sqrt((x * x).sum())
+
+        module = packer.from_numba(dist, "float64(float64[::1])")
+        path = packer.export_library(module, "geo.so")
+        runtime.load(path)["dist"](x)
+    """
+    made: Source
+    if isinstance(function_or_path, (str, os.PathLike)):
+        if signatures:
+            text = "signatures of a file, expected functions={'name': signature}"
+            raise ExportError(f"from_numba: {text}")
+        chosen = {name: _texts(name, given) for name, given in (functions or {}).items()}
+        names = tuple(list_of(only, "only"))
+        made = Script(function_or_path, chosen, names, timeout, force)
+    else:
+        if functions or only:
+            text = "functions and only, expected for a file; pass the signatures of a function"
+            raise ExportError(f"from_numba: {text}")
+        name = getattr(function_or_path, "__name__", type(function_or_path).__name__)
+        made = Objects({name: function_or_path}, {name: signatures}, force)
+    return NumbaModule._of(made)
+
+
+def _texts(name: str, given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(list_of(given, f"signatures of {name}"))

@@ -1,0 +1,205 @@
+"""Numba's compiler, set up to make relocatable objects for any processor of this machine's kind.
+
+Inside `compiling_for`, every function that Numba compiles is compiled anew, with a context and a
+code generator of ours. The functions that the process had compiled before are set aside, and
+restored at the end, so that a user's process goes on as before.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from llvmlite import binding
+from numba.core import cgutils, codegen, cpu, pythonapi, types
+from numba.core.caching import NullCache
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher, _DispatcherBase
+from numba.core.registry import cpu_target
+
+from .exceptions import exception_bytes
+
+NATIVE = "native"
+# A symbol that nothing defines: code that still needs it cannot be exported.
+OBJECT = "numba.object"
+_TARGET = "_toplevel_target_context"
+
+
+class _Library(codegen.AOTCodeLibrary):
+    """The LLVM module of one function, with those that it calls."""
+
+
+class Codegen(codegen.AOTCPUCodegen):
+    """Position-independent code for one processor."""
+
+    _library_class = _Library
+
+    def __init__(self, name: str, processor: str, features: str) -> None:
+        self._features = features
+        super().__init__(name, processor)
+
+    def _customize_tm_options(self, options: dict[str, Any]) -> None:
+        super()._customize_tm_options(options)
+        options["cpu"] = self._cpu_name
+        options["features"] = self._features
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Ignore Python constants: code that reads them is refused."""
+
+    def emit(self, module: Any) -> bytes:
+        """Return the object of an LLVM module."""
+        return bytes(self._tm.emit_object(module))
+
+    def remove_unused(self, module: Any) -> None:
+        """Remove the functions and data of a module that nothing uses."""
+        passes = binding.create_new_module_pass_manager()
+        passes.add_global_dead_code_eliminate_pass()
+        tuning = binding.create_pipeline_tuning_options(0)
+        passes.run(module, binding.create_pass_builder(self._tm, tuning))
+
+    def empty_module(self, name: str) -> Any:
+        """Return an LLVM module without contents."""
+        return binding.parse_assembly(str(self._create_empty_module(name)))
+
+
+class _PythonAPI(pythonapi.PythonAPI):
+    """Stores exceptions as text, in place of pickled objects."""
+
+    def serialize_object(self, obj: Any) -> Any:
+        data = exception_bytes(obj)
+        if data is None:
+            return super().serialize_object(obj)
+        name = f".const.exception.{data.hex()}"
+        text = self.context.insert_unique_const(self.module, name, cgutils.make_bytearray(data))
+        null, none = cgutils.get_null_value(self.voidptr), types_int32(0)
+        fields = [text.bitcast(self.voidptr), types_int32(len(data)), null, null, none]
+        struct = cgutils.ir.Constant.literal_struct(fields)
+        return self.context.insert_unique_const(self.module, f"{name}.record", struct)
+
+
+def types_int32(number: int) -> Any:
+    """Return a constant of LLVM."""
+    return cgutils.ir.Constant(cgutils.ir.IntType(32), number)
+
+
+class Context(cpu.CPUContext):
+    """Lowers Numba's IR for a library: no addresses of this process, no Python objects."""
+
+    allow_dynamic_globals = False
+    aot_mode = True
+    frozen: list[str]
+
+    @classmethod
+    def of(cls, other: Any, made: Codegen) -> Context:
+        """Return a context with the registries of another one."""
+        context = cls.__new__(cls)
+        context.__dict__.update(other.__dict__)
+        context._internal_codegen = made
+        context.cached_internal_func = {}
+        context.frozen = []
+        return context
+
+    def create_cpython_wrapper(self, *_: Any, **__: Any) -> None:
+        """Make no wrapper for Python."""
+
+    def create_cfunc_wrapper(self, *_: Any, **__: Any) -> None:
+        """Make no wrapper for C."""
+
+    def get_executable(self, library: Any, fndesc: Any, env: Any) -> object:
+        """Finish the code; return a key for it."""
+        del fndesc, env
+        library._ensure_finalized()
+        return object()
+
+    def get_python_api(self, builder: Any) -> _PythonAPI:
+        return _PythonAPI(self, builder)
+
+    def add_dynamic_addr(self, builder: Any, intaddr: int, info: str) -> Any:
+        """Return the address of an object, which most code does not read."""
+        del intaddr, info
+        module = builder.module
+        found = module.globals.get(OBJECT)
+        if found is None:
+            kind = self.get_value_type(types.voidptr)
+            found = cgutils.add_global_variable(module, kind, OBJECT)
+        return builder.load(found)
+
+    def make_constant_array(self, builder: Any, typ: Any, ary: Any) -> Any:
+        """Store a global array in the code, as it is now."""
+        self.frozen.append(str(typ))
+        if not (ary.flags.c_contiguous or ary.flags.f_contiguous):
+            ary = np.ascontiguousarray(ary)
+        return super().make_constant_array(builder, typ, ary)
+
+
+def processor_of(cpu_name: str, features: str) -> tuple[str, str]:
+    """Return the processor and its features, as Numba names those of this machine."""
+    if cpu_name != NATIVE:
+        return cpu_name, features
+    return binding.get_host_cpu_name(), codegen.get_host_cpu_features()
+
+
+@contextmanager
+def compiling_for(cpu_name: str, features: str, name: str) -> Iterator[Context]:
+    """Let Numba compile for a processor, into libraries that `Codegen` can emit."""
+    with global_compiler_lock:
+        base = cpu_target.target_context
+        base.refresh()
+        context = Context.of(base, Codegen(name, *processor_of(cpu_name, features)))
+        restore = _set_aside()
+        _DispatcherBase.add_overload, original = _add_overload, _DispatcherBase.add_overload
+        cpu_target.__dict__[_TARGET] = context
+        try:
+            yield context
+        finally:
+            cpu_target.__dict__[_TARGET] = base
+            _DispatcherBase.add_overload = original
+            for step in restore:
+                step()
+
+
+def _add_overload(self: Any, cres: Any) -> None:
+    """Keep compiled code where calls of Numba find it, but not calls of Python."""
+    self.overloads[tuple(cres.signature.args)] = cres
+
+
+def _set_aside() -> list[Callable[[], None]]:
+    """Set aside what dispatchers have compiled; return the functions that restore it."""
+    return [_set_aside_one(found) for found in gc.get_objects() if isinstance(found, Dispatcher)]
+
+
+def _set_aside_one(dispatcher: Any) -> Callable[[], None]:
+    saved = {key: dispatcher.__dict__[key] for key in ("overloads", "_cache", "targetctx")}
+    known = [compiled.signature for compiled in dispatcher.overloads.values()]
+    is_closed = not dispatcher._can_compile
+    dispatcher.overloads, dispatcher._cache = OrderedDict(), NullCache()
+    dispatcher.targetctx = cpu_target.target_context
+    dispatcher._can_compile = True
+    if is_closed and known:
+        dispatcher.get_call_template = _closed(dispatcher, known)
+
+    def restore() -> None:
+        dispatcher.__dict__.update(saved)
+        dispatcher.__dict__.pop("get_call_template", None)
+        dispatcher._can_compile = not is_closed
+
+    return restore
+
+
+def _closed(dispatcher: Any, known: list[Any]) -> Callable[..., Any]:
+    """Let calls find only the signatures that were compiled before, as without us."""
+
+    def get_call_template(args: Any, kws: Any) -> Any:
+        for signature in known:
+            dispatcher.compile(signature)
+        dispatcher._can_compile = False
+        try:
+            return type(dispatcher).get_call_template(dispatcher, args, kws)
+        finally:
+            dispatcher._can_compile = True
+
+    return get_call_template

@@ -1,0 +1,154 @@
+"""The functions of a script or of a caller, and the signatures that each is compiled for."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from numba import njit
+from numba.core import sigutils
+from numba.core.ccallback import CFunc
+from numba.core.dispatcher import Dispatcher
+
+
+class Found(NamedTuple):
+    """One function to compile.
+
+    Attributes
+    ----------
+    name : str
+        The name in the library.
+    kind : str
+        ``"jit"``, ``"vectorize"`` or ``"guvectorize"``.
+    dispatcher : Dispatcher
+        What compiles it.
+    signatures : sequence of Signature
+        Numba's signatures.
+    parameters : sequence of str
+        The names of the parameters.
+    defaults : dict of str to object
+        The values of those that callers may omit.
+    place : str
+        File and line.
+    doc : str
+        The docstring.
+    nogil : bool
+        True if the decorator has ``nogil=True``.
+    core : tuple
+        Of a universal function: the names of the core dimensions of each argument and result.
+    """
+
+    name: str
+    kind: str
+    dispatcher: Any
+    signatures: Sequence[Any]
+    parameters: Sequence[str]
+    defaults: dict[str, object]
+    place: str
+    doc: str
+    nogil: bool
+    core: tuple[tuple[str, ...], ...] = ()
+
+
+class NotFoundError(Exception):
+    """An object that is no function for a library; the text says why."""
+
+
+def is_numba_function(given: object) -> bool:
+    """Return True for what the decorators of Numba make."""
+    return isinstance(given, (Dispatcher, CFunc))
+
+
+def find(name: str, given: Any, signatures: Iterable[str] = (), *, is_file: bool = False) -> Found:
+    """Return a function with its signatures.
+
+    Parameters
+    ----------
+    name : str
+        The name in the library.
+    given : object
+        What a decorator of Numba made, or a Python function, which is compiled as by ``@njit``.
+    signatures : iterable of str
+        Signatures in place of those that the function has.
+    is_file : bool
+        True for a function of a file: what its import happened to compile does not count.
+
+    Raises
+    ------
+    NotFoundError
+        If the object is no such function, or has no signature.
+    """
+    if inspect.isfunction(given):
+        given = njit(given)
+    if isinstance(given, CFunc):
+        own = [given._sig]
+        dispatcher = njit(**_options(given._compiler.targetoptions))(given._pyfunc)
+    elif isinstance(given, Dispatcher):
+        own = _compiled(given, is_file)
+        dispatcher = given
+    else:
+        text = f"{name}: expected a function that Numba compiles, found {type(given).__name__}"
+        raise NotFoundError(text)
+    function = dispatcher.py_func
+    chosen = [_parsed(name, text) for text in signatures] or own
+    place = _place(function)
+    if not chosen:
+        hint = f"name one, as in --signature '{name}=float64(float64[::1])'"
+        raise NotFoundError(f"{place}: {name}: no signature; {hint}, or in the decorator")
+    names, defaults = _parameters(function, place, name)
+    return Found(
+        name,
+        "jit",
+        dispatcher,
+        chosen,
+        names,
+        defaults,
+        place,
+        inspect.getdoc(function) or "",
+        bool(dispatcher.targetoptions.get("nogil")),
+    )
+
+
+def _compiled(dispatcher: Any, is_file: bool) -> list[Any]:
+    """Return the signatures of the decorator; of a process also those that calls compiled."""
+    if is_file and dispatcher._can_compile:
+        return []
+    return [compiled.signature for compiled in dispatcher.overloads.values()]
+
+
+def _options(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if key != "nopython" and value is not None}
+
+
+def _parsed(name: str, text: Any) -> Any:
+    try:
+        sigutils.normalize_signature(text)
+    except Exception as error:  # Numba evaluates the text as Python
+        what = f"{name}: signature {text!r}, expected one such as 'float64(float64[::1])'"
+        raise NotFoundError(f"{what}: {type(error).__name__}: {error}") from error
+    return text
+
+
+def _place(function: Any) -> str:
+    code = function.__code__
+    return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
+
+
+def _parameters(function: Any, place: str, name: str) -> tuple[list[str], dict[str, object]]:
+    """Return the names of the parameters, and the defaults that a library can store."""
+    names: list[str] = []
+    defaults: dict[str, object] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise NotFoundError(f"{place}: {name}: *{parameter.name}, expected named parameters")
+        names.append(parameter.name)
+        value = parameter.default
+        if value is parameter.empty:
+            continue
+        if value is not None and not isinstance(value, (bool, int, float, str)):
+            what = f"default {parameter.name}={value!r}, expected a number, str or None"
+            raise NotFoundError(f"{place}: {name}: {what}; pass it in each call")
+        defaults[parameter.name] = value
+    return names, defaults

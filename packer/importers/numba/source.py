@@ -1,0 +1,105 @@
+"""Where functions come from: objects of this process, or a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from runtime.error import ExportError
+
+from .versions import check_installed
+
+if TYPE_CHECKING:
+    from .values import Unit
+
+
+class Processor(NamedTuple):
+    """The processor of the code: LLVM's name and features; ``"native"`` is this machine's."""
+
+    name: str = ""
+    features: str = ""
+
+
+class Source:
+    """Functions that are compiled for one processor or more."""
+
+    def units(self, prefix: str, processors: Sequence[Processor]) -> list[Unit]:
+        """Compile for each processor; symbols begin with `prefix`."""
+        raise NotImplementedError
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The functions that the user named: they are exported, or the export ends."""
+        raise NotImplementedError
+
+    def input_files(self) -> Sequence[Path]:
+        """Return the files that are read."""
+        return ()
+
+
+class Objects(Source):
+    """Functions of this process."""
+
+    def __init__(
+        self, functions: Mapping[str, Any], signatures: Mapping[str, Sequence[str]], force: bool
+    ) -> None:
+        self._functions, self._signatures = dict(functions), dict(signatures)
+        if others := set(self._signatures) - set(self._functions):
+            text = f"signatures of {sorted(others)[0]!r}, expected a function of this name"
+            raise ExportError(f"NumbaModule: {text}")
+        check_installed(force)
+
+    @property
+    def named(self) -> frozenset[str]:
+        """All of them."""
+        return frozenset(self._functions)
+
+    def units(self, prefix: str, processors: Sequence[Processor]) -> list[Unit]:
+        """Compile in this process."""
+        from .compile import compile_functions
+        from .found import NotFoundError, find
+
+        try:
+            found = [
+                find(name, given, self._signatures.get(name, ()))
+                for name, given in self._functions.items()
+            ]
+        except NotFoundError as error:
+            raise ExportError(str(error)) from error
+        return compile_functions(found, prefix, processors)
+
+
+class Script(Source):
+    """The functions of a Python file, which another process imports and compiles."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        signatures: Mapping[str, Sequence[str]],
+        only: Sequence[str],
+        timeout: float,
+        force: bool,
+    ) -> None:
+        self.path = Path(path)
+        self._signatures, self._only = dict(signatures), tuple(only)
+        self._timeout = timeout
+        check_installed(force)
+
+    @property
+    def named(self) -> frozenset[str]:
+        """Those with signatures of the caller, and those of `only`."""
+        return frozenset((*self._signatures, *self._only))
+
+    def units(self, prefix: str, processors: Sequence[Processor]) -> list[Unit]:
+        """Import and compile in another process."""
+        from .script import run_script
+
+        return run_script(
+            self.path, self._signatures, self._only, self._timeout, prefix, processors
+        )
+
+    def input_files(self) -> Sequence[Path]:
+        """Return the file."""
+        return (self.path,)

@@ -1,0 +1,271 @@
+"""The C functions that an export declares: they take the values of a call, and run the code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...declare.c_text import c_string
+from ...declare.declaration import Declaration, Parameter
+from .arguments import (
+    C_TYPES,
+    c_type,
+    flat_types,
+    flat_values,
+    give_lines,
+    read_lines,
+    release_lines,
+    variables,
+)
+from .values import Compiled, Value, Variant
+
+_HEAD = """\
+/* Written by dso-packer: the calls of the Numba functions of one module. */
+#include "call.h"
+"""
+_NUMBERS = {**C_TYPES, "c64": "dso_complex64", "c128": "dso_complex128"}
+
+
+def source(functions: Sequence[Compiled], prefix: str) -> str:
+    """Return the C text of a module."""
+    lines = [_HEAD]
+    for index, function in enumerate(functions):
+        lines += ["", f"/* {function.name} */", *_function_lines(index, function, prefix)]
+    return "\n".join([*lines, ""])
+
+
+def declaration_of(index: int, function: Compiled, prefix: str) -> Declaration:
+    """Return the declaration of a function: what `source` defines."""
+    outs = _outs(function)
+    text = f"{_result_text(function)}({', '.join(_parameter_texts(function))})"
+    return Declaration(
+        function.name,
+        text=text,
+        parameters=(*_parameters(function), *(Parameter(n, "", f"*{c}") for n, c in outs)),
+        result="status",
+        result_text="dso_status",
+        doc=function.doc,
+        gil="release" if function.nogil else "keep",
+        out=tuple(name for name, _ in outs),
+        symbol=f"{prefix}call_{index}",
+        defaults=function.defaults,
+    )
+
+
+def _parameters(function: Compiled) -> Iterator[Parameter]:
+    """Numbers of a function with one signature have their codes; the function reads the rest."""
+    is_one = len(function.variants) == 1
+    for i, name in enumerate(function.parameters):
+        value = function.variants[0].arguments[i]
+        code = value.code if is_one and value.kind == "number" else "any"
+        if is_one and value.kind == "pointer":
+            code = f"*{value.code}"
+        yield Parameter(name, _text_of(function, i), code)
+
+
+def _text_of(function: Compiled, i: int) -> str:
+    texts = dict.fromkeys(variant.arguments[i].text for variant in function.variants)
+    return " or ".join(texts)
+
+
+def _parameter_texts(function: Compiled) -> Iterator[str]:
+    for i, name in enumerate(function.parameters):
+        yield f"{_text_of(function, i)} {name}"
+
+
+def _result_text(function: Compiled) -> str:
+    return " or ".join(dict.fromkeys(variant.result.text for variant in function.variants))
+
+
+def _result(function: Compiled) -> Value | None:
+    """Return what all signatures return; None if they differ."""
+    found = {variant.result for variant in function.variants}
+    return found.pop() if len(found) == 1 else None
+
+
+def _outs(function: Compiled) -> list[tuple[str, str]]:
+    """Return the name and the code of each result."""
+    result = _result(function)
+    if result is not None and result.kind == "none":
+        return []
+    if result is not None and result.kind == "tuple" and len(result.items) > 1:
+        items = result.items
+    else:
+        items = (result,) if result is not None else (Value("any", ""),)
+    codes = [item.code if item.kind == "number" else "any" for item in items]
+    names = ["result", *(f"result_{i}" for i in range(1, len(codes)))]
+    while set(names) & set(function.parameters):
+        names = [f"{name}_" for name in names]
+    return list(zip(names, codes, strict=True))
+
+
+def _function_lines(index: int, function: Compiled, prefix: str) -> Iterator[str]:
+    for variant in function.variants:
+        types = ", ".join(name for value in variant.arguments for name in flat_types(value))
+        result = f"{c_type(variant.result)} *" if variant.result.kind == "number" else "void *"
+        yield f"extern int32_t {variant.symbol}({result}, const nb_error **{types and ', '}{types})"
+        yield '  __attribute__((visibility("hidden")));'
+    yield from _data_lines(index, function)
+    is_one = len(function.variants) == 1
+    if not is_one:
+        for k, variant in enumerate(function.variants):
+            yield from _variant_lines(index, k, function, variant)
+    yield from _call_lines(index, function, prefix)
+
+
+def _data_lines(index: int, function: Compiled) -> Iterator[str]:
+    """The names and types of the parameters, for messages."""
+    count = len(function.parameters)
+    if count:
+        yield f"static const dso_parameter parameters_{index}[] = {{"
+        for i, name in enumerate(function.parameters):
+            yield f"  {{{c_string(name)}, {c_string(_text_of(function, i))}}},"
+        yield "};"
+    declared = f"{function.name}({', '.join(_parameter_texts(function))})"
+    parameters = f"parameters_{index}" if count else "NULL"
+    yield f"static const dso_function function_{index} = {{"
+    yield f"  {c_string(function.name)}, {c_string(declared)},"
+    yield f"  {parameters}, {count}, {count}, DSO_ARGUMENT, 0, NULL}};"
+
+
+def _out_parameters(function: Compiled) -> list[str]:
+    return [
+        f"{'dso_any' if code == 'any' else _NUMBERS[code]} *out{i}"
+        for i, (_, code) in enumerate(_outs(function))
+    ]
+
+
+def _call_lines(index: int, function: Compiled, prefix: str) -> Iterator[str]:
+    """The function that the wrapper of the export calls."""
+    given = [
+        f"{'dso_any' if p.code == 'any' else 'void *' if p.code[0] == '*' else _NUMBERS[p.code]} "
+        f"x{i}"
+        for i, p in enumerate(_parameters(function))
+    ]
+    parameters = ", ".join([*given, *_out_parameters(function)]) or "void"
+    symbol = f"{prefix}call_{index}"
+    yield f'__attribute__((visibility("hidden"))) int {symbol}({parameters});'
+    yield f"int {symbol}({parameters}) {{"
+    if len(function.variants) == 1:
+        body = _body_lines(index, function, function.variants[0], is_one=True)
+    else:
+        body = _choice_lines(index, function)
+    yield from (f"  {line}" for line in body)
+    yield "}"
+
+
+def _choice_lines(index: int, function: Compiled) -> Iterator[str]:
+    """Try the signatures in order."""
+    values = ", ".join(f"x{i}" for i in range(len(function.parameters)))
+    outs = "".join(f", out{i}" for i in range(len(_outs(function))))
+    yield f"const dso_any args[] = {{{values or 'dso_none()'}}};"
+    yield "int status = 0;"
+    for k in range(len(function.variants)):
+        yield f"if (variant_{index}_{k}(args, &status{outs})) return status;"
+    signatures = "; ".join(_signature_text(variant) for variant in function.variants)
+    yield f"return nb_refuse_all(&function_{index}, args, {c_string(signatures)});"
+
+
+def _signature_text(variant: Variant) -> str:
+    return f"({', '.join(value.text for value in variant.arguments)})"
+
+
+def _variant_lines(index: int, k: int, function: Compiled, variant: Variant) -> Iterator[str]:
+    """A function that returns 1 if the arguments were of this signature, and has the status."""
+    outs = "".join(f", {text}" for text in _out_parameters(function))
+    yield f"static int variant_{index}_{k}(const dso_any *args, int *given{outs}) {{"
+    yield from (f"  {line}" for line in _body_lines(index, function, variant, is_one=False))
+    yield "}"
+
+
+def _body_lines(index: int, function: Compiled, variant: Variant, *, is_one: bool) -> Iterator[str]:
+    names = [f"a{i}" for i in range(len(variant.arguments))]
+    yield from _taken_lines(index, function, variant, is_one=is_one)
+    result = variant.result
+    yield f"{c_type(result)} r;"
+    yield "const nb_error *error = NULL;"
+    yield "__builtin_memset(&r, 0, sizeof r);"
+    values = [
+        v
+        for name, value in zip(names, variant.arguments, strict=True)
+        for v in flat_values(value, name)
+    ]
+    passed = "".join(f", {value}" for value in values)
+    yield f"const int32_t code = {variant.symbol}(&r, &error{passed});"
+    for name, value in zip(names, variant.arguments, strict=True):
+        yield from release_lines(value, name)
+    yield "int status = 0;"
+    yield f"if (code != NB_OK && code != NB_NONE) {_leave('nb_fail(code, error)', is_one)}"
+    yield from _stored_lines(function, result)
+    yield _leave("status", is_one)
+
+
+def _leave(status: str, is_one: bool) -> str:
+    return f"return {status};" if is_one else f"return *given = {status}, 1;"
+
+
+def _taken_lines(
+    index: int, function: Compiled, variant: Variant, *, is_one: bool
+) -> Iterator[str]:
+    parameters = list(_parameters(function))
+    for i, value in enumerate(variant.arguments):
+        if is_one and parameters[i].code != "any":
+            yield from _given_lines(value, i)
+        else:
+            yield from variables(value, f"a{i}")
+    if is_one:
+        anys = [f"x{i}" for i, p in enumerate(parameters) if p.code == "any"]
+        yield f"const dso_any args[] = {{{', '.join(anys) or 'dso_none()'}}};"
+    yield f"const int32_t num_args = {max(1, len(parameters) if not is_one else len(anys))};"
+    yield "(void)args, (void)num_args;"
+    at = 0
+    for i, value in enumerate(variant.arguments):
+        if is_one and parameters[i].code != "any":
+            continue
+        place = at if is_one else i
+        at += 1
+        release = " ".join(
+            line for j in range(i) for line in release_lines(variant.arguments[j], f"a{j}")
+        )
+        refuse = f"return nb_refuse(&function_{index}, &args[{place}], {i});"
+        fail = refuse if is_one else "return 0;"
+        yield from read_lines(
+            value, f"a{i}", f"&args[{place}]", f"{{ {release} {fail} }}" if release else fail
+        )
+
+
+def _given_lines(value: Value, i: int) -> Iterator[str]:
+    """A number or pointer that the wrapper of the export has read."""
+    if value.code in ("c64", "c128") and value.kind == "number":
+        yield f"{C_TYPES[value.code]} a{i};"
+        yield f"__builtin_memcpy(&a{i}, &x{i}, sizeof a{i});"
+    else:
+        yield f"{c_type(value)} a{i} = x{i};"
+
+
+def _stored_lines(function: Compiled, result: Value) -> Iterator[str]:
+    outs = _outs(function)
+    if not outs:
+        return
+    shared = _result(function)
+    if shared is not None and shared.kind == "tuple" and len(shared.items) > 1:
+        for i, item in enumerate(shared.items):
+            yield from _out_lines(item, f"r.f{i}", i)
+        yield from _undo_lines(outs)
+    elif shared is not None and shared.kind == "number":
+        yield from _out_lines(shared, "r", 0)
+    else:
+        yield from give_lines(result, "r", "out0")
+
+
+def _out_lines(item: Value, stored: str, i: int) -> Iterator[str]:
+    if item.kind == "number":
+        yield f"__builtin_memcpy(out{i}, &{stored}, sizeof {stored});"
+    else:
+        yield from give_lines(item, stored, f"out{i}")
+
+
+def _undo_lines(outs: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Release the results that were stored before one failed."""
+    if any(code == "any" for _, code in outs):
+        releases = " ".join(f"dso_release(out{i});" for i, (_, c) in enumerate(outs) if c == "any")
+        yield f"if (status) {{ {releases} }}"
