@@ -1,4 +1,7 @@
-"""The thread pool and workspaces under ThreadSanitizer and AddressSanitizer, driven by pool.c."""
+"""The thread pool, workspaces and Numba's loops under ThreadSanitizer and AddressSanitizer.
+
+The drivers are pool.c and numba_loops.c.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from row import Row
 
 HERE = Path(__file__).parent
 PROBE = ROOT / "tests" / "support" / "c" / "pool_probe.c"
+SUPPORT = ROOT / "packer" / "importers" / "numba" / "support"
+LOOPS = ("array.c", "noted.c", "nrt.c", "parallel.c", "random.c", "schedule.c")
 TIMEOUT = 300  # a wait without an end is found, too
 TSAN = ("tsan: pool, workspaces", ("-fsanitize=thread", "-Wno-tsan"), ("25",))
 # A child of a process with threads is beyond ThreadSanitizer.
@@ -19,11 +24,24 @@ ASAN = ("asan, ubsan: pool, workspaces, forks", ("-fsanitize=address,undefined",
 
 def run_pool(folder: Path) -> list[Row]:
     """Compile the driver twice, and run it."""
-    return [_run(folder / name[:4], name, flags, args) for name, flags, args in (TSAN, ASAN)]
+    sources = [PROBE, HERE / "pool.c"]
+    return [_run(folder / row[0][:4], sources, *row) for row in (TSAN, ASAN)]
 
 
-def _run(output: Path, name: str, flags: tuple[str, ...], args: tuple[str, ...]) -> Row:
-    driver = compile_c([*pure_sources(), PROBE, HERE / "pool.c"], output, *flags)
+def run_loops(folder: Path) -> list[Row]:
+    """Compile the driver of Numba's loops twice, and run it."""
+    sources = [HERE / "numba_loops.c", *(SUPPORT / name for name in LOOPS)]
+    rows = (
+        ("tsan: loops of Numba", TSAN[1], ("25",)),
+        ("asan, ubsan: loops of Numba", ASAN[1], ("10",)),
+    )
+    return [_run(folder / row[0][:4], sources, *row) for row in rows]
+
+
+def _run(
+    output: Path, sources: list[Path], name: str, flags: tuple[str, ...], args: tuple[str, ...]
+) -> Row:
+    driver = compile_c([*pure_sources(), *sources], output, f"-I{SUPPORT}", *flags)
     environment = {**os.environ, "TSAN_OPTIONS": "exitcode=66", "UBSAN_OPTIONS": "halt_on_error=1"}
     try:
         done = subprocess.run(

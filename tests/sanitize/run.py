@@ -13,7 +13,7 @@ from pathlib import Path
 from asan import run_tests
 from libdso import run_libdso
 from memcheck import run_script
-from pool import run_pool
+from pool import run_loops, run_pool
 from row import Row
 from tsan import run_threads
 
@@ -22,7 +22,8 @@ def main() -> int:
     """Run the checks, each in a separate folder."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="sanitize-") as folder:
-        for check in (run_threads, run_pool, run_libdso, run_script, run_tests):
+        checks = (run_threads, run_pool, run_loops, run_libdso, run_script, run_tests)
+        for check in checks:
             start = time.monotonic()
             own = Path(folder) / check.__name__
             own.mkdir()
