@@ -95,9 +95,8 @@ set_new set_new_sized set_set_method_table set_free set_length set_add set_conta
 set_iter_sizeof set_iter set_iter_next set_dump
 """
 _BLAS = "xxgemm xxgemv xxdot xxnrm2"
-_LAPACK = """
-xxgetrf ez_xxgetri xxpotrf ez_rgeev ez_cgeev ez_xxxevd ez_gesdd ez_geqrf ez_xxgqr ez_gelsd xgesv
-"""
+_LAPACK = "xxgetrf ez_xxgetri xxpotrf ez_geqrf ez_xxgqr xgesv"
+_LAPACK_VALUES = "ez_rgeev ez_cgeev ez_xxxevd ez_gesdd ez_gelsd"
 _NRT = """
 MemInfo_alloc MemInfo_alloc_safe MemInfo_alloc_aligned MemInfo_alloc_safe_aligned
 MemInfo_alloc_safe_aligned_external MemInfo_alloc_external MemInfo_alloc_dtor
@@ -169,6 +168,7 @@ _TABLE: dict[str, Origin] = {
     **{f"numba_{name}": Provided("set.c") for name in _SET.split()},
     **{f"numba_{name}": Library("blas.c", "blas") for name in _BLAS.split()},
     **{f"numba_{name}": Library("lapack.c", "lapack") for name in _LAPACK.split()},
+    **{f"numba_{name}": Library("lapack_values.c", "lapack") for name in _LAPACK_VALUES.split()},
     **{f"NRT_{name}": Provided("nrt.c") for name in _NRT.split()},
     **{name: Provided("parallel.c") for name in _PARALLEL.split()},
     **{name: Provided("schedule.c") for name in _SCHEDULE.split()},
