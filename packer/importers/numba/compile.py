@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from llvmlite.binding import Linkage
 from numba.core import errors, sigutils
 
 from .context import Context, compiling_for
 from .describe import UnsupportedTypeError, describe
 from .found import Found
+from .internal import make_internal
+from .needs import line_that_needs, needed_by, undefined_in, why_refused
 from .source import Processor
 from .values import Compiled, Unit, Variant
 
 
 class RefusedError(Exception):
-    """A function that cannot be exported; the text says why."""
+    """A function that cannot be exported: the reason, and the line of the file if it is known."""
+
+    def __init__(self, reason: str, line: int = 0) -> None:
+        super().__init__(reason)
+        self.line = line
 
 
 class _Entry(NamedTuple):
@@ -57,15 +62,16 @@ def _compile_for(functions: Sequence[Found], prefix: str, processor: Processor) 
         for found in functions:
             context.frozen.clear()
             try:
-                compiled, own = _compile_one(found, f"{prefix}{len(made)}_")
+                compiled, own = _compile_one(context, found, f"{prefix}{len(made)}_")
             except RefusedError as error:
-                refused[found.name] = f"{found.place}: {error}"
+                file, _, line = found.place.rpartition(":")
+                refused[found.name] = f"{file}:{error.line or line}: {error}"
                 continue
             made.append(compiled)
             entries += own
             notes += [f"{found.place}: {found.name}: {note}" for note in _notes(context)]
         code, undefined = _link(context, entries, prefix)
-    return Unit(tuple(made), code, undefined, refused, tuple(notes))
+    return Unit(tuple(made), code, frozenset(undefined), refused, tuple(notes))
 
 
 def _notes(context: Context) -> Iterator[str]:
@@ -73,7 +79,7 @@ def _notes(context: Context) -> Iterator[str]:
         yield f"a global array ({text}) is stored as it is now; later changes have no effect"
 
 
-def _compile_one(found: Found, prefix: str) -> tuple[Compiled, list[_Entry]]:
+def _compile_one(context: Context, found: Found, prefix: str) -> tuple[Compiled, list[_Entry]]:
     """Compile all signatures of a function."""
     variants: list[Variant] = []
     entries: list[_Entry] = []
@@ -81,7 +87,13 @@ def _compile_one(found: Found, prefix: str) -> tuple[Compiled, list[_Entry]]:
         symbol = f"{prefix}{index}"
         compiled = _compile_signature(found, signature)
         entries.append(_Entry(symbol, compiled))
-        variants.append(_variant(symbol, compiled))
+        variant = _variant(symbol, compiled)
+        needed = needed_by(context.codegen(), compiled)
+        if refusal := why_refused(needed):
+            name, why = refusal
+            line = _line_of(found, signature, name)
+            raise RefusedError(f"{why} ({name})", line)
+        variants.append(variant._replace(notes="nb_note" in needed))
     names = tuple(found.parameters)
     made = Compiled(
         found.name,
@@ -95,6 +107,26 @@ def _compile_one(found: Found, prefix: str) -> tuple[Compiled, list[_Entry]]:
         found.core,
     )
     return made, entries
+
+
+def _line_of(found: Found, signature: Any, symbol: str) -> int:
+    """Return the line of a function that needs a symbol: compile it with debug information."""
+    dispatcher = found.dispatcher
+    options, compiled = dispatcher.targetoptions, dict(dispatcher.overloads)
+    dispatcher.overloads.clear()
+    options["debug"], before = True, options.get("debug")
+    try:
+        made = _compile_signature(found, signature)
+        text, name = str(made.library._final_module), made.fndesc.llvm_func_name
+        return line_that_needs(text, name, symbol)
+    except RefusedError:
+        return 0
+    finally:
+        options["debug"] = before
+        if before is None:
+            del options["debug"]
+        dispatcher.overloads.clear()
+        dispatcher.overloads.update(compiled)
 
 
 def _variant(symbol: str, compiled: Any) -> Variant:
@@ -130,31 +162,13 @@ def _first_lines(text: str) -> str:
     return " ".join(lines[:6])
 
 
-def _link(context: Context, entries: Sequence[_Entry], prefix: str) -> tuple[bytes, dict[str, str]]:
+def _link(context: Context, entries: Sequence[_Entry], prefix: str) -> tuple[bytes, set[str]]:
     """Join the code of all entries; return the object, and the symbols that it needs."""
     generator = context.codegen()
     module = generator.empty_module(prefix)
-    symbols: dict[str, list[str]] = {}
     for entry in entries:
-        symbols.setdefault(entry.compiled.fndesc.llvm_func_name, []).append(entry.symbol)
         module.link_in(entry.compiled.library._final_module, preserve=True)
-    for function in list(module.functions):
-        if function.is_declaration:
-            continue
-        if function.name in symbols:
-            (symbol,) = symbols[function.name]
-            function.linkage, function.visibility = Linkage.external, "hidden"
-            function.name = symbol
-        else:
-            function.visibility, function.linkage = "default", Linkage.internal
-    for variable in module.global_variables:
-        if not variable.is_declaration and variable.linkage != Linkage.private:
-            variable.linkage = Linkage.internal
+    names = {entry.compiled.fndesc.llvm_func_name: entry.symbol for entry in entries}
+    make_internal(module, names, prefix)
     generator.remove_unused(module)
-    code = generator.emit(module)
-    undefined = {
-        value.name: ""
-        for value in (*module.functions, *module.global_variables)
-        if value.is_declaration and not value.name.startswith("llvm.")
-    }
-    return code, undefined
+    return generator.emit(module), undefined_in(module)

@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from llvmlite import binding
+from llvmlite import binding, ir
 from numba.core import cgutils, codegen, cpu, pythonapi, types
 from numba.core.caching import NullCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher, _DispatcherBase
 from numba.core.registry import cpu_target
 
-from .exceptions import exception_bytes
+from .exceptions import CallConv, constant_of, name_of, record_of
 
 NATIVE = "native"
 # A symbol that nothing defines: code that still needs it cannot be exported.
@@ -67,23 +67,23 @@ class Codegen(codegen.AOTCPUCodegen):
 
 
 class _PythonAPI(pythonapi.PythonAPI):
-    """Stores exceptions as text, in place of pickled objects."""
+    """Stores exceptions as records, in place of pickled objects; there is no interpreter's lock."""
 
     def serialize_object(self, obj: Any) -> Any:
-        data = exception_bytes(obj)
-        if data is None:
+        if not (isinstance(obj, tuple) and len(obj) == 3):
             return super().serialize_object(obj)
-        name = f".const.exception.{data.hex()}"
-        text = self.context.insert_unique_const(self.module, name, cgutils.make_bytearray(data))
-        null, none = cgutils.get_null_value(self.voidptr), types_int32(0)
-        fields = [text.bitcast(self.voidptr), types_int32(len(data)), null, null, none]
-        struct = cgutils.ir.Constant.literal_struct(fields)
-        return self.context.insert_unique_const(self.module, f"{name}.record", struct)
+        kind, arguments, place = obj
+        record = record_of(kind, arguments or (), place)
+        data = constant_of(self.context, self.module, record)
+        null, none = cgutils.get_null_value(self.voidptr), ir.Constant(ir.IntType(32), 0)
+        struct = ir.Constant.literal_struct([data, none, null, null, none])
+        return self.context.insert_unique_const(self.module, f"{name_of(record)}.error", struct)
 
+    def gil_ensure(self) -> Any:
+        return cgutils.get_null_value(self.voidptr)
 
-def types_int32(number: int) -> Any:
-    """Return a constant of LLVM."""
-    return cgutils.ir.Constant(cgutils.ir.IntType(32), number)
+    def gil_release(self, gil: Any) -> None:
+        """Do nothing."""
 
 
 class Context(cpu.CPUContext):
@@ -114,6 +114,10 @@ class Context(cpu.CPUContext):
         del fndesc, env
         library._ensure_finalized()
         return object()
+
+    @property
+    def call_conv(self) -> CallConv:
+        return CallConv(self)
 
     def get_python_api(self, builder: Any) -> _PythonAPI:
         return _PythonAPI(self, builder)

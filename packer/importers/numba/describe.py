@@ -27,10 +27,10 @@ def describe(given: Any) -> Value:
     if isinstance(kind, types.NoneType):
         return Value("none", "none")
     if isinstance(kind, types.Optional):
-        return Value("optional", text, items=(describe(kind.type),))
+        item = describe(kind.type)
+        return Value("optional", f"{item.text} or None", items=(item,))
     if isinstance(kind, types.BaseTuple):
-        names = tuple(kind.fields) if isinstance(kind, types.BaseNamedTuple) else ()
-        return Value("tuple", text, items=tuple(describe(item) for item in kind), names=names)
+        return _tuple(kind)
     if isinstance(kind, types.UnicodeType):
         return Value("str", "str")
     if isinstance(kind, types.Bytes):
@@ -55,6 +55,17 @@ def number_code(kind: Any) -> str:
     return ""
 
 
+def _tuple(kind: Any) -> Value:
+    items = tuple(describe(item) for item in kind)
+    is_named = isinstance(kind, types.BaseNamedTuple)
+    names = tuple(kind.fields) if is_named else ()
+    texts = [item.text for item in items]
+    if is_named:
+        texts = [f"{name}: {text}" for name, text in zip(names, texts, strict=True)]
+    head = kind.instance_class.__name__ if is_named else "tuple"
+    return Value("tuple", f"{head}[{', '.join(texts)}]", items=items, names=names)
+
+
 def _array(kind: Any) -> Value:
     code = number_code(kind.dtype)
     if not code or type(kind) is not types.Array:
@@ -65,7 +76,7 @@ def _array(kind: Any) -> Value:
         shown = ["::1", *dims]
     else:
         shown = [*dims, last.get(kind.layout, "::1")]
-    text = f"{kind.dtype}[{','.join(shown)}]" if kind.ndim else f"array({kind.dtype}, 0d)"
+    text = f"{kind.dtype}[{','.join(shown)}]" if kind.ndim else f"{kind.dtype}[0d]"
     text = text if kind.mutable else f"readonly {text}"
     return Value("array", text, code, kind.ndim, kind.layout, kind.mutable)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -15,6 +15,7 @@ from ...files.arguments import list_of
 from ...modules.host import CodeFile, HostModule, RunnableModule
 from ...target import find_target, native_triple
 from .source import Objects, Processor, Source
+from .symbols import SUPPORT, files
 from .wrapper import declaration_of, source
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ...target import Target
     from .values import Unit
 
-SUPPORT = Path(__file__).parent / "support"
+_CALLS = ("call.c", "message.c", "array.c", "nrt.c")  # what every module needs
 # The wrappers store values of one type through pointers to another one.
 _OPTIONS = (f"-I{SUPPORT}", "-O2", "-fno-strict-aliasing", "-fvisibility=hidden")
 
@@ -189,14 +190,14 @@ class _SupportModule(HostModule):
 _MADE: WeakValueDictionary[str, _SupportModule] = WeakValueDictionary()
 
 
-def support_modules(undefined: Mapping[str, str]) -> list[_SupportModule]:
+def support_modules(undefined: Collection[str]) -> list[_SupportModule]:
     """Return the modules of the C files that symbols need."""
-    del undefined
-    names = ["call.c", "array.c", "nrt.c"]
+    paths = [SUPPORT / name for name in _CALLS]
+    paths += [path for path in files(undefined) if path not in paths]
     made = []
-    for name in names:
-        module = _MADE.get(name)
+    for path in paths:
+        module = _MADE.get(path.name)
         if module is None:
-            module = _MADE[name] = _SupportModule(SUPPORT / name)
+            module = _MADE[path.name] = _SupportModule(path)
         made.append(module)
     return made

@@ -172,6 +172,7 @@ _TABLE: dict[str, Origin] = {
     **{f"NRT_{name}": Provided("nrt.c") for name in _NRT.split()},
     **{name: Provided("parallel.c") for name in _PARALLEL.split()},
     **{name: Provided("schedule.c") for name in _SCHEDULE.split()},
+    "nb_note": Provided("noted.c"),
     **{name: Provided("hash.c") for name in _HASH.split()},
     **{name: Provided("python.c") for name in _PYTHON.split()},
     **{name: Refused(why) for name, why in _REFUSED.items()},

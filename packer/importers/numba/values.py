@@ -51,11 +51,14 @@ class Variant(NamedTuple):
         One for each parameter.
     result : Value
         What it returns.
+    notes : bool
+        True if its kernels may note an exception, which the caller raises.
     """
 
     symbol: str
     arguments: tuple[Value, ...]
     result: Value
+    notes: bool = False
 
 
 class Compiled(NamedTuple):
@@ -103,8 +106,8 @@ class Unit(NamedTuple):
         Those that can be exported.
     code : bytes
         A relocatable ELF object, whose symbols are hidden.
-    undefined : dict of str to str
-        The symbols that the code needs, each with a function that needs it.
+    undefined : frozenset of str
+        The symbols that the code needs.
     refused : dict of str to str
         Functions that cannot be exported, each with the reason.
     notes : tuple of str
@@ -113,6 +116,6 @@ class Unit(NamedTuple):
 
     functions: tuple[Compiled, ...]
     code: bytes
-    undefined: dict[str, str]
+    undefined: frozenset[str]
     refused: dict[str, str]
     notes: tuple[str, ...] = ()

@@ -16,11 +16,13 @@ from .arguments import (
     release_lines,
     variables,
 )
+from .dispatch import exact_condition, ordered
 from .values import Compiled, Value, Variant
 
 _HEAD = """\
 /* Written by dso-packer: the calls of the Numba functions of one module. */
 #include "call.h"
+#include "noted.h"
 """
 _NUMBERS = {**C_TYPES, "c64": "dso_complex64", "c128": "dso_complex128"}
 
@@ -102,7 +104,7 @@ def _function_lines(index: int, function: Compiled, prefix: str) -> Iterator[str
     for variant in function.variants:
         types = ", ".join(name for value in variant.arguments for name in flat_types(value))
         result = f"{c_type(variant.result)} *" if variant.result.kind == "number" else "void *"
-        yield f"extern int32_t {variant.symbol}({result}, const nb_error **{types and ', '}{types})"
+        yield f"extern int32_t {variant.symbol}({result}, nb_error **{types and ', '}{types})"
         yield '  __attribute__((visibility("hidden")));'
     yield from _data_lines(index, function)
     is_one = len(function.variants) == 1
@@ -159,8 +161,15 @@ def _choice_lines(index: int, function: Compiled) -> Iterator[str]:
     outs = "".join(f", out{i}" for i in range(len(_outs(function))))
     yield f"const dso_any args[] = {{{values or 'dso_none()'}}};"
     yield "int status = 0;"
-    for k in range(len(function.variants)):
-        yield f"if (variant_{index}_{k}(args, &status{outs})) return status;"
+    order = ordered(function.variants)
+    exact = {k: exact_condition(function.variants[k]) for k in order}
+    for k in order:
+        if exact[k] != "0":
+            condition = f"{exact[k]} && " if exact[k] else ""
+            yield f"if ({condition}variant_{index}_{k}(args, &status{outs})) return status;"
+    for k in order:
+        if exact[k]:
+            yield f"if (variant_{index}_{k}(args, &status{outs})) return status;"
     signatures = "; ".join(_signature_text(variant) for variant in function.variants)
     yield f"return nb_refuse_all(&function_{index}, args, {c_string(signatures)});"
 
@@ -182,7 +191,7 @@ def _body_lines(index: int, function: Compiled, variant: Variant, *, is_one: boo
     yield from _taken_lines(index, function, variant, is_one=is_one)
     result = variant.result
     yield f"{c_type(result)} r;"
-    yield "const nb_error *error = NULL;"
+    yield "nb_error *error = NULL;"
     yield "__builtin_memset(&r, 0, sizeof r);"
     values = [
         v
@@ -194,7 +203,10 @@ def _body_lines(index: int, function: Compiled, variant: Variant, *, is_one: boo
     for name, value in zip(names, variant.arguments, strict=True):
         yield from release_lines(value, name)
     yield "int status = 0;"
-    yield f"if (code != NB_OK && code != NB_NONE) {_leave('nb_fail(code, error)', is_one)}"
+    fail = f"nb_fail(code, error, &function_{index})"
+    yield f"if (code != NB_OK && code != NB_NONE) {_leave(fail, is_one)}"
+    if variant.notes:
+        yield "status = nb_raise_noted();"
     yield from _stored_lines(function, result)
     yield _leave("status", is_one)
 

@@ -46,18 +46,6 @@ int nb_refuse_all(const dso_function *function, const dso_any *args, const char 
   return dso_raise("TypeError", message.text);
 }
 
-/* ---- Errors */
-
-int nb_fail(int32_t code, const nb_error *error) {
-  if (code < 1 || error == NULL || error->text == NULL)
-    return dso_raise("RuntimeError", "a Numba function failed without an exception");
-  const char *kind = error->text, *text = kind + strlen(kind) + 1;
-  const char *function = text + strlen(text) + 1, *file = function + strlen(function) + 1;
-  const char *line = file + strlen(file) + 1;
-  const nb_exception exception = {kind, text, function, file, atoi(line)};
-  return nb_raise(&exception);
-}
-
 /* ---- Text: UTF-8 outside, characters of one size inside */
 
 /* Decode one character; the text is valid UTF-8. */

@@ -17,11 +17,11 @@ enum { NB_OK = 0, NB_NONE = -2 };
 
 /* What a Numba function points to when it raises. */
 typedef struct {
-  const char *text; /* class, text, function, file and line, each ended by NUL */
-  int32_t length;
-  void *values;
-  void *format;
-  int32_t count;
+  const nb_exception *exception;
+  int32_t unused;
+  uint64_t *values; /* of the run, which the text has; NULL if it has none */
+  void *unused_too;
+  int32_t is_allocated; /* then NRT_Free releases this and the values */
 } nb_error;
 
 typedef struct {
@@ -52,7 +52,7 @@ typedef struct {
   }
 
 #pragma GCC visibility push(hidden)
-int nb_fail(int32_t code, const nb_error *error);
+int nb_fail(int32_t code, nb_error *error, const dso_function *function);
 int nb_refuse(const dso_function *function, const dso_any *value, int32_t index);
 int nb_refuse_all(const dso_function *function, const dso_any *args, const char *signatures);
 int nb_read_str(const dso_any *value, nb_str *out);
@@ -94,6 +94,13 @@ DSO_INLINE int nb_read_complex(const dso_any *value, double parts[2]) {
                ? -1
                : 0;
   return dso_read_complex_tensor(value, parts) ? 0 : nb_read_float(value, &parts[0]);
+}
+
+/* A complex number is an array of its parts. */
+DSO_FAST int nb_is_complex(const dso_any *value) {
+  const dso_sequence *array = dso_sequence_of(value);
+  return array && array->size == 2 && array->items[0].type_index == DSO_FLOAT &&
+         array->items[1].type_index == DSO_FLOAT;
 }
 
 /* ---- Arrays */
