@@ -48,7 +48,7 @@ def find(name: str) -> Origin | None:
 
 
 def files(names: Iterable[str]) -> list[Path]:
-    """The C files that define these symbols, with those that they need, sorted."""
+    """The C files that define these symbols, with those that they need, sorted; see `source_of`."""
     found: set[str] = set()
     wanted = {origin.file for name in names if not isinstance(origin := find(name), Refused | None)}
     while wanted:
@@ -56,6 +56,15 @@ def files(names: Iterable[str]) -> list[Path]:
         found.add(name)
         wanted |= set(_NEEDS.get(name, ())) - found
     return [SUPPORT / name for name in sorted(found)]
+
+
+def source_of(path: Path) -> str:
+    """Return the text of a file that `files` names: one is made of the Numba in use."""
+    if path.name == "unicode.c":
+        from .unicode import unicode_source
+
+        return unicode_source()
+    return path.read_text(encoding="utf-8")
 
 
 # The files whose functions a file calls.
