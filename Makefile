@@ -1,11 +1,13 @@
-# make demo | resnet18 | test | test-tvm | test-models | test-onnx | check | format | docs | bench | sanitize |
-# fuzz | stress | clean. Everything is installed into .venv, .venv-tvm, .venv-tvm-legacy and .venv-onnx;
+# make demo | resnet18 | test | test-tvm | test-models | test-onnx | test-numba | check | format | docs |
+# bench | sanitize | fuzz | stress | clean. Everything is installed into .venv, and large packages into
+# .venv-tvm, .venv-tvm-legacy, .venv-onnx and .venv-numba;
 # nothing needs root.
 PYTHON ?= python3
 VENV := .venv
 VENV_TVM := .venv-tvm
 VENV_LEGACY := .venv-tvm-legacy
 VENV_ONNX := .venv-onnx
+VENV_NUMBA := .venv-numba
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py tools/build_backend.py dso_runtime/pyproject.toml dso_runtime/setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
 C_WARNINGS := -std=c11 -O2 -pthread -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
@@ -15,9 +17,9 @@ TIDY_FLAGS = -std=c11 -Iruntime/native -Iruntime/include \
 	-isystem $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') \
 	-Xclang -analyzer-config -Xclang max-nodes=75000
 
-C_FILES = $(shell find runtime templates packer/operators -name '*.[ch]')
+C_FILES = $(shell find runtime templates packer/operators packer/importers/numba -name '*.[ch]')
 
-.PHONY: demo resnet18 test test-tvm test-models test-onnx check format docs bench sanitize fuzz stress clean
+.PHONY: demo resnet18 test test-tvm test-models test-onnx test-numba check format docs bench sanitize fuzz stress clean
 
 # pip 25.1 knows dependency groups; older ones are replaced in the venv first.
 $(BIN)/python:
@@ -87,6 +89,20 @@ test-onnx: $(VENV_ONNX)/installed
 	$(VENV_ONNX)/bin/python -P tests/onnx/node_tests.py --cc $(COMPILER) --json build/node_tests.$(COMPILER).json
 	$(VENV_ONNX)/bin/python -P tests/onnx/light_models.py
 
+# Functions that Numba compiles: Numba is large, and its releases want their own NumPy.
+$(VENV_NUMBA)/numba.group: pyproject.toml
+	$(PYTHON) -m venv $(VENV_NUMBA)
+	$(VENV_NUMBA)/bin/pip install --quiet --upgrade 'pip>=25.1'
+	$(VENV_NUMBA)/bin/pip install --quiet --group numba
+	touch $@
+
+$(VENV_NUMBA)/installed: $(VENV_NUMBA)/numba.group $(SOURCES)
+	$(VENV_NUMBA)/bin/pip install --quiet ./dso_runtime .
+	touch $@
+
+test-numba: $(VENV_NUMBA)/installed
+	$(VENV_NUMBA)/bin/pytest tests/numba $(TESTFLAGS)
+
 check: $(VENV)/check.group $(VENV)/test.group
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -131,6 +147,6 @@ bench: $(VENV)/bench.group
 	$(BIN)/python benchmarks/figure.py build/bench.json --folder $(FIGURES)
 
 clean:
-	rm -rf $(VENV) $(VENV_TVM) $(VENV_LEGACY) $(VENV_ONNX) build dist *.egg-info dso_runtime/build dso_runtime/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
+	rm -rf $(VENV) $(VENV_TVM) $(VENV_LEGACY) $(VENV_ONNX) $(VENV_NUMBA) build dist *.egg-info dso_runtime/build dso_runtime/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name '*.so' -not -path './tests/data/*' -delete

@@ -107,7 +107,7 @@ def test_wheels_state_one_version_and_no_path(wheels) -> None:
     assert f"dso-runtime=={__version__}" in required
     assert any(line.startswith("llvmlite") for line in required)
     assert not [line for line in required if "@" in line]
-    assert packer.get_all("Provides-Extra") == ["numpy", "cuda", "zig", "onnx", "torch"]
+    assert packer.get_all("Provides-Extra") == ["numpy", "cuda", "zig", "onnx", "torch", "numba"]
 
 
 def test_sdist_of_runtime_is_small_and_has_no_links(sdists) -> None:

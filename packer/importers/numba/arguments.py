@@ -26,6 +26,11 @@ _COMPLEX = {"c64": "float", "c128": "double"}
 _ALIGNMENTS = {"c64": 4, "c128": 8, "bool": 1}
 
 
+def alignment_of(code: str) -> int:
+    """Return the alignment of a number, in bytes."""
+    return _ALIGNMENTS.get(code) or int(code[1:]) // 8
+
+
 def c_type(value: Value) -> str:
     """Return the C type of a value as Numba stores it."""
     if value.kind == "number":
@@ -110,7 +115,7 @@ def read_lines(value: Value, name: str, given: str, fail: str) -> Iterator[str]:
         yield from _number_lines(value.code, name, given, fail)
     elif value.kind == "array":
         options = f"{DTYPES[value.code]}, {value.ndim}, '{value.layout}', {int(value.is_mutable)}"
-        align = _ALIGNMENTS.get(value.code) or int(value.code[1:]) // 8
+        align = alignment_of(value.code)
         yield f"if (nb_read_array({given}, {options}, {align}, &{name})) {fail}"
     elif value.kind in ("bytes", "str"):
         yield f"if (nb_read_{value.kind}({given}, &{name})) {fail}"

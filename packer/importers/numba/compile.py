@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from numba.core import errors, sigutils
-
+from .code import Code, RefusedError, compile_signature, line_of
 from .context import Context, compiling_for
 from .describe import UnsupportedTypeError, describe
 from .found import Found
 from .internal import make_internal
-from .needs import line_that_needs, needed_by, undefined_in, why_refused
+from .needs import needed_by, undefined_in, why_refused
 from .source import Processor
-from .values import Compiled, Unit, Variant
-
-
-class RefusedError(Exception):
-    """A function that cannot be exported: the reason, and the line of the file if it is known."""
-
-    def __init__(self, reason: str, line: int = 0) -> None:
-        super().__init__(reason)
-        self.line = line
+from .values import Compiled, Unit, Value, Variant
 
 
 class _Entry(NamedTuple):
-    """The code of one signature."""
+    """The code of one signature, and its symbol."""
 
     symbol: str
-    compiled: Any
+    code: Code
 
 
 def compile_functions(
@@ -70,8 +61,8 @@ def _compile_for(functions: Sequence[Found], prefix: str, processor: Processor) 
             made.append(compiled)
             entries += own
             notes += [f"{found.place}: {found.name}: {note}" for note in _notes(context)]
-        code, undefined = _link(context, entries, prefix)
-    return Unit(tuple(made), code, frozenset(undefined), refused, tuple(notes))
+        data, undefined = _link(context, entries, prefix)
+    return Unit(tuple(made), data, frozenset(undefined), refused, tuple(notes))
 
 
 def _notes(context: Context) -> Iterator[str]:
@@ -84,82 +75,45 @@ def _compile_one(context: Context, found: Found, prefix: str) -> tuple[Compiled,
     variants: list[Variant] = []
     entries: list[_Entry] = []
     for index, signature in enumerate(found.signatures):
-        symbol = f"{prefix}{index}"
-        compiled = _compile_signature(found, signature)
-        entries.append(_Entry(symbol, compiled))
-        variant = _variant(symbol, compiled)
-        needed = needed_by(context.codegen(), compiled)
+        entry = _Entry(f"{prefix}{index}", compile_signature(found, signature))
+        variant = _variant(found, entry)
+        needed = needed_by(context.codegen(), entry.code)
         if refusal := why_refused(needed):
-            name, why = refusal
-            line = _line_of(found, signature, name)
-            raise RefusedError(f"{why} ({name})", line)
+            symbol, why = refusal
+            raise RefusedError(f"{why} ({symbol})", line_of(found, signature, symbol))
+        entries.append(entry)
         variants.append(variant._replace(notes="nb_note" in needed))
-    names = tuple(found.parameters)
     made = Compiled(
         found.name,
         found.kind,
-        names,
-        found.defaults,
+        tuple(found.parameters),
+        dict(found.defaults),
         tuple(variants),
         found.place,
         found.doc,
         found.nogil,
-        found.core,
+        found.core or tuple(() for _ in variants[0].arguments),
+        found.num_inputs or len(variants[0].arguments) - 1,
     )
     return made, entries
 
 
-def _line_of(found: Found, signature: Any, symbol: str) -> int:
-    """Return the line of a function that needs a symbol: compile it with debug information."""
-    dispatcher = found.dispatcher
-    options, compiled = dispatcher.targetoptions, dict(dispatcher.overloads)
-    dispatcher.overloads.clear()
-    options["debug"], before = True, options.get("debug")
+def _variant(found: Found, entry: _Entry) -> Variant:
+    signature = entry.code.signature
     try:
-        made = _compile_signature(found, signature)
-        text, name = str(made.library._final_module), made.fndesc.llvm_func_name
-        return line_that_needs(text, name, symbol)
-    except RefusedError:
-        return 0
-    finally:
-        options["debug"] = before
-        if before is None:
-            del options["debug"]
-        dispatcher.overloads.clear()
-        dispatcher.overloads.update(compiled)
-
-
-def _variant(symbol: str, compiled: Any) -> Variant:
-    try:
-        arguments = tuple(describe(kind) for kind in compiled.signature.args)
+        arguments = tuple(map(describe, signature.args))
     except UnsupportedTypeError as error:
         raise RefusedError(f"an argument of {error}") from None
     try:
-        return Variant(symbol, arguments, describe(compiled.signature.return_type))
+        result = describe(signature.return_type)
     except UnsupportedTypeError as error:
         raise RefusedError(f"a result of {error}") from None
-
-
-def _compile_signature(found: Found, signature: Any) -> Any:
-    """Compile one signature; return Numba's result."""
-    dispatcher = found.dispatcher
-    try:
-        arguments, result = sigutils.normalize_signature(signature)
-        dispatcher.compile((arguments, result) if result is None else signature)
-        compiled = dispatcher.overloads[tuple(arguments)]
-    except errors.NumbaError as error:
-        raise RefusedError(_first_lines(str(error))) from error
-    except (NotImplementedError, AssertionError, TypeError, ValueError, KeyError) as error:
-        raise RefusedError(f"Numba cannot compile it: {error}") from error
-    if compiled.objectmode:
-        raise RefusedError("object mode, which needs Python")
-    return compiled
-
-
-def _first_lines(text: str) -> str:
-    """Return the part of Numba's message that says what is wrong, in one line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return " ".join(lines[:6])
+    if found.kind == "vectorize":
+        arguments, result = (*arguments, result), Value("none", "none")
+    others = [value for value in arguments if value.kind not in ("number", "array")]
+    if found.kind != "jit" and others:
+        raise RefusedError(f"an operand of type {others[0].text}, expected numbers")
+    return Variant(entry.symbol, arguments, result)
 
 
 def _link(context: Context, entries: Sequence[_Entry], prefix: str) -> tuple[bytes, set[str]]:
@@ -167,8 +121,7 @@ def _link(context: Context, entries: Sequence[_Entry], prefix: str) -> tuple[byt
     generator = context.codegen()
     module = generator.empty_module(prefix)
     for entry in entries:
-        module.link_in(entry.compiled.library._final_module, preserve=True)
-    names = {entry.compiled.fndesc.llvm_func_name: entry.symbol for entry in entries}
-    make_internal(module, names, prefix)
+        module.link_in(entry.code.module, preserve=True)
+    make_internal(module, {entry.code.name: entry.symbol for entry in entries}, prefix)
     generator.remove_unused(module)
     return generator.emit(module), undefined_in(module)

@@ -173,7 +173,9 @@ def _add_overload(self: Any, cres: Any) -> None:
 
 def _set_aside() -> list[Callable[[], None]]:
     """Set aside what dispatchers have compiled; return the functions that restore it."""
-    return [_set_aside_one(found) for found in gc.get_objects() if isinstance(found, Dispatcher)]
+    # Not isinstance: a weak proxy of a dead object raises.
+    dispatchers = [found for found in gc.get_objects() if issubclass(type(found), Dispatcher)]
+    return [_set_aside_one(found) for found in dispatchers]
 
 
 def _set_aside_one(dispatcher: Any) -> Callable[[], None]:

@@ -46,7 +46,7 @@ def record_of(kind: Any, arguments: Sequence[Any], place: Any, text: str | None 
         Its text, if that is not known from the arguments.
     """
     function, file, line = place or ("", "", 0)
-    name = kind.__name__ if kind is not None else "RuntimeError"
+    name: str = kind.__name__ if kind is not None else "RuntimeError"
     found = text if text is not None else _text_of(kind, arguments)
     known = _builtin_of(kind)
     if known != name:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from numba import njit
 from numba.core import sigutils
 from numba.core.ccallback import CFunc
 from numba.core.dispatcher import Dispatcher
+from numba.np.ufunc.dufunc import DUFunc
+from numba.np.ufunc.gufunc import GUFunc
+from numba.np.ufunc.ufuncbuilder import UFuncDispatcher
 
 
 class Found(NamedTuple):
@@ -44,12 +48,13 @@ class Found(NamedTuple):
     kind: str
     dispatcher: Any
     signatures: Sequence[Any]
-    parameters: Sequence[str]
-    defaults: dict[str, object]
-    place: str
-    doc: str
-    nogil: bool
+    parameters: Sequence[str] = ()
+    defaults: Mapping[str, object] = MappingProxyType({})
+    place: str = ""
+    doc: str = ""
+    nogil: bool = False
     core: tuple[tuple[str, ...], ...] = ()
+    num_inputs: int = 0
 
 
 class NotFoundError(Exception):
@@ -58,7 +63,7 @@ class NotFoundError(Exception):
 
 def is_numba_function(given: object) -> bool:
     """Return True for what the decorators of Numba make."""
-    return isinstance(given, (Dispatcher, CFunc))
+    return isinstance(given, (Dispatcher, CFunc, DUFunc, GUFunc))
 
 
 def find(name: str, given: Any, signatures: Iterable[str] = (), *, is_file: bool = False) -> Found:
@@ -82,33 +87,45 @@ def find(name: str, given: Any, signatures: Iterable[str] = (), *, is_file: bool
     """
     if inspect.isfunction(given):
         given = njit(given)
-    if isinstance(given, CFunc):
-        own = [given._sig]
-        dispatcher = njit(**_options(given._compiler.targetoptions))(given._pyfunc)
-    elif isinstance(given, Dispatcher):
-        own = _compiled(given, is_file)
-        dispatcher = given
-    else:
-        text = f"{name}: expected a function that Numba compiles, found {type(given).__name__}"
-        raise NotFoundError(text)
-    function = dispatcher.py_func
-    chosen = [_parsed(name, text) for text in signatures] or own
+    made = _described(name, given, is_file)
+    function = made.dispatcher.py_func
     place = _place(function)
+    chosen = [_parsed(f"{place}: {name}", text) for text in signatures] or made.signatures
     if not chosen:
         hint = f"name one, as in --signature '{name}=float64(float64[::1])'"
         raise NotFoundError(f"{place}: {name}: no signature; {hint}, or in the decorator")
     names, defaults = _parameters(function, place, name)
-    return Found(
-        name,
-        "jit",
-        dispatcher,
-        chosen,
-        names,
-        defaults,
-        place,
-        inspect.getdoc(function) or "",
-        bool(dispatcher.targetoptions.get("nogil")),
+    return made._replace(
+        signatures=chosen,
+        parameters=names,
+        defaults=defaults,
+        place=place,
+        doc=inspect.getdoc(function) or "",
+        nogil=bool(made.dispatcher.targetoptions.get("nogil")),
     )
+
+
+def _described(name: str, given: Any, is_file: bool) -> Found:
+    """Return what compiles a function, and the signatures that it has."""
+    if isinstance(given, CFunc):
+        dispatcher = njit(**_options(given._compiler.targetoptions))(given._pyfunc)
+        return Found(name, "jit", dispatcher, [given._sig])
+    if isinstance(given, Dispatcher):
+        return Found(name, "jit", given, _compiled(given, is_file))
+    if isinstance(given, DUFunc):
+        inner = given._dispatcher
+        dispatcher = UFuncDispatcher(inner.py_func, targetoptions=dict(inner.targetoptions))
+        is_own = given._frozen or not is_file
+        return Found(name, "vectorize", dispatcher, list(inner.overloads) if is_own else [])
+    if isinstance(given, GUFunc):
+        builder = given.gufunc_builder
+        inner = builder.nb_func
+        dispatcher = UFuncDispatcher(builder.py_func, targetoptions=dict(builder.targetoptions))
+        core = tuple(tuple(dims) for dims in (*builder.sin, *builder.sout))
+        found = Found(name, "guvectorize", dispatcher, list(builder._sigs), core=core)
+        return found._replace(num_inputs=len(builder.sin))
+    text = f"{name}: expected a function that Numba compiles, found {type(given).__name__}"
+    raise NotFoundError(text)
 
 
 def _compiled(dispatcher: Any, is_file: bool) -> list[Any]:
@@ -122,11 +139,11 @@ def _options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in options.items() if key != "nopython" and value is not None}
 
 
-def _parsed(name: str, text: Any) -> Any:
+def _parsed(where: str, text: Any) -> Any:
     try:
         sigutils.normalize_signature(text)
     except Exception as error:  # Numba evaluates the text as Python
-        what = f"{name}: signature {text!r}, expected one such as 'float64(float64[::1])'"
+        what = f"{where}: signature {text!r}, expected one such as 'float64(float64[::1])'"
         raise NotFoundError(f"{what}: {type(error).__name__}: {error}") from error
     return text
 

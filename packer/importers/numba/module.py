@@ -106,7 +106,8 @@ class NumbaModule(RunnableModule):
             for index, function in enumerate(unit.functions)
         )
         self.import_module(_CodeModule(self))
-        for module in support_modules(unit.undefined):
+        own = {"universal.c"} if any(x.kind != "jit" for x in unit.functions) else set()
+        for module in support_modules(unit.undefined, own):
             self.import_module(module)
 
     def units(self, processors: Sequence[Processor]) -> list[Unit]:
@@ -190,9 +191,11 @@ class _SupportModule(HostModule):
 _MADE: WeakValueDictionary[str, _SupportModule] = WeakValueDictionary()
 
 
-def support_modules(undefined: Collection[str]) -> list[_SupportModule]:
-    """Return the modules of the C files that symbols need."""
-    paths = [SUPPORT / name for name in _CALLS]
+def support_modules(undefined: Collection[str], own: Collection[str]) -> list[_SupportModule]:
+    """Return the modules of the C files that symbols need, and of further ones."""
+    if own:
+        undefined = {*undefined, "nb_note"}
+    paths = [SUPPORT / name for name in (*_CALLS, *own)]
     paths += [path for path in files(undefined) if path not in paths]
     made = []
     for path in paths:

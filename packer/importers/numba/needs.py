@@ -5,11 +5,14 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .context import OBJECT, Codegen
 from .internal import make_internal
 from .symbols import Refused, find
+
+if TYPE_CHECKING:
+    from .code import Code
 
 # Functions of the compiler's own library, which a link always adds.
 _COMPILER = re.compile(r"__[a-z]+[dstx][cfi][234]?|__(divmod|udivmod)\w+|__\w+ti[34]")
@@ -21,11 +24,11 @@ _PLACE = re.compile(r"^(!\d+) = (?:distinct )?!DILocation\(line: (\d+)(.*)\)$", 
 _OUTER = re.compile(r"inlinedAt: (!\d+)")
 
 
-def needed_by(generator: Codegen, compiled: Any) -> set[str]:
+def needed_by(generator: Codegen, code: Code) -> set[str]:
     """Return the symbols that the code of one signature needs."""
     module = generator.empty_module("needs")
-    module.link_in(compiled.library._final_module, preserve=True)
-    make_internal(module, {compiled.fndesc.llvm_func_name: "entry"})
+    module.link_in(code.module, preserve=True)
+    make_internal(module, {code.name: "entry"})
     generator.remove_unused(module)
     return undefined_in(module)
 

@@ -83,7 +83,9 @@ class Compiled(NamedTuple):
     nogil : bool
         True if other Python threads run during a call.
     core : tuple
-        Of a universal function: the names of the core dimensions of each argument and result.
+        The names of the core dimensions of each input and output of a function of elements.
+    num_inputs : int
+        How many operands of a function of elements are inputs.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Compiled(NamedTuple):
     doc: str = ""
     nogil: bool = False
     core: tuple[tuple[str, ...], ...] = ()
+    num_inputs: int = 0
 
 
 class Unit(NamedTuple):

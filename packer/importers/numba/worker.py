@@ -112,7 +112,7 @@ def _own(module: ModuleType) -> Iterator[tuple[str, Any]]:
     """Yield the functions that Numba compiles and that the file itself defines, once each."""
     seen: set[int] = set()
     for name, value in vars(module).items():
-        if is_numba_function(value) and value.__module__ == module.__name__:
+        if is_numba_function(value) and value.__wrapped__.__module__ == module.__name__:
             if id(value) not in seen:
                 yield name, value
             seen.add(id(value))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ...declare.c_text import c_string
 from ...declare.declaration import Declaration, Parameter
+from . import universal
 from .arguments import (
     C_TYPES,
     c_type,
@@ -31,7 +32,11 @@ def source(functions: Sequence[Compiled], prefix: str) -> str:
     """Return the C text of a module."""
     lines = [_HEAD]
     for index, function in enumerate(functions):
-        lines += ["", f"/* {function.name} */", *_function_lines(index, function, prefix)]
+        lines += ["", f"/* {function.name} */", *_data_lines(index, function)]
+        if function.kind == "jit":
+            lines += _function_lines(index, function, prefix)
+        else:
+            lines += universal.function_lines(index, function, _symbol(index, prefix))
     return "\n".join([*lines, ""])
 
 
@@ -48,13 +53,21 @@ def declaration_of(index: int, function: Compiled, prefix: str) -> Declaration:
         doc=function.doc,
         gil="release" if function.nogil else "keep",
         out=tuple(name for name, _ in outs),
-        symbol=f"{prefix}call_{index}",
-        defaults=function.defaults,
+        symbol=_symbol(index, prefix),
+        defaults=function.defaults if function.kind == "jit" else universal.defaults_of(function),
     )
+
+
+def _symbol(index: int, prefix: str) -> str:
+    """Return the symbol of the C function that a wrapper of the export calls."""
+    return f"{prefix}call_{index}"
 
 
 def _parameters(function: Compiled) -> Iterator[Parameter]:
     """Numbers of a function with one signature have their codes; the function reads the rest."""
+    if function.kind != "jit":
+        yield from universal.parameters_of(function)
+        return
     is_one = len(function.variants) == 1
     for i, name in enumerate(function.parameters):
         value = function.variants[0].arguments[i]
@@ -70,11 +83,13 @@ def _text_of(function: Compiled, i: int) -> str:
 
 
 def _parameter_texts(function: Compiled) -> Iterator[str]:
-    for i, name in enumerate(function.parameters):
-        yield f"{_text_of(function, i)} {name}"
+    for parameter in _parameters(function):
+        yield f"{parameter.type_text} {parameter.name}"
 
 
 def _result_text(function: Compiled) -> str:
+    if function.kind != "jit":
+        return universal.result_text(function)
     return " or ".join(dict.fromkeys(variant.result.text for variant in function.variants))
 
 
@@ -86,6 +101,9 @@ def _result(function: Compiled) -> Value | None:
 
 def _outs(function: Compiled) -> list[tuple[str, str]]:
     """Return the name and the code of each result."""
+    if function.kind != "jit":
+        count = len(function.core) - function.num_inputs
+        return [(f"result_{i}", "any") for i in range(count)]
     result = _result(function)
     if result is not None and result.kind == "none":
         return []
@@ -106,9 +124,7 @@ def _function_lines(index: int, function: Compiled, prefix: str) -> Iterator[str
         result = f"{c_type(variant.result)} *" if variant.result.kind == "number" else "void *"
         yield f"extern int32_t {variant.symbol}({result}, nb_error **{types and ', '}{types})"
         yield '  __attribute__((visibility("hidden")));'
-    yield from _data_lines(index, function)
-    is_one = len(function.variants) == 1
-    if not is_one:
+    if len(function.variants) > 1:
         for k, variant in enumerate(function.variants):
             yield from _variant_lines(index, k, function, variant)
     yield from _call_lines(index, function, prefix)
@@ -116,17 +132,18 @@ def _function_lines(index: int, function: Compiled, prefix: str) -> Iterator[str
 
 def _data_lines(index: int, function: Compiled) -> Iterator[str]:
     """The names and types of the parameters, for messages."""
-    count = len(function.parameters)
+    parameters = list(_parameters(function))
+    count = len(parameters)
     if count:
         yield f"static const dso_parameter parameters_{index}[] = {{"
-        for i, name in enumerate(function.parameters):
-            yield f"  {{{c_string(name)}, {c_string(_text_of(function, i))}}},"
+        for parameter in parameters:
+            yield f"  {{{c_string(parameter.name)}, {c_string(parameter.type_text)}}},"
         yield "};"
     declared = f"{function.name}({', '.join(_parameter_texts(function))})"
-    parameters = f"parameters_{index}" if count else "NULL"
+    place = f"parameters_{index}" if count else "NULL"
     yield f"static const dso_function function_{index} = {{"
     yield f"  {c_string(function.name)}, {c_string(declared)},"
-    yield f"  {parameters}, {count}, {count}, DSO_ARGUMENT, 0, NULL}};"
+    yield f"  {place}, {count}, {count}, DSO_ARGUMENT, 0, NULL}};"
 
 
 def _out_parameters(function: Compiled) -> list[str]:
@@ -144,7 +161,7 @@ def _call_lines(index: int, function: Compiled, prefix: str) -> Iterator[str]:
         for i, p in enumerate(_parameters(function))
     ]
     parameters = ", ".join([*given, *_out_parameters(function)]) or "void"
-    symbol = f"{prefix}call_{index}"
+    symbol = _symbol(index, prefix)
     yield f'__attribute__((visibility("hidden"))) int {symbol}({parameters});'
     yield f"int {symbol}({parameters}) {{"
     if len(function.variants) == 1:
@@ -171,7 +188,8 @@ def _choice_lines(index: int, function: Compiled) -> Iterator[str]:
         if exact[k]:
             yield f"if (variant_{index}_{k}(args, &status{outs})) return status;"
     signatures = "; ".join(_signature_text(variant) for variant in function.variants)
-    yield f"return nb_refuse_all(&function_{index}, args, {c_string(signatures)});"
+    given = f"&function_{index}, args, {len(function.parameters)}"
+    yield f"return nb_refuse_all({given}, {c_string(signatures)});"
 
 
 def _signature_text(variant: Variant) -> str:

@@ -35,10 +35,11 @@ int nb_refuse(const dso_function *function, const dso_any *value, int32_t index)
                            is_same_kind(function, value, index) ? "ValueError" : "TypeError");
 }
 
-int nb_refuse_all(const dso_function *function, const dso_any *args, const char *signatures) {
+int nb_refuse_all(const dso_function *function, const dso_any *args, int32_t count,
+                  const char *signatures) {
   dso_message message = {.length = 0};
   dso_say(&message, "%s: no signature for (", function->name);
-  for (int32_t i = 0; i < function->num_parameters; i++) {
+  for (int32_t i = 0; i < count; i++) {
     dso_say(&message, "%s", i == 0 ? "" : ", ");
     say(&message, &args[i]);
   }

@@ -54,7 +54,8 @@ typedef struct {
 #pragma GCC visibility push(hidden)
 int nb_fail(int32_t code, nb_error *error, const dso_function *function);
 int nb_refuse(const dso_function *function, const dso_any *value, int32_t index);
-int nb_refuse_all(const dso_function *function, const dso_any *args, const char *signatures);
+int nb_refuse_all(const dso_function *function, const dso_any *args, int32_t count,
+                  const char *signatures);
 int nb_read_str(const dso_any *value, nb_str *out);
 int nb_give_str(dso_any *result, const nb_str *string);
 int nb_give_bytes(dso_any *result, const nb_array *array);

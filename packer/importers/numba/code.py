@@ -1,0 +1,117 @@
+"""The LLVM code of one signature, as Numba compiles it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from numba.core import errors, sigutils
+from numba.core.registry import CPUDispatcher
+from numba.np.ufunc.wrappers import build_gufunc_wrapper, build_ufunc_wrapper
+
+from .found import Found
+from .needs import line_that_needs
+
+_LINES = 6  # of Numba's messages
+_NO_DEBUG = ("debug", "target", "writable_args", "identity", "cache")
+
+
+class RefusedError(Exception):
+    """A function that cannot be exported: the reason, and the line of the file if it is known."""
+
+    def __init__(self, reason: str, line: int = 0) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+class Code(NamedTuple):
+    """The code of one signature.
+
+    Attributes
+    ----------
+    module : llvmlite.binding.ModuleRef
+        What LLVM has optimised, with the functions that are called.
+    name : str
+        The function to call.
+    signature : Signature
+        Numba's signature, with the type of the result.
+    """
+
+    module: Any
+    name: str
+    signature: Any
+
+
+def compile_signature(found: Found, signature: Any) -> Code:
+    """Compile one signature.
+
+    Raises
+    ------
+    RefusedError
+        If Numba cannot compile it without Python objects.
+    """
+    try:
+        compiled = _compiled(found.dispatcher, signature)
+        if compiled.objectmode:
+            raise RefusedError("object mode, which needs Python")
+        if found.kind == "jit":
+            name = compiled.fndesc.llvm_func_name
+            return Code(compiled.library._final_module, name, compiled.signature)
+        made = _loop(found, compiled)
+        made.library._ensure_finalized()
+        return Code(made.library._final_module, made.name, compiled.signature)
+    except errors.NumbaError as error:
+        raise RefusedError(_first_lines(str(error)), _line_in(error, found)) from error
+    except (NotImplementedError, AssertionError, TypeError, ValueError, KeyError) as error:
+        raise RefusedError(f"Numba cannot compile it: {error}") from error
+
+
+def _compiled(dispatcher: Any, signature: Any) -> Any:
+    """Return Numba's result."""
+    arguments, result = sigutils.normalize_signature(signature)
+    made = dispatcher.compile((arguments, result) if result is None else signature)
+    overloads = dispatcher.overloads
+    return overloads[tuple(arguments)] if isinstance(dispatcher, CPUDispatcher) else made
+
+
+def _loop(found: Found, compiled: Any) -> Any:
+    """Build the loop over the elements, as NumPy would call it."""
+    if found.kind == "vectorize":
+        name, context = compiled.fndesc.llvm_func_name, compiled.target_context
+        return build_ufunc_wrapper(
+            compiled.library, context, name, compiled.signature, False, compiled
+        )
+    core = [tuple(dims) for dims in found.core]
+    inputs, outputs = core[: found.num_inputs], core[found.num_inputs :]
+    function = found.dispatcher.py_func
+    return build_gufunc_wrapper(function, compiled, inputs, outputs, False, is_parfors=False)
+
+
+def line_of(found: Found, signature: Any, symbol: str) -> int:
+    """Return the line of a function that needs a symbol; 0 if it is unknown.
+
+    It is compiled again, with debug information, which may change the code.
+    """
+    options = found.dispatcher.targetoptions
+    kept = {key: value for key, value in options.items() if key not in _NO_DEBUG}
+    dispatcher = CPUDispatcher(found.dispatcher.py_func, targetoptions={**kept, "debug": True})
+    try:
+        arguments, result = sigutils.normalize_signature(signature)
+        dispatcher.compile((arguments, result) if result is None else signature)
+    except (errors.NumbaError, NotImplementedError, AssertionError, TypeError, KeyError):
+        return 0
+    made = dispatcher.overloads[tuple(arguments)]
+    text = str(made.library._final_module)
+    return line_that_needs(text, made.fndesc.llvm_func_name, symbol)
+
+
+def _line_in(error: Any, found: Found) -> int:
+    """Return the line of the file in Numba's error; 0 if it has none."""
+    loc = getattr(error, "loc", None)
+    file = found.dispatcher.py_func.__code__.co_filename
+    return loc.line if loc is not None and loc.filename == file and loc.line else 0
+
+
+def _first_lines(text: str) -> str:
+    """Return the part of Numba's message that says what is wrong, in one line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " ".join(lines[:_LINES])
