@@ -78,6 +78,11 @@ def parts_of(
         if entry.module is not None:
             yield _module(entry.module)
     yield from _compilers(link, {file.language for file in files})
+    if any(host.type_key == "llvm" for host in hosts):
+        from llvmlite.binding import llvm_version_info
+
+        version = ".".join(map(str, llvm_version_info))
+        yield Part("compiler", "LLVM", version=version, properties=(("language", "ll"),))
 
 
 def link_options(link: Link) -> list[str]:
@@ -87,22 +92,31 @@ def link_options(link: Link) -> list[str]:
 
 def _sources(host: HostModule, file: CodeFile) -> Iterator[Part]:
     """Yield the files of one module of host code; text without a file is one source."""
-    options = tuple(("option", word) for word in getattr(host, "options", ()))
+    options = tuple(("option", word) for word in _options(host))
     properties = (("language", file.language), *options)
     code: object = getattr(host, "code", None)
-    paths = list(host.input_files())
+    paths, is_source = list(host.input_files()), file.language not in ("o", "a")
     for path in paths:
-        kind = "source" if file.language not in ("o", "a") else _kind_of(path)
-        if isinstance(code, bytes) and len(paths) == 1:  # the bytes that are compiled
+        kind = "source" if is_source else _kind_of(path)
+        if isinstance(code, bytes) and path == getattr(host, "path", None):  # what is compiled
             digest = hashlib.sha256(code).hexdigest()
         else:
             digest = _digest_of_file(path)
         yield Part(kind, path.name, digest, properties=properties)
     if not paths:
         data = code if isinstance(code, bytes) else file.path.read_bytes()
-        kind = "source" if file.language not in ("o", "a") else "object"
-        name = f"{host.type_key} text"
+        kind, name = "source" if is_source else "object", f"{host.type_key} text"
         yield Part(kind, name, hashlib.sha256(data).hexdigest(), properties=properties)
+
+
+def _options(host: HostModule) -> Iterator[str]:
+    """Yield the user's options of a module, without the folder of its header."""
+    words = iter(getattr(host, "options", ()))
+    for word in words:
+        if word == "-iquote":
+            next(words, None)
+        else:
+            yield word
 
 
 def _module(module: Module) -> Part:

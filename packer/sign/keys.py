@@ -101,11 +101,20 @@ def create_keys(
         if os.path.lexists(path):
             raise path_error(path, "exists, and a key is never replaced; choose another name")
     for path, data, mode in zip(paths, (secret, public.pem), (0o600, 0o666), strict=True):
-        with reporting(path):
-            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
+        _write(path, data, mode)
+    return paths
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    """Write a new file; leave none if that fails."""
+    with reporting(path):
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
+        try:
             with open(descriptor, "wb") as file:
                 file.write(data)
-    return paths
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
 
 
 def read_private_key(source: str | os.PathLike[str], secret: Secret) -> PrivateKey:

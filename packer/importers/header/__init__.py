@@ -121,6 +121,10 @@ class HeaderModule(CSourceModule):
         )
         return made
 
+    def input_files(self) -> Sequence[Path]:
+        """Return the header."""
+        return (self.header,)
+
     def leave_out(self, undefined: set[str]) -> bool:
         """Leave out the functions that no library defines; return False if that solves nothing.
 

@@ -8,7 +8,15 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runtime.abi import CHECKSUMS, FACT_PREFIX, HEADER_NBYTES, LIBRARY_METADATA, MANIFEST
+from runtime.abi import (
+    CHECKSUMS,
+    FACT_PREFIX,
+    HEADER_NBYTES,
+    LIBRARY_METADATA,
+    MANIFEST,
+    SBOM,
+    SIGNATURE,
+)
 from runtime.error import LibraryLoadError
 
 from ...elf.records import PF_W, PF_X, PT_LOAD, SHT_NOBITS
@@ -93,6 +101,10 @@ def _facts(image: Image, report: LibraryReport) -> Iterator[Region]:
             about = "JSON: the version and license of the library, and further values."
         elif name == CHECKSUMS:
             about = "Text: the exported symbols and the CRC-32 of their bytes."
+        elif name == SBOM:
+            about = "JSON: the bill of materials, CycloneDX."
+        elif name == SIGNATURE:
+            about = "JSON: the signature of the file, then zeros; or zeros."
         elif name.startswith(FACT_PREFIX):
             about = "Text: the signature of the function, and its documentation."
         yield Region(name, "symbol", "tree", _DATA, offset, symbol.size, about)

@@ -156,6 +156,21 @@ def test_every_embedder_stores_it(embed, tmp_path) -> None:
     assert read_sbom(one) == read_sbom(two)
 
 
+def test_headers_and_llvm_are_sources(tmp_path) -> None:
+    """The header's digest, and the version of LLVM; no folder of this machine."""
+    (tmp_path / "seven.h").write_text("static inline int seven(void) { return 7; }\n")
+    root = packer.from_header(tmp_path / "seven.h")
+    ir = "define i32 @one() {\n  ret i32 1\n}\n"
+    root.import_module(packer.LLVMModule(ir, functions={"one": "int()"}))
+    bill = read_sbom(packer.export_library(root, tmp_path / "m.so", sbom=True))
+    parts = parts_of(bill)
+    assert content(parts["seven.h"]) == digest((tmp_path / "seven.h").read_bytes())
+    assert "llvm text" in parts
+    (llvm,) = (t for t in bill["metadata"]["tools"]["components"] if t["name"] == "LLVM")
+    assert llvm["version"][0].isdecimal()
+    assert str(tmp_path) not in json.dumps(bill)
+
+
 def test_library_without_code_has_the_document(tmp_path) -> None:
     """Packer writes it without a linker, and without the note."""
     root = runtime.ConstLoaderModule({"w": b"1234"}, {})
