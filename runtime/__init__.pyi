@@ -52,6 +52,7 @@ from .tensors.params import load_param_dict_from_file as load_param_dict_from_fi
 from .tensors.params import save_param_dict as save_param_dict
 from .tensors.params import save_param_dict_to_file as save_param_dict_to_file
 from .tensors.tensor import Tensor as Tensor
+from .tensors.tensor import cpu as cpu
 from .tensors.tensor import empty as empty
 from .tensors.tensor import from_dlpack as from_dlpack
 from .tensors.tensor import tensor as tensor

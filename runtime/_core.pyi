@@ -468,6 +468,9 @@ class VirtualMachine:
 
         `weights` has for each constant the tensor that it names, or None.
         """
+    def set_instrument(self, instrument: Callable[..., Any] | None, /) -> None:
+        """Let later calls run a function before and after each function that the code calls."""
+
     def measure(self) -> None:
         """Let later calls measure each function that the code calls."""
     def costs(self) -> list[tuple[str, str, int, int]]:

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from importlib.metadata import EntryPoint
-    from typing import Any, TypeVar
+    from typing import Any, TypeVar, overload
 
     from .module import Module
     from .stream import Reader
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     Loader = Callable[[Reader], Module]
     L = TypeVar("L", bound=Callable[[Any], Any])
     F = TypeVar("F", bound=Callable[..., Any])
+else:
+
+    def overload(function):
+        """For type checkers; typing itself is not imported."""
+        return function
+
 
 ENTRY_POINT_GROUP = "dso_packer.loaders"
 
@@ -165,20 +171,35 @@ def forget_offers() -> None:
     _offers = None
 
 
-def register_func(name: str, *, override: bool = False) -> Callable[[F], F]:
-    """Register the decorated function under a global name.
+@overload
+def register_func(name: str, *, override: bool = False) -> Callable[[F], F]: ...  # noqa: D103
+@overload
+def register_func(name: str, function: F, *, override: bool = False) -> F: ...  # noqa: D103, F811
+def register_func(  # noqa: F811
+    name: str, function: Callable[..., Any] | None = None, *, override: bool = False
+) -> Any:
+    """Register a function under a global name: the one given, or the decorated one.
 
     Parameters
     ----------
     name : str
         The name for `get_global_func`.
+    function : callable, optional
+        The function; without it `register_func` is a decorator.
     override : bool
-        True to replace an earlier function of this name.
+        True to replace an earlier function of this name. One that every program has is replaced
+        without it.
+
+    Returns
+    -------
+    callable
+        The function; or a decorator, if none was given.
 
     Raises
     ------
     TypeError
-        The name is not a str: the decorator was used without a name.
+        The name is not a str: the decorator was used without a name; or the function cannot be
+        called.
     ValueError
         The name is registered, and `override` is false.
 
@@ -190,10 +211,12 @@ def register_func(name: str, *, override: bool = False) -> Callable[[F], F]:
     ...     return 2 * x
     >>> runtime.get_global_func("doc.twice")(21)
     42
+    >>> runtime.register_func("doc.half", lambda x: x / 2)(21)
+    10.5
     """
     _check_name(name, "register_func")
 
-    def register(function: F) -> F:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
         if name in _functions and not override:
             raise ValueError(
                 f"global function {name!r} is already registered; override=True replaces it"
@@ -202,7 +225,11 @@ def register_func(name: str, *, override: bool = False) -> Callable[[F], F]:
         tree_changed()
         return function
 
-    return register
+    if function is None:
+        return register
+    if not callable(function):
+        raise TypeError(f"register_func({name!r}): expected a callable, found {function!r}")
+    return register(function)
 
 
 def find_global_func(name: str) -> Callable[..., Any] | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .._core import Device, VirtualMachine, vm_builtin_names
+from .._core import Device, TensorBase, VirtualMachine, vm_builtin_names
 from ..abi import RUNNABLE
 from ..error import FunctionNotFoundError, WeightNotFoundError, listed, near_names
 from ..module import Module, preorder
-from ..registry import find_global_func, near_functions
+from ..registry import find_global_func, get_global_func, near_functions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ class VirtualMachineModule(Module):
     _FUNCTIONS = (
         *("vm_initialization", "invoke_closure", "save_function", "set_input", "invoke_stateful"),
         *("get_output", "get_output_arity", "get_function_arity", "get_function_param_name"),
+        "set_instrument",
     )
 
     def __init__(self, executable: VMExecutable) -> None:
@@ -140,9 +141,15 @@ class VirtualMachineModule(Module):
             return self._saved[name]
         if self._executable.table_row(name) is None:
             return None
+        found = function_of(self._bound(), self._executable, name)
+        if found is None or self._device.kind == "cpu":
+            return found
+        return PlacedFunction(found, self._device)
+
+    def _bound(self) -> VirtualMachine:
         if self._machine is None:
             self._machine = make_machine(self._executable)
-        return function_of(self._machine, self._executable, name)
+        return self._machine
 
     def function_names(self) -> list[str]:
         """The names of the model's functions and of those that were saved."""
@@ -166,6 +173,17 @@ class VirtualMachineModule(Module):
         devices = [Device(device_type, index) for device_type, index in triples]
         self._machine = make_machine(self._executable, devices)
         self._device, self._devices = devices[0], devices
+
+    def set_instrument(self, instrument: Callable[..., Any] | str | None) -> None:
+        """Run a function, or a global one by its name, around each call of the code; None ends it.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            No global function has this name.
+        """
+        function = get_global_func(instrument) if isinstance(instrument, str) else instrument
+        self._bound().set_instrument(function)
 
     def profile(self, name: str, args: Sequence[Any], number: int) -> Profile:
         """Measure the functions that a function of the model calls, with another machine."""
@@ -265,6 +283,32 @@ class VirtualMachineModule(Module):
         if row is None:
             raise self._not_found(name, query_imports=False)
         return row.param_names
+
+
+class PlacedFunction:
+    """A function of a machine whose first device is not the CPU: it puts arrays there.
+
+    A Tensor of this package has a device, which is kept; NumPy's arrays have none.
+    """
+
+    def __init__(self, function: Function, device: Device) -> None:
+        self._function, self._device = function, device
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        made: dict[int, Any] = {}
+        placed = [_unplaced_to(value, self._device, made) for value in args]
+        named = {name: _unplaced_to(value, self._device, made) for name, value in kwargs.items()}
+        return self._function(*placed, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+    def __repr__(self) -> str:
+        return repr(self._function)
+
+
+def _unplaced_to(value: Any, device: Device, made: dict[int, Any]) -> Any:
+    return value if isinstance(value, TensorBase) else _placed(value, device, made)
 
 
 def _placed(value: Any, device: Device, made: dict[int, Any] | None = None) -> Any:

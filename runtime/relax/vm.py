@@ -36,6 +36,7 @@ class VirtualMachine:
         A model: it has a function ``vm_load_executable``.
     device : Device, or a list of them
         As ``"cpu"`` or ``runtime.Device("opencl", 0)``; the CPU is added if it is not the last.
+        Arguments that are no `Tensor`, such as arrays of NumPy, are copied to the first one.
     memory_cfg : object
         Ignored, and accepted for compatibility: memory is pooled per machine.
 
@@ -116,6 +117,29 @@ class VirtualMachine:
         """
         values = self._positional(func_name, args, kwargs)
         self.module.save_function(func_name, saved_name, include_return, *values)
+
+    def set_instrument(self, instrument: Callable[..., Any] | str | None) -> None:
+        """Run a function before and after each call of the code, for debugging.
+
+        Parameters
+        ----------
+        instrument : callable, str, or None
+            A function, the name of a global one, or None to end it. As in TVM, it gets the called
+            function (None for functions of the machine), its name, whether this is before the
+            call, the result (None before it), and the arguments. Tensors are those of the call,
+            and valid until the instrument returns. If it returns 1 before a call, the call is
+            skipped, and its result is None.
+
+        Raises
+        ------
+        FunctionNotFoundError
+            No global function has this name.
+
+        Notes
+        -----
+        Calls that already run are not affected. An exception of the instrument ends the call.
+        """
+        self.module.set_instrument(instrument)
 
     def profile(self, func_name: str, *args: Any, number: int = 10) -> Profile:
         """Call a function several times, and measure each operator.

@@ -140,6 +140,33 @@ class Tensor(TensorBase):
         self._copy_from(other)
         return self
 
+    def copyto(self, target: Tensor | str | int | Device) -> Tensor:
+        """Copy this tensor into another one, or to a device.
+
+        Parameters
+        ----------
+        target : Tensor, Device, or what makes a Device
+            A tensor of this tensor's shape and data type, which is overwritten; or the device of a
+            new tensor.
+
+        Returns
+        -------
+        Tensor
+            `target`, or the new tensor: a copy even if the device is this tensor's.
+
+        Raises
+        ------
+        TypeError
+            `target` has another data type.
+        ValueError
+            Its shape differs, it is read-only, or one of the tensors has strides on a device.
+        DeviceError
+            The device is not available, or out of memory.
+        """
+        if not isinstance(target, Tensor):
+            target = empty(self.shape, self.dtype_code, Device(target))
+        return target.copy_from(self)
+
     def to(self, device: str | int | Device) -> Tensor:
         """Return the tensor on a device: itself if it is there, else a copy.
 
@@ -172,6 +199,22 @@ class Tensor(TensorBase):
         device = self.device
         place = device.kind if device == Device("cpu") else str(device)
         return f"<Tensor {self.dtype}{list(self.shape)} on {place}>"
+
+
+def cpu(index: int = 0) -> Device:
+    """Return the CPU as a Device, as ``runtime.Device("cpu")`` does.
+
+    Parameters
+    ----------
+    index : int
+        Its number: 0, since there is one.
+
+    Raises
+    ------
+    DeviceError
+        The index is not 0.
+    """
+    return Device("cpu", index)
 
 
 def empty(

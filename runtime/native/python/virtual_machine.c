@@ -1,6 +1,7 @@
 /* VirtualMachine: binding bytecode, and its functions as Functions. */
 #include "python/virtual_machine.h"
 
+#include "python/call/callback.h"
 #include "python/exception.h"
 #include "python/call/function.h"
 #include "abi/raised.h"
@@ -165,7 +166,20 @@ static PyObject *machine_costs(VirtualMachine *self, PyObject *Py_UNUSED(none)) 
   return list;
 }
 
+/* ---- The instrument */
+
+static PyObject *machine_set_instrument(VirtualMachine *self, PyObject *instrument) {
+  dso_object *callback = NULL;
+  if (instrument != Py_None && (callback = callback_new(instrument, NULL)) == NULL) return NULL;
+  vm_set_instrument(self->vm, (dso_function_object *)(void *)callback);
+  if (callback != NULL) object_release(callback);
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef machine_methods[] = {
+    {"set_instrument", (PyCFunction)machine_set_instrument, METH_O,
+     "set_instrument($self, instrument, /)\n--\n\n"
+     "Let later calls run a function before and after each function that the code calls; or None."},
     {"measure", (PyCFunction)machine_measure, METH_NOARGS,
      "measure($self, /)\n--\n\nLet later calls measure each function that the code calls."},
     {"costs", (PyCFunction)machine_costs, METH_NOARGS,

@@ -38,4 +38,8 @@ dso_array_object *vm_own_all(const struct vm *vm, const dso_any *args, int32_t c
 /* A safe call whose handle is the module, by its name; or NULL (vm_protocol.c). */
 dso_safe_call vm_protocol_find(const char *name);
 
+/* set_instrument, a safe call of that kind (vm_instrument.c). */
+int vm_protocol_set_instrument(void *handle, const dso_any *args, int32_t num_args,
+                               dso_any *result);
+
 #endif

@@ -283,6 +283,7 @@ dso_safe_call vm_protocol_find(const char *name) {
       {"vm_initialization", initialize},
       {"invoke_closure", invoke_closure},
       {"save_function", save_function},
+      {"set_instrument", vm_protocol_set_instrument},
       {"set_input", set_input},
       {"invoke_stateful", invoke_stateful},
       {"get_output", get_output},

@@ -1,5 +1,5 @@
-/* The interpreter loop. It is compiled twice, for machines that measure their calls and for the
- * others: run.c and run_measured.c. */
+/* The interpreter loop. It is compiled three times, for machines that measure their calls, for those
+ * with an instrument, and for the others: run_measured.c, run_instrumented.c and run.c. */
 #ifndef DSO_PACKER_VM_LOOP_H
 #define DSO_PACKER_VM_LOOP_H
 
@@ -10,8 +10,14 @@
 #include "abi/raised.h"
 #include "vm/stack.h"
 
-/* run_measured.c */
+/* run_measured.c, run_instrumented.c */
 int vm_execute_measured(struct vm_run *run, dso_any *result);
+int vm_execute_instrumented(struct vm_run *run, dso_any *result);
+
+/* Call the instrument before a call instruction, or after it with its result. Returns 0, 1 if the
+ * instruction is not to be run, or -1 with an error raised (run_instrumented.c). */
+int vm_instrument(const struct vm_run *run, const struct vm_instruction *at, const dso_any *args,
+                  const dso_any *value);
 
 /* The number of backward jumps and calls of routines between two polls: about 100 us. */
 enum { POLL_STEPS = 1 << 16 };
@@ -91,25 +97,48 @@ static inline int is_zero(const struct vm_routine *routine, const dso_any *value
                        routine->name, (int)value->type_index);
 }
 
+/* ---- The instrument */
+
+static inline int is_call(const struct vm_instruction *at) {
+  return at->operation <= VM_RUN_CLOSURE;
+}
+
+/* Tell the instrument the result of a call, which is released on failure. */
+static inline int tell(const struct vm_run *run, const struct vm_instruction *at,
+                       const dso_any *args, const dso_any *value) {
+  if (vm_instrument(run, at, args, value) >= 0) return 0;
+  any_release(value);
+  return -1;
+}
+
 /* ---- The loop. Calls add to `costs` unless it is NULL. A frame's pointers are read again after each push and pop, which may move the
  * stack. */
 
-static inline __attribute__((always_inline)) int vm_loop(struct vm_run *run, dso_any *result,
-                                                         struct vm_cost *costs) {
+static inline __attribute__((always_inline)) int
+vm_loop(struct vm_run *run, dso_any *result, struct vm_cost *costs, int is_instrumented) {
   const struct vm *vm = run->vm;
   int64_t last = costs != NULL ? vm_now() : 0;
   const struct vm_routine *routine = run->frames[0].routine;
   const struct vm_instruction *at = routine->first;
   const struct vm_closure *closure;
   dso_any *registers = run->values, *args, value;
-  int condition;
+  int condition, skips;
   for (;;) {
+    if (is_instrumented && is_call(at)) {
+      args = gather(vm, routine, at, registers);
+      if ((skips = vm_instrument(run, at, args, NULL)) < 0) return -1;
+      if (skips) {
+        store(registers, at++->dst, (dso_any){.type_index = DSO_NONE});
+        continue;
+      }
+    }
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) VM_RETURN ends the first frame */
     switch (at->operation) {
       case VM_RUN_FUNCTION:
         args = gather(vm, routine, at, registers);
         value = (dso_any){.type_index = DSO_NONE};
         if (vm_call_function(at->function, args, at->num_args, &value) != 0) return -1;
+        if (is_instrumented && tell(run, at, args, &value) != 0) return -1;
         if (costs != NULL) vm_cost_add(&costs[at - vm->instructions], &last);
         store(registers, at++->dst, value);
         continue;
@@ -117,6 +146,7 @@ static inline __attribute__((always_inline)) int vm_loop(struct vm_run *run, dso
         args = gather(vm, routine, at, registers);
         value = (dso_any){.type_index = DSO_NONE};
         if (at->builtin(run, args, at->num_args, &value) != 0) return -1;
+        if (is_instrumented && tell(run, at, args, &value) != 0) return -1;
         if (costs != NULL) vm_cost_add(&costs[at - vm->instructions], &last);
         store(registers, at++->dst, value);
         continue;
@@ -126,6 +156,7 @@ static inline __attribute__((always_inline)) int vm_loop(struct vm_run *run, dso
         if (closure == NULL) {
           value = (dso_any){.type_index = DSO_NONE};
           if (call_foreign_closure(at, args, &value) != 0) return -1;
+          if (is_instrumented && tell(run, at, args, &value) != 0) return -1;
           store(registers, at++->dst, value);
           continue;
         }
@@ -170,6 +201,9 @@ static inline __attribute__((always_inline)) int vm_loop(struct vm_run *run, dso
         }
         registers = run->values + run->frames[run->num_frames - 1].registers;
         routine = run->frames[run->num_frames - 1].routine;
+        if (is_instrumented &&
+            tell(run, ended.next - 1, gather(vm, routine, ended.next - 1, registers), &value) != 0)
+          return -1;
         store(registers, ended.dst, value);
         at = ended.next;
         continue;

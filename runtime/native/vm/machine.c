@@ -37,6 +37,7 @@ struct vm *vm_new(const struct vm_code *code, const struct vm_parts *parts, cons
     return NULL;
   }
   vm->references = 1;
+  pthread_mutex_init(&vm->lock, NULL);
   if (add_pools(vm, devices, num_devices) == 0 && vm_bind(vm, code, parts) == 0) return vm;
   vm_release(vm);
   return NULL;
@@ -50,6 +51,8 @@ static void free_machine(struct vm *vm) {
   for (size_t i = 0; i < vm->num_values; i++) any_release(&vm->values[i]);
   for (size_t i = 0; i < vm->num_functions; i++)
     if (vm->callees[i] != NULL) object_release(vm->callees[i]);
+  if (vm->instrument != NULL) object_release(&vm->instrument->object);
+  pthread_mutex_destroy(&vm->lock);
   for (size_t i = 0; i < vm->num_pools; i++) vm_pool_close(vm->pools[i]);
   free(vm->routines);
   free(vm->callees);

@@ -32,7 +32,7 @@ int vm_call_function(dso_function_object *function, const dso_any *args, int32_t
 
 /* Of a machine that does not measure: the loop has no step for it. */
 static __attribute__((noinline)) int execute(struct vm_run *run, dso_any *result) {
-  return vm_loop(run, result, NULL);
+  return vm_loop(run, result, NULL, 0);
 }
 
 /* ---- Calls from outside the machine */
@@ -57,7 +57,10 @@ static int start(struct vm_run *run, const struct vm_routine *routine, const dso
                          "most %d runs",
                          routine->name, MOST_RUNS);
   if (push(run, routine, NULL, -1) != 0 || admit_all(run, args, num_args) != 0) return -1;
-  int status = run->vm->costs == NULL ? execute(run, result) : vm_execute_measured(run, result);
+  int status = run->vm->costs != NULL ? vm_execute_measured(run, result)
+               : atomic_load_explicit(&run->vm->has_instrument, memory_order_relaxed)
+                   ? vm_execute_instrumented(run, result)
+                   : execute(run, result);
   if (status != 0) return -1;
   return vm_own(run->vm, result);
 }

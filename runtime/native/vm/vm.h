@@ -6,6 +6,7 @@
 #ifndef DSO_PACKER_VM_VM_H
 #define DSO_PACKER_VM_VM_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
@@ -84,6 +85,9 @@ struct vm {
   dso_any *values;        /* constants first */
   struct vm_pool **pools; /* one for each device; the last one is the CPU's */
   char *names;            /* of the routines */
+  atomic_int has_instrument;
+  dso_function_object *instrument; /* or NULL; guarded by `lock` */
+  pthread_mutex_t lock;
 };
 
 /* ---- The machine (machine.c) */
@@ -109,6 +113,13 @@ int vm_out_of_memory(void);
 /* Bind verified code to a new machine, whose pools exist (bind.c). Returns 0, or -1 with an error
  * raised. */
 int vm_bind(struct vm *vm, const struct vm_code *code, const struct vm_parts *parts);
+
+/* ---- The instrument (run_instrumented.c) */
+
+/* Let all later calls run `instrument` before and after each call instruction, as TVM does: with the
+ * called Function object or None, its name, whether it is before, the result or None, and the
+ * arguments. If it returns 1 before a call, the call is skipped. NULL removes it. */
+void vm_set_instrument(struct vm *vm, dso_function_object *instrument);
 
 /* ---- Measuring (profile.c) */
 

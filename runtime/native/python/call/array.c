@@ -152,11 +152,25 @@ static int pass_capsule(struct call_frame *frame, Py_ssize_t index, PyObject *ca
   return is_readonly ? frame_mark_readonly(frame, index) : 0;
 }
 
+/* Whether PyTorch refused to share a tensor since a gradient flows through it. */
+static int has_gradient(PyObject *object) {
+  PyErr_Clear();
+  PyObject *value = PyObject_GetAttrString(object, "requires_grad");
+  int is_set = value == Py_True;
+  if (value == NULL) PyErr_Clear();
+  Py_XDECREF(value);
+  return is_set;
+}
+
 int argument_dlpack(struct call_frame *frame, Py_ssize_t index, PyObject *object,
                     PyObject *method) {
   PyObject *capsule = array_call_dlpack(method);
   if (capsule == NULL) {
     if (!PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
+    if (has_gradient(object))
+      return raise_argument_error(frame, index, PyExc_ValueError,
+                                  "expected a tensor without gradient, found one with "
+                                  "requires_grad; pass its .detach()");
     return raise_argument_error(frame, index, PyExc_ValueError,
                                 "expected an array that can be shared, found %s that cannot",
                                 Py_TYPE(object)->tp_name);
