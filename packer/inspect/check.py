@@ -12,9 +12,11 @@ from runtime.error import PackerError
 from runtime.module import preorder
 from runtime.modules.device import DeviceModule
 from runtime.modules.vm import STR, VMExecutable
+from runtime.registry import find_global_func
 
 from ..elf.linkage import version_numbers
 from . import open_library
+from .callees import missing_callees
 from .check_devices import check_devices
 from .check_legacy import check_legacy
 from .dependencies import Dependencies, defined_by_this_process, resolve_dependencies
@@ -36,7 +38,8 @@ def check_library(
 
     Checked are the machine, the contents, the CPU levels, glibc, the needed libraries and their
     symbol versions, undefined symbols, the loaders of the modules, the names that TVM to 2025
-    would call, and drivers and devices for the kernels. The library is read, never loaded.
+    would call, the functions that models call by name, and drivers and devices for the kernels.
+    The library is read, never loaded.
 
     Parameters
     ----------
@@ -79,6 +82,7 @@ def check_library(
     findings += _loaders(report)
     findings += check_legacy(path, report)
     findings += _weights(opened.root)
+    findings += _callees(report, opened.root)
     findings += check_devices(_device_modules(opened.root), query)
     return findings
 
@@ -231,6 +235,18 @@ def _weights(root: Module | None) -> Iterator[Finding]:
             yield Finding("weights", "fail", f"no import has {_some(missing)}", remedy)
         elif used:
             yield Finding("weights", "pass", f"all {len(used)} are in the library")
+
+
+def _callees(report: LibraryReport, root: Module | None) -> Iterator[Finding]:
+    """Check the functions that models call by name: the first look-up in a model needs them all."""
+    for what, names in missing_callees(report, root) if root is not None else ():
+        missing = {name for name in names if find_global_func(name) is None}
+        if not missing:
+            yield Finding(what, "pass", "the library and the runtime have all of them")
+            continue
+        detail = f"no module of the library has {_some(missing)}, nor has the runtime"
+        remedy = "register them before the model's functions are looked up: runtime.register_func"
+        yield Finding(what, "warn", detail, remedy)
 
 
 def _device_modules(root: Module | None) -> list[DeviceModule]:

@@ -6,16 +6,11 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from runtime._core import is_provided, vm_builtin_names
-from runtime.error import BlobFormatError
-from runtime.graph.graph import COPY, NOP
-from runtime.graph.json import parse_graph
-from runtime.module import preorder
-from runtime.modules.graph_executor import GraphExecutorFactory
-from runtime.modules.vm import PACKED, VMExecutable
+from runtime._core import is_provided
 from runtime.registry import is_own_type
 
 from . import open_library
+from .callees import missing_callees
 from .dependencies import defined_by_this_process, resolve_dependencies
 from .findings import Finding
 
@@ -24,8 +19,6 @@ if TYPE_CHECKING:
 
     from . import LibraryReport
 
-# The global functions of libdso.
-_GLOBAL = {"__tvm_set_device", "ffi.Array"}
 _SHOWN = 5
 
 
@@ -77,31 +70,8 @@ def _types(report: LibraryReport) -> Iterator[Finding]:
 
 def _called(report: LibraryReport, root: Module) -> Iterator[Finding]:
     """Check the functions that graphs and bytecode call by name."""
-    host = {function.name for function in report.functions}
-    for module in preorder(root):
-        what, called = _calls_of(module)
-        if what:
-            below = {name for part in preorder(module) for name in part.function_names()}
-            yield _found(what, sorted(called - below - host - _GLOBAL))
-
-
-def _calls_of(module: Module) -> tuple[str, set[str]]:
-    """Return the name of a check, and the functions that the module calls; "" if it calls none."""
-    if isinstance(module, VMExecutable):
-        called = {f.name for f in module.functions if f.kind == PACKED}
-        return "functions of the bytecode", called - set(vm_builtin_names())
-    if isinstance(module, GraphExecutorFactory):
-        return "operators of the graph", _operators(module)
-    return "", set()
-
-
-def _operators(factory: GraphExecutorFactory) -> set[str]:
-    """Return the functions of a graph; none if it is malformed, which `check_library` reports."""
-    try:
-        graph = parse_graph(factory.graph_json)
-    except BlobFormatError:
-        return set()
-    return {node.function for node in graph.nodes if node.function is not None} - {NOP, COPY}
+    for what, missing in missing_callees(report, root):
+        yield _found(what, missing)
 
 
 def _found(what: str, missing: list[str]) -> Finding:

@@ -82,3 +82,33 @@ def scaling_model() -> runtime.Module:
     model = scaling().executable()
     model.import_module(packer.CSourceModule(_SCALING, functions="auto"))
     return model
+
+
+_FINDING = """
+#include "dso_packer.h"
+dso_status sort_floats(float *x, float *y, int64_t n) {
+  int64_t shape[1] = {n}, strides[1] = {1};
+  DLTensor input = {.data = x, .device = {1, 0}, .ndim = 1, .dtype = {2, 32, 1},
+                    .shape = shape, .strides = strides};
+  DLTensor output = input;
+  output.data = y;
+  return dso_call("tvm.contrib.sort.sort", NULL, dso_tensor(&input), dso_tensor(&output),
+                  dso_int(0), dso_bool(1));
+}
+"""
+
+
+def finding_model() -> runtime.Module:
+    """``main(x)``, for six floats: sorted, without repetitions, and the indices of those not 0."""
+    program = Program()
+    main = program.function("main", ["x"])
+    (x,) = main.params
+    storage = main.call("vm.builtin.alloc_storage", MACHINE, (24,), 0, UINT8, "global")
+    y = main.call("vm.builtin.alloc_tensor", storage, 0, (6,), FLOAT32)
+    main.run("sort_floats", x, y, 6)
+    distinct = main.call("relax.run.unique", y, 1, 0, 0, 0)
+    main.ret(main.call("vm.builtin.make_tuple", y, distinct, main.call("relax.run.nonzero", y)))
+    model = program.executable()
+    functions = {"sort_floats": "dso_status(float *x, float *y, int64_t n)"}
+    model.import_module(packer.CSourceModule(_FINDING, functions=functions))
+    return model

@@ -55,11 +55,25 @@ CALLS: dict[str, list[tuple[str, tuple[Any, ...]]]] = {
         ("same", (floats(4, 4), floats(4, 4))),
     ],
     "types": [("main", (floats(8).astype("float64"), np.arange(8, dtype="int8"), floats(8) > 0))],
+    "sorting": [
+        ("main", (np.round(floats(3, 40) * 2), np.arange(20) % 7)),
+        ("main", (floats(3, 4), np.arange(20))),
+    ],
+    "searching": [
+        (
+            "main",
+            (np.array([[2, 0, 2, 1, 0, 3], [5, 0, 5, 1, 0, 3]], "int32"), abs(floats(2, 5)) / 4),
+        )
+    ],
+    "asserting": [("main", (floats(2, 3), np.array(value))) for value in (True, False)],
     "mlp": [("forward", (floats(1, 16),))],
     "cnn": [("forward", (floats(2, 3, 8, 8),))],
     "onnx": [("main", (floats(1, 3, 8, 8),)), ("main", (floats(5, 3, 8, 8),))],
 }
 
+
+# TVM's generator of C cannot compile a call of a packed function with buffers.
+ONLY_LLVM = ("sorting",)
 
 # Those that are compiled for OpenCL as well.
 ON_OPENCL = ("mlp", "cnn", "dynamic")

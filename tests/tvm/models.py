@@ -137,6 +137,51 @@ class Types:
         return (R.astype(y, "float64"), j, R.logical_not(b))
 
 
+@I.ir_module
+class Sorting:
+    @R.function
+    def main(x: R.Tensor((3, "n"), "float32"), i: R.Tensor((20,), "int64")):
+        with R.dataflow():
+            a = R.sort(x, axis=1, descending=True)
+            b = R.argsort(x, axis=-1, descending=False, dtype="int32")
+            c = R.argsort(i, descending=True, dtype="int64")
+            d = R.topk(x, k=4, axis=1, largest=True, ret_type="both", dtype="int32")
+            e = R.topk(i, k=3, axis=0, largest=False, ret_type="values")
+            R.output(a, b, c, d, e)
+        return (a, b, c, d[0], d[1], e)
+
+
+@I.ir_module
+class Searching:
+    @R.function
+    def main(x: R.Tensor((2, 6), "int32"), p: R.Tensor((2, 5), "float32")):
+        u = R.unique(x, sorted=False, return_index=True, return_inverse=True, return_counts=True)
+        v = R.unique(x, sorted=True, axis=1)
+        z = R.nonzero(x)
+        s = R.call_dps_packed(
+            "tvm.contrib.random.uniform",
+            (
+                R.prim_value(3),
+                R.prim_value(4),
+                R.prim_value(T.float64(0)),
+                R.prim_value(T.float64(1)),
+            ),
+            out_ty=R.Tensor((2, 1), "float32"),
+        )
+        t = R.call_pure_packed(
+            "vm.builtin.multinomial_from_uniform", p, s, ty_args=(R.Tensor((2, 1), "int64"),)
+        )
+        return (u, v, z, s, t)
+
+
+@I.ir_module
+class Asserting:
+    @R.function(pure=False)
+    def main(x: R.Tensor((2, 3), "float32"), c: R.Tensor((), "bool")):
+        _ = R.assert_op(c, x, format="found {}")
+        return x
+
+
 class MLP(nn.Module):
     """Two layers."""
 
@@ -221,6 +266,9 @@ MODELS = {
     "shapes": lambda: Shapes,
     "passing": lambda: Passing,
     "types": lambda: Types,
+    "sorting": lambda: Sorting,
+    "searching": lambda: Searching,
+    "asserting": lambda: Asserting,
     "mlp": lambda: with_weights(MLP(), (1, 16), 0),
     "cnn": lambda: with_weights(CNN(), (2, 3, 8, 8), 1),
     "onnx": from_onnx_file,

@@ -11,17 +11,22 @@ import numpy as np
 import pytest
 
 import packer
+import runtime
 from runtime.modules.vm import load
 from runtime.stream import Reader, Writer
 
 from ..support.dso_script import text_of
-from ..support.relax_programs import scaling_model
+from ..support.relax_programs import finding_model, scaling_model
 from ..support.vm_assembler import TWICE, TWICE_SOURCE, as_version_one, doubling
 from .by_c import copying_model, model_by_c, model_on_opencl_by_c, text_of_outcome
 from .conftest import TVM_PYTHON, RunScript, read
-from .model_calls import CALLS, ON_OPENCL
+from .model_calls import CALLS, ON_OPENCL, ONLY_LLVM
 
-MATRIX = [(target, name) for name in CALLS for target in ("llvm", "c")]
+MATRIX = [
+    (target, name)
+    for name in CALLS
+    for target in (("llvm",) if name in ONLY_LLVM else ("llvm", "c"))
+]
 
 
 @pytest.fixture(scope="session")
@@ -149,6 +154,22 @@ def test_a_program_of_packer_runs_in_tvm(tmp_path: Path, run_script: RunScript) 
     printed = run_script(TVM_PYTHON, "run_packed_program.py", tmp_path / "model.so")
     square, wide = [[[0, 3], [6, 9]]], [[[0, 5, 10], [15, 20, 25]], [[0, 1, 2], [3, 4, 5]]]
     assert json.loads(printed.splitlines()[-1]) == [square, wide]
+
+
+def test_a_program_that_calls_tvms_functions_has_its_results(
+    tmp_path: Path, run_script: RunScript
+) -> None:
+    """A sort of host code, and functions that bytecode calls by name."""
+    path = packer.export_library(finding_model(), tmp_path / "model.so", format="tvm-ffi")
+    printed = run_script(TVM_PYTHON, "run_finding_program.py", path)
+    x = np.array([3, 1, 2, 3, 0, 1], "float32")
+    ours = [value.numpy().tolist() for value in runtime.load(path)["main"](x)]
+    sorted_x = [0, 1, 1, 2, 3, 3]
+    assert (
+        ours
+        == json.loads(printed.splitlines()[-1])
+        == [sorted_x, sorted({*sorted_x}), [[1, 2, 3, 4, 5]]]
+    )
 
 
 def payload_of(file: bytes) -> bytes:

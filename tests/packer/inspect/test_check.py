@@ -16,11 +16,14 @@ from packer.elf.library_search import find_system_library
 from packer.inspect.check import check_library
 from packer.inspect.findings import Finding, has_failed
 from runtime.error import LibraryLoadError
+from runtime.modules.vm import load
+from runtime.stream import Reader
 
 from ...support import models, needs
 from ...support.cuda_libraries import PTX, cubin
 from ...support.elf_poke import Elf
 from ...support.paths import FOUND
+from ...support.vm_assembler import Code, Program, call, packed, reg, ret
 
 
 def by_name(path: Path, **options) -> Mapping[str, Finding]:
@@ -339,6 +342,27 @@ def test_file_that_is_not_a_library_is_refused(tmp_path) -> None:
     (tmp_path / "text").write_text("text")
     with pytest.raises(LibraryLoadError, match="not an ELF shared object"):
         check_library(tmp_path / "text")
+
+
+def test_names_that_nobody_provides_are_listed(tmp_path: Path) -> None:
+    """Of the functions in a model's table; the look-up fails then, before any call."""
+    names = ["tvm.contrib.sort.sort", "relax.run.unique", "vm.builtin.copy", "test.b", "test.a"]
+    for added, status in (([], "pass"), (["test.b", "test.a"], "warn")):
+        used = [*names[:3], *added]
+        code = [*(call(1, 1 + i, reg(0)) for i in range(len(used))), ret(1)]
+        main = Code("main", ["x"], code, 2)
+        payload = Program([main, *map(packed, used)]).payload()
+        path = packer.export_library(load(Reader(payload)), tmp_path / f"{status}.so")
+        found = {f.name: f for f in check_library(path)}["functions of the bytecode"]
+        assert found.status == status
+        if added:
+            assert "has test.a, test.b, nor" in found.detail
+            assert "runtime.register_func" in found.remedy
+            model = runtime.load(path)
+            with pytest.raises(runtime.FunctionNotFoundError, match=r"'test\.b', 'test\.a'"):
+                model["main"]
+        else:
+            assert callable(runtime.load(path)["main"])
 
 
 def test_weights_of_bytecode_are_looked_up(tmp_path: Path) -> None:
