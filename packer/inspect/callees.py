@@ -22,7 +22,7 @@ BYTECODE, GRAPH = "functions of the bytecode", "operators of the graph"
 
 
 def missing_callees(report: LibraryReport, root: Module) -> Iterator[tuple[str, list[str]]]:
-    """Yield, for each model, what it calls and the names that nobody provides, sorted."""
+    """Yield, for each model, what it calls and the names that nothing provides, sorted."""
     provided = {function.name for function in report.functions} | set(built_in_names())
     for module in preorder(root):
         what, called = _calls_of(module)

@@ -14,8 +14,8 @@
 int vm_execute_measured(struct vm_run *run, dso_any *result);
 int vm_execute_instrumented(struct vm_run *run, dso_any *result);
 
-/* Call the instrument before a call instruction, or after it with its result. Returns 0, 1 if the
- * instruction is not to be run, or -1 with an error raised (run_instrumented.c). */
+/* Call the instrument before a call instruction, or after it with its result. Returns 0, 1 to skip the
+ * instruction, or -1 with an error raised (run_instrumented.c). */
 int vm_instrument(const struct vm_run *run, const struct vm_instruction *at, const dso_any *args,
                   const dso_any *value);
 

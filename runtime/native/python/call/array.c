@@ -152,7 +152,7 @@ static int pass_capsule(struct call_frame *frame, Py_ssize_t index, PyObject *ca
   return is_readonly ? frame_mark_readonly(frame, index) : 0;
 }
 
-/* Whether PyTorch refused to share a tensor since a gradient flows through it. */
+/* Return true if PyTorch refused to share a tensor because a gradient flows through it. */
 static int has_gradient(PyObject *object) {
   PyErr_Clear();
   PyObject *value = PyObject_GetAttrString(object, "requires_grad");
