@@ -11,6 +11,7 @@
 #include "abi/heap.h"
 #include "abi/host.h"
 #include "abi/raised.h"
+#include "module/global.h"
 
 enum { PROGRAMS = 4 };
 
@@ -31,6 +32,11 @@ static int give_up(int64_t *next) {
   return raised_format("RuntimeError", "a run of too many steps");
 }
 
+static int print_nothing(const char *text, size_t nbytes) {
+  (void)text, (void)nbytes;
+  return 0;
+}
+
 static void fail_some_allocation(struct draws *draws) {
   if (draw(draws, 16) == 0) (void)heap_fail_at(1 + (long)draw(draws, 40));
 }
@@ -43,6 +49,8 @@ static struct vm *make_machine(const struct program *program) {
   if (vm_verify(&code, &fault) != 0) return NULL;
   for (int i = 0; host_names[i] != NULL; i++)
     callees[program->first_host + i] = &host_functions[i]->object;
+  for (int i = 0; built_in_functions[i].name != NULL; i++)
+    callees[program->first_global + i] = &built_in_functions[i].function->object;
   const struct vm_parts parts = {program->constants, program->weights, callees};
   struct vm *vm = vm_new(&code, &parts, &cpu, draw(program->draws, 2));
   if (vm != NULL && draw(program->draws, 4) == 0) (void)vm_measure(vm);
@@ -79,6 +87,7 @@ static void run_program(struct draws *draws) {
   (void)heap_fail_at(0);
   if (vm != NULL) vm_release(vm);
   end_program(&program);
+  clear_tensor_cache();
   for (int i = 0; i < num_args; i++) any_release(&args[i]);
   free_arguments();
   raised_forget();
@@ -89,6 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
   struct draws draws = {.data = data, .left = nbytes, .seed = nbytes};
   for (size_t i = 0; i < nbytes; i++) draws.seed = draws.seed * 1099511628211u ^ data[i];
   host.poll = give_up;
+  host.print = print_nothing;
   for (int i = 0; i < PROGRAMS; i++) run_program(&draws);
   return 0;
 }

@@ -96,8 +96,8 @@ static dso_array_object *by_names(const char *function, const dso_any *names, in
 
 static dso_array_object *by_name_array(const char *function, const dso_any *args,
                                        int32_t num_args) {
-  const dso_array_object *names = args[0].v_ptr;
   if (value_count(function, num_args, 1, 1) != 0) return NULL;
+  const dso_array_object *names = args[0].v_ptr;
   if (args[0].type_index == DSO_ARRAY && names->size <= MOST_PARAMS)
     return by_names(function, names->items, names->size);
   (void)raised_format("TypeError", "%s: argument 1, expected a tuple of str", function);

@@ -220,4 +220,5 @@ int (*const other_calls[])(struct scope *scope) = {
     null_value,       copy,             plain,        make_tuple,     make_tuple,
     tuple_getitem,    tuple_reset_item, check_tuple_info, check_prim_value_info, check_other_info,
     call_routine,     call_recursion,   make_closure,     invoke,       echo,
+    call_global,      call_global,
 };

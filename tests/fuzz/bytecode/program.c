@@ -1,3 +1,4 @@
+#include "module/global.h"
 #include "program.h"
 
 #include <string.h>
@@ -78,6 +79,9 @@ void begin_program(struct program *program, struct draws *draws) {
     add_function(program, row->name, VM_PACKED);
   program->first_host = program->num_functions;
   for (int i = 0; host_names[i] != NULL; i++) add_function(program, host_names[i], VM_PACKED);
+  program->first_global = program->num_functions;
+  for (const struct built_in_function *row = built_in_functions; row->name != NULL; row++)
+    add_function(program, row->name, VM_PACKED);
 }
 
 void end_program(struct program *program) {

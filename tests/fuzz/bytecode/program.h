@@ -16,7 +16,7 @@ enum {
   MOST_CONSTANTS = 96,
   MOST_INSTRUCTIONS = 512,
   MOST_CODE_WORDS = 8192,
-  MOST_FUNCTIONS = 64,
+  MOST_FUNCTIONS = 128,
   MOST_NODES = 256
 };
 
@@ -74,7 +74,7 @@ struct program {
   int64_t words[MOST_CODE_WORDS], offsets[MOST_INSTRUCTIONS];
   int num_words, num_instructions;
   struct vm_function functions[MOST_FUNCTIONS];
-  int num_functions, first_builtin, first_host;
+  int num_functions, first_builtin, first_host, first_global;
   struct value nodes[MOST_NODES]; /* items of tuples */
   int num_nodes;
 };
@@ -130,5 +130,8 @@ void touch(const dso_any *value);
 extern const char *const host_names[];
 extern dso_function_object *const host_functions[];
 void host_begin_run(void);
+
+/* ---- The global functions that every program has, after those of the host (global.c) */
+void clear_tensor_cache(void);
 
 #endif
