@@ -440,7 +440,7 @@ class Bytecode:
 
     def __new__(
         cls,
-        functions: tuple[tuple[str, int, int, int, int, int, int], ...],
+        functions: tuple[tuple[bytes, int, int, int, int, int, int], ...],
         num_constants: int,
         offsets: Any,
         words: Any,

@@ -165,6 +165,15 @@ class Reader:
         except UnicodeDecodeError:
             raise self.error(f"text {shown(bytes(data[:81]))}, expected UTF-8", start) from None
 
+    def read_name(self) -> str:
+        r"""Read a length, then text; TVM permits any bytes.
+
+        Bytes that are not UTF-8 become lone surrogates, as in names of files: ``b"\xff"`` is
+        ``"\udcff"``, and `Writer.write_string` writes the byte again. Raises BlobFormatError at
+        the end of the data.
+        """
+        return str(self.read_bytes(), "utf-8", "surrogateescape")
+
     def read_count(self, min_nbytes: int, most: int = MAX_COUNT) -> int:
         """Read a count of elements that take at least `min_nbytes` each.
 
@@ -204,13 +213,13 @@ class Reader:
         return Struct(f"<{count}Q").unpack(self.read_raw(8 * count))
 
     def read_map(self, read_value: Callable[[], T], min_nbytes: int = 1) -> dict[str, T]:
-        """Read a map with string keys; of equal keys the first is kept, as in TVM.
+        """Read a map whose keys are names; of equal keys the first is kept, as in TVM.
 
         Raises BlobFormatError if it exceeds the remaining bytes, or if an entry is malformed.
         """
         result: dict[str, T] = {}
         for _ in range(self.read_count(8 + min_nbytes)):
-            key = self.read_string()
+            key = self.read_name()
             result.setdefault(key, read_value())
         return result
 

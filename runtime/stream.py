@@ -135,8 +135,8 @@ class Writer:
         self.write_raw(data)
 
     def write_string(self, text: str) -> None:
-        """Write a length, then the text as UTF-8."""
-        self.write_bytes(text.encode())
+        """Write a length, then the text as UTF-8; bytes that `Reader.read_name` escaped stay."""
+        self.write_bytes(text.encode("utf-8", "surrogateescape"))
 
     def write_sized(self, write: Callable[[Writer], None]) -> None:
         """Write a length, then the bytes that `write` writes; its offsets continue this one's."""

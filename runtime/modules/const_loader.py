@@ -151,11 +151,11 @@ def load(reader: Reader) -> ConstLoaderModule:
     """Read the payload that `ConstLoaderModule.save_to_binary` writes."""
     const_vars = read_named_arrays(reader)
     start = reader.offset
-    symbols = reader.read_vector(reader.read_string, 8)
+    symbols = reader.read_vector(reader.read_name, 8)
     if len(set(symbols)) < len(symbols):
         raise reader.error(f"symbols {symbols}, expected distinct ones", start)
     start = reader.offset
-    names = reader.read_vector(lambda: reader.read_vector(reader.read_string, 8), 8)
+    names = reader.read_vector(lambda: reader.read_vector(reader.read_name, 8), 8)
     if len(names) != len(symbols):
         raise reader.error(f"constants for {len(names)} symbols, expected {len(symbols)}", start)
     try:

@@ -370,9 +370,9 @@ def wire_layout(layout: tuple[str, ...], dialect: str) -> tuple[str, ...]:
 def _read_function_info(reader: Reader) -> FunctionInfo:
     has_extra_tags = reader.dialect == "tvm-ffi"
     return FunctionInfo(
-        reader.read_string(),
+        reader.read_name(),
         reader.read_vector(lambda: dtype_to_string(reader.read_dtype()), 4, MAX_ARGUMENTS),
-        reader.read_vector(reader.read_string, 8, MAX_LAUNCH_TAGS),
+        reader.read_vector(reader.read_name, 8, MAX_LAUNCH_TAGS),
         reader.read_vector(reader.read_i32, 4, MAX_ARGUMENTS) if has_extra_tags else (),
     )
 
@@ -387,7 +387,7 @@ def _write_function_info(writer: Writer, info: FunctionInfo) -> None:
 
 def _read_version(reader: Reader) -> str:
     start = reader.offset
-    version = reader.read_string()
+    version = reader.read_name()
     if version != METAL_VERSION:
         raise reader.error(f"metal version {version!r}, expected {METAL_VERSION!r}", start)
     return version
@@ -415,7 +415,7 @@ def _code_to_write(module: DeviceModule) -> bytes | memoryview:
 
 
 def _bytes_of(code: str | memoryview) -> bytes | memoryview:
-    return code.encode() if isinstance(code, str) else code
+    return code.encode("utf-8", "surrogateescape") if isinstance(code, str) else code
 
 
 def _read_code(reader: Reader) -> str | memoryview:
@@ -431,11 +431,11 @@ _CODE = ("data", "sources", "shaders", "codes", "blobs")
 
 # Each field's reader and writer; a layout is a sequence of fields.
 _READ: dict[str, Callable[[Reader], Any]] = {
-    "fmt": lambda r: r.read_string(),
+    "fmt": lambda r: r.read_name(),
     "functions": lambda r: r.read_map(lambda: _read_function_info(r), 24),
     "data": lambda r: r.read_bytes(),
     "version": _read_version,
-    "sources": lambda r: r.read_map(r.read_string, 8),
+    "sources": lambda r: r.read_map(r.read_name, 8),
     "shaders": lambda r: r.read_map(lambda: _read_shader(r), 12),
     "codes": lambda r: r.read_map(lambda: _read_code(r), 8),
     "blobs": lambda r: r.read_map(lambda: _read_shader(r.read_sized()), 20),

@@ -239,12 +239,12 @@ def loader(type_key: str) -> Callable[[Reader], AotExecutorFactory]:
 
 
 def _load_aot(reader: Reader) -> AotExecutorFactory:
-    return AotExecutorFactory(_read_params(reader), reader.read_string())
+    return AotExecutorFactory(_read_params(reader), reader.read_name())
 
 
 def _load_graph(reader: Reader) -> GraphExecutorFactory:
-    graph_json = reader.read_string()
-    return GraphExecutorFactory(graph_json, _read_params(reader), reader.read_string())
+    graph_json = reader.read_name()
+    return GraphExecutorFactory(graph_json, _read_params(reader), reader.read_name())
 
 
 def _read_params(reader: Reader) -> dict[str, Tensor]:

@@ -63,9 +63,9 @@ def loader(type_key: str) -> Callable[[Reader], JSONRuntimeModule]:
     def load(reader: Reader) -> JSONRuntimeModule:
         return JSONRuntimeModule(
             type_key,
-            reader.read_string(),
-            reader.read_string(),
-            reader.read_vector(reader.read_string, 8),
+            reader.read_name(),
+            reader.read_name(),
+            reader.read_vector(reader.read_name, 8),
         )
 
     return load

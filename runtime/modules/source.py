@@ -108,14 +108,12 @@ def loader(type_key: str) -> Callable[[Reader], Module]:
 
 def _load_source(reader: Reader) -> CarriedSourceModule:
     return CarriedSourceModule(
-        reader.read_string(),
-        reader.read_string(),
-        reader.read_vector(reader.read_string, 8),
-        reader.read_vector(reader.read_string, 8),
+        reader.read_name(),
+        reader.read_name(),
+        reader.read_vector(reader.read_name, 8),
+        reader.read_vector(reader.read_name, 8),
     )
 
 
 def _load_static_library(reader: Reader) -> CarriedStaticLibraryModule:
-    return CarriedStaticLibraryModule(
-        reader.read_bytes(), reader.read_vector(reader.read_string, 8)
-    )
+    return CarriedStaticLibraryModule(reader.read_bytes(), reader.read_vector(reader.read_name, 8))

@@ -123,7 +123,15 @@ class VMExecutable(Module):
         self.words = memoryview(words).cast("B")
         self._machine: Any = None
         rows = tuple(
-            (f.name, f.kind, f.start, f.end, f.num_args, f.register_file_size, len(f.param_names))
+            (
+                f.name.encode("utf-8", "surrogateescape"),
+                f.kind,
+                f.start,
+                f.end,
+                f.num_args,
+                f.register_file_size,
+                len(f.param_names),
+            )
             for f in self.functions
         )
         self.bytecode = Bytecode(rows, len(self.constants), self.offsets, self.words)

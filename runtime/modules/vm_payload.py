@@ -116,7 +116,7 @@ def _read_header(reader: Reader) -> int:
     if (magic := reader.read_u64()) not in (MAGIC, MAGIC_V1):
         raise reader.error(f"magic {magic:#x}, expected {MAGIC:#x} or {MAGIC_V1:#x}", start)
     start = reader.offset
-    if (version := reader.read_string()) != VERSION:
+    if (version := reader.read_name()) != VERSION:
         raise reader.error(f"bytecode version {version!r}, expected {VERSION!r}", start)
     return magic
 
@@ -128,12 +128,12 @@ def _read_functions(reader: Reader, places: list[int]) -> list[VMFunction]:
     def read() -> VMFunction:
         start = reader.offset
         places.append(start)
-        kind, name = reader.read_i32(), reader.read_string()
+        kind, name = reader.read_i32(), reader.read_name()
         if not name or "\0" in name or name in seen:
             raise reader.error(f"function name {name!r}, expected a unique one", start)
         seen.add(name)
         numbers = (reader.read_i64(), reader.read_i64(), reader.read_i64(), reader.read_i64())
-        return VMFunction(kind, name, *numbers, tuple(reader.read_vector(reader.read_string, 8)))
+        return VMFunction(kind, name, *numbers, tuple(reader.read_vector(reader.read_name, 8)))
 
     return reader.read_vector(read, _FUNCTION_NBYTES)
 
@@ -153,7 +153,7 @@ def _read_scopes(reader: Reader) -> dict[int, str]:
         index = reader.read_i64()
         if index in scopes:
             raise reader.error(f"a second memory scope of constant {index}, expected one", start)
-        scopes[index] = reader.read_string()
+        scopes[index] = reader.read_name()
     return scopes
 
 
@@ -180,7 +180,7 @@ def _read_constant(reader: Reader, tags: Mapping[int, int]) -> Constant:
         INT: reader.read_i64,
         FLOAT: lambda: _F64.unpack(reader.read_raw(8, "a float"))[0],
         DATA_TYPE: reader.read_dtype,
-        STR: reader.read_string,
+        STR: reader.read_name,
         SHAPE: lambda: _read_shape(reader),
         TENSOR: lambda: read_ndarray(reader),
     }

@@ -106,7 +106,7 @@ def write_ndarray(writer: Writer, array: Tensor) -> None:
 def read_names(reader: Reader) -> list[str]:
     """Read vector<string> names, which must be unique and not empty."""
     start = reader.offset
-    names = reader.read_vector(reader.read_string, 8)
+    names = reader.read_vector(reader.read_name, 8)
     if "" in names or len(set(names)) < len(names):
         text = f"array names {listed(names)}, expected distinct ones that are not empty"
         raise reader.error(text, start)

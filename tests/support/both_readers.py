@@ -39,7 +39,7 @@ class NativeReader:
         sizes = [ctypes.c_size_t(len(data)), ctypes.c_size_t(len(manifest or b""))]
         text = self._library.read_any(what.encode(), data, sizes[0], manifest, sizes[1])
         assert text is not None, "a reference to the bytes remains"
-        return _without_fix(text.decode("utf-8", "replace"))
+        return _without_fix(text.decode("utf-8", "surrogateescape"))
 
     def fail_at(self, n: int) -> int:
         """Make the n-th allocation from now on fail; return what remained of the one before."""
@@ -52,8 +52,8 @@ def read_in_python(what: str, data: bytes, manifest: bytes | None = None) -> str
     try:
         return _without_fix(_READ[what](data, manifest))
     except runtime.PackerError as error:
-        text = f"{type(error).__name__}: {error}".encode("utf-8", "replace").split(b"\0")[0]
-        return _without_fix(text.decode("utf-8", "replace"))
+        text = f"{type(error).__name__}: {error}".encode("utf-8", "surrogateescape").split(b"\0")[0]
+        return _without_fix(text.decode("utf-8", "surrogateescape"))
 
 
 def is_refused(description: str) -> bool:

@@ -114,7 +114,7 @@ def by_libdso(
         file.writelines(pack("<Q", len(payload)) + payload for payload in payloads)
         file.flush()
         lines = run_program(_driver(*options), key, dialect, int(is_last), file.name).split("\n")
-    return [bytes.fromhex(line).decode(errors="replace") for line in lines[:-1]]
+    return [bytes.fromhex(line).decode(errors="surrogateescape") for line in lines[:-1]]
 
 
 def by_python(

@@ -147,7 +147,8 @@ def _after_string(payload: bytes, position: int) -> int:
 
 
 def _string(text: str) -> bytes:
-    return pack("<Q", len(text.encode())) + text.encode()
+    data = text.encode("utf-8", "surrogateescape")
+    return pack("<Q", len(data)) + data
 
 
 def _words(numbers: Sequence[int]) -> bytes:

@@ -17,7 +17,19 @@ from runtime.stream import Reader, Writer
 
 from ..support.dso_script import text_of
 from ..support.relax_programs import finding_model, scaling_model
-from ..support.vm_assembler import TWICE, TWICE_SOURCE, as_version_one, doubling
+from ..support.vm_assembler import (
+    STR,
+    TWICE,
+    TWICE_SOURCE,
+    Code,
+    Program,
+    as_version_one,
+    call,
+    doubling,
+    packed,
+    reg,
+    ret,
+)
 from .by_c import copying_model, model_by_c, model_on_opencl_by_c, text_of_outcome
 from .conftest import TVM_PYTHON, RunScript, read
 from .model_calls import CALLS, ON_OPENCL, ONLY_LLVM
@@ -70,9 +82,9 @@ def test_a_c_program_has_the_same_results_on_opencl(
     """Those of Python's runtime on the same device."""
     ours, _ = read(models / f"opencl_{name}.ours")
     copier = copying_model(tmp_path)
-    for outcome, call in zip(ours, CALLS[name], strict=True):
+    for outcome, one in zip(ours, CALLS[name], strict=True):
         made = arrays(outcome)
-        found = model_on_opencl_by_c(models / f"opencl_{name}.so", call, copier, len(made))
+        found = model_on_opencl_by_c(models / f"opencl_{name}.so", one, copier, len(made))
         expected = "\n".join(map(text_of, made)) or f"error {outcome}"
         assert found == expected
 
@@ -146,6 +158,26 @@ def test_a_model_of_ours_runs_in_tvm(tmp_path: Path, run_script: RunScript, payl
     packer.export_library(model, tmp_path / "model.so", format="tvm-ffi")
     printed = run_script(TVM_PYTHON, "run_packed_model.py", tmp_path / "model.so")
     assert printed.strip() == "[0.0, 2.0, 4.0, 6.0]"
+
+
+def test_names_that_are_not_utf_8_pass_through_tvm(tmp_path: Path, run_script: RunScript) -> None:
+    """TVM loads, runs and exports them; that library has the same payload and runs here."""
+    code = [call(1, 1, reg(0)), ret(1)]
+    functions = [
+        Code("main", ["x\udce9"], code, 2),
+        packed("vm.builtin.copy"),
+        Code("main\udced\udca0\udc80", ["x"], [ret(0)], 1),
+    ]
+    payload = Program(functions, [(STR, "\udcff")]).payload()
+    (tmp_path / "payload").write_bytes(payload)
+    library = tmp_path / "model.so"
+    printed = run_script(TVM_PYTHON, "run_raw_names.py", tmp_path / "payload", library)
+    assert printed.strip() == "7"
+    assert payload_of(library.read_bytes()) == payload
+    model = runtime.load(library)
+    assert model["main"](7) == model["main\udced\udca0\udc80"](7) == 7
+    packer.export_library(model, tmp_path / "again.so", format="tvm-ffi")
+    assert payload_of((tmp_path / "again.so").read_bytes()) == payload
 
 
 def test_a_program_of_packer_runs_in_tvm(tmp_path: Path, run_script: RunScript) -> None:

@@ -53,16 +53,25 @@ void text_format(struct text *self, const char *format, ...) {
 
 /* ---- repr */
 
-/* The number of bytes of a character of valid UTF-8. */
-static size_t width_of(unsigned char first) {
-  return first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-}
+/* The kinds of text. One of JSON may have half a surrogate pair as three bytes. */
+enum form { BYTES, TEXT, JSON_TEXT };
 
-static uint32_t code_point(const char *data, size_t width) {
-  static const unsigned char masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-  uint32_t code = (unsigned char)data[0] & masks[width];
-  for (size_t i = 1; i < width; i++) code = code << 6 | ((unsigned char)data[i] & 0x3f);
-  return code;
+/* The first character of a text, and its number of bytes. A byte that begins no character of UTF-8
+ * becomes U+DC00 plus the byte, as by Python's "surrogateescape". */
+static size_t character(const char *data, size_t nbytes, enum form form, uint32_t *code) {
+  static const uint32_t masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07},
+                        least[] = {0, 0, 0x80, 0x800, 0x10000};
+  unsigned char first = (unsigned char)data[0];
+  size_t width = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4, at = 1;
+  *code = first & masks[width];
+  for (; at < width && at < nbytes && ((unsigned char)data[at] & 0xc0) == 0x80; at++)
+    *code = *code << 6 | ((unsigned char)data[at] & 0x3f);
+  int is_valid = at == width && first < 0xf8 && (first < 0x80 || first >= 0xc2) &&
+                 *code >= least[width] && *code < 0x110000 &&
+                 (form == JSON_TEXT || *code < 0xd800 || *code > 0xdfff);
+  if (is_valid) return width;
+  *code = 0xdc00 + first;
+  return 1;
 }
 
 /* Python has a table of all characters; this knows the common ones that are not printable. */
@@ -85,44 +94,44 @@ static void add_escaped(struct text *self, uint32_t code) {
 }
 
 /* The number of bytes of the first `count` characters. */
-static size_t cut(const char *data, size_t nbytes, size_t count, int is_text) {
+static size_t cut(const char *data, size_t nbytes, size_t count, enum form form) {
   size_t at = 0;
-  if (!is_text) return nbytes < count ? nbytes : count;
-  while (at < nbytes && count-- > 0) at += width_of((unsigned char)data[at]);
-  return at < nbytes ? at : nbytes;
+  uint32_t code;
+  if (form == BYTES) return nbytes < count ? nbytes : count;
+  while (at < nbytes && count-- > 0) at += character(data + at, nbytes - at, form, &code);
+  return at;
 }
 
-static void add_repr(struct text *self, const char *data, size_t nbytes, int is_text) {
+static void add_repr(struct text *self, const char *data, size_t nbytes, enum form form) {
   int has_single = nbytes > 0 && memchr(data, '\'', nbytes) != NULL;
   char quote = has_single && memchr(data, '"', nbytes) == NULL ? '"' : '\'';
   text_add(self, &quote, 1);
   for (size_t at = 0, width; at < nbytes; at += width) {
-    width = is_text ? width_of((unsigned char)data[at]) : 1;
-    if (width > nbytes - at) width = 1;
-    uint32_t code = is_text ? code_point(data + at, width) : (unsigned char)data[at];
+    uint32_t code = (unsigned char)data[at];
+    width = form != BYTES ? character(data + at, nbytes - at, form, &code) : 1;
     if (code == '\\' || code == (unsigned char)quote) text_add(self, "\\", 1);
-    if (is_printable(code) && (is_text || code < 0x80)) text_add(self, data + at, width);
+    if (is_printable(code) && (form != BYTES || code < 0x80)) text_add(self, data + at, width);
     else add_escaped(self, code);
   }
   text_add(self, &quote, 1);
 }
 
 void text_repr(struct text *self, const char *data, size_t nbytes) {
-  add_repr(self, data, nbytes, 1);
+  add_repr(self, data, nbytes, TEXT);
 }
 
 void text_repr_bytes(struct text *self, const char *data, size_t nbytes) {
   text_add(self, "b", 1);
-  add_repr(self, data, nbytes, 0);
+  add_repr(self, data, nbytes, BYTES);
 }
 
 enum { MOST_SHOWN = 80 };
 
-static void add_shown(struct text *self, const char *data, size_t nbytes, int is_text) {
+static void add_shown(struct text *self, const char *data, size_t nbytes, enum form form) {
   struct text all = {0};
-  if (!is_text) text_add(&all, "b", 1);
-  add_repr(&all, data, cut(data, nbytes, MOST_SHOWN, is_text), is_text);
-  size_t shown = all.is_broken ? 0 : cut(all.data, all.size, MOST_SHOWN, is_text);
+  if (form == BYTES) text_add(&all, "b", 1);
+  add_repr(&all, data, cut(data, nbytes, MOST_SHOWN, form), form);
+  size_t shown = all.is_broken ? 0 : cut(all.data, all.size, MOST_SHOWN, form);
   self->is_broken |= all.is_broken;
   if (shown > 0) text_add(self, all.data, shown);
   if (shown < all.size) text_add(self, "...", 3);
@@ -130,9 +139,17 @@ static void add_shown(struct text *self, const char *data, size_t nbytes, int is
 }
 
 void text_shown(struct text *self, const char *data, size_t nbytes) {
-  add_shown(self, data, nbytes, 1);
+  add_shown(self, data, nbytes, TEXT);
 }
 
 void text_shown_bytes(struct text *self, const char *data, size_t nbytes) {
-  add_shown(self, data, nbytes, 0);
+  add_shown(self, data, nbytes, BYTES);
+}
+
+void text_repr_json(struct text *self, const char *data, size_t nbytes) {
+  add_repr(self, data, nbytes, JSON_TEXT);
+}
+
+void text_shown_json(struct text *self, const char *data, size_t nbytes) {
+  add_shown(self, data, nbytes, JSON_TEXT);
 }

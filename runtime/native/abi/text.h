@@ -23,12 +23,16 @@ __attribute__((format(printf, 2, 3)))
 #endif
 void text_format(struct text *self, const char *format, ...);
 
-/* 'repr' of a str, which is UTF-8, or of bytes. */
+/* 'repr' of a str, or of bytes. Bytes of a str that are not UTF-8 are shown as '\\udcff'. */
 void text_repr(struct text *self, const char *data, size_t nbytes);
 void text_repr_bytes(struct text *self, const char *data, size_t nbytes);
 
 /* repr, cut like runtime/error.py's shown(). */
 void text_shown(struct text *self, const char *data, size_t nbytes);
 void text_shown_bytes(struct text *self, const char *data, size_t nbytes);
+
+/* The same of a text of JSON, where half a surrogate pair has three bytes (scan/json.h). */
+void text_repr_json(struct text *self, const char *data, size_t nbytes);
+void text_shown_json(struct text *self, const char *data, size_t nbytes);
 
 #endif

@@ -10,7 +10,6 @@
 #include "abi/raised.h"
 #include "abi/text.h"
 #include "blob/key.h"
-#include "scan/utf8.h"
 
 int reader_fail(const struct reader *self, size_t at, const char *format, ...) {
   struct text text = {0};
@@ -100,20 +99,7 @@ int reader_bytes(struct reader *self, struct span *bytes) {
   return 0;
 }
 
-static int refuse_text(const struct reader *self, size_t at, struct span text) {
-  struct text shown = {0};
-  text_shown_bytes(&shown, text.data, text.size);
-  (void)reader_fail(self, at, "text %s, expected UTF-8", text_of(&shown));
-  text_free(&shown);
-  return -1;
-}
-
-int reader_string(struct reader *self, struct span *text) {
-  struct utf8_error error;
-  size_t start = self->offset;
-  if (reader_bytes(self, text) != 0) return -1;
-  return utf8_check(text->data, text->size, &error) == 0 ? 0 : refuse_text(self, start, *text);
-}
+int reader_string(struct reader *self, struct span *text) { return reader_bytes(self, text); }
 
 char *span_copy(struct span text) {
   char *copy = heap_new(text.size + 1);

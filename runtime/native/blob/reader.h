@@ -42,7 +42,7 @@ int reader_u32(struct reader *self, uint32_t *value);
 int reader_i32(struct reader *self, int32_t *value);
 int reader_dtype(struct reader *self, DLDataType *dtype);
 int reader_bytes(struct reader *self, struct span *bytes);
-int reader_string(struct reader *self, struct span *text); /* bytes that are UTF-8 */
+int reader_string(struct reader *self, struct span *text); /* text: TVM permits any bytes */
 
 /* Read a count of elements that take at least `min_nbytes` each, and of which a valid vector has at
  * most `most`. Nothing was allocated for them yet. */

@@ -27,7 +27,7 @@ enum { NUM_DTYPES = sizeof dtypes / sizeof *dtypes };
 
 void weights_entry_wrong(struct text *error, struct span name, const char *key) {
   text_format(error, "tensor ");
-  text_shown(error, name.data, name.size);
+  text_shown_json(error, name.data, name.size);
   text_format(error, ": %s, expected ", key);
 }
 

@@ -35,7 +35,7 @@ static int check_begin(const struct reader *reader, struct span header, size_t s
   if (header.size > 0 && *header.data == '{') return 0;
   struct text text = {0};
   text_format(&text, "header ");
-  text_shown(&text, header.data, cut(header, 40));
+  text_shown_json(&text, header.data, cut(header, 40));
   text_format(&text, ", expected to begin with '{'");
   return fail(reader, start, &text);
 }
@@ -79,7 +79,7 @@ static int check_text(struct text *text, const struct json *value) {
   size_t end = error.start;
   while (value->size - end >= 3 && is_surrogate(value->text + end)) end += 3;
   text_format(text, "a lone surrogate ");
-  text_shown(text, value->text + error.start, end - error.start);
+  text_shown_json(text, value->text + error.start, end - error.start);
   text_format(text, " in a name, expected Unicode");
   return -1;
 }

@@ -6,9 +6,11 @@
 
 static int read_function(PyObject *item, struct vm_function *function) {
   long long kind, start, end, num_args, num_registers, num_params;
+  PyObject *name; /* bytes, in which the name stays: the tuple is kept */
   if (!PyTuple_Check(item) ||
-      !PyArg_ParseTuple(item, "sLLLLLL:functions", &function->name, &kind, &start, &end, &num_args,
-                        &num_registers, &num_params))
+      !PyArg_ParseTuple(item, "SLLLLLL:functions", &name, &kind, &start, &end, &num_args,
+                        &num_registers, &num_params) ||
+      PyBytes_AsStringAndSize(name, (char **)(uintptr_t)&function->name, NULL) != 0)
     return -1;
   function->kind = kind;
   function->start = start;
@@ -52,7 +54,7 @@ static int raise_fault(const struct vm_fault *fault) {
   PyObject *file = PyImport_ImportModule("runtime.error");
   PyObject *class = file ? PyObject_GetAttrString(file, "BytecodeError") : NULL;
   PyObject *text = class ? PyUnicode_DecodeUTF8(fault->text, (Py_ssize_t)strlen(fault->text),
-                                                "replace") /* the text may end inside a character */
+                                                "surrogateescape") /* of a name, or a cut one */
                          : NULL;
   PyObject *args = text ? PyTuple_Pack(1, text) : NULL;
   PyObject *facts = args ? Py_BuildValue("{sssn}", "table", tables[fault->table], "index",

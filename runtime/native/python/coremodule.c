@@ -5,6 +5,7 @@
 #include "python/copy_range.h"
 #include "scan/crc32.h"
 #include "python/device.h"
+#include "python/name_bytes.h"
 #include "python/device_code.h"
 #include "python/elf_file.h"
 #include "python/host.h"
@@ -55,8 +56,11 @@ static PyObject *core_json_count(PyObject *Py_UNUSED(module), PyObject *text) {
 }
 
 static PyObject *core_is_provided(PyObject *Py_UNUSED(module), PyObject *name) {
-  const char *text = PyUnicode_AsUTF8(name);
-  return text != NULL ? PyBool_FromLong(is_provided(text)) : NULL;
+  PyObject *bytes = name_bytes(name);
+  if (bytes == NULL) return NULL;
+  PyObject *found = PyBool_FromLong(is_provided(PyBytes_AS_STRING(bytes)));
+  Py_DECREF(bytes);
+  return found;
 }
 
 static PyObject *core_tree_changed(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "python/exception.h"
+#include "python/name_bytes.h"
 #include "python/call/function.h"
 #include "abi/heap.h"
 #include "device/cuda/image.h"
@@ -97,11 +98,11 @@ static int read_tags(PyObject *tuple, const char **tags) {
 
 static int fill_signature(const struct request *request, struct kernel_signature *signature,
                           DLDataType *types, const char **tags) {
-  const char *name = PyUnicode_AsUTF8(request->name);
-  if (name == NULL || read_types(request->arg_types, types) != 0 ||
-      read_tags(request->tags, tags) != 0)
-    return -1;
-  signature->name = heap_copy_text(name);
+  if (read_types(request->arg_types, types) != 0 || read_tags(request->tags, tags) != 0) return -1;
+  PyObject *name = name_bytes(request->name);
+  if (name == NULL) return -1;
+  signature->name = heap_copy_text(PyBytes_AS_STRING(name));
+  Py_DECREF(name);
   signature->code_name = heap_copy_text(request->code_name);
   if (signature->name == NULL || signature->code_name == NULL) {
     raise_no_memory();
@@ -110,7 +111,7 @@ static int fill_signature(const struct request *request, struct kernel_signature
   uint64_t count = raised_count();
   int status = kernel_signature_set(signature, types, (int)PyTuple_GET_SIZE(request->arg_types),
                                     tags, (int)PyTuple_GET_SIZE(request->tags));
-  if (status != 0) raise_native_error(name, count);
+  if (status != 0) raise_native_error(signature->name, count);
   return status;
 }
 

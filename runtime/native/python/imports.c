@@ -113,7 +113,8 @@ static PyObject *search_modules(const struct context *context, const char *funct
   PyObject *method = PyUnicode_InternFromString(function);
   PyObject *modules = method ? live_modules(context) : NULL;
   PyObject *file = modules ? PyImport_ImportModule("runtime.library") : NULL;
-  PyObject *wanted = file ? PyUnicode_FromString(name) : NULL;
+  PyObject *wanted =
+      file ? PyUnicode_DecodeUTF8(name, (Py_ssize_t)strlen(name), "surrogateescape") : NULL;
   PyObject *answer =
       wanted ? PyObject_CallMethodObjArgs(file, method, modules, wanted, NULL) : NULL;
   Py_XDECREF(method);

@@ -4,6 +4,7 @@
 #include "python/call/callback.h"
 #include "python/call/function.h"
 #include "python/device.h"
+#include "python/name_bytes.h"
 #include "python/exception.h"
 #include "device/tensor_object.h"
 
@@ -37,12 +38,13 @@ static int dtype_constant(PyObject *value, dso_any *made) {
 
 /* Unlike the argument of a C function, a constant may contain NUL. */
 static int str_constant(PyObject *value, dso_any *made) {
-  Py_ssize_t nbytes;
-  const char *text = PyUnicode_AsUTF8AndSize(value, &nbytes);
-  if (text == NULL) return -1;
-  if (object_make_string(made, 1, text, (size_t)nbytes) == 0) return 0;
-  raise_no_memory();
-  return -1;
+  PyObject *bytes = name_bytes(value);
+  if (bytes == NULL) return -1;
+  size_t nbytes = (size_t)PyBytes_GET_SIZE(bytes);
+  int status = object_make_string(made, 1, PyBytes_AS_STRING(bytes), nbytes);
+  Py_DECREF(bytes);
+  if (status != 0) raise_no_memory();
+  return status != 0 ? -1 : 0;
 }
 
 static int make_constant(PyObject *item, dso_any *made) {

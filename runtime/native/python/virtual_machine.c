@@ -7,6 +7,7 @@
 #include "abi/raised.h"
 #include "python/bytecode.h"
 #include "python/machine_parts.h"
+#include "python/name_bytes.h"
 
 static const char TARGET[] = "runtime._core.routine";
 
@@ -107,8 +108,10 @@ static struct callee *make_callee(const struct vm_routine *routine, PyObject *na
 
 static struct callee *look_up(VirtualMachine *self, PyObject *name, PyObject *signature,
                               PyObject *params) {
-  const char *text = PyUnicode_AsUTF8(name);
-  const struct vm_routine *routine = text ? find_routine(self->vm, text) : NULL;
+  PyObject *bytes = name_bytes(name);
+  const struct vm_routine *routine =
+      bytes ? find_routine(self->vm, PyBytes_AS_STRING(bytes)) : NULL;
+  Py_XDECREF(bytes);
   if (routine == NULL) return NULL;
   struct callee *callee = make_callee(routine, name, signature, params);
   PyObject *capsule = callee ? PyCapsule_New(callee, TARGET, free_target) : NULL;

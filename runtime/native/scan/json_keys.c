@@ -55,7 +55,7 @@ int json_check_keys(const struct json *object, char error[JSON_ERROR_SIZE]) {
   if (twice == NULL) return 0;
   struct text message = {0};
   text_add(&message, "key ", 4);
-  text_shown(&message, twice->text, twice->size);
+  text_shown_json(&message, twice->text, twice->size);
   text_format(&message, " occurs twice, expected once");
   if (!message.is_broken) (void)snprintf(error, JSON_ERROR_SIZE, "%s", text_of(&message));
   text_free(&message);

@@ -39,7 +39,7 @@ static void add_number(struct text *out, double number) {
 }
 
 static void add_scalar(struct text *out, const struct json *value) {
-  if (value->type == JSON_TEXT) text_repr(out, value->text, value->size);
+  if (value->type == JSON_TEXT) text_repr_json(out, value->text, value->size);
   else if (value->type == JSON_LARGE) text_add(out, value->text, value->size);
   else if (value->type == JSON_INTEGER) text_format(out, "%" PRId64, value->integer);
   else if (value->type == JSON_NUMBER) add_number(out, value->number);
@@ -99,7 +99,7 @@ void json_shown(struct text *message, const struct json *value) {
     return;
   }
   if (value->type == JSON_TEXT) {
-    text_shown(message, value->text, value->size);
+    text_shown_json(message, value->text, value->size);
     return;
   }
   if (value->type == JSON_LIST || value->type == JSON_OBJECT) add_nested(&all, value);
