@@ -23,7 +23,7 @@ from .files.arguments import list_of
 from .files.chunks import with_header
 from .files.output import refuse_output_among_inputs, replacing
 from .files.progress import Progress, bytes_of, output_of, silent, sources_of
-from .host_code import library_options, save, save_glue
+from .host_code import functions_with_constants, library_options, save, save_glue
 from .levels.choice import find_levels
 from .link import Code, Link, code_file, embed_and_link
 from .modules.host import HostModule, as_host_module
@@ -208,7 +208,8 @@ def export_library(
         symbols, lines = symbols_of(blob, chunks, records, triple, naming)
         symbols |= empty
         char = find_target(triple).machine.char
-        glue = Glue(functions, entry, naming, char, link.levels.record)
+        constants = functions_with_constants(module)
+        glue = Glue(functions, entry, naming, char, link.levels.record, constants)
         checksums = checksums_of(glue.symbols, glue.texts, lines)
         required = [naming.checksums, *glue.symbols] if hosts else []
         if hosts:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runtime.error import ToolchainError
+from runtime.module import Module, preorder
 
 from .elf.object_file import contains
 from .files.progress import silent
@@ -67,6 +68,12 @@ def _leave_out_undefined(
         return any(changed)
     output.unlink()
     return False
+
+
+def functions_with_constants(root: Module) -> set[str]:
+    """Return the functions to whose initialisers a const_loader of the tree passes constants."""
+    loaders = [module for module in preorder(root) if module.type_key == "const_loader"]
+    return {name for module in loaders for name in getattr(module, "const_vars_by_symbol", ())}
 
 
 def save_glue(folder: Path, text: str, files: Sequence[CodeFile]) -> CodeFile:

@@ -149,6 +149,17 @@ DSO_COLD static inline int dso_refuse_count(const dso_function *function, int32_
   return dso_raise_message(&message, function, "TypeError");
 }
 
+/* No const_loader passed its constants: the loader of the library did not read its tree. */
+DSO_COLD static inline int dso_refuse_constants(const dso_function *function) {
+  dso_message message;
+  message.length = 0;
+  dso_say(&message,
+          "%s: it has no constants yet, which the library's tree contains; look it up in the "
+          "module that runtime.load returns, or export with format='tvm-ffi' for TVM",
+          function->name);
+  return dso_raise_message(&message, function, "RuntimeError");
+}
+
 DSO_COLD static inline int dso_refuse_type(const dso_function *function, const dso_any *args,
                                            int32_t index, const char *expected) {
   dso_message message;

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pytest
 
 import packer
@@ -127,3 +132,45 @@ print(json.dumps([schema_of("many"), schema_of("none"), *docs]))
         None,
     ]
     assert runtime.load(path).function_names() == ["many", "none"]
+
+
+CONSTANTS = """
+static const float *weights;
+void __init_scaled(const float *w) { weights = w; }
+float scaled(float x) { return x * weights[1]; }
+void __init_free(const float *w) { (void)w; }
+float free_of(float x) { return x; }
+"""
+
+
+def _with_constants(folder: Path, **options: Any) -> Path:
+    root = runtime.ConstLoaderModule({"w": np.array([2, 3], "float32")}, {"scaled": ["w"]})
+    root.import_module(packer.CSourceModule(CONSTANTS, functions="auto"))
+    return packer.export_library(root, folder / "constants.so", **options)
+
+
+@pytest.mark.parametrize("legacy_calls", [False, True])
+def test_a_function_without_its_constants_raises(tmp_path, legacy_calls) -> None:
+    """tvm_ffi does not see the tree of a default library, so the C code would read NULL."""
+    code = (
+        "import json, sys, tvm_ffi\nm = tvm_ffi.load_module(sys.argv[1])\n"
+        "try: m['scaled'](2.0)\nexcept RuntimeError as error: print(json.dumps(str(error)))\n"
+    )
+    path = _with_constants(tmp_path, legacy_calls=legacy_calls)
+    text = run_python(code, str(path))
+    assert text.startswith("scaled: it has no constants yet, which the library's tree contains; ")
+    assert "format='tvm-ffi'" in text
+    loaded = runtime.load(path)
+    assert [loaded["scaled"](2.0), loaded["scaled"](3.0)] == [6, 9]
+    with pytest.raises(RuntimeError, match="^scaled: it has no constants yet"):
+        runtime.load(shutil.copy(path, tmp_path / "b.so")).imported_modules[0]["scaled"](2.0)
+
+
+def test_an_initialiser_that_a_caller_calls_counts(tmp_path) -> None:
+    """Also a function that no const_loader lists is called as before."""
+    code = (
+        "import json, sys, numpy, tvm_ffi\nm = tvm_ffi.load_module(sys.argv[1])\n"
+        "w = numpy.array([2, 3], 'float32')\nfirst = m['free_of'](1.0)\nm['__init_scaled'](w)\n"
+        "print(json.dumps([first, m['scaled'](2.0)]))"
+    )
+    assert run_python(code, str(_with_constants(tmp_path))) == [1.0, 6.0]

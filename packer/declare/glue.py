@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from runtime.abi import CONTEXT_SYMBOLS
 
@@ -12,8 +12,16 @@ from .declaration import Declaration, with_char
 from .facts import dump_facts
 from .legacy import packed_lines
 from .metadata import descriptions
+from .results import INITIALIZER
 from .structs import Structs
-from .wrapper import body_lines, declared_lines, headers_of, narrow_types
+from .wrapper import (
+    body_lines,
+    declared_lines,
+    guarded_lines,
+    headers_of,
+    initializer_lines,
+    narrow_types,
+)
 
 _HEADER = """\
 /* Written by dso-packer: the safe-call wrappers of one library. */
@@ -54,6 +62,8 @@ class Glue:
         The code of plain char: ``"i8"``, or ``"u8"``.
     cpu_levels : str, optional
         The record of the CPU levels.
+    constants : collection of str
+        The functions that get constants: a call before their ``__init_`` function ran is refused.
 
     Attributes
     ----------
@@ -73,6 +83,7 @@ class Glue:
         naming: Naming,
         char: str,
         cpu_levels: str | None = None,
+        constants: Collection[str] = (),
     ) -> None:
         declarations = [with_char(declaration, char) for declaration in declarations]
         self._naming = naming
@@ -80,7 +91,15 @@ class Glue:
         self._narrow: set[str] = set()
         self._structs = Structs()
         self._symbols = {d.name: d.symbol or d.name for d in declarations}
-        self._lines: list[str] = []
+        wrapped = {d.name: i for i, d in enumerate(declarations) if d.abi == "safe_call"}
+        # Of a function with constants and of its initialiser, the place of the latter.
+        self._initializers: dict[str, int] = {}
+        for name in sorted(wrapped.keys() & constants):
+            if (index := wrapped.get(INITIALIZER + name)) is not None:
+                self._initializers |= {name: index, INITIALIZER + name: index}
+        self._lines: list[str] = [
+            f"static int dso_has_constants_{i};" for i in sorted({*self._initializers.values()})
+        ]
         self.packed: dict[str, str] = {}
         self.symbols: dict[str, str] = {}
         self.texts: dict[str, str] = {}
@@ -122,19 +141,29 @@ class Glue:
         self._narrow |= narrow_types(declaration, scope)
         free = self._symbols.get(declaration.free, declaration.free)
         self._lines += declared_lines(index, declaration, scope, free)
-        wrapper = f"dso_wrapper_{index}"
-        self._define_function(wrapper, naming.wrapper(name), body_lines(index, declaration, scope))
+        wrapper, body = f"dso_wrapper_{index}", body_lines(index, declaration, scope)
+        self._define_function(wrapper, naming.wrapper(name), self._guarded(index, name, body))
         if naming.legacy_calls:
             self._headers.add("glue_legacy.h")
             self._lines += packed_lines(index, declaration, PACKED_PREFIX + name)
             self.symbols[naming.prefix + name] = f"dso_packed_{index}"
         if naming.dialect == "tvm-ffi":
             for tag, text in descriptions(declaration).items():
-                body = [
+                lines = [
                     "(void)handle, (void)args, (void)num_args;",
                     f"return dso_give_string(result, {c_string(text)});",
                 ]
-                self._define_function(f"dso{tag}{index}", naming.description(tag, name), body)
+                self._define_function(f"dso{tag}{index}", naming.description(tag, name), lines)
+
+    def _guarded(self, index: int, name: str, body: Iterator[str]) -> Iterator[str]:
+        """Return the body of a wrapper that refuses, or provides, missing constants."""
+        place = self._initializers.get(name)
+        if place is None:
+            return body
+        if place != index:
+            return guarded_lines(place, body)
+        self._lines += _function_lines(f"static int dso_initialize_{index}", body)
+        return initializer_lines(index)
 
     def _add_entry(self, index: int, declaration: Declaration) -> None:
         self._define_text("dso_entry_name", self._naming.entry, declaration.name)
@@ -152,9 +181,7 @@ class Glue:
         self._lines += [
             f"DSO_EXPORT int {name}{_SAFE_CALL}",
             f"  DSO_SYMBOL({c_string(symbol)});",
-            f"int {name}{_SAFE_CALL} {{",
-            *(f"  {line}" for line in body),
-            "}",
+            *_function_lines(f"int {name}", body),
         ]
 
     def _registration_lines(self, checksums: dict[str, str]) -> Iterator[str]:
@@ -175,6 +202,13 @@ class Glue:
         yield "DSO_CONSTRUCTOR static void dso_register(void) {"
         yield from (f"  dso_add({c_string(n)}, (void *){a});" for n, a in addresses.items())
         yield "}"
+
+
+def _function_lines(head: str, body: Iterable[str]) -> Iterator[str]:
+    """A safe-call function: its result type and name, and its body."""
+    yield f"{head}{_SAFE_CALL} {{"
+    yield from (f"  {line}" for line in body)
+    yield "}"
 
 
 def _text_lines(name: str, symbol: str, text: str) -> Iterator[str]:

@@ -63,6 +63,22 @@ def body_lines(index: int, declaration: Declaration, scope: Scope) -> Iterator[s
     yield from call_lines(index, declaration, scope, call)
 
 
+def initializer_lines(index: int) -> Iterator[str]:
+    """The statements of the wrapper of an initialiser: constants count once it has succeeded."""
+    yield f"int status = dso_initialize_{index}(handle, args, num_args, result);"
+    yield f"if (!status) __atomic_store_n(&dso_has_constants_{index}, 1, __ATOMIC_RELEASE);"
+    yield "return status;"
+
+
+def guarded_lines(place: int, body: Iterator[str]) -> Iterator[str]:
+    """The statements of a wrapper whose function needs the constants of an initialiser."""
+    first, *others = body
+    yield first
+    yield f"if (!__atomic_load_n(&dso_has_constants_{place}, __ATOMIC_ACQUIRE))"
+    yield "  return dso_refuse_constants(function);"
+    yield from others
+
+
 def headers_of(declaration: Declaration, scope: Scope) -> set[str]:
     """Return the files of the glue that a declaration needs besides those of every wrapper."""
     codes = [p.code for p in declaration.passed] + [r.code for r in results_of(declaration)]
