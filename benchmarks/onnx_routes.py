@@ -3,7 +3,8 @@
 python benchmarks/onnx_routes.py [NETWORK]...
 
 - emx: the C code of emx-onnx-cgen as it is, by gcc -O3 -march=native.
-- TVM: TVM's importer, with packer.operators for convolutions and products (examples/tvm_kernels).
+- TVM: TVM's importer and its own loops.
+- TVM, with kernels: packer.operators for convolutions and products (examples/tvm_kernels).
 - from_onnx: packer.operators, and emx-onnx-cgen for every operator that has no kernel.
 
 TVM is in .venv-tvm (`make test-tvm`), or in the environment of DSO_PACKER_TVM_PYTHON.
@@ -36,6 +37,12 @@ TVM_PYTHON = os.environ.get("DSO_PACKER_TVM_PYTHON", str(ROOT / ".venv-tvm/bin/p
 LEVEL = "x86-64-v4" if "avx512vl" in Path("/proc/cpuinfo").read_text() else "x86-64-v3"
 ROUNDS = 7
 Call = Callable[[], Any]
+_COMPILE = """
+import sys, onnx, tvm
+from tvm.relax.frontend.onnx import from_onnx
+target = tvm.target.Target({"kind": "llvm", "mcpu": sys.argv[3]})
+tvm.compile(from_onnx(onnx.load(sys.argv[1])), target=target).export_library(sys.argv[2])
+"""
 
 
 def main(names: list[str]) -> None:
@@ -126,6 +133,17 @@ def _emx(path: Path, x: np.ndarray) -> tuple[Path, Call]:
 
 
 def _tvm(path: Path, x: np.ndarray) -> tuple[Path, Call]:
+    output = path.with_suffix(".theirs.so")
+    _run([TVM_PYTHON, "-c", _COMPILE, path, output, LEVEL], path.parent, _without_cc({}))
+    return output, _loaded(output, x)
+
+
+def _without_cc(changes: dict[str, str]) -> dict[str, str]:
+    """Return the environment for TVM, which takes CC as one word."""
+    return {k: v for k, v in {**os.environ, **changes}.items() if k != "CC"}
+
+
+def _tvm_with_kernels(path: Path, x: np.ndarray) -> tuple[Path, Call]:
     """Compile in TVM's environment, which imports the packages that are measured."""
     output = path.with_suffix(".tvm.so")
     packages = path.with_suffix(".packages")
@@ -134,8 +152,7 @@ def _tvm(path: Path, x: np.ndarray) -> tuple[Path, Call]:
         file = Path(str(package.__file__)).parent
         (packages / file.name).symlink_to(file)
     script = ROOT / "examples/tvm_kernels/compile.py"
-    environment = {**os.environ, "PYTHONPATH": str(packages)}
-    environment.pop("CC", None)  # TVM takes it as one word
+    environment = _without_cc({"PYTHONPATH": str(packages)})
     _run([TVM_PYTHON, script, path, output, LEVEL], path.parent, environment)
     return output, _loaded(output, x)
 
@@ -161,7 +178,8 @@ def _run(command: list[Any], folder: Path, environment: dict[str, str] | None = 
 
 ROUTES: dict[str, Callable[[Path, np.ndarray], tuple[Path, Call]]] = {
     "emx": _emx,
-    "TVM, with kernels": _tvm,
+    "TVM": _tvm,
+    "TVM, with kernels": _tvm_with_kernels,
     "from_onnx": _from_onnx,
 }
 
