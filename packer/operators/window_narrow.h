@@ -5,7 +5,7 @@
 
 #include "narrow.h"
 
-/* Each group is a convolution of its own. A depthwise one has a block of channels as its group. */
+/* Each group is a separate convolution. A depthwise one has a block of channels as its group. */
 struct narrow_window {
   int64_t groups, channels, outputs; /* of one group */
   int64_t block, blocks;             /* of channels as the tiles read them, in a group */

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from .tensor import Tensor, tensor
-from .unpack_narrow import narrow_matmul
+from .unpack_narrow import narrow_conv2d, narrow_matmul
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def unpack(stored: Tensor, form: Mapping[str, Any]) -> Tensor:
     kernels: dict[object, Callable[..., Any]] = {
         "conv2d": _conv2d,
         "matmul": _matmul,
+        "narrow_conv2d": narrow_conv2d,
         "narrow_matmul": narrow_matmul,
     }
     kernel = form.get("kernel")

@@ -46,3 +46,39 @@ def _columns(flat: Any, batch: tuple[int, ...], inner: int, columns: int, dtype:
     split = np.moveaxis(split, (-4, -3, -2, -1), (-2, -4, -1, -3))
     whole = split.reshape(*batch, words * in_word, panels * PANEL)[..., :inner, :columns]
     return whole.view(np.uint8) ^ np.uint8(128) if dtype == "uint8" else whole
+
+
+def narrow_conv2d(flat: Any, shape: tuple[int, ...], form: Mapping[str, Any]) -> Any:
+    """Return (outputs, channels / groups, kernel y, kernel x): int8 or uint8."""
+    import numpy as np
+
+    groups = form.get("groups", 1)
+    is_known = form.get("dtype") in ("int8", "uint8") and type(groups) is int and groups > 0
+    if len(shape) != 4 or not is_known or shape[0] % groups or 0 in shape:
+        raise ValueError(f"shape {list(shape)} with {groups} groups, expected 4 extents")
+    outputs, channels, taps = shape[0], shape[1], shape[2] * shape[3]
+    if groups == channels * groups == outputs > 1:
+        panels = -(-outputs // PANEL)
+        lines = _lines(flat, panels, taps * PANEL)
+        whole = lines.reshape(panels, taps, PANEL).swapaxes(1, 2).reshape(-1, taps)[:outputs]
+    else:
+        of_group = outputs // groups
+        panels, rows = -(-of_group // PANEL), -(-channels // WORD) * WORD
+        lines = _lines(flat, groups * panels, rows * taps * PANEL)
+        parts, at = [], 0
+        for begin in range(0, rows, PANEL):
+            count = min(rows - begin, PANEL)
+            end = at + count * taps * PANEL
+            part = lines[:, at:end].reshape(groups, panels, taps, count // WORD, PANEL, WORD)
+            parts.append(part.transpose(0, 1, 4, 3, 5, 2).reshape(groups, -1, count, taps))
+            at = end
+        whole = np.concatenate(parts, axis=2)[:, :of_group, :channels]
+    found = np.ascontiguousarray(whole).reshape(shape)
+    return found.view(np.uint8) ^ np.uint8(128) if form["dtype"] == "uint8" else found
+
+
+def _lines(flat: Any, panels: int, size: int) -> Any:
+    """Return the weights of each panel, without the sums after them."""
+    if flat.nbytes != panels * (size + PANEL * WORD):
+        raise ValueError(f"{flat.nbytes} bytes, expected those of {panels} panels")
+    return flat.reshape(panels, -1)[:, :size]

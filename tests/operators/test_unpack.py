@@ -64,3 +64,16 @@ def test_narrow_matrices(shape: tuple[int, ...], is_transposed: bool, dtype: str
     found = unpack(runtime.tensor(packed), {**form, "dtype": dtype})
     assert (found.dtype, found.shape) == (dtype, shape)
     assert bytes(found.raw) == weight.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize(("outputs", "channels", "kernel", "groups"), CONVOLUTIONS)
+def test_narrow_convolutions(
+    outputs: int, channels: int, kernel: tuple[int, int], groups: int, dtype: str
+) -> None:
+    """Plain, grouped and depthwise ones."""
+    shape = (outputs, channels, *kernel)
+    weight = np.random.default_rng(4).integers(0, 128, shape).astype(dtype)
+    stored = packer.operators.pack_narrow_conv2d(weight, groups=groups)
+    form = {"kernel": "narrow_conv2d", "shape": list(shape), "groups": groups, "dtype": dtype}
+    assert np.array_equal(unpack(runtime.tensor(stored), form).numpy(), weight)

@@ -48,12 +48,14 @@ from .matmul import fuse_gemm, fuse_matmul
 from .moments import fuse_group_normalization, fuse_moments, fuse_row_factors
 from .normalize import fuse_normalize
 from .pool import fuse_pool
+from .quantized import fuse_dequantized, fuse_quantized_result, move_integers
 from .record import summary
 from .recurrent import split_directions
 from .scale import fold_batch_norm, fold_scale
 
 REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     inline_functions,
+    fuse_dequantized,
     fold_constants,
     fix_shapes,
     remove_no_ops,
@@ -92,6 +94,8 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_pool,
     fuse_resize,
     simplify_views,
+    fuse_quantized_result,
+    move_integers,
     fuse_quantize,
     fuse_elementwise,
     remove_dead_nodes,

@@ -106,7 +106,7 @@ def _scale(
 def fuse_integer_scale(model: ir.Model) -> int:
     """Fuse Cast to float32 and Mul by a scale after dso.NarrowMatMul and dso.NarrowConv.
 
-    This is how integers of dynamic scales become float32 again. The scale may be computed: one
+    So integers of dynamic scales become float32 again. The scale may be computed: one
     number, or for a product a row of them. Returns how many were fused.
     """
     count = 0
