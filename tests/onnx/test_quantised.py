@@ -41,7 +41,7 @@ def test_results_are_those_of_onnx_runtime(name: str, kind: str, tmp_path: Path)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options)
-    module = packer.from_onnx(model, options=["-march=native"])
+    module = packer.from_onnx(model)
     library = runtime.load(packer.export_library(module, tmp_path / "model.so"))
     for x in samples(model, 3):
         (expected,) = session.run(None, {"x": x})

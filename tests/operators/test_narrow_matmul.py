@@ -130,6 +130,30 @@ def test_packed_layout_is_the_same_in_c_and_python(library, dtype, columns) -> N
         assert packed.tobytes() == expected.tobytes()
 
 
+def bfloat16(*shape: int) -> tuple[np.ndarray, np.ndarray]:
+    """Random bfloat16 as uint16, and as float64."""
+    floats = np.random.default_rng(sum(shape)).normal(size=shape).astype(np.float32)
+    bits = (floats.view(np.uint32) >> 16).astype(np.uint16)
+    return bits, (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+
+
+@pytest.mark.parametrize("shape", [(1, 5, 7), (14, 33, 45), (31, 400, 64), (3, 64, 32)], ids=str)
+@pytest.mark.parametrize("activation", ["none", "gelu"])
+def test_products_of_bfloat16_have_sums_of_float32(library, shape, activation) -> None:
+    """Results of float32 have its accuracy; those of bfloat16 are rounded to the nearest."""
+    rows, inner, columns = shape
+    (a, x), (b, y) = bfloat16(1, 1, rows, inner), bfloat16(1, 1, inner, columns)
+    bias = np.linspace(-1, 1, columns).astype(np.float32)
+    after = Epilogue(bias, activation=activation)
+    expected = after.expected(x @ y, 3)
+    for packed in (None, pack_narrow_matmul(b)):
+        found = narrow_matmul(library, a, b, Result("float32", after=after), packed=packed)
+        assert_close(found, expected)
+        halves = narrow_matmul(library, a, b, Result("uint16", after=after), packed=packed)
+        nearest = (found.view(np.uint32).astype(np.int64) + 0x8000) >> 16
+        assert np.abs(halves.astype(np.int64) - nearest).max() == 0
+
+
 def test_empty_products(library) -> None:
     """Nothing is written without rows or columns; sums of nothing are 0."""
     for rows, inner, columns in ((0, 4, 4), (4, 4, 0), (4, 0, 4)):

@@ -78,9 +78,9 @@ MODELS = {
 
 
 def library_of(model: onnx.ModelProto, folder: Path) -> runtime.Module:
-    """Export with code for this machine."""
+    """Export a model."""
     dynamic = ["batch"] if "batch" in str(model.graph.input) else []
-    module = packer.from_onnx(model, dynamic=dynamic, options=["-march=native"])
+    module = packer.from_onnx(model, dynamic=dynamic)
     return runtime.load(packer.export_library(module, folder / "model.so"))
 
 
@@ -97,6 +97,25 @@ def test_results_are_those_of_onnx_runtime(case: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
     else:
         assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("kind", ["MatMul", "Gemm"])
+def test_products_of_bfloat16_round_their_sums_once(kind: str, tmp_path: Path) -> None:
+    """The sums are float32, with the bias; each result is the nearest bfloat16, or next to it."""
+    import ml_dtypes
+
+    random = np.random.default_rng(8)
+    w, b = (random.normal(size=s).astype(ml_dtypes.bfloat16) for s in ((70, 45), (45,)))
+    body = "y = Gemm(x, w, b)" if kind == "Gemm" else "m = MatMul(x, w) y = Add(m, b)"
+    text = f"(bfloat16[9,70] x) => (bfloat16[] y) {{ {body} }}"
+    library = library_of(make(text, {"w": w, "b": b}), tmp_path)
+    x = random.normal(size=(9, 70)).astype(ml_dtypes.bfloat16)
+    tensor = runtime.empty((9, 70), "bfloat16")
+    memoryview(tensor.raw).cast("B")[:] = x.tobytes()
+    found = np.frombuffer(bytes(library["main"](tensor).raw), ml_dtypes.bfloat16).reshape(9, 45)
+    exact = x.astype(np.float64) @ w.astype(np.float64) + b.astype(np.float64)
+    np.testing.assert_allclose(found.astype(np.float64), exact, rtol=2**-7, atol=2e-5)
+    assert bytes(library.weights["w"].raw) == w.tobytes()
 
 
 def test_weights_have_their_names_types_and_values(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from .attention import fuse_attention
 from .attention_layout import lay_out_attention
 from .attention_operator import fuse_attention_operator
 from .backwards import gather_backwards
+from .bfloat16 import fuse_bfloat16, fuse_bfloat16_bias
 from .clean import (
     inline_functions,
     name_everything,
@@ -74,6 +75,8 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     fuse_pad,
     fuse_gemm,
     fuse_matmul,
+    fuse_bfloat16,
+    fuse_bfloat16_bias,
     fuse_matmul_integer,
     fuse_qlinear_matmul,
     fuse_conv_integer,
