@@ -11,6 +11,7 @@ REQUIRED = [
     f"dso-runtime=={version}",
     "llvmlite>=0.45",
     "packaging>=24.2",
+    "pycparser>=3.12,<4",
     "pyelftools>=0.31",
 ]
 

@@ -1,31 +1,25 @@
-"""The syntax of C declarations: text to types, one declaration at a time.
+"""Declarations of C as types, one declaration at a time.
 
-Only declarations are read; bodies and initialisers are skipped by their braces. A name where a
-type is expected is the name of a type, so that no list of typedefs is needed. Extensions of GNU
-that do not change a type are skipped.
+pycparser reads them. It is not imported for words, stars, extents and one list of parameters: the
+import takes a fifth of a small export.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
-from .expression import constants_of
-from .token_reader import DEEPEST, TokenReader
+from .plain_c import ATTRIBUTES, OF_STRUCT, PlainC, Symbol
 from .token_reader import CSyntaxError as CSyntaxError
-from .tokens import (
-    IGNORED,
-    INLINE,
-    NUMBER_WORDS,
-    OTHER_TYPES,
-    QUALIFIERS,
-    RESERVED,
-    STORAGE,
-    SYNONYMS,
-    TAGGED,
-    WITH_PARENTHESES,
-    is_word,
-)
+from .tokens import QUALIFIERS, STORAGE
 from .types import Array, CType, Declared, Function, Named, Pointer, Tagged
+
+_LETTERS = {"INT": "i", "CONST": "c", "TIMES": "*", "ID": "n", "LBRACKET": "[", "RBRACKET": "]"}
+_LETTERS |= {"LPAREN": "(", "COMMA": ",", "RPAREN": ")", "SEMI": ";"}
+_ONE = r"[ic]+(\*[*c]*)?n?(\[n?\])*"  # words, stars, a name, extents
+_SIMPLE = re.compile(rf"[ic]+(\*[*c]*)?n((\[n?\])*|\(({_ONE}(,{_ONE})*)?\));")
 
 
 def parse_declaration(text: str, attributes: str = "") -> list[Declared]:
@@ -33,228 +27,136 @@ def parse_declaration(text: str, attributes: str = "") -> list[Declared]:
 
     `attributes` are those that every struct in it has besides its own.
     """
-    parser = _Parser(text, attributes)
-    declared = parser.declaration()
-    parser.end()
-    return declared
+    return _parsed(PlainC(text).read(), text, attributes)
 
 
 def parse_function_type(text: str) -> Function:
     """Parse a function type without a name: ``int(int a)``."""
-    parser = _Parser(text)
-    storage, base = parser.specifiers()
-    if storage:
-        parser.refuse("a storage class, expected a type")
-    base = parser.pointers(base)
-    if parser.next != "(":
-        parser.refuse("expected (")
-    function = parser.parameters(base)
-    parser.end()
+    head, parenthesis, rest = text.partition("(")
+    if {*head.split()} <= QUALIFIERS | STORAGE:
+        raise CSyntaxError("a type is missing or unknown", len(head))
+    try:
+        (declared,) = parse_declaration(f"{head} f{parenthesis}{rest}")
+    except CSyntaxError as error:
+        place = error.position
+        raise CSyntaxError(str(error), place - 2 if place > len(head) else place) from None
+    function = declared.type
+    if declared.storage:
+        raise CSyntaxError("a storage class, expected a type", 0)
+    is_whole = not declared.attributes and text[-1] == ")"
+    if not isinstance(function, Function) or not is_whole or isinstance(function.result, Function):
+        raise CSyntaxError("", len(text))
     return function
 
 
-class _Parser(TokenReader):
-    def __init__(self, text: str, attributes: str = "") -> None:
-        super().__init__(text)
-        self.outer = attributes
-        self.attributes: list[str] = []  # of the declaration or the struct that is being read
+def _parsed(symbols: Sequence[Symbol], text: str, attributes: str = "") -> list[Declared]:
+    if _SIMPLE.fullmatch("".join(_LETTERS.get(symbol.type, "?") for symbol in symbols)):
+        return [_simple(symbols)]
+    from pycparser.c_parser import CParser, ParseError
 
-    def extensions(self) -> None:
-        """Take attributes, labels and words that do not change a type."""
-        while True:
-            if self.next in WITH_PARENTHESES:
-                self.attributes.append(self.take())
-                while self.next in QUALIFIERS:
-                    self.take()
-                words = self.balanced("(", ")")
-                if unread := OTHER_TYPES.intersection(words):
-                    self.refuse(f"the attribute {unread.pop()}")
-                self.attributes += [word for word in words if word[0] != '"']
-            elif self.next in IGNORED:
-                self.take()
-                if self.next == "(" and self.tokens[self.index - 1].text == "noexcept":
-                    self.balanced("(", ")")
-            else:
-                return
+    stream = iter(symbols)
+    lexer = SimpleNamespace(filename="", input=lambda *_: None, token=lambda: next(stream, None))
+    try:
+        tree = CParser(lexer=lambda **_: lexer, dialect="c23").parse("")
+        return [_declared(node, attributes) for node in tree.ext]
+    except ParseError as error:
+        found = re.match(r":1:(\d+): ", str(error))
+        raise CSyntaxError("", int(found[1]) if found else len(text)) from None
+    except RecursionError:
+        raise CSyntaxError("nested too deep", len(text)) from None
 
-    def declaration(self) -> list[Declared]:
-        position = self.tokens[self.index].position
-        before, self.attributes = self.attributes, []
-        storage, base = self.specifiers()
-        made = []
-        while self.next not in (";", "{", ""):
-            name, type_ = self.declarator(base)
-            bits = self.accept(":")
-            if bits:
-                self.skip_expression()
-            self.extensions()
-            if self.accept("="):
-                self.skip_expression()
-            attributes = " ".join(self.attributes)
-            made.append(Declared(name, type_, storage, bits, position, attributes))
-            if not self.accept(","):
-                break
-        if self.next == "{":
-            self.balanced("{", "}")
-        elif self.next:
-            self.expect(";")
-        self.attributes = before
-        return made or [Declared("", base, storage, position=position)]
 
-    def skip_expression(self) -> None:
-        while self.next not in (",", ";", ""):
-            pairs = {"(": ")", "{": "}", "[": "]"}
-            if self.next in pairs:
-                self.balanced(self.next, pairs[self.next])
-            else:
-                self.take()
-
-    def specifiers(self) -> tuple[frozenset[str], CType]:
-        storage: set[str] = set()
-        quals: list[str] = []
-        words: list[str] = []
-        tagged: Tagged | None = None
-        while True:
-            self.extensions()
-            word = self.next
-            if word in STORAGE or word in INLINE:
-                storage.add("inline" if word in INLINE else word)
-            elif word in QUALIFIERS:
-                quals.append(QUALIFIERS[word])
-            elif word in TAGGED and not words and not tagged:
-                tagged = self.tagged()
-                continue
-            elif (word in NUMBER_WORDS or self.is_complex(words)) and not tagged:
-                words.append("_Complex" if word == "complex" else SYNONYMS.get(word, word))
-            elif is_word(word) and word not in RESERVED and not words and not tagged:
-                words.append(word)
-            else:
-                break
-            self.take()
-        if tagged:
-            return frozenset(storage), tagged._replace(quals=tuple(quals))
-        if not words:
-            self.refuse("a type is missing or unknown")
-        return frozenset(storage), Named(tuple(words), tuple(quals))
-
-    def is_complex(self, words: Sequence[str]) -> bool:
-        """Return True at the macro of <complex.h>."""
-        floats = ("float", "double")
-        following = self.tokens[self.index + 1].text if self.next else ""
-        return self.next == "complex" and (bool(set(words) & {*floats}) or following in floats)
-
-    def tagged(self) -> Tagged:
-        kind = self.take()
-        before, self.attributes = self.attributes, [self.outer]
-        self.extensions()
-        tag = self.take() if is_word(self.next) else ""
-        if self.next != "{":
-            if not tag:
-                self.refuse(f"expected the name of a {kind}")
-            self.attributes = before
-            return Tagged(kind, tag)
-        members: list[Declared] | None = None
-        constants: tuple[tuple[str, tuple[str, ...]], ...] = ()
-        if kind == "enum":
-            constants = constants_of(self.balanced("{", "}"))
+def _simple(symbols: Sequence[Symbol]) -> Declared:
+    """Read a name or a function whose types are words, stars and extents."""
+    parts: list[list[Symbol]] = [[]]
+    for symbol in symbols:
+        if _LETTERS[symbol.type] in "(,);":
+            parts.append([])
         else:
-            self.take()
-            self.deeper()
-            members = []
-            while not self.accept("}"):
-                if not self.accept(";"):
-                    members += self.declaration()
-            self.depth -= 1
-        self.extensions()
-        attributes, self.attributes = " ".join(self.attributes).strip(), before
-        body = None if members is None else tuple(members)
-        return Tagged(kind, tag, (), body, constants, attributes)
+            parts[-1].append(symbol)
+    head, *parameters = [_one(part) for part in parts if part]
+    is_function = symbols[-2].type == "RPAREN"
+    return head._replace(type=_function(head.type, parameters)) if is_function else head
 
-    def pointers(self, base: CType) -> CType:
-        start = self.index
-        while self.accept("*"):
-            base = Pointer(base, self.qualifiers())
-            if self.index - start > DEEPEST:
-                self.refuse("nested too deep")
-        return base
 
-    def qualifiers(self) -> tuple[str, ...]:
-        quals = []
-        self.extensions()
-        while self.next in QUALIFIERS:
-            quals.append(QUALIFIERS[self.take()])
-            self.extensions()
-        return tuple(quals)
+def _one(symbols: Sequence[Symbol]) -> Declared:
+    """Read words, stars, a name and extents."""
+    name = ""
+    words: list[str] = []
+    quals: list[list[str]] = [[]]  # of the type and of each pointer
+    extents: list[tuple[str, ...]] = []
+    for symbol in symbols:
+        if symbol.type == "TIMES":
+            quals.append([])
+        elif symbol.type == "LBRACKET":
+            extents.append(())
+        elif symbol.type == "ID" and extents:
+            extents[-1] = tuple(symbol.value.split("\0"))
+        elif symbol.type == "ID":
+            name = symbol.value
+        elif symbol.type != "RBRACKET":
+            (words if symbol.type == "INT" else quals[-1]).append(symbol.value)
+    type_: CType = Named(tuple(words), _kept(quals[0]))
+    for given in quals[1:]:
+        type_ = Pointer(type_, _kept(given))
+    for extent in reversed(extents):
+        type_ = Array(type_, extent)
+    return _named(name, type_, quals[0])
 
-    def declarator(self, base: CType) -> tuple[str, CType]:
-        """Parse a name with the operators around it; the name may be missing."""
-        self.deeper()
-        self.extensions()
-        base = self.pointers(base)
-        self.extensions()
-        inner = -1
-        name = ""
-        if self.next == "(" and self.is_nested():
-            inner = self.index + 1
-            self.balanced("(", ")")
-        elif is_word(self.next) and self.next not in RESERVED:
-            name = self.take()
-        base = self.suffixes(base)
-        if inner >= 0:
-            after, self.index = self.index, inner
-            name, base = self.declarator(base)
-            self.expect(")")
-            self.index = after
-        self.depth -= 1
-        return name, base
 
-    def is_nested(self) -> bool:
-        """Return True at a parenthesis around a declarator, not around parameters."""
-        following = self.tokens[self.index + 1].text
-        after = self.tokens[self.index + 2].text if following else ""
-        if following in WITH_PARENTHESES or following in ("*", "(", "["):
-            return True
-        return is_word(following) and following not in RESERVED and after in (")", "(", "[")
+def _kept(quals: Sequence[str]) -> tuple[str, ...]:
+    return tuple(qualifier for qualifier in quals if qualifier in QUALIFIERS)
 
-    def suffixes(self, base: CType) -> CType:
-        if self.next == "[":
-            self.deeper()
-            made = Array(base, self.balanced("[", "]"))
-            made = made._replace(item=self.suffixes(base))
-            self.depth -= 1
-            return made
-        if self.next == "(":
-            before = self.index
-            self.balanced("(", ")")
-            base = self.suffixes(base)
-            after, self.index = self.index, before
-            function = self.parameters(base)
-            self.index = after
-            return function
-        return base
 
-    def parameters(self, result: CType) -> Function:
-        self.expect("(")
-        self.deeper()
-        made: list[Declared] = []
-        is_variadic = False
-        while self.next != ")":
-            if self.next == "...":
-                self.take()
-                is_variadic = True
-                break
-            position = self.tokens[self.index].position
-            storage, base = self.specifiers()
-            name, type_ = self.declarator(base)
-            self.extensions()
-            made.append(Declared(name, type_, storage, position=position))
-            if not self.accept(","):
-                break
-            if self.next == ")":
-                self.refuse()
-        self.expect(")")
-        self.depth -= 1
-        nothing = len(made) == 1 and not made[0].name and made[0].type == Named(("void",))
-        words = [token.text for token in self.tokens[self.index : self.index + 2]]
-        is_noexcept = words[:1] == ["noexcept"] and words[1:] != ["("]
-        return Function(result, () if nothing else tuple(made), is_variadic, is_noexcept)
+def _named(name: str, type_: CType, quals: Sequence[str], bits: bool = False) -> Declared:
+    """Make a declaration of the storage classes and attributes among qualifiers."""
+    storage = frozenset(q for q in quals if q[0] != ATTRIBUTES and q not in QUALIFIERS)
+    given = (q[1:] for q in quals if q[0] == ATTRIBUTES and not q.startswith(OF_STRUCT))
+    return Declared(name, type_, storage, bits, next(given, ""))
+
+
+def _function(result: CType, parameters: Sequence[Declared], **more: bool) -> Function:
+    nothing = len(parameters) == 1 and parameters[0] == Declared("", Named(("void",)))
+    return Function(result, () if nothing else tuple(parameters), **more)
+
+
+def _declared(node: Any, attributes: str) -> Declared:
+    """Convert a declaration of pycparser."""
+    bits = getattr(node, "bitsize", None) is not None
+    return _named(node.name or "", _type(node.type, attributes, node.quals), node.quals, bits)
+
+
+def _type(node: Any, attributes: str, quals: Sequence[str] = ()) -> CType:
+    kind = type(node).__name__
+    if kind == "TypeDecl":
+        return _type(node.type, attributes, node.quals)
+    if kind == "PtrDecl":
+        return Pointer(_type(node.type, attributes), _kept(node.quals))
+    if kind == "ArrayDecl":
+        return Array(_type(node.type, attributes), _tokens(node.dim))
+    if kind == "IdentifierType":
+        return Named(tuple(node.names), _kept(quals))
+    if kind != "FuncDecl":
+        return _tagged(node, kind.lower(), attributes, quals)
+    given = node.args.params if node.args else []
+    is_variadic = bool(given) and type(given[-1]).__name__ == "EllipsisParam"
+    parameters = [_declared(p, attributes) for p in given[: len(given) - is_variadic]]
+    result = _type(node.type, attributes)
+    is_noexcept = bool(node.attributes)
+    return _function(result, parameters, is_variadic=is_variadic, is_noexcept=is_noexcept)
+
+
+def _tagged(node: Any, kind: str, attributes: str, quals: Sequence[str]) -> Tagged:
+    own = " ".join([attributes, *(q[2:] for q in quals if q.startswith(OF_STRUCT))]).strip()
+    made = Tagged(kind, node.name or "", _kept(quals), attributes=own)
+    if kind == "enum" and node.values:
+        constants = ((c.name, _tokens(c.value)) for c in node.values.enumerators)
+        return made._replace(constants=tuple(constants))
+    if kind == "enum" or node.decls is None:
+        return made._replace(attributes="")
+    return made._replace(members=tuple(_declared(member, attributes) for member in node.decls))
+
+
+def _tokens(name: Any) -> tuple[str, ...]:
+    """Return the tokens of an extent or a value."""
+    return tuple(name.name.split("\0")) if name else ()

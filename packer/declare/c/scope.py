@@ -206,7 +206,7 @@ class Scope:
 
     def extent(self, tokens: tuple[str, ...]) -> int | None:
         """Return the value of an array's extent, or None."""
-        return evaluate(tokens, self._constant_of_text, lambda _: None)
+        return evaluate(tokens, self._constant_of_text)
 
     def _constant_of_text(self, name: str) -> int | None:
         return self.constant(name) if self._text else None
@@ -254,7 +254,7 @@ def enum_values(
     value: int | None = -1
     for name, tokens in type_.constants:
         if tokens:
-            value = evaluate(tokens, lambda word: found.get(word, constant(word)), lambda _: None)
+            value = evaluate(tokens, lambda word: found.get(word, constant(word)))
         elif value is not None:
             value += 1
         if value is None:

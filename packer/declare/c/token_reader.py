@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from .tokens import Token, tokens_of
 
-DEEPEST = 60
+_BRACKETS = {"(": ")", "{": "}", "[": "]"}
 
 
 class CSyntaxError(Exception):
@@ -18,13 +18,11 @@ class CSyntaxError(Exception):
 
 
 class TokenReader:
-    """The place in a text that is read, and the depth of what is nested there."""
+    """The place in a text that is read."""
 
     def __init__(self, text: str) -> None:
-        self.tokens = tokens_of(text)
-        self.tokens.append(Token("", len(text)))
+        self.tokens = [*tokens_of(text), Token("", len(text))]
         self.index = 0
-        self.depth = 0
 
     @property
     def next(self) -> str:
@@ -37,32 +35,22 @@ class TokenReader:
         self.index += 1
         return self.tokens[self.index - 1].text
 
-    def accept(self, text: str) -> bool:
-        found = self.next == text
-        self.index += found
-        return found
-
-    def expect(self, text: str) -> None:
-        if not self.accept(text):
-            self.refuse(f"expected {text}")
-
-    def end(self) -> None:
-        if self.next:
-            self.refuse()
-
-    def balanced(self, opening: str, closing: str) -> tuple[str, ...]:
-        """Take tokens in brackets, and return those inside."""
-        self.expect(opening)
-        start, depth = self.index, 1
+    def balanced(self) -> list[str]:
+        """Take what is in brackets, and return the tokens inside."""
+        opening, start, depth = self.take(), self.index, 1
         while depth:
-            token = self.take()
-            if not token:
-                self.index -= 1
+            if not self.next:
                 self.refuse()
-            depth += (token == opening) - (token == closing)
-        return tuple(token.text for token in self.tokens[start : self.index - 1])
+            token = self.take()
+            depth += (token == opening) - (token == _BRACKETS[opening])
+        return [token.text for token in self.tokens[start : self.index - 1]]
 
-    def deeper(self) -> None:
-        self.depth += 1
-        if self.depth > DEEPEST:
-            self.refuse("nested too deep")
+    def value(self) -> list[str]:
+        """Take the tokens of an initialiser, or of the width of a bit-field."""
+        start = self.index
+        while self.next and self.next not in ",;}":
+            if self.next in _BRACKETS:
+                self.balanced()
+            else:
+                self.take()
+        return [token.text for token in self.tokens[start : self.index]]

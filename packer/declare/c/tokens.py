@@ -15,16 +15,14 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL | re.MULTILINE | re.ASCII,
 )
 _WORD = re.compile(r"[A-Za-z_$]")
-STORAGE = {"typedef", "extern", "static", "auto", "register", "_Thread_local", "__thread"}
-QUALIFIERS = {
-    **{word: word for word in ("const", "volatile", "restrict", "_Atomic")},
-    "__const": "const",
-    "__volatile__": "volatile",
-    "__volatile": "volatile",
-    "__restrict": "restrict",
-    "__restrict__": "restrict",
+STORAGE = {
+    *("typedef", "extern", "static", "auto", "register", "_Thread_local", "__thread"),
+    *("inline", "__inline", "__inline__"),
 }
-INLINE = {"inline", "__inline", "__inline__"}
+QUALIFIERS = {
+    *("const", "volatile", "restrict", "_Atomic"),
+    *("__const", "__volatile__", "__volatile", "__restrict", "__restrict__"),
+}
 IGNORED = {"__extension__", "_Noreturn", "noexcept", "constexpr", "_Nonnull", "_Nullable"}
 WITH_PARENTHESES = {
     *("__attribute__", "__attribute", "__asm__", "__asm", "asm", "__declspec"),
@@ -32,15 +30,20 @@ WITH_PARENTHESES = {
 }
 # Attributes that make another type of the one that is written.
 OTHER_TYPES = {"vector_size", "__vector_size__", "ext_vector_type", "mode", "__mode__"}
-TAGGED = ("struct", "union", "enum")
-SYNONYMS = {"__signed__": "signed", "__signed": "signed", "__complex__": "_Complex"}
+TAGGED = {"struct", "union", "enum"}
+SYNONYMS = {
+    "__inline": "inline", "__inline__": "inline", "__const": "const", "complex": "_Complex",
+    "__volatile__": "volatile", "__volatile": "volatile", "__restrict": "restrict",
+    "__restrict__": "restrict", "__signed__": "signed", "__signed": "signed",
+    "__complex__": "_Complex",
+}  # fmt: skip
 NUMBER_WORDS = {
     *("void", "char", "short", "int", "long", "float", "double", "signed", "unsigned"),
     *("bool", "_Bool", "_Complex", "_Float16", "__bf16", "__int128", "_Float128", "__float128"),
-    *("_Float32", "_Float64", "_Float32x", "_Float64x", *SYNONYMS),
+    *("_Float32", "_Float64", "_Float32x", "_Float64x", "__signed__", "__signed", "__complex__"),
 }
 RESERVED = {
-    *NUMBER_WORDS, *STORAGE, *QUALIFIERS, *INLINE, *IGNORED, *WITH_PARENTHESES, *TAGGED,
+    *NUMBER_WORDS, *STORAGE, *QUALIFIERS, *IGNORED, *WITH_PARENTHESES, *TAGGED,
     *("typeof", "__typeof__", "sizeof", "return", "if", "else", "for", "while", "do", "switch"),
 }  # fmt: skip
 

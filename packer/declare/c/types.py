@@ -81,8 +81,6 @@ class Declared(NamedTuple):
         ``static``, ``typedef``, ``inline`` and others.
     bits : bool
         True for a bit-field.
-    position : int
-        The offset of the declaration.
     attributes : str
         The text of its attributes.
     """
@@ -91,7 +89,6 @@ class Declared(NamedTuple):
     type: CType
     storage: frozenset[str] = frozenset()
     bits: bool = False
-    position: int = 0
     attributes: str = ""
 
 
