@@ -89,10 +89,12 @@ static void note(const char *kind, const char *message) {
 
 int errors(void) {
   nb_exception one = {"ZeroDivisionError", "division by zero", "mean", "geo.py", 12};
+  nb_exception nowhere = {"IndexError", "range", "mean", "", 0};
   nb_exception none = {"IndexError", "", "mean", "geo.py", 13};
   __TVMFFIErrorSetRaisedFromCStr = note;
   CHECK(nb_raise(&one) == -1 && strcmp(raised[0], "ZeroDivisionError") == 0);
   CHECK(strcmp(raised[1], "division by zero; raised by mean (geo.py:12)") == 0);
+  CHECK(nb_raise(&nowhere) == -1 && strcmp(raised[1], "range; raised by mean") == 0);
   CHECK(nb_raise(&none) == -1 && strcmp(raised[1], "raised by mean (geo.py:13)") == 0);
   return 0;
 }

@@ -151,12 +151,12 @@ int nb_give_array(dso_any *result, const nb_array *array, int32_t ndim, DLDataTy
 
 int nb_raise(const nb_exception *exception) {
   char message[2048]; /* longer texts are truncated */
-  const char *separator = exception->text[0] != '\0' ? "; " : "";
+  const char *between = exception->text[0] != '\0' ? "; " : "";
   if (exception->line > 0)
-    snprintf(message, sizeof message, "%s%sraised by %s (%s:%d)", exception->text, separator,
+    snprintf(message, sizeof message, "%s%sraised by %s (%s:%d)", exception->text, between,
              exception->function, exception->file, (int)exception->line);
   else
-    snprintf(message, sizeof message, "%s%sraised by %s", exception->text, separator,
+    snprintf(message, sizeof message, "%s%sraised by %s", exception->text, between,
              exception->function);
   return dso_raise(exception->kind, message);
 }

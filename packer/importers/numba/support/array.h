@@ -33,10 +33,11 @@ typedef struct nb_exception {
   const char *text; /* str() of the exception; "" if it has no arguments */
   const char *function;
   const char *file; /* without its folder */
-  int32_t line;
+  int32_t line;     /* 0 if it is unknown */
 } nb_exception;
 
-/* Raise it as "<text>; raised by <function> (<file>:<line>)". Returns -1. */
+/* Raise it as "<text>; raised by <function> (<file>:<line>)", without a place that is unknown.
+ * Returns -1. */
 int nb_raise(const nb_exception *exception);
 
 #ifndef NB_VISIBLE
