@@ -67,8 +67,8 @@ def compile_signature(found: Found, signature: Any) -> Code:
 
 def _compiled(dispatcher: Any, signature: Any) -> Any:
     """Return Numba's result."""
-    arguments, result = sigutils.normalize_signature(signature)
-    made = dispatcher.compile((arguments, result) if result is None else signature)
+    arguments, _ = sigutils.normalize_signature(signature)
+    made = dispatcher.compile(signature)
     overloads = dispatcher.overloads
     return overloads[tuple(arguments)] if isinstance(dispatcher, CPUDispatcher) else made
 
@@ -95,8 +95,8 @@ def line_of(found: Found, signature: Any, symbol: str) -> int:
     kept = {key: value for key, value in options.items() if key not in _NO_DEBUG}
     dispatcher = CPUDispatcher(found.dispatcher.py_func, targetoptions={**kept, "debug": True})
     try:
-        arguments, result = sigutils.normalize_signature(signature)
-        dispatcher.compile((arguments, result) if result is None else signature)
+        arguments, _ = sigutils.normalize_signature(signature)
+        dispatcher.compile(signature)
     except (errors.NumbaError, NotImplementedError, AssertionError, TypeError, KeyError):
         return 0
     made = dispatcher.overloads[tuple(arguments)]

@@ -21,7 +21,8 @@ def describe(given: Any) -> Value:
     UnsupportedTypeError
         If a library cannot pass values of the type.
     """
-    kind, text = types.unliteral(given), str(given)
+    kind = types.unliteral(given)
+    text = str(kind)
     if code := number_code(kind):
         return Value("number", text, code)
     if isinstance(kind, types.NoneType):

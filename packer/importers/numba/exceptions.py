@@ -46,9 +46,9 @@ def record_of(kind: Any, arguments: Sequence[Any], place: Any, text: str | None 
         Its text, if that is not known from the arguments.
     """
     function, file, line = place or ("", "", 0)
-    name: str = kind.__name__ if kind is not None else "RuntimeError"
+    raised = kind if kind is not None else RuntimeError
     found = text if text is not None else _text_of(kind, arguments)
-    known = _builtin_of(kind)
+    name, known = raised.__name__, _builtin_of(raised)
     if known != name:
         found = f"{name}: {found}" if found else name
     return Record(known, found, function, os.path.basename(file), line)
@@ -56,8 +56,7 @@ def record_of(kind: Any, arguments: Sequence[Any], place: Any, text: str | None 
 
 def _builtin_of(kind: Any) -> str:
     """Return the name of the class, or of its nearest base that every program has."""
-    classes = kind.__mro__ if kind is not None else (RuntimeError,)
-    names = (base.__name__ for base in classes if getattr(builtins, base.__name__, None) is base)
+    names = (base.__name__ for base in kind.__mro__ if getattr(builtins, base.__name__, None) is base)
     return next(names, "Exception")
 
 

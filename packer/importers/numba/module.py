@@ -15,7 +15,7 @@ from ...files.arguments import list_of
 from ...modules.host import CodeFile, HostModule, RunnableModule
 from ...target import find_target, native_triple
 from .source import Objects, Processor, Source
-from .symbols import SUPPORT, files
+from .symbols import SUPPORT, files, source_of
 from .wrapper import declaration_of, source
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class _SupportModule(HostModule):
         """Write a copy of the file: the folder of an export is private."""
         del object_format, target
         path = stem.with_name(f"{stem.name}.c")
-        path.write_bytes(self.path.read_bytes())
+        path.write_text(source_of(self.path), encoding="utf-8")
         return CodeFile(path, "c", _OPTIONS, is_ours=True)
 
     def __repr__(self) -> str:

@@ -61,14 +61,14 @@ class Objects(Source):
         from .compile import compile_functions
         from .found import NotFoundError, find
 
-        try:
-            found = [
-                find(name, given, self._signatures.get(name, ()))
-                for name, given in self._functions.items()
-            ]
-        except NotFoundError as error:
-            raise ExportError(str(error)) from error
-        return compile_functions(found, prefix, processors)
+        found, refused = [], {}
+        for name, given in self._functions.items():
+            try:
+                found.append(find(name, given, self._signatures.get(name, ())))
+            except NotFoundError as error:
+                refused[name] = str(error)
+        units = compile_functions(found, prefix, processors)
+        return [unit._replace(refused={**refused, **unit.refused}) for unit in units]
 
 
 class Script(Source):

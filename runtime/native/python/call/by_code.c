@@ -114,6 +114,8 @@ static int argument_struct_pointer(struct call_frame *frame, Py_ssize_t index, P
 
 int argument_by_code(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   const struct param *param = callee_param(frame->callee, index);
+  if (frame->arrays != NULL && PyComplex_Check(object)) /* an item of a tuple or list */
+    return argument_complex(frame, index, object);
   switch (param != NULL ? param->kind : CODE_PLAIN) {
     case CODE_STRINGS:
       if (!PyTuple_Check(object) && !PyList_Check(object)) return 1;
