@@ -104,14 +104,21 @@ void nb_random_seed(uint32_t seed) {
 
 /* ---- The generator */
 
-void numba_rnd_shuffle(struct random_state *state) {
-  uint32_t *words = state->words;
-  for (int i = 0; i < RANDOM_WORDS; i++) {
-    uint32_t next = words[(i + 1) % RANDOM_WORDS];
-    uint32_t joined = (words[i] & UINT32_C(0x80000000)) | (next & UINT32_C(0x7fffffff));
-    uint32_t twist = joined & 1 ? UINT32_C(0x9908b0df) : 0;
-    words[i] = words[(i + MIDDLE) % RANDOM_WORDS] ^ joined >> 1 ^ twist;
+/* The words from `first` on: each of itself, its successor and the word `distance` after it. */
+static void twist(uint32_t *words, int first, int stop, int distance) {
+  for (int i = first; i < stop; i++) {
+    uint32_t joined = (words[i] & UINT32_C(0x80000000)) | (words[i + 1] & UINT32_C(0x7fffffff));
+    words[i] = words[i + distance] ^ joined >> 1 ^ (-(joined & 1) & UINT32_C(0x9908b0df));
   }
+}
+
+void numba_rnd_shuffle(struct random_state *state) {
+  uint32_t *words = state->words, last = words[RANDOM_WORDS - 1] & UINT32_C(0x80000000);
+  twist(words, 0, RANDOM_WORDS - MIDDLE, MIDDLE);
+  twist(words, RANDOM_WORDS - MIDDLE, RANDOM_WORDS - 1, MIDDLE - RANDOM_WORDS);
+  uint32_t joined = last | (words[0] & UINT32_C(0x7fffffff)); /* the first follows the last */
+  words[RANDOM_WORDS - 1] =
+      words[MIDDLE - 1] ^ joined >> 1 ^ (-(joined & 1) & UINT32_C(0x9908b0df));
 }
 
 static uint32_t next_word(struct random_state *state) {

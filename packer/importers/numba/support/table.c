@@ -10,14 +10,19 @@ enum { UNUSED = -1, DELETED = -2, LEAST_SIZE = 8, DELETED_HASH = -1 };
 
 /* ---- Slots */
 
-static inline int64_t get_slot(const struct table *self, size_t slot) {
+/* The width is a constant in loops: one loop for each. */
+static inline int64_t get_slot_of(const struct table *self, size_t slot, int width) {
   const char *at = self->slots;
-  switch (self->width) {
+  switch (width) {
     case 1: return ((const int8_t *)at)[slot];
     case 2: return ((const int16_t *)(const void *)at)[slot];
     case 4: return ((const int32_t *)(const void *)at)[slot];
     default: return ((const int64_t *)(const void *)at)[slot];
   }
+}
+
+static inline int64_t get_slot(const struct table *self, size_t slot) {
+  return get_slot_of(self, slot, self->width);
 }
 
 static inline void set_slot(struct table *self, size_t slot, int64_t entry) {
@@ -120,18 +125,28 @@ void table_free(struct table *self) {
   free(self);
 }
 
+static void copy_entries(struct table *self, const struct table *old) {
+  if (old->filled == old->used) {
+    memcpy(self->entries, old->entries, (size_t)old->filled * old->entry_size);
+    self->filled = old->filled;
+    return;
+  }
+  for (int64_t i = 0; i < old->filled; i++) {
+    char *from = table_entry(old, i);
+    if (*table_hash(from) != DELETED_HASH)
+      memcpy(table_entry(self, self->filled++), from, self->entry_size);
+  }
+}
+
 /* Move the entries to a table three times as large as their number, without the deleted ones. */
 static int resize(struct table *self) {
   struct table old = *self;
   int64_t size = LEAST_SIZE;
   while (size < self->used * 3) size *= 2;
   if (allocate(self, size) != TABLE_OK) return TABLE_NO_MEMORY;
-  for (int64_t i = 0; i < old.filled; i++) {
-    char *from = table_entry(&old, i);
-    if (*table_hash(from) == DELETED_HASH) continue;
-    memcpy(table_entry(self, self->filled), from, self->entry_size);
-    set_slot(self, free_slot(self, *table_hash(from)), self->filled++);
-  }
+  copy_entries(self, &old);
+  for (int64_t i = 0; i < self->filled; i++)
+    set_slot(self, free_slot(self, *table_hash(table_entry(self, i))), i);
   self->usable -= self->filled;
   self->resizes++;
   free(old.entries);
@@ -145,9 +160,11 @@ static inline int is_equal(const struct table *self, const char *key, const char
   return memcmp(key, other, self->key_size) == 0;
 }
 
-int64_t table_find(const struct table *self, const char *key, int64_t hash) {
+static inline __attribute__((always_inline)) int64_t find_in(const struct table *self,
+                                                             const char *key, int64_t hash,
+                                                             int width) {
   for (struct probe probe = begin(self, hash);; step(&probe)) {
-    int64_t index = get_slot(self, probe.slot);
+    int64_t index = get_slot_of(self, probe.slot, width);
     if (index == UNUSED) return TABLE_ABSENT;
     if (index == DELETED) continue;
     char *entry = table_entry(self, index);
@@ -155,6 +172,15 @@ int64_t table_find(const struct table *self, const char *key, int64_t hash) {
     int equal = is_equal(self, table_key(entry), key);
     if (equal < 0) return TABLE_ERROR;
     if (equal > 0) return index;
+  }
+}
+
+int64_t table_find(const struct table *self, const char *key, int64_t hash) {
+  switch (self->width) {
+    case 1: return find_in(self, key, hash, 1);
+    case 2: return find_in(self, key, hash, 2);
+    case 4: return find_in(self, key, hash, 4);
+    default: return find_in(self, key, hash, 8);
   }
 }
 
