@@ -32,6 +32,8 @@ def evaluate(tokens: Sequence[str], constant: Callable[[str], int | None]) -> in
     text = " ".join(tokens)
     if _PLAIN.fullmatch(text):
         return int(text)
+    if text.isidentifier():
+        return constant(text)
     from pycparser.c_parser import CParser, ParseError
 
     try:

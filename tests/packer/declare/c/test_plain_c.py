@@ -102,9 +102,9 @@ def test_other_text_is_a_syntax_error(text: str) -> None:
 def test_a_function_without_function_pointers_needs_no_pycparser() -> None:
     """Its import takes a fifth of a small export."""
     code = (
-        "import sys; from packer.declare.c.parser import parse_function_type as read;"
-        "read('int64_t(const double *restrict x, own *const *y, long n, char a[n])');"
-        "print('pycparser' in sys.modules); read('int(int (*call)(int))');"
+        "import sys; from packer.declare.c_type import parse_functions as read;"
+        "read({'g': 'long(const double *restrict x, own *y, long n, char a[n][3])'}, module='c');"
+        "print('pycparser' in sys.modules); read({'g': 'int(int (*call)(int))'}, module='c');"
         "print('pycparser' in sys.modules)"
     )
     made = subprocess.check_output([sys.executable, "-c", code], text=True)
