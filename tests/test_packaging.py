@@ -16,6 +16,7 @@ from .support import distributions as dist
 from .support.native import INCLUDE
 from .support.paths import NATIVE, ROOT
 
+EXTRAS = ["numpy", "cuda", "zig", "onnx", "torch", "sign", "sbom", "numba"]
 DEMO = (
     "import json, packer, runtime\n"
     "add = packer.CSourceModule('long add(long a, long b) { return a + b; }',"
@@ -107,7 +108,7 @@ def test_wheels_state_one_version_and_no_path(wheels) -> None:
     assert f"dso-runtime=={__version__}" in required
     assert any(line.startswith("llvmlite") for line in required)
     assert not [line for line in required if "@" in line]
-    assert packer.get_all("Provides-Extra") == ["numpy", "cuda", "zig", "onnx", "torch", "numba"]
+    assert packer.get_all("Provides-Extra") == EXTRAS
 
 
 def test_sdist_of_runtime_is_small_and_has_no_links(sdists) -> None:

@@ -28,6 +28,7 @@ from .judge import Target
 from .packer_targets import npy_target, project_target, tar_target
 from .reading import Library, in_file, of_seeds, read_tree, words
 from .seeds import META, arrays, blobs, reader_fields, safetensors, spirv, trees
+from .trust_targets import trust_targets
 
 INFO = runtime.FunctionInfo("scale", ["handle", "float32", "int32"], ["blockIdx.x", "threadIdx.x"])
 
@@ -48,6 +49,7 @@ def make_targets(folder: Path) -> list[Target]:
         npy_target(folder),
         meta_target(folder),
         manifest_target(),
+        *trust_targets(folder),
     ]
 
 
