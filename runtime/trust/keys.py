@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from binascii import Error, a2b_base64, b2a_base64
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,11 @@ ALGORITHMS = ("ed25519", "ecdsa-p256")
 EXPECTED = "expected Ed25519 or ECDSA on P-256"
 _MAX_NBYTES = 1 << 16
 _SHOWN = 12  # digits of a hint in messages
+# SubjectPublicKeyInfo before the bytes of a key (RFC 8410; RFC 5480, an uncompressed point). Such a
+# key needs no serialization of cryptography, whose import is half of the first verification.
+_ED25519 = bytes.fromhex("302a300506032b6570032100")
+_P256 = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d030107034200")
+_BEGIN, _END = b"-----BEGIN PUBLIC KEY-----\n", b"-----END PUBLIC KEY-----\n"
 
 
 class PublicKey:
@@ -27,16 +33,15 @@ class PublicKey:
     algorithm : {"ed25519", "ecdsa-p256"}
         The algorithm that the key determines; a bundle cannot choose another one.
     pem : bytes
-        The key as PEM, in the one form that `cryptography` writes.
+        The key as PEM: SubjectPublicKeyInfo, in lines of 64 characters.
     hint : str
         The SHA-256 of `pem` in hexadecimal digits, which a bundle names its key by.
     """
 
     def __init__(self, key: Any, where: str) -> None:
-        self._verify, self.algorithm = _verifier(key, where)
-        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-        self.pem: bytes = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        self._verify, self.algorithm, der = _verifier(key, where)
+        lines = [b2a_base64(der[i : i + 48]) for i in range(0, len(der), 48)]
+        self.pem = b"".join([_BEGIN, *lines, _END])
         self.hint = sha256(self.pem).hexdigest()
 
     def verifies(self, signature: bytes, data: bytes) -> bool:
@@ -100,6 +105,30 @@ def read_pem(source: str | os.PathLike[str] | bytes) -> tuple[str, bytes]:
 def parse_public_key(pem: bytes, where: str) -> PublicKey:
     """Parse PEM; `where` names the key in messages."""
     refuse_without_cryptography(where)
+    key = _usual_key(pem)
+    return PublicKey(_any_key(pem, where) if key is None else key, where)
+
+
+def _usual_key(pem: bytes) -> Any:
+    """Read a key in the form that `packer keygen` and OpenSSL write; None for any other bytes."""
+    from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    if not (pem.startswith(_BEGIN) and pem.endswith(_END)):
+        return None
+    try:
+        der = a2b_base64(pem[len(_BEGIN) : -len(_END)].replace(b"\n", b""), strict_mode=True)
+        if der.startswith(_ED25519) and len(der) == len(_ED25519) + 32:
+            return Ed25519PublicKey.from_public_bytes(der[-32:])
+        if der.startswith(_P256) and len(der) == len(_P256) + 65:
+            return EllipticCurvePublicKey.from_encoded_point(SECP256R1(), der[-65:])
+    except (Error, ValueError):
+        pass  # `_any_key` says why
+    return None
+
+
+def _any_key(pem: bytes, where: str) -> Any:
+    """Read a key in any form of PEM; raise VerifyError."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
@@ -110,7 +139,7 @@ def parse_public_key(pem: bytes, where: str) -> PublicKey:
         text = f"{where}: a certificate, expected a public key: openssl x509 -pubkey -noout -in"
         raise VerifyError(f"{text} {where}", path=where, reason="key")
     try:
-        key = load_pem_public_key(pem)
+        return load_pem_public_key(pem)
     except UnsupportedAlgorithm as error:
         raise VerifyError(
             f"{where}: {EXPECTED}, found {error}", path=where, reason="algorithm"
@@ -118,7 +147,6 @@ def parse_public_key(pem: bytes, where: str) -> PublicKey:
     except ValueError as error:
         text = f"{where}: not a public key in PEM; make one with `packer keygen`"
         raise VerifyError(text, path=where, reason="key") from error
-    return PublicKey(key, where)
 
 
 def refuse_without_cryptography(where: str) -> None:
@@ -141,8 +169,8 @@ def _read(path: str) -> bytes:
     return bytes(data[: _MAX_NBYTES + 1])
 
 
-def _verifier(key: Any, where: str) -> tuple[Callable[[bytes, bytes], None], str]:
-    """Return the function that verifies (signature, data), and the algorithm."""
+def _verifier(key: Any, where: str) -> tuple[Callable[[bytes, bytes], None], str, bytes]:
+    """Return the function that verifies (signature, data), the algorithm, and the key as DER."""
     from cryptography.hazmat.primitives.asymmetric.ec import (
         ECDSA,
         SECP256R1,
@@ -152,9 +180,15 @@ def _verifier(key: Any, where: str) -> tuple[Callable[[bytes, bytes], None], str
     from cryptography.hazmat.primitives.hashes import SHA256
 
     if isinstance(key, Ed25519PublicKey):
-        return key.verify, "ed25519"
+        return key.verify, "ed25519", _ED25519 + key.public_bytes_raw()
     if isinstance(key, EllipticCurvePublicKey) and isinstance(key.curve, SECP256R1):
-        return lambda signature, data: key.verify(signature, data, ECDSA(SHA256())), "ecdsa-p256"
+        numbers, rule = key.public_numbers(), ECDSA(SHA256())
+        point = b"\4" + numbers.x.to_bytes(32) + numbers.y.to_bytes(32)
+        return (
+            lambda signature, data: key.verify(signature, data, rule),
+            "ecdsa-p256",
+            _P256 + point,
+        )
     curve = getattr(key, "curve", None)
     found = f"ECDSA on {curve.name}" if curve else type(key).__name__.removesuffix("PublicKey")
     raise VerifyError(f"{where}: key of {found}, {EXPECTED}", path=where, reason="algorithm")

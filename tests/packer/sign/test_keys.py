@@ -47,6 +47,25 @@ def test_passphrase_comes_from_the_environment(algorithm, packer: Packer, model)
     assert "no passphrase; set DSO_KEY_PASSPHRASE" in text
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_public_keys_are_read_in_every_form(algorithm, model) -> None:
+    """As OpenSSL writes them, byte for byte; and with text, other lines and a compressed point."""
+    key, public = signing.keys(model.parent, algorithm=algorithm)
+    packer.sign.sign_library(model, key)
+    pem, other = public.read_bytes(), model.with_name("other.pub")
+    openssl("pkey", "-in", key, "-pubout", "-out", other)
+    assert other.read_bytes() == pem
+    forms = [b"a comment\n" + pem, pem.replace(b"\n", b"\r\n"), pem.rstrip()]
+    if algorithm == "ecdsa-p256":
+        openssl("pkey", "-in", key, "-pubout", "-ec_conv_form", "compressed", "-out", other)
+        forms.append(other.read_bytes())
+    for form in forms:
+        assert read_public_key(form).pem == pem
+        verify_file(model, [form])
+    with pytest.raises(VerifyError, match="not a public key in PEM"):
+        read_public_key(pem.replace(b"M", b"N", 1))
+
+
 def test_keys_come_from_the_environment(packer: Packer, model) -> None:
     """As CI gives secrets; both halves."""
     key, public = signing.keys(model.parent)
