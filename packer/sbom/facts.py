@@ -72,7 +72,7 @@ def parts_of(
     for word in link.code.options:
         if word.startswith("-l"):
             yield Part("library", word.removeprefix("-l"))
-        elif word.endswith((".a", ".o", ".so")) and os.path.isfile(word):
+        elif _is_file(word):
             yield Part(_kind_of(Path(word)), os.path.basename(word), _digest_of_file(Path(word)))
     for entry in blob.nodes:
         if entry.module is not None:
@@ -86,8 +86,13 @@ def parts_of(
 
 
 def link_options(link: Link) -> list[str]:
-    """Return the options of the link that name no library."""
-    return [word for word in link.code.options if not word.startswith("-l")]
+    """Return the options of the link that name no part."""
+    return [word for word in link.code.options if not (word.startswith("-l") or _is_file(word))]
+
+
+def _is_file(word: str) -> bool:
+    """Return True for an option that is an archive, an object or a library."""
+    return word.endswith((".a", ".o", ".so")) and os.path.isfile(word)
 
 
 def _sources(host: HostModule, file: CodeFile) -> Iterator[Part]:
