@@ -148,6 +148,17 @@ def test_a_tensor_is_copied_to_a_tensor_or_a_device() -> None:
         x.copyto(runtime.empty((4,), "float64"))
 
 
+def test_a_returned_tensor_shares_its_memory() -> None:
+    """As in TVM, in a tuple too; an array of another package is copied."""
+    pair = Code("pair", ["x"], [call(1, 2, reg(0), imm(3)), ret(1)], 2)
+    both = model(Code("main", ["x"], [ret(0)], 1), pair, packed("vm.builtin.make_tuple"))
+    x = runtime.empty((4,)).copy_from(np.ones(4, "float32"))
+    for y in (both["main"](x), both["pair"](x)[0]):
+        assert np.shares_memory(y.numpy(), x.numpy())
+    array = np.ones(4, "float32")
+    assert not np.shares_memory(both["main"](array).numpy(), array)
+
+
 def test_a_missing_callee_names_no_function_of_the_machine() -> None:
     """Only a similar name is a hint."""
     text = r"runtime.register_func or dso_register_function can provide it"

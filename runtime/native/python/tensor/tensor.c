@@ -68,14 +68,24 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 
 /* ---- Tensors over memory of a library */
 
-/* Make a runtime.Tensor with the layout of `tensor`. The class is imported at the first one. */
-static Tensor *make_alike(const DLTensor *tensor) {
+/* The class runtime.Tensor, borrowed: imported at the first tensor, and kept. An import of what is
+ * imported already takes a microsecond. */
+static PyTypeObject *tensor_class(void) {
+  static PyObject *class;
+  if (class != NULL) return (PyTypeObject *)class;
   PyObject *file = PyImport_ImportModule("runtime.tensors.tensor");
-  PyObject *class = file ? PyObject_GetAttrString(file, "Tensor") : NULL;
+  PyObject *found = file ? PyObject_GetAttrString(file, "Tensor") : NULL;
   Py_XDECREF(file);
+  if (class == NULL) class = found;
+  else Py_XDECREF(found); /* another thread was first */
+  return (PyTypeObject *)class;
+}
+
+/* Make a runtime.Tensor with the layout of `tensor`. */
+static Tensor *make_alike(const DLTensor *tensor) {
+  PyTypeObject *class = tensor_class();
   if (class == NULL) return NULL;
-  Tensor *self = (Tensor *)((PyTypeObject *)class)->tp_alloc((PyTypeObject *)class, 0);
-  Py_DECREF(class);
+  Tensor *self = (Tensor *)class->tp_alloc(class, 0);
   if (self == NULL || tensor_copy_layout(self, tensor) == 0) return self;
   Py_DECREF(self);
   return NULL;
