@@ -94,6 +94,7 @@ DSO_COLD static inline const char *dso_type_name(int32_t type_index) {
     case DSO_SHAPE: return "a shape";
     case DSO_ARRAY: return "an array";
     case DSO_MODULE: return "a module";
+    case DSO_BIG_INT: return "an int beyond int64";
     default: return NULL;
   }
 }

@@ -71,7 +71,8 @@ enum {
   DSO_SHAPE = 69,
   DSO_TENSOR = 70,
   DSO_ARRAY = 71,
-  DSO_MODULE = 73
+  DSO_MODULE = 73,
+  DSO_BIG_INT = 78
 };
 
 /* TVMFFIAny, 16 bytes. */

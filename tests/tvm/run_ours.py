@@ -39,6 +39,7 @@ def plain(module: Any) -> dict[str, Any]:
         "text": [module["greet"]("hi"), module["greet"]("hello, world")],
         "static": module["twice"](21),
         "refused": raised(module["add_one"], x, np.zeros(4, "int32"), 4),
+        "too large": raised(module["add_one"], x, x, 1 << 63),
         "schema": str(TypeSchema.from_json_str(schema)),
         "doc": module.get_function_doc("half"),
         "no doc": module.get_function_doc("greet"),

@@ -87,6 +87,7 @@ def test_functions_take_and_return_the_same_values_as_here(theirs) -> None:
     assert plain["kinds"] == ["library"]
     assert (plain["y"], plain["entry"], plain["static"]) == ([1, 2, 3, 4], 1.5, 42)
     assert plain["text"] == ["hi", "hello, world"]
+    assert "expected an int, found an int beyond int64;" in plain["too large"]
     assert plain["refused"].startswith("TypeError: add_one: argument 2 'y' (float *): expected")
 
 

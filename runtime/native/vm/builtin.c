@@ -23,6 +23,7 @@ const char *vm_type_name(const dso_any *value) {
   int32_t index = value->type_index;
   if (index >= 0 && index < 8) return plain[index];
   if (index == DSO_SMALL_STR) return "str";
+  if (index == DSO_BIG_INT) return "an int beyond int64";
   if (index >= DSO_OBJECT && index < DSO_OBJECT + 8) return heap[index - DSO_OBJECT];
   return "a value of another type";
 }
