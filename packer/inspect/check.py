@@ -87,6 +87,10 @@ def check_library(
     return findings
 
 
+# Faults of bytecode that another version of TVM wrote.
+_OTHER_VERSIONS = ("bytecode version '", "number of arguments of 'vm.builtin.")
+
+
 def _machine(report: LibraryReport) -> Finding:
     if report.native:
         return Finding("machine", "pass", report.machine)
@@ -100,7 +104,7 @@ def _contents(report: LibraryReport) -> Iterator[Finding]:
     refusal = f"a load would refuse it: {report.cpu.refusal}" if report.cpu is not None else ""
     problems = [problem for problem in report.problems if problem != refusal]
     for problem in problems:
-        yield Finding("contents", "fail", problem, "export it again, or copy it again")
+        yield Finding("contents", "fail", problem, _remedy_of_contents(problem))
     if not problems:
         yield Finding("contents", "pass", "the file and its tree are well formed")
 
@@ -193,7 +197,16 @@ def _provided(left: Set[str], report: LibraryReport) -> set[str]:
     return {name for name in left if _core.is_provided(name)}
 
 
+def _remedy_of_contents(problem: str) -> str:
+    """Advise against damage; bytecode of an unknown version of TVM is not damaged."""
+    if any(words in problem for words in _OTHER_VERSIONS):
+        return "compile the model with TVM 0.16 to 0.27, whose bytecode is known here"
+    return "export it again, or copy it again"
+
+
 def _remedy(lost: Set[str]) -> str:
+    if any(name.startswith("TVMBackendAnyList") for name in lost):
+        return 'build the model with exec_mode="bytecode", the default; this one is "compiled"'
     if all(name.startswith("TVM") for name in lost):
         return "load it with TVM itself, or link it with libtvm_ffi: the runtime has none of these"
     return "link it with the library that defines them"

@@ -12,6 +12,7 @@ import pytest
 
 import packer
 import runtime
+from packer.cli import main
 from runtime.modules.vm import load
 from runtime.stream import Reader, Writer
 
@@ -176,8 +177,21 @@ def test_names_that_are_not_utf_8_pass_through_tvm(tmp_path: Path, run_script: R
     assert payload_of(library.read_bytes()) == payload
     model = runtime.load(library)
     assert model["main"](7) == model["main\udced\udca0\udc80"](7) == 7
-    packer.export_library(model, tmp_path / "again.so", format="tvm-ffi")
-    assert payload_of((tmp_path / "again.so").read_bytes()) == payload
+    writer = Writer()
+    model.save_to_binary(writer)
+    assert b"".join(bytes(chunk) for chunk in writer.finish()) == payload
+
+
+def test_a_compiled_model_is_refused_by_that_name(
+    tmp_path: Path, run_script: RunScript, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the load, with what to do; check says it too."""
+    run_script(TVM_PYTHON, "make_compiled.py", tmp_path / "model.so")
+    with pytest.raises(runtime.LibraryLoadError, match='exec_mode="compiled", expected bytecode'):
+        runtime.load(tmp_path / "model.so")
+    with pytest.raises(SystemExit, match="1"):
+        main(["check", str(tmp_path / "model.so")])
+    assert 'build the model with exec_mode="bytecode"' in capsys.readouterr().out
 
 
 def test_a_program_of_packer_runs_in_tvm(tmp_path: Path, run_script: RunScript) -> None:

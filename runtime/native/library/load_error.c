@@ -22,12 +22,22 @@ int load_error_memory(struct load_error *error) {
   return -1;
 }
 
+/* The bytecode of such a model is C code, which runs only inside TVM's virtual machine. */
+static int is_compiled_model(const char *text) {
+  return strstr(text, "undefined symbol: TVMBackendAnyList") != NULL;
+}
+
 /* dlerror() often begins with the path, which the caller's message contains already. */
 int load_error_dlopen(struct load_error *error, const char *path) {
   const char *text = dlerror();
   size_t length = strlen(path);
   if (text == NULL) text = "dlopen gave no reason";
   if (strncmp(text, path, length) == 0 && strncmp(text + length, ": ", 2) == 0) text += length + 2;
+  if (is_compiled_model(text))
+    return load_error_set(error, "dlopen",
+                          "a model of relax that was built with exec_mode=\"compiled\", expected "
+                          "bytecode; build it with exec_mode=\"bytecode\", the default (%s)",
+                          text);
   return load_error_set(error, "dlopen", "%s", text);
 }
 

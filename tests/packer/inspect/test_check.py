@@ -23,7 +23,7 @@ from ...support import models, needs
 from ...support.cuda_libraries import PTX, cubin
 from ...support.elf_poke import Elf
 from ...support.paths import FOUND
-from ...support.vm_assembler import Code, Program, call, packed, reg, ret
+from ...support.vm_assembler import Code, Program, call, imm, packed, reg, ret
 
 
 def by_name(path: Path, **options) -> Mapping[str, Finding]:
@@ -217,6 +217,22 @@ def test_symbols_of_the_running_python_are_a_warning(compile_library) -> None:
     assert (finding.status, finding.detail.split(":")[0]) == ("warn", "PyLong_FromLong")
     assert findings["undefined symbols"].detail == "none"
     assert loads(path)
+
+
+def test_bytecode_of_another_version_is_not_damaged(tmp_path) -> None:
+    """The advice is to compile it again, not to copy it."""
+    code = [call(1, 1, reg(0), imm(0)), ret(1)]
+    functions = [Code("main", ["x"], code, 2), packed("vm.builtin.copy")]
+    good = Program([Code("main", ["x"], [ret(0)], 1)])
+    payload = Program(functions).payload()
+    path = tmp_path / "model.so"
+    module = runtime.OpaqueModule("relax.VMExecutable", memoryview(payload))
+    packer.export_library(module, path)
+    finding = by_name(path)["contents"]
+    assert finding.detail.endswith("number of arguments of 'vm.builtin.copy', expected 1, found 2")
+    assert finding.remedy.startswith("compile the model with TVM 0.16 to 0.27")
+    packer.export_library(load(Reader(good.payload())), path)
+    assert by_name(path)["contents"].status == "pass"
 
 
 def test_damaged_blob_fails_and_unknown_types_warn(compile_library, tmp_path) -> None:
