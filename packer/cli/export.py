@@ -98,6 +98,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--visibility", choices=VISIBILITIES, help=visible)
     described = "store this text: version=1.0, license=MIT, ...; packer.toml can store more"
     parser.add_repeated("--metadata", "KEY=TEXT", described)
+    aligned = (
+        "move the constants of relax bytecode to a safetensors payload, where they are used in "
+        "place; TVM does not read it"
+    )
+    add("--align-constants", action="store_true", help=aligned)
     levels = "CPU levels, as x86-64-v2,x86-64-v3; or native: only for this machine's processor"
     add("--cpu", metavar="LEVELS", type=_levels, help=levels)
     legacy = (
@@ -135,6 +140,7 @@ def run(arguments: argparse.Namespace) -> None:
         project = _project(arguments, steps)
         output = _output(arguments, project)
         refuse_output_among_inputs(output, project.inputs.paths)
+        _align(arguments, project)
         export_library(
             project.root,
             output,
@@ -164,6 +170,20 @@ def run(arguments: argparse.Namespace) -> None:
     _write_functions(project, is_found=bool(arguments.sources or arguments.header))
     if note := _nothing_to_call(output, project):
         write_error(f"{shown_path(output)}: {note}")
+
+
+def _align(arguments: argparse.Namespace, project: Project) -> None:
+    """Move constants of bytecode, whose format only our runtime reads then."""
+    if not arguments.align_constants:
+        return
+    if (arguments.format or project.format) == "tvm-ffi":
+        raise ExportError(
+            "--align-constants: TVM does not read a safetensors payload, expected format 'tvm', "
+            "found 'tvm-ffi'; leave out one of them"
+        )
+    from ..relax.align import align_constants
+
+    align_constants(project.root)
 
 
 def _levels(text: str) -> list[str]:

@@ -72,6 +72,7 @@ TAGS = (
     {INT: INT, FLOAT: FLOAT, DATA_TYPE: DATA_TYPE, STR: STR, 71: SHAPE, 72: TENSOR},
     {0: TENSOR, 1: DATA_TYPE, 2: SHAPE, 3: STR, 4: INT, 5: FLOAT},
 )
+NEWEST = VMLayout(MAGIC, TAGS[0], False)
 
 
 class VMExecutable(Module):
@@ -113,9 +114,20 @@ class VMExecutable(Module):
         constants: Any,
         offsets: Any,
         words: Any,
-        layout: VMLayout = VMLayout(MAGIC, TAGS[0], False),  # noqa: B008 - a constant
+        layout: VMLayout = NEWEST,
     ) -> None:
         self.layout = layout
+        self.set_code(functions, memory_scopes, constants, offsets, words)
+
+    def set_code(
+        self,
+        functions: Any,
+        memory_scopes: Mapping[int, str],
+        constants: Any,
+        offsets: Any,
+        words: Any,
+    ) -> None:
+        """Replace all but the imports; takes what the class does, in today's constants."""
         self.functions: tuple[VMFunction, ...] = tuple(VMFunction(*row) for row in functions)
         self.memory_scopes = dict(memory_scopes)
         self.constants: tuple[Constant, ...] = tuple(constants)

@@ -3,6 +3,8 @@
 #include "abi/segment.h"
 
 #include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 struct search {
   uintptr_t address;
@@ -26,4 +28,14 @@ struct segment_part segment_part_from(const void *address) {
   struct search search = {.address = (uintptr_t)address};
   (void)dl_iterate_phdr(look_at_image, &search);
   return search.found;
+}
+
+void segment_give_back(const void *address, size_t nbytes) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  uintptr_t first = ((uintptr_t)address + page - 1) & ~(uintptr_t)(page - 1);
+  uintptr_t end = ((uintptr_t)address + nbytes) & ~(uintptr_t)(page - 1);
+  if (first >= end) return; /* before the search, which takes longer */
+  struct segment_part part = segment_part_from(address);
+  if (part.nbytes >= nbytes && !(part.flags & PF_W))
+    (void)madvise((void *)first, end - first, MADV_DONTNEED); /* advice: it may fail */
 }

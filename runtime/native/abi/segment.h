@@ -12,4 +12,8 @@ struct segment_part {
 
 struct segment_part segment_part_from(const void *address);
 
+/* Let the system take back the pages within these bytes, if they are of an image and read-only: they are
+ * read from the file again if they are used again. */
+void segment_give_back(const void *address, size_t nbytes);
+
 #endif

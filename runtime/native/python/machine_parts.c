@@ -6,7 +6,9 @@
 #include "python/device.h"
 #include "python/name_bytes.h"
 #include "python/exception.h"
+#include "abi/segment.h"
 #include "device/tensor_object.h"
+#include "python/tensor/tensor.h"
 
 /* ---- Constants: (type index, value) */
 
@@ -47,6 +49,28 @@ static int str_constant(PyObject *value, dso_any *made) {
   return status != 0 ? -1 : 0;
 }
 
+/* A tensor whose data is not aligned, as compiled code needs it: copied once, and the pages of the file
+ * are given back. Returns 1, 0 for another value, or -1 with an exception set. */
+static int copy_unaligned(PyObject *value, dso_any *made) {
+  const Tensor *self = (Tensor *)value;
+  if (!tensor_check(value) || self->state != STATE_COMPLETE || self->source.obj == NULL ||
+      self->copy != NULL || (uintptr_t)self->source.buf % TENSOR_ALIGNMENT == 0)
+    return 0;
+  dso_object *copy = tensor_object_new(self->tensor.device, self->tensor.dtype, self->tensor.ndim,
+                                       self->tensor.shape);
+  if (copy == NULL) {
+    raise_no_memory();
+    return -1;
+  }
+  Py_BEGIN_ALLOW_THREADS /* the list of constants keeps the source */
+  memcpy(((dso_tensor_object *)(void *)copy)->tensor.data, self->source.buf, (size_t)self->nbytes);
+  segment_give_back(self->source.buf, (size_t)self->nbytes);
+  Py_END_ALLOW_THREADS
+  tensor_object_mark(copy, TENSOR_READ_ONLY);
+  *made = (dso_any){.type_index = DSO_TENSOR, .v_ptr = copy};
+  return 1;
+}
+
 static int make_constant(PyObject *item, dso_any *made) {
   int type_index;
   PyObject *value;
@@ -54,6 +78,8 @@ static int make_constant(PyObject *item, dso_any *made) {
   if (type_index == DSO_SHAPE) return shape_constant(value, made);
   if (type_index == DSO_DATA_TYPE) return dtype_constant(value, made);
   if (type_index == DSO_STR) return str_constant(value, made);
+  int is_copied = type_index == DSO_TENSOR ? copy_unaligned(value, made) : 0;
+  if (is_copied != 0) return is_copied > 0 ? 0 : -1;
   if (convert_owned(item, value, NULL, made) != 0) return -1;
   if (type_index == DSO_TENSOR && made->type_index == DSO_TENSOR)
     tensor_object_mark(made->v_ptr, TENSOR_READ_ONLY);

@@ -2,6 +2,7 @@
 #include "abi/dlpack.h"
 #include "abi/dtype.h"
 #include "abi/raised.h"
+#include "abi/segment.h"
 #include "abi/strides.h"
 #include "device/tensor_object.h"
 #include "vm/vm.h"
@@ -83,5 +84,9 @@ int vm_bind_constant(const struct vm *vm, const dso_any *constant, dso_any *valu
   dso_tensor_object *copy = vm_tensor_copy_value(vm->pools[0], constant);
   if (copy == NULL) return -1;
   *value = any_of_object(copy);
+  size_t nbytes;
+  if (tensor->device.device_type == DLPACK_CPU && tensor_value_is_readonly(constant) &&
+      dtype_nbytes(tensor->dtype, tensor->ndim, tensor->shape, &nbytes) == 0)
+    segment_give_back((const char *)tensor->data + tensor->byte_offset, nbytes);
   return 0;
 }
