@@ -30,7 +30,8 @@ def packed_lines(index: int, declaration: Declaration, symbol: str) -> Iterator[
     """
     if problem := _problem(declaration):
         text = f"legacy_calls: function {declaration.name!r} {problem}"
-        raise ExportError(f"{text}, which TVM to 2025 cannot call; leave it out, or export without")
+        advice = "leave the function out, or export without legacy_calls"
+        raise ExportError(f"{text}, which TVM to 2025 cannot call; {advice}")
     name = f"dso_packed_{index}"
     yield f"DSO_EXPORT int {name}{_ARGUMENTS} DSO_SYMBOL({c_string(symbol)});"
     yield f"int {name}{_ARGUMENTS} {{"

@@ -150,7 +150,7 @@ def test_models_of_a_program_register_packed_functions(tmp_path) -> None:
         (
             "float _Complex f(void) { return 0; }",
             "float _Complex(void)",
-            "'f' returns an array, which TVM to 2025 cannot call; leave it out",
+            "'f' returns an array, which TVM to 2025 cannot call; leave the function out",
         ),
         (
             "int f(int *x) { *x = 1; return 2; }",
