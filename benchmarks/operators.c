@@ -69,3 +69,37 @@ int attention(const float *q, const float *k, const float *v, float *out, float 
       .workspace = workspace};
   return dso_op_attention(&attention);
 }
+
+/* Products and convolutions of uint8 by int8, with results of uint8. */
+static const uint8_t zero = 128;
+static const float scale = 0x1p-12f;
+
+int64_t integers(const uint8_t *a, const int8_t *packed, uint8_t *out, uint8_t *workspace,
+                 int64_t rows, int64_t inner, int64_t columns) {
+  const struct dso_op_narrow_matmul product = {
+      .rows = rows, .inner = inner, .columns = columns,
+      .a_type = DSO_OP_UINT8, .b_type = DSO_OP_INT8, .out_type = DSO_OP_UINT8,
+      .a = a, .a_row = inner, .a_column = 1, .a_zero = &zero, .b = packed, .b_is_packed = 1,
+      .out = out, .out_row = columns, .after = {.scale = &scale, .zero = &zero},
+      .workspace = workspace};
+  return workspace ? dso_op_narrow_matmul(&product) : dso_op_narrow_matmul_workspace(&product);
+}
+
+/* `count` equal convolutions, one after the other, between two pictures in blocks. */
+int64_t integer_convolutions(uint8_t *first, uint8_t *second, const int8_t *packed,
+                             uint8_t *workspace, int64_t channels, int64_t side, int64_t window,
+                             int64_t groups, int64_t count) {
+  struct dso_op_narrow_conv2d conv = {
+      .batch = 1, .in = {first, channels, side, side, 32}, .out = {second, channels, side, side, 32},
+      .in_type = DSO_OP_UINT8, .weight_type = DSO_OP_INT8, .out_type = DSO_OP_UINT8,
+      .groups = groups, .kernel = {window, window}, .stride = {1, 1}, .dilation = {1, 1},
+      .pad = {window / 2, window / 2}, .weight = packed, .a_zero = &zero,
+      .after = {.scale = &scale, .zero = &zero}, .workspace = workspace};
+  if (workspace == NULL) return dso_op_narrow_conv2d_workspace(&conv);
+  for (int64_t i = 0; i < count; i++) {
+    conv.in.data = i % 2 ? second : first;
+    conv.out.data = i % 2 ? first : second;
+    if (dso_op_narrow_conv2d(&conv)) return -1;
+  }
+  return 0;
+}

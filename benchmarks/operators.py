@@ -27,6 +27,9 @@ CONVOLUTIONS = (  # channels, side, window, groups
     *((64, 56, 1, 1), (256, 14, 1, 1), (512, 7, 1, 1)),
     *((144, 56, 3, 144), (384, 14, 3, 384), (960, 7, 3, 960), (128, 28, 3, 32)),
 )
+INTEGER_CONVOLUTIONS = (
+    *((64, 56, 3, 1), (256, 14, 3, 1), (64, 56, 1, 1), (256, 14, 1, 1), (384, 14, 3, 384)),
+)
 ATTENTIONS = ((12, 128, 64), (8, 1024, 64))  # heads, rows, size
 
 Call = Callable[[], object]
@@ -43,6 +46,8 @@ def tables(folder: Path, launch: Launcher) -> list[Table]:
     subjects = [
         *(_product(model, *extents) for extents in PRODUCTS),
         *(_convolution(model, *extents) for extents in CONVOLUTIONS),
+        *(_integer_product(model, *extents) for extents in PRODUCTS),
+        *(_integer_convolution(model, *extents) for extents in INTEGER_CONVOLUTIONS),
         *(_attention(model, *extents) for extents in ATTENTIONS),
     ]
     return [_table(model, threads, *subject) for subject in subjects for threads in (1, 2)]
@@ -108,7 +113,7 @@ def _floats(*shape: int) -> np.ndarray:
 def _aligned(array: np.ndarray) -> np.ndarray:
     room = np.zeros(array.nbytes + 64, np.uint8)
     begin = -room.ctypes.data % 64
-    copy = room[begin : begin + array.nbytes].view(np.float32).reshape(array.shape)
+    copy = room[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[:] = array
     return copy
 
@@ -118,13 +123,14 @@ def _session(nodes: list[Any], inputs: dict[str, Any], weights: dict[str, Any]) 
 
     def prepare(threads: int) -> Call:
         import onnxruntime  # type: ignore[import-untyped]
-        from onnx import TensorProto, helper, numpy_helper
+        from onnx import helper, numpy_helper
 
         values = [
-            helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape)
+            helper.make_tensor_value_info(name, _kind(array), array.shape)
             for name, array in inputs.items()
         ]
-        result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+        first = next(iter(inputs.values()))
+        result = helper.make_tensor_value_info("y", _kind(first), None)
         made = [helper.make_node(kind, *rest, **names) for kind, *rest, names in nodes]
         kept = [numpy_helper.from_array(array, name) for name, array in weights.items()]
         graph = helper.make_graph(made, "graph", values, [result], kept)
@@ -137,6 +143,12 @@ def _session(nodes: list[Any], inputs: dict[str, Any], weights: dict[str, Any]) 
         return lambda: session.run(None, inputs)
 
     return prepare
+
+
+def _kind(array: np.ndarray) -> int:
+    from onnx import TensorProto
+
+    return int(TensorProto.FLOAT if array.dtype == np.float32 else TensorProto.UINT8)
 
 
 def _product(model: runtime.Module, rows: int, inner: int, columns: int) -> Subject:
@@ -167,6 +179,57 @@ def _convolution(
     of = f", {groups} groups" if groups > 1 else ""
     title = f"{COUNT} convolutions {window} x {window}, {channels} x {side} x {side}{of}"
     return title, call, _session(nodes, {"x": x}, {"w": weight})
+
+
+# Of a picture or a left factor, of a weight, and of a result: their scales, and the zeros.
+_QUANTISED = {
+    **{
+        name: np.array(value, np.float32)
+        for name, value in (("sa", 2**-5), ("sw", 2**-7), ("s", 1))
+    },
+    "z": np.array(128, np.uint8),
+    "zw": np.array(0, np.int8),
+}
+_BEFORE, _AFTER = ["sa", "z", "w", "sw", "zw"], ["s", "z"]
+
+
+def _bytes(dtype: str, *shape: int) -> np.ndarray:
+    """Random integers at a multiple of 64 bytes."""
+    limits = np.iinfo(dtype)
+    random = np.random.default_rng(1)
+    return _aligned(random.integers(limits.min, limits.max + 1, shape).astype(dtype))
+
+
+def _integer_product(model: runtime.Module, rows: int, inner: int, columns: int) -> Subject:
+    a, w = _bytes("uint8", rows, inner), _bytes("int8", inner, columns)
+    packed, out = _aligned(packer.operators.pack_narrow_matmul(w)), _bytes("uint8", rows, columns)
+    run, extents = model["integers"], (rows, inner, columns)
+    workspace = _bytes("uint8", run(a, packed, out, None, *extents))
+    nodes = [("QLinearMatMul", ["a", *_BEFORE, *_AFTER], ["y"], {})]
+    peer = _session(nodes, {"a": a}, {"w": w, **_QUANTISED})
+    call = lambda: run(a, packed, out, workspace, *extents)  # noqa: E731
+    return f"product of 8 bits {rows} x {inner} x {columns}", call, peer
+
+
+def _integer_convolution(
+    model: runtime.Module, channels: int, side: int, window: int, groups: int
+) -> Subject:
+    w = _bytes("int8", channels, channels // groups, window, window)
+    packed = _aligned(packer.operators.pack_narrow_conv2d(w, groups=groups))
+    first, second = (_bytes("uint8", -(-channels // 32), side, side, 32) for _ in range(2))
+    run, extents = model["integer_convolutions"], (channels, side, window, groups, COUNT)
+    workspace = _bytes("uint8", run(first, second, packed, None, *extents) + 1)
+    names = ["x", *(f"x{i}" for i in range(1, COUNT)), "y"]
+    attributes = {"kernel_shape": [window] * 2, "pads": [window // 2] * 4, "group": groups}
+    nodes = [
+        ("QLinearConv", [names[i], *_BEFORE, "sa", "z"], [names[i + 1]], attributes)
+        for i in range(COUNT)
+    ]
+    peer = _session(nodes, {"x": _bytes("uint8", 1, channels, side, side)}, {"w": w, **_QUANTISED})
+    call = lambda: run(first, second, packed, workspace, *extents)  # noqa: E731
+    of = f", {groups} groups" if groups > 1 else ""
+    title = f"{COUNT} convolutions of 8 bits {window} x {window}, {channels} x {side} x {side}{of}"
+    return title, call, peer
 
 
 def _attention(model: runtime.Module, heads: int, rows: int, size: int) -> Subject:

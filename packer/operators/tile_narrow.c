@@ -1,5 +1,10 @@
 /* Sums of products of narrow elements for one tile, by words: a word of inputs times a word of each
  * weight in a vector is added to 32-bit sums. */
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <stdatomic.h>
+#endif
+
 #include "narrow.h"
 
 enum { BLOCKS_AT_ONCE = 24 }; /* of ROW_BLOCK bytes: their weights stay in the nearest cache */
@@ -21,6 +26,21 @@ INLINE words dot_bytes(words sum, words a, words b) {
   return (words)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)a, (__m256i)b);
 }
 #elif defined(__x86_64__)
+#if defined(DSO_OP_COMPILED_ONLY) /* a test of the other way */
+#elif defined(__AVX512BW__) && (__GNUC__ >= 9 || defined(__clang__))
+#define DOT_TARGET "avx512vnni"
+#define DOT_IF_FOUND(sum, a, b) \
+  (words) _mm512_dpbusd_epi32((__m512i)(sum), (__m512i)(a), (__m512i)(b))
+#define DOT_LEAF 0
+#define DOT_FLAG (ecx >> 11 & 1)
+#elif defined(__AVX2__) && !defined(__AVX512F__) && (__GNUC__ >= 11 || __clang_major__ >= 12)
+#define DOT_TARGET "avxvnni"
+#define DOT_IF_FOUND(sum, a, b) \
+  (words) _mm256_dpbusd_avx_epi32((__m256i)(sum), (__m256i)(a), (__m256i)(b))
+#define DOT_LEAF 1
+#define DOT_FLAG (eax >> 4 & 1)
+#endif
+
 /* Pairs of 16-bit products are exact in 32 bits; those of 8 bits would saturate. */
 #if defined(__AVX512BW__)
 typedef __m512i pairs;
@@ -81,51 +101,14 @@ INLINE words dot_halves(words sum, words a, words b) {
 
 /* ---- Kernels ---- */
 
-INLINE void sum_up(const struct narrow_tile *tile, const struct narrow_spot *spot, int64_t first,
-                   int32_t *sums, const int columns, const int64_t step, const int is_half) {
-  const uint8_t *weight = tile->weight + first * WORD;
-  sums += first;
-  words sum[NARROW_PIXELS][VECTORS];
-  UNROLL
-  for (int p = 0; p < columns; p++) UNROLL
-  for (int v = 0; v < VECTORS; v++) sum[p][v] = (words){0};
-  if (tile->is_more) UNROLL
-  for (int p = 0; p < columns; p++) UNROLL
-  for (int v = 0; v < VECTORS; v++) sum[p][v] = words_at(sums + p * PANEL + v * LANES);
-
-  for (int64_t i = 0; i < tile->blocks; i++) {
-    const int64_t count = i + 1 < tile->blocks ? tile->words : tile->last;
-    const uint8_t *block = spot->data + i * spot->plane;
-    for (int64_t y = 0; y < tile->taps[0]; y++)
-      for (int64_t x = 0; x < tile->taps[1]; x++) {
-        const uint8_t *pixel = block + y * tile->tap[0] + x * tile->tap[1];
-        for (int64_t c = 0; c < count; c++, pixel += WORD, weight += WORD_PANEL) {
-          words factor[VECTORS];
-          UNROLL
-          for (int v = 0; v < VECTORS; v++) factor[v] = words_at(weight + v * LANES * WORD);
-          UNROLL
-          for (int p = 0; p < columns; p++) {
-            const words input = splat_word(pixel + p * step);
-            UNROLL
-            for (int v = 0; v < VECTORS; v++)
-              sum[p][v] = is_half ? dot_halves(sum[p][v], input, factor[v])
-                                  : dot_bytes(sum[p][v], input, factor[v]);
-          }
-        }
-      }
-  }
-  UNROLL
-  for (int p = 0; p < columns; p++) UNROLL
-  for (int v = 0; v < VECTORS; v++) store_words(sums + p * PANEL + v * LANES, sum[p][v]);
-}
-
 typedef void kernel(const struct narrow_tile *tile, const struct narrow_spot *spot, int64_t first,
                     int32_t *sums);
 
-#define KERNEL(name, columns, step, is_half)                                                   \
-  static void name##_##columns(const struct narrow_tile *tile, const struct narrow_spot *spot, \
-                               int64_t first, int32_t *sums) {                                 \
-    sum_up(tile, spot, first, sums, columns, step, is_half);                                   \
+#define KERNEL(name, columns, step, is_half)                                         \
+  TARGET static void name##_##columns(const struct narrow_tile *tile,                \
+                                      const struct narrow_spot *spot, int64_t first, \
+                                      int32_t *sums) {                               \
+    SUM_UP(tile, spot, first, sums, columns, step, is_half);                         \
   }
 #define FOUR(name, step, is_half) \
   KERNEL(name, 1, step, is_half)  \
@@ -161,9 +144,47 @@ typedef void kernel(const struct narrow_tile *tile, const struct narrow_spot *sp
   static kernel *const name[NARROW_PIXELS] = {name##_1, name##_2, name##_3, name##_4};
 #endif
 
+#define TARGET
+#define DOT dot_bytes
+#define SUM_UP sum_up
+#include "kernels_narrow.h"
 KERNELS(bytes, ROW_BLOCK, 0)
 KERNELS(bytes_apart, tile->step, 0)
 KERNELS(halves, ROW_BLOCK, 1)
+#undef TARGET
+#undef DOT
+#undef SUM_UP
+
+/* Where the compiler may not use a processor's sums of products, the processor is asked. */
+#if defined(DOT_IF_FOUND)
+#define TARGET __attribute__((target(DOT_TARGET)))
+#define DOT dot_found
+#define SUM_UP found_sum_up
+TARGET INLINE words dot_found(words sum, words a, words b) { return DOT_IF_FOUND(sum, a, b); }
+#include "kernels_narrow.h"
+KERNELS(found_bytes, ROW_BLOCK, 0)
+KERNELS(found_bytes_apart, tile->step, 0)
+
+static int has_dot(void) {
+  static _Atomic int known; /* 1: no, 2: yes */
+  int found = atomic_load_explicit(&known, memory_order_relaxed);
+  if (!found) {
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    const int is_there = __get_cpuid_count(7, DOT_LEAF, &eax, &ebx, &ecx, &edx);
+    found = 1 + (is_there && DOT_FLAG);
+    atomic_store_explicit(&known, found, memory_order_relaxed);
+  }
+  return found == 2;
+}
+#endif
+
+static kernel *const *kernels_of(const struct narrow_tile *tile) {
+  if (tile->is_bfloat16) return halves;
+#if defined(DOT_IF_FOUND)
+  if (has_dot()) return tile->step == ROW_BLOCK ? found_bytes : found_bytes_apart;
+#endif
+  return tile->step == ROW_BLOCK ? bytes : bytes_apart;
+}
 
 /* ---- Tiles ---- */
 
@@ -202,9 +223,7 @@ void dso_op_narrow_tiles(const struct narrow_tile *tile, const struct narrow_spo
   const int64_t most_words = BLOCKS_AT_ONCE * ROW_BLOCK / WORD;
   const int64_t parts = count > 1 ? up(tile->blocks, most(most_words / most(size, 1), 1)) : 1;
   const int64_t blocks = most(up(tile->blocks, most(parts, 1)), 1);
-  kernel *const *kernels = tile->is_bfloat16         ? halves
-                           : tile->step == ROW_BLOCK ? bytes
-                                                     : bytes_apart;
+  kernel *const *kernels = kernels_of(tile);
   struct narrow_tile some = *tile;
   for (int64_t first = 0; first == 0 || first < tile->blocks; first += blocks) {
     const int is_last = first + blocks >= tile->blocks;

@@ -62,6 +62,34 @@ int normalization(const float *x, float *out, int64_t rows, int64_t size, int64_
   return dso_op_normalize(&n);
 }
 
+/* Integers with zeros, to float32; without a workspace, its size */
+int integers(const uint8_t *a, const int8_t *b, float *out, uint8_t *workspace, int64_t rows,
+             int64_t inner, int64_t columns) {
+  static const float scale = 0.01f;
+  static const uint8_t zero = 7;
+  const struct dso_op_narrow_matmul product = {
+      .rows = rows, .inner = inner, .columns = columns,
+      .a_type = DSO_OP_UINT8, .b_type = DSO_OP_INT8, .out_type = DSO_OP_FLOAT32,
+      .a = a, .a_row = inner, .a_column = 1, .a_zero = &zero,
+      .b = b, .b_row = columns, .b_column = 1,
+      .out = out, .out_row = columns, .after = {.scale = &scale},
+      .workspace = workspace};
+  return workspace ? dso_op_narrow_matmul(&product)
+                   : (int)dso_op_narrow_matmul_workspace(&product);
+}
+
+/* 3 x 3 of planar pictures, with the zeros of `integers`; without a workspace, its size */
+int pictures(uint8_t *in, const int8_t *weight, int32_t *out, uint8_t *workspace,
+             int64_t channels, int64_t side, int64_t groups) {
+  static const uint8_t zero = 7;
+  const struct dso_op_narrow_conv2d conv = {
+      .batch = 2, .in = {in, channels, side, side, 1}, .out = {out, channels, side, side, 1},
+      .in_type = DSO_OP_UINT8, .weight_type = DSO_OP_INT8, .out_type = DSO_OP_INT32,
+      .groups = groups, .kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}, .pad = {1, 1},
+      .weight = weight, .a_zero = &zero, .workspace = workspace};
+  return workspace ? dso_op_narrow_conv2d(&conv) : (int)dso_op_narrow_conv2d_workspace(&conv);
+}
+
 /* 3 x 3 windows of a planar picture */
 int pooling(float *in, float *out, int64_t channels, int64_t side, int64_t is_average) {
   const struct dso_op_picture picture = {.data = in, .channels = channels, .height = side,
@@ -80,7 +108,7 @@ PROGRAM = """
 import hashlib, json, os, sys
 import numpy as np
 import runtime
-from packer.operators import pack_conv2d
+from packer.operators import pack_conv2d, pack_narrow_conv2d
 
 model = runtime.load(sys.argv[1])
 random = np.random.default_rng(1)
@@ -123,6 +151,27 @@ def pooling(channels, side, is_average):
     model["pooling"](picture, out, channels, side, is_average)
     digest.update(out)
 
+def integers(rows, inner, columns):
+    a = random.integers(0, 256, (rows, inner)).astype(np.uint8)
+    b = random.integers(-128, 128, (inner, columns)).astype(np.int8)
+    out = np.empty((rows, columns), np.float32)
+    room = model["integers"](a, b, out, None, rows, inner, columns)
+    model["integers"](a, b, out, np.zeros(room, np.uint8), rows, inner, columns)
+    exact = (a.astype(np.int64) - 7) @ b.astype(np.int64)
+    assert np.array_equal(out, exact.astype(np.float32) * np.float32(0.01))
+    digest.update(out)
+
+def pictures(channels, side, groups):
+    x = random.integers(0, 256, (2, channels, side, side)).astype(np.uint8)
+    weight = random.integers(-128, 128, (channels, channels // groups, 3, 3)).astype(np.int8)
+    packed, out = pack_narrow_conv2d(weight, groups=groups), np.empty(x.shape, np.int32)
+    room = model["pictures"](x, packed, out, None, channels, side, groups)
+    model["pictures"](x, packed, out, np.zeros(room, np.uint8), channels, side, groups)
+    digest.update(out)
+
+integers(150, 333, 250)
+pictures(64, 30, 1)
+pictures(48, 60, 48)
 attention(3, 150, 40)
 normalization(300, 200, 0)
 normalization(300, 200, 2)

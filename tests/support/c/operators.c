@@ -109,6 +109,68 @@ static double normalization(int rows, int size, enum dso_op_normalization kind) 
   return worst;
 }
 
+/* Integers of 8 bits with zeros: how many sums differ. */
+static double integers(int rows, int inner, int columns) {
+  uint8_t *a = malloc((size_t)(rows * inner));
+  int8_t *b = malloc((size_t)(inner * columns));
+  int32_t *out = malloc((size_t)(rows * columns) * sizeof *out);
+  const uint8_t a_zero = 200;
+  const int8_t b_zero = -3;
+  for (int i = 0; i < rows * inner; i++) a[i] = (uint8_t)rand();
+  for (int i = 0; i < inner * columns; i++) b[i] = (int8_t)rand();
+  struct dso_op_narrow_matmul p = {.rows = rows, .inner = inner, .columns = columns,
+                                   .a_type = DSO_OP_UINT8, .b_type = DSO_OP_INT8,
+                                   .out_type = DSO_OP_INT32,
+                                   .a = a, .a_row = inner, .a_column = 1, .a_zero = &a_zero,
+                                   .b = b, .b_row = columns, .b_column = 1, .b_zero = &b_zero,
+                                   .out = out, .out_row = columns};
+  p.workspace = floats(dso_op_narrow_matmul_workspace(&p) / 4);
+  double wrong = dso_op_narrow_matmul(&p) ? NAN : 0;
+  for (int i = 0; i < rows; i++)
+    for (int j = 0; j < columns; j++) {
+      int sum = 0;
+      for (int k = 0; k < inner; k++)
+        sum += (a[i * inner + k] - a_zero) * (b[k * columns + j] - b_zero);
+      wrong += sum != out[i * columns + j];
+    }
+  free(a), free(b), free(out), free(p.workspace);
+  return wrong;
+}
+
+/* Planar pictures of integers, 3 x 3, with a pad of 1: how many sums differ. */
+static double pictures(int channels, int outputs, int side, int groups) {
+  const int plane = side * side, of_group = channels / groups;
+  int8_t *in = malloc((size_t)(channels * plane));
+  int8_t *weight = malloc((size_t)(outputs * of_group * 9));
+  int32_t *out = malloc((size_t)(outputs * plane) * sizeof *out);
+  const int8_t zero = -20;
+  for (int i = 0; i < channels * plane; i++) in[i] = (int8_t)rand();
+  for (int i = 0; i < outputs * of_group * 9; i++) weight[i] = (int8_t)rand();
+  struct dso_op_narrow_conv2d c = {
+      .batch = 1, .in = {in, channels, side, side, 1}, .out = {out, outputs, side, side, 1},
+      .in_type = DSO_OP_INT8, .weight_type = DSO_OP_INT8, .out_type = DSO_OP_INT32,
+      .groups = groups, .kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}, .pad = {1, 1},
+      .a_zero = &zero};
+  void *packed = floats(dso_op_narrow_conv2d_packed_size(&c) / 4);
+  dso_op_narrow_conv2d_pack(&c, weight, packed);
+  c.weight = packed;
+  c.workspace = floats(dso_op_narrow_conv2d_workspace(&c) / 4);
+  double wrong = dso_op_narrow_conv2d(&c) ? NAN : 0;
+  for (int i = 0; i < outputs * plane; i++) {
+    const int o = i / plane, y = i / side % side, x = i % side;
+    const int8_t *from = in + o / (outputs / groups) * of_group * plane;
+    int sum = 0;
+    for (int k = 0; k < of_group * 9; k++) {
+      const int row = y + k / 3 % 3 - 1, column = x + k % 3 - 1;
+      if (row >= 0 && row < side && column >= 0 && column < side)
+        sum += (from[k / 9 * plane + row * side + column] - zero) * weight[o * of_group * 9 + k];
+    }
+    wrong += sum != out[i];
+  }
+  free(in), free(weight), free(out), free(packed), free(c.workspace);
+  return wrong;
+}
+
 int main(void) {
   double of_product = 0, of_convolution = 0, of_pooling = 0, of_normalization = 0;
   for (int rows = 1; rows < 20; rows += 3)
@@ -126,6 +188,13 @@ int main(void) {
     for (int kind = DSO_OP_LAYER; kind <= DSO_OP_SOFTMAX; kind++)
       of_normalization =
           worse(of_normalization, normalization(5, size, (enum dso_op_normalization)kind));
-  printf("%g %g %g %g\n", of_product, of_convolution, of_pooling, of_normalization);
+  double wrong = 0;
+  for (int rows = 1; rows < 20; rows += 3)
+    for (int inner = 1; inner < 150; inner += 37)
+      for (int columns = 1; columns < 70; columns += 17) wrong += integers(rows, inner, columns);
+  for (int channels = 4; channels < 50; channels += 16)
+    for (int groups = 1; groups <= channels; groups = groups < 4 ? 4 : groups < channels ? channels : channels + 1)
+      wrong += pictures(channels, channels, 9, groups);
+  printf("%g %g %g %g %g\n", of_product, of_convolution, of_pooling, of_normalization, wrong);
   return 0;
 }
