@@ -21,6 +21,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher, _DispatcherBase
 from numba.core.registry import cpu_target
 
+from .deferred import signatures_of
 from .exceptions import CallConv, constant_of, name_of, record_of
 
 NATIVE = "native"
@@ -180,7 +181,7 @@ def _set_aside() -> list[Callable[[], None]]:
 
 def _set_aside_one(dispatcher: Any) -> Callable[[], None]:
     saved = {key: dispatcher.__dict__[key] for key in ("overloads", "_cache", "targetctx")}
-    known = [compiled.signature for compiled in dispatcher.overloads.values()]
+    known = signatures_of(dispatcher)
     is_closed = not dispatcher._can_compile
     dispatcher.overloads, dispatcher._cache = OrderedDict(), NullCache()
     dispatcher.targetctx = cpu_target.target_context

@@ -46,7 +46,7 @@ def record_of(kind: Any, arguments: Sequence[Any], place: Any, text: str | None 
         Its text, if that is not known from the arguments.
     """
     function, file, line = place or ("", "", 0)
-    raised = kind if kind is not None else RuntimeError
+    raised = kind or RuntimeError
     found = text if text is not None else _text_of(kind, arguments)
     name, known = raised.__name__, _builtin_of(raised)
     if known != name:
@@ -56,8 +56,11 @@ def record_of(kind: Any, arguments: Sequence[Any], place: Any, text: str | None 
 
 def _builtin_of(kind: Any) -> str:
     """Return the name of the class, or of its nearest base that every program has."""
-    names = (base.__name__ for base in kind.__mro__ if getattr(builtins, base.__name__, None) is base)
-    return next(names, "Exception")
+    for base in kind.__mro__:
+        name: str = base.__name__
+        if vars(builtins).get(name) is base:
+            return name
+    return "Exception"
 
 
 def _text_of(kind: Any, arguments: Sequence[Any]) -> str:

@@ -16,6 +16,8 @@ from numba.np.ufunc.dufunc import DUFunc
 from numba.np.ufunc.gufunc import GUFunc
 from numba.np.ufunc.ufuncbuilder import UFuncDispatcher
 
+from .deferred import signatures_of
+
 
 class Found(NamedTuple):
     """One function to compile.
@@ -132,7 +134,7 @@ def _compiled(dispatcher: Any, is_file: bool) -> list[Any]:
     """Return the signatures of the decorator; of a process also those that calls compiled."""
     if is_file and dispatcher._can_compile:
         return []
-    return [compiled.signature for compiled in dispatcher.overloads.values()]
+    return signatures_of(dispatcher)
 
 
 def _options(options: Mapping[str, Any]) -> dict[str, Any]:

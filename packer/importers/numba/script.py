@@ -81,6 +81,8 @@ def run_script(
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+            assert process.stdin is not None  # a pipe
+            process.stdin.close()
             process.wait()
     return _units(path, data, process.returncode)
 

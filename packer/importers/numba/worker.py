@@ -16,6 +16,7 @@ from typing import Any
 
 from ...files.text import shown_path
 from .compile import compile_functions
+from .deferred import deferring
 from .found import Found, NotFoundError, find, is_numba_function
 from .script import ERROR, IMPORTED, READY
 
@@ -65,7 +66,8 @@ def _imported(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     try:
-        spec.loader.exec_module(module)
+        with deferring():
+            spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise _FileError(_described(path, error)) from error
     return module

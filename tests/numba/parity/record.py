@@ -37,18 +37,9 @@ from packer.importers.numba.source import Objects
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from plain import NotPlainError, items_of, plain_of  # noqa: E402
+from plain import NotPlainError, items_of, plain_of
 
-FILES = (
-    "test_array_attr test_array_iterators test_array_manipulation test_array_methods "
-    "test_array_reductions test_builtins test_casting test_closure test_complex "
-    "test_conditions_as_predicates test_dataflow test_dyn_array test_enums test_fancy_indexing "
-    "test_flow_control test_globals test_hashing test_heapq test_indexing test_iteration "
-    "test_lists test_mandelbrot test_mathlib test_maxmin test_multi3 test_nan test_nested_calls "
-    "test_numberctor test_operators test_optional test_parfors test_range test_recursion "
-    "test_return_values test_sets test_slices test_sort test_storeslice test_tuples test_ufuncs "
-    "test_unicode test_usecases"
-).split()
+FILES = ["test_array_attr", "test_array_iterators", "test_array_manipulation", "test_array_methods", "test_array_reductions", "test_builtins", "test_casting", "test_closure", "test_complex", "test_conditions_as_predicates", "test_dataflow", "test_dyn_array", "test_enums", "test_fancy_indexing", "test_flow_control", "test_globals", "test_hashing", "test_heapq", "test_indexing", "test_iteration", "test_lists", "test_mandelbrot", "test_mathlib", "test_maxmin", "test_multi3", "test_nan", "test_nested_calls", "test_numberctor", "test_operators", "test_optional", "test_parfors", "test_range", "test_recursion", "test_return_values", "test_sets", "test_slices", "test_sort", "test_storeslice", "test_tuples", "test_ufuncs", "test_unicode", "test_usecases"]
 _CHUNK = 40
 
 

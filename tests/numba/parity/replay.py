@@ -1,6 +1,6 @@
 """Run recorded calls of a library in a process without Numba, llvmlite and NumPy.
 
-    python -P replay.py LIBRARY CALLS RESULTS
+python -P replay.py LIBRARY CALLS RESULTS
 """
 
 from __future__ import annotations
@@ -109,7 +109,9 @@ def _tensor(tensor: Any) -> tuple[Any, ...]:
     found = _Tensor.from_address(get(capsule, b"dltensor"))
     size, ndim = found.bits // 8, found.ndim
     shape = [found.shape[i] for i in range(ndim)]
-    steps = [found.strides[i] * size for i in range(ndim)] if found.strides else _compact(shape, size)
+    steps = (
+        [found.strides[i] * size for i in range(ndim)] if found.strides else _compact(shape, size)
+    )
     places = [0]
     for extent, step in zip(shape, steps, strict=True):
         places = [place + i * step for place in places for i in range(extent)]

@@ -1,0 +1,69 @@
+"""Exceptions come back as their Python class, with text, function, file and line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .conftest import EXAMPLES
+
+
+def _line(text: str) -> int:
+    lines = (EXAMPLES / "values.py").read_text().splitlines()
+    return 1 + next(i for i, line in enumerate(lines) if text in line)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "text", "place"),
+    [
+        (1, ValueError, "one", 'ValueError("one")'),
+        (2, KeyError, "k", 'KeyError("k")'),
+        (3, ValueError, "OwnError: own", 'OwnError("own")'),
+        (4, IndexError, "", "raise IndexError"),
+        (5, AssertionError, "no five", "assert x != 5"),
+    ],
+)
+def test_an_exception_has_its_class_text_and_place(
+    values: Any, value: int, kind: type[Exception], text: str, place: str
+) -> None:
+    """A class of the file is its nearest built-in one."""
+    with pytest.raises(kind) as caught:
+        values["fails"](value)
+    told = f"raised by fails (values.py:{_line(place)})"
+    assert caught.value.args == (f"{text}; {told}" if text else told,)
+    assert values["fails"](0) == 0
+
+
+def test_an_exception_of_numba_itself_names_the_exported_function(values: Any) -> None:
+    """Numba has no place for it."""
+    with pytest.raises(ZeroDivisionError, match="^integer division by zero; raised by fails$"):
+        values["fails"](6)
+
+
+def test_an_exception_of_a_called_function_names_that(values: Any) -> None:
+    """The line is that of the raise."""
+    with pytest.raises(ValueError, match=r"^negative; raised by helper \(values.py:\d+\)$"):
+        values["root"](-1.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1, "bad 1"), (2, "('bad', 2, 0.1, True)"), (3, "OwnError: é3")],
+)
+def test_a_message_has_the_values_of_the_run(values: Any, value: int, text: str) -> None:
+    """Numbers, bools and text, formatted without Python."""
+    with pytest.raises(ValueError) as caught:
+        values["tells"](value, 0.1, True)
+    assert caught.value.args[0].startswith(f"{text}; raised by tells (values.py:")
+
+
+@pytest.mark.parametrize(
+    "number", [0.0, -0.0, 1.0, 1e15, 1e16, 123456.789, 1e-4, 1e-5, 5e-324, 1.7976931348623157e308]
+)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_float_is_written_as_python_writes_it(values: Any, number: float, sign: int) -> None:
+    """The shortest decimals."""
+    with pytest.raises(ValueError) as caught:
+        values["tells"](2, sign * number, False)
+    assert caught.value.args[0].startswith(f"('bad', 2, {sign * number!r}, False);")
