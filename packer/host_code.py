@@ -27,6 +27,7 @@ def library_options(hosts: Sequence[HostModule], output_format: OutputFormat) ->
     if output_format.suffix in ("o", "a"):
         return []
     words = [_DEFS] if any(host.is_complete for host in hosts) else []
+    words += dict.fromkeys(option for host in hosts for option in host.link_options)
     return [*words, *dict.fromkeys(f"-l{name}" for host in hosts for name in host.libraries)]
 
 

@@ -61,6 +61,8 @@ class HostModule(Module):
         The functions that get a wrapper, so that callers find them by name after a load.
     libraries : tuple of str
         The names of the libraries that the code needs, as in ``-lNAME``.
+    link_options : tuple of str
+        Further options for the linker driver: the path of a library, ``-Wl,-rpath,DIR``.
     is_complete : bool
         True if the linker must find every symbol that the code needs.
     """
@@ -68,6 +70,7 @@ class HostModule(Module):
     property_mask = DSO_EXPORTABLE
     functions: tuple[Declaration, ...] = ()
     libraries: tuple[str, ...] = ()
+    link_options: tuple[str, ...] = ()
     is_complete = False
 
     @abstractmethod
