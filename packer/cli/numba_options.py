@@ -22,6 +22,7 @@ def add_numba_options(parser: CommandParser) -> None:
     )
     signature = "the signature of a function, as dist=float64(float64[::1]); a second adds another"
     parser.add_repeated("--signature", "NAME=SIGNATURE", signature, group)
+    group.add_argument("--blas", metavar="FILE", help="the library of np.dot and np.linalg")
     unknown = "use a release of Numba that is not known to work"
     group.add_argument("--force", action="store_true", help=unknown)
 
@@ -29,8 +30,8 @@ def add_numba_options(parser: CommandParser) -> None:
 def numba_source(parser: CommandParser, arguments: argparse.Namespace) -> ScriptSource | None:
     """Return the file that the options name, or None; end with exit code 2 for a mistake."""
     if arguments.numba is None:
-        for option, value in (("signature", arguments.signature), ("force", arguments.force)):
-            if value:
+        for option in ("signature", "force", "blas"):
+            if getattr(arguments, option):
                 parser.error(f"argument --{option}: needs --numba")
         return None
     for option in ("project", "onnx", "torch"):
@@ -40,5 +41,5 @@ def numba_source(parser: CommandParser, arguments: argparse.Namespace) -> Script
         functions = read_signatures(arguments.signature)
     except ExportError as error:
         parser.error(f"argument --{error}")
-    options = {"force": arguments.force}
+    options = {"force": arguments.force, "blas": arguments.blas}
     return ScriptSource("numba", Path(arguments.numba), functions, (), options)

@@ -26,7 +26,7 @@ MODELS = {
 }
 # The kind in packer.toml, the function that makes a module of a Python file, and the keys of its
 # table beside ``sources``, which are arguments of the function.
-SCRIPTS = {"numba": ("numba", "from_numba", ("functions", "only", "timeout", "force"))}
+SCRIPTS = {"numba": ("numba", "from_numba", ("functions", "only", "timeout", "force", "blas"))}
 
 
 def find_importer(key: str) -> Callable[..., HostModule] | None:

@@ -11,7 +11,7 @@
         safetensors            sources
         onnx                   model, input_shapes, dynamic, input_values
         torch                  model
-        numba                  sources, functions, only, timeout, force
+        numba                  sources, functions, only, timeout, force, blas
         graph                  graph, params, name
         python                 factory
         cuda opencl hip ...    fmt, sources, functions; several cubins or PTX: a fatbin

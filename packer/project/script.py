@@ -60,6 +60,8 @@ def script_module(table: Table) -> Module:
         if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0:
             raise table.error(f"expected seconds, found {timeout!r}", "timeout")
         options["timeout"] = float(timeout)
+    if (blas := table.text("blas")) is not None:
+        options["blas"] = table.file("blas", blas)
     if len(paths) > 1 and (chosen or table.texts("only")):
         raise table.error("functions of several files, expected a table for each file", "sources")
     only = table.texts("only")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +11,9 @@ from typing import NamedTuple
 from packer.elf.dynamic import Dynamic
 from packer.elf.image import Image, map_file
 from runtime.error import ExportError
+
+from ...files.text import path_error
+from .symbols import Library, find
 
 _PACKAGE = "scipy_openblas64"
 # Prefix, suffix and bits of an integer, of libraries with Fortran's interface.
@@ -71,6 +75,32 @@ def find_blas(
         f"the prefix scipy_ or the suffix 64_, found none; name a library with them, such as "
         f"libopenblas.so"
     )
+
+
+def blas_path(given: str | os.PathLike[str] | None) -> Path | None:
+    """Return the library that a user names, absolute. ExportError if it has no BLAS."""
+    if given is None:
+        return None
+    path = Path(given).absolute()
+    if not path.is_file():
+        raise path_error(path, "there is no such file")
+    find_blas(path)
+    return path
+
+
+def parts_of(names: Collection[str]) -> set[str]:
+    """Return the parts of a library that symbols need: ``"blas"``, ``"lapack"``."""
+    origins = map(find, names)
+    return {origin.library for origin in origins if isinstance(origin, Library)}
+
+
+def why_missing(path: Path | None, parts: Collection[str]) -> str:
+    """Return why there is no library with these parts; empty if there is one."""
+    try:
+        find_blas(path, parts)
+    except ExportError as error:
+        return str(error)
+    return ""
 
 
 def _of_package() -> Path:

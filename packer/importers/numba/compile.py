@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from .code import Code, RefusedError, compile_signature, line_of
@@ -23,7 +24,10 @@ class _Entry(NamedTuple):
 
 
 def compile_functions(
-    functions: Sequence[Found], prefix: str, processors: Sequence[Processor]
+    functions: Sequence[Found],
+    prefix: str,
+    processors: Sequence[Processor],
+    blas: Path | None = None,
 ) -> list[Unit]:
     """Compile functions for each processor.
 
@@ -35,16 +39,20 @@ def compile_functions(
         The beginning of the hidden symbols, unlike that of other units of a library.
     processors : sequence of Processor
         The processors; at least one.
+    blas : Path, optional
+        As for `find_blas`.
 
     Returns
     -------
     list of Unit
         One for each processor.
     """
-    return [_compile_for(functions, prefix, processor) for processor in processors]
+    return [_compile_for(functions, prefix, processor, blas) for processor in processors]
 
 
-def _compile_for(functions: Sequence[Found], prefix: str, processor: Processor) -> Unit:
+def _compile_for(
+    functions: Sequence[Found], prefix: str, processor: Processor, blas: Path | None
+) -> Unit:
     refused: dict[str, str] = {}
     made: list[Compiled] = []
     entries: list[_Entry] = []
@@ -53,7 +61,7 @@ def _compile_for(functions: Sequence[Found], prefix: str, processor: Processor) 
         for found in functions:
             context.frozen.clear()
             try:
-                compiled, own = _compile_one(context, found, f"{prefix}{len(made)}_")
+                compiled, own = _compile_one(context, found, f"{prefix}{len(made)}_", blas)
             except RefusedError as error:
                 file, _, line = found.place.rpartition(":")
                 refused[found.name] = f"{file}:{error.line or line}: {error}"
@@ -70,7 +78,9 @@ def _notes(context: Context) -> Iterator[str]:
         yield f"a global array ({text}) is stored as it is now; later changes have no effect"
 
 
-def _compile_one(context: Context, found: Found, prefix: str) -> tuple[Compiled, list[_Entry]]:
+def _compile_one(
+    context: Context, found: Found, prefix: str, blas: Path | None
+) -> tuple[Compiled, list[_Entry]]:
     """Compile all signatures of a function."""
     variants: list[Variant] = []
     entries: list[_Entry] = []
@@ -78,7 +88,7 @@ def _compile_one(context: Context, found: Found, prefix: str) -> tuple[Compiled,
         entry = _Entry(f"{prefix}{index}", compile_signature(found, signature))
         variant = _variant(found, entry)
         needed = needed_by(context.codegen(), entry.code)
-        if refusal := why_refused(needed):
+        if refusal := why_refused(needed, blas):
             symbol, why = refusal
             raise RefusedError(f"{why} ({symbol})", line_of(found, signature, symbol))
         entries.append(entry)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,9 @@ from runtime.error import ExportError
 from ...files.arguments import list_of
 from ...modules.host import CodeFile, HostModule, RunnableModule
 from ...target import find_target, native_triple
+from .blas import Blas, blas_path, find_blas, parts_of
 from .source import Objects, Processor, Source
-from .symbols import SUPPORT, files, source_of
+from .symbols import LIBRARY_FILES, SUPPORT, files, source_of
 from .wrapper import declaration_of, source
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ class NumbaModule(RunnableModule):
         The signatures of functions, in place of those that they have.
     force : bool
         True to use a release of Numba that is not known to work.
+    blas : path, optional
+        As for `from_numba`.
 
     Raises
     ------
@@ -74,12 +78,13 @@ class NumbaModule(RunnableModule):
         *,
         signatures: Mapping[str, str | Sequence[str]] | None = None,
         force: bool = False,
+        blas: str | os.PathLike[str] | None = None,
     ) -> None:
         given = {
             name: (texts,) if isinstance(texts, str) else tuple(list_of(texts, "signatures"))
             for name, texts in (signatures or {}).items()
         }
-        self._start(Objects(functions, given, force))
+        self._start(Objects(functions, given, force, blas_path(blas)))
 
     @classmethod
     def _of(cls, made: Source) -> NumbaModule:
@@ -107,7 +112,7 @@ class NumbaModule(RunnableModule):
         )
         self.import_module(_CodeModule(self))
         own = {"universal.c"} if any(x.kind != "jit" for x in unit.functions) else set()
-        for module in support_modules(unit.undefined, own):
+        for module in support_modules(unit.undefined, own, made.blas):
             self.import_module(module)
 
     def units(self, processors: Sequence[Processor]) -> list[Unit]:
@@ -172,16 +177,20 @@ class _SupportModule(HostModule):
 
     type_key = "numba.support"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, blas: Blas | None) -> None:
         self.path = path
         self.libraries = ("m",)
+        self._options: tuple[str, ...] = _OPTIONS
+        if blas is not None:
+            self._options += blas.options
+            self.link_options = (str(blas.path), f"-Wl,-rpath,{blas.path.parent}")
 
     def write_code(self, stem: Path, object_format: str, target: Target) -> CodeFile:
         """Write a copy of the file: the folder of an export is private."""
         del object_format, target
         path = stem.with_name(f"{stem.name}.c")
         path.write_text(source_of(self.path), encoding="utf-8")
-        return CodeFile(path, "c", _OPTIONS, is_ours=True)
+        return CodeFile(path, "c", self._options, is_ours=True)
 
     def __repr__(self) -> str:
         return f"<support of Numba {self.path.name!r}>"
@@ -191,16 +200,22 @@ class _SupportModule(HostModule):
 _MADE: WeakValueDictionary[str, _SupportModule] = WeakValueDictionary()
 
 
-def support_modules(undefined: Collection[str], own: Collection[str]) -> list[_SupportModule]:
+def support_modules(
+    undefined: Collection[str], own: Collection[str], blas: Path | None
+) -> list[_SupportModule]:
     """Return the modules of the C files that symbols need, and of further ones."""
     if own:
         undefined = {*undefined, "nb_note"}
     paths = [SUPPORT / name for name in (*_CALLS, *own)]
     paths += [path for path in files(undefined) if path not in paths]
+    parts = parts_of(undefined)
+    library = find_blas(blas, parts) if parts else None
     made = []
     for path in paths:
-        module = _MADE.get(path.name)
+        used = library if path.name in LIBRARY_FILES else None
+        key = path.name if used is None else f"{path.name} {used.path}"
+        module = _MADE.get(key)
         if module is None:
-            module = _MADE[path.name] = _SupportModule(path)
+            module = _MADE[key] = _SupportModule(path, used)
         made.append(module)
     return made

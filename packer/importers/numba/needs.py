@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Collection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .blas import parts_of, why_missing
 from .context import OBJECT, Codegen
 from .internal import make_internal
 from .symbols import Refused, find
@@ -42,7 +44,7 @@ def undefined_in(module: Any) -> set[str]:
     }
 
 
-def why_refused(names: Collection[str]) -> tuple[str, str] | None:
+def why_refused(names: Collection[str], blas: Path | None = None) -> tuple[str, str] | None:
     """Return the first symbol that no library can have, and the reason; None if there is none."""
     for name in sorted(names):
         origin = find(name)
@@ -52,6 +54,8 @@ def why_refused(names: Collection[str]) -> tuple[str, str] | None:
             return name, origin.why
         if origin is None and not _is_of_system(name):
             return name, f"no library defines {name}"
+    if (parts := parts_of(names)) and (why := why_missing(blas, parts)):
+        return min(name for name in names if parts_of([name])), why
     return None
 
 

@@ -43,6 +43,7 @@ def run_script(
     timeout: float,
     prefix: str,
     processors: Sequence[Processor],
+    blas: Path | None = None,
 ) -> list[Unit]:
     """Import a file in another process, and compile its functions there.
 
@@ -54,7 +55,7 @@ def run_script(
         As for `from_numba`.
     timeout : float
         Seconds until the file must be imported.
-    prefix, processors
+    prefix, processors, blas
         As for `compile_functions`.
 
     Raises
@@ -72,6 +73,7 @@ def run_script(
         "timeout": timeout,
         "prefix": prefix,
         "processors": list(processors),
+        "blas": None if blas is None else os.fspath(blas.absolute()),
         "answer": writing,
     }
     with os.fdopen(reading, "rb", buffering=0) as answers:

@@ -23,7 +23,15 @@ class Processor(NamedTuple):
 
 
 class Source:
-    """Functions that are compiled for one processor or more."""
+    """Functions that are compiled for one processor or more.
+
+    Attributes
+    ----------
+    blas : Path, optional
+        The library of BLAS and LAPACK, as for `find_blas`.
+    """
+
+    blas: Path | None = None
 
     def units(self, prefix: str, processors: Sequence[Processor]) -> list[Unit]:
         """Compile for each processor; symbols begin with `prefix`."""
@@ -43,9 +51,14 @@ class Objects(Source):
     """Functions of this process."""
 
     def __init__(
-        self, functions: Mapping[str, Any], signatures: Mapping[str, Sequence[str]], force: bool
+        self,
+        functions: Mapping[str, Any],
+        signatures: Mapping[str, Sequence[str]],
+        force: bool,
+        blas: Path | None = None,
     ) -> None:
         self._functions, self._signatures = dict(functions), dict(signatures)
+        self.blas = blas
         if others := set(self._signatures) - set(self._functions):
             text = f"signatures of {sorted(others)[0]!r}, expected a function of this name"
             raise ExportError(f"NumbaModule: {text}")
@@ -67,7 +80,7 @@ class Objects(Source):
                 found.append(find(name, given, self._signatures.get(name, ())))
             except NotFoundError as error:
                 refused[name] = str(error)
-        units = compile_functions(found, prefix, processors)
+        units = compile_functions(found, prefix, processors, self.blas)
         return [unit._replace(refused={**refused, **unit.refused}) for unit in units]
 
 
@@ -81,8 +94,10 @@ class Script(Source):
         only: Sequence[str],
         timeout: float,
         force: bool,
+        blas: Path | None = None,
     ) -> None:
         self.path = Path(path)
+        self.blas = blas
         self._signatures, self._only = dict(signatures), tuple(only)
         self._timeout = timeout
         check_installed(force)
@@ -97,7 +112,7 @@ class Script(Source):
         from .script import run_script
 
         return run_script(
-            self.path, self._signatures, self._only, self._timeout, prefix, processors
+            self.path, self._signatures, self._only, self._timeout, prefix, processors, self.blas
         )
 
     def input_files(self) -> Sequence[Path]:

@@ -186,3 +186,6 @@ _TABLE: dict[str, Origin] = {
     **{name: Provided("python.c") for name in _PYTHON.split()},
     **{name: Refused(why) for name, why in _REFUSED.items()},
 }
+
+# The files that need a library.
+LIBRARY_FILES = {origin.file for origin in _TABLE.values() if isinstance(origin, Library)}

@@ -40,7 +40,8 @@ def main(request: Mapping[str, Any]) -> None:
         faulthandler.cancel_dump_traceback_later()
         os.write(answer, IMPORTED)
         functions, refused = _functions(module, path, request["signatures"], request["only"])
-        units = compile_functions(functions, request["prefix"], request["processors"])
+        blas = None if request["blas"] is None else Path(request["blas"])
+        units = compile_functions(functions, request["prefix"], request["processors"], blas)
         units = [unit._replace(refused={**refused, **unit.refused}) for unit in units]
         data = pickle.dumps(units)
     except _FileError as error:
