@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -17,7 +18,7 @@ def own() -> ModuleType:
     """The functions as NumPy calls them."""
     spec = importlib.util.spec_from_file_location("elements", EXAMPLES / "elements.py")
     assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 

@@ -53,7 +53,7 @@ def test_an_exception_of_a_called_function_names_that(values: Any) -> None:
 )
 def test_a_message_has_the_values_of_the_run(values: Any, value: int, text: str) -> None:
     """Numbers, bools and text, formatted without Python."""
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match="raised by tells") as caught:
         values["tells"](value, 0.1, True)
     assert caught.value.args[0].startswith(f"{text}; raised by tells (values.py:")
 
@@ -64,6 +64,6 @@ def test_a_message_has_the_values_of_the_run(values: Any, value: int, text: str)
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_float_is_written_as_python_writes_it(values: Any, number: float, sign: int) -> None:
     """The shortest decimals."""
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match="raised by tells") as caught:
         values["tells"](2, sign * number, False)
     assert caught.value.args[0].startswith(f"('bad', 2, {sign * number!r}, False);")

@@ -1,9 +1,10 @@
-"""Arguments and results: what a function of a library takes and returns is what Numba's own does."""
+"""Arguments and results: a function of a library takes and returns what Numba's own does."""
 
 from __future__ import annotations
 
 import importlib.util
 import math
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,7 +22,7 @@ def own() -> ModuleType:
     """The functions as Numba runs them."""
     spec = importlib.util.spec_from_file_location("values", EXAMPLES / "values.py")
     assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 

@@ -43,10 +43,16 @@ def c_type(value: Value) -> str:
         return c_type(value.items[0])
     if value.kind == "tuple":
         if not value.items:
-            return "struct { char none[1]; }"
-        fields = " ".join(f"{c_type(item)} f{i};" for i, item in enumerate(value.items))
+            return "struct { char none[0]; }"
+        fields = " ".join(f"{_item_type(item)} f{i};" for i, item in enumerate(value.items))
         return f"struct {{ {fields} }}"
     return "void *"
+
+
+def _item_type(value: Value) -> str:
+    """Return the C type of an item of a tuple: an optional one has a mark."""
+    made = c_type(value)
+    return f"struct {{ {made} value; uint8_t valid; }}" if value.kind == "optional" else made
 
 
 def flat_types(value: Value) -> list[str]:
@@ -222,7 +228,9 @@ def give_lines(value: Value, stored: str, result: str, depth: int = 0) -> Iterat
     """Store a value as a result; sets the C variable ``status``."""
     if value.kind == "optional":
         inner = value.items[0]
-        yield f"if (code == NB_NONE) status = nb_give_none({result});"
+        condition = f"!({stored}.valid & 1)" if depth else "code == NB_NONE"
+        stored = f"{stored}.value" if depth else stored
+        yield f"if ({condition}) status = nb_give_none({result});"
         yield "else {"
         yield from (f"  {line}" for line in give_lines(inner, stored, result, depth))
         yield "}"

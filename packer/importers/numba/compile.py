@@ -10,7 +10,7 @@ from .code import Code, RefusedError, compile_signature, line_of
 from .context import Context, compiling_for
 from .describe import UnsupportedTypeError, describe
 from .found import Found
-from .internal import make_internal
+from .internal import make_internal, resolve
 from .needs import needed_by, undefined_in, why_refused
 from .source import Processor
 from .values import Compiled, Unit, Value, Variant
@@ -132,6 +132,7 @@ def _link(context: Context, entries: Sequence[_Entry], prefix: str) -> tuple[byt
     module = generator.empty_module(prefix)
     for entry in entries:
         module.link_in(entry.code.module, preserve=True)
+    resolve(module)
     make_internal(module, {entry.code.name: entry.symbol for entry in entries}, prefix)
     generator.remove_unused(module)
     return generator.emit(module), undefined_in(module)

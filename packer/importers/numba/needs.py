@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .blas import parts_of, why_missing
 from .context import OBJECT, Codegen
-from .internal import make_internal
+from .internal import make_internal, resolve
 from .symbols import Refused, find
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def needed_by(generator: Codegen, code: Code) -> set[str]:
     """Return the symbols that the code of one signature needs."""
     module = generator.empty_module("needs")
     module.link_in(code.module, preserve=True)
+    resolve(module)
     make_internal(module, {code.name: "entry"})
     generator.remove_unused(module)
     return undefined_in(module)

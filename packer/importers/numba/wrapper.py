@@ -291,7 +291,7 @@ def _out_lines(item: Value, stored: str, i: int) -> Iterator[str]:
     if item.kind == "number":
         yield f"__builtin_memcpy(out{i}, &{stored}, sizeof {stored});"
     else:
-        yield from give_lines(item, stored, f"out{i}")
+        yield from give_lines(item, stored, f"out{i}", 1 if "." in stored else 0)
 
 
 def _undo_lines(outs: Sequence[tuple[str, str]]) -> Iterator[str]:

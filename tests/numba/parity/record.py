@@ -1,4 +1,4 @@
-"""Numba's own tests, recorded: each function that they compile is exported, and gives the same bits.
+"""Numba's own tests, recorded: the functions that they compile give the same bits elsewhere.
 
     python -P tests/numba/parity/record.py [--json FILE] [--seconds N] [TEST ...]
 
@@ -23,6 +23,7 @@ import unittest
 import warnings
 from collections import Counter
 from pathlib import Path
+from types import CellType, FunctionType
 from typing import Any, NamedTuple
 
 import numba.tests
@@ -39,7 +40,50 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from plain import NotPlainError, items_of, plain_of
 
-FILES = ["test_array_attr", "test_array_iterators", "test_array_manipulation", "test_array_methods", "test_array_reductions", "test_builtins", "test_casting", "test_closure", "test_complex", "test_conditions_as_predicates", "test_dataflow", "test_dyn_array", "test_enums", "test_fancy_indexing", "test_flow_control", "test_globals", "test_hashing", "test_heapq", "test_indexing", "test_iteration", "test_lists", "test_mandelbrot", "test_mathlib", "test_maxmin", "test_multi3", "test_nan", "test_nested_calls", "test_numberctor", "test_operators", "test_optional", "test_parfors", "test_range", "test_recursion", "test_return_values", "test_sets", "test_slices", "test_sort", "test_storeslice", "test_tuples", "test_ufuncs", "test_unicode", "test_usecases"]
+FILES = [
+    "test_array_attr",
+    "test_array_iterators",
+    "test_array_manipulation",
+    "test_array_methods",
+    "test_array_reductions",
+    "test_builtins",
+    "test_casting",
+    "test_closure",
+    "test_complex",
+    "test_conditions_as_predicates",
+    "test_dataflow",
+    "test_dyn_array",
+    "test_enums",
+    "test_fancy_indexing",
+    "test_flow_control",
+    "test_globals",
+    "test_hashing",
+    "test_heapq",
+    "test_indexing",
+    "test_iteration",
+    "test_lists",
+    "test_mandelbrot",
+    "test_mathlib",
+    "test_maxmin",
+    "test_multi3",
+    "test_nan",
+    "test_nested_calls",
+    "test_numberctor",
+    "test_operators",
+    "test_optional",
+    "test_parfors",
+    "test_range",
+    "test_recursion",
+    "test_return_values",
+    "test_sets",
+    "test_slices",
+    "test_sort",
+    "test_storeslice",
+    "test_tuples",
+    "test_ufuncs",
+    "test_unicode",
+    "test_usecases",
+]
 _CHUNK = 40
 
 
@@ -109,7 +153,20 @@ class Recorder:
         except Exception as error:
             self.skipped[f"cannot be recorded: {type(error).__name__}"] += 1
             return
-        self.calls.append(Call(self.test, dispatcher, types, arguments, outcome, after))
+        self.calls.append(Call(self.test, _closed(dispatcher), types, arguments, outcome, after))
+
+
+def _closed(dispatcher: Any) -> Any:
+    """Return a dispatcher of the function as it is now: a test may change what it refers to."""
+    function = dispatcher.py_func
+    if not function.__closure__:
+        return dispatcher
+    cells = tuple(CellType(cell.cell_contents) for cell in function.__closure__)
+    made = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, cells
+    )
+    made.__qualname__ = function.__qualname__
+    return type(dispatcher)(made, targetoptions=dict(dispatcher.targetoptions))
 
 
 def _only_signature(dispatcher: Any) -> tuple[Any, ...]:

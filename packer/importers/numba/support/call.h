@@ -41,14 +41,14 @@ typedef struct {
   double real, imag;
 } nb_complex128;
 
-/* An array of `ndim` dimensions. */
-#define NB_ARRAY(ndim)            \
-  struct {                        \
-    nrt_meminfo *meminfo;         \
-    void *parent;                 \
-    int64_t nitems, itemsize;     \
-    void *data;                   \
-    int64_t dims[2 * (ndim) + 1]; \
+/* An array of `ndim` dimensions; none: then `dims` has no elements, as GNU C allows. */
+#define NB_ARRAY(ndim)        \
+  struct {                    \
+    nrt_meminfo *meminfo;     \
+    void *parent;             \
+    int64_t nitems, itemsize; \
+    void *data;               \
+    int64_t dims[2 * (ndim)]; \
   }
 
 #pragma GCC visibility push(hidden)

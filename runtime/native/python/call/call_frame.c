@@ -35,7 +35,9 @@ int hold_tensor(struct call_frame *frame, Py_ssize_t index, struct hold *hold,
 
 int frame_mark_readonly(struct call_frame *frame, Py_ssize_t index) {
   const dso_object *called = frame->callee->object;
-  if (frame->is_result || (called != NULL && vm_closure_of(called) != NULL))
+  const struct param *param = callee_param(frame->callee, index);
+  int is_examined = param != NULL && param->kind == CODE_ANY;
+  if (is_examined || frame->is_result || (called != NULL && vm_closure_of(called) != NULL))
     if (frame->args[index].type_index == DSO_DLTENSOR_PTR)
       frame->args[index].small_len = DSO_READ_ONLY;
   return 0;
