@@ -23,6 +23,7 @@ from numba.core.registry import cpu_target
 
 from .deferred import signatures_of
 from .exceptions import CallConv, constant_of, name_of, record_of
+from .threads import threads_of_the_loader
 
 NATIVE = "native"
 # A symbol that nothing defines: code that still needs it cannot be exported.
@@ -151,7 +152,7 @@ def processor_of(cpu_name: str, features: str) -> tuple[str, str]:
 @contextmanager
 def compiling_for(cpu_name: str, features: str, name: str) -> Iterator[Context]:
     """Let Numba compile for a processor, into libraries that `Codegen` can emit."""
-    with global_compiler_lock:
+    with global_compiler_lock, threads_of_the_loader():
         base = cpu_target.target_context
         base.refresh()
         context = Context.of(base, Codegen(name, *processor_of(cpu_name, features)))

@@ -12,7 +12,7 @@ static _Thread_local uint64_t chunksize; /* iterations; 0: as many chunks as thr
 
 uint64_t set_parallel_chunksize(uint64_t size) {
   uint64_t before = chunksize;
-  chunksize = size;
+  chunksize = (uint32_t)size; /* some callers pass a number of 32 bits */
   return before;
 }
 
