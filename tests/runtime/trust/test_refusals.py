@@ -12,7 +12,7 @@ import pytest
 
 from packer.sign import sign_library
 from runtime.error import VerifyError
-from runtime.trust import verify_file
+from runtime.trust import public_keys, verify_data, verify_file
 
 from ...support import signing
 
@@ -151,6 +151,20 @@ def test_other_files_and_keys_are_refused(copy, tmp_path) -> None:
     signing.sidecar(path).rename(signing.sidecar(renamed))
     assert signing.reason_of(renamed, public) == "name"
     assert verify_file(renamed, [public], name="model.so").version == "1.2"
+
+
+def test_flipped_bytes_of_the_file_are_refused(signed) -> None:
+    """One bit of every 67th byte, in headers, code, tables and padding."""
+    path, _, public = signed
+    bundle, data = signing.sidecar(path).read_bytes(), bytearray(path.read_bytes())
+    trusted = public_keys([public])
+    verify_data(memoryview(data), bundle, trusted, where="model.so")
+    for index in range(0, len(data), 67):
+        data[index] ^= 1 << index % 8
+        with pytest.raises(VerifyError) as caught:
+            verify_data(memoryview(data), bundle, trusted, where="model.so")
+        assert caught.value.reason == "digest"
+        data[index] ^= 1 << index % 8
 
 
 def test_signature_of_a_library_beside_another_is_refused(copy, tmp_path) -> None:
