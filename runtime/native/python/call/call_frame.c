@@ -33,11 +33,16 @@ int hold_tensor(struct call_frame *frame, Py_ssize_t index, struct hold *hold,
   return 0;
 }
 
+/* True if the core itself receives the call: bytecode, or a static Function object, which has no
+ * deleter. */
+static int is_own(const dso_object *called) {
+  return called != NULL && (called->deleter == NULL || vm_closure_of(called) != NULL);
+}
+
 int frame_mark_readonly(struct call_frame *frame, Py_ssize_t index) {
-  const dso_object *called = frame->callee->object;
   const struct param *param = callee_param(frame->callee, index);
   int is_examined = param != NULL && param->kind == CODE_ANY;
-  if (is_examined || frame->is_result || (called != NULL && vm_closure_of(called) != NULL))
+  if (is_examined || frame->is_result || is_own(frame->callee->object))
     if (frame->args[index].type_index == DSO_DLTENSOR_PTR)
       frame->args[index].small_len = DSO_READ_ONLY;
   return 0;

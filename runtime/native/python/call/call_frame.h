@@ -104,8 +104,9 @@ static inline int frame_pass(struct call_frame *frame, Py_ssize_t index, int32_t
   return 0;
 }
 
-/* Mark a passed tensor as read-only, for the consumers that check it: a virtual machine, a function
- * that examines its arguments, and the object that convert_owned makes. Always 0. */
+/* Mark a passed tensor as read-only, for the consumers that check it: a virtual machine, functions of
+ * the core, a function that examines its arguments, and the object that convert_owned makes.
+ * Always 0. */
 int frame_mark_readonly(struct call_frame *frame, Py_ssize_t index);
 
 /* Errors that several kinds of array share; always -1. */
