@@ -152,13 +152,15 @@ static int pass_capsule(struct call_frame *frame, Py_ssize_t index, PyObject *ca
   return is_readonly ? frame_mark_readonly(frame, index) : 0;
 }
 
-/* Return true if PyTorch refused to share a tensor because a gradient flows through it. */
+/* Return true if PyTorch refused to share a tensor because a gradient flows through it. The
+ * exception that is set stays set. */
 static int has_gradient(PyObject *object) {
-  PyErr_Clear();
+  PyObject *pending = exception_take();
   PyObject *value = PyObject_GetAttrString(object, "requires_grad");
   int is_set = value == Py_True;
-  if (value == NULL) PyErr_Clear();
+  PyErr_Clear();
   Py_XDECREF(value);
+  exception_set(pending);
   return is_set;
 }
 
@@ -169,7 +171,7 @@ int argument_dlpack(struct call_frame *frame, Py_ssize_t index, PyObject *object
     if (!PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
     if (has_gradient(object))
       return raise_argument_error(frame, index, PyExc_ValueError,
-                                  "expected a tensor without gradient, found one with "
+                                  "expected an array that can be shared, found a tensor with "
                                   "requires_grad; pass its .detach()");
     return raise_argument_error(frame, index, PyExc_ValueError,
                                 "expected an array that can be shared, found %s that cannot",
