@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from runtime.error import ExportError
-from runtime.module import preorder
+from runtime.module import Module, preorder
 
 from ..declare.automatic import table_lines
 from ..declare.declaration import AUTO
@@ -140,9 +140,8 @@ def run(arguments: argparse.Namespace) -> None:
         project = _project(arguments, steps)
         output = _output(arguments, project)
         refuse_output_among_inputs(output, project.inputs.paths)
-        _align(arguments, project)
         export_library(
-            project.root,
+            _root(arguments, project),
             output,
             format=arguments.format or project.format,
             embed=arguments.embed or project.embed,
@@ -172,18 +171,20 @@ def run(arguments: argparse.Namespace) -> None:
         write_error(f"{shown_path(output)}: {note}")
 
 
-def _align(arguments: argparse.Namespace, project: Project) -> None:
-    """Move constants of bytecode, whose format only our runtime reads then."""
+def _root(arguments: argparse.Namespace, project: Project) -> Module:
+    """Return the root, with the constants of bytecode beside it if an option says so."""
     if not arguments.align_constants:
-        return
+        return project.root
     if (arguments.format or project.format) == "tvm-ffi":
         raise ExportError(
             "--align-constants: TVM does not read a safetensors payload, expected format 'tvm', "
             "found 'tvm-ffi'; leave out one of them"
         )
-    from ..relax.align import align_constants
+    from ..relax.align import align_constants, parsed
 
-    align_constants(project.root)
+    root = parsed(project.root)
+    align_constants(root)
+    return root
 
 
 def _levels(text: str) -> list[str]:

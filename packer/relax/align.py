@@ -13,17 +13,21 @@ from struct import Struct, pack
 from typing import TYPE_CHECKING
 
 from runtime.module import Module, preorder
+from runtime.modules.opaque import OpaqueModule
 from runtime.modules.safetensors import SafetensorsModule
 from runtime.modules.vm import (
     BYTECODE,
     INT,
+    LEGACY_KEY,
     NEWEST,
     PACKED,
     STR,
     TENSOR,
     VMExecutable,
     VMFunction,
+    loader,
 )
+from runtime.stream import Reader
 from runtime.tensors.safetensors_header import DTYPES
 
 if TYPE_CHECKING:
@@ -33,6 +37,7 @@ _ALIGNMENT = 64
 _LEAST_NBYTES = 4096  # smaller ones are not worth a call
 _NAMES = {code: name for name, code in DTYPES.items()}
 _WEIGHT = "dso.weight"
+_KEYS = (VMExecutable.type_key, LEGACY_KEY)
 _CALL, _CONSTANT, _ANY_ARGS = 1, 2, -2
 
 
@@ -58,6 +63,17 @@ def align_constants(root: Module) -> int:
         if isinstance(module, VMExecutable):
             moved += _align(module)
     return moved
+
+
+def parsed(root: Module) -> Module:
+    """Return an executable for a root that is one in bytes, as `packer extract` leaves it."""
+    if not isinstance(root, OpaqueModule) or root.type_key not in _KEYS:
+        return root
+    payload = root.payload
+    executable = loader(root.type_key)(Reader(payload, where=root.type_key))
+    for imported in root.imported_modules:
+        executable.import_module(imported)
+    return executable
 
 
 def _align(executable: VMExecutable) -> int:

@@ -118,3 +118,15 @@ def test_the_command_line_shows_them_escaped(tmp_path: Path, capsys) -> None:
     assert main(["check", str(path)]) == 0
     assert main(["extract", str(path), "-o", str(tmp_path / "parts")]) == 0
     assert RAW in (tmp_path / "parts" / "relax_vmexecutable.bin").read_bytes()
+
+
+def test_modules_with_such_names_are_extracted(tmp_path: Path) -> None:
+    """As bytes where packer.toml could not have the name; packed again byte for byte."""
+    root = runtime.MetadataModule()
+    for key in ("opencl", "const_loader", "dnnl_json"):
+        root.import_module(TREES[key])
+    packer.export_library(root, tmp_path / "model.so")
+    assert main(["extract", str(tmp_path / "model.so"), "-o", str(tmp_path / "parts")]) == 0
+    toml = str(tmp_path / "parts" / "packer.toml")
+    assert main(["export", str(tmp_path / "again.so"), "--project", toml]) == 0
+    assert (tmp_path / "again.so").read_bytes().count(RAW) == 7

@@ -85,14 +85,24 @@ def part_of(module: Module, key: str, payload: memoryview, name: str, names: Nam
     request = _Request(module, key, payload, name, names)
     if isinstance(module, SafetensorsModule):
         return _safetensors(request)  # not compared: the padding depends on the offset
-    make = _maker(module)
-    part = make(request) if make is not None else Part()
+    part = _made(request)
     is_exact = key == module.type_key and _is_written_as(module, payload)
     if is_exact and (part.keys or part.expression):
         return part
     file = request.file(suffix="bin")
     expression = f"runtime.modules.OpaqueModule({key!r}, memoryview(read({file!r})))"
     return Part({**part.files, file: [payload]}, expression=expression)
+
+
+def _made(request: _Request) -> Part:
+    """Return the files and keys of a module; nothing if a name is not UTF-8, as a TOML file is."""
+    make = _maker(request.module)
+    try:
+        part = make(request) if make is not None else Part()
+        "".join([*part.keys, *part.tables, part.expression or ""]).encode()
+    except UnicodeEncodeError:
+        return Part()
+    return part
 
 
 def _maker(module: Module) -> Maker | None:

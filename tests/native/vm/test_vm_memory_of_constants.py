@@ -46,7 +46,7 @@ def model(pad: int) -> runtime.Module:
 
 
 def measured(path: Path) -> tuple[float, list[float], list[bool]]:
-    """What the script prints, in a fresh process."""
+    """The output of the script, in a fresh process."""
     command = [sys.executable, "-P", "-c", SCRIPT, str(path)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
