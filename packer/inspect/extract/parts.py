@@ -7,6 +7,7 @@ type, or one that is not recreated byte for byte, is created from its payload.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -95,14 +96,10 @@ def part_of(module: Module, key: str, payload: memoryview, name: str, names: Nam
 
 
 def _made(request: _Request) -> Part:
-    """Return the files and keys of a module; nothing if a name is not UTF-8, as a TOML file is."""
+    """Return the files and keys of a module; nothing for a name that TOML cannot have."""
     make = _maker(request.module)
-    try:
-        part = make(request) if make is not None else Part()
-        "".join([*part.keys, *part.tables, part.expression or ""]).encode()
-    except UnicodeEncodeError:
-        return Part()
-    return part
+    part = make(request) if make is not None else Part()
+    return Part() if _SURROGATE.search("\n".join([*part.keys, *part.tables])) else part
 
 
 def _maker(module: Module) -> Maker | None:
@@ -268,6 +265,8 @@ def _shared_library(request: _Request) -> Part:
     return Part({file: [module.data]}, expression=expression)
 
 
+# As `quoted` writes it.
+_SURROGATE = re.compile(r"\\U0000D[89A-F]")
 _MAKERS: dict[type[Module], Maker] = {
     DeviceModule: _device,
     ConstLoaderModule: _const_loader,
