@@ -13,8 +13,7 @@ static void interleave(const uint8_t *const *planes, int64_t count, uint8_t flip
   for (; x + LANES <= count; x += LANES) {
     words all = flips;
     for (int c = 0; c < WORD; c++)
-      if (planes[c] != NULL)
-        all ^= __builtin_convertvector(*(const lane_bytes *)(planes[c] + x), words) << 8 * c;
+      if (planes[c] != NULL) all ^= bytes_at(planes[c] + x) << 8 * c;
     for (int lane = 0; lane < LANES; lane++) {
       const int32_t word = all[lane];
       memcpy(to + (x + lane) * step, &word, sizeof word);

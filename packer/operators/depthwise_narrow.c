@@ -16,12 +16,8 @@ INLINE words times(words a, words b) {
 #endif
 }
 
-typedef int8_t lane_signs __attribute__((vector_size(LANES), aligned(1), may_alias));
-
 INLINE words left_of(const uint8_t *from) {
-  if (!left_flip(DSO_OP_INT8))
-    return __builtin_convertvector(*(const lane_signs *)(const void *)from, words);
-  return __builtin_convertvector(*(const lane_bytes *)from, words);
+  return left_flip(DSO_OP_INT8) ? bytes_at(from) : signs_at(from);
 }
 
 INLINE void sum_up(const struct dso_op_narrow_conv2d *conv, const uint8_t *data, int64_t step,
@@ -34,8 +30,7 @@ INLINE void sum_up(const struct dso_op_narrow_conv2d *conv, const uint8_t *data,
   for (int64_t y = 0; y < conv->kernel[0]; y++)
     for (int64_t x = 0; x < conv->kernel[1]; x++, weight += PANEL) {
       const uint8_t *pixel = data + y * tap[0] + x * tap[1];
-      const words factor =
-          __builtin_convertvector(*(const lane_signs *)(const void *)weight, words) - zero;
+      const words factor = signs_at(weight) - zero;
       UNROLL
       for (int p = 0; p < pixels; p++) sum[p] += times(left_of(pixel + p * step), factor);
     }

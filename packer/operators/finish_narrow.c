@@ -19,6 +19,18 @@ void dso_op_narrow_zeros(struct narrow_zeros *zeros, const int32_t *column_sums,
   }
 }
 
+/* Modulo 2^32. */
+INLINE words sum_of(words a, words b) { return (words)((bits)a + (bits)b); }
+
+/* The scale of each output of a panel. */
+static void scales_of(const struct narrow_place *place, int64_t outputs, float *scale) {
+  const struct dso_op_rescale *after = place->after;
+  for (int64_t j = 0; j < PANEL; j++)
+    scale[j] = after->scale == NULL
+                   ? 1
+                   : after->scale[(place->first + least(j, outputs - 1)) * after->scale_step];
+}
+
 /* Sums as float32, multiplied by the scale. */
 static void scale_sums(const struct narrow_place *place, int pixels, int64_t outputs,
                        int32_t *sums) {
@@ -26,10 +38,7 @@ static void scale_sums(const struct narrow_place *place, int pixels, int64_t out
   const int is_integer = place->zeros != NULL;
   if (!is_integer && after->scale == NULL) return;
   float scale[PANEL];
-  for (int64_t j = 0; j < PANEL; j++)
-    scale[j] = after->scale == NULL
-                   ? 1
-                   : after->scale[(place->first + least(j, outputs - 1)) * after->scale_step];
+  scales_of(place, outputs, scale);
   for (int p = 0; p < pixels; p++, sums += PANEL)
     for (int v = 0; v < PANEL; v += LANES) {
       const words sum = *(const words *)(sums + v);
@@ -40,19 +49,24 @@ static void scale_sums(const struct narrow_place *place, int pixels, int64_t out
 
 static float *floats_of(int32_t *sums) { return (float *)(void *)sums; }
 
-/* Results of 8 bits, one byte for each sum. */
-static void round_sums(const struct narrow_place *place, int pixels, const int32_t *sums,
-                       uint8_t *bytes) {
+/* Results of 8 bits of integer sums, one byte for each: all steps in one pass. */
+static void round_sums(const struct narrow_place *place, int pixels, int64_t outputs,
+                       const int32_t *sums, uint8_t *bytes) {
   const struct dso_op_after *after = &place->after->after;
   const int32_t zero = integer_at(place->after->zero, place->type, 0);
   const int32_t least_value = place->type == DSO_OP_INT8 ? -128 : 0;
   const float first = (float)(least_value - zero), last = (float)(least_value + 255 - zero);
   const float low = low_of(after) > first ? low_of(after) : first;
   const float high = high_of(after) < last ? high_of(after) : last;
-  for (int i = 0; i < pixels * PANEL; i += LANES) {
-    const vec value = at_most(at_least(load((const float *)(const void *)(sums + i)), low), high);
-    const words found = nearest(value) + zero;
-    store_bytes(bytes + i, found);
+  float scale[PANEL];
+  scales_of(place, outputs, scale);
+  for (int v = 0; v < PANEL; v += LANES) {
+    const words added = words_at(place->zeros->added + v);
+    const vec factor = load(scale + v);
+    for (int i = v; i < pixels * PANEL; i += PANEL) {
+      const vec sum = __builtin_convertvector(sum_of(words_at(sums + i), added), vec);
+      store_bytes(bytes + i, nearest(at_most(at_least(sum * factor, low), high)) + zero);
+    }
   }
 }
 
@@ -72,6 +86,9 @@ INLINE void store_results(const struct narrow_place *place, const struct narrow_
   uint8_t *out = (uint8_t *)place->out + spot->at * size;
   if (!place->is_planar) {
     const int64_t rest = most(place->padded - outputs, 0);
+    for (int p = 0; outputs == PANEL && p < spot->columns; p++)
+      memcpy(out + p * place->step * size, results + p * PANEL * size, (size_t)(PANEL * size));
+    if (outputs == PANEL) return;
     for (int p = 0; p < spot->columns; p++, out += place->step * size, results += PANEL * size) {
       memcpy(out, results, (size_t)(outputs * size));
       memset(out + outputs * size, 0, (size_t)(rest * size));
@@ -104,9 +121,13 @@ void dso_op_narrow_finish(const struct narrow_place *place, const struct narrow_
                           int64_t outputs, int32_t *sums) {
   const int pixels = spot->columns;
   _Alignas(64) uint8_t results[NARROW_PIXELS * PANEL * 2];
-  if (place->zeros != NULL)
-    for (int i = 0; i < pixels * PANEL; i++)
-      sums[i] = (int32_t)((uint32_t)sums[i] + place->zeros->added[i % PANEL]);
+  if (size_of(place->type) == 1) {
+    round_sums(place, pixels, outputs, sums, results);
+    store_results(place, spot, outputs, results, 1);
+    return;
+  }
+  for (int i = 0; place->zeros != NULL && i < pixels * PANEL; i += LANES)
+    store_words(sums + i, sum_of(words_at(sums + i), words_at(place->zeros->added + i % PANEL)));
   if (place->type == DSO_OP_INT32) {
     store_results(place, spot, outputs, (const uint8_t *)sums, 4);
     return;
@@ -114,12 +135,9 @@ void dso_op_narrow_finish(const struct narrow_place *place, const struct narrow_
   scale_sums(place, pixels, outputs, sums);
   if (place->type == DSO_OP_FLOAT32) {
     finish_floats(place, spot, outputs, sums, 0);
-  } else if (is_bfloat16(place->type)) {
+  } else {
     finish_floats(place, spot, outputs, sums, 1);
     halve_sums(floats_of(sums), pixels * PANEL, (uint16_t *)(void *)results);
     store_results(place, spot, outputs, results, 2);
-  } else {
-    round_sums(place, pixels, sums, results);
-    store_results(place, spot, outputs, results, 1);
   }
 }

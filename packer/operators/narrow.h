@@ -15,10 +15,42 @@ typedef uint8_t lane_bytes __attribute__((vector_size(LANES), aligned(1), may_al
 
 INLINE words words_at(const void *from) { return *(const words *)from; }
 INLINE void store_words(void *to, words value) { *(words *)to = value; }
-/* The low bytes. */
+/* Bytes of each lane. The compilers' own conversions take them one by one. */
+#if defined(__AVX512F__)
+INLINE void store_bytes(uint8_t *to, words value) {
+  _mm_storeu_si128((__m128i *)(void *)to, _mm512_cvtepi32_epi8((__m512i)value));
+}
+INLINE words bytes_at(const uint8_t *from) {
+  return (words)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)from));
+}
+INLINE words signs_at(const void *from) {
+  return (words)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)from));
+}
+#elif defined(__AVX2__)
+INLINE void store_bytes(uint8_t *to, words value) {
+  const __m256i low = _mm256_and_si256((__m256i)value, _mm256_set1_epi32(255));
+  const __m128i halves =
+      _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+  _mm_storel_epi64((__m128i *)(void *)to, _mm_packus_epi16(halves, halves));
+}
+INLINE words bytes_at(const uint8_t *from) {
+  return (words)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from));
+}
+INLINE words signs_at(const void *from) {
+  return (words)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)from));
+}
+#else
+typedef int8_t lane_signs __attribute__((vector_size(LANES), aligned(1), may_alias));
 INLINE void store_bytes(uint8_t *to, words value) {
   *(lane_bytes *)to = __builtin_convertvector(value, lane_bytes);
 }
+INLINE words bytes_at(const uint8_t *from) {
+  return __builtin_convertvector(*(const lane_bytes *)from, words);
+}
+INLINE words signs_at(const void *from) {
+  return __builtin_convertvector(*(const lane_signs *)from, words);
+}
+#endif
 
 /* To the nearest integer, ties to even. The instructions round so in the processor's default mode. */
 INLINE words nearest(vec x) {

@@ -40,9 +40,8 @@ static void dequantize(const void *data, int64_t index) {
   const int32_t zero = all->zero + flip;
   int64_t i = 0;
   for (; i + LANES <= count; i += LANES) {
-    const lane_bytes bytes = *(const lane_bytes *)(x + i) ^ flip;
-    store(out + i, __builtin_convertvector(__builtin_convertvector(bytes, words) - zero, vec) *
-                       splat(all->scale));
+    const words found = (bytes_at(x + i) ^ flip) - zero;
+    store(out + i, __builtin_convertvector(found, vec) * splat(all->scale));
   }
   for (; i < count; i++) out[i] = (float)((x[i] ^ flip) - zero) * all->scale;
 }
