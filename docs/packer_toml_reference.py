@@ -65,6 +65,7 @@ KIND_TEXTS = {
     "graph": "A graph of operators that host code computes, [graph.md](../graph.md).",
     "onnx": "An ONNX model: operators, a program and weights, [onnx.md](../onnx.md).",
     "torch": "A PyTorch model, [onnx.md](../onnx.md#pytorch).",
+    "numba": "Python functions that Numba compiles, [numba.md](../numba.md).",
     "python": "A module that a Python function makes.",
     "cuda": "CUDA kernels: PTX, cubin or fatbin, [devices.md](../devices.md#cuda).",
     "opencl": "OpenCL kernels: source, binary or SPIR-V, [devices.md](../devices.md#opencl).",
@@ -79,6 +80,11 @@ HOST_FUNCTIONS = (
     'C header, of which `only = ["f"]` chooses some, and which other names change or, by `false`, '
     'leave out. `"auto"` as a type: the source has it; for the table: every function that C and '
     "C++ files define; [functions.md](../functions.md).",
+)
+SIGNATURES = (
+    "table",
+    "Function = signature, or an array of them, in place of those of its decorator: "
+    '`dist = "float64(float64[::1])"`.',
 )
 KERNELS = (
     "table of tables",
@@ -134,6 +140,9 @@ KEYS = {
         "array of strings",
         '`["size=1,3,64,64"]`: inputs that decide shapes, with their values.',
     ),
+    "only": ("array of strings", "The functions to export, beside those of `functions`."),
+    "timeout": ("number", "How many seconds a file may need until it is imported. Default: 60."),
+    "force": ("boolean", "Use a release of Numba that is not known to work."),
     "factory": ("string", '`"FILE.py:FUNCTION"`; called without arguments. Required.'),
     "fmt": ("string", "The format of the code. Default: the suffix of the source."),
 }
@@ -179,6 +188,9 @@ def page() -> str:
 def _described(kind: str, keys: tuple[str, ...]) -> dict[str, tuple[str, str]]:
     """The rows of one kind; two keys mean something else in device code."""
     rows = {key: HOST_FUNCTIONS if key == "functions" else KEYS[key] for key in keys}
+    if kind == "numba":
+        rows["functions"] = SIGNATURES
+        rows["sources"] = ("array of paths", "Python files; of several, each is a module.")
     if "fmt" in keys:
         rows["functions"] = KERNELS
         rows["sources"] = ("array of one path", "The file.")
