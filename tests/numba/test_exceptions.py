@@ -1,4 +1,4 @@
-"""Exceptions come back as their Python class, with text, function, file and line."""
+"""Exceptions have their Python class, with text, function, file and line."""
 
 from __future__ import annotations
 

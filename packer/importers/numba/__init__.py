@@ -1,7 +1,7 @@
 """Functions that Numba compiles, in a library that needs no Python.
 
-`found` finds the functions and their signatures, `script` does so for a file in a process of its
-own, `compile` has Numba make an object of them, `symbols` says what each symbol needs, `wrapper`
+`found` finds the functions and their signatures, `script` does so for a file in a separate
+process, `compile` has Numba make an object of them, `symbols` says what each symbol needs, `wrapper`
 writes the C functions that callers reach. `support` is what the code needs at run time. Numba is
 imported only by the first three.
 """
@@ -39,7 +39,7 @@ def from_numba(
     function_or_path : function or path
         A function that ``@njit``, ``@cfunc``, ``@vectorize`` or ``@guvectorize`` made, a Python
         function, which is compiled as by ``@njit``; or a Python file, whose functions of these
-        decorators are exported. The file is imported in a process of its own.
+        decorators are exported. The file is imported in a separate process.
     *signatures : str
         The signatures of a function: ``"float64(float64[::1])"``. By default those of its
         decorator, and those that this process has compiled.
@@ -77,7 +77,7 @@ def from_numba(
 
         module = packer.from_numba(dist, "float64(float64[::1])")
         path = packer.export_library(module, "geo.so")
-        runtime.load(path)["dist"](x)
+        dist_of_library = runtime.load(path)["dist"]
     """
     made: Source
     if isinstance(function_or_path, (str, os.PathLike)):

@@ -22,7 +22,7 @@ _MARK = "\x01"
 
 
 class Record(NamedTuple):
-    """What `nb_exception` stores: the fields in its order."""
+    """The fields of `nb_exception`, in its order."""
 
     kind: str
     text: str

@@ -8,14 +8,14 @@ from typing import Any
 
 from llvmlite.binding import Linkage, parse_assembly
 
-_UNRESOLVED = ".numba.unresolved$"
+UNRESOLVED = ".numba.unresolved$"
 
 
 def resolve(module: Any) -> None:
     """Define the addresses by which recursive functions call each other."""
     defined = {function.name for function in module.functions if not function.is_declaration}
     for variable in list(module.global_variables):
-        name = variable.name.removeprefix(_UNRESOLVED)
+        name = variable.name.removeprefix(UNRESOLVED)
         if not variable.is_declaration or name == variable.name or name not in defined:
             continue
         text = f'@"{variable.name}" = constant ptr @"{name}"\ndeclare void @"{name}"()\n'

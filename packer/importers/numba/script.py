@@ -1,4 +1,4 @@
-"""A Python file, imported and compiled by a process of its own: it may raise, loop or print."""
+"""A Python file, imported and compiled by a separate process: it may raise, loop or print."""
 
 from __future__ import annotations
 

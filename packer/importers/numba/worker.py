@@ -1,4 +1,4 @@
-"""What the process of a Python file runs: import it, compile its functions, answer."""
+"""The process of a Python file: it imports the file, compiles its functions, and answers."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@
 
 enum { NB_OK = 0, NB_NONE = -2 };
 
-/* What a Numba function points to when it raises. */
+/* A Numba function that raises returns a pointer to one. */
 typedef struct {
   const nb_exception *exception;
   int32_t unused;
@@ -155,7 +155,7 @@ DSO_FAST int nb_read_array(const dso_any *value, int code, int bits, int32_t ndi
   return 0;
 }
 
-/* Bytes are an array of uint8 that nobody writes to. */
+/* Bytes are an array of uint8 that no code writes to. */
 DSO_INLINE int nb_read_bytes(const dso_any *value, void *out) {
   nb_array *array = out;
   dso_byte_array bytes = dso_raw_bytes_of(value);
