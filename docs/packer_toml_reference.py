@@ -143,6 +143,10 @@ KEYS = {
     "only": ("array of strings", "The functions to export, beside those of `functions`."),
     "timeout": ("number", "How many seconds a file may need until it is imported. Default: 60."),
     "force": ("boolean", "Use a release of Numba that is not known to work."),
+    "blas": (
+        "string",
+        "The library of `np.dot` and `np.linalg`. Default: that of the package scipy-openblas64.",
+    ),
     "factory": ("string", '`"FILE.py:FUNCTION"`; called without arguments. Required.'),
     "fmt": ("string", "The format of the code. Default: the suffix of the source."),
 }
