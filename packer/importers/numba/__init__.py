@@ -1,9 +1,9 @@
 """Functions that Numba compiles, in a library that needs no Python.
 
-`found` finds the functions and their signatures, `script` does so for a file in a separate
-process, `compile` has Numba make an object of them, `symbols` says what each symbol needs, `wrapper`
-writes the C functions that callers reach. `support` is what the code needs at run time. Numba is
-imported only by the first three.
+`found` finds the functions and their signatures, `script` does so for a file in a separate process,
+`compile` has Numba make an object of them, `symbols` says what each symbol needs, `wrapper` writes
+the C functions that callers reach. `support` is what the code needs at run time. Numba is imported
+only by the first three.
 """
 
 from __future__ import annotations
