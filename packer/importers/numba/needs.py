@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .blas import parts_of, why_missing
 from .context import OBJECT, Codegen
 from .internal import UNRESOLVED, make_internal, resolve
-from .symbols import Library, Refused, find
+from .symbols import Refused, find
 
 if TYPE_CHECKING:
     from .code import Code
@@ -53,8 +53,6 @@ def why_refused(names: Collection[str], blas: Path | None = None) -> tuple[str, 
             return name, "it uses a Python object as it is at run time"
         if isinstance(origin, Refused):
             return name, origin.why
-        if isinstance(origin, Library):
-            return name, f"it calls {origin.library.upper()}, which the library does not have"
         if name.startswith(UNRESOLVED):
             return name, "functions call each other in a circle, with types that change"
         if origin is None and not _is_of_system(name):
