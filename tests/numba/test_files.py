@@ -102,6 +102,34 @@ TABLE = np.arange(3.0)
 """
 
 
+def test_a_file_may_call_its_functions_on_import(tmp_path: Path) -> None:
+    """Then they are compiled for that process too; so are those of a universal function."""
+    text = """
+from numba import vectorize
+
+
+@njit("int64(int64)")
+def inner(x):
+    return x + 1
+
+
+@njit("int64(int64)")
+def outer(x):
+    return inner(x) * 2
+
+
+@vectorize(["int64(int64)"])
+def each(x):
+    return inner(x)
+
+
+assert outer(2) == 6 and each(1) == 2
+"""
+    module = packer.from_numba(_file(tmp_path, text))
+    loaded = runtime.load(packer.export_library(module, tmp_path / "script.so"))
+    assert (loaded["inner"](1), loaded["outer"](2), loaded["each"](1)) == (2, 6, 2)
+
+
 def test_functions_of_a_file_that_are_refused_are_listed(tmp_path: Path) -> None:
     """The others are exported; a frozen array is noted."""
     path = _file(tmp_path, _REFUSED)
