@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._core import Device, TensorBase, VirtualMachine, vm_builtin_names
+from .._core import Device, VirtualMachine, vm_builtin_names
 from ..abi import RUNNABLE
 from ..error import FunctionNotFoundError, WeightNotFoundError, listed, near_names
 from ..module import Module, preorder
@@ -144,6 +144,8 @@ class VirtualMachineModule(Module):
         found = function_of(self._bound(), self._executable, name)
         if found is None or self._device.kind == "cpu":
             return found
+        from .placing import PlacedFunction
+
         return PlacedFunction(found, self._device)
 
     def _bound(self) -> VirtualMachine:
@@ -230,7 +232,9 @@ class VirtualMachineModule(Module):
         arity = self.get_function_arity(name)
         if len(args) != arity:
             raise TypeError(f"set_input: {name!r} takes {arity} arguments, found {len(args)}")
-        self._inputs[name] = tuple(_placed(value, self._device) for value in args)
+        from .placing import placed
+
+        self._inputs[name] = tuple(placed(value, self._device) for value in args)
 
     def invoke_stateful(self, name: str) -> None:
         """Call a function with the arguments that were set.
@@ -283,47 +287,3 @@ class VirtualMachineModule(Module):
         if row is None:
             raise self._not_found(name, query_imports=False)
         return row.param_names
-
-
-class PlacedFunction:
-    """A function of a machine whose first device is not the CPU: it puts arrays there.
-
-    A Tensor of this package has a device, which is kept; NumPy's arrays have none.
-    """
-
-    def __init__(self, function: Function, device: Device) -> None:
-        self._function, self._device = function, device
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        made: dict[int, Any] = {}
-        placed = [_unplaced_to(value, self._device, made) for value in args]
-        named = {name: _unplaced_to(value, self._device, made) for name, value in kwargs.items()}
-        return self._function(*placed, **named)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._function, name)
-
-    def __repr__(self) -> str:
-        return repr(self._function)
-
-
-def _unplaced_to(value: Any, device: Device, made: dict[int, Any]) -> Any:
-    return value if isinstance(value, TensorBase) else _placed(value, device, made)
-
-
-def _placed(value: Any, device: Device, made: dict[int, Any] | None = None) -> Any:
-    """Put the arrays of an argument on a device; an object that occurs twice is put there once."""
-    made = {} if made is None else made
-    if id(value) not in made:
-        made[id(value)] = _place(value, device, made)
-    return made[id(value)]
-
-
-def _place(value: Any, device: Device, made: dict[int, Any]) -> Any:
-    if isinstance(value, (tuple, list)):
-        return tuple(_placed(item, device, made) for item in value)
-    if device.kind == "cpu" or not hasattr(value, "__dlpack__"):
-        return value
-    from ..tensors.tensor import tensor
-
-    return tensor(value, device)

@@ -171,9 +171,7 @@ def test_a_missing_callee_names_no_function_of_the_machine() -> None:
 def test_a_tensor_with_a_gradient_names_the_way_out() -> None:
     """PyTorch does not share it."""
     torch = needs.module("torch", "torch")
-    with pytest.raises(
-        ValueError, match=r"found a tensor with requires_grad; pass its \.detach\(\)"
-    ):
+    with pytest.raises(ValueError, match=r"with requires_grad; pass its \.detach\(\)"):
         identity()["main"](torch.ones(3, requires_grad=True))
 
 
