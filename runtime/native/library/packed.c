@@ -127,8 +127,9 @@ struct arguments {
 };
 
 /* TVM's packed functions know bool as uint1, in a byte for each element. */
-static void pass_bool(packed_value *packed, DLTensor *copy) {
-  const DLTensor *tensor = packed->v_handle;
+static void pass_bool(const dso_any *value, packed_value *packed, DLTensor *copy) {
+  const DLTensor *tensor = value->v_ptr;
+  if (value->type_index == DSO_TENSOR) tensor = &((const dso_tensor_object *)value->v_ptr)->tensor;
   if (tensor == NULL || tensor->dtype.code != DTYPE_BOOL || tensor->dtype.bits != 8) return;
   *copy = *tensor;
   copy->dtype.code = DTYPE_UINT;
@@ -142,7 +143,8 @@ static int call_with(packed_function function, const struct arguments *packed, c
   int code = PACKED_NULL;
   for (int32_t i = 0; i < num_args; i++) {
     packed->codes[i] = packed_from_any(&args[i], &packed->values[i], &packed->bytes[i]);
-    if (packed->codes[i] == PACKED_DLTENSOR) pass_bool(&packed->values[i], &packed->tensors[i]);
+    if (packed->codes[i] == PACKED_DLTENSOR)
+      pass_bool(&args[i], &packed->values[i], &packed->tensors[i]);
   }
   int status = function(packed->values, packed->codes, num_args, &value, &code, NULL);
   return status != 0 ? status : take_result(value, code, args, num_args, result);

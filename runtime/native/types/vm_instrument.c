@@ -7,7 +7,8 @@
 #include "types/virtual_machine.h"
 
 /* A function, the name of a global one, or None. */
-int vm_protocol_set_instrument(void *handle, const dso_any *args, int32_t num_args, dso_any *result) {
+int vm_protocol_set_instrument(void *handle, const dso_any *args, int32_t num_args,
+                               dso_any *result) {
   static const char function[] = "set_instrument";
   struct virtual_machine *self = handle;
   dso_any instrument = num_args == 1 ? args[0] : dso_none();
