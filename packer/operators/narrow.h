@@ -72,8 +72,11 @@ enum { WORD = 4, ROW_BLOCK = 32, WORD_PANEL = WORD * PANEL };
 
 /* Rows or pixels of a tile. Without instructions for sums of narrow products each weight is two
  * vectors. */
-#if defined(__AVX512F__) || defined(__AVXVNNI__)
-enum { NARROW_PIXELS = PIXELS };
+#if defined(__AVX512VNNI__) || (defined(__AVX512BW__) && !defined(DSO_OP_COMPILED_ONLY))
+enum { NARROW_PIXELS = 14 };
+#define NARROW_IS_TALL
+#elif defined(__AVXVNNI__) && !defined(__AVX512F__)
+enum { NARROW_PIXELS = 6 };
 #else
 enum { NARROW_PIXELS = 4 };
 #endif

@@ -119,7 +119,7 @@ typedef void kernel(const struct narrow_tile *tile, const struct narrow_spot *sp
   FOUR(name, step, is_half)      \
   KERNEL(name, 5, step, is_half) \
   KERNEL(name, 6, step, is_half)
-#if defined(__AVX512F__)
+#if defined(NARROW_IS_TALL)
 #define KERNELS(name, step, is_half)                                            \
   SIX(name, step, is_half)                                                      \
   KERNEL(name, 7, step, is_half)                                                \
@@ -133,7 +133,7 @@ typedef void kernel(const struct narrow_tile *tile, const struct narrow_spot *sp
   static kernel *const name[NARROW_PIXELS] = {                                  \
       name##_1, name##_2, name##_3,  name##_4,  name##_5,  name##_6,  name##_7, \
       name##_8, name##_9, name##_10, name##_11, name##_12, name##_13, name##_14};
-#elif defined(__AVXVNNI__)
+#elif defined(__AVXVNNI__) && !defined(__AVX512F__)
 #define KERNELS(name, step, is_half)                                        \
   SIX(name, step, is_half)                                                  \
   static kernel *const name[NARROW_PIXELS] = {name##_1, name##_2, name##_3, \
