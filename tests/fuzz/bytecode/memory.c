@@ -10,6 +10,16 @@ static int64_t device_argument(const struct scope *scope) {
   return immediate(scope_draw(scope, 3) == 0 ? -1 : 0);
 }
 
+/* A memory scope: mostly the one that every device has. */
+static int64_t memory_scope(struct program *program) {
+  static const char global[] = "global";
+  dso_any value;
+  if (draw(program->draws, 16) == 0) return text_constant(program);
+  return object_make_string(&value, 1, global, sizeof global - 1) == 0
+             ? add_constant(program, value)
+             : VM_VOID_REGISTER;
+}
+
 /* A storage of as many elements of a byte, or of another data type. */
 static int alloc_storage(struct scope *scope) {
   struct program *program = scope->program;
@@ -17,7 +27,7 @@ static int alloc_storage(struct scope *scope) {
   int64_t count = scope_draw(scope, scope_draw(scope, 5) == 0 ? 9 : MOST_STORAGE);
   struct value storage = {.kind = STORAGE, .number = (int64_t)expected_nbytes(dtype, 1, &count)};
   int64_t args[] = {VM_CONTEXT_REGISTER, shape_constant(program, 1, &count), device_argument(scope),
-                    dtype_constant(program, dtype), text_constant(program)};
+                    dtype_constant(program, dtype), memory_scope(program)};
   call_named(scope, "vm.builtin.alloc_storage", draw_dst(scope), args, 5, &storage);
   return 1;
 }
@@ -39,8 +49,9 @@ static int alloc_tensor(struct scope *scope) {
   if (scope_draw(scope, 2)) offset = offset / 64 * 64;
   else offset += draw_excess(scope);
   int64_t args[] = {storage, immediate(offset), shape_constant(program, tensor.ndim, tensor.dims),
-                    dtype_constant(program, tensor.dtype)};
-  call_named(scope, "vm.builtin.alloc_tensor", draw_dst(scope), args, 4, &tensor);
+                    dtype_constant(program, tensor.dtype), memory_scope(program)};
+  int num_args = scope_draw(scope, 2) ? 5 : 4;
+  call_named(scope, "vm.builtin.alloc_tensor", draw_dst(scope), args, num_args, &tensor);
   return 1;
 }
 
