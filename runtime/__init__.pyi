@@ -57,7 +57,7 @@ from .tensors.tensor import empty as empty
 from .tensors.tensor import from_dlpack as from_dlpack
 from .tensors.tensor import tensor as tensor
 from .trust import verify_file as verify_file
-from .trust.policy import Trust as Trust
 from .trust.policy import set_trust_policy as set_trust_policy
+from .trust.rule import Trust as Trust
 
 __version__: str

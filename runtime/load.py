@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from .module import Module
-    from .trust.policy import Trust
+    from .trust.rule import Trust
 
 FileKey = tuple[int, int, int, int]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ._core import Library
     from .module import Module
-    from .trust.policy import Trust
+    from .trust.rule import Trust
 
 
 class _Thread(_local):

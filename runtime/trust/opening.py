@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from .._core import ElfFile, Library
 from ..error import VerifyError
-from .policy import Trust, active_policy
+from .policy import active_policy
 from .sealed import Sealed, seal_bytes, seal_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from .rule import Trust
 
 DT_NEEDED, DT_SONAME, DT_RPATH, DT_RUNPATH = 1, 14, 15, 29
 SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/", "/usr/local/lib/")

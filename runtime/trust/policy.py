@@ -1,4 +1,4 @@
-"""Rules that a file must meet before it is used: for one load, or for all loads of a process.
+"""The rules of all loads of a process.
 
 A policy is a TOML file. The folder with the longest path that contains a file decides:
 
@@ -27,127 +27,13 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..error import VerifyError, shown
-from . import SUFFIX, public_keys, verify_data
-from .room import find_room
+from .rule import Trust, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from . import Key
-    from .sealed import Sealed
+    from collections.abc import Mapping
 
 VARIABLE = "DSO_TRUST"
 _MAX_NBYTES = 1 << 20  # of a policy file
-_DIGEST_NDIGITS = 64
-
-
-class Trust:
-    """A rule that a file must meet: make one with `sha256`, `keys` or `anyone`.
-
-    Examples
-    --------
-    >>> import runtime
-    >>> trust = runtime.Trust.keys("acme.pub", minimum_version="1.2")  # doctest: +SKIP
-    >>> model = runtime.load("model.so", trust=trust)  # doctest: +SKIP
-    """
-
-    def __init__(self, text: str, prove: Callable[[Sealed], None] | None) -> None:
-        self._text = text
-        self._prove = prove
-
-    @staticmethod
-    def sha256(*digests: str) -> Trust:
-        """Accept files with one of these SHA-256 digests.
-
-        Parameters
-        ----------
-        *digests : str
-            64 hexadecimal digits each; those of the libraries that the file needs belong to them.
-
-        Raises
-        ------
-        ValueError
-            There is no digest, or one is malformed.
-        """
-        known = frozenset(digest.lower() for digest in digests if isinstance(digest, str))
-        wrong = [d for d in digests if not isinstance(d, str) or not _is_digest(d.lower())]
-        if wrong or not known:
-            found = shown(wrong[0]) if wrong else "none"
-            raise ValueError(
-                f"digests, expected {_DIGEST_NDIGITS} hexadecimal digits, found {found}"
-            )
-        return Trust(f"sha256({', '.join(sorted(known))})", lambda file: _prove_digest(file, known))
-
-    @staticmethod
-    def keys(*keys: Key, minimum_version: str | None = None) -> Trust:
-        """Accept files that the holder of one of these keys signed.
-
-        Parameters
-        ----------
-        *keys : path, bytes or PublicKey
-            Public keys, as `runtime.trust.verify_file` takes them. They are read now.
-        minimum_version : str, optional
-            The oldest version that is accepted.
-
-        Raises
-        ------
-        VerifyError
-            A key cannot be read, or the package `cryptography` is missing.
-        ValueError
-            There is no key.
-        """
-        trusted = public_keys(keys)
-
-        def prove(file: Sealed) -> None:
-            verify_data(
-                file.data,
-                file.sidecar(),
-                trusted,
-                where=file.path,
-                bundle_name=f"{file.path}{SUFFIX}",
-                room=find_room(file.name, file.data),
-                name=file.signed_name,
-                minimum_version=minimum_version,
-            )
-
-        names = ", ".join(shown(key) for key in keys)
-        return Trust(f"keys({names})", prove)
-
-    @staticmethod
-    def anyone() -> Trust:
-        """Accept every file, as a load without a policy does."""
-        return Trust("anyone()", None)
-
-    @property
-    def accepts_anyone(self) -> bool:
-        """True for `anyone`."""
-        return self._prove is None
-
-    def verify(self, file: Sealed) -> None:
-        """Verify a sealed file; raises VerifyError if it does not prove what is asked."""
-        if self._prove is not None:
-            self._prove(file)
-
-    def __repr__(self) -> str:
-        return f"Trust.{self._text}"
-
-
-def _is_digest(digest: str) -> bool:
-    return len(digest) == _DIGEST_NDIGITS and not set(digest) - set("0123456789abcdef")
-
-
-def _prove_digest(file: Sealed, known: frozenset[str]) -> None:
-    if file.sha256 not in known:
-        text = f"{file.path}: sha256 {file.sha256}, expected {' or '.join(sorted(known))}"
-        hint = "the file was changed, or the digest is of another file"
-        raise VerifyError(f"{text}: {hint}", path=file.path, reason="digest")
-
-
-def _refuse(why: str) -> Trust:
-    def prove(file: Sealed) -> None:
-        raise VerifyError(f"{file.path}: {why}", path=file.path, reason="policy")
-
-    return Trust("refuse", prove)
 
 
 class Policy(NamedTuple):
@@ -231,7 +117,7 @@ def active_policy() -> Policy | None:
 
 
 def _nobody(error: VerifyError) -> Policy:
-    rule = _refuse(f"the policy cannot be used, so every file is refused: {error}")
+    rule = refuse(f"the policy cannot be used, so every file is refused: {error}")
     return Policy((), rule, rule)
 
 
@@ -259,7 +145,7 @@ def _policy_of(table: Mapping[str, Any], base: str) -> Policy:
     default = table.get("default", "refuse")
     if default not in ("refuse", "anyone"):
         raise ValueError(f'default, expected "refuse" or "anyone", found {shown(default)}')
-    refused = _refuse("in no folder of the trust policy, whose default is to refuse")
+    refused = refuse("in no folder of the trust policy, whose default is to refuse")
     rows = table.get("folder", [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError("folder, expected tables [[folder]]")
@@ -279,7 +165,7 @@ def _policy_of(table: Mapping[str, Any], base: str) -> Policy:
     return Policy(
         tuple(sorted(folders.items(), key=lambda item: -len(item[0]))),
         Trust.anyone() if default == "anyone" else refused,
-        from_bytes or _refuse("bytes without [bytes] in the trust policy"),
+        from_bytes or refuse("bytes without [bytes] in the trust policy"),
     )
 
 
