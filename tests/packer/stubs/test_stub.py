@@ -127,8 +127,11 @@ def test_stub_of_a_tree(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not (tmp_path / "mark").exists()
 
 
-def test_stub_names_what_a_look_up_finds(tree: Path) -> None:
+def test_stub_names_what_a_look_up_finds(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each name of an overload is found in the loaded tree, and so is each weight."""
+    monkeypatch.chdir(tmp_path)  # its constructor writes a file
     model = runtime.load(tree)
     names = [
         node.value
