@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numba
 import pytest
+
+import packer
+import runtime
 
 from .conftest import EXAMPLES
 
@@ -67,3 +72,42 @@ def test_a_float_is_written_as_python_writes_it(values: Any, number: float, sign
     with pytest.raises(ValueError, match="raised by tells") as caught:
         values["tells"](2, sign * number, False)
     assert caught.value.args[0].startswith(f"('bad', 2, {sign * number!r}, False);")
+
+
+@numba.njit
+def _from_a_number(x: int) -> int:
+    if x < 0:
+        raise ValueError(f"bad value {x} of something")
+    return x
+
+
+@numba.njit
+def _from_an_argument(text: str) -> int:
+    if len(text) > 3:
+        raise ValueError(text, text)
+    return 1
+
+
+def test_texts_of_exceptions_are_released(tmp_path: Path) -> None:
+    """Calls that raise do not grow, and a text is read before its memory is given back."""
+    functions = {"number": _from_a_number, "argument": _from_an_argument}
+    signatures = {"number": "int64(int64)", "argument": "int64(unicode_type)"}
+    module = packer.NumbaModule(functions, signatures=signatures)
+    library = runtime.load(packer.export_library(module, tmp_path / "raising.so"))
+    long = "0123456789" * 40
+    for call, given, told in (
+        (library["number"], -5, "bad value -5 of something; "),
+        (library["argument"], long, f"('{long}', '{long}'); "),
+    ):
+        before = 0
+        for rounds in (2_000, 20_000):
+            before = _resident()
+            for _ in range(rounds):
+                with pytest.raises(ValueError, match="raised by") as caught:
+                    call(given)
+        assert caught.value.args[0].startswith(told)
+        assert _resident() - before < 1 << 20
+
+
+def _resident() -> int:
+    return 4096 * int(Path("/proc/self/statm").read_text().split()[1])

@@ -218,11 +218,11 @@ def _body_lines(index: int, function: Compiled, variant: Variant, *, is_one: boo
     ]
     passed = "".join(f", {value}" for value in values)
     yield f"const int32_t code = {variant.symbol}(&r, &error{passed});"
+    failed, fail = "code != NB_OK && code != NB_NONE", f"nb_fail(code, error, &function_{index})"
+    yield f"int status = {failed} ? {fail} : 0;"
     for name, value in zip(names, variant.arguments, strict=True):
         yield from release_lines(value, name)
-    yield "int status = 0;"
-    fail = f"nb_fail(code, error, &function_{index})"
-    yield f"if (code != NB_OK && code != NB_NONE) {_leave(fail, is_one)}"
+    yield f"if ({failed}) {_leave('status', is_one)}"
     if variant.notes:
         yield "status = nb_raise_noted();"
     yield from _stored_lines(function, result)

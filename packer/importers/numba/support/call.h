@@ -52,6 +52,7 @@ typedef struct {
   }
 
 #pragma GCC visibility push(hidden)
+extern char nb_argument; /* the MemInfo.info of texts that the wrapper made and releases */
 int nb_fail(int32_t code, nb_error *error, const dso_function *function);
 int nb_refuse(const dso_function *function, const dso_any *value, int32_t index);
 int nb_refuse_all(const dso_function *function, const dso_any *args, int32_t count,
