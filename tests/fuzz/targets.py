@@ -18,7 +18,7 @@ from packer.inspect.payload import fields_of
 from runtime.blob import dump, link_tree, parse
 from runtime.device.kernel_meta import read_meta
 from runtime.interchange import rebuild_module
-from runtime.lone_files import LOADERS
+from runtime.lone_files import load_file
 from runtime.manifest import parse_manifest
 
 from ..support.cuda import DATA, build_fake_driver
@@ -142,7 +142,7 @@ def safetensors_target(folder: Path) -> Target:
     """Files of weights: edited bytes, and edited headers of the right length."""
 
     def read(path: Path) -> None:
-        read_tree(LOADERS["safetensors"](str(path)))
+        read_tree(load_file(str(path)))
 
     def with_header(header: bytes) -> bytes:
         return len(header).to_bytes(8, "little") + header + body
@@ -197,7 +197,7 @@ CUBINS = ("sm_80", "sm_80.cuda12")
 
 def read_kernels(path: Path) -> None:
     """Load a lone file of device code."""
-    read_tree(LOADERS[path.suffix[1:]](str(path)))
+    read_tree(load_file(str(path)))
 
 
 def meta_target(folder: Path) -> Target:
