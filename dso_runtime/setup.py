@@ -37,6 +37,13 @@ DSO_SOURCES = [path for path in PURE_SOURCES if path.startswith("runtime/native/
 CORE_SOURCES = [path for path in PURE_SOURCES if path not in DSO_SOURCES]
 # -g0: where Python brings -g, that would be three quarters of the file.
 FLAGS = ["-std=c11", "-O2", "-g0", "-fvisibility=hidden", "-pthread"]
+# Folders of the core that run once in a load, and files in them that run in every call or launch.
+SMALL = ("blob", "device", "functions", "module", "types")
+FAST = {
+    *("device/current_device.c", "device/kernel.c", "device/kernel_arguments.c", "module/find.c"),
+    *("device/cuda/launch.c", "device/opencl/launch.c", "module/host.c", "module/imported.c"),
+    *("types/values.c", "types/vm_function.c"),
+}
 LIBRARIES = ["-pthread", "-ldl", "-lm"]
 CORE = "core.a"  # the core without python/ and dso/
 SONAME = "libdso.so.0"
@@ -57,6 +64,11 @@ def in_parallel(function, items):
     """Call the function with every item, in one thread per core."""
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         return list(pool.map(function, items))
+
+
+def size_flags(name):
+    """Return the option for a file of the core whose size matters more than its speed."""
+    return ["-Os"] if name.startswith(SMALL) and name not in FAST else []
 
 
 class Compiler:
@@ -87,9 +99,10 @@ class Compiler:
         """Compile the sources, and return the objects."""
 
         def compile_one(source):
-            target = folder / source.removeprefix("runtime/native/").replace("/", "_")
-            target = target.with_suffix(".o")
-            run([*self.command, *self.flags, *options, "-c", source, "-o", str(target)])
+            name = source.removeprefix("runtime/native/")
+            target = (folder / name.replace("/", "_")).with_suffix(".o")
+            flags = [*self.flags, *size_flags(name), *options]
+            run([*self.command, *flags, "-c", source, "-o", str(target)])
             return str(target)
 
         folder.mkdir(parents=True, exist_ok=True)

@@ -28,6 +28,9 @@ FileKey = tuple[int, int, int, int]
 _roots: dict[FileKey, ref[Module]] = {}
 _lock = RLock()
 
+# A process without a policy does not import what reads one.
+_has_policy = "DSO_TRUST" in os.environ
+_POLICY = f"{__package__}.trust.policy"
 
 # Suffixes of files that are not libraries; here, so that loading a library imports no table.
 _LONE_FILES = {
@@ -182,7 +185,7 @@ def _is_asked(trust: Trust | None) -> bool:
     """Return True if a file must be verified: by the caller, or by the policy of the process."""
     if trust is not None:
         return True
-    if "DSO_TRUST" not in os.environ and f"{__package__}.trust.policy" not in sys.modules:
+    if not _has_policy and _POLICY not in sys.modules:
         return False
     from .trust.policy import active_policy
 

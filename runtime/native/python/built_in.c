@@ -20,6 +20,10 @@ static PyObject *make(PyObject *name, dso_function_object *object) {
 
 PyObject *built_in_function(PyObject *Py_UNUSED(module), PyObject *name) {
   const char *text = PyUnicode_AsUTF8(name);
+  if (text == NULL && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
+    PyErr_Clear(); /* lone surrogates: none has such a name */
+    Py_RETURN_NONE;
+  }
   if (text == NULL || (functions == NULL && (functions = PyDict_New()) == NULL)) return NULL;
   PyObject *known = PyDict_GetItemWithError(functions, name);
   if (known != NULL || PyErr_Occurred()) return Py_XNewRef(known);
