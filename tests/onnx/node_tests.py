@@ -111,8 +111,7 @@ def imported(name: str) -> tuple[VMExecutable, list[np.ndarray]]:
     try:
         return packer.from_onnx(path), node_data.arrays(name, "input")
     except PackerError as error:
-        shapes = node_data.shape_inputs(name)
-        if cause_of(error) != "shape" or not shapes:
+        if cause_of(error) != "shape" or not (shapes := node_data.shape_inputs(name)):
             raise
     arrays = node_data.named_inputs(name)
     module = packer.from_onnx(path, input_values={key: arrays.pop(key) for key in shapes})
