@@ -1,9 +1,9 @@
 """Functions that Numba compiles, in a library that needs no Python.
 
-`found` finds the functions and their signatures, `script` does so for a file in a separate
-process, `compile` has Numba make an object of them, `symbols` says what each symbol needs, and
-`wrapper` writes the C functions that callers reach. `support` is what the code needs at run time.
-Numba is imported only by the first three.
+`found` finds the functions and their signatures, `script` does so for a file in a separate process,
+`compile` has Numba make an object of them, `symbols` says what each symbol needs, `wrapper` writes
+the C functions that callers reach. `support` is what the code needs at run time. Numba is imported
+only by the first three.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.error import ExportError
 
 from ...files.arguments import list_of
+from .blas import blas_path
 from .module import NumbaModule as NumbaModule
 from .source import Objects, Script
 
@@ -29,6 +30,7 @@ def from_numba(
     only: Sequence[str] = (),
     timeout: float = 60.0,
     force: bool = False,
+    blas: str | os.PathLike[str] | None = None,
 ) -> NumbaModule:
     """Make a module of functions that Numba compiles: its library needs neither Numba nor Python.
 
@@ -50,6 +52,9 @@ def from_numba(
         How many seconds a file may need until it is imported.
     force : bool
         True to use a release of Numba that is not known to work.
+    blas : path, optional
+        The shared library of BLAS and LAPACK that functions such as ``np.dot`` call; by default
+        that of the package scipy-openblas64.
 
     Returns
     -------
@@ -81,13 +86,13 @@ def from_numba(
             raise ExportError(f"from_numba: {text}")
         chosen = {name: _texts(name, given) for name, given in (functions or {}).items()}
         names = tuple(list_of(only, "only"))
-        made = Script(function_or_path, chosen, names, timeout, force)
+        made = Script(function_or_path, chosen, names, timeout, force, blas_path(blas))
     else:
         if functions or only:
             text = "functions and only, expected for a file; pass the signatures of a function"
             raise ExportError(f"from_numba: {text}")
         name = getattr(function_or_path, "__name__", type(function_or_path).__name__)
-        made = Objects({name: function_or_path}, {name: signatures}, force)
+        made = Objects({name: function_or_path}, {name: signatures}, force, blas_path(blas))
     return NumbaModule._of(made)
 
 
