@@ -19,7 +19,7 @@ TIDY_FLAGS = -std=c11 -Iruntime/native -Iruntime/include \
 
 C_FILES = $(shell find runtime templates packer/operators packer/importers/numba -name '*.[ch]')
 
-.PHONY: demo resnet18 test test-tvm test-models test-onnx test-numba check format docs bench sanitize fuzz stress clean
+.PHONY: demo resnet18 test test-first test-second test-tvm test-models test-onnx test-numba check format docs bench sanitize fuzz stress clean
 
 # pip 25.1 knows dependency groups; older ones are replaced in the venv first.
 $(BIN)/python:
@@ -47,6 +47,14 @@ resnet18: $(VENV)/resnet18.group
 
 test: $(VENV)/test.group
 	$(BIN)/pytest $(TESTFLAGS)
+
+# The same tests in two halves of about the same length, for two processors.
+FIRST_HALF := tests/fuzz tests/levels tests/native tests/operators
+test-first: $(VENV)/test.group
+	$(BIN)/pytest -o cache_dir=build/pytest-first $(FIRST_HALF) $(TESTFLAGS)
+
+test-second: $(VENV)/test.group
+	$(BIN)/pytest -o cache_dir=build/pytest-second tests $(FIRST_HALF:%=--ignore=%) $(TESTFLAGS)
 
 # Beside real TVM, which is large: in an environment of its own, so that nothing of it is in ours.
 $(VENV_TVM)/tvm.group: pyproject.toml
