@@ -26,7 +26,11 @@ def check_legacy(path: str | os.PathLike[str], report: LibraryReport) -> Iterato
         return
     dynamic = read_dynamic(path)
     symbol = dynamic.symbols.find(FACT_PREFIX + declared[0])
-    if symbol is not None and parse_facts(dynamic.image.data_of(symbol)).plain:
+    try:
+        is_plain = symbol is not None and parse_facts(dynamic.image.data_of(symbol)).plain
+    except ValueError:
+        return  # damaged, as another finding says
+    if is_plain:
         yield Finding(_NAME, "pass", "plain names are packed C functions, which it can call")
         return
     more = f" and {len(declared) - 1} more" if len(declared) > 1 else ""

@@ -19,7 +19,7 @@ _MARK = b"// Function: "
 def with_kernel_lines(source: bytes | memoryview, kernels: Collection[str]) -> bytes | memoryview:
     """Return source with a line for each kernel; the same object if it has them, or no kernels."""
     text = bytes(source)
-    found = [name.encode() for name in kernels]
+    found = [name.encode("utf-8", "surrogateescape") for name in kernels]
     marked = re.findall(rb"// Function: ([^\n]*)", text)
     if not found or sorted(marked) == sorted(found):
         return source

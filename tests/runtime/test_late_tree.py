@@ -141,7 +141,7 @@ def test_an_import_keeps_the_file_open(tmp_path) -> None:
     """Its payload is a view of the file."""
     path = export(tmp_path / "lib.so", kernels())
     (module,) = runtime.load(path).imported_modules
-    assert bytes(module.data) == b"kernel"
+    assert bytes(module.data) == b"// Function: f\n#line 1\nkernel"
     del module
     assert not is_mapped(path)
 

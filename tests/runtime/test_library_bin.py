@@ -68,7 +68,8 @@ def test_device_code_has_tags_of_arguments() -> None:
     module = runtime.DeviceModule("opencl", b"code", "cl", [KERNEL])
     info = text(b"k") + u64(2) + bytes([3, 64, 1, 0, 0, 32, 1, 0])
     info += u64(2) + text(TAGS[0].encode()) + text(TAGS[1].encode()) + u64(2) + b"\0\0\0\0\1\0\0\0"
-    payload = text(b"cl") + u64(1) + text(b"k") + info + text(b"code")
+    source = text(b"// Function: k\n#line 1\ncode")
+    payload = text(b"cl") + u64(1) + text(b"k") + info + source
     data = of(module)
     assert data.endswith(text(b"opencl") + text(payload))
     found = parse(data, "tvm-ffi").modules[1]
