@@ -12,6 +12,9 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py tools/build_backend.py dso_runtime/pyproject.toml dso_runtime/setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
 C_WARNINGS := -std=c11 -O2 -pthread -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
 
+# Tests run make and cmake, which would ask for the jobs of `make --jobs` and warn.
+unexport MAKEFLAGS MFLAGS
+
 # A third of the nodes that the analyzer visits by default, in half the time.
 TIDY_FLAGS = -std=c11 -Iruntime/native -Iruntime/include \
 	-isystem $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') \
@@ -121,6 +124,7 @@ check: $(VENV)/check.group $(VENV)/test.group
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/native -Iruntime/include -I$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') $(shell find runtime/native -name '*.c')
 	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -x c $(wildcard templates/glue*.h)
 	$(CC) $(C_WARNINGS) -fsyntax-only $(wildcard packer/operators/*.c)
+	$(CC) $(C_WARNINGS) -fsyntax-only -Iruntime/include -Itemplates $(wildcard packer/importers/numba/support/*.c)
 	find runtime/native -name '*.c' | xargs -I{} -P $$(nproc) $(BIN)/clang-tidy --quiet {} -- $(TIDY_FLAGS)
 
 # The layout of all code, applied.

@@ -24,7 +24,8 @@ def test_signal_cleans_up(old, number, status):
         f"with terminate_as_exception(), replacing({str(old)!r}) as workspace:\n"
         "    workspace.output.write_bytes(b'half')\n"
         "    print('ready', flush=True)\n"
-        "    time.sleep(60)\n"
+        "    for _ in range(6000):  # a signal just before a long sleep waits for its end\n"
+        "        time.sleep(0.01)\n"
     )
     with untouched(old):
         process = subprocess.Popen(python(code), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
