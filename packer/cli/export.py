@@ -6,17 +6,14 @@ import argparse
 import os
 import shlex
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from runtime.error import ExportError
 from runtime.module import Module, preorder
 
 from ..declare.automatic import table_lines
 from ..declare.declaration import AUTO
-from ..dialect import Dialect
-from ..embed import Embed
 from ..export import export_library
 from ..files.output import refuse_output_among_inputs
 from ..files.text import path_error, shown_path
@@ -24,111 +21,15 @@ from ..modules.c_source import CSourceModule
 from ..project import PROJECT_FILE, Project, project_of_sources, read_project
 from ..project.sources import COMPILED, is_device_code, kind_of
 from ..toolchain.formats import FORMATS, format_of
-from ..toolchain.visibility import VISIBILITIES
-from .compiler_options import add_compiler_options, compiler_words, linker_words
-from .model_options import add_model_options, model_source, note_about_speed
-from .numba_options import add_numba_options, numba_source
-from .parser import CommandParser
+from .compiler_options import compiler_words, linker_words
+from .export_options import parse as parse
+from .model_options import note_about_speed
 from .terminal import Steps, showing_steps, size_text, write, write_error
-from .trust_options import add_trust_options
 
 if TYPE_CHECKING:
     from ..project.sources import Functions
 
-_DESCRIPTION = """\
-Make one shared library of a tree of modules, or the objects to link one on another machine.
-
-packer.toml describes the tree. A tree of source files and weights alone can be given as arguments
-instead; packer.toml is not read then."""
-
 _MAX_NAMES = 5  # in a message
-
-_EPILOG = """\
-examples:
-  packer export a.so a.c       # every function of a.c; prints the declarations
-  packer export a.so src/*.c -Iinclude -DSIZE=3 -O3 -std=c11 -Wall -Llib -lfoo
-  packer export a.so a.c --function add        # this function alone
-  packer export a.so a.c --function "add=int64_t(int64_t a, int64_t b)"
-  packer export z.so --header /usr/include/zlib.h -lz   # those of a header
-  packer export                # the library that packer.toml describes
-  packer export model.so       # the same, written to model.so
-  packer export a.so a.c b.ll --function "run=int(float *x)" --entry run
-  packer export model.so --onnx model.onnx --input-shape x=1x3x224x224
-  packer export model.so --torch net.py:make   # returns model, [example]
-  packer export geo.so --numba geo.py --signature "dist=float64(float64[::1])"
-  packer export model.so a.c --weights model.safetensors
-  packer export model.so --weights 1.safetensors --weights 2.safetensors
-  packer export model.tar      # `packer link model.tar -o model.so` links it
-  packer export net1.o --system-lib --c-symbol-prefix net1_    # for a program
-  packer export model.so a.c --target aarch64-linux-gnu
-  packer export model.so a.c --cpu x86-64-v2,x86-64-v3,x86-64-v4
-  packer export --function "add=int(int)" -- -strange.so -name.c
-
-Source files: .c .cc .cpp .cxx .cu, LLVM IR (.ll .bc), objects and archives (.o .a); device code:
-.cl .ptx .cubin .fatbin .spv .clbin .hsaco. CC, CXX and NVCC name the compilers: CC="ccache gcc".
-
-A declaration is the C type of a function without its name; the packer.toml of `packer init` lists
-the types, and docs/functions.md explains them.
-
-The suffix of OUTPUT selects its kind: .o an object, .a an archive, .tar the objects with the
-options of their link; any other a shared library (docs/outputs.md). If the export fails or is
-interrupted, an existing OUTPUT is unchanged."""
-
-
-def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Parse the arguments of ``packer export``."""
-    usage = "packer export [OPTION ...] [OUTPUT] [SOURCE ...]"
-    parser = CommandParser("packer export", usage=usage, description=_DESCRIPTION, epilog=_EPILOG)
-    add = parser.add_argument
-    add("output", nargs="?", metavar="OUTPUT", help="the library; default: that of packer.toml")
-    add("sources", nargs="*", metavar="SOURCE", help="host code, instead of packer.toml")
-    function = "a function to export; without TYPE, SOURCE or --header declares it"
-    parser.add_repeated("--function", "NAME[=TYPE]", function)
-    add("--header", metavar="FILE", help="a C header; its functions are exported")
-    parser.add_repeated("--weights", "FILE", "a safetensors file to pack, instead of packer.toml")
-    add("--project", metavar="FILE", help=f"read this file instead of {PROJECT_FILE}")
-    add("--entry", metavar="NAME", help="the function that runtime.load(OUTPUT)(...) calls")
-    add("--format", choices=get_args(Dialect), help="the dialect of the tree; default: tvm")
-    add("--embed", choices=get_args(Embed), help="how to embed the imports; default: auto")
-    static = "register the modules at start-up, for static linking"
-    add("--system-lib", action="store_true", help=static)
-    prefix = "a prefix for every symbol, to link several models into a program: net1_"
-    add("--c-symbol-prefix", metavar="PREFIX", help=prefix)
-    visible = "declared: hide all functions of the code that are not declared"
-    add("--visibility", choices=VISIBILITIES, help=visible)
-    described = "store this text: version=1.0, license=MIT, ...; packer.toml can store more"
-    parser.add_repeated("--metadata", "KEY=TEXT", described)
-    aligned = (
-        "move the constants of relax bytecode to a safetensors payload, where they are used in "
-        "place; TVM does not read it"
-    )
-    add("--align-constants", action="store_true", help=aligned)
-    levels = "CPU levels, as x86-64-v2,x86-64-v3; or native: only for this machine's processor"
-    add("--cpu", metavar="LEVELS", type=_levels, help=levels)
-    legacy = (
-        "plain names are packed C functions, which TVM to 2025 can call; C functions are hidden"
-    )
-    add("--legacy-calls", action="store_true", help=legacy)
-    parser.add_link_options()
-    add_model_options(parser)
-    add_numba_options(parser)
-    add_compiler_options(parser)
-    add_trust_options(parser)
-    arguments = parser.parse_paths(argv)
-    if (arguments.sources or arguments.weights) and arguments.project is not None:
-        parser.error("argument --project: not allowed with SOURCE or --weights")
-    if arguments.header and arguments.project is not None:
-        parser.error("argument --project: not allowed with --header")
-    if arguments.function and not (arguments.sources or arguments.header):
-        parser.error("argument --function: needs SOURCE; or declare functions in packer.toml")
-    arguments.model = numba_source(parser, arguments) or model_source(parser, arguments)
-    has_code = arguments.sources or arguments.header or arguments.model
-    if compiler_words(arguments) and not has_code:
-        option = compiler_words(arguments)[0]
-        parser.error(f"argument {option}: needs SOURCE; or set options in packer.toml")
-    arguments.functions = _functions(parser, arguments.function)
-    arguments.metadata = _metadata(parser, arguments.metadata)
-    return arguments
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -187,10 +88,6 @@ def _root(arguments: argparse.Namespace, project: Project) -> Module:
     return root
 
 
-def _levels(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
-
-
 def _prefix(arguments: argparse.Namespace, project: Project) -> str:
     given: str | None = arguments.c_symbol_prefix
     return project.c_symbol_prefix if given is None else given
@@ -210,30 +107,6 @@ class _Progress:
         self._steps(step)
         if step == "commit":
             self._project.inputs.check_unchanged()
-
-
-def _functions(parser: CommandParser, texts: Sequence[str]) -> dict[str, str]:
-    functions: dict[str, str] = {}
-    for text in texts:
-        name, separator, declaration = (part.strip() for part in text.partition("="))
-        if not name or (separator and not declaration) or (not separator and "(" in name):
-            parser.error(f"argument --function: expected NAME or NAME=TYPE, found {text!r}")
-        if name in functions:
-            parser.error(f"argument --function: {name!r} is declared twice")
-        functions[name] = declaration or AUTO
-    return functions
-
-
-def _metadata(parser: CommandParser, texts: Sequence[str]) -> dict[str, str]:
-    metadata: dict[str, str] = {}
-    for text in texts:
-        name, separator, value = text.partition("=")
-        if not (name and separator):
-            parser.error(f"argument --metadata: expected KEY=TEXT, found {text!r}")
-        if name in metadata:
-            parser.error(f"argument --metadata: {name!r} is given twice")
-        metadata[name] = value
-    return metadata
 
 
 def _project(arguments: argparse.Namespace, steps: Steps) -> Project:

@@ -22,7 +22,7 @@ Paths are relative to the file's folder, in which compilers run. Sources may be 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -41,6 +41,7 @@ from ..toolchain.visibility import VISIBILITIES, Visibility
 from .inputs import Inputs
 from .kinds import KINDS, make_module, weight_modules
 from .model import ModelSource
+from .root import find_root
 from .script import ScriptSource
 from .sources import Functions, Imported, host_module, importing, is_device_code, source_of
 from .table import Table
@@ -137,7 +138,7 @@ def read_project(path: str | os.PathLike[str] = PROJECT_FILE) -> Project:
     tables = _module_tables(file)
     imports = {name: _imports(table, tables) for name, table in tables.items()}
     order = _order(file, imports)
-    root = _root(file, library, imports)
+    root = find_root(file, library, imports)
     options = _options(library)
     # From here on the tables are known to form one tree. Each module is made after its imports.
     modules: dict[str, Module] = {}
@@ -272,31 +273,3 @@ def _order(file: Table, imports: dict[str, tuple[str, ...]]) -> list[str]:
     except CycleError as error:
         names = " -> ".join(reversed(error.args[1]))
         raise file.error(f"circular imports: {names}") from None
-
-
-def _root(file: Table, library: Table, imports: dict[str, tuple[str, ...]]) -> str:
-    """Return the name of the root, and refuse modules that it does not reach."""
-    imported = {name for names in imports.values() for name in names}
-    tops = [name for name in imports if name not in imported]
-    root = library.text("root")
-    if root is None:
-        if len(tops) > 1:
-            text = f"no module imports {', '.join(map(repr, tops))}; name one of them as the root"
-            raise library.error(text, "root")
-        return tops[0]
-    if root not in imports:
-        text = f"there is no module {root!r}{near_names(root, list(imports))}"
-        raise library.error(text, "root")
-    reached = set(_reached(root, imports))
-    if lost := [repr(name) for name in imports if name not in reached]:
-        names = ", ".join(lost)
-        raise file.error(f"the root {root!r} does not reach {names}; import or remove them")
-    return root
-
-
-def _reached(root: str, imports: dict[str, tuple[str, ...]]) -> Iterator[str]:
-    pending, seen = [root], {root}
-    while pending:
-        yield (name := pending.pop())
-        pending += [other for other in imports[name] if other not in seen]
-        seen.update(imports[name])

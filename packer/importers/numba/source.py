@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +23,7 @@ class Processor(NamedTuple):
     features: str = ""
 
 
-class Source:
+class Source(ABC):
     """Functions that are compiled for one processor or more.
 
     Attributes
@@ -33,14 +34,14 @@ class Source:
 
     blas: Path | None = None
 
+    @abstractmethod
     def units(self, prefix: str, processors: Sequence[Processor]) -> list[Unit]:
         """Compile for each processor; symbols begin with `prefix`."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def named(self) -> frozenset[str]:
         """The functions that the user named: they are exported, or the export ends."""
-        raise NotImplementedError
 
     def input_files(self) -> Sequence[Path]:
         """Return the files that are read."""

@@ -207,8 +207,7 @@ def _variant_lines(index: int, k: int, function: Compiled, variant: Variant) -> 
 def _body_lines(index: int, function: Compiled, variant: Variant, *, is_one: bool) -> Iterator[str]:
     names = [f"a{i}" for i in range(len(variant.arguments))]
     yield from _taken_lines(index, function, variant, is_one=is_one)
-    result = variant.result
-    yield f"{c_type(result)} r;"
+    yield f"{c_type(variant.result)} r;"
     yield "nb_error *error = NULL;"
     yield "__builtin_memset(&r, 0, sizeof r);"
     values = [
@@ -225,7 +224,7 @@ def _body_lines(index: int, function: Compiled, variant: Variant, *, is_one: boo
     yield f"if ({failed}) {_leave('status', is_one)}"
     if variant.notes:
         yield "status = nb_raise_noted();"
-    yield from _stored_lines(function, result)
+    yield from _stored_lines(function, variant.result)
     yield _leave("status", is_one)
 
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "abi/dtype_name.h"
-#include "abi/half.h"
+#include "functions/elements.h"
 #include "functions/shown.h"
 #include "functions/shown_number.h"
 
@@ -23,18 +23,6 @@ struct form {
 };
 
 /* ---- Elements */
-
-static double real_at(const struct array *array, int64_t index) {
-  const char *data = array->data + index * (int64_t)array->itemsize;
-  uint16_t half;
-  float single;
-  double number;
-  switch (array->itemsize) {
-    case sizeof half: memcpy(&half, data, sizeof half); return half_value(half);
-    case sizeof single: memcpy(&single, data, sizeof single); return (double)single;
-    default: memcpy(&number, data, sizeof number); return number;
-  }
-}
 
 static int is_real(const struct array *array) { return array->tensor->dtype.code == DTYPE_FLOAT; }
 

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "abi/half.h"
 #include "abi/heap.h"
 #include "abi/raised.h"
 #include "device/tensor_object.h"
+#include "functions/elements.h"
 #include "functions/global_functions.h"
 #include "vm/object.h"
 
@@ -33,18 +33,6 @@ struct slices {
 static int order_of_reals(double a, double b) {
   if (a < b || (a == a && b != b)) return -1;
   return a > b || (a != a && b == b);
-}
-
-static double real_at(const struct array *array, int64_t at) {
-  const char *data = array->data + at * (int64_t)array->itemsize;
-  uint16_t half;
-  float single;
-  double number;
-  switch (array->itemsize) {
-    case sizeof half: memcpy(&half, data, sizeof half); return half_value(half);
-    case sizeof single: memcpy(&single, data, sizeof single); return (double)single;
-    default: memcpy(&number, data, sizeof number); return number;
-  }
 }
 
 /* The bits of an integer, with its sign bit flipped if it is signed: these order as unsigned. */
