@@ -93,7 +93,11 @@ class SystemLibrary:
 class ElfFile:
     """A statically checked shared object on disk, which is not loaded."""
 
-    def __new__(cls, path: str | bytes, machine: int | None = None) -> ElfFile: ...
+    def __new__(cls, path: str | bytes, machine: int | None = None, *, name: str = ...) -> ElfFile:
+        """Check `path` for an e_machine, or with 0 for that of its header.
+
+        Messages show `name` instead of the path, if it is given.
+        """
     @property
     def machine(self) -> int: ...
     @property

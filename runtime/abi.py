@@ -5,6 +5,9 @@ from __future__ import annotations
 # Of the distribution; pyproject.toml reads it here.
 __version__ = "0.1.0"
 
+# For ElfFile: check a file for the machine that it names (e_machine EM_NONE).
+ANY_MACHINE = 0
+
 # Symbols of a packed library.
 MODULE_BLOB = "__tvm_dev_mblob"
 LIBRARY_BIN = "__tvm_ffi__library_bin"

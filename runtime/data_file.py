@@ -6,6 +6,7 @@ import os
 
 from ._core import ElfFile
 from .abi import (
+    ANY_MACHINE,
     BLOB_SYMBOLS,
     CHECKSUMS,
     FACT_PREFIX,
@@ -20,8 +21,6 @@ from .module import Module
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .blob import Blob
-
-_MACHINE = slice(18, 20)  # e_machine in the ELF header
 
 
 def open_data(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Module:
@@ -70,7 +69,7 @@ class DataFile:
     """A checked library that is not loaded, with the data that a `Library` gives."""
 
     def __init__(self, path: str | bytes) -> None:
-        self._file = _open(path)
+        self._file = ElfFile(path, ANY_MACHINE)
         self.path = self._file.path
         self.structure = self._file.checksums(CHECKSUMS)
 
@@ -117,18 +116,6 @@ class UnloadedLibraryModule(Module):
 
     def __repr__(self) -> str:
         return f"<UnloadedLibraryModule {self.path!r}>"
-
-
-def _open(path: str | bytes) -> ElfFile:
-    """Check a library of whatever machine."""
-    try:
-        return ElfFile(path)
-    except LibraryLoadError as error:
-        if error.reason != "machine":
-            raise
-    with open(path, "rb") as file:
-        machine = file.read(_MACHINE.stop)[_MACHINE]
-    return ElfFile(path, int.from_bytes(machine, "little"))
 
 
 def _tree_of(file: DataFile, node: Module) -> Module:

@@ -176,7 +176,7 @@ def load_from_bytes(
     """
     view = memoryview(data).cast("B").toreadonly()
     with _lock:
-        if _is_asked(trust) and not _is_inside_verified():
+        if _is_asked(trust) and (trust is not None or not _is_inside_verified()):
             return _open_verified(view, trust)
         return _resident_bytes(view) or _open_bytes(view, allow_file)
 
@@ -184,7 +184,12 @@ def load_from_bytes(
 def _is_asked(trust: Trust | None) -> bool:
     """Return True if a file must be verified: by the caller, or by the policy of the process."""
     if trust is not None:
-        return True
+        from .trust.rule import Trust
+
+        if not isinstance(trust, Trust):
+            raise TypeError(f"trust: expected a runtime.Trust, found {trust!r}")
+        if not trust.accepts_anyone:
+            return True
     if not _has_policy and _POLICY not in sys.modules:
         return False
     from .trust.policy import active_policy

@@ -61,8 +61,8 @@ class Module:
     _imports_changed = False
     # The library whose root this is.
     _loaded_from: Library | None = None
-    # Libraries that a verified load opened for this one.
-    _opened_for: object = None
+    # The sealed copy of a verified load, and the libraries that were opened for it.
+    _opened_for: Any = None
     # The library whose metadata it shows: as its root, or as its host code.
     _described_by: Library | DataFile | None = None
 

@@ -6,7 +6,7 @@ import os
 from _thread import _local
 from _weakref import ref
 
-from .trust.opening import Opened, open_verified, verified_bytes, verified_file
+from .trust.opening import open_verified, verified_bytes, verified_file, verify_needed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,15 +45,16 @@ def load_verified(
     root = known() if known is not None else None
     if root is not None:
         os.close(file.descriptor)
+        verify_needed(root._opened_for, trust)
         return root
     opened = open_verified(file, trust)
-    _thread.is_inside = True
+    outer, _thread.is_inside = _thread.is_inside, True
     try:
         root = root_of(opened.library)
     finally:
-        _thread.is_inside = False
+        _thread.is_inside = outer
     root._opened_for = opened
-    _remember(opened, root)
+    _remember(file.sha256, root)
     return root
 
 
@@ -64,8 +65,8 @@ def verified_bytes_of(path: str, trust: Trust | None) -> memoryview:
     return file.data
 
 
-def _remember(opened: Opened, root: Module) -> None:
-    for digest, known in list(_roots.items()):
+def _remember(digest: str, root: Module) -> None:
+    for other, known in list(_roots.items()):
         if known() is None:
-            del _roots[digest]
-    _roots[opened.sha256] = ref(root)
+            del _roots[other]
+    _roots[digest] = ref(root)

@@ -29,7 +29,15 @@ FILES = {
 FLOORS = {
     "runtime": (
         {"abi", "error", "profile", "public_names", "timing", "typing"},
-        {"mapped_file", "property", "reader", "registry", "signature", "strict_json"},
+        {
+            "mapped_file",
+            "property",
+            "reader",
+            "registry",
+            "sealed_memory",
+            "signature",
+            "strict_json",
+        },
         {"import_tree", "library_metadata", "model_record", "stream", "structs", "trust"},
         {"tensors"},
         {"device", "module"},

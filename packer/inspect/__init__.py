@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from runtime._core import ElfFile
 from runtime.abi import (
+    ANY_MACHINE,
     BLOB_SYMBOLS,
     FACT_PREFIX,
     HEADER_NBYTES,
@@ -25,7 +26,7 @@ from runtime.error import LibraryLoadError
 from ..elf.dynamic import Dynamic
 from ..elf.image import Image, map_file, valid_path
 from ..elf.linkage import Hardening, Linkage, VersionNeed
-from ..elf.records import IDENT, Header, size_of, unpack
+from ..elf.records import IDENT
 from ..elf.section_table import read_static_symbols
 from .cpu_levels import read_cpu_levels
 from .functions import MAX_FUNCTIONS, read_entry_function, read_functions
@@ -221,9 +222,8 @@ def _check_machine(
     path: str | bytes, refusal: LibraryLoadError
 ) -> tuple[ElfFile | None, LibraryLoadError | None]:
     """Check a file as its machine would; `refusal` is the error of this machine."""
-    (header,) = unpack(Header, bytes(map_file(path)[: size_of(Header)]))
     try:
-        return ElfFile(path, header.e_machine), None
+        return ElfFile(path, ANY_MACHINE), None
     except LibraryLoadError as error:
         if error.reason in _FOREIGN:
             raise

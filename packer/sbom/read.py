@@ -6,12 +6,10 @@ import os
 from typing import Any
 
 from runtime._core import ElfFile
-from runtime.abi import SBOM
+from runtime.abi import ANY_MACHINE, SBOM
 from runtime.error import BlobFormatError
 from runtime.strict_json import parse_json
 
-from ..elf.image import map_file
-from ..elf.records import Header, size_of, unpack
 from ..files.text import path_error
 
 MAX_NBYTES = 64 << 20
@@ -30,14 +28,10 @@ def read_sbom(path: str | os.PathLike[str]) -> dict[str, Any]:
         If the bill is damaged.
     """
     name = os.fspath(path)
-    data = map_file(name)
-    header = bytes(data[: size_of(Header)])
-    machine = unpack(Header, header)[0].e_machine if len(header) == size_of(Header) else None
-    file = ElfFile(name, machine)
-    place = file.data(SBOM)
-    if place is None:
+    data = ElfFile(name, ANY_MACHINE).view(SBOM)
+    if data is None:
         raise path_error(name, "has no bill of materials; export it with --sbom")
-    text = bytes(data[place[0] : sum(place)])
+    text = bytes(data)
     try:
         found = parse_json(text.removesuffix(b"\0")) if len(text) <= MAX_NBYTES else None
     except ValueError as error:

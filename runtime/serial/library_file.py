@@ -6,10 +6,7 @@ import os
 
 from .._core import Library
 from ..error import ExportError, LibraryLoadError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from ..sealed_memory import mapped, sealed_file, write_pieces
 
 # The bytes compared per step: malloc maps and unmaps larger pieces, which takes five times longer.
 _STEP = 1 << 16
@@ -21,7 +18,7 @@ def file_bytes(library: Library) -> memoryview:
     Raises ExportError if the file was removed or replaced.
     """
     if library.descriptor >= 0:
-        return _mapped(library.descriptor)
+        return mapped(library.descriptor)
     again = "load the file that is there now, and serialise that"
     try:
         descriptor = os.open(library.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -33,16 +30,9 @@ def file_bytes(library: Library) -> memoryview:
         if library.key != (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns):
             text = f"{library.path}: was replaced or changed after it was loaded; {again}"
             raise ExportError(text, module="library", path=library.path)
-        return _mapped(descriptor)
+        return mapped(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _mapped(descriptor: int) -> memoryview:
-    from mmap import MAP_PRIVATE, PROT_READ, mmap
-
-    # Private: before Linux 6.7 a file that is sealed against writes has no shared mapping.
-    return memoryview(mmap(descriptor, 0, MAP_PRIVATE, PROT_READ))
 
 
 def has_bytes(library: Library, data: memoryview) -> bool:
@@ -70,7 +60,7 @@ def open_bytes(data: memoryview, *, allow_file: bool) -> Library:
     Raises LibraryLoadError if the bytes are not a library for this machine, or there is no file.
     """
     try:
-        return _open(_memory_file(data), data)
+        return _open(sealed_file([data]), data)
     except LibraryLoadError as error:
         # A policy may refuse code in sealed memory; dlopen of a private file succeeds then.
         if error.reason != "io" and not (error.reason == "dlopen" and allow_file):
@@ -111,14 +101,6 @@ def _open(descriptor: int, data: memoryview, path: str | None = None) -> Library
         raise
 
 
-def _memory_file(data: memoryview) -> int:
-    import fcntl
-
-    descriptor = os.memfd_create("packer", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
-    return _filled(descriptor, data, lambda: fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals))
-
-
 def _open_private_file(data: memoryview) -> Library:
     from tempfile import mkdtemp
 
@@ -128,20 +110,13 @@ def _open_private_file(data: memoryview) -> Library:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         descriptor = os.open(path, flags, 0o600)
         try:
-            return _open(_filled(descriptor, data), data, path)
+            try:
+                write_pieces(descriptor, [data])
+            except BaseException:
+                os.close(descriptor)
+                raise
+            return _open(descriptor, data, path)
         finally:
             os.unlink(path)
     finally:
         os.rmdir(folder)
-
-
-def _filled(descriptor: int, data: memoryview, seal: Callable[[], object] = bool) -> int:
-    """Write the data (Linux writes at most 2 GiB at a time), then call `seal`."""
-    try:
-        while data:
-            data = data[os.write(descriptor, data) :]
-        seal()
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor

@@ -48,14 +48,14 @@ def load_param_dict(
         raise reader.error(f"params reserved {reserved:#x}, expected 0x0", 8)
     start = reader.offset
     arrays = read_named_arrays(reader)
-    if not all(map(is_utf8, arrays)):
+    if not all(map(_is_utf8, arrays)):
         raise reader.error("array names, expected UTF-8", start)
     if reader.remaining:
         raise reader.error(f"{reader.remaining} bytes after the last array, expected none")
     return arrays
 
 
-def is_utf8(name: str) -> bool:
+def _is_utf8(name: str) -> bool:
     """Return True for a name without bytes that are not UTF-8."""
     return not any("\ud800" <= character <= "\udfff" for character in name)
 

@@ -7,7 +7,7 @@ the system: ld.so then finds them by their SONAME, and searches for no other fil
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .._core import ElfFile, Library
 from ..error import VerifyError
@@ -24,47 +24,57 @@ SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/", "/usr/local/lib/")
 _MAX_DEPTH = 32
 
 
-class Opened:
+class Opened(NamedTuple):
     """A verified library, and those that were opened for it.
 
     Attributes
     ----------
     library : Library
         It owns the sealed copy.
+    file : Sealed
+        The copy.
     needed : list of Opened
         The libraries outside the system's folders that it needs.
-    sha256 : str
-        The digest of its bytes.
     """
 
-    def __init__(self, library: Library, needed: list[Opened], sha256: str) -> None:
-        self.library, self.needed, self.sha256 = library, needed, sha256
+    library: Library
+    file: Sealed
+    needed: list[Opened]
 
 
 def verified_file(path: str, trust: Trust | None) -> Sealed:
     """Copy a file, and verify the copy by the policy and by `trust`; raises VerifyError."""
-    file = seal_file(path)
-    policy = active_policy()
-    rules = [policy.of_file(file.real_path)] if policy is not None else []
-    return _verified(file, [*rules, *([trust] if trust is not None else [])])
+    return _verified(seal_file(path), trust)
 
 
 def verified_bytes(data: memoryview, trust: Trust | None) -> Sealed:
     """Copy bytes, and verify the copy; raises VerifyError."""
-    file = seal_bytes(data, f"<{len(data)} bytes>")
-    policy = active_policy()
-    rules = [policy.bytes] if policy is not None else []
-    return _verified(file, [*rules, *([trust] if trust is not None else [])])
+    return _verified(seal_bytes(data, f"<{len(data)} bytes>"), trust)
 
 
-def _verified(file: Sealed, rules: list[Trust]) -> Sealed:
+def _verified(file: Sealed, trust: Trust | None) -> Sealed:
     try:
-        for rule in rules:
-            rule.verify(file)
+        _prove(file, trust)
     except BaseException:
         os.close(file.descriptor)
         raise
     return file
+
+
+def _prove(file: Sealed, trust: Trust | None) -> None:
+    """Ask the policy and `trust` of a copy."""
+    policy = active_policy()
+    if policy is not None:
+        (policy.of_file(file.real_path) if file.real_path else policy.bytes).verify(file)
+    if trust is not None:
+        trust.verify(file)
+
+
+def verify_needed(opened: Opened, trust: Trust | None) -> None:
+    """Verify what is open for a library already: another rule may have accepted it."""
+    for needed in opened.needed:
+        _prove(needed.file, trust)
+        verify_needed(needed, trust)
 
 
 def open_verified(file: Sealed, trust: Trust | None, depth: int = 0) -> Opened:
@@ -78,14 +88,12 @@ def open_verified(file: Sealed, trust: Trust | None, depth: int = 0) -> Opened:
         One of them cannot be loaded.
     """
     try:
-        needed = [
-            _open_needed(file, name, path, trust, depth) for name, path in _needed(file) if path
-        ]
+        needed = [_open_needed(file, name, path, trust, depth) for name, path in _needed(file)]
         library = Library(file.name, name=file.path, descriptor=file.descriptor)
     except BaseException:
         os.close(file.descriptor)
         raise
-    return Opened(library, needed, file.sha256)
+    return Opened(library, file, needed)
 
 
 def _open_needed(file: Sealed, name: str, path: str, trust: Trust | None, depth: int) -> Opened:
@@ -93,8 +101,12 @@ def _open_needed(file: Sealed, name: str, path: str, trust: Trust | None, depth:
         text = f"{file.path}: libraries that need each other, deeper than {_MAX_DEPTH}"
         raise VerifyError(text, path=file.path, reason="needed")
     found = verified_file(path, trust)
-    sonames = ElfFile(found.name).dynamic_names(DT_SONAME)
-    if sonames != [os.path.basename(name)]:
+    try:
+        sonames = ElfFile(found.name, name=path).dynamic_names(DT_SONAME)
+    except BaseException:
+        os.close(found.descriptor)
+        raise
+    if sonames != [name]:
         os.close(found.descriptor)
         text = f"{file.path}: needs {name!r}: {path} has SONAME {', '.join(sonames) or 'none'}"
         hint = f"expected {name!r}, since a verified library is found by it; link it with -soname"
@@ -102,9 +114,13 @@ def _open_needed(file: Sealed, name: str, path: str, trust: Trust | None, depth:
     return open_verified(found, trust, depth + 1)
 
 
-def _needed(file: Sealed) -> Iterator[tuple[str, str | None]]:
-    """Iterate over the names of needed libraries, and the files outside the system's folders."""
-    image = ElfFile(file.name)
+def _needed(file: Sealed) -> Iterator[tuple[str, str]]:
+    """Iterate over the needed libraries outside the system's folders: their names and files.
+
+    Others are opened here where the file or the environment names folders, so that ld.so does not
+    search these: a file may be put there after this.
+    """
+    image = ElfFile(file.name, name=file.path)
     folders = [*_folders(file, image)]
     for name in image.dynamic_names(DT_NEEDED):
         if "/" in name:
@@ -112,8 +128,21 @@ def _needed(file: Sealed) -> Iterator[tuple[str, str | None]]:
             raise VerifyError(f"{text}; link it with -soname", path=file.path, reason="needed")
         paths = (os.path.join(folder, name) for folder in folders)
         path = next((path for path in paths if os.path.exists(path)), None)
-        is_system = path is not None and os.path.realpath(path).startswith(SYSTEM)
-        yield name, None if is_system else path
+        if path is not None and not os.path.realpath(path).startswith(SYSTEM):
+            yield name, path
+        elif folders:
+            _open_system(file, name, path)
+
+
+def _open_system(file: Sealed, name: str, path: str | None) -> None:
+    """Open a library of the system, for the rest of the process."""
+    from ctypes import CDLL
+
+    try:
+        CDLL(name if path is None else os.path.realpath(path))
+    except OSError as error:
+        text = f"{file.path}: needs {name!r}: {error}"
+        raise VerifyError(text, path=file.path, reason="needed") from error
 
 
 def _folders(file: Sealed, image: ElfFile) -> Iterator[str]:
@@ -123,14 +152,12 @@ def _folders(file: Sealed, image: ElfFile) -> Iterator[str]:
     variable = os.environ.get("LD_LIBRARY_PATH", "").replace(";", ":")
     origin = os.path.dirname(file.real_path)
     for text in (*before, *([variable] if variable else []), *runpath):
-        for folder in text.split(":"):
-            for token in ("$ORIGIN", "${ORIGIN}"):
-                if token in folder and not origin:
-                    continue  # bytes have no folder
-                folder = folder.replace(token, origin)
+        for given in text.split(":"):
+            folder = given.replace("${ORIGIN}", "$ORIGIN")
+            if "$ORIGIN" in folder and not origin:
+                continue  # bytes have no folder
+            folder = folder.replace("$ORIGIN", origin)
             if "$" in folder:
-                if not origin:
-                    continue
                 place = f"{file.path}: searches {folder!r} for libraries"
                 text = f"{place}, expected folders without tokens but $ORIGIN; link it with -rpath"
                 raise VerifyError(text, path=file.path, reason="needed")

@@ -87,11 +87,8 @@ def set_trust_policy(policy: Trust | str | os.PathLike[str] | None) -> None:
     loaded already stay. A `trust` argument of `load` is asked beside the policy, never instead.
     """
     global _policy
-    if policy is None or isinstance(policy, Policy):
-        _policy = policy
-        return
-    if isinstance(policy, Trust):
-        _policy = Policy((), policy, policy)
+    if policy is None or isinstance(policy, Trust):
+        _policy = None if policy is None else Policy((), policy, policy)
         return
     try:
         _policy = read_policy(os.fspath(policy))
@@ -133,7 +130,7 @@ def read_policy(path: str) -> Policy:
             raise ValueError(f"{len(data)} bytes, expected at most {_MAX_NBYTES}")
         table = tomllib.loads(str(data, "utf-8"))
         return _policy_of(table, os.path.dirname(os.path.realpath(path)))
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         if isinstance(error, VerifyError):
             raise VerifyError(f"{path}: {error}", path=path, reason="policy") from error
         text = f"{path}: the trust policy: {getattr(error, 'strerror', None) or error}"

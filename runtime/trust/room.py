@@ -7,10 +7,8 @@ covers the file with zeros in the room.
 from __future__ import annotations
 
 from .._core import ElfFile
-from ..abi import SIGNATURE
+from ..abi import ANY_MACHINE, SIGNATURE
 from ..error import LibraryLoadError, VerifyError
-
-_E_MACHINE = slice(18, 20)  # of an ELF header
 
 
 def find_room(path: str, data: memoryview) -> tuple[int, int] | None:
@@ -24,7 +22,7 @@ def find_room(path: str, data: memoryview) -> tuple[int, int] | None:
         Its bytes.
     """
     try:
-        found = ElfFile(path, int.from_bytes(data[_E_MACHINE], "little")).data(SIGNATURE)
+        found = ElfFile(path, ANY_MACHINE).data(SIGNATURE)
     except LibraryLoadError:
         return None
     return found if found is not None and sum(found) <= len(data) else None

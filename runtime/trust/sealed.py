@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from hashlib import sha256
 from stat import S_ISREG
@@ -10,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from ..error import VerifyError
 from ..mapped_file import map_file, reason_of
+from ..sealed_memory import mapped, sealed_file
 from . import SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
 _STEP = 1 << 20
 
 
@@ -35,11 +34,8 @@ class Sealed:
     """
 
     def __init__(self, path: str, real_path: str, descriptor: int) -> None:
-        from mmap import MAP_PRIVATE, PROT_READ, mmap
-
         self.path, self.real_path, self.descriptor = path, real_path, descriptor
-        size = os.fstat(descriptor).st_size
-        self.data = memoryview(mmap(descriptor, 0, MAP_PRIVATE, PROT_READ) if size else b"")
+        self.data = mapped(descriptor)
         self._sha256 = ""
 
     @property
@@ -79,7 +75,7 @@ def seal_file(path: str) -> Sealed:
             if not S_ISREG(state.st_mode):
                 raise ValueError("not a regular file")
             real_path = os.readlink(f"/proc/self/fd/{source}")
-            return Sealed(path, real_path, _sealed(_pieces_of(source, state.st_size)))
+            return Sealed(path, real_path, sealed_file(_pieces_of(source, state.st_size)))
         finally:
             os.close(source)
     except (OSError, ValueError) as error:
@@ -88,9 +84,9 @@ def seal_file(path: str) -> Sealed:
 
 
 def seal_bytes(data: memoryview, name: str) -> Sealed:
-    """Copy bytes."""
+    """Copy bytes; raises VerifyError if there is no memory for them."""
     try:
-        return Sealed(name, "", _sealed(data[i : i + _STEP] for i in range(0, len(data), _STEP)))
+        return Sealed(name, "", sealed_file([data]))
     except OSError as error:
         text = f"{name}: no sealed memory: {error.strerror}"
         raise VerifyError(text, path=name, reason="io") from error
@@ -101,18 +97,3 @@ def _pieces_of(source: int, nbytes: int) -> Iterator[bytes]:
     while nbytes and (piece := os.read(source, min(_STEP, nbytes))):
         nbytes -= len(piece)
         yield piece
-
-
-def _sealed(pieces: Iterator[bytes | memoryview]) -> int:
-    """Return a sealed file in memory with these bytes."""
-    descriptor = os.memfd_create("packer", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    try:
-        for piece in pieces:
-            rest = memoryview(piece)
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
-        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor

@@ -93,8 +93,16 @@ static const char *rest_of_command(const char *message, const char *path) {
   return is_advice && strpbrk(path, " \t\n'\"\\$`&;|<>()*?[]#~!{}") == NULL ? path : NULL;
 }
 
+/* The machine that the ELF header names: its field is at the same place in every class. */
+static uint16_t own_machine(const struct checked_file *file) {
+  enum { E_MACHINE = 18 };
+  if (file->nbytes < E_MACHINE + 2) return elf_native_machine();
+  return (uint16_t)(file->bytes[E_MACHINE] | file->bytes[E_MACHINE + 1] << 8);
+}
+
 static int check(const char *path, uint16_t machine, struct checked_file *file,
                  struct load_error *error) {
+  if (machine == ANY_MACHINE) machine = own_machine(file);
   static const char *const reasons[] = {[ELF_OK] = "",
                                         [ELF_NOT_ELF] = "not-elf",
                                         [ELF_TRUNCATED] = "truncated",

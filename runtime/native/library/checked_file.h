@@ -22,6 +22,8 @@ struct checked_file {
   struct elf_image image;
 };
 
+enum { ANY_MACHINE = 0 }; /* EM_NONE: check the file for the machine that it names */
+
 /* Map `path` and check it for `machine`. Return 0, or -1 with *error filled and nothing mapped. */
 int checked_file_open(const char *path, uint16_t machine, struct checked_file *file,
                       struct load_error *error);

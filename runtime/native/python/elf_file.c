@@ -41,17 +41,17 @@ static int parse_machine(PyObject *argument, uint16_t *machine) {
 }
 
 static PyObject *elf_file_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-  static char *names[] = {"path", "machine", NULL};
-  PyObject *argument, *machine_argument = Py_None;
+  static char *names[] = {"path", "machine", "name", NULL};
+  PyObject *argument, *machine_argument = Py_None, *name = NULL;
   uint16_t machine;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O:ElfFile", names, &argument,
-                                   &machine_argument))
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O$U:ElfFile", names, &argument,
+                                   &machine_argument, &name))
     return NULL;
   if (parse_machine(machine_argument, &machine) != 0) return NULL;
   PyObject *path = path_bytes(argument);
   ElfFile *self = path ? (ElfFile *)type->tp_alloc(type, 0) : NULL;
   if (self != NULL) {
-    self->path = path_str(path);
+    self->path = name != NULL ? Py_NewRef(name) : path_str(path);
     if (self->path == NULL || check_path(self, path, machine) != 0) Py_CLEAR(self);
   }
   Py_XDECREF(path);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import hashlib
 import os
 import pickle
@@ -21,6 +22,7 @@ from packer.sign import sign_library
 from runtime import Trust
 from runtime.error import VerifyError
 
+from ...support import needs
 from ...support.process import run_python
 from ...support.signing import keys, library
 
@@ -121,9 +123,48 @@ def test_bytes_prove_the_same(tmp_path: Path) -> None:
 
 
 def test_anyone_is_a_plain_load(tmp_path: Path) -> None:
-    """Without a policy."""
+    """Without a policy: the same module, and no copy."""
     path = library(tmp_path / "model.so")
-    assert runtime.load(path, trust=Trust.anyone())["add"](1, 2) == 3
+    plain = runtime.load(path)
+    assert runtime.load(path, trust=Trust.anyone()) is plain
+
+
+def test_a_rule_is_no_boolean(tmp_path: Path) -> None:
+    """Nothing else is taken for one."""
+    path = library(tmp_path / "model.so")
+    with pytest.raises(TypeError, match="trust: expected a runtime.Trust, found False"):
+        runtime.load(path, trust=False)
+
+
+def test_the_error_of_a_trusted_file_names_it(tmp_path: Path) -> None:
+    """And not the copy."""
+    path = tmp_path / "text.so"
+    path.write_text("no library")
+    with pytest.raises(runtime.LibraryLoadError) as raised:
+        runtime.load(path, trust=Trust.sha256(digest(path)))
+    assert (raised.value.path, "/proc" in str(raised.value)) == (str(path), False)
+
+
+def test_a_rule_inside_a_verified_load_is_asked(tmp_path: Path) -> None:
+    """A loader of the program that verifies what it loads is not passed over."""
+    inner = library(tmp_path / "inner.so").read_bytes()
+
+    def load(reader: runtime.Reader) -> runtime.Module:
+        return runtime.load_from_bytes(bytes(reader.read_bytes()), trust=Trust.sha256("0" * 64))
+
+    class Carrier(runtime.Module):
+        type_key = "test.trusted_carrier"
+        property_mask = runtime.ModuleProperty.BINARY_SERIALIZABLE
+
+        def save_to_binary(self, writer: runtime.Writer) -> None:
+            writer.write_bytes(inner)
+
+    runtime.register_loader("test.trusted_carrier")(load)
+    root = packer.CSourceModule("int one(void) { return 1; }", functions="auto")
+    root.import_module(Carrier())
+    path = packer.export_library(root, tmp_path / "outer.so")
+    with pytest.raises(VerifyError, match="sha256"):
+        runtime.load(path, trust=Trust.sha256(digest(path)))
 
 
 @pytest.mark.parametrize("digests", [(), ("abc",), ("g" * 64,), (7,)])
@@ -234,6 +275,7 @@ BAD = {
     "no such key": ("[[folder]]\npath = '.'\nkeys = ['none.pub']", "none.pub"),
     "a boolean": ("[[folder]]\npath = '.'\ntrust = true", 'expected "anyone", found True'),
     "a digest": ("[bytes]\nsha256 = ['a']", "expected 64 hexadecimal digits"),
+    "too deep": ("a = " + "[" * 5000, "trust policy"),
     "twice": (
         "[[folder]]\npath = '.'\ntrust = 'anyone'\n[[folder]]\npath = './'\ntrust = 'anyone'",
         "is there twice",
@@ -284,7 +326,8 @@ def test_the_environment_names_the_policy(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Path, Path]:
-    """A library that needs another one in its own folder."""
+    """A library that needs another one in its own folder; none of another test is in use."""
+    gc.collect()
     (tmp_path / "half.c").write_text("int half(int x) { return x / 2; }")
     needed = tmp_path / "libhalf.so"
     command = ["cc", "-shared", "-fPIC", "-Wl,-soname,libhalf.so", "-o", needed, "half.c"]
@@ -304,6 +347,50 @@ def test_a_needed_library_is_verified_first(pair: tuple[Path, Path]) -> None:
     assert raised.value.path == str(needed)
     both = Trust.sha256(digest(path), digest(needed))
     assert runtime.load(path, trust=both)["quarter"](40) == 10
+
+
+def test_what_another_rule_accepted_is_verified_again(pair: tuple[Path, Path]) -> None:
+    """Also where the library is in use already."""
+    path, needed = pair
+    model = runtime.load(path, trust=Trust.sha256(digest(path), digest(needed)))
+    with pytest.raises(VerifyError) as raised:
+        runtime.load(path, trust=Trust.sha256(digest(path)))
+    assert raised.value.path == str(needed)
+    assert model["quarter"](40) == 10
+
+
+PLANTED = """
+import json, shutil, sys
+import runtime
+from runtime.trust import opening
+
+path, digest, evil, folder = sys.argv[1:]
+
+def plant(*args, **options):
+    shutil.copy(evil, f"{folder}/libsamplerate.so.0")
+    return found(*args, **options)
+
+found, opening.Library = opening.Library, plant
+print(json.dumps(runtime.load(path, trust=runtime.Trust.sha256(digest))["version"]()))
+"""
+
+
+def test_a_file_that_appears_in_a_searched_folder_is_not_loaded(tmp_path: Path) -> None:
+    """After everything was verified: ld.so has the library of the system by then."""
+    needs.header("samplerate.h", "libsamplerate0-dev")
+    folder = tmp_path / "searched"
+    folder.mkdir()
+    (tmp_path / "evil.c").write_text('const char *src_get_version(void) { return "evil"; }')
+    evil = tmp_path / "evil.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", evil, tmp_path / "evil.c"], check=True)
+    code = (
+        "const char *src_get_version(void); const char *version(void) { return src_get_version(); }"
+    )
+    module = packer.CSourceModule(code, functions={"version": "const char *()"})
+    link = ["-lsamplerate", f"-Wl,-rpath,{folder}"]
+    path = packer.export_library(module, tmp_path / "model.so", options=link)
+    found = run_python(PLANTED, str(path), digest(path), str(evil), str(folder))
+    assert "libsamplerate" in found
 
 
 def test_a_needed_library_of_another_soname_is_refused(pair: tuple[Path, Path]) -> None:
