@@ -12,6 +12,7 @@ from .error import ExportError as ExportError
 from .error import FunctionNotFoundError as FunctionNotFoundError
 from .error import LibraryLoadError as LibraryLoadError
 from .error import LoaderNotFoundError as LoaderNotFoundError
+from .error import ModelNotFoundError as ModelNotFoundError
 from .error import OutOfMemoryError as OutOfMemoryError
 from .error import PackerError as PackerError
 from .error import ToolchainError as ToolchainError
@@ -36,6 +37,8 @@ from .modules.graph_executor import AotExecutorFactory as AotExecutorFactory
 from .modules.graph_executor import GraphExecutorFactory as GraphExecutorFactory
 from .modules.json_runtime import JSONRuntimeModule as JSONRuntimeModule
 from .modules.safetensors import SafetensorsModule as SafetensorsModule
+from .pool import Pool as Pool
+from .pool import PoolStatistics as PoolStatistics
 from .property import ModuleProperty as ModuleProperty
 from .reader import Reader as Reader
 from .registry import get_global_func as get_global_func

@@ -182,6 +182,24 @@ class WeightNotFoundError(PackerError, KeyError):
         return self.message  # a KeyError would show its repr
 
 
+class ModelNotFoundError(PackerError, KeyError):
+    """A pool has no model of this name, or its file is missing.
+
+    Attributes
+    ----------
+    name : str
+        The name that was looked up.
+    """
+
+    name: str
+
+    def __init__(self, message: str, *, name: str) -> None:
+        super().__init__(message, name=name)
+
+    def __str__(self) -> str:
+        return self.message  # a KeyError would show its repr
+
+
 class LoaderNotFoundError(PackerError, LookupError):
     """No loader is registered for a type key.
 

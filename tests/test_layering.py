@@ -48,7 +48,7 @@ FLOORS = {
         {"serial"},
         {"late_tree", "library", "lone_files", "verified_load"},
         {"data_file", "load", "system_library"},
-        {"interchange"},
+        {"interchange", "pool"},
         {"torch", "__init__"},
     ),
     "packer": (
@@ -144,6 +144,7 @@ def test_entry_lines_are_imported_by_the_outside_only(target) -> None:
     allowed = {
         "runtime",
         "runtime.interchange",
+        "runtime.pool",
         "runtime.torch",
         "packer",
         "packer.__main__",
