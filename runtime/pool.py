@@ -99,9 +99,9 @@ class Pool:
     a file by a rename, never in place.
 
     A model that was closed while a caller holds it does not count for the budget any more:
-    `statistics` has the number of these. Memory that a model allocates while it runs is not known here.
-    The system's dlopen compares a new library with every one in memory: with many thousands of
-    models, set a `limit` of some hundreds, and a load stays short.
+    `statistics` has the number of these. Memory that a model allocates while it runs is not known
+    here. The system's dlopen compares a new library with every one in memory: with many thousands
+    of models, set a `limit` of some hundreds, and a load stays short.
 
     Threads may use a pool at the same time. One loads, and the others wait only if they want a
     model that is not in memory. After a fork, parent and child share the pages of the files.
