@@ -1,6 +1,6 @@
-# make demo | resnet18 | test | test-tvm | test-models | test-onnx | test-numba | check | format | docs |
-# bench | sanitize | fuzz | stress | clean. Everything is installed into .venv, and large packages into
-# .venv-tvm, .venv-tvm-legacy, .venv-onnx and .venv-numba;
+# make demo | resnet18 | test | test-tvm | test-models | test-onnx | test-numba | test-scale | check |
+# format | docs | bench | sanitize | fuzz | stress | clean. Everything is installed into .venv, and large
+# packages into .venv-tvm, .venv-tvm-legacy, .venv-onnx, .venv-numba and .venv-scale;
 # nothing needs root.
 PYTHON ?= python3
 VENV := .venv
@@ -8,6 +8,7 @@ VENV_TVM := .venv-tvm
 VENV_LEGACY := .venv-tvm-legacy
 VENV_ONNX := .venv-onnx
 VENV_NUMBA := .venv-numba
+VENV_SCALE := .venv-scale
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py tools/build_backend.py dso_runtime/pyproject.toml dso_runtime/setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
 C_WARNINGS := -std=c11 -O2 -pthread -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror
@@ -22,7 +23,7 @@ TIDY_FLAGS = -std=c11 -Iruntime/native -Iruntime/include \
 
 C_FILES = $(shell find runtime templates packer/operators packer/importers/numba -name '*.[ch]')
 
-.PHONY: demo resnet18 test test-first test-second test-tvm test-models test-onnx test-numba check format docs bench sanitize fuzz stress clean
+.PHONY: demo resnet18 test test-first test-second test-tvm test-models test-onnx test-numba test-scale check format docs bench sanitize fuzz stress clean
 
 # pip 25.1 knows dependency groups; older ones are replaced in the venv first.
 $(BIN)/python:
@@ -114,6 +115,20 @@ $(VENV_NUMBA)/installed: $(VENV_NUMBA)/numba.group $(SOURCES)
 test-numba: $(VENV_NUMBA)/installed
 	$(VENV_NUMBA)/bin/pytest tests/numba $(TESTFLAGS)
 
+# Dask, Ray, and a server of S3: large, and they start processes that import everything there.
+$(VENV_SCALE)/scale.group: pyproject.toml
+	$(PYTHON) -m venv $(VENV_SCALE)
+	$(VENV_SCALE)/bin/pip install --quiet --upgrade 'pip>=25.1'
+	$(VENV_SCALE)/bin/pip install --quiet --group scale
+	touch $@
+
+$(VENV_SCALE)/installed: $(VENV_SCALE)/scale.group $(SOURCES)
+	$(VENV_SCALE)/bin/pip install --quiet ./dso_runtime .
+	touch $@
+
+test-scale: $(VENV_SCALE)/installed
+	$(VENV_SCALE)/bin/pytest tests/scale $(TESTFLAGS)
+
 check: $(VENV)/check.group $(VENV)/test.group
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -159,6 +174,6 @@ bench: $(VENV)/bench.group
 	$(BIN)/python benchmarks/figure.py build/bench.json --folder $(FIGURES)
 
 clean:
-	rm -rf $(VENV) $(VENV_TVM) $(VENV_LEGACY) $(VENV_ONNX) $(VENV_NUMBA) build dist *.egg-info dso_runtime/build dso_runtime/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
+	rm -rf $(VENV) $(VENV_TVM) $(VENV_LEGACY) $(VENV_ONNX) $(VENV_NUMBA) $(VENV_SCALE) build dist *.egg-info dso_runtime/build dso_runtime/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name '*.so' -not -path './tests/data/*' -delete
