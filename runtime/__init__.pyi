@@ -41,6 +41,9 @@ from .pool import Pool as Pool
 from .pool import PoolStatistics as PoolStatistics
 from .property import ModuleProperty as ModuleProperty
 from .reader import Reader as Reader
+from .reference.file_reference import Reference as Reference
+from .reference.pickled import by_reference as by_reference
+from .reference.pickled import set_pickle_policy as set_pickle_policy
 from .registry import get_global_func as get_global_func
 from .registry import list_global_func_names as list_global_func_names
 from .registry import register_func as register_func

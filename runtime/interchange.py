@@ -16,7 +16,7 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 
 from .abi import __version__
-from .error import BlobFormatError
+from .error import BlobFormatError, ExportError
 from .load import load_from_bytes
 from .module import Module, preorder
 from .serial.library_file import file_bytes
@@ -65,7 +65,16 @@ def copy_module(module: Module) -> Module:
 
 
 def reduce_module(module: Module, protocol: int) -> tuple[Any, ...]:
-    """Return pickle's reduce tuple: the bytes, out of band from protocol 5, and `homes_of`."""
+    """Return pickle's reduce tuple: the bytes, out of band from protocol 5, and `homes_of`.
+
+    For a module by reference it has the path and the digest; for one below it, its place.
+    """
+    from .reference.pickled import pickled_reference, place_in_tree
+
+    if (reference := pickled_reference(module)) is not None:
+        return rebuild_by_reference, (*reference, *homes_of(module))
+    if (place := place_in_tree(module)) is not None:
+        return rebuild_part, place
     data: Any = module_to_bytes(module)
     if protocol >= 5:
         from pickle import PickleBuffer
@@ -87,6 +96,47 @@ def rebuild_module(data: Buffer, *homes: str) -> Module:
     for home in homes:
         __import__(home)
     return module_from_bytes(data)
+
+
+def rebuild_by_reference(
+    path: str,
+    nbytes: int,
+    sha256: str,
+    state: tuple[Any, ...] | None,
+    fetch: Any,
+    *homes: str,
+) -> Module:
+    """Import the Python modules that define custom types, and load the file of a reference."""
+    from .reference.unpickled import module_of
+
+    for home in homes:
+        __import__(home)
+    return module_of(path, nbytes, sha256, state, fetch)
+
+
+def rebuild_part(root: Module, place: int) -> Module:
+    """Return a module of the tree of a root, by its place in preorder."""
+    return list(preorder(root))[place]
+
+
+def reduce_function(function: Any) -> tuple[Any, ...]:
+    """Return pickle's reduce tuple of a Function: its module, and its name there.
+
+    Raises ExportError for one that its module does not have by name, such as a result of a call.
+    """
+    owner, name = function.owner, function.name
+    if not isinstance(owner, Module) or owner.find_function(name) is None:
+        text = f"{function!r} is no named function of a module, expected one; pickle the module "
+        raise ExportError(f"{text}that made it, and make it there", module="function")
+    if getattr(owner, "_is_wrapper", False):
+        text = f"{function!r} was declared by load(functions=...), which no pickle contains; pickle"
+        raise ExportError(f"{text} the module, and declare it there", module="function")
+    return rebuild_function, (owner, name)
+
+
+def rebuild_function(module: Module, name: str) -> Any:
+    """Return a function of a module, without its imports."""
+    return module.get_function(name)
 
 
 def export_module_to_base64(module: Module) -> str:

@@ -42,6 +42,8 @@ class LibraryModule(Module):
     type_key = "library"
     property_mask = RUNNABLE | BINARY_SERIALIZABLE
     _carries_imports = True
+    # True for one that calls another library by addresses of this process.
+    _is_wrapper = False
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -102,6 +104,7 @@ class LibraryModule(Module):
         if new:
             wrapper = upper_floors["wrap_functions"](new, self._address_of, self.path)
             wrapper._library.call_for(self._library)
+            wrapper._is_wrapper = True
             self._wrapped.update({name: (given, wrapper) for name, given in new.items()})
             self._declared.update(new)
             _tree_changed()

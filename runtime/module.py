@@ -63,6 +63,8 @@ class Module:
     _loaded_from: Library | None = None
     # The sealed copy of a verified load, and the libraries that were opened for it.
     _opened_for: Any = None
+    # The file that its pickle names instead of its bytes (`runtime.by_reference`).
+    _reference: Any = None
     # The library whose metadata it shows: as its root, or as its host code.
     _described_by: Library | DataFile | None = None
 

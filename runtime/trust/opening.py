@@ -70,6 +70,12 @@ def _prove(file: Sealed, trust: Trust | None) -> None:
         trust.verify(file)
 
 
+def verify_again(opened: Opened) -> None:
+    """Ask the policy of what is open already: it may be another one than at the load."""
+    _prove(opened.file, None)
+    verify_needed(opened, None)
+
+
 def verify_needed(opened: Opened, trust: Trust | None) -> None:
     """Verify what is open for a library already: another rule may have accepted it."""
     for needed in opened.needed:

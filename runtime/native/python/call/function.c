@@ -253,6 +253,19 @@ static PyGetSetDef function_getset[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
+/* pickle and copy: the module and the name. */
+static PyObject *function_reduce(Function *self, PyObject *Py_UNUSED(none)) {
+  PyObject *module = PyImport_ImportModule("runtime.interchange"); /* imported at first use */
+  PyObject *reduced = module ? PyObject_CallMethod(module, "reduce_function", "O", self) : NULL;
+  Py_XDECREF(module);
+  return reduced;
+}
+
+static PyMethodDef function_methods[] = {
+    {"__reduce__", (PyCFunction)function_reduce, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
 PyTypeObject Function_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "runtime._core.Function",
     .tp_basicsize = sizeof(Function),
@@ -263,6 +276,7 @@ PyTypeObject Function_Type = {
     .tp_clear = (inquiry)function_clear,
     .tp_dealloc = (destructor)function_dealloc,
     .tp_getset = function_getset,
+    .tp_methods = function_methods,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
                 Py_TPFLAGS_DISALLOW_INSTANTIATION,
 };

@@ -1,0 +1,169 @@
+"""Get the bytes of a library that is not at its path: from a URL, or from a function."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from typing import TYPE_CHECKING
+
+from ..error import LibraryLoadError, PackerError, VerifyError, shown
+from .digest import digest_of, open_regular, record
+from .store import VARIABLE, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from typing import Any
+
+    from .file_reference import Reference
+
+    Fetch = str | Callable[[Reference], Any]
+
+_STEP = 1 << 20
+_TIMEOUT_S = 60.0  # without a byte
+_HTTP = ("http://", "https://")
+
+
+def check_fetch(fetch: object) -> None:
+    """Raise TypeError for what is neither a URL nor a function."""
+    if fetch is not None and not isinstance(fetch, str) and not callable(fetch):
+        text = f"fetch: expected a URL, or a function of a runtime.Reference, found {shown(fetch)}"
+        raise TypeError(text)
+
+
+def stored_file(reference: Reference, fetch: Fetch | None) -> str | None:
+    """Return the path of a library in the store, which it is fetched into if it is missing.
+
+    Only one process of a machine fetches it; the others wait. Returns None if it is missing and
+    `fetch` is None. Raises LibraryLoadError if it cannot be fetched or stored, and VerifyError if
+    the source has other bytes.
+    """
+    store = Store.open()
+    path = store.file(reference.sha256)
+    if _is_whole(path, reference) or fetch is None:
+        return path if _is_whole(path, reference) else None
+    try:
+        with store.locked(reference.sha256):
+            if not _is_whole(path, reference):
+                _check_room(store.path, reference.nbytes)
+                with store.writing(path) as descriptor:
+                    _copy(descriptor, reference, fetch)
+                _record(path, reference)
+    except OSError as error:
+        if isinstance(error, PackerError):
+            raise
+        what = f"{reference.path}: cannot be stored in {store.path}: {error.strerror or error}"
+        text = f"{what}; free space there, or choose a different folder with {VARIABLE}"
+        raise LibraryLoadError(text, path=reference.path, reason="io") from error
+    return path
+
+
+def _is_whole(path: str, reference: Reference) -> bool:
+    """Return True for the library itself; a damaged file counts as missing."""
+    try:
+        descriptor = open_regular(path)
+    except (OSError, ValueError):
+        return False
+    try:
+        if os.fstat(descriptor).st_size != reference.nbytes:
+            return False
+        return digest_of(descriptor).sha256 == reference.sha256
+    except (OSError, ValueError):
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def _record(path: str, reference: Reference) -> None:
+    """Store that the file has its digest: it was computed while the bytes came."""
+    descriptor = open_regular(path)
+    try:
+        record(descriptor, reference.sha256)
+    finally:
+        os.close(descriptor)
+
+
+def _check_room(folder: str, nbytes: int) -> None:
+    found = os.statvfs(folder)
+    if found.f_blocks and found.f_bavail * found.f_frsize < nbytes:
+        free = found.f_bavail * found.f_frsize
+        raise OSError(None, f"{free} bytes are free, expected {nbytes}")
+
+
+def _copy(descriptor: int, reference: Reference, fetch: Fetch) -> None:
+    """Write the bytes of the source; stop at the first byte too many."""
+    digest = hashlib.sha256()
+    nbytes = 0
+    with contextlib.closing(_pieces_of(fetch, reference)) as pieces:
+        for piece in pieces:
+            nbytes += len(piece)
+            if nbytes > reference.nbytes:
+                break
+            digest.update(piece)
+            _write(descriptor, piece)
+    source = name_of(fetch, reference)
+    if nbytes != reference.nbytes:
+        found = "more" if nbytes > reference.nbytes else str(nbytes)
+        text = f"{source}: {found} bytes, expected {reference.nbytes}"
+        hint = "the transfer was cut; try again" if nbytes < reference.nbytes else _OTHER
+        raise LibraryLoadError(f"{text}: {hint}", path=reference.path, reason="fetch")
+    if digest.hexdigest() != reference.sha256:
+        text = f"{source}: sha256 {digest.hexdigest()}, expected {reference.sha256}: {_OTHER}"
+        raise VerifyError(text, path=reference.path, reason="digest")
+
+
+_OTHER = "the source has another file; put the pickled version there"
+
+
+def _write(descriptor: int, piece: bytes | memoryview) -> None:
+    rest = memoryview(piece)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _pieces_of(fetch: Fetch, reference: Reference) -> Generator[bytes | memoryview]:
+    """Iterate over the bytes of the source; its errors become LibraryLoadError."""
+    try:
+        with contextlib.ExitStack() as stack:
+            source = fetch(reference) if callable(fetch) else _opened(_url_of(fetch, reference))
+            if not hasattr(source, "read"):
+                view = memoryview(source).cast("B")
+                yield from (view[i : i + _STEP] for i in range(0, len(view), _STEP))
+                return
+            if hasattr(source, "close"):
+                stack.callback(source.close)
+            while piece := source.read(_STEP):
+                yield memoryview(piece).cast("B")
+    except Exception as error:
+        name = name_of(fetch, reference)
+        text = f"{name}: cannot be fetched: {type(error).__name__}: {error}"
+        raise LibraryLoadError(text, path=reference.path, reason="fetch") from error
+
+
+def _opened(url: str) -> Any:
+    """Open a URL for reading; what is neither a path nor HTTP needs fsspec."""
+    if url.startswith(_HTTP):
+        from urllib.request import urlopen
+
+        return urlopen(url, timeout=_TIMEOUT_S)
+    if "://" not in url:
+        return open(url, "rb")
+    try:
+        import fsspec
+    except ImportError as error:
+        text = f"the package fsspec is missing: pip install fsspec, and what it needs for {url}"
+        raise PackerError(text) from error
+    return fsspec.open(url, "rb").open()
+
+
+def _url_of(fetch: str, reference: Reference) -> str:
+    return fetch.replace("{sha256}", reference.sha256).replace("{name}", reference.name)
+
+
+def name_of(fetch: Fetch, reference: Reference) -> str:
+    """Return the source for messages, without a query, which may be a secret."""
+    if callable(fetch):
+        return f"{reference.path}: {getattr(fetch, '__qualname__', type(fetch).__name__)}()"
+    url = _url_of(fetch, reference).partition("?")[0]
+    scheme, mark, rest = url.partition("://")
+    return f"{scheme}{mark}{rest.rpartition('@')[2]}" if mark else url

@@ -1,0 +1,1 @@
+"""Pickles by reference."""
