@@ -36,6 +36,8 @@ from .toolchain.verify import refuse_undefined, verify_output
 from .toolchain.visibility import Visibility, check_visibility, exporting_only
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from runtime.stream import Chunk
 
     from .declare.declaration import Declaration
@@ -69,6 +71,7 @@ def export_library(
     signature_room: int = 0,
     legacy_calls: bool = False,
     sbom: bool = False,
+    executor: Executor | None = None,
 ) -> Path:
     """Export a module tree to one shared library.
 
@@ -144,6 +147,10 @@ def export_library(
     sbom : bool
         True to store a bill of materials (CycloneDX, which `packer sbom` prints) and the note
         ``.note.package`` (docs/trust.md). Only for shared libraries.
+    executor : concurrent.futures.Executor, optional
+        Compiles C and C++: in threads, processes, or on other machines, which need dso-packer and
+        the same compiler. Sources are preprocessed here, and the library is linked here; its bytes
+        are those of an export without (docs/scale.md).
 
     Returns
     -------
@@ -156,7 +163,8 @@ def export_library(
         If the tree cannot be exported (the message names the module), if the output cannot be
         written, or if an argument is one str instead of a list.
     ToolchainError
-        If a compiler is missing or fails, or if its output is wrong.
+        If a compiler is missing or fails, or if its output is wrong; if `executor` fails, or a
+        worker has another compiler.
     ValueError
         If `format`, `embed` or `visibility` is unknown.
 
@@ -187,7 +195,7 @@ def export_library(
     refuse_output_among_inputs(output, input_paths(hosts, addons, chunks))
     # From here on the bytes are final; nothing is written yet.
     with (
-        building(cwd, jobs, output_of(step), sources_of(step)) as build,
+        building(cwd, jobs, output_of(step), sources_of(step), executor) as build,
         replacing(path, workspace_dir) as workspace,
     ):
         folder = workspace.directory

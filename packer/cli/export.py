@@ -22,6 +22,7 @@ from ..project import PROJECT_FILE, Project, project_of_sources, read_project
 from ..project.sources import COMPILED, is_device_code, kind_of
 from ..toolchain.formats import FORMATS, format_of
 from .compiler_options import compiler_words, linker_words
+from .executor_option import open_executor
 from .export_options import parse as parse
 from .model_options import note_about_speed
 from .terminal import Steps, showing_steps, size_text, write, write_error
@@ -34,10 +35,19 @@ _MAX_NAMES = 5  # in a message
 
 def run(arguments: argparse.Namespace) -> None:
     """Export, and print the size and contents of the output."""
+    if arguments.all:
+        from .export_all import export_all
+
+        export_all(arguments)
+    else:
+        _export(arguments)
+
+
+def _export(arguments: argparse.Namespace) -> None:
     started = time.monotonic()
     if arguments.output is not None:
         _refuse_name_of_input(arguments.output)
-    with showing_steps(arguments.verbose) as steps:
+    with showing_steps(arguments.verbose) as steps, open_executor(arguments.executor) as executor:
         project = _project(arguments, steps)
         output = _output(arguments, project)
         refuse_output_among_inputs(output, project.inputs.paths)
@@ -63,6 +73,7 @@ def run(arguments: argparse.Namespace) -> None:
             signature_room=arguments.signature_room,
             legacy_calls=arguments.legacy_calls or project.legacy_calls,
             sbom=arguments.sbom,
+            executor=executor,
         )
     write(_summary(output, project, time.monotonic() - started))
     for note in (*project.inputs.notes, *note_about_speed(arguments)):

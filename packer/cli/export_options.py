@@ -12,11 +12,13 @@ from ..embed import Embed
 from ..project import PROJECT_FILE
 from ..toolchain.visibility import VISIBILITIES
 from .compiler_options import add_compiler_options, compiler_words
+from .executor_option import executor_text
 from .model_options import add_model_options, model_source
 from .numba_options import add_numba_options, numba_source
 from .parser import CommandParser
 from .trust_options import add_trust_options
 
+_MATRIX_KEYS = ("target", "cpu")
 _DESCRIPTION = """\
 Make one shared library of a tree of modules, or the objects to link one on another machine.
 
@@ -42,6 +44,8 @@ examples:
   packer export net1.o --system-lib --c-symbol-prefix net1_    # for a program
   packer export model.so a.c --target aarch64-linux-gnu
   packer export model.so a.c --cpu x86-64-v2,x86-64-v3,x86-64-v4
+  packer export --all nets --matrix target=x86_64-linux-gnu,aarch64-linux-gnu
+  packer export model.so --executor threads:4
   packer export --function "add=int(int)" -- -strange.so -name.c
 
 Source files: .c .cc .cpp .cxx .cu, LLVM IR (.ll .bc), objects and archives (.o .a); device code:
@@ -94,7 +98,17 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add_numba_options(parser)
     add_compiler_options(parser)
     add_trust_options(parser)
+    every = "export each packer.toml in the folder OUTPUT (default: this one) and below"
+    add("--all", action="store_true", help=every)
+    matrix = "with --all: once for each value, below a folder of its name; KEY: target or cpu"
+    add("--matrix", action="append", default=[], metavar="KEY=A,B", type=_matrix_row, help=matrix)
+    where = "compile in threads:N, processes:N, or the executor that MODULE:FUNCTION returns"
+    add("--executor", metavar="WHERE", type=executor_text, help=where)
     arguments = parser.parse_paths(argv)
+    if arguments.matrix and not arguments.all:
+        parser.error("argument --matrix: needs --all")
+    if arguments.all and (arguments.sources or arguments.header or arguments.project):
+        parser.error("argument --all: not allowed with SOURCE, --header or --project")
     if (arguments.sources or arguments.weights) and arguments.project is not None:
         parser.error("argument --project: not allowed with SOURCE or --weights")
     if arguments.header and arguments.project is not None:
@@ -109,6 +123,16 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     arguments.functions = _functions(parser, arguments.function)
     arguments.metadata = _metadata(parser, arguments.metadata)
     return arguments
+
+
+def _matrix_row(text: str) -> tuple[str, list[str]]:
+    """Parse ``KEY=VALUE,VALUE``."""
+    key, _, values = text.partition("=")
+    found = [value.strip() for value in values.split(",") if value.strip()]
+    if key not in _MATRIX_KEYS or not found or len(set(found)) < len(found):
+        known = " or ".join(f"{key}=VALUE,VALUE" for key in _MATRIX_KEYS)
+        raise argparse.ArgumentTypeError(f"expected {known}, each value once, found {text!r}")
+    return key, found
 
 
 def _levels(text: str) -> list[str]:

@@ -12,11 +12,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from runtime.error import ExportError
+from runtime.error import ExportError, shown
 
 from ..files.text import printable
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 
 class Build(NamedTuple):
@@ -34,6 +37,8 @@ class Build(NamedTuple):
     counted : callable
         Called with the number of sources that have objects, of all of them, and of those whose
         objects are from the cache.
+    executor : Executor or None
+        Runs the compilers; None: this process starts them.
     names : dict of str to str
         The paths of private files in commands, and the names that messages have for them.
     """
@@ -42,6 +47,7 @@ class Build(NamedTuple):
     jobs: int
     show: Callable[[str], None]
     counted: Callable[[int, int, int], None]
+    executor: Executor | None
     names: dict[str, str]
 
     def named(self, text: str) -> str:
@@ -66,20 +72,24 @@ def building(
     jobs: int | None = None,
     show: Callable[[str], None] | None = None,
     counted: Callable[[int, int, int], None] | None = None,
+    executor: Executor | None = None,
 ) -> Iterator[Build]:
     """Run the compilers of a block so; by default in the current folder, and on all processors.
 
     Raises
     ------
     ExportError
-        If there is no such folder, or if `jobs` is less than 1.
+        If there is no such folder, if `jobs` is less than 1, or if `executor` is none.
     """
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        text = "executor: expected a concurrent.futures.Executor, with a method submit, found "
+        raise ExportError(f"{text}{shown(executor)}")
     if jobs is not None and jobs < 1:
         raise ExportError(f"jobs: expected at least 1, found {jobs}")
     if folder is not None and not os.path.isdir(folder):
         raise ExportError(f"{os.fspath(folder)}: there is no such folder", path=os.fspath(folder))
     run = _absolute(folder), jobs or _processors(), show or _to_stderr, counted or _ignore
-    build = Build(*run, names={})
+    build = Build(*run, executor, names={})
     token = _CURRENT.set(build)
     try:
         yield build
@@ -89,7 +99,8 @@ def building(
 
 def current_build() -> Build:
     """Return the build in effect, or the default one."""
-    return _CURRENT.get(None) or Build(_absolute(None), _processors(), _to_stderr, _ignore, {})
+    defaults = _absolute(None), _processors(), _to_stderr, _ignore, None
+    return _CURRENT.get(None) or Build(*defaults, names={})
 
 
 def _absolute(folder: str | os.PathLike[str] | None) -> Path | None:

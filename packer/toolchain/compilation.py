@@ -76,13 +76,16 @@ def compile_sources(
     for job, command in zip(compilations, commands, strict=True):
         job.output.unlink(missing_ok=True)  # an old file would hide that the compiler wrote none
         build.names[command.source] = job.name or job.source.name
-    for index, completed in sorted(_run(commands, start, cwd).items()):
+    names = [shown_path(job.name or job.source.name) for job in compilations]
+    for index, completed in sorted(_run(commands, names, start, cwd).items()):
         job = compilations[index]
-        check(completed, f"compiling {shown_path(job.name or job.source.name)}", job.output)
+        check(completed, f"compiling {names[index]}", job.output)
     return [job.output for job in compilations]
 
 
-def _run(commands: Sequence[Command], start: Path, private: Path) -> dict[int, Completed]:
+def _run(
+    commands: Sequence[Command], names: Sequence[str], start: Path, private: Path
+) -> dict[int, Completed]:
     """Run the commands whose objects are not in the cache; return the outcomes by their numbers."""
     build, outcomes = current_build(), dict[int, Completed]()
     with contextlib.closing(ObjectCache(start, _spelled_folder(start, private))) as cache:
@@ -104,7 +107,13 @@ def _run(commands: Sequence[Command], start: Path, private: Path) -> dict[int, C
             build.counted(len(outcomes), len(commands), hits)
 
         words = [missing.words if missing else commands[index].words for index, missing in left]
-        run_all(words, cwd=start, private=private, ended=end)
+        if build.executor is None:
+            run_all(words, cwd=start, private=private, ended=end)
+        else:
+            from .remote import run_in_executor
+
+            rows = [(w, commands[i], names[i]) for w, (i, _) in zip(words, left, strict=True)]
+            run_in_executor(build.executor, rows, cwd=start, private=private, ended=end)
     return outcomes
 
 
