@@ -58,9 +58,18 @@ DSO_API int dso_set_error(const char *kind, const char *message);
 typedef struct dso_options {
   size_t size;
 
-  /* Called with the bytes of each library, before any of its code runs: the file itself, and
-   * libraries within its tree. Return 0 to allow it, or raise an error (dso_set_error). `path` is
-   * NULL for bytes in memory. */
+  /* Decides whether a library may run: return 0 to allow it; or raise an error (dso_set_error, any
+   * kind and text, which dso_load then has) and return another number. NULL asks nothing.
+   *
+   * With it, the file is opened once and copied to sealed memory; `verify` gets the copy, and the
+   * copy is what runs, so nobody can change it in between. Next come the libraries that it needs
+   * outside the folders of the system, each in the same way, and opened before it. Libraries within
+   * a verified one belong to its bytes. There is no other way to load: without sealed memory
+   * (memfd_create, /proc) the load is an error. `path` is absolute, unless a library is
+   * found in a run path that is not; NULL for bytes in memory. `path` and `bytes` are borrowed during the call, `context`
+   * during dso_load, whose thread makes all calls, without a lock: the function may call libdso, and
+   * several at once if several threads load. It must not throw. A library that is in use is asked
+   * of again. */
   int (*verify)(void *context, const char *path, const void *bytes, size_t nbytes);
   void *verify_context;
 
@@ -86,7 +95,7 @@ typedef struct dso_options {
  * is closed when the last reference to its modules, functions and objects is released. */
 DSO_API dso_module *dso_load(const char *path, const dso_options *options);
 
-/* Load the bytes of a library file. They are copied to a file in memory. */
+/* Load the bytes of a library file. They are copied to a sealed file in memory. */
 DSO_API dso_module *dso_load_bytes(const void *bytes, size_t nbytes, const dso_options *options);
 
 /* The model that was linked into this program with a prefix ("" for none), and is never closed:

@@ -102,7 +102,7 @@ static void call_look_up(const struct loaded *library) {
 static void open_call_close(const char *path) {
   struct loaded library;
   struct load_error error;
-  if (loaded_open(&library, path, NULL, &error) != 0) {
+  if (loaded_open(&library, path, &error) != 0) {
     if (strcmp(error.reason, "busy") == 0) return;
     give_up(path, error.message);
   }

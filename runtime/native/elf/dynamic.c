@@ -114,17 +114,25 @@ bool elf_needed(const struct elf_reader *reader, uint64_t *index, uint64_t *name
   }
 }
 
-int elf_needs(const struct elf_image *image, elf_at at, const void *context, const char *prefix) {
+const char *elf_dynamic_text(const struct elf_image *image, elf_at at, const void *context,
+                             uint64_t tag, size_t *index) {
   const uint8_t *entries = at(context, image, image->dynamic);
-  const char *strings = (const char *)at(context, image, image->strtab);
   struct elf_dynamic_entry entry;
-  for (;; entries += sizeof entry) {
-    memcpy(&entry, entries, sizeof entry);
-    if (entry.d_tag == DT_NULL) return 0;
-    if (entry.d_tag != DT_NEEDED) continue;
-    const char *path = strings + entry.d_val, *slash = strrchr(path, '/');
+  do {
+    memcpy(&entry, entries + *index * sizeof entry, sizeof entry);
+    if (entry.d_tag == DT_NULL) return NULL;
+    ++*index;
+  } while (entry.d_tag != tag);
+  return (const char *)at(context, image, image->strtab) + entry.d_val;
+}
+
+int elf_needs(const struct elf_image *image, elf_at at, const void *context, const char *prefix) {
+  const char *path;
+  for (size_t i = 0; (path = elf_dynamic_text(image, at, context, DT_NEEDED, &i)) != NULL;) {
+    const char *slash = strrchr(path, '/');
     if (strncmp(slash != NULL ? slash + 1 : path, prefix, strlen(prefix)) == 0) return 1;
   }
+  return 0;
 }
 
 static int collect(struct elf_reader *reader, const struct elf_dynamic_entry *entry,

@@ -71,12 +71,23 @@ static int open_to_read(const char *path, struct load_error *error) {
   return io_error(error, "open", code);
 }
 
-static int map(int fd, struct checked_file *file, struct load_error *error) {
+int regular_file_open(const char *path, struct file_key *key, struct load_error *error) {
   struct stat status;
-  if (fstat(fd, &status) != 0) return io_error(error, "read the status", errno);
-  if (!S_ISREG(status.st_mode)) return not_a_file(error, status.st_mode);
-  file->key = key_of(&status);
-  file->nbytes = (size_t)status.st_size;
+  int fd = open_to_read(path, error);
+  if (fd < 0) return -1;
+  int is_known = fstat(fd, &status) == 0;
+  if (!is_known) (void)io_error(error, "read the status", errno);
+  else if (!S_ISREG(status.st_mode)) (void)not_a_file(error, status.st_mode);
+  else {
+    *key = key_of(&status);
+    return fd;
+  }
+  close(fd);
+  return -1;
+}
+
+int checked_file_map(int fd, struct checked_file *file, struct load_error *error) {
+  file->nbytes = (size_t)file->key.size;
   file->bytes = (const uint8_t *)""; /* mmap refuses 0 bytes, and the check reads none */
   if (file->nbytes == 0) return 0;
   void *bytes = mmap(NULL, file->nbytes, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -100,8 +111,8 @@ static uint16_t own_machine(const struct checked_file *file) {
   return (uint16_t)(file->bytes[E_MACHINE] | file->bytes[E_MACHINE + 1] << 8);
 }
 
-static int check(const char *path, uint16_t machine, struct checked_file *file,
-                 struct load_error *error) {
+int checked_file_check(const char *path, uint16_t machine, struct checked_file *file,
+                       struct load_error *error) {
   if (machine == ANY_MACHINE) machine = own_machine(file);
   static const char *const reasons[] = {[ELF_OK] = "",
                                         [ELF_NOT_ELF] = "not-elf",
@@ -120,11 +131,11 @@ static int check(const char *path, uint16_t machine, struct checked_file *file,
 
 int checked_file_open_with(const char *path, uint16_t machine, struct checked_file *file,
                            int *descriptor, struct load_error *error) {
-  int fd = open_to_read(path, error);
+  int fd = regular_file_open(path, &file->key, error);
   if (fd < 0) return -1;
-  if (map(fd, file, error) == 0) {
+  if (checked_file_map(fd, file, error) == 0) {
     *descriptor = fd;
-    if (check(path, machine, file, error) == 0) return 0;
+    if (checked_file_check(path, machine, file, error) == 0) return 0;
     checked_file_close(file);
   }
   close(fd);

@@ -29,6 +29,11 @@ int checked_file_open(const char *path, uint16_t machine, struct checked_file *f
                       struct load_error *error);
 void checked_file_close(struct checked_file *file);
 
+/* The two steps: map an open file, whose key is set; check it. `path` is for messages. */
+int checked_file_map(int fd, struct checked_file *file, struct load_error *error);
+int checked_file_check(const char *path, uint16_t machine, struct checked_file *file,
+                       struct load_error *error);
+
 /* A checksums_find function (checksums.h) for a struct checked_file. */
 int checked_file_find(const void *file, const char *symbol, int is_code, const uint8_t **bytes,
                       size_t *nbytes);
@@ -36,6 +41,10 @@ int checked_file_find(const void *file, const char *symbol, int is_code, const u
 /* Like checked_file_open, but the file stays open; the caller owns *descriptor. */
 int checked_file_open_with(const char *path, uint16_t machine, struct checked_file *file,
                            int *descriptor, struct load_error *error);
+
+/* Open a regular file to read it, without blocking. Return the descriptor, or -1 with *error
+ * filled. */
+int regular_file_open(const char *path, struct file_key *key, struct load_error *error);
 
 /* Read the key of the file at `path`, or of an open file. Return 0, or -1 with errno. */
 int file_key_at(const char *path, struct file_key *key);

@@ -132,17 +132,14 @@ static int open_once(struct opening *self) {
   int status = checksums_verify("__packer_checksums", checked_file_find, &file, &library->checksums,
                                 self->error);
   if (status == 0) status = cpu_levels_check(checked_file_find, &file, self->error);
-  if (status == 0 && self->filter != NULL)
-    status = self->filter->accept(self->filter->context, file.bytes, file.nbytes, self->error);
   checked_file_close(&file);
   if (status == 0) status = open_checked(self);
   close(self->descriptor);
   return status;
 }
 
-int loaded_open(struct loaded *library, const char *path, const struct file_filter *filter,
-                struct load_error *error) {
-  struct opening opening = {.library = library, .path = path, .filter = filter, .error = error};
+int loaded_open(struct loaded *library, const char *path, struct load_error *error) {
+  struct opening opening = {.library = library, .path = path, .error = error};
   for (int tries = 0; tries < MAX_TRIES; tries++) {
     if (open_once(&opening) == 0) return 0;
     if (!opening.changed) return -1;

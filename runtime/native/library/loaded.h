@@ -18,17 +18,8 @@ struct loaded {
   struct loaded *next;
 };
 
-/* Decides by its bytes whether a file that passed the check may be opened. Returns 0, or -1 with
- * *error filled. */
-struct file_filter {
-  int (*accept)(void *context, const uint8_t *bytes, size_t nbytes, struct load_error *error);
-  void *context;
-};
-
-/* Check and open an absolute path. `filter` may be NULL. Return 0, or -1 with *error filled and
- * nothing open. */
-int loaded_open(struct loaded *library, const char *path, const struct file_filter *filter,
-                struct load_error *error);
+/* Check and open an absolute path. Return 0, or -1 with *error filled and nothing open. */
+int loaded_open(struct loaded *library, const char *path, struct load_error *error);
 void loaded_close(struct loaded *library);
 
 /* Find a symbol that this object defines. Return 1 if found, 0 if absent. dlsym is not used,

@@ -8,11 +8,10 @@ struct opening {
   struct loaded *library;    /* its key is set; handle and spelling are filled in */
   const struct loaded *same; /* an open library of the same file, or NULL */
   const char *path;
-  const struct file_filter *filter; /* or NULL */
-  int descriptor;                   /* of the checked file */
-  int bridged;                      /* open through a bridge (bridge.h) */
-  int is_bound;                     /* the bridge's functions are those that its code calls */
-  int changed; /* the file was replaced or modified; the caller checks and opens it again */
+  int descriptor; /* of the checked file */
+  int bridged;    /* open through a bridge (bridge.h) */
+  int is_bound;   /* the bridge's functions are those that its code calls */
+  int changed;    /* the file was replaced or modified; the caller checks and opens it again */
   struct load_error *error;
 };
 

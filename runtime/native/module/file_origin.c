@@ -145,10 +145,19 @@ static char *hint(const struct origin *self, const char *name) {
                      self->path, name, name, name);
 }
 
+void file_origin_release_needed(struct file_origin *self) {
+  while (self->needed != NULL) {
+    struct file_origin *needed = self->needed;
+    self->needed = needed->next;
+    object_release(&needed->origin.object);
+  }
+}
+
 /* Close the descriptor last: dlopen compares names first, and a new file may get its number. */
 static void close_file(struct origin *self) {
   struct file_origin *file = (struct file_origin *)(void *)self;
   loaded_close(&file->loaded);
+  file_origin_release_needed(file);
   if (file->descriptor >= 0) close(file->descriptor);
 }
 

@@ -7,6 +7,7 @@
 #include "module/host.h"
 #include "module/resident.h"
 #include "module/tree.h"
+#include "module/verified.h"
 
 /* ---- A tree that is in use */
 
@@ -24,7 +25,7 @@ static dso_module *use_again(dso_module *root, const struct load_options *option
     status = raised_format("ValueError",
                            "%s: devices: the library is loaded already, with other devices allowed",
                            file->origin.path);
-  if (status == 0 && options->verify != NULL) status = file_origin_verify(file, options);
+  if (status == 0 && options->verify != NULL) status = verify_needed(file, options);
   if (status == 0) return root;
   module_release(root);
   return NULL;
@@ -43,14 +44,30 @@ static dso_module *build(struct file_origin *file, const struct load_options *op
   return kept != NULL && kept != root ? use_again(kept, options) : kept;
 }
 
-dso_module *tree_load(const char *path, const struct load_options *options) {
+/* Of a path, or of bytes. Only what was verified before is used again: the pages of another file may
+ * be changed while it runs. */
+static dso_module *load_verified(const char *path, const void *bytes, size_t nbytes,
+                                 const struct load_options *options) {
+  struct copy *copy = copy_new(path, bytes, nbytes, options);
+  if (copy == NULL) return NULL;
+  dso_module *root = copy_resident(copy);
+  root = root != NULL ? use_again(root, options) : build(copy_open(copy), options);
+  copy_free(copy);
+  return root;
+}
+
+static dso_module *load_file(const char *path, const struct load_options *options) {
   struct file_key key;
+  dso_module *root = file_key_at(path, &key) == 0 ? resident_find(&key) : NULL;
+  return root != NULL ? use_again(root, options) : build(file_origin_open(path, options), options);
+}
+
+dso_module *tree_load(const char *path, const struct load_options *options) {
   host_install();
   char *absolute = absolute_path(path);
   if (absolute == NULL) return NULL;
-  dso_module *root = file_key_at(absolute, &key) == 0 ? resident_find(&key) : NULL;
-  root =
-      root != NULL ? use_again(root, options) : build(file_origin_open(absolute, options), options);
+  dso_module *root = options->verify != NULL ? load_verified(absolute, NULL, 0, options)
+                                             : load_file(absolute, options);
   free(absolute);
   return root;
 }
@@ -70,6 +87,7 @@ static int has_bytes(const dso_module *root, const void *context) {
 dso_module *tree_load_bytes(const void *bytes, size_t nbytes, const struct load_options *options) {
   struct bytes wanted = {bytes, nbytes};
   host_install();
+  if (options->verify != NULL) return load_verified(NULL, bytes, nbytes, options);
   dso_module *root = resident_search(nbytes, has_bytes, &wanted);
   return root != NULL ? use_again(root, options)
                       : build(file_origin_open_bytes(bytes, nbytes, options), options);

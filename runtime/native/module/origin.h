@@ -38,10 +38,12 @@ struct origin_type {
   void (*close)(struct origin *self);
 };
 
-/* The options of a load. */
+/* The options of a load. In an origin, whose load may be over, `verify` is not called: it shows
+ * that the library and those that it needs were verified. */
 struct load_options {
   int (*verify)(void *context, const char *path, const void *bytes, size_t nbytes);
   void *verify_context;
+  int is_part; /* the library is within one that was verified; those that it needs are not */
   const DLDevice *devices; /* allowed beside the CPU; NULL: all */
   int num_devices;
 };

@@ -1,17 +1,15 @@
-/* The bytes of a library file that is open already: compared, or verified. */
+/* The bytes of a library file that is open already. */
 #define _GNU_SOURCE /* O_CLOEXEC */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "abi/raised.h"
 #include "module/file_origin.h"
 
-/* Map the file that is loaded; NULL if it was removed, replaced or changed. Its change time
- * decides: programs cannot set it. Private: before Linux 6.7 a file that is sealed against writes
+/* Its change time decides: programs cannot set it. Private: before Linux 6.7 a file that is sealed against writes
  * has no shared mapping. */
-static const void *map(const struct file_origin *self, size_t *nbytes) {
+void *file_origin_map(const struct file_origin *self, size_t *nbytes) {
   struct file_key key;
   int descriptor = open(self->descriptor >= 0 ? self->loaded.spelling : self->origin.path,
                         O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -28,22 +26,9 @@ static const void *map(const struct file_origin *self, size_t *nbytes) {
 int file_origin_has_bytes(const struct file_origin *self, const void *bytes, size_t nbytes) {
   size_t size;
   if (self->loaded.key.size != nbytes) return 0;
-  const void *own = map(self, &size);
+  void *own = file_origin_map(self, &size);
   if (own == NULL) return 0;
   int is_same = memcmp(own, bytes, nbytes) == 0;
-  munmap((void *)(uintptr_t)own, size);
+  munmap(own, size);
   return is_same;
-}
-
-int file_origin_verify(const struct file_origin *self, const struct load_options *options) {
-  size_t nbytes;
-  const void *bytes = map(self, &nbytes);
-  if (bytes == NULL)
-    return raised_format("LibraryLoadError",
-                         "%s: was changed after it was loaded, so it cannot be verified",
-                         self->origin.path);
-  int status = options->verify(options->verify_context, self->is_memory ? NULL : self->origin.path,
-                               bytes, nbytes);
-  munmap((void *)(uintptr_t)bytes, nbytes);
-  return status;
 }

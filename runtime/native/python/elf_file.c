@@ -148,16 +148,12 @@ static PyObject *elf_file_dynamic_names(ElfFile *self, PyObject *argument) {
   if (tag == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
   if (tag != DT_NEEDED && tag != DT_SONAME && tag != DT_RPATH && tag != DT_RUNPATH)
     return PyErr_Format(PyExc_ValueError, "tag %llu, expected one whose value is a name", tag);
-  const struct elf_image *image = &self->file.image;
-  const uint8_t *entries = elf_at_file(self->file.bytes, image, image->dynamic);
-  const char *strings = (const char *)elf_at_file(self->file.bytes, image, image->strtab);
   PyObject *names = PyList_New(0);
-  for (; names != NULL; entries += sizeof(struct elf_dynamic_entry)) {
-    struct elf_dynamic_entry entry;
-    memcpy(&entry, entries, sizeof entry);
-    if (entry.d_tag == DT_NULL) break;
-    if (entry.d_tag != tag) continue;
-    PyObject *name = PyUnicode_DecodeFSDefault(strings + entry.d_val);
+  const char *text;
+  size_t index = 0;
+  while (names != NULL && (text = elf_dynamic_text(&self->file.image, elf_at_file, self->file.bytes,
+                                                   tag, &index)) != NULL) {
+    PyObject *name = PyUnicode_DecodeFSDefault(text);
     if (name == NULL || PyList_Append(names, name) != 0) Py_CLEAR(names);
     Py_XDECREF(name);
   }

@@ -23,7 +23,7 @@ static int open_by_descriptor(Library *self, const char *path, struct load_error
   self->descriptor = open(path, O_PATH | O_CLOEXEC);
   if (self->descriptor < 0) return load_error_set(error, "io", "%s", strerror(errno));
   snprintf(name, sizeof name, "/proc/self/fd/%d", self->descriptor);
-  int status = loaded_open(&self->loaded, name, NULL, error);
+  int status = loaded_open(&self->loaded, name, error);
   if (status != 0) close(self->descriptor);
   return status;
 }
@@ -33,7 +33,7 @@ static int open_path(Library *self, const char *path) {
   int status;
   Py_BEGIN_ALLOW_THREADS
   status = spelling_has_token(path) ? open_by_descriptor(self, path, &error)
-                                    : loaded_open(&self->loaded, path, NULL, &error);
+                                    : loaded_open(&self->loaded, path, &error);
   Py_END_ALLOW_THREADS
   if (status != 0) {
     raise_load_error(self->path, error.reason, "%s", error.message);

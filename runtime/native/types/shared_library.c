@@ -54,12 +54,13 @@ static void add_place(const struct carried *self, uint64_t before) {
 }
 
 static int load_file(dso_module **module) {
-  static const struct load_options none = {.verify = NULL};
   struct carried *self = (struct carried *)(void *)*module;
   const struct origin *outer = origin_of(*module);
   uint64_t before = raised_at();
-  dso_module *root =
-      tree_load_bytes(self->file.data, self->file.size, outer != NULL ? &outer->options : &none);
+  struct load_options options = {.verify = NULL};
+  if (outer != NULL) options = outer->options;
+  options.is_part = 1;
+  dso_module *root = tree_load_bytes(self->file.data, self->file.size, &options);
   if (root == NULL) return add_place(self, before), -1;
   struct search search = {origin_of(root), NULL};
   int status = module_visit(root, find_host_code, &search);

@@ -54,9 +54,9 @@ def outer(tmp_path: Path) -> Path:
     return packer.export_library(root, tmp_path / "outer.so")
 
 
-def test_carried_library_is_verified_and_called(program, outer) -> None:
-    """The file has a path, the carried bytes have none."""
-    assert run_program(program, outer) == "path bytes 1 library 42\n"
+def test_carried_library_is_verified_with_the_whole_and_called(program, outer) -> None:
+    """It is part of the verified bytes, so the program is asked once."""
+    assert run_program(program, outer) == "path 1 library 42\n"
 
 
 def test_damaged_carried_library(program, outer) -> None:
