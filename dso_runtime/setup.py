@@ -38,8 +38,10 @@ CORE_SOURCES = [path for path in PURE_SOURCES if path not in DSO_SOURCES]
 # -g0: where Python brings -g, that would be three quarters of the file.
 FLAGS = ["-std=c11", "-O2", "-g0", "-fvisibility=hidden", "-pthread"]
 # Folders of the core that run once in a load, and files in them that run in every call or launch.
-SMALL = ("blob", "device", "dso/load.c", "functions", "library", "module", "types")
+SMALL = ("blob", "device", "dso/load.c", "elf", "functions", "library", "module", "types")
 FAST = {
+    *("elf/hash.c", "elf/hashed_names.c", "elf/lookup.c", "elf/relocation_types.c"),
+    *("elf/relocations.c", "elf/symbols.c", "elf/targets.c"),
     *("library/backend_api.c", "library/ffi_api.c", "library/import_cache.c"),
     *("library/in_call.c", "library/packed.c", "library/thread_result.c", "library/type_code.c"),
     *("device/current_device.c", "device/kernel.c", "device/kernel_arguments.c", "module/find.c"),

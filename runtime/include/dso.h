@@ -62,7 +62,7 @@ typedef struct dso_options {
    * kind and text, which dso_load then has) and return another number. NULL asks nothing.
    *
    * With it, the file is opened once and copied to sealed memory; `verify` gets the copy, and the
-   * copy is what runs, so nobody can change it in between. Next come the libraries that it needs
+   * copy is what runs: no process can change it in between. Next come the libraries that it needs
    * outside the folders of the system, each in the same way, and opened before it. Libraries within
    * a verified one belong to its bytes. There is no other way to load: without sealed memory
    * (memfd_create, /proc) the load is an error. `path` is absolute, unless a library is

@@ -70,7 +70,7 @@ static int find(struct needed *self, int *is_searched) {
   return 0;
 }
 
-/* Whether the library at `path` is in a folder of the system. */
+/* Return true if the library at `path` is in a folder of the system. */
 static int is_of_system(struct needed *self) {
   static const char *const folders[] = {"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/",
                                         "/usr/local/lib/"};
