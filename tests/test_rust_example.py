@@ -40,7 +40,7 @@ def crate(tmp_path_factory) -> Path:
     return folder
 
 
-def run_example(model: str, crate: Path) -> subprocess.CompletedProcess[str]:
+def run_example(crate: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Build offline, with the tested packer on PATH and warnings as errors, and run."""
     environment = {
         **os.environ,
@@ -58,17 +58,27 @@ def run_example(model: str, crate: Path) -> subprocess.CompletedProcess[str]:
 
     built = run("cargo", "build", "--offline")
     assert built.returncode == 0, built.stderr
-    return run("target/debug/dso", model)
+    return run("target/debug/dso", *arguments)
 
 
 def test_example_prints_the_results_of_a_model(crate) -> None:
     """Integers, a tensor that a function changes, a weight, an error."""
-    ran = run_example("model.so", crate)
+    ran = run_example(crate, "model.so")
     assert (ran.returncode, ran.stdout) == (0, PRINTED), ran.stderr
 
 
 def test_wrong_paths_are_errors(crate) -> None:
     """The result of main shows the error."""
-    ran = run_example("none.so", crate)
+    ran = run_example(crate, "none.so")
     assert ran.returncode == 1
     assert "LibraryLoadError" in ran.stderr
+
+
+def test_only_trusted_bytes_run(crate) -> None:
+    """The closure gets them; its text is the error."""
+    shutil.copy(crate / "model.so", crate / "copy.so")
+    ran = run_example(crate, "model.so", "copy.so")
+    assert (ran.returncode, ran.stdout) == (0, PRINTED), ran.stderr
+    ran = run_example(crate, "model.so", "model.c")
+    assert ran.returncode == 1
+    assert "model.so: differs from the trusted copy" in ran.stderr

@@ -52,6 +52,9 @@ public:
   static Module load(const std::string &path, const dso_options *options = nullptr) {
     return adopt(check(dso_load(path.c_str(), options)));
   }
+  /* Load a file if `verify(path, bytes, nbytes)` allows it, and each library that it needs: it throws
+   * to refuse one, and dso::Error of the load is what it threw (dso_options.verify in dso.h). */
+  template <class F> static Module load_verified(const std::string &path, F verify);
   static Module load_bytes(const void *bytes, std::size_t nbytes,
                            const dso_options *options = nullptr) {
     return adopt(check(dso_load_bytes(bytes, nbytes, options)));
@@ -220,14 +223,10 @@ template <class C, class R, class... P>
 struct signature<R (C::*)(P...) const noexcept> : typed<R, P...> {};
 #endif
 
-template <class F>
-int call_callable(void *handle, const dso_any *args, std::int32_t num_args,
-                  dso_any *result) noexcept {
+/* Call `run`; an exception becomes the error. */
+template <class F> int guard(const F &run) noexcept {
   try {
-    if (num_args != signature<F>::count)
-      throw Error("TypeError", "expected " + std::to_string(signature<F>::count) +
-                                   " arguments, found " + std::to_string(num_args));
-    *result = signature<F>::call(*static_cast<F *>(handle), args);
+    run();
     return 0;
   } catch (const Error &error) {
     return dso_set_error(error.kind().c_str(), error.message());
@@ -244,6 +243,22 @@ int call_callable(void *handle, const dso_any *args, std::int32_t num_args,
   }
 }
 
+template <class F>
+int call_callable(void *handle, const dso_any *args, std::int32_t num_args,
+                  dso_any *result) noexcept {
+  return guard([&] {
+    if (num_args != signature<F>::count)
+      throw Error("TypeError", "expected " + std::to_string(signature<F>::count) +
+                                   " arguments, found " + std::to_string(num_args));
+    *result = signature<F>::call(*static_cast<F *>(handle), args);
+  });
+}
+
+template <class F>
+int verify_by(void *callable, const char *path, const void *bytes, std::size_t nbytes) noexcept {
+  return guard([&] { (*static_cast<F *>(callable))(path, bytes, nbytes); });
+}
+
 template <class F> void delete_callable(void *handle) noexcept { delete static_cast<F *>(handle); }
 
 } // namespace detail
@@ -254,6 +269,14 @@ template <class F> Function Function::of(F callable) {
       dso_function_new(detail::call_callable<F>, copy, detail::delete_callable<F>);
   if (function == nullptr) delete copy;
   return adopt(check(function));
+}
+
+template <class F> Module Module::load_verified(const std::string &path, F verify) {
+  dso_options options = dso_options();
+  options.size = sizeof options;
+  options.verify = detail::verify_by<F>;
+  options.verify_context = &verify;
+  return load(path, &options);
 }
 
 } // namespace dso

@@ -84,11 +84,21 @@ pub struct Module {
     _private: [u8; 0],
 }
 
+/// `dso_options` up to the last member that is used here; `size` tells libdso where it ends.
+#[repr(C)]
+pub struct Options {
+    pub size: usize,
+    pub verify:
+        Option<unsafe extern "C" fn(*mut c_void, *const c_char, *const c_void, usize) -> c_int>,
+    pub verify_context: *mut c_void,
+}
+
 extern "C" {
     pub fn dso_version() -> *const c_char;
     pub fn dso_last_error() -> *const c_char;
     pub fn dso_last_error_kind() -> *const c_char;
-    pub fn dso_load(path: *const c_char, options: *const c_void) -> *mut Module;
+    pub fn dso_set_error(kind: *const c_char, message: *const c_char) -> c_int;
+    pub fn dso_load(path: *const c_char, options: *const Options) -> *mut Module;
     pub fn dso_module_retain(module: *mut Module);
     pub fn dso_module_release(module: *mut Module);
     pub fn dso_module_function(module: *mut Module, name: *const c_char) -> *mut Function;

@@ -13,10 +13,12 @@ pub mod ffi;
 mod tensor;
 mod value;
 
-use std::ffi::{CStr, CString};
-use std::fmt;
-use std::os::raw::c_char;
-use std::ptr;
+use std::ffi::{CStr, CString, OsStr};
+use std::os::raw::{c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
+use std::{fmt, mem, ptr, slice};
 
 pub use tensor::{Element, Tensor, Weight};
 pub use value::{Arg, Value};
@@ -58,6 +60,9 @@ fn c_string(text: &str) -> Result<CString, Error> {
     CString::new(text).map_err(|_| Error::new("ValueError", "string: expected no NUL character"))
 }
 
+/// The kind of the error of a library that a closure refused.
+const REFUSED: &[u8] = b"ValueError\0";
+
 /// The version of libdso.
 pub fn version() -> String {
     unsafe { text(ffi::dso_version()) }
@@ -72,8 +77,26 @@ unsafe impl Sync for Module {}
 
 impl Module {
     pub fn load(path: &str) -> Result<Module, Error> {
+        Module::open(path, ptr::null())
+    }
+
+    /// Load a file if `verify` allows it, and each library that it needs: it gets the path and the
+    /// bytes that will run, or says why they must not (`dso_options.verify`).
+    pub fn load_verified<F>(path: &str, mut verify: F) -> Result<Module, Error>
+    where
+        F: FnMut(&Path, &[u8]) -> Result<(), String>,
+    {
+        let options = ffi::Options {
+            size: mem::size_of::<ffi::Options>(),
+            verify: Some(verify_by::<F>),
+            verify_context: (&mut verify as *mut F).cast(),
+        };
+        Module::open(path, &options)
+    }
+
+    fn open(path: &str, options: *const ffi::Options) -> Result<Module, Error> {
         let path = c_string(path)?;
-        let module = unsafe { ffi::dso_load(path.as_ptr(), ptr::null()) };
+        let module = unsafe { ffi::dso_load(path.as_ptr(), options) };
         if module.is_null() {
             Err(Error::last())
         } else {
@@ -111,6 +134,28 @@ impl Module {
             _ => Err(Error::last()),
         }
     }
+}
+
+/// `dso_options.verify` of a closure; a panic refuses the library.
+unsafe extern "C" fn verify_by<F>(
+    context: *mut c_void,
+    path: *const c_char,
+    bytes: *const c_void,
+    nbytes: usize,
+) -> c_int
+where
+    F: FnMut(&Path, &[u8]) -> Result<(), String>,
+{
+    let verify = &mut *context.cast::<F>();
+    let path = Path::new(OsStr::from_bytes(CStr::from_ptr(path).to_bytes()));
+    let bytes = slice::from_raw_parts(bytes.cast(), nbytes);
+    let found = panic::catch_unwind(AssertUnwindSafe(|| verify(path, bytes)));
+    let message = match found {
+        Ok(Ok(())) => return 0,
+        Ok(Err(message)) => c_string(&message).unwrap_or_default(),
+        Err(_) => CString::default(),
+    };
+    ffi::dso_set_error(REFUSED.as_ptr().cast(), message.as_ptr())
 }
 
 impl Clone for Module {

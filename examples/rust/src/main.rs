@@ -1,10 +1,22 @@
-//! Run a model: `cargo run -- model.so`. examples/rust/README.md has the model.
+//! Run a model: `cargo run -- model.so`. examples/rust/README.md has the model. A second argument is
+//! a copy that is trusted: the model then runs only if its bytes are the same.
 
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = std::env::args().nth(1).ok_or("usage: dso MODEL")?;
-    let model = dso::Module::load(&path)?;
+    let path = std::env::args().nth(1).ok_or("usage: dso MODEL [COPY]")?;
+    let model = match std::env::args().nth(2) {
+        None => dso::Module::load(&path)?,
+        Some(copy) => {
+            let trusted = std::fs::read(copy)?;
+            dso::Module::load_verified(&path, |path, bytes| {
+                if bytes == trusted {
+                    return Ok(());
+                }
+                Err(format!("{}: differs from the trusted copy", path.display()))
+            })?
+        }
+    };
 
     let sum = model.function("add")?.call(&[40.into(), 2.into()])?;
     println!("add: {}", sum.as_int().ok_or("expected an integer")?);

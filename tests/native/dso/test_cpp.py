@@ -121,12 +121,24 @@ static int lambdas() {
   return 0;
 }
 
+static int verified(const char *path) {
+  std::size_t size = 0;
+  dso::Module m = dso::Module::load_verified(
+      path, [&](const char *name, const void *, std::size_t nbytes) {
+        if (std::string(name) == path) size = nbytes;
+      });
+  EXPECT(size > 1000 && m["add"](40, 2).as<int>() == 42);
+  auto refuse = [](const char *, const void *, std::size_t) { throw dso::Error("TrustError", "no"); };
+  EXPECT(error_of([&] { dso::Module::load_verified(path, refuse); }) == "TrustError|no");
+  return 0;
+}
+
 int main(int argc, char **argv) {
   if (argc != 2 || lambdas() != 0) return 1;
   dso::Module m = dso::Module::load(argv[1]);
   dso::Module copy = m;
   m = std::move(copy);
-  if (calls(m) != 0 || tree(m) != 0) return 1;
+  if (calls(m) != 0 || tree(m) != 0 || verified(argv[1]) != 0) return 1;
   EXPECT(error_of([] { dso::Module::load("/none.so"); }).find("LibraryLoadError|") == 0);
   return std::puts("done") < 0;
 }
