@@ -144,8 +144,9 @@ def test_program_of_the_page_about_stubs_is_checked(tmp_path: Path) -> None:
 
 def test_programs_of_the_page_about_libdso_run(tmp_path: Path) -> None:
     """Its files, each of which begins with its name, and its commands in their order."""
-    for tool in ("cmake", "c++"):
+    for tool in ("cmake", "c++", "openssl"):
         needs.program(tool)
+    needs.header("openssl/evp.h", "libssl-dev")
     page = DOCS / "libdso.md"
     for language in ("c", "cpp", "cmake"):
         for block in code_blocks(page, language):
@@ -153,10 +154,15 @@ def test_programs_of_the_page_about_libdso_run(tmp_path: Path) -> None:
             assert name is not None
             (tmp_path / name[1]).write_text(block)
     save_file({"bias": np.zeros(4, dtype="float32")}, tmp_path / "weights.safetensors")
-    c, whole, cpp, typed, cmake = (
+    c, trusting, whole, cpp, typed, cmake = (
         run(["sh", "-e", "-c", block], tmp_path).splitlines() for block in code_blocks(page, "sh")
     )
     assert c[-2:] == ["0.5 1 1.5", "bias: 4 elements"]
+    assert trusting[-1] == "verified"
+    (tmp_path / "model.so.sig").write_bytes(bytes(64))
+    refused = subprocess.run(["./trusting"], cwd=tmp_path, capture_output=True, text=True)
+    text = f"VerifyError: {tmp_path}/model.so: no signature of this key\n"
+    assert (refused.returncode, refused.stdout) == (1, text)
     assert whole[-1] == "1 library"
     assert cpp == ["6 4", "42", "FunctionNotFoundError"]
     assert typed == ["12 1"]

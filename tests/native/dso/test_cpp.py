@@ -128,7 +128,9 @@ static int verified(const char *path) {
         if (std::string(name) == path) size = nbytes;
       });
   EXPECT(size > 1000 && m["add"](40, 2).as<int>() == 42);
-  auto refuse = [](const char *, const void *, std::size_t) { throw dso::Error("TrustError", "no"); };
+  auto refuse = [](const char *, const void *, std::size_t) {
+    throw dso::Error("TrustError", "no");
+  };
   EXPECT(error_of([&] { dso::Module::load_verified(path, refuse); }) == "TrustError|no");
   return 0;
 }
