@@ -128,20 +128,23 @@ static int is_known(const char *name) {
   return handle != NULL;
 }
 
-static int refuse_needed(struct copy *self, const char *what, const char *found) {
-  (void)load_error_set(&self->error, "needed",
-                       "needs '%.1000s': %.4000s %s%.256s, expected '%.256s'"
-                       ", since a verified library is found by it; link it with -soname",
-                       self->needed.name, self->needed.path, what, found, self->needed.name);
+static int refuse_needed(struct copy *self, const char *wrong) {
+  (void)load_error_set(&self->error, "needed", "needs '%.1000s': %.4000s %s", self->needed.name,
+                       self->needed.path, wrong);
   return raise_error(self);
 }
 
 static int check_name(struct copy *self, const struct copy *found) {
   const struct checked_file *file = &found->content;
+  char wrong[640];
   size_t index = 0;
   const char *name = elf_dynamic_text(&file->image, elf_at_file, file->bytes, DT_SONAME, &index);
   if (name != NULL && strcmp(name, self->needed.name) == 0) return 0;
-  return refuse_needed(self, "has SONAME ", name != NULL ? name : "none");
+  snprintf(wrong, sizeof wrong,
+           "has SONAME %.255s, expected '%.255s', since a verified library is found by it; link it "
+           "with -soname",
+           name != NULL ? name : "none", self->needed.name);
+  return refuse_needed(self, wrong);
 }
 
 /* Open the library that needed_next found, and append it to the needed ones of `file`. */
@@ -160,7 +163,9 @@ static int open_needed(struct copy *self, struct file_origin *file) {
   if (opened == NULL) return -1;
   opened->next = file->needed;
   file->needed = opened;
-  return is_known(self->needed.name) ? 0 : refuse_needed(self, "is not found by its SONAME", "");
+  if (is_known(self->needed.name)) return 0;
+  return refuse_needed(self, "is open, expected a loader that finds it by its SONAME (not musl); "
+                             "link it statically");
 }
 
 static struct file_origin *open_checked(struct copy *self) {

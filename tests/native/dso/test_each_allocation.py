@@ -14,6 +14,7 @@ import runtime
 from ...fuzz.seeds import safetensors, trees
 from ...support.graphs import factory, host, sum_graph
 from ...support.libdso import compile_program
+from ...support.needed_library import Pair
 from ...support.paths import C_SOURCES
 from ...support.process import EXACT_HEAP
 from ...support.vm_assembler import Code, Program, ret
@@ -40,10 +41,15 @@ def program(tmp_path_factory) -> Path:
     return compile_program("#define _GNU_SOURCE\n" + source, output)
 
 
-def num_allocations(*command: Path | str) -> int:
+def num_allocations(*command: Path | str, **environment: str) -> int:
     """No crash, no other error, and nothing is left allocated."""
     done = subprocess.run(
-        command, env=EXACT_HEAP, capture_output=True, text=True, check=False, timeout=300
+        command,
+        env={**EXACT_HEAP, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return int(re.findall(r"(\d+) allocations", done.stdout)[0])
@@ -59,3 +65,8 @@ def test_every_allocation_of_a_bridge_may_fail(program, compile_library) -> None
     """Of a library that leaves TVM's functions undefined."""
     undefined = compile_library((C_SOURCES / "undefined.c").read_text())
     assert num_allocations(program, undefined) > 5
+
+
+def test_every_allocation_of_a_verified_load_may_fail(program, tmp_path) -> None:
+    """Of a library that needs another one."""
+    assert num_allocations(program, Pair(tmp_path).model, VERIFY="1") > 10

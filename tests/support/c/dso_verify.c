@@ -16,7 +16,7 @@
 
 #include "dso.h"
 
-enum { MAX_NBYTES = 1 << 20, ROUNDS = 150 };
+enum { MAX_NBYTES = 1 << 20 };
 
 struct file {
   const char *path;
@@ -143,11 +143,11 @@ static void *rewrite(void *argument) {
 
 static void load_beside_writer(const char *path) {
   struct writer writer = {path, copied_from, 0};
-  int loaded = 0, refused = 0, wrong = 0;
+  int rounds = atoi(getenv("ROUNDS")), loaded = 0, refused = 0, wrong = 0;
   pthread_t thread;
   pthread_create(&thread, NULL, rewrite, &writer);
   options.verify_context = NULL;
-  while (loaded < ROUNDS || refused < ROUNDS) {
+  while (loaded < rounds || refused < rounds) {
     dso_any result, argument = dso_int(40);
     dso_module *module = dso_load(path, &options);
     if (module == NULL) refused++;
@@ -157,7 +157,7 @@ static void load_beside_writer(const char *path) {
   }
   __atomic_store_n(&writer.is_over, 1, __ATOMIC_RELEASE);
   pthread_join(thread, NULL);
-  printf("%d wrong\n", wrong);
+  printf("%d loaded, %d refused, %d wrong\n", loaded, refused, wrong);
 }
 
 int main(int argc, char **argv) {
