@@ -37,6 +37,24 @@ class Library:
 
         The view keeps the library open.
         """
+    @property
+    def pieces(self) -> tuple[int, memoryview] | None:
+        """The file offset and the bytes that `map_pieces` mapped; `prove` them to read them."""
+    def map_pieces(
+        self,
+        descriptor: int,
+        offset: int,
+        nbytes: int,
+        piece_nbytes: int,
+        verify: Callable[[int, int], None],
+    ) -> None:
+        """Map bytes of another file over those of this library that have the same offset.
+
+        `offset` and `nbytes` are multiples of `piece_nbytes`, which is one of the page. A piece
+        cannot be read until `prove` or the first use of a tensor made ``verify(first, count)``
+        accept it, which raises otherwise. Raises LibraryLoadError if the library has no such
+        read-only bytes, or if they cannot be mapped.
+        """
     def symbols(self, prefix: str) -> list[str]:
         """Return the names of the functions and data of this object that begin with `prefix`."""
     def function(self, name: str, owner: object) -> Function | None:
@@ -106,6 +124,12 @@ class ElfFile:
         """Return the (file offset, nbytes) of a defined symbol, or None."""
     def data(self, name: str, /) -> tuple[int, int] | None:
         """As `symbol`, but raise LibraryLoadError if a load could not read the data."""
+    def is_separate(self, name: str, /) -> bool:
+        """Return True if a data symbol has a segment that nothing else refers to.
+
+        No code, relocation, other symbol or program header needs its bytes; so they can be mapped
+        after the library was opened.
+        """
     def view(self, name: str, /) -> memoryview | None:
         """Return the read-only bytes of such data, or None; the view keeps the file mapped."""
     def symbols(self, prefix: str, /) -> list[str]:
@@ -237,6 +261,12 @@ def reserve(output: int, to: int, nbytes: int, /) -> None:
 def crc32(data: bytes | bytearray | memoryview, /) -> int:
     """Return the CRC-32 of contiguous bytes, as zlib computes it."""
 
+def prove(view: memoryview, /) -> memoryview:
+    """Verify the bytes of a view, if they are mapped pieces of a library; return the view.
+
+    Raises what the callable of `Library.map_pieces` raises.
+    """
+
 def parse_blob(
     data: memoryview,
     dialect: str,
@@ -322,6 +352,8 @@ class TensorBase:
         """The device that the memory belongs to."""
     @property
     def nbytes(self) -> int: ...
+    def _prove(self) -> None:
+        """Verify the bytes, if they are mapped from a signed file and were not verified yet."""
     @property
     def raw(self) -> memoryview:
         """The bytes of the source, possibly unaligned or incomplete."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from _thread import RLock
 
-from ._core import crc32, parse_blob
+from ._core import crc32, parse_blob, prove
 from .abi import (
     BLOB_SYMBOLS,
     CHECKSUMS,
@@ -68,6 +68,7 @@ class LateTree:
         self._dialect = BLOB_SYMBOLS[symbol]
         self._data = data
         self._manifest = library.data(MANIFEST)
+        self._has_pieces = getattr(library, "pieces", None) is not None
         self._library: Module | None = None  # the node of the host code, unless it is the root
         self._root_place = -1  # among the entries, unless the library is the root
 
@@ -146,10 +147,11 @@ class LateTree:
             return None
 
     def _reader(self, start: int, end: int) -> Reader:
-        from .reader import Reader
+        from .reader import ProvingReader, Reader
 
         view = self._data[HEADER_NBYTES:]
-        whole = Reader(view, path=self._path, where=self._symbol, dialect=self._dialect)
+        kind = ProvingReader if self._has_pieces else Reader
+        whole = kind(view, path=self._path, where=self._symbol, dialect=self._dialect)
         return whole.part(start, end)
 
     def _refuse(self, reason: str, structure: int | None) -> NoReturn:
@@ -160,6 +162,7 @@ class LateTree:
         from .blob import parse_symbol
 
         where = {"path": self._path, "where": self._symbol}
+        prove(self._data)
         blob = parse_symbol(self._data, self._dialect, manifest_text=self._manifest, **where)
         if structure is not None:
             check_structure(blob, structure, **where)

@@ -15,7 +15,7 @@ from .module import preorder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Literal
 
     from typing_extensions import Buffer
 
@@ -44,6 +44,7 @@ def load(
     *,
     functions: Mapping[str, Any] | None = None,
     trust: Trust | None = None,
+    weights: Literal["map", "copy"] = "map",
 ) -> Module:
     """Load a packed library, or a lone file of device code or weights.
 
@@ -61,6 +62,11 @@ def load(
         What the file must prove before its code runs: ``runtime.Trust.keys("acme.pub")``. It is
         copied to sealed memory, and the copy is verified and loaded. The policy of the process
         (`set_trust_policy`, DSO_TRUST) is asked besides.
+    weights : {"map", "copy"}
+        Under a rule: ``"map"`` leaves the weights in the file if they have a segment of their own,
+        as packer writes it, and verifies each one with the signature's hash tree when it is first
+        used; who may write to the file can change them later. ``"copy"`` copies and verifies the
+        whole file, as a rule without a signature always does. A load without a rule maps them.
 
     Returns
     -------
@@ -85,9 +91,11 @@ def load(
     ExportError, ToolchainError
         A C type in `functions` cannot be declared, or there is no compiler.
     VerifyError
-        The file, or one that it needs, does not prove what `trust` or the policy asks for.
+        The file, or one that it needs, does not prove what `trust` or the policy asks for. A
+        mapped weight raises it when it is used.
     ValueError
-        `functions` is given, and the file is not a library.
+        `functions` is given, and the file is not a library. `weights` is another word, or "copy"
+        without `trust` and without a policy.
     TypeError
         `functions` is not a mapping.
 
@@ -112,9 +120,12 @@ def load(
 
         if functions:
             raise ValueError(f"{text}: functions: expected a library, found a lone file")
-        return load_file(text, _verified_bytes(text, trust) if _is_asked(trust) else None)
+        return load_file(text, _verified_bytes(text, trust) if _is_asked(trust, weights) else None)
     with _lock:
-        root = _open_verified(text, trust) if _is_asked(trust) else _resident(name) or _open(name)
+        if _is_asked(trust, weights):
+            root = _open_verified(text, trust, weights)
+        else:
+            root = _resident(name) or _open(name)
         if functions:
             _declare(root, functions)
         return root
@@ -177,12 +188,21 @@ def load_from_bytes(
     view = memoryview(data).cast("B").toreadonly()
     with _lock:
         if _is_asked(trust) and (trust is not None or not _is_inside_verified()):
-            return _open_verified(view, trust)
+            return _open_verified(view, trust, "copy")
         return _resident_bytes(view) or _open_bytes(view, allow_file)
 
 
-def _is_asked(trust: Trust | None) -> bool:
+def _is_asked(trust: Trust | None, weights: str = "map") -> bool:
     """Return True if a file must be verified: by the caller, or by the policy of the process."""
+    is_asked = _has_rule(trust)
+    if weights != "map" and not (weights == "copy" and is_asked):
+        found = f"found {weights!r}" if weights != "copy" else "found neither trust nor a policy"
+        expected = "'map' or 'copy'" if weights != "copy" else "a rule beside 'copy'"
+        raise ValueError(f"weights: expected {expected}, {found}")
+    return is_asked
+
+
+def _has_rule(trust: Trust | None) -> bool:
     if trust is not None:
         from .trust.rule import Trust
 
@@ -235,10 +255,10 @@ def _root_of(library: Library) -> Module:
     return root
 
 
-def _open_verified(source: str | memoryview, trust: Trust | None) -> Module:
+def _open_verified(source: str | memoryview, trust: Trust | None, weights: str) -> Module:
     from .verified_load import load_verified
 
-    return load_verified(source, trust, _root_of)
+    return load_verified(source, trust, weights, _root_of)
 
 
 def _is_inside_verified() -> bool:

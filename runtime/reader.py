@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from struct import Struct
 
+from ._core import prove
 from .error import BlobFormatError, shown
 
 TYPE_CHECKING = False
@@ -134,25 +135,33 @@ class Reader:
 
     def read_bytes(self) -> memoryview:
         """Read a length, then a view of that many bytes. Raises BlobFormatError if fewer remain."""
+        return self.read_raw(self._read_length())
+
+    def _read_length(self) -> int:
         start = self.offset
         nbytes = self.read_u64()
         if nbytes > self.remaining:
             raise self.error(
                 f"a length of {nbytes} bytes, expected at most {self.remaining} left", start
             )
-        return self.read_raw(nbytes)
+        return nbytes
+
+    def read_data(self, nbytes: int, what: str) -> memoryview:
+        """As `read_raw`, for the data of tensors; a `ProvingReader` verifies them later."""
+        return self.read_raw(nbytes, what)
 
     def read_sized(self) -> Reader:
         """Read a length; return a reader of that many bytes, whose offsets continue this one's.
 
         Raises BlobFormatError if fewer remain.
         """
-        nbytes = self.read_bytes().nbytes
+        nbytes = self._read_length()
+        self.offset += nbytes
         return self.part(self.offset - nbytes, self.offset)
 
     def part(self, start: int, end: int) -> Reader:
         """Return a reader of a range of these bytes, with the same offsets."""
-        part = Reader(self._view, path=self.path, where=self.where, dialect=self.dialect)
+        part = type(self)(self._view, path=self.path, where=self.where, dialect=self.dialect)
         part.offset, part._end = start, end
         return part
 
@@ -237,6 +246,32 @@ class Reader:
         return 0 < nbytes <= min(255, self._end - start) and is_type_key(
             bytes(self._view[start : start + nbytes])
         )
+
+
+class ProvingReader(Reader):
+    """A reader of a blob whose pieces are verified before they are read.
+
+    Its bytes are a view that `Library.data` returned, of a library with `pieces`.
+    """
+
+    __slots__ = ()
+
+    def read_raw(self, nbytes: int, what: str = "bytes") -> memoryview:
+        """Read a view of verified bytes."""
+        return prove(super().read_raw(nbytes, what))
+
+    def read_data(self, nbytes: int, what: str) -> memoryview:
+        """Read a view of bytes that are not verified yet: a Tensor of them verifies them."""
+        return super().read_raw(nbytes, what)
+
+    def _read_number(self, layout: Struct) -> int:
+        prove(self._view[self.offset : min(self.offset + layout.size, self._end)])
+        return super()._read_number(layout)
+
+    def ends_entry(self) -> bool:
+        """Return True if a payload can end here."""
+        prove(self._view[self.offset : min(self.offset + 8 + 255, self._end)])
+        return super().ends_entry()
 
 
 def is_type_key(key: bytes) -> bool:

@@ -22,8 +22,8 @@ class _Thread(_local):
 
 
 _thread = _Thread()
-# The root of every verified library that is in use, by the digest of its bytes.
-_roots: dict[str, ref[Module]] = {}
+# The root of every verified library that is in use, by its identity.
+_roots: dict[tuple[object, ...], ref[Module]] = {}
 
 
 def is_loading() -> bool:
@@ -32,16 +32,22 @@ def is_loading() -> bool:
 
 
 def load_verified(
-    source: str | memoryview, trust: Trust | None, root_of: Callable[[Library], Module]
+    source: str | memoryview,
+    trust: Trust | None,
+    weights: str,
+    root_of: Callable[[Library], Module],
 ) -> Module:
     """Verify and load a file or bytes; equal bytes that are in use give the same module.
 
+    With `weights` "map" they do so only if they are of the same file, which was not written to.
+
     Raises VerifyError if the file or one that it needs is not trusted, and as `load` does.
     """
-    file = (
-        verified_file(source, trust) if isinstance(source, str) else verified_bytes(source, trust)
-    )
-    known = _roots.get(file.sha256)
+    if isinstance(source, str):
+        file = verified_file(source, trust, weights)
+    else:
+        file = verified_bytes(source, trust)
+    known = _roots.get(identity := file.identity)
     root = known() if known is not None else None
     if root is not None:
         os.close(file.descriptor)
@@ -54,7 +60,7 @@ def load_verified(
     finally:
         _thread.is_inside = outer
     root._opened_for = opened
-    _remember(file.sha256, root)
+    _remember(identity, root)
     return root
 
 
@@ -65,8 +71,8 @@ def verified_bytes_of(path: str, trust: Trust | None) -> memoryview:
     return file.data
 
 
-def _remember(digest: str, root: Module) -> None:
+def _remember(identity: tuple[object, ...], root: Module) -> None:
     for other, known in list(_roots.items()):
         if known() is None:
             del _roots[other]
-    _roots[digest] = ref(root)
+    _roots[identity] = ref(root)

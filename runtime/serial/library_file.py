@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from .._core import Library
+from .._core import Library, prove
 from ..error import ExportError, LibraryLoadError
 from ..sealed_memory import mapped, sealed_file, write_pieces
 
@@ -13,12 +13,14 @@ _STEP = 1 << 16
 
 
 def file_bytes(library: Library) -> memoryview:
-    """View the file that a library was loaded from; nothing is copied, and it may be closed later.
+    """View the file that a library was loaded from; it may be closed later.
 
-    Raises ExportError if the file was removed or replaced.
+    Only weights that are mapped from a signed file are copied, since the file may change; all of
+    them are verified. Raises ExportError if the file was removed or replaced.
     """
     if library.descriptor >= 0:
-        return mapped(library.descriptor)
+        whole = mapped(library.descriptor)
+        return whole if library.pieces is None else _with_pieces(whole, *library.pieces)
     again = "load the file that is there now, and serialise that"
     try:
         descriptor = os.open(library.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -35,13 +37,18 @@ def file_bytes(library: Library) -> memoryview:
         os.close(descriptor)
 
 
+def _with_pieces(whole: memoryview, offset: int, pieces: memoryview) -> memoryview:
+    end = offset + len(pieces)
+    return memoryview(b"".join((whole[:offset], prove(pieces), whole[end:])))
+
+
 def has_bytes(library: Library, data: memoryview) -> bool:
     """Return True if a library was loaded from equal bytes.
 
     A file on disk must not have changed since it was loaded. Its change time decides: unlike the
     time of modification, programs cannot set it.
     """
-    if library.key[2] != len(data):
+    if library.key[2] != len(data) or library.pieces is not None:  # others may write to its file
         return False
     try:
         if library.descriptor < 0 and os.stat(library.path).st_ctime_ns != library.ctime_ns:

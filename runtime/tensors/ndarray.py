@@ -43,7 +43,7 @@ def read_ndarray(reader: Reader) -> Tensor:
     dtype = _read_dtype(reader)
     shape = _read_shape(reader, ndim)
     nbytes, complete = _read_data_byte_size(reader, shape, dtype)
-    return Tensor(reader.read_raw(nbytes, "array data"), shape, dtype, incomplete=not complete)
+    return Tensor(reader.read_data(nbytes, "array data"), shape, dtype, incomplete=not complete)
 
 
 def _expect(reader: Reader, name: str, read: Any, expected: int) -> None:

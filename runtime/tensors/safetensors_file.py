@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from _collections_abc import Mapping
 
-from .._core import weights_data_nbytes
+from .._core import prove, weights_data_nbytes
 from ..abi import MODEL_RECORD
 from ..error import BlobFormatError, ExportError
 from ..reader import Reader
@@ -106,7 +106,7 @@ class SafetensorsFile:
             return
         writer.write_u64(len(self._header))
         writer.write_raw(self._header)
-        writer.write_raw(self._data)
+        writer.write_raw(prove(self._data))
 
 
 class SafetensorsTensors(Mapping[str, Tensor]):
@@ -181,7 +181,7 @@ def read_safetensors(reader: Reader) -> SafetensorsFile:
         from .safetensors_header import read_header
 
         data_nbytes = read_header(reader, header, start)[2]
-    return SafetensorsFile(header, reader.read_raw(data_nbytes, "tensor data"), reader, start)
+    return SafetensorsFile(header, reader.read_data(data_nbytes, "tensor data"), reader, start)
 
 
 def _state(found: os.stat_result) -> FileState:

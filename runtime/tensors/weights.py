@@ -47,7 +47,10 @@ class Weights(Mapping[str, Tensor]):
     def __getitem__(self, name: str) -> Tensor:
         for part in self._parts:
             if name in part:
-                return part[name]
+                found = part[name]
+                if isinstance(found, Tensor):  # modules of others may have arrays
+                    found._prove()
+                return found
         folded = self.folded
         if name in folded:
             text = f"weight {name!r} is not stored: {folded[name]}"

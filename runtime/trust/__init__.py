@@ -98,6 +98,7 @@ def verify_data(
     room: tuple[int, int] | None = None,
     name: str | None = None,
     minimum_version: str | None = None,
+    hole: tuple[int, int] | None = None,
 ) -> Statement:
     """Verify bytes in memory with the bundle that belongs to them.
 
@@ -117,6 +118,8 @@ def verify_data(
         The name that was signed; by default any.
     minimum_version : str, optional
         As for `verify_file`.
+    hole : (offset, nbytes), optional
+        Whole pieces that `data` lacks; `Statement.verify_piece` verifies them when they are used.
 
     Returns
     -------
@@ -147,7 +150,13 @@ def verify_data(
         _verify_version(statement, minimum_version, where)
         statements.append(statement)
     for statement in dict.fromkeys(statements):
-        statement.verify_bytes(data, where)
+        if hole is None:
+            statement.verify_bytes(data, where)
+        else:
+            statement.verify_outside(data, hole, where)
+    if hole is not None and len({statement.leaves for statement in statements}) > 1:
+        text = f"{where}: two signatures of different files; sign the file again"
+        raise VerifyError(text, path=where, reason="digest")
     return statements[0]
 
 

@@ -42,9 +42,19 @@ class Opened(NamedTuple):
     needed: list[Opened]
 
 
-def verified_file(path: str, trust: Trust | None) -> Sealed:
-    """Copy a file, and verify the copy by the policy and by `trust`; raises VerifyError."""
-    return _verified(seal_file(path), trust)
+def verified_file(path: str, trust: Trust | None, weights: str = "copy") -> Sealed:
+    """Copy a file, and verify the copy by the policy and by `trust`; raises VerifyError.
+
+    With "map" the blob stays in the file, if a rule has a hash tree and none needs all bytes.
+    """
+    policy = active_policy()
+
+    def may_map(real_path: str) -> bool:
+        rules = [trust, policy.of_file(real_path) if policy is not None else None]
+        asked = [rule for rule in rules if rule is not None and not rule.accepts_anyone]
+        return weights == "map" and bool(asked) and all(rule.has_tree for rule in asked)
+
+    return _verified(seal_file(path, may_map), trust)
 
 
 def verified_bytes(data: memoryview, trust: Trust | None) -> Sealed:
@@ -99,6 +109,8 @@ def open_verified(file: Sealed, trust: Trust | None, depth: int = 0) -> Opened:
     except BaseException:
         os.close(file.descriptor)
         raise
+    if file.pieces is not None:
+        file.pieces.map_into(library)
     return Opened(library, file, needed)
 
 

@@ -27,9 +27,12 @@ class Trust:
     >>> model = runtime.load("model.so", trust=trust)  # doctest: +SKIP
     """
 
-    def __init__(self, text: str, prove: Callable[[Sealed], None] | None) -> None:
+    def __init__(
+        self, text: str, prove: Callable[[Sealed], None] | None, *, has_tree: bool = False
+    ) -> None:
         self._text = text
         self._prove = prove
+        self.has_tree = has_tree  # `prove` accepts a statement, whose tree verifies each piece
 
     @staticmethod
     def sha256(*digests: str) -> Trust:
@@ -73,7 +76,7 @@ class Trust:
         trusted = public_keys(keys)
 
         def prove(file: Sealed) -> None:
-            verify_data(
+            statement = verify_data(
                 file.data,
                 file.sidecar(),
                 trusted,
@@ -82,10 +85,12 @@ class Trust:
                 room=find_room(file.name, file.data),
                 name=file.signed_name,
                 minimum_version=minimum_version,
+                hole=file.hole,
             )
+            file.accept(statement)
 
         names = ", ".join(shown(key) for key in keys)
-        return Trust(f"keys({names})", prove)
+        return Trust(f"keys({names})", prove, has_tree=True)
 
     @staticmethod
     def anyone() -> Trust:

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 from ..error import VerifyError
 from ..mapped_file import map_file, reason_of
-from ..sealed_memory import mapped, sealed_file
+from ..sealed_memory import around_hole, mapped, sealed_file
 from . import SUFFIX
+from .mapped import MappedPieces, pieces_of_blob, separate_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from .statement import Statement
 
 _STEP = 1 << 20
 
@@ -30,13 +33,19 @@ class Sealed:
     descriptor : int
         The memory; the caller closes it, or gives it to the library.
     data : memoryview
-        All bytes, mapped.
+        All bytes, mapped; zeros in the hole.
+    pieces : MappedPieces or None
+        The pieces that stay in the file: a hole of the copy.
     """
 
-    def __init__(self, path: str, real_path: str, descriptor: int) -> None:
+    def __init__(
+        self, path: str, real_path: str, descriptor: int, pieces: MappedPieces | None = None
+    ) -> None:
         self.path, self.real_path, self.descriptor = path, real_path, descriptor
         self.data = mapped(descriptor)
+        self.pieces = pieces
         self._sha256 = ""
+        self._statement: Statement | None = None
 
     @property
     def name(self) -> str:
@@ -49,8 +58,27 @@ class Sealed:
         return os.path.basename(self.path) if self.real_path else None
 
     @property
+    def hole(self) -> tuple[int, int] | None:
+        """The (offset, nbytes) of the pieces that were not copied, if there are any."""
+        return (self.pieces.offset, self.pieces.nbytes) if self.pieces else None
+
+    def accept(self, statement: Statement) -> None:
+        """Keep a statement that a rule verified: it verifies the pieces that were not copied."""
+        self._statement = statement
+        if self.pieces is not None:
+            self.pieces.accept(statement)
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Equal for files of which one module serves: equal bytes; with a hole, also one file."""
+        signed = self._statement
+        if self.pieces is not None and signed is not None:
+            return signed.sha256, *self.pieces.key
+        return (self.sha256 if signed is None or signed.room is not None else signed.sha256,)
+
+    @property
     def sha256(self) -> str:
-        """The digest of all bytes, in hexadecimal digits."""
+        """The digest of all bytes, in hexadecimal digits; there must be no hole."""
         self._sha256 = self._sha256 or sha256(self.data).hexdigest()
         return self._sha256
 
@@ -66,8 +94,11 @@ class Sealed:
             raise VerifyError(text, path=beside, reason="io") from error
 
 
-def seal_file(path: str) -> Sealed:
-    """Copy a file; raises VerifyError if it cannot be read or is no regular file."""
+def seal_file(path: str, may_map: Callable[[str], bool]) -> Sealed:
+    """Copy a file; raises VerifyError if it cannot be read or is no regular file.
+
+    The blob is left out where it can be, if `may_map` returns True for the file's real path.
+    """
     try:
         source = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         try:
@@ -75,12 +106,26 @@ def seal_file(path: str) -> Sealed:
             if not S_ISREG(state.st_mode):
                 raise ValueError("not a regular file")
             real_path = os.readlink(f"/proc/self/fd/{source}")
+            if may_map(real_path):
+                return _seal_around_blob(path, real_path, source, state.st_size)
             return Sealed(path, real_path, sealed_file(_pieces_of(source, state.st_size)))
         finally:
             os.close(source)
     except (OSError, ValueError) as error:
         text = f"{path}: {reason_of(error)}"
         raise VerifyError(text, path=path, reason="io") from error
+
+
+def _seal_around_blob(path: str, real_path: str, source: int, nbytes: int) -> Sealed:
+    """Copy a file without the whole pieces of its blob."""
+    guess = separate_pieces(path, source, nbytes)
+    descriptor, hole = around_hole(source, nbytes, guess, pieces_of_blob)
+    try:
+        pieces = MappedPieces(path, source, hole) if hole[1] else None
+        return Sealed(path, real_path, descriptor, pieces)
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def seal_bytes(data: memoryview, name: str) -> Sealed:

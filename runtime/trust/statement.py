@@ -93,9 +93,7 @@ class Statement(NamedTuple):
         VerifyError
             If they differ; the message has the first piece that does.
         """
-        if len(data) != self.nbytes:
-            text = f"{where}: {len(data)} bytes, expected {self.nbytes}, as signed"
-            raise VerifyError(f"{text}; fetch the file again", path=where, reason="size")
+        self._verify_size(data, where)
         digest = sha256()
         for piece in pieces(data, self.room):
             digest.update(piece)
@@ -107,6 +105,22 @@ class Statement(NamedTuple):
             )
             hint = "the file was changed, or the signature is of another file"
             raise VerifyError(f"{text}{place}: {hint}", path=where, reason="digest")
+
+    def verify_outside(self, data: memoryview, hole: tuple[int, int], where: str) -> None:
+        """Verify the pieces of `data` outside of a hole (offset, nbytes) of whole pieces.
+
+        Raises VerifyError as `verify_bytes` does; `verify_piece` verifies the others.
+        """
+        self._verify_size(data, where)
+        first, stop = hole[0] // PIECE_NBYTES, sum(hole) // PIECE_NBYTES
+        for index, piece in enumerate(pieces(data, self.room)):
+            if not first <= index < stop:
+                self.verify_piece(index, piece, where)
+
+    def _verify_size(self, data: memoryview, where: str) -> None:
+        if len(data) != self.nbytes:
+            text = f"{where}: {len(data)} bytes, expected {self.nbytes}, as signed"
+            raise VerifyError(f"{text}; fetch the file again", path=where, reason="size")
 
     def verify_piece(self, index: int, piece: memoryview, where: str) -> None:
         """Verify one piece of the file, whose room reads as zeros; else raise VerifyError."""

@@ -160,7 +160,7 @@ dso_tensor_object *reader_ndarray(struct reader *reader) {
   struct header header;
   const uint8_t *data;
   if (read_header(reader, &header) != 0 ||
-      reader_raw(reader, header.nbytes, "array data", &data) != 0)
+      reader_skip(reader, header.nbytes, "array data", &data) != 0)
     return NULL;
   return make_view(&header, data, reader->owner);
 }

@@ -29,7 +29,7 @@ int reader_fail(const struct reader *self, size_t at, const char *format, ...) {
 
 /* ---- Integers: little-endian on every machine */
 
-int reader_raw(struct reader *self, uint64_t nbytes, const char *what, const uint8_t **bytes) {
+int reader_skip(struct reader *self, uint64_t nbytes, const char *what, const uint8_t **bytes) {
   size_t left = reader_remaining(self);
   if (nbytes > left) {
     (void)reader_fail(self, self->offset, "%s of %llu bytes, expected at most %zu left", what,
@@ -39,6 +39,13 @@ int reader_raw(struct reader *self, uint64_t nbytes, const char *what, const uin
   *bytes = self->bytes + self->offset;
   self->offset += (size_t)nbytes;
   return 0;
+}
+
+int reader_raw(struct reader *self, uint64_t nbytes, const char *what, const uint8_t **bytes) {
+  if (reader_skip(self, nbytes, what, bytes) != 0) return -1;
+  if (self->proof == NULL || self->proof->prove(self->proof, *bytes, (size_t)nbytes) == 0) return 0;
+  return raised_format("VerifyError", "%s at 0x%zx: not as signed", self->where,
+                       (size_t)(*bytes - self->bytes));
 }
 
 static int read_number(struct reader *self, size_t nbytes, uint64_t *value) {
@@ -84,16 +91,19 @@ int reader_dtype(struct reader *self, DLDataType *dtype) {
 
 /* ---- Bytes and text */
 
+static int read_length(struct reader *self, uint64_t *nbytes) {
+  size_t start = self->offset;
+  if (reader_u64(self, nbytes) != 0) return -1;
+  if (*nbytes <= reader_remaining(self)) return 0;
+  (void)reader_fail(self, start, "a length of %llu bytes, expected at most %zu left",
+                    (unsigned long long)*nbytes, reader_remaining(self));
+  return -1;
+}
+
 int reader_bytes(struct reader *self, struct span *bytes) {
   const uint8_t *data;
   uint64_t nbytes;
-  size_t start = self->offset;
-  if (reader_u64(self, &nbytes) != 0) return -1;
-  if (nbytes > reader_remaining(self)) {
-    (void)reader_fail(self, start, "a length of %llu bytes, expected at most %zu left",
-                      (unsigned long long)nbytes, reader_remaining(self));
-    return -1;
-  }
+  if (read_length(self, &nbytes) != 0) return -1;
   if (reader_raw(self, nbytes, "bytes", &data) != 0) return -1;
   *bytes = (struct span){.data = (const char *)data, .size = (size_t)nbytes};
   return 0;
@@ -128,10 +138,10 @@ int reader_count(struct reader *self, size_t min_nbytes, uint64_t most, size_t *
 }
 
 int reader_sized(struct reader *self, struct reader *inner) {
-  struct span bytes;
-  if (reader_bytes(self, &bytes) != 0) return -1;
+  uint64_t nbytes;
+  if (read_length(self, &nbytes) != 0) return -1;
   *inner = *self;
-  inner->offset = self->offset - bytes.size;
+  self->offset += (size_t)nbytes;
   inner->end = self->offset;
   inner->is_last_entry = 1;
   return 0;
@@ -140,8 +150,11 @@ int reader_sized(struct reader *self, struct reader *inner) {
 int reader_ends_entry(const struct reader *self) {
   struct reader next = *self;
   uint64_t nbytes;
+  const uint8_t *key;
   size_t left = reader_remaining(self);
   if (self->is_last_entry || left == 0) return left == 0;
-  if (left < 9 || reader_u64(&next, &nbytes) != 0 || nbytes > reader_remaining(&next)) return 0;
-  return key_is_valid((struct span){(const char *)next.bytes + next.offset, (size_t)nbytes});
+  if (left < 9 || reader_u64(&next, &nbytes) != 0 || nbytes > KEY_MOST_NBYTES ||
+      nbytes > reader_remaining(&next) || reader_raw(&next, nbytes, "a key", &key) != 0)
+    return 0;
+  return key_is_valid((struct span){(const char *)key, (size_t)nbytes});
 }

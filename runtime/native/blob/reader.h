@@ -7,12 +7,14 @@
 #define DSO_PACKER_BLOB_READER_H
 
 #include "abi/object.h"
+#include "abi/proof.h"
 
 enum dialect { DIALECT_TVM, DIALECT_TVM_FFI };
 
 struct reader {
   const uint8_t *bytes; /* of the whole blob, without its nbytes header */
   size_t offset, end;   /* both count from `bytes` */
+  struct proof *proof;  /* asked before bytes are read; NULL if they were verified */
   dso_object *owner;    /* keeps the bytes valid; objects that view them retain it; or NULL */
   const char *path;     /* of the library, or NULL; for messages */
   const char *where;    /* the name of the bytes in messages: usually the blob's symbol */
@@ -43,6 +45,9 @@ int reader_i32(struct reader *self, int32_t *value);
 int reader_dtype(struct reader *self, DLDataType *dtype);
 int reader_bytes(struct reader *self, struct span *bytes);
 int reader_string(struct reader *self, struct span *text); /* text: TVM permits any bytes */
+
+/* As reader_raw, without a proof: for the data of tensors, which is verified when it is used. */
+int reader_skip(struct reader *self, uint64_t nbytes, const char *what, const uint8_t **bytes);
 
 /* Read a count of elements that take at least `min_nbytes` each, and of which a valid vector has at
  * most `most`. Nothing was allocated for them yet. */

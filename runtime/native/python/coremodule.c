@@ -17,6 +17,7 @@
 #include "scan/json_limits.h"
 #include "python/library.h"
 #include "python/parse_blob.h"
+#include "python/proof.h"
 #include "python/span.h"
 #include "python/system_library.h"
 #include "python/tensor/tensor.h"
@@ -97,6 +98,9 @@ static PyMethodDef core_methods[] = {
     {"parse_blob", core_parse_blob, METH_VARARGS,
      "parse_blob($module, data, dialect, where, manifest, structure, load, /)\n--\n\n"
      "Return the entries of a blob and its import tree, or why it is refused."},
+    {"prove", core_prove, METH_O,
+     "prove($module, view, /)\n--\n\n"
+     "Verify the bytes of a view, if they are mapped pieces of a library; return the view."},
     {"json_count", core_json_count, METH_O,
      "json_count($module, text, /)\n--\n\n"
      "Return JSON text's depth, an upper bound of its values, and the digits of its longest "

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "elf/layout.h"
+#include "elf/separate.h"
 #include "library/checked_file.h"
 #include "library/cpu_levels.h"
 #include "python/exception.h"
@@ -99,6 +100,15 @@ static PyObject *elf_file_data(ElfFile *self, PyObject *name) {
   return range_of(self, name, &symbol);
 }
 
+static PyObject *elf_file_is_separate(ElfFile *self, PyObject *name) {
+  const struct checked_file *file = &self->file;
+  struct elf_symbol symbol;
+  int found = find(self, name, &symbol);
+  if (found < 0) return NULL;
+  return PyBool_FromLong(found > 0 && elf_not_data(&file->image, &symbol) == NULL &&
+                         elf_is_separate(file->bytes, file->nbytes, &file->image, &symbol));
+}
+
 /* The bytes of such a symbol, in the mapped file. */
 static PyObject *elf_file_view(ElfFile *self, PyObject *name) {
   PyObject *range = elf_file_data(self, name);
@@ -175,6 +185,9 @@ static PyMethodDef elf_file_methods[] = {
     {"data", (PyCFunction)elf_file_data, METH_O,
      "data($self, symbol, /)\n--\n\n"
      "As symbol, but raise LibraryLoadError if a load could not read the data."},
+    {"is_separate", (PyCFunction)elf_file_is_separate, METH_O,
+     "is_separate($self, symbol, /)\n--\n\n"
+     "Return True if only the name of a data symbol refers to its segment."},
     {"view", (PyCFunction)elf_file_view, METH_O,
      "view($self, symbol, /)\n--\n\n"
      "Return the read-only bytes of a data symbol in the file, or None."},

@@ -15,6 +15,7 @@
 #include "library/spelling.h"
 #include "python/names.h"
 #include "python/path.h"
+#include "python/proof.h"
 #include "python/span.h"
 
 /* Open a file through /proc/self/fd, because dlopen would expand the tokens in its path. */
@@ -79,6 +80,7 @@ static void close_library(Library *self) {
 /* The import cache may hold Python objects that reference this library. */
 static int library_traverse(Library *self, visitproc visit, void *arg) {
   Py_VISIT(self->origin);
+  Py_VISIT(self->verify);
   const struct context *context = self->is_open ? self->loaded.context : NULL;
   return context != NULL && context->num_libraries == 1 ? imports_traverse(context, visit, arg) : 0;
 }
@@ -93,6 +95,8 @@ static void library_dealloc(Library *self) {
   PyObject_GC_UnTrack(self);
   Py_XDECREF(self->callees);
   if (self->is_open) close_library(self);
+  pieces_free(&self->pieces);
+  Py_XDECREF(self->verify);
   Py_XDECREF(self->origin);
   Py_XDECREF(self->path);
   Py_TYPE(self)->tp_free((PyObject *)self);
@@ -160,6 +164,35 @@ static PyObject *library_call_for(Library *self, PyObject *origin) {
   Py_RETURN_NONE;
 }
 
+static PyObject *library_map_pieces(Library *self, PyObject *args) {
+  struct load_error error;
+  struct file_range range;
+  unsigned long long offset, nbytes, piece_nbytes;
+  PyObject *verify;
+  if (!PyArg_ParseTuple(args, "iKKKO:map_pieces", &range.descriptor, &offset, &nbytes,
+                        &piece_nbytes, &verify))
+    return NULL;
+  if (self->verify != NULL)
+    return PyErr_Format(PyExc_ValueError, "map_pieces: expected one call, found another");
+  range.offset = offset;
+  range.nbytes = nbytes;
+  range.piece_nbytes = piece_nbytes;
+  self->pieces.verify = proof_call;
+  self->pieces.context = verify;
+  if (pieces_map(&self->pieces, &self->loaded, &range, &error) != 0)
+    return raise_load_error(self->path, error.reason, "%s", error.message);
+  self->verify = Py_NewRef(verify);
+  self->pieces_offset = offset;
+  Py_RETURN_NONE;
+}
+
+static PyObject *library_pieces(Library *self, void *Py_UNUSED(closure)) {
+  const struct pieces *pieces = &self->pieces;
+  if (pieces->bytes == NULL) Py_RETURN_NONE;
+  PyObject *view = span_view((PyObject *)self, pieces->bytes, (Py_ssize_t)pieces->nbytes, 1);
+  return view != NULL ? Py_BuildValue("(KN)", self->pieces_offset, view) : NULL;
+}
+
 static PyObject *library_path(Library *self, void *Py_UNUSED(closure)) {
   return Py_NewRef(self->path);
 }
@@ -207,6 +240,9 @@ static PyMethodDef library_methods[] = {
     {"declare_packed", (PyCFunction)library_declare_packed, METH_O,
      "declare_packed($self, name, /)\n--\n\n"
      "Declare a function a packed C function; return False if there is no such function."},
+    {"map_pieces", (PyCFunction)library_map_pieces, METH_VARARGS,
+     "map_pieces($self, descriptor, offset, nbytes, piece_nbytes, verify, /)\n--\n\n"
+     "Map bytes of another file over those of the same offset; `verify` accepts them first."},
     {"bind", (PyCFunction)library_bind, METH_O,
      "bind($self, module, /)\n--\n\nLet the library's code call the module's imports."},
     {NULL, NULL, 0, NULL},
@@ -216,6 +252,8 @@ static PyGetSetDef library_getset[] = {
     {"path", (getter)library_path, NULL, "The absolute path, or the name given instead.", NULL},
     {"descriptor", (getter)library_descriptor, NULL,
      "The descriptor of a file that was made from bytes, else -1.", NULL},
+    {"pieces", (getter)library_pieces, NULL, "The (file offset, bytes) of map_pieces, or None.",
+     NULL},
     {"structure", (getter)library_structure, NULL,
      "The CRC-32 of the blob's structure, or None if the library lists none.", NULL},
     {"key", (getter)library_key, NULL, "The file's (device, inode, size, mtime in ns).", NULL},

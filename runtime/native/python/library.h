@@ -6,6 +6,7 @@
 #include <Python.h>
 
 #include "library/loaded.h"
+#include "library/pieces.h"
 #include "python/call/callee.h"
 
 extern PyTypeObject Library_Type;
@@ -15,9 +16,12 @@ typedef struct {
   PyObject *path;    /* str */
   PyObject *callees; /* name -> capsule of struct callee */
   PyObject *origin;  /* the Library whose code this one calls for it, or NULL */
+  PyObject *verify;  /* the callable that verifies `pieces`, or NULL */
   int is_open;
   int descriptor; /* owned: of the open file, or -1 */
   struct loaded loaded;
+  struct pieces pieces; /* mapped by map_pieces, from this offset of the file on */
+  unsigned long long pieces_offset;
 } Library;
 
 /* ---- library_function.c. Each int is 1 if found, 0 if absent, -1 with an exception set. */

@@ -53,6 +53,7 @@ static int str_constant(PyObject *value, dso_any *made) {
  * are given back. Returns 1, 0 for another value, or -1 with an exception set. */
 static int copy_unaligned(PyObject *value, dso_any *made) {
   const Tensor *self = (Tensor *)value;
+  if (tensor_check(value) && tensor_prove(value) != 0) return -1;
   if (!tensor_check(value) || self->state != STATE_COMPLETE || self->source.obj == NULL ||
       self->copy != NULL || (uintptr_t)self->source.buf % TENSOR_ALIGNMENT == 0)
     return 0;

@@ -13,10 +13,12 @@
 #include "blob/key.h"
 #include "module/loaders.h"
 #include "python/exception.h"
+#include "python/proof.h"
 
 struct parse {
   struct blob blob;
-  PyObject *load; /* the callback for types of Python */
+  PyObject *load;      /* the callback for types of Python */
+  struct proof *proof; /* of the blob, or NULL */
 };
 
 /* ---- A module that Python made, as an object of the blob */
@@ -91,7 +93,9 @@ static int load(void *context, struct span key, struct reader *reader, dso_objec
 }
 
 static dso_object *carry(void *context, struct span key, struct span payload, dso_object *owner) {
-  (void)context, (void)key, (void)payload, (void)owner;
+  const struct parse *self = context;
+  (void)key, (void)owner;
+  if (proof_make(self->proof, payload.data, (Py_ssize_t)payload.size) != 0) return NULL;
   return python_module_new(NULL, 0);
 }
 
@@ -177,6 +181,7 @@ static PyObject *parse(struct reader *reader, struct span manifest, PyObject *st
   if (blob_skip_header(reader) != 0 || blob_parse(reader, &callbacks, manifest, &self->blob) != 0)
     return refusal(count);
   int status = check_structure(&self->blob, structure);
+  if (PyErr_Occurred()) status = -1; /* a verification, whose error a loader passed over */
   result = status == 0 ? result_of(&self->blob) : refusal(count);
   blob_clear(&self->blob);
   return result;
@@ -193,6 +198,7 @@ PyObject *core_parse_blob(PyObject *Py_UNUSED(core), PyObject *args) {
   struct reader reader = {.bytes = data.buf,
                           .end = (size_t)data.len,
                           .where = where,
+                          .proof = self.proof = proof_of(data.obj),
                           .dialect = strcmp(dialect, "tvm") == 0 ? DIALECT_TVM : DIALECT_TVM_FFI};
   PyObject *result =
       parse(&reader, (struct span){manifest.buf, manifest.buf != NULL ? (size_t)manifest.len : 0},

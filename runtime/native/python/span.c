@@ -38,6 +38,8 @@ PyTypeObject Span_Type = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
 };
 
+PyObject *span_owner(PyObject *span) { return ((Span *)span)->owner; }
+
 PyObject *span_view(PyObject *owner, const void *bytes, Py_ssize_t nbytes, int readonly) {
   Span *span = PyObject_GC_New(Span, &Span_Type);
   if (span == NULL) return NULL;

@@ -107,8 +107,10 @@ static int load(struct user_module *self, struct reader *reader) {
   size_t lengths = reader->dialect == DIALECT_TVM_FFI ? 16 : 8; /* of the key, and of the payload */
   size_t at = reader->offset - lengths - strlen(self->type->type_key), used = 0;
   uint64_t before = raised_at();
-  const uint8_t *bytes = reader->bytes + reader->offset;
+  const uint8_t *bytes;
   size_t most = reader_remaining(reader);
+  struct reader whole = *reader; /* the loader may read any of it */
+  if (reader_raw(&whole, most, "a payload", &bytes) != 0) return -1;
   if (self->type->load(bytes, most, &used, &self->self) != 0)
     return refuse(reader, at, self->type, before);
   self->is_loaded = 1;

@@ -145,11 +145,18 @@ static PyObject *tensor_dlpack_device(Tensor *self, PyObject *Py_UNUSED(none)) {
   return Py_BuildValue("(ii)", self->tensor.device.device_type, self->tensor.device.device_id);
 }
 
+static PyObject *tensor_prove_bytes(PyObject *self, PyObject *Py_UNUSED(none)) {
+  if (tensor_prove(self) != 0) return NULL;
+  Py_RETURN_NONE;
+}
+
 PyMethodDef tensor_methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
      "Return a DLPack capsule that keeps the memory, or raise BufferError."},
     {"__dlpack_device__", (PyCFunction)tensor_dlpack_device, METH_NOARGS,
      "Return DLPack's (device_type, device_id)."},
+    {"_prove", (PyCFunction)tensor_prove_bytes, METH_NOARGS,
+     "Verify the bytes, if they are mapped from a signed file and were not verified yet."},
     {"_copy_from", (PyCFunction)tensor_copy_from, METH_O,
      "Copy the elements of another tensor of this shape and data type."},
     {NULL, NULL, 0, NULL},

@@ -9,6 +9,7 @@
 #include "python/exception.h"
 #include "abi/heap.h"
 #include "abi/object.h"
+#include "python/proof.h"
 #include "python/span.h"
 #include "device/tensor_object.h"
 
@@ -42,6 +43,8 @@ static int take_source(Tensor *self, PyObject *data) {
   self->tensor.device.device_type = DLPACK_CPU;
   self->is_readonly = self->source.readonly;
   if (check_size(self) != 0) return -1;
+  self->proof = proof_of(data);
+  if (self->proof != NULL && self->state == STATE_COMPLETE) self->state = STATE_UNPROVED;
   if (self->is_readonly || self->state == STATE_INCOMPLETE || is_aligned(self)) return 0;
   PyErr_Format(PyExc_ValueError, "writable data at %p, expected alignment to %zu bytes",
                self->source.buf, alignment_of(self));
@@ -159,8 +162,18 @@ static DLTensor *refuse_use(const Tensor *self) {
   return NULL;
 }
 
+/* Once: the bytes leave the tensor by tensor_use and tensor_raw only. */
+int tensor_prove(PyObject *object) {
+  Tensor *self = (Tensor *)object;
+  if (proof_make(self->proof, self->source.buf, self->source.len) != 0) return -1;
+  self->proof = NULL;
+  if (self->state == STATE_UNPROVED) self->state = STATE_COMPLETE;
+  return 0;
+}
+
 DLTensor *tensor_use(PyObject *object) {
   Tensor *self = (Tensor *)object;
+  if (self->state == STATE_UNPROVED && tensor_prove(object) != 0) return NULL;
   if (self->state != STATE_COMPLETE) return refuse_use(self);
   if (self->source.obj != NULL && !is_aligned(self) && make_aligned_copy(self) != 0) return NULL;
   return &self->tensor;
@@ -187,6 +200,7 @@ static PyObject *tensor_device(Tensor *self, void *Py_UNUSED(closure)) {
  * it is contiguous. */
 static PyObject *tensor_raw(Tensor *self, void *Py_UNUSED(closure)) {
   int device = self->tensor.device.device_type;
+  if (tensor_prove((PyObject *)self) != 0) return NULL;
   if (self->source.obj != NULL)
     return span_view((PyObject *)self, self->source.buf, self->source.len, self->is_readonly);
   if (tensor_use((PyObject *)self) == NULL) return NULL;

@@ -6,6 +6,7 @@
 #include <Python.h>
 
 #include "abi/dtype.h"
+#include "abi/proof.h"
 
 extern PyTypeObject TensorBase_Type;
 
@@ -23,7 +24,8 @@ typedef struct {
   void *copy;               /* owned: an aligned copy of the source, made when needed; or NULL */
   Py_ssize_t exports;       /* the number of exported buffers and DLPack tensors */
   int is_readonly, is_compact;
-  enum { STATE_COMPLETE, STATE_INCOMPLETE, STATE_EXPIRED } state;
+  enum { STATE_COMPLETE, STATE_UNPROVED, STATE_INCOMPLETE, STATE_EXPIRED } state;
+  struct proof *proof; /* of the source, which must be verified before it is used; or NULL */
   PyObject *weakrefs;
 } Tensor;
 
@@ -37,6 +39,9 @@ static inline size_t tensor_itemsize(const Tensor *self) {
 
 /* Return the object's DLTensor, aligned and complete; NULL with ValueError or MemoryError. */
 DLTensor *tensor_use(PyObject *object);
+
+/* Verify the bytes of a tensor, if they were not (python/proof.h). Returns 0, or -1 with an exception. */
+int tensor_prove(PyObject *object);
 
 /* Make a runtime.Tensor over a Tensor object, which it retains. `library` (or NULL) is kept until
  * the object has been released. */

@@ -1,0 +1,15 @@
+/* Bytes that must be verified before they are read: those of a library that are mapped from a file
+ * which others may write. */
+#ifndef DSO_PACKER_ABI_PROOF_H
+#define DSO_PACKER_ABI_PROOF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct proof {
+  /* Verify all pieces that contain [bytes, bytes + nbytes), once each. Returns 0, or -1 with an error
+   * of the program that verifies. */
+  int (*prove)(struct proof *self, const uint8_t *bytes, size_t nbytes);
+};
+
+#endif

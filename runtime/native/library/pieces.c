@@ -1,0 +1,90 @@
+/* Pieces of a file that are mapped into a library, and readable after their verification. */
+#define _DEFAULT_SOURCE /* MAP_NORESERVE */
+#include "library/pieces.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "abi/heap.h"
+#include "elf/layout.h"
+
+/* ---- Verification */
+
+static int is_proved(const struct pieces *self, size_t piece) {
+  return __atomic_load_n(&self->is_proved[piece], __ATOMIC_ACQUIRE);
+}
+
+/* Threads may verify the same pieces at once; each result is the same. */
+static int prove_run(struct pieces *self, size_t first, size_t count) {
+  void *start = (void *)(uintptr_t)(self->bytes + first * self->piece_nbytes);
+  if (self->verify(self->context, first, count) != 0) return -1;
+  if (mprotect(start, count * self->piece_nbytes, PROT_READ) != 0) return -1;
+  for (size_t i = first; i < first + count; i++)
+    __atomic_store_n(&self->is_proved[i], 1, __ATOMIC_RELEASE);
+  return 0;
+}
+
+static int prove(struct proof *proof, const uint8_t *bytes, size_t nbytes) {
+  struct pieces *self = (struct pieces *)proof;
+  if (nbytes == 0 || bytes >= self->bytes + self->nbytes || bytes + nbytes <= self->bytes) return 0;
+  size_t begin = bytes > self->bytes ? (size_t)(bytes - self->bytes) : 0;
+  size_t end = (size_t)(bytes + nbytes - self->bytes);
+  if (end > self->nbytes) end = self->nbytes;
+  size_t stop = (end - 1) / self->piece_nbytes + 1;
+  for (size_t first = begin / self->piece_nbytes, next; first < stop; first = next) {
+    int done = is_proved(self, first);
+    for (next = first + 1; next < stop && is_proved(self, next) == done;) next++;
+    if (!done && prove_run(self, first, next - first) != 0) return -1;
+  }
+  return 0;
+}
+
+/* ---- The map */
+
+/* The read-only bytes of the library that have these offsets in its file; NULL if there are none. */
+static const uint8_t *place_of(const struct loaded *library, const struct file_range *range) {
+  for (uint32_t i = 0; i < library->image.num_loads; i++) {
+    const struct elf_segment *at = &library->image.loads[i];
+    if (at->flags == PF_R && range->offset >= at->offset &&
+        range->offset - at->offset <= at->filesz &&
+        range->nbytes <= at->filesz - (range->offset - at->offset))
+      return library->address + at->vaddr + (range->offset - at->offset);
+  }
+  return NULL;
+}
+
+static int is_whole(const struct file_range *range, const uint8_t *place) {
+  uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), piece = range->piece_nbytes;
+  return piece > 0 && piece % page == 0 && range->nbytes > 0 && range->offset % piece == 0 &&
+         range->nbytes % piece == 0 && (uintptr_t)place % page == 0;
+}
+
+int pieces_map(struct pieces *self, const struct loaded *library, const struct file_range *range,
+               struct load_error *error) {
+  const uint8_t *place = place_of(library, range);
+  if (place == NULL || !is_whole(range, place))
+    return load_error_set(error, "malformed", "no read-only bytes of whole pieces to map over");
+  size_t count = (size_t)(range->nbytes / range->piece_nbytes);
+  self->is_proved = heap_new(count);
+  if (self->is_proved == NULL) return load_error_memory(error);
+  memset(self->is_proved, 0, count);
+  if (mmap((void *)(uintptr_t)place, (size_t)range->nbytes, PROT_NONE,
+           MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, range->descriptor,
+           (off_t)range->offset) == MAP_FAILED) {
+    pieces_free(self);
+    return load_error_set(error, "io", "cannot map its weights: %s", strerror(errno));
+  }
+  self->proof.prove = prove;
+  self->nbytes = (size_t)range->nbytes;
+  self->piece_nbytes = (size_t)range->piece_nbytes;
+  self->bytes = place;
+  return 0;
+}
+
+void pieces_free(struct pieces *self) {
+  free(self->is_proved);
+  self->is_proved = NULL;
+}

@@ -1,0 +1,34 @@
+/* A range of a library's image, over which pieces of a file are mapped.
+ *
+ * A piece has no access (PROT_NONE) until it was verified, so code that asks for no proof crashes
+ * instead of reading bytes that nobody verified. The verification itself is the program's. */
+#ifndef DSO_PACKER_LIBRARY_PIECES_H
+#define DSO_PACKER_LIBRARY_PIECES_H
+
+#include "abi/proof.h"
+#include "library/loaded.h"
+
+struct pieces {
+  struct proof proof;   /* first */
+  const uint8_t *bytes; /* NULL if nothing is mapped */
+  size_t nbytes, piece_nbytes;
+  uint8_t *is_proved; /* for each piece; threads read and write it without a lock */
+  /* Verify `count` pieces from `first` on, counted from `bytes`. Returns 0, or -1 with an error. */
+  int (*verify)(void *context, size_t first, size_t count);
+  void *context;
+};
+
+/* A range of a file, and the size of a piece. */
+struct file_range {
+  int descriptor;
+  uint64_t offset, nbytes, piece_nbytes;
+};
+
+/* Map the range over the bytes of the library that have the same offset in its own file; the caller
+ * filled verify and context. Returns 0, or -1 with *error filled and nothing mapped. The library
+ * unmaps it. */
+int pieces_map(struct pieces *pieces, const struct loaded *library, const struct file_range *range,
+               struct load_error *error);
+void pieces_free(struct pieces *pieces);
+
+#endif

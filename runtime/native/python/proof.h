@@ -1,0 +1,25 @@
+/* Bytes of a library that must be verified before they are read (library/pieces.h). */
+#ifndef DSO_PACKER_PYTHON_PROOF_H
+#define DSO_PACKER_PYTHON_PROOF_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "abi/proof.h"
+
+struct pieces;
+
+/* The proof of a view of a library with mapped pieces; NULL for any other object, without an
+ * exception. It is valid as long as the view. */
+struct proof *proof_of(PyObject *data);
+
+/* Verify bytes. Returns 0, or -1 with an exception set. `proof` may be NULL. */
+int proof_make(struct proof *proof, const void *bytes, Py_ssize_t nbytes);
+
+/* A verify function of struct pieces: the context is the callable. */
+int proof_call(void *callable, size_t first, size_t count);
+
+/* prove(view): verify all bytes of a view, and return it. */
+PyObject *core_prove(PyObject *module, PyObject *view);
+
+#endif
