@@ -63,7 +63,7 @@ def load(
         copied to sealed memory, and the copy is verified and loaded. The policy of the process
         (`set_trust_policy`, DSO_TRUST) is asked besides.
     weights : {"map", "copy"}
-        Under a rule: ``"map"`` leaves the weights in the file if they have a segment of their own,
+        Under a rule: ``"map"`` leaves the weights in the file if they have a separate segment,
         as packer writes it, and verifies each one with the signature's hash tree when it is first
         used; who may write to the file can change them later. ``"copy"`` copies and verifies the
         whole file, as a rule without a signature always does. A load without a rule maps them.

@@ -1,8 +1,8 @@
 """Weights that stay in the file: the pieces of the blob that are mapped, not copied.
 
 The blob of a library that packer wrote has a segment that nothing else refers to. Its whole pieces
-stay holes in the sealed copy. After dlopen the pages of the file are mapped over them, and nobody
-can read a piece before it was verified here with the leaves of the signed tree.
+stay holes in the sealed copy. After dlopen the pages of the file are mapped over them, and no piece
+can be read before it was verified here with the leaves of the signed tree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-/* Data that has a segment of its own, to which only symbols refer. */
+/* Data in a separate segment, to which only its symbol refers. */
 #include "elf/separate.h"
 
 #include "elf/reader.h"

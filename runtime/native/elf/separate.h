@@ -1,11 +1,11 @@
-/* Data that has a segment of its own. */
+/* Data in a separate segment. */
 #ifndef DSO_PACKER_ELF_SEPARATE_H
 #define DSO_PACKER_ELF_SEPARATE_H
 
 #include "elf/elf.h"
 
 /* True if the object only names the bytes of a data symbol: they are in a read-only PT_LOAD that has
- * a section ".packer.blob" of its own, no other program header or symbol shares them, and no
+ * the section ".packer.blob" and nothing else, no other program header or symbol shares them, and no
  * relocation writes to that segment or stores an address in it. The loader then needs no byte of
  * them, and neither does the object's code, unless it asks for the symbol by its name.
  *

@@ -1,7 +1,7 @@
 /* A range of a library's image, over which pieces of a file are mapped.
  *
  * A piece has no access (PROT_NONE) until it was verified, so code that asks for no proof crashes
- * instead of reading bytes that nobody verified. The verification itself is the program's. */
+ * instead of reading bytes that were not verified. The verification itself is the program's. */
 #ifndef DSO_PACKER_LIBRARY_PIECES_H
 #define DSO_PACKER_LIBRARY_PIECES_H
 
