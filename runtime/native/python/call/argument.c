@@ -146,7 +146,9 @@ static int convert_bytes(struct call_frame *frame, Py_ssize_t index, PyObject *o
 }
 
 static int convert_tensor(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
+  int is_unproved = ((Tensor *)object)->state == STATE_UNPROVED;
   DLTensor *tensor = tensor_use(object);
+  if (tensor == NULL && is_unproved) return -1; /* a VerifyError, which is a ValueError */
   if (tensor == NULL && !PyErr_ExceptionMatches(PyExc_ValueError)) return -1;
   if (tensor == NULL)
     return raise_argument_error(frame, index, PyExc_ValueError,
