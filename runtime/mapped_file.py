@@ -13,16 +13,40 @@ def map_file(path: str | os.PathLike[str]) -> tuple[memoryview, os.stat_result]:
     """Map a regular file; return its bytes and its state. Raises OSError or ValueError."""
     from mmap import ACCESS_READ, mmap
 
-    # O_NONBLOCK: opening a pipe would wait for its writer; it is refused below.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor, state = _open(path)
     try:
-        state = os.fstat(descriptor)
-        if not S_ISREG(state.st_mode):
-            raise OSError(EINVAL, "not a regular file")
         size = state.st_size
         return memoryview(mmap(descriptor, size, access=ACCESS_READ) if size else b""), state
     finally:
         os.close(descriptor)
+
+
+def read_small(path: str, most: int) -> memoryview:
+    """Read a regular file that another process may cut, since a map would then end this one.
+
+    One of more than `most` bytes is mapped: only its size is to be read. Raises OSError or
+    ValueError.
+    """
+    descriptor, state = _open(path)
+    try:
+        if state.st_size > most:
+            return map_file(path)[0]
+        data = b""
+        while len(data) <= most and (part := os.read(descriptor, most)):  # it may grow
+            data += part
+        return memoryview(data)
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: str | os.PathLike[str]) -> tuple[int, os.stat_result]:
+    # O_NONBLOCK: opening a pipe would wait for its writer; it is refused below.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    state = os.fstat(descriptor)
+    if S_ISREG(state.st_mode):
+        return descriptor, state
+    os.close(descriptor)
+    raise OSError(EINVAL, "not a regular file")
 
 
 def read_file(path: str) -> memoryview:

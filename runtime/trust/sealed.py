@@ -8,9 +8,10 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from ..error import VerifyError
-from ..mapped_file import map_file, reason_of
+from ..mapped_file import read_small, reason_of
 from ..sealed_memory import around_hole, mapped, sealed_file
 from . import SUFFIX
+from .bundle import most_nbytes
 from .mapped import MappedPieces, pieces_of_blob, separate_pieces
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Sealed:
         if not self.real_path or not os.path.lexists(beside):
             return None
         try:
-            return map_file(beside)[0]
+            return read_small(beside, most_nbytes(len(self.data)))
         except (OSError, ValueError) as error:
             text = f"{beside}: the bundle cannot be read: {reason_of(error)}"
             raise VerifyError(text, path=beside, reason="io") from error
