@@ -28,6 +28,7 @@ import models
 import operators
 import pool
 import resnet18
+import trust
 import vm
 import weights
 from measure import Launcher
@@ -39,6 +40,7 @@ SUBJECTS = {
     "libdso": libdso.tables,
     "export": export.tables,
     "weights": weights.tables,
+    "trust": trust.tables,
     "call": call.tables,
     "forms": forms.tables,
     "kernel": kernel.tables,

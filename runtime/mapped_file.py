@@ -24,7 +24,7 @@ def map_file(path: str | os.PathLike[str]) -> tuple[memoryview, os.stat_result]:
 def read_small(path: str, most: int) -> memoryview:
     """Read a regular file that another process may cut, since a map would then end this one.
 
-    One of more than `most` bytes is mapped: only its size is to be read. Raises OSError or
+    One of more than `most` bytes is mapped, since only its size will be read. Raises OSError or
     ValueError.
     """
     descriptor, state = _open(path)
