@@ -102,7 +102,8 @@ class VerifyError(PackerError, ValueError):
         One stable word for programs: ``"unsigned"``, ``"bundle"``, ``"oversized"``,
         ``"algorithm"``, ``"key"``, ``"signer"``, ``"signature"``, ``"statement"``, ``"name"``,
         ``"size"``, ``"digest"``, ``"version"``, ``"io"``, ``"package"``,
-        ``"policy"``, ``"needed"``.
+        ``"policy"``, ``"needed"``; with certificates also ``"identity"``, ``"issuer"``,
+        ``"expired"``, ``"certificate"``, ``"time"``, ``"log"``, ``"entry"``, ``"root"``.
     """
 
     path: str | None

@@ -13,6 +13,7 @@ from ..abi import SIGNATURE
 from ..error import VerifyError, shown
 from ..mapped_file import map_file, reason_of
 from .bundle import parse_bundle, verify_bundle
+from .identity import Identity as Identity
 from .keys import PublicKey, read_public_key
 from .room import bundle_in_room, find_room
 from .version import order_of
@@ -23,27 +24,28 @@ if TYPE_CHECKING:
     from .statement import Statement
 
     Key = str | os.PathLike[str] | bytes | PublicKey
+    Signer = Sequence[PublicKey] | Identity
 
 SUFFIX = ".sigstore.json"
 
 
 def verify_file(
     path: str | os.PathLike[str],
-    keys: Sequence[Key],
+    signer: Sequence[Key] | Identity,
     *,
     minimum_version: str | None = None,
     name: str | None = None,
     bundle: str | os.PathLike[str] | None = None,
 ) -> Statement:
-    """Verify that a file was signed with one of the keys; the file is read, never run.
+    """Verify who signed a file, and that it is unchanged; the file is read, never run.
 
     Parameters
     ----------
     path : path
         The file.
-    keys : sequence of path, bytes or PublicKey
+    signer : sequence of path, bytes or PublicKey; or Identity
         Public keys, one of which made the signature: a file with PEM, ``"env:NAME"`` for PEM in an
-        environment variable, PEM as bytes, or a `PublicKey`.
+        environment variable, PEM as bytes, or a `PublicKey`. Or the identity in a certificate.
     minimum_version : str, optional
         The oldest version that is accepted; the signed version must have a place in the order of
         versions (docs/trust.md).
@@ -61,15 +63,15 @@ def verify_file(
     Raises
     ------
     VerifyError
-        If there is no signature, if it is not from one of the keys, or if the file is another one
-        than the signed one, or older; ``reason`` says which.
+        If there is no signature, if it is not from this signer, or if the file is another one than
+        the signed one, or older; ``reason`` says which.
 
     Notes
     -----
     The result is about the bytes that were read. Another process may write to the file later.
     """
     where = os.fspath(path)
-    trusted = public_keys(keys)
+    trusted = signer if isinstance(signer, Identity) else public_keys(signer)
     data = _map(where, "the file", "io")
     beside = f"{where}{SUFFIX}" if bundle is None else os.fspath(bundle)
     is_there = bundle is not None or os.path.lexists(beside)
@@ -91,7 +93,7 @@ def verify_file(
 def verify_data(
     data: memoryview,
     sidecar: bytes | memoryview | None,
-    keys: Sequence[PublicKey],
+    signer: Signer,
     *,
     where: str,
     bundle_name: str = "bundle",
@@ -108,8 +110,8 @@ def verify_data(
         All bytes of the file, which do not change later, as those of a sealed copy.
     sidecar : buffer or None
         The bundle beside the file, if there is one; the one in the room is verified too.
-    keys : sequence of PublicKey
-        One of them made the signature.
+    signer : sequence of PublicKey, or Identity
+        One of the keys made the signature; or its certificate has the identity.
     where, bundle_name : str
         The names of the file and of the bundle, for messages.
     room : (offset, nbytes), optional
@@ -141,8 +143,7 @@ def verify_data(
         raise VerifyError(f"{text}; {hint}", path=where, reason="unsigned")
     statements = []
     for source, content in found.items():
-        bundle = parse_bundle(content, source, len(data))
-        statement = verify_bundle(bundle, keys, source)
+        statement = _signed_by(signer, content, source, len(data))
         if statement.room != room:
             text = f"{source}: statement: room {statement.room}, expected {room}, that of the file"
             raise VerifyError(f"{text}; sign the file again", path=where, reason="statement")
@@ -173,6 +174,15 @@ def public_keys(keys: Sequence[Key]) -> list[PublicKey]:
     if isinstance(keys, str | bytes) or not keys:
         raise ValueError(f"keys {shown(keys)}, expected a list of at least one public key")
     return [read_public_key(key) for key in keys]
+
+
+def _signed_by(
+    signer: Signer, content: bytes | memoryview, where: str, file_nbytes: int
+) -> Statement:
+    """Verify the signature of a bundle, and return its statement."""
+    if isinstance(signer, Identity):
+        return signer.verify(content, where, file_nbytes)
+    return verify_bundle(parse_bundle(content, where, file_nbytes), signer, where)
 
 
 def _verify_name(statement: Statement, name: str | None, where: str) -> None:

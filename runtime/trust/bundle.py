@@ -1,5 +1,7 @@
 """A Sigstore bundle, version 0.3: a DSSE envelope over a statement, and the hint of its key.
 
+`runtime.trust.identity` verifies those with a certificate.
+
     {"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json",
      "verificationMaterial": {"publicKey": {"hint": "..."}, "tlogEntries": []},
      "dsseEnvelope": {"payload": "base64", "payloadType": "application/vnd.in-toto+json",
@@ -12,6 +14,7 @@ algorithm: nothing in a bundle chooses one.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..error import VerifyError, shown
@@ -19,7 +22,7 @@ from .keys import short
 from .statement import Statement, dump_statement, parse_statement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from .keys import PublicKey
 
@@ -93,18 +96,41 @@ def parse_bundle(data: bytes | memoryview, where: str, file_nbytes: int | None =
     VerifyError
         If it is too large, no bundle, or of a kind that no public key verifies.
     """
+    with _refusing(where, "bundle", "fetch the bundle again, or sign again"):
+        return _read(parse_fields(data, where, file_nbytes))
+
+
+def parse_fields(
+    data: bytes | memoryview,
+    where: str,
+    file_nbytes: int | None = None,
+    material: str = "publicKey",
+) -> dict[str, Any]:
+    """Parse a bundle whose signature is verified by one kind of material.
+
+    Raises
+    ------
+    VerifyError
+        As `parse_bundle` does.
+    """
     if len(data) > (most := most_nbytes(file_nbytes)):
         text = f"{where}: {len(data)} bytes, expected a bundle of at most {most}"
         raise VerifyError(text, path=where, reason="oversized")
     from ..strict_json import parse_json
 
-    try:
-        return _read(_table(parse_json(data, _MAX_VALUES), "bundle"))
-    except LookupError as error:
-        raise VerifyError(f"{where}: {error.args[0]}", path=where, reason="algorithm") from error
-    except ValueError as error:
-        text = f"{where}: {error}; fetch the bundle again, or sign again"
-        raise VerifyError(text, path=where, reason="bundle") from error
+    with _refusing(where, "bundle", "fetch the bundle again, or sign again"):
+        fields = _table(parse_json(data, _MAX_VALUES), "bundle")
+        _known(fields, "mediaType", MEDIA_TYPE)
+        given = _table(fields.get("verificationMaterial"), "verificationMaterial")
+        found = [name for name in _MATERIALS if name in given]
+        if found != [material]:
+            raise LookupError(
+                f"verified by {' and '.join(found) or 'nothing'}, expected {material}"
+            )
+        if "dsseEnvelope" not in fields:
+            raise LookupError("no dsseEnvelope, expected one: the bundle signs something else")
+        _known(_table(fields["dsseEnvelope"], "dsseEnvelope"), "payloadType", PAYLOAD_TYPE)
+        return fields
 
 
 def verify_bundle(bundle: Bundle, keys: Sequence[PublicKey], where: str) -> Statement:
@@ -123,32 +149,38 @@ def verify_bundle(bundle: Bundle, keys: Sequence[PublicKey], where: str) -> Stat
             raise VerifyError(f"{text}; the bundle was changed", path=where, reason="signature")
         text = f"{where}: signed with key {shown(short(bundle.hint))}, expected {names}"
         raise VerifyError(f"{text}; name the signer's public key", path=where, reason="signer")
+    return read_statement(bundle.payload, where)
+
+
+def read_statement(payload: bytes, where: str) -> Statement:
+    """Parse a statement whose signature was verified; raises VerifyError if it is malformed."""
+    with _refusing(where, "statement", "sign the file again", "statement: "):
+        return parse_statement(payload)
+
+
+@contextmanager
+def _refusing(where: str, reason: str, hint: str, part: str = "") -> Iterator[None]:
+    """Raise VerifyError for what is unknown here, and for what is malformed."""
     try:
-        return parse_statement(bundle.payload)
+        yield
     except LookupError as error:
-        text = f"{where}: statement: {error.args[0]}"
+        text = f"{where}: {part}{error.args[0]}"
         raise VerifyError(text, path=where, reason="algorithm") from error
+    except VerifyError:
+        raise
     except ValueError as error:
-        text = f"{where}: statement: {error}; sign the file again"
-        raise VerifyError(text, path=where, reason="statement") from error
+        text = f"{where}: {part}{error}; {hint}"
+        raise VerifyError(text, path=where, reason=reason) from error
 
 
 def _read(fields: dict[str, Any]) -> Bundle:
-    _known(fields, "mediaType", MEDIA_TYPE)
-    material = _table(fields.get("verificationMaterial"), "verificationMaterial")
-    found = [name for name in _MATERIALS if name in material]
-    if found != ["publicKey"]:
-        raise LookupError(f"verified by {' and '.join(found) or 'nothing'}, expected publicKey")
-    if "dsseEnvelope" not in fields:
-        raise LookupError("no dsseEnvelope, expected one: the bundle signs something else")
-    envelope = _table(fields["dsseEnvelope"], "dsseEnvelope")
-    _known(envelope, "payloadType", PAYLOAD_TYPE)
+    envelope = fields["dsseEnvelope"]
     signatures = envelope.get("signatures")
     if not isinstance(signatures, list) or len(signatures) != 1:
         count = len(signatures) if isinstance(signatures, list) else 0
         raise ValueError(f"signatures: {count}, expected 1")
     signature = _bytes(_table(signatures[0], "signatures"), "sig")
-    hint = _table(material["publicKey"], "publicKey").get("hint")
+    hint = _table(fields["verificationMaterial"]["publicKey"], "publicKey").get("hint")
     return Bundle(_bytes(envelope, "payload"), signature, hint if type(hint) is str else "")
 
 

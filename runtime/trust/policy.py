@@ -10,6 +10,10 @@ A policy is a TOML file. The folder with the longest path that contains a file d
     minimum_version = "1.2"        # optional
 
     [[folder]]
+    path = "ci"
+    sigstore = {identity = "https://...", issuer = "https://..."}  # as `Trust.sigstore` takes them
+
+    [[folder]]
     path = "/opt/tools"
     sha256 = ["9f86d081..."]       # as `Trust.sha256` takes them
 
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "DSO_TRUST"
 _MAX_NBYTES = 1 << 20  # of a policy file
+_KINDS = ("trust", "keys", "sha256", "sigstore")
 
 
 class Policy(NamedTuple):
@@ -168,17 +173,20 @@ def _policy_of(table: Mapping[str, Any], base: str) -> Policy:
 
 def _rule(row: Mapping[str, Any], base: str, where: str, more: tuple[str, ...] = ()) -> Trust:
     """Return what one table asks for."""
-    _only(row, ("trust", "keys", "sha256", "minimum_version", *more), f"{where}: ")
-    kinds = [key for key in ("trust", "keys", "sha256") if key in row]
+    _only(row, (*_KINDS, "minimum_version", *more), f"{where}: ")
+    kinds = [key for key in _KINDS if key in row]
     if len(kinds) != 1:
-        raise ValueError(f"{where}: expected one of trust, keys and sha256, found {len(kinds)}")
+        one_of = f"{', '.join(_KINDS[:-1])} and {_KINDS[-1]}"
+        raise ValueError(f"{where}: expected one of {one_of}, found {len(kinds)}")
     version = row.get("minimum_version")
-    if version is not None and (kinds != ["keys"] or not isinstance(version, str)):
-        raise ValueError(f"{where}: minimum_version, expected a text beside keys")
+    if version is not None and not (kinds[0] in ("keys", "sigstore") and isinstance(version, str)):
+        raise ValueError(f"{where}: minimum_version, expected a text beside keys or sigstore")
     if kinds == ["trust"]:
         if row["trust"] != "anyone":
             raise ValueError(f'{where}: trust, expected "anyone", found {shown(row["trust"])}')
         return Trust.anyone()
+    if kinds == ["sigstore"]:
+        return _sigstore(row["sigstore"], base, f"{where}: sigstore", version)
     texts = row[kinds[0]]
     if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
         raise ValueError(f"{where}: {kinds[0]}, expected a list of texts, found {shown(texts)}")
@@ -186,6 +194,21 @@ def _rule(row: Mapping[str, Any], base: str, where: str, more: tuple[str, ...] =
         return Trust.sha256(*texts)
     files = [t if t.startswith("env:") else os.path.join(base, t) for t in texts]
     return Trust.keys(*files, minimum_version=version)
+
+
+def _sigstore(given: Any, base: str, where: str, version: str | None) -> Trust:
+    """Return the rule of an inline table."""
+    if type(given) is not dict:
+        raise ValueError(f"{where}, expected a table of identity and issuer, found {shown(given)}")
+    _only(given, ("identity", "issuer", "trusted_root"), f"{where}: ")
+    texts = {"identity": "", "issuer": "", **given}
+    for name, text in texts.items():
+        if not isinstance(text, str) or not text:
+            raise ValueError(f"{where}: {name}, expected a text, found {shown(text)}")
+    root = os.path.join(base, texts["trusted_root"]) if "trusted_root" in texts else None
+    return Trust.sigstore(
+        texts["identity"], texts["issuer"], trusted_root=root, minimum_version=version
+    )
 
 
 def _only(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:

@@ -6,19 +6,21 @@ from typing import TYPE_CHECKING
 
 from ..error import VerifyError, shown
 from . import SUFFIX, public_keys, verify_data
+from .identity import Identity
 from .room import find_room
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
 
-    from . import Key
+    from . import Key, Signer
     from .sealed import Sealed
 
 _NUM_DIGITS = 64  # of SHA-256
 
 
 class Trust:
-    """A rule that a file must meet: make one with `sha256`, `keys` or `anyone`.
+    """A rule that a file must meet: make one with `sha256`, `keys`, `sigstore` or `anyone`.
 
     Examples
     --------
@@ -73,24 +75,41 @@ class Trust:
         ValueError
             There is no key.
         """
-        trusted = public_keys(keys)
-
-        def prove(file: Sealed) -> None:
-            statement = verify_data(
-                file.data,
-                file.sidecar(),
-                trusted,
-                where=file.path,
-                bundle_name=f"{file.path}{SUFFIX}",
-                room=find_room(file.name, file.data),
-                name=file.signed_name,
-                minimum_version=minimum_version,
-                hole=file.hole,
-            )
-            file.accept(statement)
-
         names = ", ".join(shown(key) for key in keys)
-        return Trust(f"keys({names})", prove, has_tree=True)
+        return Trust(f"keys({names})", _prover(public_keys(keys), minimum_version), has_tree=True)
+
+    @staticmethod
+    def sigstore(
+        identity: str,
+        issuer: str,
+        *,
+        trusted_root: str | os.PathLike[str] | None = None,
+        minimum_version: str | None = None,
+    ) -> Trust:
+        """Accept files that an identity signed with a certificate of Sigstore.
+
+        Parameters
+        ----------
+        identity, issuer, trusted_root
+            As for `runtime.trust.Identity`; the trusted root is read now.
+        minimum_version : str, optional
+            The oldest version that is accepted.
+
+        Raises
+        ------
+        VerifyError
+            The trusted root cannot be read, or the package `sigstore` is missing.
+        ValueError
+            The identity or the issuer is empty.
+
+        Notes
+        -----
+        Nothing is asked of the network: the bundle has the certificate, the proof of the
+        transparency log, and the time.
+        """
+        signer = Identity(identity, issuer, trusted_root=trusted_root)
+        text = f"sigstore({shown(identity)}, {shown(issuer)})"
+        return Trust(text, _prover(signer, minimum_version), has_tree=True)
 
     @staticmethod
     def anyone() -> Trust:
@@ -109,6 +128,26 @@ class Trust:
 
     def __repr__(self) -> str:
         return f"Trust.{self._text}"
+
+
+def _prover(signer: Signer, minimum_version: str | None) -> Callable[[Sealed], None]:
+    """Make the function that verifies the signatures of a file."""
+
+    def prove(file: Sealed) -> None:
+        statement = verify_data(
+            file.data,
+            file.sidecar(),
+            signer,
+            where=file.path,
+            bundle_name=f"{file.path}{SUFFIX}",
+            room=find_room(file.name, file.data),
+            name=file.signed_name,
+            minimum_version=minimum_version,
+            hole=file.hole,
+        )
+        file.accept(statement)
+
+    return prove
 
 
 def _is_digest(digest: str) -> bool:
