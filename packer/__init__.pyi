@@ -36,7 +36,9 @@ from .modules.llvm import LLVMModule as LLVMModule
 from .modules.static_library import StaticLibraryModule as StaticLibraryModule
 from .project import Project as Project
 from .project import read_project as read_project
+from .sign import library_statement as library_statement
 from .sign import sign_library as sign_library
+from .sign import store_bundle as store_bundle
 from .sign.keys import create_keys as create_keys
 from .stubs import stub_of as stub_of
 from .toolchain.create import create_object as create_object

@@ -1,4 +1,7 @@
-"""sign_library(path, key): sign a library, beside it or inside it; runtime.trust verifies."""
+"""sign_library(path, key): sign a library, beside it or inside it; runtime.trust verifies.
+
+Another tool can sign: `library_statement` is what it signs, `store_bundle` takes its result.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from runtime.abi import HEADER_NBYTES
+from runtime.mapped_file import read_file
 from runtime.trust import SUFFIX
-from runtime.trust.bundle import dump_bundle, most_nbytes, parse_bundle, verify_bundle
+from runtime.trust.bundle import (
+    claimed_statement,
+    dump_bundle,
+    most_nbytes,
+    parse_bundle,
+    verify_bundle,
+)
 from runtime.trust.room import find_room
-from runtime.trust.statement import SignedEntry, Statement
+from runtime.trust.statement import SignedEntry, Statement, dump_statement
 from runtime.trust.tree import leaf_of, pieces
 
 from ..files.output import replacing
@@ -86,28 +96,100 @@ def sign_library(
         cannot be written.
     """
     private = read_private_key(key, secret)
-    name = os.fspath(path)
-    opened = open_library(name)
+    opened, room = _open(path)
+    name = opened.report.path
+    statement = statement_of(opened, os.path.basename(name), version, room)
+    bundle = dump_bundle(statement, private.public.hint, private.sign)
+    verify_bundle(parse_bundle(bundle, name, len(opened.data)), [private.public], name)
+    # From here on the signature is known to be accepted: a token may be broken.
+    return Signed(_store(opened, bundle, room, embed), statement, private.warning)
+
+
+def library_statement(path: str | os.PathLike[str], *, version: str | None = None) -> bytes:
+    """Return the statement to sign for a library, for `cosign`, `sigstore` and other tools.
+
+    Parameters
+    ----------
+    path, version
+        As for `sign_library`.
+
+    Returns
+    -------
+    bytes
+        JSON: an in-toto statement (docs/trust.md).
+
+    Raises
+    ------
+    LibraryLoadError
+        If the file is no library.
+    ExportError
+        If a load would refuse the library.
+    """
+    opened, room = _open(path)
+    name = os.path.basename(opened.report.path)
+    return dump_statement(statement_of(opened, name, version, room))
+
+
+def store_bundle(
+    path: str | os.PathLike[str], bundle: str | os.PathLike[str], *, embed: bool = False
+) -> Signed:
+    """Store a bundle that another tool made of `library_statement`; its signature is not verified.
+
+    Parameters
+    ----------
+    path, embed
+        As for `sign_library`.
+    bundle : path
+        A Sigstore bundle of version 0.3.
+
+    Returns
+    -------
+    Signed
+        The file with the signature, and the statement.
+
+    Raises
+    ------
+    VerifyError
+        If the bundle is malformed.
+    LibraryLoadError
+        If the file is no library.
+    ExportError
+        As for `sign_library`; also if the bundle is of another statement.
+    """
+    opened, room = _open(path)
+    where, name = os.fspath(bundle), opened.report.path
+    data = bytes(read_file(where))
+    found = claimed_statement(data, where, len(opened.data))
+    if found != statement_of(opened, os.path.basename(name), found.version, room):
+        text = "the bundle is of another file; sign what `packer sign --statement` prints"
+        raise path_error(where, text)
+    return Signed(_store(opened, data.strip(), room, embed), found, "")
+
+
+def _open(path: str | os.PathLike[str]) -> tuple[OpenedLibrary, tuple[int, int] | None]:
+    """Open a library that a load would take, and find its room."""
+    opened = open_library(os.fspath(path))
     _refuse_damaged(opened)
-    room = find_room(name, opened.data)
+    return opened, find_room(opened.report.path, opened.data)
+
+
+def _store(opened: OpenedLibrary, bundle: bytes, room: tuple[int, int] | None, embed: bool) -> Path:
+    """Write a bundle beside the library, or into its room."""
+    name = opened.report.path
     if embed and room is None:
         text = "has no room for a signature; export it with --signature-room 8192"
         raise path_error(name, text)
-    statement = statement_of(opened, os.path.basename(name), version, room)
-    bundle = dump_bundle(statement, private.public.hint, private.sign)
     most = room[1] if embed and room else most_nbytes(len(opened.data))
     if len(bundle) > most:
         hint = f"; export it with --signature-room {len(bundle) + 4095 & ~4095}" if embed else ""
         text = f"the signature has {len(bundle)} bytes, expected at most {most}{hint}"
         raise path_error(name, text)
-    verify_bundle(parse_bundle(bundle, name, len(opened.data)), [private.public], name)
-    # From here on the signature is known to be accepted: a token may be broken.
     output = name if embed else f"{name}{SUFFIX}"
     with replacing(output) as workspace:
         with workspace.writing():
             _write(workspace.output, opened.data, bundle, room if embed else None)
         workspace.commit(is_program=embed)
-    return Signed(Path(output), statement, private.warning)
+    return Path(output)
 
 
 def statement_of(

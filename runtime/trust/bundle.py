@@ -97,16 +97,16 @@ def parse_bundle(data: bytes | memoryview, where: str, file_nbytes: int | None =
         If it is too large, no bundle, or of a kind that no public key verifies.
     """
     with _refusing(where, "bundle", "fetch the bundle again, or sign again"):
-        return _read(parse_fields(data, where, file_nbytes))
+        return _read(parse_fields(data, where, file_nbytes, "publicKey"))
 
 
 def parse_fields(
     data: bytes | memoryview,
     where: str,
-    file_nbytes: int | None = None,
-    material: str = "publicKey",
+    file_nbytes: int | None,
+    *materials: str,
 ) -> dict[str, Any]:
-    """Parse a bundle whose signature is verified by one kind of material.
+    """Parse a bundle whose signature is verified by one of these kinds of material.
 
     Raises
     ------
@@ -123,10 +123,9 @@ def parse_fields(
         _known(fields, "mediaType", MEDIA_TYPE)
         given = _table(fields.get("verificationMaterial"), "verificationMaterial")
         found = [name for name in _MATERIALS if name in given]
-        if found != [material]:
-            raise LookupError(
-                f"verified by {' and '.join(found) or 'nothing'}, expected {material}"
-            )
+        if len(found) != 1 or found[0] not in materials:
+            text = f"verified by {' and '.join(found) or 'nothing'}"
+            raise LookupError(f"{text}, expected {' or '.join(materials)}")
         if "dsseEnvelope" not in fields:
             raise LookupError("no dsseEnvelope, expected one: the bundle signs something else")
         _known(_table(fields["dsseEnvelope"], "dsseEnvelope"), "payloadType", PAYLOAD_TYPE)
@@ -150,6 +149,13 @@ def verify_bundle(bundle: Bundle, keys: Sequence[PublicKey], where: str) -> Stat
         text = f"{where}: signed with key {shown(short(bundle.hint))}, expected {names}"
         raise VerifyError(f"{text}; name the signer's public key", path=where, reason="signer")
     return read_statement(bundle.payload, where)
+
+
+def claimed_statement(data: bytes, where: str, file_nbytes: int) -> Statement:
+    """Return the statement of a bundle of any kind, whose signature nothing has verified."""
+    with _refusing(where, "bundle", "fetch the bundle again, or sign again"):
+        fields = parse_fields(data, where, file_nbytes, "publicKey", "certificate")
+        return read_statement(_bytes(fields["dsseEnvelope"], "payload"), where)
 
 
 def read_statement(payload: bytes, where: str) -> Statement:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sigstore import dsse
 
 import runtime
 from packer.sign import sign_library
@@ -19,6 +20,7 @@ from runtime.trust.bundle import signed_bytes
 
 from ...support import signing
 from ...support.command_line import Packer, done, refused
+from ...support.sigstore_instance import IDENTITY, ISSUER, Instance
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -129,6 +131,50 @@ def test_one_file_has_its_signature(embed, packer: Packer, tmp_path) -> None:
     path.write_bytes(data)
     subprocess.run(["strip", path], check=True)
     assert signing.reason_of(path, tmp_path / "acme.pub") in ("size", "digest", "statement")
+
+
+@pytest.mark.parametrize("embed", [False, True])
+def test_another_tool_signs_the_statement(embed: bool, packer: Packer, tmp_path) -> None:
+    """With a certificate of Sigstore, as cosign does; beside the file or inside it."""
+    instance = Instance(tmp_path / "instance")
+    path = signing.library(tmp_path / "model.so", signature_room=16384)
+    words = ["--identity", IDENTITY, "--issuer", ISSUER, "--trusted-root", instance.trusted_root]
+    statement = done(packer("sign", "model.so", "--statement", "--version", "1.2"))
+    assert dsse.Statement(statement.encode())  # sigstore's own reader
+    (tmp_path / "made.json").write_text(json.dumps(instance.bundle(statement.encode())))
+    options = ["--embed"] if embed else []
+    assert "version 1.2" in done(packer("sign", "model.so", "--bundle", "made.json", *options))
+    assert signing.sidecar(path).exists() != embed
+    assert "version 1.2" in done(packer("verify", "model.so", *words))
+    rule = runtime.Trust.sigstore(IDENTITY, ISSUER, trusted_root=instance.trusted_root)
+    assert runtime.load(path, trust=rule)["add"](40, 2) == 42
+    foreign = ["--identity", "mallory", *words[2:]]
+    assert f"signed by '{IDENTITY}', expected 'mallory'" in refused(
+        packer("verify", "model.so", *foreign)
+    )
+    assert "verified by certificate" in refused(
+        packer("verify", "model.so", "--key", signing.keys(tmp_path)[1])
+    )
+    (tmp_path / "made.json").write_text(json.dumps(instance.bundle(statement[:-3].encode())))
+    assert "not JSON" in refused(packer("sign", "model.so", "--bundle", "made.json"))
+    other = statement.replace('"name":"model.so"', '"name":"other.so"')
+    (tmp_path / "made.json").write_text(json.dumps(instance.bundle(other.encode())))
+    text = refused(packer("sign", "model.so", "--bundle", "made.json"))
+    assert "the bundle is of another file; sign what `packer sign --statement` prints" in text
+
+
+def test_wrong_usage_of_other_signers_is_refused(packer: Packer, tmp_path) -> None:
+    """One kind of signer at a time, and an identity is of an issuer."""
+    rows = [
+        (["verify", "a.so", "--key", "a.pub", "--identity", "me"], "without --identity"),
+        (["verify", "a.so", "--identity", "me"], "--identity and --issuer: expected both"),
+        (["sign", "a.so"], "one of the arguments --key --statement --bundle is required"),
+        (["sign", "a.so", "--key", "a", "--statement"], "not allowed with argument"),
+        (["sign", "a.so", "--statement", "--embed"], "argument --embed: expected it with --key"),
+        (["sign", "a.so", "--bundle", "b", "--version", "1"], "argument --version: expected it"),
+    ]
+    for words, text in rows:
+        assert text in refused(packer(*words), 2)
 
 
 def test_bytes_after_an_embedded_bundle_are_refused(tmp_path) -> None:
