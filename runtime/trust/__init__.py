@@ -144,9 +144,10 @@ def verify_data(
     statements = []
     for source, content in found.items():
         statement = _signed_by(signer, content, source, len(data))
-        if statement.room != room:
+        if statement.room != room and statement.nbytes == len(data):  # else `verify_bytes` refuses
             text = f"{source}: statement: room {statement.room}, expected {room}, that of the file"
-            raise VerifyError(f"{text}; sign the file again", path=where, reason="statement")
+            hint = "the signature is of another file, or sign this one again"
+            raise VerifyError(f"{text}; {hint}", path=where, reason="statement")
         _verify_name(statement, name, where)
         _verify_version(statement, minimum_version, where)
         statements.append(statement)

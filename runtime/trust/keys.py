@@ -87,6 +87,9 @@ def read_pem(source: str | os.PathLike[str] | bytes) -> tuple[str, bytes]:
     """Return the name of a key for messages, and its PEM, whose size is limited."""
     if isinstance(source, bytes):
         where, pem = "key", source
+    elif b"-----BEGIN" in os.fsencode(source):  # not repeated: it may be private
+        text = "key: the text of a key, expected its file or env:NAME; other users see arguments"
+        raise VerifyError(text, path=None, reason="key")
     elif os.fspath(source).startswith(ENVIRONMENT):
         where, name = os.fspath(source), os.fspath(source).removeprefix(ENVIRONMENT)
         if name not in os.environ:

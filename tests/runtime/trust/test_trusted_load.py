@@ -185,7 +185,7 @@ def policy_of(folder: Path, text: str) -> Path:
 
 
 def test_the_longest_folder_decides(tmp_path: Path) -> None:
-    """Files elsewhere are refused, and symbolic links are followed."""
+    """Files elsewhere are refused, and symbolic links are followed (H1)."""
     private, _public = keys(tmp_path)
     models, tools = tmp_path / "models", tmp_path / "models" / "tools"
     tools.mkdir(parents=True)
@@ -411,7 +411,7 @@ def test_a_needed_library_of_another_soname_is_refused(pair: tuple[Path, Path]) 
 
 
 def test_the_verified_bytes_run(tmp_path: Path) -> None:
-    """While a thread replaces, rewrites and cuts the file."""
+    """While a thread replaces, rewrites and cuts the file (H4)."""
     good, bad = tmp_path / "good.so", tmp_path / "bad.so"
     for path, sign in ((good, "+"), (bad, "-")):
         code = f"long add(long a, long b) {{ return a {sign} b; }}"
