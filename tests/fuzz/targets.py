@@ -25,6 +25,7 @@ from ..support.cuda import DATA, build_fake_driver
 from ..support.graphs import sum_graph
 from .edited_inputs import Seed, binary, json_texts
 from .judge import Target
+from .library_targets import library_targets
 from .packer_targets import npy_target, project_target, tar_target
 from .reading import Library, in_file, of_seeds, read_tree, words
 from .seeds import META, arrays, blobs, reader_fields, safetensors, spirv, trees
@@ -50,6 +51,7 @@ def make_targets(folder: Path) -> list[Target]:
         meta_target(folder),
         manifest_target(),
         *trust_targets(folder),
+        *library_targets(folder),
     ]
 
 
