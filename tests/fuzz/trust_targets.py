@@ -56,7 +56,7 @@ def trust_targets(folder: Path) -> list[Target]:
     ]
 
 
-# Of a bundle with a certificate: where bytes in base64 are, which have formats of their own.
+# Of a bundle with a certificate: where base64 is, of bytes that have a format.
 ENTRY = ("verificationMaterial", "tlogEntries", 0)
 TIMES = ("verificationMaterial", "timestampVerificationData")
 ENCODED = (
