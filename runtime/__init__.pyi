@@ -20,6 +20,7 @@ from .error import VerifyError as VerifyError
 from .error import WeightNotFoundError as WeightNotFoundError
 from .graph import executor as graph_executor  # noqa: F401
 from .graph.executor import GraphExecutor as GraphExecutor
+from .hardening import harden as harden
 from .interchange import export_module_to_base64 as export_module_to_base64
 from .interchange import import_module_from_base64 as import_module_from_base64
 from .interchange import load_json as load_json

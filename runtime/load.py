@@ -31,6 +31,7 @@ _lock = RLock()
 # A process without a policy does not import what reads one.
 _has_policy = "DSO_TRUST" in os.environ
 _POLICY = f"{__package__}.trust.policy"
+_HARDENING = f"{__package__}.hardening"
 
 # Suffixes of files that are not libraries; here, so that loading a library imports no table.
 _LONE_FILES = {
@@ -122,7 +123,7 @@ def load(
             raise ValueError(f"{text}: functions: expected a library, found a lone file")
         return load_file(text, _verified_bytes(text, trust) if _is_asked(trust, weights) else None)
     with _lock:
-        if _is_asked(trust, weights):
+        if _is_asked(trust, weights) or _is_hardened():
             root = _open_verified(text, trust, weights)
         else:
             root = _resident(name) or _open(name)
@@ -187,7 +188,8 @@ def load_from_bytes(
     """
     view = memoryview(data).cast("B").toreadonly()
     with _lock:
-        if _is_asked(trust) and (trust is not None or not _is_inside_verified()):
+        is_asked = _is_asked(trust) and (trust is not None or not _is_inside_verified())
+        if is_asked or _is_hardened():
             return _open_verified(view, trust, "copy")
         return _resident_bytes(view) or _open_bytes(view, allow_file)
 
@@ -215,6 +217,12 @@ def _has_rule(trust: Trust | None) -> bool:
     from .trust.policy import active_policy
 
     return active_policy() is not None
+
+
+def _is_hardened() -> bool:
+    """Return True if `harden` was called."""
+    hardening = sys.modules.get(_HARDENING)
+    return hardening is not None and bool(hardening.is_active())
 
 
 def _resident_bytes(data: memoryview) -> Module | None:

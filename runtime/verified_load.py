@@ -1,4 +1,4 @@
-"""Loads under a trust policy, or with `trust`: verified first, and from sealed memory."""
+"""Loads under a trust policy, with `trust` or after `harden`: checked, and from sealed memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from _thread import _local
 from _weakref import ref
 
 from .trust.opening import open_verified, verified_bytes, verified_file, verify_needed
+from .trust.sealed import seal_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ._core import Library
     from .module import Module
     from .trust.rule import Trust
+    from .trust.sealed import Sealed
 
 
 class _Thread(_local):
@@ -43,10 +45,7 @@ def load_verified(
 
     Raises VerifyError if the file or one that it needs is not trusted, and as `load` does.
     """
-    if isinstance(source, str):
-        file = verified_file(source, trust, weights)
-    else:
-        file = verified_bytes(source, trust)
+    file = _sealed(source, trust, weights)
     known = _roots.get(identity := file.identity)
     root = known() if known is not None else None
     if root is not None:
@@ -62,6 +61,14 @@ def load_verified(
     root._opened_for = opened
     _remember(identity, root)
     return root
+
+
+def _sealed(source: str | memoryview, trust: Trust | None, weights: str) -> Sealed:
+    if isinstance(source, str):
+        return verified_file(source, trust, weights)
+    if trust is None and _thread.is_inside:
+        return seal_bytes(source, f"<{len(source)} bytes>")  # verified with the library around it
+    return verified_bytes(source, trust)
 
 
 def verified_bytes_of(path: str, trust: Trust | None) -> memoryview:

@@ -30,6 +30,7 @@ FLOORS = {
     "runtime": (
         {"abi", "error", "profile", "public_names", "timing", "typing"},
         {
+            "hardening",
             "mapped_file",
             "property",
             "reader",
