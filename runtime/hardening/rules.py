@@ -138,7 +138,7 @@ def _needed(image: Image, rules: Rules) -> Iterator[Violation]:
     for name in image.texts(elf.DT_NEEDED):
         if "/" in name or not any(fnmatchcase(name, pattern) for pattern in allowed):
             text = f"dynamic section: DT_NEEDED, expected a library of the list, found {name!r}"
-            hint = f"link it statically, or allow it: needed=[{name!r}]"
+            hint = "link it statically, or allow it by name"
             yield Violation("needed libraries", text, hint)
 
 
@@ -179,7 +179,7 @@ def _functions(image: Image, rule: str, allowed: tuple[str, ...]) -> Iterator[Vi
                 address = relative_value(image, processor, call)
             if address is None:
                 raise OwnCodeError("calls an address that is stored without one relocation")
-            Walk(image, processor, allowed).follow(address)
+            Walk(image, processor, allowed).follow(address, may_be_empty="[" not in where)
         except OwnCodeError as error:
             shown = _shown(image.name_at(address), address) if address is not None else "a call"
             text = f"{where}: expected only what a compiler adds, found {shown}, which {error}"

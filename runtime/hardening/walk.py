@@ -2,9 +2,9 @@
 
 A compiler's start-up files (crti.o, crtbeginS.o) add functions to every library. Symbols name
 them, but a name proves nothing, and a stripped library has none. So the code itself is followed, on
-every path: it may compute, use its own frame, store in zeroed variables of the library, and call
-functions that other libraries define and that are allowed. Code that does anything else is not
-shown to be the compiler's.
+every path: it calls functions of the compiler's runtime, which other libraries define; besides it
+may compute, use its own frame, and store in zeroed variables of the library. Code that does
+anything else is not shown to be the compiler's.
 
 A value is a number; a Slot, the 8 bytes at an address as the loader fills them; a Frame, an address
 on the stack, from its top at entry; an Entry, the value of a register at entry; or None if it is
@@ -115,15 +115,22 @@ class Walk:
 
     def __init__(self, image: Image, processor: Processor, allowed: Collection[str]) -> None:
         self._image, self._processor, self._allowed = image, processor, allowed
+        self._calls: set[str] = set()
         self._stores: set[tuple[int, int]] = set()
         self._slots: set[int] = set()
 
-    def follow(self, entry: int) -> None:
-        """Follow every path from an address to its end; raises OwnCodeError, ValueError."""
+    def follow(self, entry: int, *, may_be_empty: bool) -> None:
+        """Follow every path from an address to its end.
+
+        Raises OwnCodeError if the code is not a compiler's, ValueError if the file is damaged. A
+        function that calls nothing must be empty, if that is allowed.
+        """
         pending: list[tuple[Value, State]] = [(entry, self._processor.enter())]
         seen = set()
         for _ in range(_MAX_STEPS):
             if not pending:
+                if not self._calls and (self._stores or not may_be_empty):
+                    raise OwnCodeError("calls nothing of a compiler's runtime")
                 return self._check_stores()
             value, state = pending.pop()
             place = self._place(value, state)
@@ -170,6 +177,7 @@ class Walk:
             symbol = self._image.symbol(found[0].symbol)
             if symbol.section != 0 or found[0].addend != 0 or symbol.name not in self._allowed:
                 raise OwnCodeError(f"calls {symbol.name!r}")
+            self._calls.add(symbol.name)
             return None
         return relative_value(self._image, self._processor, found[0])
 

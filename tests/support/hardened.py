@@ -13,7 +13,9 @@ MARK = (
     'static void leave_a_mark(void) { FILE *f = fopen(MARK, "w"); if (f) fclose(f); }\n'
 )
 CONSTRUCTOR = f"{MARK}__attribute__((constructor)) static void hello(void) {{ leave_a_mark(); }}\n"
-DESTRUCTOR = "int count;\n__attribute__((destructor)) static void bye(void) { count = 1; }\n"
+DESTRUCTOR = (
+    "static volatile int count;\n__attribute__((destructor)) static void bye(void) { count = 1; }\n"
+)
 RESOLVER = (
     f"{MARK}static int one(void) {{ return 1; }}\n"
     "static int (*choose(void))(void) { leave_a_mark(); return one; }\n"

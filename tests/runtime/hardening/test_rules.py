@@ -61,3 +61,14 @@ def test_other_ways_to_compile(tmp_path: Path, compiler: str, options: list[str]
     assert refused(compiled(PLAIN, tmp_path / "a.so", *options, compiler=compiler)) == []
     path = compiled(CONSTRUCTOR, tmp_path / "b.so", *options, compiler=compiler)
     assert [rule for rule, _ in refused(path)] == ["constructors"]
+
+
+@pytest.mark.parametrize("body", ['__asm__ volatile("");', "made = 1;", "made = made + 1;"])
+def test_a_small_constructor_is_one(tmp_path: Path, body: str) -> None:
+    """Even if it does nothing, or stores a number."""
+    head = f"{PLAIN}static volatile int made;\n__attribute__((constructor)) "
+    ((rule, text),) = refused(compiled(f"{head}static void f(void) {{{body}}}", tmp_path / "a.so"))
+    assert rule == "constructors"
+    assert "calls nothing of a compiler's runtime" in text
+    ((rule, text),) = refused(compiled(f"{head}void f(void) {{{body}}}", tmp_path / "b.so"))
+    assert (rule, text.endswith("calls 'f'")) == ("constructors", True)
