@@ -157,7 +157,7 @@ def _is_digest(digest: str) -> bool:
 def _prove_digest(file: Sealed, known: frozenset[str]) -> None:
     if file.sha256 not in known:
         text = f"{file.path}: sha256 {file.sha256}, expected {' or '.join(sorted(known))}"
-        hint = "the file was changed, or the digest is of another file"
+        hint = "the file was changed (modified after packing), or the digest is of another"
         raise VerifyError(f"{text}: {hint}", path=file.path, reason="digest")
 
 

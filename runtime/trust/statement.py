@@ -103,7 +103,7 @@ class Statement(NamedTuple):
             place = f"; bytes {changed[0]:#x} to {changed[-1] + PIECE_NBYTES:#x} differ" * bool(
                 changed
             )
-            hint = "the file was changed, or the signature is of another file"
+            hint = "the file was changed (modified after packing), or the signature is of another"
             raise VerifyError(f"{text}{place}: {hint}", path=where, reason="digest")
 
     def verify_outside(self, data: memoryview, hole: tuple[int, int], where: str) -> None:
@@ -120,7 +120,8 @@ class Statement(NamedTuple):
     def _verify_size(self, data: memoryview, where: str) -> None:
         if len(data) != self.nbytes:
             text = f"{where}: {len(data)} bytes, expected {self.nbytes}, as signed"
-            raise VerifyError(f"{text}; fetch the file again", path=where, reason="size")
+            hint = "it was modified after packing, or cut; fetch the file again"
+            raise VerifyError(f"{text}: {hint}", path=where, reason="size")
 
     def verify_piece(self, index: int, piece: memoryview, where: str) -> None:
         """Verify one piece of the file, whose room reads as zeros; else raise VerifyError."""
