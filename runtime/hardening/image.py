@@ -7,6 +7,7 @@ ValueError. Numbers are those of the gABI and of the psABIs.
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import islice
 from struct import Struct, error
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,7 +25,7 @@ TAG_NAMES = {
 CONSTRUCTORS = (DT_INIT, ((25, 27), (32, 33)))  # the function; arrays and their sizes
 DESTRUCTORS = (DT_FINI, ((26, 28),))
 EM_X86_64, EM_AARCH64, EM_RISCV = 62, 183, 243
-STT_GNU_IFUNC = 10
+STT_FUNC, STT_GNU_IFUNC = 2, 10
 PACKED = -1  # the type of a relocation in DT_RELR
 
 _PROGRAM_HEADER = Struct("<IIQQQQQQ")
@@ -35,6 +36,8 @@ _TAG = Struct("<QQ")
 _WORD = Struct("<Q")
 _MAX_HEADERS = 4096
 _MAX_STRING = 4096
+_MAX_RELOCATIONS = 1 << 21
+_MAX_NAMED = 1 << 20  # symbols that are read for messages
 _MAX_WRITE = 16  # bytes that one relocation writes, at most
 _WIDE = (36, 1031)  # the types that write so many: R_X86_64_TLSDESC, R_AARCH64_TLSDESC
 _TABLES = ((7, 8), (23, 2))  # DT_RELA, DT_RELASZ; DT_JMPREL, DT_PLTRELSZ
@@ -92,7 +95,6 @@ class Image:
         self._tags = [*self._read_tags()]
         self._tables = [self._table(*tags) for tags in _TABLES]
         self._order = [self._sorted(table) for table in self._tables]
-        self._relative = sorted(self._read_packed())
         self._names: dict[int, str] | None = None
 
     def values(self, *tags: int) -> list[int]:
@@ -132,9 +134,8 @@ class Image:
                 relocation = _relocation(table, order[position])
                 if relocation.place > address - 8 or relocation.type in _WIDE:
                     found.append(relocation)
-        low = bisect_right(self._relative, address - 8)
-        high = bisect_right(self._relative, address + nbytes - 1)
-        return found + [Relocation(place, PACKED, 0, 0) for place in self._relative[low:high]]
+        packed = self._packed_at(address - 7, address + nbytes)
+        return found + [Relocation(place, PACKED, 0, 0) for place in packed]
 
     def has_relocation(self, number: int) -> Relocation | None:
         """Return the first relocation of a type, or None."""
@@ -169,7 +170,8 @@ class Image:
         """Return a symbol at an address, for messages; "" if there is none."""
         if self._names is None:
             try:
-                found = {s.address: s.name for s in self._symbols() if s.section and s.type < 3}
+                symbols = islice(self._symbols(), _MAX_NAMED)
+                found = {s.address: s.name for s in symbols if s.section and s.type == STT_FUNC}
             except ValueError:
                 found = {}
             self._names = found
@@ -219,7 +221,10 @@ class Image:
         address, nbytes = self.values(tag), self.values(size_tag)
         if not address or not nbytes:
             return memoryview(b"")
-        return self.at(address[0], nbytes[0] // _RELOCATION.size * _RELOCATION.size)
+        count = nbytes[0] // _RELOCATION.size
+        if count > _MAX_RELOCATIONS:
+            raise ValueError(f"{count} relocations, expected at most {_MAX_RELOCATIONS}")
+        return self.at(address[0], count * _RELOCATION.size)
 
     @staticmethod
     def _sorted(table: memoryview) -> tuple[list[int], list[int]]:
@@ -251,19 +256,24 @@ class Image:
             last += 1
         return last + 1
 
-    def _read_packed(self) -> Iterator[int]:
-        """Iterate over the places of packed relative relocations (DT_RELR)."""
+    def _packed_at(self, start: int, end: int) -> Iterator[int]:
+        """Iterate over the places of packed relative relocations (DT_RELR) in a range."""
         address, nbytes = self.values(_DT_RELR), self.values(_DT_RELRSZ)
         if not address or not nbytes:
             return
-        place = 0
-        for (entry,) in _WORD.iter_unpack(self.at(address[0], nbytes[0] // 8 * 8)):
+        first = 0  # the place of the lowest bit of the next bitmap
+        for entry in self.at(address[0], nbytes[0] // 8 * 8).cast("Q"):
             if not entry & 1:
-                yield entry
-                place = entry + 8
+                if start <= entry < end:
+                    yield entry
+                first = entry + 8
                 continue
-            yield from (place + 8 * bit for bit in range(63) if entry >> bit + 1 & 1)
-            place += 63 * 8
+            for bit in range(max(0, -((first - start) // 8)), 63 if end > first else 0):
+                if first + 8 * bit >= end:
+                    break
+                if entry >> bit + 1 & 1:
+                    yield first + 8 * bit
+            first += 63 * 8
 
     def _strings(self) -> int:
         return next(iter(self.values(DT_STRTAB)), 0)

@@ -45,7 +45,7 @@ AT_START = (
 AT_END = ("__cxa_finalize", "_ITM_deregisterTMCloneTable", "__deregister_frame_info")
 
 _ORIGIN = ("$ORIGIN", "${ORIGIN}")
-_MOST_LISTED = 64
+_MOST_CALLED = 16  # a compiler adds two or three
 _CONSTRUCTOR_HINT = "remove it, and static objects of C++ with it"
 
 
@@ -167,7 +167,11 @@ def _functions(image: Image, rule: str, allowed: tuple[str, ...]) -> Iterator[Vi
     """Follow the functions that the loader calls; those of a compiler only call its runtime."""
     processor = processors().get(image.machine)
     for index, (where, call) in enumerate(_calls(image, rule)):
-        if index == _MOST_LISTED:
+        if index == _MOST_CALLED:
+            text = (
+                f"{where}: more than {_MOST_CALLED} functions, expected only what a compiler adds"
+            )
+            yield Violation(rule, text, _CONSTRUCTOR_HINT)
             return
         address = call if isinstance(call, int) else None
         try:
@@ -193,7 +197,7 @@ def _calls(image: Image, rule: str) -> Iterator[tuple[str, int | Relocation | No
         yield elf.TAG_NAMES[tag], address
     for array, size in arrays:
         starts, sizes = image.values(array), image.values(size)
-        count = min(sizes[0] // 8, _MOST_LISTED + 1) if starts and sizes else 0
+        count = min(sizes[0] // 8, _MOST_CALLED + 1) if starts and sizes else 0
         for index in range(count):
             found = image.relocations_at(starts[0] + 8 * index)
             yield f"{elf.TAG_NAMES[array]}[{index}]", found[0] if len(found) == 1 else None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .image import Image
 
-_MAX_STEPS = 2000
+_MAX_STEPS = 500  # a compiler's functions need 60
 _MAX_INSTRUCTION = 16
 _MAX_FRAME = 4096
 
