@@ -2,6 +2,7 @@
 
 from runtime import __version__ as __version__
 from runtime.error import BlobFormatError as BlobFormatError
+from runtime.error import EncryptionError as EncryptionError
 from runtime.error import ExportError as ExportError
 from runtime.error import LibraryLoadError as LibraryLoadError
 from runtime.error import LoaderNotFoundError as LoaderNotFoundError
@@ -12,6 +13,8 @@ from runtime.error import VerifyError as VerifyError
 
 from .declare.declaration import FunctionDeclaration as FunctionDeclaration
 from .deferred_link import link_library as link_library
+from .encrypt import encrypting as encrypting
+from .encrypt.keys import create_encryption_key as create_encryption_key
 from .export import export_library as export_library
 from .fatbin import create_fatbin as create_fatbin
 from .importers.header import HeaderModule as HeaderModule

@@ -8,6 +8,7 @@ from .data_file import UnloadedLibraryModule as UnloadedLibraryModule
 from .data_file import open_data as open_data
 from .error import BlobFormatError as BlobFormatError
 from .error import DeviceError as DeviceError
+from .error import EncryptionError as EncryptionError
 from .error import ExportError as ExportError
 from .error import FunctionNotFoundError as FunctionNotFoundError
 from .error import LibraryLoadError as LibraryLoadError

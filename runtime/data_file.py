@@ -21,15 +21,21 @@ from .module import Module
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .blob import Blob
+    from .encryption.keys import KeySource
 
 
-def open_data(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Module:
+def open_data(
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes], *, key: KeySource | None = None
+) -> Module:
     """Open the modules of a library, and run none of its code.
 
     Parameters
     ----------
     path : path
         A shared library of any machine, or a lone file as `load` takes it.
+    key : path, str, bytes or callable, optional
+        The key of its encrypted modules, as `load` takes it. Without it these stay as they are:
+        type key ``"encrypted"``, no functions and no weights.
 
     Returns
     -------
@@ -45,6 +51,8 @@ def open_data(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Modu
         The file is not a shared library, or is damaged: the check is that of `load`.
     BlobFormatError, LoaderNotFoundError
         As `load` does.
+    EncryptionError
+        `key` is given, and cannot decrypt them.
 
     Notes
     -----
@@ -62,7 +70,7 @@ def open_data(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Modu
     if os.path.splitext(text)[1][1:] in LOADERS:
         return load_file(text)
     file = DataFile(name)
-    return _tree_of(file, UnloadedLibraryModule(file))
+    return _tree_of(file, UnloadedLibraryModule(file), key)
 
 
 class DataFile:
@@ -118,7 +126,7 @@ class UnloadedLibraryModule(Module):
         return f"<UnloadedLibraryModule {self.path!r}>"
 
 
-def _tree_of(file: DataFile, node: Module) -> Module:
+def _tree_of(file: DataFile, node: Module, key: KeySource | None) -> Module:
     from .blob import link_tree, parse_symbol
     from .late_tree import check_structure
 
@@ -136,8 +144,19 @@ def _tree_of(file: DataFile, node: Module) -> Module:
         )
         if file.structure is not None:
             check_structure(blob, file.structure, path=file.path, where=symbol)
+        if key is not None:
+            _decrypt(blob, key)
         root = link_tree(blob, node)
         if file.data(LIBRARY_METADATA) is not None:
             root._described_by = file
         return root
     return node
+
+
+def _decrypt(blob: Blob, key: KeySource) -> None:
+    from .encryption.use import Use
+
+    with Use(key):
+        for entry in blob.entries:
+            if entry.key == "encrypted" and entry.module is not None:
+                entry.module = entry.module.tree_node()

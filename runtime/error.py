@@ -113,6 +113,30 @@ class VerifyError(PackerError, ValueError):
         super().__init__(message, path=path, reason=reason)
 
 
+class EncryptionError(PackerError, ValueError):
+    """A key for encryption cannot be used, or an entry cannot be decrypted with it.
+
+    Attributes
+    ----------
+    path : str or None
+        The file with the error: the library, or the key.
+    reason : str
+        One stable word for programs: ``"no-key"``, ``"key"``, ``"wrong-key"``, ``"changed"``,
+        ``"cut"``, ``"moved"``, ``"mixed"``, ``"algorithm"``, ``"token"``, ``"package"``.
+    key_id : str or None
+        The id of the key that the entry needs, in hexadecimal digits.
+    """
+
+    path: str | None
+    reason: str
+    key_id: str | None
+
+    def __init__(
+        self, message: str, *, reason: str, path: str | None = None, key_id: str | None = None
+    ) -> None:
+        super().__init__(message, reason=reason, path=path, key_id=key_id)
+
+
 class DeviceError(PackerError, RuntimeError):
     """A device or its driver cannot do the requested operation.
 

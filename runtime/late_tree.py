@@ -53,6 +53,13 @@ def tree_of(library: Library, node: Module) -> Module:
     return root
 
 
+def with_key(root: Module | None) -> Module | None:
+    """Refuse a loaded tree with encrypted modules to a load without their key."""
+    for encrypted in root._encrypted if root is not None else ():
+        encrypted.check_key()
+    return root
+
+
 class LateTree:
     """A parsed blob, until its modules are made.
 
@@ -80,6 +87,7 @@ class LateTree:
         if isinstance(parsed, str):
             self._refuse(parsed, structure)
         self._entries, self._row_ptr, self._indices = parsed
+        encrypted = tuple(entry[3] for entry in self._entries if entry[0] == "encrypted")
         for i, (key, offset, nbytes, made, is_carried) in enumerate(self._entries):
             if made is not None:
                 self._entries[i] = key, offset, nbytes, made.tree_node(), is_carried
@@ -90,6 +98,7 @@ class LateTree:
             self._library = node
         if root is node or not root._carries_imports:
             root._late_tree = self
+        root._encrypted = encrypted
         return root
 
     def _take_root(self) -> Module | None:

@@ -9,7 +9,7 @@ from _thread import RLock
 from _weakref import _remove_dead_weakref, ref  # type: ignore[attr-defined]
 
 from ._core import Library
-from .late_tree import tree_of
+from .late_tree import tree_of, with_key
 from .library import LibraryModule
 from .module import preorder
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from .encryption.keys import KeySource
+    from .encryption.use import Use
     from .module import Module
     from .trust.rule import Trust
 
@@ -46,6 +48,7 @@ def load(
     functions: Mapping[str, Any] | None = None,
     trust: Trust | None = None,
     weights: Literal["map", "copy"] = "map",
+    key: KeySource | None = None,
 ) -> Module:
     """Load a packed library, or a lone file of device code or weights.
 
@@ -68,6 +71,9 @@ def load(
         as packer writes it, and verifies each one with the signature's hash tree when it is first
         used; who may write to the file can change them later. ``"copy"`` copies and verifies the
         whole file, as a rule without a signature always does. A load without a rule maps them.
+    key : path, str, bytes or callable, optional
+        The key of encrypted modules: a key file, ``"env:NAME"``, the PKCS #11 URI of a key on a
+        token, 32 bytes, or ``key(key_id)``, which returns one of these.
 
     Returns
     -------
@@ -94,6 +100,8 @@ def load(
     VerifyError
         The file, or one that it needs, does not prove what `trust` or the policy asks for. A
         mapped weight raises it when it is used.
+    EncryptionError
+        Its encrypted modules need a key, or another one, or they were changed.
     ValueError
         `functions` is given, and the file is not a library. `weights` is another word, or "copy"
         without `trust` and without a policy.
@@ -113,6 +121,9 @@ def load(
     >>> runtime.load("model.so")["add"](40, 2)  # doctest: +SKIP
     42
     """
+    if key is not None:
+        with _using(key):
+            return load(path, functions=functions, trust=trust, weights=weights)
     name = os.fspath(path)
     if not isinstance(functions, Mapping | None):
         raise TypeError(f"functions: expected a mapping of names to C types, found {functions!r}")
@@ -146,7 +157,11 @@ def _declare(root: Module, functions: Mapping[str, Any]) -> None:
 
 
 def load_from_bytes(
-    data: Buffer, *, allow_file: bool = False, trust: Trust | None = None
+    data: Buffer,
+    *,
+    allow_file: bool = False,
+    trust: Trust | None = None,
+    key: KeySource | None = None,
 ) -> Module:
     """Load a packed library from its bytes.
 
@@ -161,6 +176,8 @@ def load_from_bytes(
     trust : Trust, optional
         As `load` takes it; a signature must be inside the library. Nothing else than sealed memory
         is used then.
+    key : path, str, bytes or callable, optional
+        The key of its encrypted modules, as `load` takes it.
 
     Returns
     -------
@@ -170,7 +187,7 @@ def load_from_bytes(
 
     Raises
     ------
-    LibraryLoadError, BlobFormatError, LoaderNotFoundError
+    LibraryLoadError, BlobFormatError, LoaderNotFoundError, EncryptionError
         As `load` does; also if the bytes cannot be loaded from memory.
     VerifyError
         The bytes do not prove what `trust` or the policy asks for.
@@ -186,6 +203,9 @@ def load_from_bytes(
     >>> runtime.load_from_bytes(data)["add"](40, 2)  # doctest: +SKIP
     42
     """
+    if key is not None:
+        with _using(key):
+            return load_from_bytes(data, allow_file=allow_file, trust=trust)
     view = memoryview(data).cast("B").toreadonly()
     with _lock:
         is_asked = _is_asked(trust) and (trust is not None or not _is_inside_verified())
@@ -234,7 +254,13 @@ def _resident_bytes(data: memoryview) -> Module | None:
         for root in roots
         if root._loaded_from is not None and has_bytes(root._loaded_from, data)
     )
-    return next(found, None)
+    return with_key(next(found, None))
+
+
+def _using(key: KeySource) -> Use:
+    from .encryption.use import Use
+
+    return Use(key)
 
 
 def _open_bytes(data: memoryview, allow_file: bool) -> Module:
@@ -249,7 +275,7 @@ def _resident(path: str | bytes) -> Module | None:
     except (OSError, ValueError):
         return None  # opening it raises the error
     root = _roots.get((stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
-    return root() if root is not None else None
+    return with_key(root()) if root is not None else None
 
 
 def _open(path: str | bytes) -> Module:
@@ -266,7 +292,7 @@ def _root_of(library: Library) -> Module:
 def _open_verified(source: str | memoryview, trust: Trust | None, weights: str) -> Module:
     from .verified_load import load_verified
 
-    return load_verified(source, trust, weights, _root_of)
+    return with_key(load_verified(source, trust, weights, _root_of))
 
 
 def _is_inside_verified() -> bool:

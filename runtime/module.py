@@ -65,6 +65,10 @@ class Module:
     _opened_for: Any = None
     # The file that its pickle names instead of its bytes (`runtime.by_reference`).
     _reference: Any = None
+    # The form in a blob of a module that was decrypted, or that an export encrypts.
+    _stored_as: Module | None = None
+    # The encrypted entries of a loaded library, as its root.
+    _encrypted: tuple[Any, ...] = ()
     # The library whose metadata it shows: as its root, or as its host code.
     _described_by: Library | DataFile | None = None
 
@@ -141,7 +145,7 @@ class Module:
 
     def blob_entry(self) -> Module:
         """The module that a blob contains for this node of a tree: usually itself."""
-        return self
+        return self._stored_as or self
 
     def tree_node(self) -> Module:
         """The module that the tree contains for this entry of a blob: usually itself."""

@@ -35,6 +35,7 @@ _FAMILIES = {
     ),
     "const_loader": ("const_loader", "metadata"),
     "metadata": ("metadata_module",),
+    "encrypted": ("encrypted",),
     "graph_executor": ("GraphExecutorFactory", "GraphRuntimeFactory", "AotExecutorFactory"),
     "safetensors": ("safetensors",),
     "shared_library": ("shared_library",),

@@ -50,6 +50,8 @@ def load_verified(
     root = known() if known is not None else None
     if root is not None:
         os.close(file.descriptor)
+        for encrypted in root._encrypted:
+            encrypted.check_key()
         verify_needed(root._opened_for, trust)
         return root
     opened = open_verified(file, trust)

@@ -13,6 +13,7 @@ from runtime.modules.safetensors import SafetensorsModule
 from runtime.stream import Writer
 
 from ..elf.architecture import architectures_of
+from ..encrypt.sealed import SealedModule
 from ..files.chunks import pieces
 from ..files.text import path_error
 from ..toolchain.compilation import compile_sources
@@ -127,6 +128,8 @@ def _options(host: HostModule) -> Iterator[str]:
 def _module(module: Module) -> Part:
     """Describe a module of the blob."""
     name = module.type_key
+    if isinstance(module, SealedModule):
+        return Part("module", name, _digest(module.written))
     if isinstance(module, DeviceModule):
         return _kernels(module)
     if isinstance(module, SafetensorsModule):

@@ -15,8 +15,8 @@ from runtime.trust.keys import (
     refuse_without_cryptography,
 )
 
-from ..files.output import reporting
-from ..files.text import path_error, shown_path
+from ..files.new_file import refuse_existing, write_new
+from ..files.text import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,24 +97,10 @@ def create_keys(
     secret = key.private_bytes(serialization.Encoding.PEM, form, encryption)
     public = PublicKey(key.public_key(), text)
     paths = Path(f"{text}.key"), Path(f"{text}.pub")
-    for path in paths:
-        if os.path.lexists(path):
-            raise path_error(path, "exists, and a key is never replaced; choose another name")
+    refuse_existing(*paths)
     for path, data, mode in zip(paths, (secret, public.pem), (0o600, 0o666), strict=True):
-        _write(path, data, mode)
+        write_new(path, data, mode)
     return paths
-
-
-def _write(path: Path, data: bytes, mode: int) -> None:
-    """Write a new file; leave none if that fails."""
-    with reporting(path):
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
-        try:
-            with open(descriptor, "wb") as file:
-                file.write(data)
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
 
 
 def read_private_key(source: str | os.PathLike[str], secret: Secret) -> PrivateKey:

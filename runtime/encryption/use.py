@@ -1,0 +1,86 @@
+"""The key of the load that this thread is in, and what was decrypted with it."""
+
+from __future__ import annotations
+
+from _thread import _local
+from typing import TYPE_CHECKING
+
+from ..error import EncryptionError
+from .envelope import checked_header, data_key_of, decrypted, read_header
+from .keys import find_key
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .keys import EncryptionKey, KeySource
+
+
+class _Thread(_local):
+    use: Use | None = None
+
+
+_thread = _Thread()
+
+
+class Use:
+    """Decrypt entries with a key while a file is loaded: ``with Use(source): ...``.
+
+    Parameters
+    ----------
+    source : path, str, buffer or callable
+        The key, as `find_key` takes it; it is read when an entry needs it, and once for each id.
+    """
+
+    def __init__(self, source: KeySource) -> None:
+        self._source = source
+        self._keys: dict[str, EncryptionKey] = {}
+        self._exports: dict[str, bytes] = {}  # the export of each file
+
+    def __enter__(self) -> None:
+        self._outer, _thread.use = _thread.use, self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _thread.use = self._outer
+
+    def key_of(self, envelope: memoryview) -> EncryptionKey:
+        """Return the key for an entry."""
+        header = read_header(envelope)
+        key_id = header.key_id.hex() if header is not None else ""
+        found = self._keys.get(key_id)
+        if found is None:
+            found = self._keys[key_id] = find_key(self._source, key_id)
+        return found
+
+    def refuse_mixed(self, export_id: bytes, file: str, where: str) -> None:
+        """Refuse an entry of another export than the other entries of its file."""
+        if self._exports.setdefault(file, export_id) != export_id:
+            text = f"{where}: of another export than the entry before it; load the exported file"
+            raise EncryptionError(text, reason="mixed")
+
+
+def decrypt(envelope: memoryview, place: int, file: str, where: str) -> memoryview:
+    """Decrypt a payload with the key of the load; raise EncryptionError."""
+    use = _use(envelope, place, where)
+    data = decrypted(envelope, place, use.key_of(envelope), where)
+    use.refuse_mixed(checked_header(envelope, place, where).export_id, file, where)
+    return data
+
+
+def check_key(envelope: memoryview, place: int, where: str) -> None:
+    """Refuse a load without the key of a payload that is decrypted already."""
+    header = checked_header(envelope, place, where)
+    data_key_of(envelope, header, _use(envelope, place, where).key_of(envelope), where)
+
+
+def _use(envelope: memoryview, place: int, where: str) -> Use:
+    header = checked_header(envelope, place, where)
+    if _thread.use is None:
+        key_id = header.key_id.hex()
+        text = f"{where}: encrypted with key {key_id}, and no key is given: load(path, key=...)"
+        raise EncryptionError(text, reason="no-key", key_id=key_id)
+    return _thread.use

@@ -1,0 +1,172 @@
+"""encrypted: another payload, with its type key, encrypted by AES-256-GCM (TVM has no such type).
+
+bytes envelope    a header and the encrypted bytes (runtime/encryption/envelope.py)
+
+In clear these are a u64 with the number of the bytes that follow, a string, the type key, and its
+payload; so offsets in it count as in a blob. Parsing a blob does not decrypt it; building the tree
+does, with the key of the load. Its imports are in the import tree.
+"""
+
+from __future__ import annotations
+
+from ..abi import BINARY_SERIALIZABLE, HEADER_NBYTES, IMPORT_TREE_KEY, LIB_KEY
+from ..error import EncryptionError, ExportError
+from ..module import Module
+from ..reader import Reader
+from ..registry import find_loader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ..encryption.envelope import Header
+    from ..stream import Writer
+
+TYPE_KEY = "encrypted"
+
+
+class EncryptedModule(Module):
+    """A module whose payload is encrypted, and is not decrypted yet.
+
+    Parameters
+    ----------
+    envelope : buffer
+        The header and the encrypted bytes; kept alive, not copied.
+    place : int
+        The offset of the payload in its blob, in bytes.
+    dialect : str
+        The dialect of the blob.
+    path : str or None
+        The library.
+    where : str
+        The place of the payload, for messages.
+    """
+
+    type_key = TYPE_KEY
+    property_mask = BINARY_SERIALIZABLE
+
+    def __init__(
+        self, envelope: memoryview, place: int, dialect: str, path: str | None, where: str
+    ) -> None:
+        self.envelope = envelope
+        self.place = place
+        self._dialect = dialect
+        self._path = path
+        prefix = f"{path}: " if path else ""
+        self._where = f"{prefix}{where} at {place:#x}"
+
+    @property
+    def header(self) -> Header | None:
+        """The fields of the header, which are not verified without the key; None if it is cut."""
+        from ..encryption.envelope import read_header
+
+        return read_header(self.envelope)
+
+    def save_to_binary(self, writer: Writer) -> None:
+        """Write the payload at the place that it was encrypted for.
+
+        Raises
+        ------
+        ExportError
+            It would be moved, and could not be decrypted any more.
+        """
+        if writer.offset != self.place:
+            text = (
+                f"{self._where}: encrypted for this place, so it cannot be written at "
+                f"{writer.offset:#x}; copy the file as it is, or load it with its key, and encrypt "
+                f"the module again"
+            )
+            raise ExportError(text, module=self.type_key, path=self._path)
+        writer.write_bytes(self.envelope)
+
+    def tree_node(self) -> Module:
+        """Decrypt the payload with the key of the load, and make its module.
+
+        Raises
+        ------
+        EncryptionError
+            There is no key, it is another one, or the payload was changed.
+        BlobFormatError
+            What was encrypted is malformed.
+        """
+        from ..encryption.use import decrypt
+
+        with self._naming_path():
+            data = decrypt(self.envelope, self.place, self._path or "", self._where)
+        module = self._parse(data)
+        module._stored_as = self
+        return module
+
+    def check_key(self) -> None:
+        """Refuse a load with another key; raises EncryptionError."""
+        from ..encryption.use import check_key
+
+        with self._naming_path():
+            check_key(self.envelope, self.place, self._where)
+
+    def _naming_path(self) -> _NamingPath:
+        return _NamingPath(self._path)
+
+    def _parse(self, data: memoryview) -> Module:
+        where = f"{self._where}, decrypted"
+        header = Reader(data, where=where)
+        if (found := header.read_u64()) != header.remaining:
+            raise header.error(f"nbytes is {found}, expected {header.remaining}", 0)
+        reader = Reader(data[HEADER_NBYTES:], where=where, dialect=self._dialect)
+        key = reader.read_string()
+        if key in (LIB_KEY, IMPORT_TREE_KEY, TYPE_KEY, "shared_library"):
+            raise reader.error(f"type key {key!r}, expected one that can be encrypted", 0)
+        module = find_loader(key)(reader)
+        if reader.remaining:
+            raise reader.error(f"{reader.remaining} bytes after the payload, expected none")
+        return module
+
+    def get_function(self, name: str, query_imports: bool = False) -> Callable[..., Any]:
+        """Look up `name` in the imports if `query_imports`; the module itself cannot be used.
+
+        Raises
+        ------
+        EncryptionError
+            No import has it; the module may have it, encrypted.
+        """
+        function = self._find(name) if query_imports else None
+        if function is None:
+            header = self.header
+            key_id = header.key_id.hex() if header is not None else ""
+            text = (
+                f"{self._where}: function {name!r}: this module is encrypted with key {key_id}, "
+                f"and was opened without it: runtime.load(path, key=...)"
+            )
+            raise EncryptionError(text, reason="no-key", path=self._path, key_id=key_id)
+        return function
+
+    def how_to_declare(self, name: str) -> str:
+        """Say that the module may have a function, if it is decrypted."""
+        del name
+        return "; an encrypted module was opened without its key: give key=..."
+
+
+class _NamingPath:
+    """Give the path of the library to an error."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, EncryptionError) and error.path is None:
+            error.path = self._path
+
+
+def loader(type_key: str) -> Callable[[Reader], EncryptedModule]:
+    """Make the loader of ``encrypted``."""
+    return load
+
+
+def load(reader: Reader) -> EncryptedModule:
+    """Read the payload that `EncryptedModule.save_to_binary` writes."""
+    place = reader.offset
+    return EncryptedModule(reader.read_bytes(), place, reader.dialect, reader.path, reader.where)
