@@ -292,7 +292,9 @@ def _root_of(library: Library) -> Module:
 def _open_verified(source: str | memoryview, trust: Trust | None, weights: str) -> Module:
     from .verified_load import load_verified
 
-    return with_key(load_verified(source, trust, weights, _root_of))
+    root = load_verified(source, trust, weights, _root_of)
+    with_key(root)  # it may have been in use
+    return root
 
 
 def _is_inside_verified() -> bool:

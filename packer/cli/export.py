@@ -6,6 +6,7 @@ import argparse
 import os
 import shlex
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -26,6 +27,7 @@ from .executor_option import open_executor
 from .export_options import parse as parse
 from .model_options import note_about_speed
 from .terminal import Steps, showing_steps, size_text, write, write_error
+from .trust_options import encrypting_parts
 
 if TYPE_CHECKING:
     from ..project.sources import Functions
@@ -47,12 +49,18 @@ def _export(arguments: argparse.Namespace) -> None:
     started = time.monotonic()
     if arguments.output is not None:
         _refuse_name_of_input(arguments.output)
-    with showing_steps(arguments.verbose) as steps, open_executor(arguments.executor) as executor:
+    with (
+        showing_steps(arguments.verbose) as steps,
+        open_executor(arguments.executor) as executor,
+        ExitStack() as stack,
+    ):
         project = _project(arguments, steps)
         output = _output(arguments, project)
         refuse_output_among_inputs(output, project.inputs.paths)
+        root = _root(arguments, project)
+        encrypted = stack.enter_context(encrypting_parts(root, arguments, project))
         export_library(
-            _root(arguments, project),
+            root,
             output,
             format=arguments.format or project.format,
             embed=arguments.embed or project.embed,
@@ -76,6 +84,8 @@ def _export(arguments: argparse.Namespace) -> None:
             executor=executor,
         )
     write(_summary(output, project, time.monotonic() - started))
+    if encrypted:
+        write(f"encrypted: {', '.join(encrypted)}")
     for note in (*project.inputs.notes, *note_about_speed(arguments)):
         write_error(f"packer: note: {note}")
     _write_functions(project, is_found=bool(arguments.sources or arguments.header))

@@ -115,6 +115,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         parser.error("argument --project: not allowed with --header")
     if arguments.function and not (arguments.sources or arguments.header):
         parser.error("argument --function: needs SOURCE; or declare functions in packer.toml")
+    if arguments.encrypt and not arguments.encrypt_key and (arguments.sources or arguments.weights):
+        parser.error(
+            "argument --encrypt: needs --encrypt-key; packer keygen --encryption makes one"
+        )
     arguments.model = numba_source(parser, arguments) or model_source(parser, arguments)
     has_code = arguments.sources or arguments.header or arguments.model
     if compiler_words(arguments) and not has_code:

@@ -42,6 +42,8 @@ output = "model.so"
 # version = "1.0"              # model.metadata["version"], and so on
 # license = "MIT"
 # metadata = { authors = ["A. Author"], trained = { epochs = 3 } }
+# encrypt_key = "acme.aes"     # of `packer keygen acme --encryption`; runtime.load(path, key=...)
+# encrypt = ["graph", "weights"]      # what is encrypted; by default all modules but host code
 # cpu = ["x86-64-v2", "x86-64-v3"]    # compile host code for each; a load uses the best one
 
 # One table for each module: [module.NAME]. The host code of all modules is merged into the code

@@ -38,6 +38,7 @@ examples:
   packer load --quiet model.so add 40 2
   packer load model.so scale @x.npy 3 0.5
   packer load -- -strange.so add 40 2
+  packer load --key acme.aes model.so      # of packer export --encrypt-key
   packer load --profile model.so main @x.npy"""
 
 # A tree may be a chain of any length; the indent of its lines is bounded.
@@ -51,13 +52,15 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of ``packer load``."""
     parser = CommandParser(
         "packer load",
-        usage="packer load [-h] [-q] [--profile] LIBRARY [FUNCTION [ARGUMENT ...]]",
+        usage="packer load [-h] [-q] [--profile] [--key KEY] LIBRARY [FUNCTION [ARGUMENT ...]]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print only the result")
     profile = "print the time of each operator that a function of a model calls"
     parser.add_argument("--profile", action="store_true", help=profile)
+    key = "the key of encrypted modules: a file, env:NAME, or the PKCS #11 URI of a key"
+    parser.add_argument("--key", metavar="KEY", help=key)
     parser.add_argument("library", metavar="LIBRARY", help="the library")
     # All that follows belongs to the function: -1 is a number, not an option.
     call = "the function to call, and its arguments"
@@ -74,7 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Load, print, call."""
     import runtime
 
-    module = runtime.load(arguments.library)
+    module = runtime.load(arguments.library, key=arguments.key)
     if not arguments.quiet:
         write(shown_path(arguments.library))
         for line in tree_lines(module):

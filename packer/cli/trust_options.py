@@ -1,10 +1,19 @@
-"""Options of ``packer export`` for the signature of a library, and for its bill of materials."""
+"""Options of ``packer export`` for trust: signature, bill of materials, encryption."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from .terminal import write_error
+
 if TYPE_CHECKING:
+    import argparse
+
+    from runtime.module import Module
+
+    from ..project import Project
     from .parser import CommandParser
 
 
@@ -14,3 +23,32 @@ def add_trust_options(parser: CommandParser) -> None:
     parser.add_argument("--signature-room", metavar="N", type=int, default=0, help=text)
     text = "store a bill of materials (CycloneDX), which packer sbom prints"
     parser.add_argument("--sbom", action="store_true", help=text)
+    text = "encrypt modules: a file of packer keygen --encryption, env:NAME, or a PKCS #11 URI"
+    parser.add_argument("--encrypt-key", metavar="KEY", help=text)
+    text = "the modules to encrypt: all, graph, weights, kernels, or type keys; default: all"
+    parser.add_argument("--encrypt", metavar="PARTS", type=_parts, help=text)
+
+
+def _parts(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+@contextmanager
+def encrypting_parts(
+    root: Module, arguments: argparse.Namespace, project: Project
+) -> Iterator[list[str]]:
+    """Encrypt what the options or packer.toml name, in the export inside the block.
+
+    Yields the type keys of the modules that are encrypted.
+    """
+    key = arguments.encrypt_key or project.encrypt_key
+    if key is None:
+        yield []
+        return
+    from ..encrypt import encrypting
+    from ..encrypt.keys import warning_of
+
+    if warning := warning_of(key):
+        write_error(f"packer: warning: {warning}")
+    with encrypting(root, key, arguments.encrypt or project.encrypt or ("all",)) as modules:
+        yield [module.type_key for module in modules]

@@ -21,13 +21,13 @@ from .sealed import SealedModule
 if TYPE_CHECKING:
     from runtime.encryption.keys import KeySource
 
-PARTS = ("graph", "weights", "kernels", "all")
+PARTS = ("all", "graph", "weights", "kernels")
 _EXPORT_ID_NBYTES = 16
 
 
 @contextmanager
 def encrypting(
-    root: Module, key: KeySource, parts: Sequence[str] = ("graph", "weights")
+    root: Module, key: KeySource, parts: Sequence[str] = ("all",)
 ) -> Iterator[list[Module]]:
     """Store modules of a tree encrypted, in the export inside the ``with`` block.
 
@@ -39,9 +39,9 @@ def encrypting(
         The key: a file that `create_encryption_key` made, ``"env:NAME"``, the PKCS #11 URI of an
         AES key on a token, or 32 bytes. `runtime.load` needs the same one.
     parts : sequence of str
-        ``"graph"``: graphs, bytecode, and weights with the record of their model; ``"weights"``:
-        modules with named tensors; ``"kernels"``: device code; ``"all"``: every module but host
-        code. Or type keys. A module is encrypted whole.
+        ``"all"``: every module but host code; ``"graph"``: graphs, bytecode, and weights with the record of their model; ``"weights"``:
+        modules with named tensors; ``"kernels"``: device code. Or type keys. A module is encrypted
+        whole.
 
     Yields
     ------

@@ -7,9 +7,9 @@ from binascii import b2a_base64
 from pathlib import Path
 
 from runtime.encryption.envelope import KEY_NBYTES
-from runtime.encryption.keys import PREFIX, find_key
+from runtime.encryption.keys import ENVIRONMENT, PREFIX, TOKEN, find_key
 
-from ..files.new_file import refuse_existing, write_new
+from ..files.new_file import readable_by_others, refuse_existing, write_new
 
 SUFFIX = ".aes"
 
@@ -37,6 +37,13 @@ def create_encryption_key(stem: str | os.PathLike[str]) -> Path:
     line = b2a_base64(os.urandom(KEY_NBYTES))
     write_new(path, PREFIX.encode() + line, 0o600)
     return path
+
+
+def warning_of(source: str) -> str:
+    """Say if others may read the file of a key; "" if not."""
+    if source.startswith((ENVIRONMENT, TOKEN)):
+        return ""
+    return readable_by_others(source)
 
 
 def key_id_of(source: str | os.PathLike[str]) -> str:

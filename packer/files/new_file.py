@@ -1,12 +1,13 @@
-"""Files that are made, and never replaced: keys."""
+"""Files of keys: made with a mode, never replaced, and read by their owner alone."""
 
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from .output import reporting
-from .text import path_error
+from .text import path_error, shown_path
 
 
 def refuse_existing(*paths: Path) -> None:
@@ -26,3 +27,15 @@ def write_new(path: Path, data: bytes, mode: int) -> None:
         except BaseException:
             path.unlink(missing_ok=True)
             raise
+
+
+def readable_by_others(source: str) -> str:
+    """Return a warning if others may read the file of a key; "" if not, or if there is none."""
+    try:
+        mode = os.stat(source).st_mode
+    except (OSError, ValueError):
+        return ""  # reading it raises the error
+    if not mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return ""
+    text = f"{shown_path(source)}: other users may read this key (mode {stat.S_IMODE(mode):04o})"
+    return f"{text}; chmod 600 {shown_path(source)}"

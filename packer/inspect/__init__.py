@@ -46,7 +46,13 @@ from .report import (
 )
 from .startup import read_constructors
 from .text import render
-from .tree import find_carried_libraries, find_duplicates, read_blob, verify_checksums
+from .tree import (
+    find_carried_libraries,
+    find_duplicates,
+    find_encrypted,
+    read_blob,
+    verify_checksums,
+)
 
 if TYPE_CHECKING:
     import runtime
@@ -165,6 +171,7 @@ def open_library(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> O
     graph = read_graph(tree.root, notes)
     notes.extend(find_duplicates(tree.modules))
     notes.extend(find_carried_libraries(tree.modules))
+    notes.extend(find_encrypted(tree.parsed))
     if not native:
         notes.append(f"compiled for {image.machine}, so it cannot be loaded on this machine")
 

@@ -223,6 +223,10 @@ def _loaders(report: LibraryReport) -> Iterator[Finding]:
         if module.type_key != "library":
             loadable[module.type_key] = module.loadable
     for key, is_known in loadable.items():
+        if key == "encrypted":
+            detail = "not decrypted, so what is in it was not checked"
+            yield Finding("type encrypted", "warn", detail, "load it with its key: packer load")
+            continue
         if is_known:
             yield Finding(f"loader of {key}", "pass", "known here")
             continue

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from . import LibraryReport
 
 _SHOWN = 5
+_NO_CRYPTOGRAPHY = "libdso has no cryptography, so its modules would only be carried"
 
 
 def check_without_python(path: str | os.PathLike[str]) -> list[Finding]:
@@ -56,8 +57,11 @@ def check_without_python(path: str | os.PathLike[str]) -> list[Finding]:
 def _types(report: LibraryReport) -> Iterator[Finding]:
     """Check the types; libdso has the loaders that the runtime itself has."""
     keys = dict.fromkeys(m.type_key for m in report.modules if m.type_key != "library")
-    foreign = [key for key in keys if not is_own_type(key)]
+    foreign = [key for key in keys if not is_own_type(key) or key == "encrypted"]
     for key in foreign:
+        if key == "encrypted":
+            yield Finding("type encrypted", "fail", _NO_CRYPTOGRAPHY, "export it without --encrypt")
+            continue
         remedy = f"register a loader of {key} in the program (dso_register_loader), or leave it out"
         detail = "its loader is Python code, so its modules would only be carried"
         yield Finding(f"type {key}", "fail", detail, remedy)

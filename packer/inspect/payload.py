@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.abi import IMPORT_TREE_KEY
 from runtime.modules.const_loader import ConstLoaderModule
 from runtime.modules.device import DeviceModule
+from runtime.modules.encrypted import EncryptedModule
 from runtime.modules.graph_executor import AotExecutorFactory, GraphExecutorFactory
 from runtime.modules.json_runtime import JSONRuntimeModule
 from runtime.modules.safetensors import SafetensorsModule
@@ -87,8 +88,19 @@ def _module(module: Module) -> Iterator[tuple[str, str]]:
             yield "func_names", _items(module.func_names)
         case CarriedSharedLibraryModule():
             yield "file", shown_bytes(module.data)
+        case EncryptedModule():
+            yield from _encrypted(module)
         case VMExecutable():
             yield from _bytecode(module)
+
+
+def _encrypted(module: EncryptedModule) -> Iterator[tuple[str, str]]:
+    if (header := module.header) is None:
+        return
+    yield "algorithm", f"{header.algorithm} of version {header.version} (1: AES-256-GCM)"
+    yield "key_id", header.key_id.hex()
+    yield "export_id", header.export_id.hex()
+    yield "in clear", f"{header.nbytes:,} bytes"
 
 
 def signatures_of(module: Module) -> list[str]:

@@ -15,6 +15,7 @@ from runtime.error import PackerError
 from runtime.late_tree import check_structure
 from runtime.manifest import parse_manifest
 from runtime.module import preorder
+from runtime.modules.encrypted import EncryptedModule
 from runtime.modules.opaque import OpaqueModule
 from runtime.registry import has_loader
 
@@ -146,6 +147,16 @@ def find_carried_libraries(modules: Sequence[ModuleReport]) -> Iterator[str]:
             yield (
                 f"'shared_library' (module {module.index}) is loaded too, and its "
                 f"constructors run; packer extract writes it to a file"
+            )
+
+
+def find_encrypted(parsed: Blob | None) -> Iterator[str]:
+    """Name the modules that are encrypted: nothing of them but their size is read."""
+    for index, entry in enumerate(parsed.nodes if parsed is not None else ()):
+        if isinstance(entry.module, EncryptedModule) and entry.module.header is not None:
+            yield (
+                f"'{entry.key}' (entry {index}) was not decrypted: its type, functions and weights "
+                f"are not shown; a load needs the key {entry.module.header.key_id.hex()}"
             )
 
 

@@ -2,7 +2,8 @@
 
     [library]                  output, root, format, embed, target, entry, options, addons,
                                system_lib, c_symbol_prefix, visibility, cpu, soname, version,
-                               license, metadata, legacy_calls; all are optional
+                               license, metadata, legacy_calls, encrypt, encrypt_key; all are
+                               optional
     [module.NAME]              kind, imports, and the keys of the kind:
         c cc cu                sources, functions, include, define, libraries, options
         llvm                   sources, functions, libraries, target, cpu, features, opt
@@ -27,6 +28,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
+from runtime.encryption.keys import ENVIRONMENT, TOKEN
 from runtime.error import ExportError, near_names
 from runtime.library_metadata import KNOWN
 from runtime.module import Module, preorder
@@ -70,6 +72,8 @@ class Project(NamedTuple):
         As `packer.export_library` takes them.
     soname, metadata, legacy_calls
         Likewise; version and license are in the metadata.
+    encrypt, encrypt_key
+        The parts and the key for `packer.encrypting`.
     """
 
     root: Module
@@ -89,6 +93,8 @@ class Project(NamedTuple):
     metadata: Mapping[str, Any] = MappingProxyType({})
     cpu: tuple[str, ...] = ()
     legacy_calls: bool = False
+    encrypt: tuple[str, ...] = ()
+    encrypt_key: str | None = None
 
     def counts(self) -> tuple[int, int]:
         """Return the numbers of host functions and of modules that the library will have."""
@@ -224,7 +230,19 @@ def _options(library: Table) -> dict[str, Any]:
         "metadata": _metadata(library),
         "cpu": (text,) if isinstance(text := library.plain("cpu"), str) else library.texts("cpu"),
         "legacy_calls": library.flag("legacy_calls"),
+        "encrypt": library.texts("encrypt"),
+        "encrypt_key": _key(library),
     }
+
+
+def _key(library: Table) -> str | None:
+    """Read where the key is, which encrypts modules: a file, a variable or a token."""
+    key = library.text("encrypt_key")
+    if key is None:
+        if library.texts("encrypt"):
+            raise library.error("expected encrypt_key beside it", "encrypt")
+        return None
+    return key if key.startswith((ENVIRONMENT, TOKEN)) else library.path_of(key)
 
 
 def _metadata(library: Table) -> dict[str, Any]:

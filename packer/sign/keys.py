@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,8 +14,7 @@ from runtime.trust.keys import (
     refuse_without_cryptography,
 )
 
-from ..files.new_file import refuse_existing, write_new
-from ..files.text import shown_path
+from ..files.new_file import readable_by_others, refuse_existing, write_new
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,10 +169,4 @@ def _signer(key: Any) -> Callable[[bytes], bytes]:
 
 def _warning(source: str) -> str:
     """Say if others may read the file of a private key."""
-    if source.startswith(ENVIRONMENT):
-        return ""
-    mode = os.stat(source).st_mode
-    if not mode & (stat.S_IRWXG | stat.S_IRWXO):
-        return ""
-    text = f"{shown_path(source)}: other users may read this key (mode {stat.S_IMODE(mode):04o})"
-    return f"{text}; chmod 600 {shown_path(source)}"
+    return "" if source.startswith(ENVIRONMENT) else readable_by_others(source)

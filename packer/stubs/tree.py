@@ -11,6 +11,7 @@ from runtime.abi import FACT_PREFIX
 from runtime.error import LibraryLoadError
 from runtime.module import preorder
 from runtime.modules.device import LAUNCHED, DeviceModule, metadata_of
+from runtime.modules.encrypted import EncryptedModule
 from runtime.modules.graph_executor import AotExecutorFactory
 from runtime.modules.opaque import OpaqueModule
 from runtime.modules.shared_library import CarriedSharedLibraryModule
@@ -115,7 +116,8 @@ def _functions(node: runtime.Module, opened: OpenedLibrary) -> tuple[list[Found]
         found = [Found(name, _bytecode_facts(node, name)) for name in names]
         return [*found, Found("vm_load_executable")], True
     if type(node).find_function is runtime.Module.find_function:
-        return [], not isinstance(node, OpaqueModule | CarriedSharedLibraryModule)
+        hides = OpaqueModule | CarriedSharedLibraryModule | EncryptedModule
+        return [], not isinstance(node, hides)
     lists_all = type(node).function_names is not runtime.Module.function_names
     return [Found(name) for name in names], lists_all
 

@@ -74,7 +74,7 @@ def nonce_of(index: int, *, is_last: bool) -> bytes:
 
 
 def decrypted(envelope: memoryview, place: int, key: EncryptionKey, where: str) -> memoryview:
-    """Decrypt a payload of the blob into memory of its own, which is wiped when it is freed.
+    """Decrypt a payload of the blob into separate memory, which is wiped when it is freed.
 
     Raises EncryptionError; then nothing of it was handed out.
     """

@@ -41,7 +41,7 @@ class SecretMemory(mmap):
         return addressof(c_char.from_buffer(self))
 
     def protect(self) -> None:
-        """Let nobody write to it, as to the pages of a library."""
+        """Let no code write to it, as to the pages of a library."""
         _libc.mprotect(self._address(), len(self), PROT_READ)
 
     def wipe(self) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from runtime.error import PackerError
 from runtime.modules.const_loader import ConstLoaderModule
 from runtime.modules.device import DeviceModule, Shader
+from runtime.modules.encrypted import EncryptedModule
 from runtime.modules.graph_executor import AotExecutorFactory, GraphExecutorFactory
 from runtime.modules.json_runtime import JSONRuntimeModule
 from runtime.modules.metadata import MetadataModule
@@ -92,7 +93,8 @@ def part_of(module: Module, key: str, payload: memoryview, name: str, names: Nam
         return part
     file = request.file(suffix="bin")
     expression = f"runtime.modules.OpaqueModule({key!r}, memoryview(read({file!r})))"
-    return Part({**part.files, file: [payload]}, expression=expression)
+    tables = part.tables if isinstance(module, EncryptedModule) else []
+    return Part({**part.files, file: [payload]}, tables=tables, expression=expression)
 
 
 def _made(request: _Request) -> Part:
@@ -265,6 +267,12 @@ def _shared_library(request: _Request) -> Part:
     return Part({file: [module.data]}, expression=expression)
 
 
+def _encrypted(request: _Request) -> Part:
+    """Keep the bytes: they can be decrypted at the same place of a blob only."""
+    text = "# It is encrypted, and was not decrypted: export again from its sources."
+    return Part(tables=[text])
+
+
 # As `quoted` writes it.
 _SURROGATE = re.compile(r"\\U0000D[89A-F]")
 _MAKERS: dict[type[Module], Maker] = {
@@ -274,6 +282,7 @@ _MAKERS: dict[type[Module], Maker] = {
     JSONRuntimeModule: _json_runtime,
     MetadataModule: _metadata,
     CarriedSourceModule: _source,
+    EncryptedModule: _encrypted,
     CarriedSharedLibraryModule: _shared_library,
     CarriedStaticLibraryModule: _static_library,
 }
