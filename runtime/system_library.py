@@ -7,9 +7,13 @@ from _thread import RLock
 from ._core import SystemLibrary
 from .abi import RUNNABLE
 from .error import FunctionNotFoundError
-from .late_tree import tree_of
+from .late_tree import tree_of, with_key
 from .library import LibraryModule
 from .module import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .encryption.keys import KeySource
 
 # Statically linked code is never unloaded, and its context symbols point to these modules.
 _roots: dict[str, Module] = {}
@@ -48,7 +52,7 @@ class SystemLibraryModule(LibraryModule):
         return f"<SystemLibraryModule {self.path.removeprefix('system library ')}>"
 
 
-def system_lib(symbol_prefix: str = "") -> Module:
+def system_lib(symbol_prefix: str = "", *, key: KeySource | None = None) -> Module:
     """Return the tree of the models that registered symbols with a prefix in this process.
 
     A model registers its symbols when the program starts, or when the library that contains it is
@@ -58,6 +62,8 @@ def system_lib(symbol_prefix: str = "") -> Module:
     ----------
     symbol_prefix : str
         The prefix of every name. A function that is not registered with it is looked up without.
+    key : path, str, bytes or callable, optional
+        The key of encrypted modules, as `runtime.load` takes it.
 
     Returns
     -------
@@ -68,6 +74,8 @@ def system_lib(symbol_prefix: str = "") -> Module:
     ------
     BlobFormatError, LoaderNotFoundError
         The registered blob is malformed, or contains a type without a loader.
+    EncryptionError
+        Encrypted modules need a key, or another one, or they were changed.
 
     Notes
     -----
@@ -80,8 +88,14 @@ def system_lib(symbol_prefix: str = "") -> Module:
     >>> runtime.system_lib("net1_")["add"](40, 2)  # doctest: +SKIP
     42
     """
+    if key is not None:
+        from .encryption.use import Use
+
+        with Use(key):
+            return system_lib(symbol_prefix)
     with _lock:
-        return _roots.get(symbol_prefix) or _build(SystemLibrary(symbol_prefix), symbol_prefix)
+        known = with_key(_roots.get(symbol_prefix))
+        return known or _build(SystemLibrary(symbol_prefix), symbol_prefix)
 
 
 def _build(library: SystemLibrary, prefix: str) -> Module:

@@ -13,8 +13,8 @@ _DESCRIPTION = """\
 Make a pair of keys: NAME.key, which signs and which only you can read, and NAME.pub, which
 verifies. Existing files are never replaced. Keep NAME.key secret; publish NAME.pub.
 
-With --encryption make one key instead, NAME.aes, which encrypts the modules of a library and decrypts
-them at load. Only you can read it; keep it secret too."""
+With --encryption make one key instead, NAME.aes, which encrypts the modules of a library and
+decrypts them at load. Only you can read it; keep it secret too."""
 
 _EPILOG = """\
 examples:

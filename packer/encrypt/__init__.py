@@ -39,9 +39,9 @@ def encrypting(
         The key: a file that `create_encryption_key` made, ``"env:NAME"``, the PKCS #11 URI of an
         AES key on a token, or 32 bytes. `runtime.load` needs the same one.
     parts : sequence of str
-        ``"all"``: every module but host code; ``"graph"``: graphs, bytecode, and weights with the record of their model; ``"weights"``:
-        modules with named tensors; ``"kernels"``: device code. Or type keys. A module is encrypted
-        whole.
+        ``"all"``: every module but host code; ``"graph"``: graphs, bytecode, and weights with the
+        record of their model; ``"weights"``: modules with named tensors; ``"kernels"``: device
+        code. Or type keys. A module is encrypted whole.
 
     Yields
     ------
@@ -65,8 +65,8 @@ def encrypting(
     >>> with packer.encrypting(root, "acme.aes", ["weights"]):  # doctest: +SKIP
     ...     packer.export_library(root, "model.so")
     """
-    chosen = _chosen(root, list_of(parts, "parts"))
     found, export_id = find_key(key), os.urandom(_EXPORT_ID_NBYTES)
+    chosen = _chosen(root, list_of(parts, "parts"))
     before = [(module, module._stored_as) for module in chosen]
     try:
         for module in chosen:
