@@ -64,6 +64,9 @@ class LocalKey:
         except InvalidTag:
             return None
 
+    def __reduce__(self) -> str:
+        raise TypeError("a key is not pickled")
+
     def __repr__(self) -> str:
         return f"<LocalKey {self.key_id.hex()}>"
 

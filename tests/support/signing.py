@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,21 @@ def reason_of(path: Path, *keys: Path, **options: object) -> str:
     return caught.value.reason
 
 
+_LOAD_AES = """
+import sys
+import pkcs11
+from pkcs11 import Attribute, KeyType, ObjectClass
+module, pin, label = sys.argv[1:]
+with pkcs11.lib(module).get_token(token_label="release").open(user_pin=pin, rw=True) as session:
+    session.create_object({
+        Attribute.CLASS: ObjectClass.SECRET_KEY, Attribute.KEY_TYPE: KeyType.AES,
+        Attribute.VALUE: sys.stdin.buffer.read(), Attribute.LABEL: label, Attribute.TOKEN: True,
+        Attribute.ENCRYPT: True, Attribute.DECRYPT: True,
+        Attribute.SENSITIVE: True, Attribute.EXTRACTABLE: False,
+    })
+"""
+
+
 class Token:
     """A SoftHSM token with keys of several algorithms, whose labels are the algorithms."""
 
@@ -115,6 +131,12 @@ class Token:
         """Put a private key on the token; return its URI."""
         words = ["--import", str(pem), "--token", "release", "--label", label, "--id", "0A"]
         self._run("softhsm2-util", *words, "--pin", PIN)
+        return self.uri(label)
+
+    def load_aes(self, key: bytes, label: str) -> str:
+        """Put an AES key on the token, from which nobody reads it again; return its URI."""
+        script = [sys.executable, "-c", _LOAD_AES, self.module, PIN, label]
+        subprocess.run(script, env=self.environment, input=key, check=True)
         return self.uri(label)
 
     def uri(self, label: str) -> str:
