@@ -41,6 +41,14 @@ LIBRARY = {
         'array of strings, or `"native"`',
         "CPU levels to compile the host code for, [cpu-levels.md](../cpu-levels.md).",
     ),
+    "encrypt_key": (
+        "path, `env:NAME` or `pkcs11:` URI",
+        "The key that encrypts modules, [trust.md](../trust.md#encrypted-modules).",
+    ),
+    "encrypt": (
+        "array of strings",
+        "The modules to encrypt: `all` (the default), `graph`, `weights`, `kernels`, or type keys.",
+    ),
     "legacy_calls": (
         "boolean",
         "Plain names are packed C functions, for TVM to 2025,"

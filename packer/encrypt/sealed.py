@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 from runtime.abi import BINARY_SERIALIZABLE
 from runtime.encryption.envelope import (
     ALGORITHM,
-    HEADER_NBYTES,
     KEY_NBYTES,
     NONCE_NBYTES,
     PIECE_NBYTES,
     VERSION,
     Header,
-    encrypted_nbytes,
     nonce_of,
 )
 from runtime.encryption.keys import KEY_ID_NONCE
@@ -52,21 +50,28 @@ class SealedModule(Module):
     def save_to_binary(self, writer: Writer) -> None:
         """Write the payload: each time with a new data key, so no nonce is used twice with one."""
         clear = _in_clear(self._module, writer.dialect)
-        nbytes = nbytes_of(clear)
-        header, data_key = self._header(writer.offset, nbytes)
-        size = HEADER_NBYTES + encrypted_nbytes(nbytes)
-        self.written = [size.to_bytes(8, "little"), header]
-        self.written += _encrypted(_cut(clear), data_key, header)
+        envelope = envelope_of(clear, writer.offset, self._key, self._export_id)
+        size = sum(len(piece) for piece in envelope)
+        self.written = [size.to_bytes(8, "little"), *envelope]
         for piece in self.written:
             writer.write_raw(piece)
 
-    def _header(self, place: int, nbytes: int) -> tuple[bytes, bytes]:
-        """Return the header with a new data key, and that key."""
-        fields = Header(VERSION, ALGORITHM, self._key.key_id, self._export_id, place, nbytes).pack()
-        data_key, nonce = os.urandom(KEY_NBYTES), KEY_ID_NONCE
-        while nonce == KEY_ID_NONCE:
-            nonce = os.urandom(NONCE_NBYTES)
-        return fields + nonce + self._key.wrap(nonce, data_key, fields), data_key
+
+def envelope_of(
+    clear: list[Chunk], place: int, key: EncryptionKey, export_id: bytes
+) -> list[bytes]:
+    """Encrypt chunks for an offset in a blob; return the header and the pieces."""
+    header, data_key = _header(nbytes_of(clear), place, key, export_id)
+    return [header, *_encrypted(_cut(clear), data_key, header)]
+
+
+def _header(nbytes: int, place: int, key: EncryptionKey, export_id: bytes) -> tuple[bytes, bytes]:
+    """Return the header with a new data key, and that key."""
+    fields = Header(VERSION, ALGORITHM, key.key_id, export_id, place, nbytes).pack()
+    data_key, nonce = os.urandom(KEY_NBYTES), KEY_ID_NONCE
+    while nonce == KEY_ID_NONCE:
+        nonce = os.urandom(NONCE_NBYTES)
+    return fields + nonce + key.wrap(nonce, data_key, fields), data_key
 
 
 def _in_clear(module: Module, dialect: str) -> list[Chunk]:

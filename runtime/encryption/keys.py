@@ -107,6 +107,11 @@ def find_key(source: KeySource, key_id: str = "") -> EncryptionKey:
 
         return token_key(text)
     where, line = _read(text)
+    return parse_key(line, where)
+
+
+def parse_key(line: bytes, where: str) -> LocalKey:
+    """Read the line of a key file; raise EncryptionError, which has nothing of the line."""
     return _local_key(_decoded(line, where), where)
 
 

@@ -24,6 +24,7 @@ from runtime.manifest import parse_manifest
 from ..support.cuda import DATA, build_fake_driver
 from ..support.graphs import sum_graph
 from .edited_inputs import Seed, binary, json_texts
+from .encryption_targets import encryption_targets
 from .judge import Target
 from .library_targets import library_targets
 from .packer_targets import npy_target, project_target, tar_target
@@ -52,6 +53,7 @@ def make_targets(folder: Path) -> list[Target]:
         manifest_target(),
         *trust_targets(folder),
         *library_targets(folder),
+        *encryption_targets(),
     ]
 
 

@@ -134,7 +134,7 @@ class Token:
         return self.uri(label)
 
     def load_aes(self, key: bytes, label: str) -> str:
-        """Put an AES key on the token, from which nobody reads it again; return its URI."""
+        """Put an AES key on the token, which never leaves it; return its URI."""
         script = [sys.executable, "-c", _LOAD_AES, self.module, PIN, label]
         subprocess.run(script, env=self.environment, input=key, check=True)
         return self.uri(label)

@@ -6,12 +6,14 @@ import base64
 import json
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+import packer as packer_module
 import runtime
 
 from ...support import needs, signing
@@ -50,7 +52,7 @@ def test_keygen_makes_a_key_that_only_its_owner_reads(sources, packer: Packer) -
 
 
 def test_export_encrypts_and_load_decrypts(sources, packer: Packer) -> None:
-    """What the library shows without the key is its size and the id of the key."""
+    """Without the key the library shows its size and the id of the key."""
     words = ["export", "m.so", "a.c", "--weights", "w.safetensors", "--sbom"]
     out = done(packer(*words, "--encrypt-key", "acme.aes", "--encrypt", "weights"))
     assert "encrypted: safetensors" in out
@@ -127,6 +129,19 @@ def test_a_key_on_a_token_encrypts_and_decrypts(sources, packer: Packer) -> None
     assert "the PIN is wrong" in refusal(uri, {**given, "DSO_PKCS11_PIN": "0000"})
     assert "set DSO_PKCS11_PIN" in refusal(uri, token.environment)
     assert "no AES key of this name" in refusal(token.uri("none"))
+
+
+def test_tvm_refuses_an_encrypted_module_by_its_name(sources) -> None:
+    """It has no loader of this type key."""
+    needs.importable("tvm_ffi", "test")
+    root = packer_module.CSourceModule(sources / "a.c", functions={"add": "long(long a, long b)"})
+    root.import_module(runtime.SafetensorsModule(sources / "w.safetensors"))
+    with packer_module.encrypting(root, bytes(32)):
+        packer_module.export_library(root, sources / "ffi.so", format="tvm-ffi")
+    code = "import sys, tvm_ffi; tvm_ffi.load_module(sys.argv[1])"
+    command = [sys.executable, "-P", "-c", code, sources / "ffi.so"]
+    given = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert given.returncode == 1 and "using {encrypted}" in given.stderr
 
 
 def test_libdso_carries_encrypted_modules_and_says_so(sources, packer: Packer) -> None:

@@ -113,7 +113,7 @@ def test_a_loaded_library_needs_its_key_again(library, key, tmp_path) -> None:
 
 
 def test_open_data_works_without_the_key(library, key) -> None:
-    """What is encrypted has no functions and no weights, and an error says why."""
+    """Encrypted modules have no functions and no weights, and an error says why."""
     root = runtime.open_data(library)
     kinds = {module.type_key for module in preorder(root)}
     assert kinds == {"encrypted", "library"} and not list(root.weights)
