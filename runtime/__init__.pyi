@@ -6,6 +6,7 @@ from ._core import Device as Device
 from ._core import Handle as Handle
 from .data_file import UnloadedLibraryModule as UnloadedLibraryModule
 from .data_file import open_data as open_data
+from .encryption.use import decrypting as decrypting
 from .error import BlobFormatError as BlobFormatError
 from .error import DeviceError as DeviceError
 from .error import EncryptionError as EncryptionError

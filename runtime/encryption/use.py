@@ -23,7 +23,7 @@ _thread = _Thread()
 
 
 class Use:
-    """Decrypt entries with a key while a file is loaded: ``with Use(source): ...``.
+    """Decrypt entries with a key inside a ``with`` block.
 
     Parameters
     ----------
@@ -61,6 +61,27 @@ class Use:
         if self._exports.setdefault(file, export_id) != export_id:
             text = f"{where}: of another export than the entry before it; load the exported file"
             raise EncryptionError(text, reason="mixed")
+
+
+def decrypting(key: KeySource) -> Use:
+    """Give a key to all that this thread loads inside a ``with`` block.
+
+    Parameters
+    ----------
+    key : path, str, bytes or callable
+        The key, as `runtime.load` takes it: for what has no argument for it, such as pickle.
+
+    Returns
+    -------
+    context manager
+        A load with an argument `key` takes that one instead.
+
+    Examples
+    --------
+    >>> with runtime.decrypting("acme.aes"):  # doctest: +SKIP
+    ...     model = pickle.loads(data)
+    """
+    return Use(key)
 
 
 def decrypt(envelope: memoryview, place: int, file: str, where: str) -> memoryview:

@@ -143,6 +143,8 @@ def test_decrypted_modules_are_not_written_in_clear(library, key, tmp_path) -> N
     del root, kernels
     gc.collect()
     assert encrypted.reason_of(lambda: pickle.loads(data)) == "no-key"
+    with runtime.decrypting(key):
+        assert np.array_equal(np.from_dlpack(pickle.loads(data).weights["scale"]), models.SCALE)
 
 
 def test_a_verified_load_takes_a_key(library, key, tmp_path) -> None:
