@@ -135,7 +135,8 @@ def write_wheel(
     files = package_files(parts, imported, metadata.version, map(Path, include))
     output = _write(Path(folder), files, metadata, found)
     if note is not None:
-        about_parts = (*_without_functions(parts), *_unknown_types(parts, metadata.loaders))
+        unknown = _unknown_types(parts, metadata.loaders)
+        about_parts = (*_without_functions(parts), *unknown, *_encrypted(parts, imported))
         for text in (*_notes(measured), *about_parts):
             note(text)
     return output
@@ -218,4 +219,14 @@ def _unknown_types(parts: Sequence[Part], loaders: Mapping[str, str]) -> list[st
         "names a loader, and --requires a distribution that registers one"
         for key, file in sorted(keys.items())
         if key != "library" and not is_own_type(key) and key not in loaders
+    ]
+
+
+def _encrypted(parts: Sequence[Part], imported: str) -> list[str]:
+    """Return a note for each library with encrypted modules, for which the package has no key."""
+    return [
+        f"{part.path.name}: it has encrypted modules; a program uses {imported} with their key, "
+        f"inside the block: with runtime.decrypting(key)"
+        for part in parts
+        if any(module.type_key == "encrypted" for module in part.report.modules)
     ]

@@ -15,7 +15,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..error import EncryptionError
+from ..error import EncryptionError, OutOfMemoryError
 from .memory import SecretMemory
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ class Header(NamedTuple):
         return _FIELDS.pack(*self)
 
 
-def read_header(envelope: memoryview) -> Header | None:
+def read_header(head: bytes | memoryview) -> Header | None:
     """Return the fields of a header; None if it is cut."""
-    return Header(*_FIELDS.unpack_from(envelope)) if len(envelope) >= HEADER_NBYTES else None
+    return Header(*_FIELDS.unpack_from(head)) if len(head) >= HEADER_NBYTES else None
 
 
 def encrypted_nbytes(nbytes: int) -> int:
@@ -76,64 +76,73 @@ def nonce_of(index: int, *, is_last: bool) -> bytes:
 def decrypted(envelope: memoryview, place: int, key: EncryptionKey, where: str) -> memoryview:
     """Decrypt a payload of the blob into separate memory, which is wiped when it is freed.
 
-    Raises EncryptionError; then nothing of it was handed out.
+    Each byte of the envelope is read once: another process may write to its file meanwhile. Raises
+    EncryptionError; then nothing of it was handed out.
     """
-    header = checked_header(envelope, place, where)
-    data_key = data_key_of(envelope, header, key, where)
-    memory = SecretMemory(header.nbytes + _SLACK)
-    target, aad = memoryview(memory), bytes(envelope[:HEADER_NBYTES])
-    last = _num_pieces(header.nbytes) - 1
+    head = bytes(envelope[:HEADER_NBYTES])
+    header = checked_header(head, len(envelope), place, where)
+    data_key = data_key_of(head, header, key, where)
+    memory = _memory(header.nbytes, where)
+    target, last = memoryview(memory), _num_pieces(header.nbytes) - 1
     for index in range(last + 1):
         start = index * PIECE_NBYTES
         stored = HEADER_NBYTES + start + index * TAG_NBYTES
         size = min(PIECE_NBYTES, header.nbytes - start)
-        piece = envelope[stored : stored + size + TAG_NBYTES]
+        piece = bytes(envelope[stored : stored + size + TAG_NBYTES])
         nonce = nonce_of(index, is_last=index == last)
-        if not _decrypt_piece(piece, data_key, nonce, aad, target[start : start + size + _SLACK]):
+        if not _decrypt_piece(piece, data_key, nonce, head, target[start : start + size + _SLACK]):
             target.release()
             memory.wipe()
             at = f"piece {index} of {last + 1}"
             text = f"{where}: {at} was changed after it was encrypted; copy the file again"
-            raise EncryptionError(text, reason="changed")
+            raise EncryptionError(text, reason="changed", key_id=header.key_id.hex())
     target.release()
     memory.protect()
     return memoryview(memory)[: header.nbytes].toreadonly()
 
 
-def checked_header(envelope: memoryview, place: int, where: str) -> Header:
-    """Return the header of a payload; raise EncryptionError if it cannot be one of this place."""
-    header = read_header(envelope)
+def _memory(nbytes: int, where: str) -> SecretMemory:
+    try:
+        return SecretMemory(nbytes + _SLACK)
+    except (OSError, MemoryError, OverflowError) as error:
+        text = f"{where}: no memory for {nbytes} bytes in clear"
+        raise OutOfMemoryError(text) from error
+
+
+def checked_header(head: bytes, nbytes: int, place: int, where: str) -> Header:
+    """Return the header of an envelope of so many bytes.
+
+    Raises EncryptionError if it cannot be one of this place.
+    """
+    header = read_header(head)
     if header is None:
-        text = f"{where}: cut: {len(envelope)} bytes, expected at least {HEADER_NBYTES}"
+        text = f"{where}: cut: {nbytes} bytes, expected at least {HEADER_NBYTES}"
         raise EncryptionError(text, reason="cut")
+    key_id = header.key_id.hex()
     if (header.version, header.algorithm) != (VERSION, ALGORITHM):
         found = f"version {header.version} and algorithm {header.algorithm}"
         text = f"{where}: {found}, expected {VERSION} and {ALGORITHM}; update dso-runtime"
-        raise EncryptionError(text, reason="algorithm", key_id=header.key_id.hex())
+        raise EncryptionError(text, reason="algorithm", key_id=key_id)
     expected = HEADER_NBYTES + encrypted_nbytes(header.nbytes)
-    if header.nbytes >> 63 or len(envelope) != expected:
-        text = f"{where}: cut: {len(envelope)} bytes, expected {expected}; copy the file again"
-        raise EncryptionError(text, reason="cut", key_id=header.key_id.hex())
+    if header.nbytes >> 63 or nbytes != expected:
+        text = f"{where}: cut: {nbytes} bytes, expected {expected}; copy the file again"
+        raise EncryptionError(text, reason="cut", key_id=key_id)
     if header.place != place:
         text = f"{where}: was encrypted for offset {header.place:#x} of its blob, found {place:#x}"
         text += "; it was moved: load the file that was exported"
-        raise EncryptionError(text, reason="moved", key_id=header.key_id.hex())
+        raise EncryptionError(text, reason="moved", key_id=key_id)
     return header
 
 
-def data_key_of(envelope: memoryview, header: Header, key: EncryptionKey, where: str) -> bytes:
-    """Return the data key of a payload whose header was checked; raise EncryptionError."""
+def data_key_of(head: bytes, header: Header, key: EncryptionKey, where: str) -> bytes:
+    """Return the data key of a header that was checked; raise EncryptionError."""
     found, expected = key.key_id.hex(), header.key_id.hex()
     if found != expected:
         text = f"{where}: another key: expected the one with id {expected}, found {found}"
         raise EncryptionError(text, reason="wrong-key", key_id=expected)
     nonce_at = _FIELDS.size
     wrapped_at = nonce_at + NONCE_NBYTES
-    data_key = key.unwrap(
-        bytes(envelope[nonce_at:wrapped_at]),
-        bytes(envelope[wrapped_at:HEADER_NBYTES]),
-        bytes(envelope[:nonce_at]),
-    )
+    data_key = key.unwrap(head[nonce_at:wrapped_at], head[wrapped_at:], head[:nonce_at])
     if data_key is None or len(data_key) != KEY_NBYTES:
         text = f"{where}: its header was changed after it was encrypted; copy the file again"
         raise EncryptionError(text, reason="changed", key_id=expected)
@@ -145,7 +154,7 @@ def _num_pieces(nbytes: int) -> int:
 
 
 def _decrypt_piece(
-    piece: memoryview, data_key: bytes, nonce: bytes, aad: bytes, target: memoryview
+    piece: bytes, data_key: bytes, nonce: bytes, aad: bytes, target: memoryview
 ) -> bool:
     """Decrypt into memory, without a copy anywhere else; return False if the tag is not right."""
     from cryptography.exceptions import InvalidTag
@@ -153,10 +162,10 @@ def _decrypt_piece(
     from cryptography.hazmat.primitives.ciphers.algorithms import AES
     from cryptography.hazmat.primitives.ciphers.modes import GCM
 
-    mode: Any = GCM(nonce, bytes(piece[-TAG_NBYTES:]))
+    mode: Any = GCM(nonce, piece[-TAG_NBYTES:])
     cipher = Cipher(AES(data_key), mode).decryptor()
     cipher.authenticate_additional_data(aad)
-    cipher.update_into(piece[:-TAG_NBYTES], target)
+    cipher.update_into(memoryview(piece)[:-TAG_NBYTES], target)
     try:
         cipher.finalize()
     except InvalidTag:

@@ -6,12 +6,13 @@ from _thread import _local
 from typing import TYPE_CHECKING
 
 from ..error import EncryptionError
-from .envelope import checked_header, data_key_of, decrypted, read_header
+from .envelope import HEADER_NBYTES, checked_header, data_key_of, decrypted
 from .keys import find_key
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from .envelope import Header
     from .keys import EncryptionKey, KeySource
 
 
@@ -47,10 +48,8 @@ class Use:
     ) -> None:
         _thread.use = self._outer
 
-    def key_of(self, envelope: memoryview) -> EncryptionKey:
-        """Return the key for an entry."""
-        header = read_header(envelope)
-        key_id = header.key_id.hex() if header is not None else ""
+    def key_of(self, key_id: str) -> EncryptionKey:
+        """Return the key for entries with an id."""
         found = self._keys.get(key_id)
         if found is None:
             found = self._keys[key_id] = find_key(self._source, key_id)
@@ -86,22 +85,25 @@ def decrypting(key: KeySource) -> Use:
 
 def decrypt(envelope: memoryview, place: int, file: str, where: str) -> memoryview:
     """Decrypt a payload with the key of the load; raise EncryptionError."""
-    use = _use(envelope, place, where)
-    data = decrypted(envelope, place, use.key_of(envelope), where)
-    use.refuse_mixed(checked_header(envelope, place, where).export_id, file, where)
+    use, header = _use(envelope, place, where)
+    data = decrypted(envelope, place, use.key_of(header.key_id.hex()), where)
+    use.refuse_mixed(header.export_id, file, where)
     return data
 
 
 def check_key(envelope: memoryview, place: int, where: str) -> None:
     """Refuse a load without the key of a payload that is decrypted already."""
-    header = checked_header(envelope, place, where)
-    data_key_of(envelope, header, _use(envelope, place, where).key_of(envelope), where)
+    use, header = _use(envelope, place, where)
+    key = use.key_of(header.key_id.hex())
+    data_key_of(bytes(envelope[:HEADER_NBYTES]), header, key, where)
 
 
-def _use(envelope: memoryview, place: int, where: str) -> Use:
-    header = checked_header(envelope, place, where)
+def _use(envelope: memoryview, place: int, where: str) -> tuple[Use, Header]:
+    """Return what this thread decrypts with, and the header; raise EncryptionError."""
+    head = bytes(envelope[:HEADER_NBYTES])
+    header = checked_header(head, len(envelope), place, where)
     if _thread.use is None:
         key_id = header.key_id.hex()
         text = f"{where}: encrypted with key {key_id}, and no key is given: load(path, key=...)"
         raise EncryptionError(text, reason="no-key", key_id=key_id)
-    return _thread.use
+    return _thread.use, header

@@ -67,6 +67,15 @@ def test_nothing_of_them_is_in_the_file(library, tmp_path) -> None:
     assert not [secret for secret in present if secret in hidden]
 
 
+def test_an_export_after_it_is_in_clear(key, tmp_path) -> None:
+    """The tree is not changed: its exports have the bytes that they had."""
+    root = models.weights()
+    before = packer.export_library(root, tmp_path / "a.so").read_bytes()
+    with packer.encrypting(root, key):
+        packer.export_library(root, tmp_path / "a.so")
+    assert packer.export_library(root, tmp_path / "a.so").read_bytes() == before
+
+
 def test_weights_are_served_from_the_decrypted_pages(library, key) -> None:
     """Once in memory: locked, in no core dump, of no file, and not writable."""
     tensor = runtime.load(library, key=key).weights["scale"]
