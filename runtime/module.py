@@ -162,6 +162,11 @@ class Module:
         return {}
 
     @property
+    def why_no_weights(self) -> str:
+        """Why its weights may be missing from `own_weights`, for an error; else ""."""
+        return ""
+
+    @property
     def own_record(self) -> ModelRecord | None:
         """The record of a model that this module carries, or None."""
         return None
@@ -328,8 +333,10 @@ class Module:
         """
         from .tensors.weights import Weights, model_weights
 
-        parts = ((m.own_weights, m.own_record) for m in preorder(self))
-        return Weights([model_weights(own, record) for own, record in parts if own or record])
+        nodes = list(preorder(self))
+        parts = ((m.own_weights, m.own_record) for m in nodes)
+        found = [model_weights(own, record) for own, record in parts if own or record]
+        return Weights(found, next((why for m in nodes if (why := m.why_no_weights)), ""))
 
     @property
     def metadata(self) -> Mapping[str, Any]:

@@ -14,11 +14,26 @@ from mmap import (
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
 _libc = CDLL(None)
 _libc.mlock.argtypes = (c_void_p, c_size_t)
 _libc.mprotect.argtypes = (c_void_p, c_size_t, c_int)
+
+
+def _wiper() -> Callable[[mmap], None]:
+    """Make the function that wipes memory; it works when the globals of this file are gone."""
+    protect, address_of, char, fill = _libc.mprotect, addressof, c_char, memset
+    writable = PROT_READ | PROT_WRITE
+
+    def wipe(memory: mmap) -> None:
+        """Fill it with zeros."""
+        address, nbytes = address_of(char.from_buffer(memory)), len(memory)
+        if protect(address, nbytes, writable) == 0:
+            fill(address, 0, nbytes)
+
+    return wipe
 
 
 class SecretMemory(mmap):
@@ -44,11 +59,7 @@ class SecretMemory(mmap):
         """Let no code write to it, as to the pages of a library."""
         _libc.mprotect(self._address(), len(self), PROT_READ)
 
-    def wipe(self) -> None:
-        """Fill it with zeros."""
-        address, nbytes = self._address(), len(self)
-        if _libc.mprotect(address, nbytes, PROT_READ | PROT_WRITE) == 0:
-            memset(address, 0, nbytes)
+    wipe = _wiper()
 
     def __del__(self) -> None:
         self.wipe()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..stream import Writer
 
 TYPE_KEY = "encrypted"
+_HINT = "; an encrypted module was opened without its key: give key=..."
 
 
 class EncryptedModule(Module):
@@ -144,7 +145,12 @@ class EncryptedModule(Module):
     def how_to_declare(self, name: str) -> str:
         """Say that the module may have a function, if it is decrypted."""
         del name
-        return "; an encrypted module was opened without its key: give key=..."
+        return _HINT
+
+    @property
+    def why_no_weights(self) -> str:
+        """It may have some, if it is decrypted."""
+        return _HINT
 
 
 class _NamingPath:

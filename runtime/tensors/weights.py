@@ -20,7 +20,7 @@ class Weights(Mapping[str, Tensor]):
     """A read-only view of the tensors that the modules of a tree carry.
 
     `parts` are the tensors of each module; of equal names the first is found. It keeps the memory
-    of the tensors alive, but not the modules.
+    of the tensors alive, but not the modules. `why_fewer` ends the message about a missing one.
 
     A weight of a model that is stored as an operator reads it is unpacked at each access: that
     needs NumPy, and the result is a copy. All others are views.
@@ -32,8 +32,9 @@ class Weights(Mapping[str, Tensor]):
         with other values, since another one is a part of them; each with the reason.
     """
 
-    def __init__(self, parts: list[Mapping[str, Tensor]]) -> None:
+    def __init__(self, parts: list[Mapping[str, Tensor]], why_fewer: str = "") -> None:
         self._parts = parts
+        self._why_fewer = why_fewer
 
     @property
     def folded(self) -> dict[str, str]:
@@ -55,7 +56,8 @@ class Weights(Mapping[str, Tensor]):
         if name in folded:
             text = f"weight {name!r} is not stored: {folded[name]}"
         else:
-            text = f"no weight {name!r} in the tree{near_names(str(name), list(self))}"
+            near = near_names(str(name), list(self))
+            text = f"no weight {name!r} in the tree{near}{self._why_fewer}"
         raise WeightNotFoundError(text, name=name)
 
     def __contains__(self, name: object) -> bool:

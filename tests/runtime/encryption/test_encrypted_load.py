@@ -6,6 +6,8 @@ import ctypes
 import gc
 import pickle
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +111,18 @@ def test_memory_is_wiped_when_it_is_freed() -> None:
     assert ctypes.string_at(address, 1 << 16) == bytes(1 << 16)
 
 
+def test_a_program_ends_without_a_word_about_the_memory(library, key) -> None:
+    """Also if the modules live until its end."""
+    code = (
+        "import sys, runtime\n"
+        "model = runtime.load(sys.argv[1], key=sys.argv[2])\n"
+        "runtime.register_func('kept', model.weights.get)\n"
+    )
+    command = [sys.executable, "-P", "-c", code, library, key]
+    given = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (given.stdout, given.stderr) == ("", "")
+
+
 def test_a_loaded_library_needs_its_key_again(library, key, tmp_path) -> None:
     """A load without it does not get what another one decrypted."""
     root = runtime.load(library, key=key)
@@ -131,6 +145,8 @@ def test_open_data_works_without_the_key(library, key) -> None:
     host = encrypted.module_of(root, "library")
     with pytest.raises(AttributeError, match="opened without its key"):
         host["secret_kernel"]
+    with pytest.raises(KeyError, match="opened without its key"):
+        root.weights["scale"]
     assert np.array_equal(
         np.from_dlpack(runtime.open_data(library, key=key).weights["scale"]), models.SCALE
     )
