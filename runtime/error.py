@@ -81,7 +81,7 @@ class LibraryLoadError(PackerError, OSError):
     reason : str
         One stable word for programs: ``"io"``, ``"not-a-file"``, ``"not-elf"``,
         ``"truncated"``, ``"machine"``, ``"format"``, ``"malformed"``, ``"policy"``,
-        ``"cpu"``, ``"blob"``, ``"dlopen"``, ``"busy"``.
+        ``"cpu"``, ``"blob"``, ``"dlopen"``, ``"busy"``, ``"fetch"``.
     """
 
     path: str | None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..error import LibraryLoadError, PackerError, VerifyError, shown
 from .digest import digest_of, open_regular, record
-from .store import VARIABLE, Store
+from .store import VARIABLE, Store, cache_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -38,10 +38,14 @@ def stored_file(reference: Reference, fetch: Fetch | None) -> str | None:
     `fetch` is None. Raises LibraryLoadError if it cannot be fetched or stored, and VerifyError if
     the source has other bytes.
     """
+    if fetch is None and not os.path.isdir(cache_path()):
+        return None
     store = Store.open()
     path = store.file(reference.sha256)
-    if _is_whole(path, reference) or fetch is None:
-        return path if _is_whole(path, reference) else None
+    if _is_whole(path, reference):
+        return path
+    if fetch is None:
+        return None
     try:
         with store.locked(reference.sha256):
             if not _is_whole(path, reference):
