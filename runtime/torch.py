@@ -12,6 +12,7 @@ from ._core import TensorBase
 from .interchange import homes_of, module_to_bytes, rebuild_module
 from .load import load
 from .module import Module
+from .reference.pickled import pickled_reference
 
 try:
     import torch
@@ -58,7 +59,8 @@ class PackedModule(torch.nn.Module):  # type: ignore[misc]
     Arguments and results are tensors without a copy. It has no parameters, so it adds nothing to a
     ``state_dict``.
 
-    ``torch.save``, pickle and ``copy.deepcopy`` store the whole library, not its path.
+    ``torch.save``, pickle and ``copy.deepcopy`` store the whole library, not its path, unless
+    `runtime.by_reference` was called with it.
     ``torch.load`` then needs ``weights_only=False``, because it runs the library's code: use it on
     trusted files only.
 
@@ -115,15 +117,18 @@ class PackedModule(torch.nn.Module):  # type: ignore[misc]
         return f"{self.library!r}, entry={self.entry!r}"
 
     def __getstate__(self) -> dict[str, Any]:
+        if pickled_reference(self.library) is not None:
+            return {**self.__dict__, "_function": None}
         # As a tensor: torch.save stores its bytes unchanged. Pickle's protocol 2, which it uses for
         # other objects, takes 1.5 times the size.
         data = torch.frombuffer(bytearray(module_to_bytes(self.library)), dtype=torch.uint8)
         return {**self.__dict__, "library": (data, homes_of(self.library)), "_function": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        data, homes = state["library"]
         super().__setstate__(state)
-        self.library = rebuild_module(_bytes_of(data), *homes)
+        if not isinstance(self.library, Module):
+            data, homes = self.library
+            self.library = rebuild_module(_bytes_of(data), *homes)
         self._function = self.library[self.entry]
 
 

@@ -263,3 +263,18 @@ def test_a_model_is_a_drop_in(tmp_path: Path) -> None:
     with torch.no_grad():
         assert torch.equal(module(wanted)[1], hidden)
     assert list(module.parameters()) == []
+
+
+def test_a_library_by_reference_is_saved_as_its_path(path, tmp_path, monkeypatch) -> None:
+    """The file of torch.save is small then, and so is a pickle."""
+    monkeypatch.setenv("DSO_CACHE", str(tmp_path / "store"))
+    copied = tmp_path / "copied.so"
+    copied.write_bytes(path.read_bytes())
+    module = runtime.torch.PackedModule(runtime.by_reference(runtime.load(copied)), "scale")
+    torch.save(module, tmp_path / "module.pt")
+    assert (tmp_path / "module.pt").stat().st_size < copied.stat().st_size
+    again = torch.load(tmp_path / "module.pt", weights_only=False)
+    x, y = torch.ones(3), torch.empty(3)
+    again(x, y)
+    assert y.tolist() == [2, 2, 2]
+    assert again.library is module.library
