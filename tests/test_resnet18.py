@@ -313,3 +313,25 @@ def test_storage_is_not_shared_too_early(example: dict[str, ModuleType]) -> None
     called = {storage[i] for i, node in enumerate(graph["nodes"]) if node["op"] == "tvm_op"}
     assert len(called) == 3
     assert len(storage) - len(weights) > 20
+
+
+def test_a_data_loader_scores_a_folder_of_pictures(
+    library: Path, deployed: runtime.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """examples/scale in a worker of PyTorch; tests/scale has the other scripts."""
+    needs.importable("torch", "torch")
+    scale = EXAMPLES / "scale"
+    monkeypatch.syspath_prepend(str(scale))
+    monkeypatch.setenv("DSO_CACHE", str(tmp_path / "store"))
+    scoring = importlib.import_module("scoring")
+    for number in range(3):
+        rgb = RANDOM.integers(0, 256, (5, 5, 3), np.uint8)
+        scoring.Image.fromarray(rgb).resize((300, 200)).save(tmp_path / f"{number}.png")
+    found = [scoring.score(deployed, path) for path in scoring.pictures(tmp_path)]
+    lines = [f"{name}: class {best}, score {value:.5f}" for name, best, value in found]
+    environment = {**os.environ, "PYTHONPATH": str(Path(packer.__file__).parents[1])}
+    environment.pop("PYTHONSAFEPATH", None)
+    command = [sys.executable, "on_loader.py", str(library), str(tmp_path), "--workers", "1"]
+    printed = subprocess.check_output(command, cwd=scale, env=environment, text=True)
+    assert printed.splitlines() == lines
+    sys.modules.pop("scoring")

@@ -1,0 +1,1 @@
+"""Dask, Ray and S3 for real: `make test-scale`."""
