@@ -113,9 +113,12 @@ def test_readme_commands_run(tmp_path: Path) -> None:
     assert "add(40, 2) -> 42\n" in output
 
 
-@pytest.mark.parametrize("page", ["compiling.md", "functions.md", "operators.md", "weights.md"])
-def test_python_of_a_page_runs(page: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "page", ["compiling.md", "functions.md", "operators.md", "scale.md", "weights.md"]
+)
+def test_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The Python code on a page runs from its top to its end."""
+    monkeypatch.setenv("DSO_CACHE", str(tmp_path / "store"))
     script = tmp_path / "page.py"
     script.write_text("".join(code_blocks(DOCS / page, "python")))
     run([sys.executable, "-W", "error", script], tmp_path)

@@ -8,7 +8,8 @@ import os
 from typing import TYPE_CHECKING
 
 from ..error import LibraryLoadError, PackerError, VerifyError, shown
-from .digest import digest_of, open_regular, record
+from .digest import digest_of, record
+from .file_state import open_regular
 from .store import VARIABLE, Store, cache_path
 
 if TYPE_CHECKING:

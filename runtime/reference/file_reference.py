@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from .digest import State
+from .file_state import State
 
 if TYPE_CHECKING:
     from .fetch import Fetch

@@ -10,9 +10,10 @@ from ..load import _roots
 from ..mapped_file import reason_of
 from ..module import Module, preorder
 from ..serial.serializer import is_as_loaded
-from .digest import digest_of, open_regular
+from .digest import digest_of
 from .fetch import check_fetch
 from .file_reference import Asked, Reference
+from .file_state import open_regular
 from .resident import remember
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from _weakref import ref
 from typing import TYPE_CHECKING
-from weakref import ref
 
 if TYPE_CHECKING:
     from ..module import Module

@@ -1,4 +1,7 @@
-"""From a pickle by reference to the module: the file at its path, or the one in the store."""
+"""From a pickle by reference to the module: the file at its path, or the one in the store.
+
+The imports of digests and fetches wait until a file needs them: a worker starts sooner.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,8 @@ from ..error import LibraryLoadError, PackerError, VerifyError, shown
 from ..load import _is_asked, load, load_from_bytes
 from ..mapped_file import map_file, reason_of
 from . import resident
-from .digest import State, digest_of, is_digest, open_regular, state_of
-from .fetch import stored_file
 from .file_reference import Asked, Reference
+from .file_state import State, is_digest, open_regular, state_of
 
 if TYPE_CHECKING:
     from typing import Any
@@ -61,6 +63,8 @@ def _loaded(reference: Reference, fetch: Fetch | None) -> Module:
         path, found = reference.path, _verified_state(reference)
         is_fetched = False
     except (LibraryLoadError, VerifyError) as error:
+        from .fetch import stored_file
+
         stored = stored_file(reference, fetch)
         if stored is None:
             raise _add(error, "give runtime.by_reference a source with fetch=") from error
@@ -83,6 +87,8 @@ def _verified_state(reference: Reference) -> State:
             if state == reference.state:
                 return state
             if state.nbytes == reference.nbytes:
+                from .digest import digest_of
+
                 found, state = digest_of(descriptor)
         finally:
             os.close(descriptor)

@@ -21,7 +21,7 @@ A policy is a TOML file. The folder with the longest path that contains a file d
     path = "/usr/lib/models"
     trust = "anyone"
 
-    [bytes]                        # load_from_bytes, base64, JSON and pickle
+    [bytes]                        # load_from_bytes, base64, JSON, pickle and what one fetched
     keys = ["acme.pub"]
 """
 
