@@ -21,6 +21,10 @@ from ...support import needs
 SUPPORT = Path(__file__).parents[2] / "support"
 WEIGHTS_NBYTES = 24 << 20
 METHODS = ("spawn", "fork", "forkserver")
+# Other tests leave threads that wait.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:This process .* is multi-threaded:DeprecationWarning"
+)
 
 SOURCE = """
 #include <unistd.h>
@@ -70,14 +74,11 @@ def check(found: list[tuple[int, ...]]) -> None:
     assert max(own for _, _, own, _, _ in found) < WEIGHTS_NBYTES / 8
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork"])
-def test_a_data_loader_of_pytorch(method: str, weighty: Path, tasks: ModuleType) -> None:
-    """A dataset that holds a module goes to the workers of a DataLoader."""
+def test_a_data_loader_of_pytorch(weighty: Path, tasks: ModuleType) -> None:
+    """A dataset that holds a module goes to the workers of a DataLoader; see examples/scale."""
     data = needs.module("torch.utils.data", "torch")
     dataset = tasks.Scored(runtime.by_reference(runtime.load(weighty)), 16)
-    loader = data.DataLoader(
-        dataset, batch_size=None, num_workers=2, multiprocessing_context=method
-    )
+    loader = data.DataLoader(dataset, None, num_workers=2, multiprocessing_context="fork")
     found = list(loader)
     check(found)
     assert len({pid for pid, *_ in found}) == 2
