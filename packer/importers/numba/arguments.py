@@ -115,7 +115,7 @@ def read_lines(value: Value, name: str, given: str, fail: str) -> Iterator[str]:
     given : str
         The C expression of a pointer to the argument.
     fail : str
-        The statement for a value of another type.
+        The statement for a value that cannot be read; the C variable ``why`` says why.
     """
     if value.kind == "number":
         yield from _number_lines(value.code, name, given, fail)
@@ -159,17 +159,14 @@ def _number_lines(code: str, name: str, given: str, fail: str) -> Iterator[str]:
         yield "}"
         return
     if code in ("f32", "f64"):
-        local, call = "double", f"nb_read_float({given}, &number)"
+        local, read = "double", "float"
     elif code == "bool":
-        local, call = "uint64_t", f"nb_read_unsigned({given}, 1, &number)"
-    elif code[0] == "u":
-        local, call = "uint64_t", f"nb_read_unsigned({given}, UINT{code[1:]}_MAX, &number)"
+        local, read = "uint8_t", "bool"
     else:
-        limits = f"INT{code[1:]}_MIN, INT{code[1:]}_MAX"
-        local, call = "int64_t", f"nb_read_signed({given}, {limits}, &number)"
+        local, read = ("uint64_t", "unsigned") if code[0] == "u" else ("int64_t", "signed")
     yield "{"
     yield f"  {local} number = 0;"
-    yield f"  if ({call}) {fail}"
+    yield f"  if ((why = nb_read_{read}({given}, &number))) {fail}"
     yield f"  {name} = ({C_TYPES[code]})number;"
     yield "}"
 

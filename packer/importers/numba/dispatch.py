@@ -1,68 +1,60 @@
-"""Which signature of a function a call uses: those that fit exactly first, then by conversions."""
+"""Which signature a call uses: that which needs the least conversions, as in Numba."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from ...declare.code import DTYPES
+from .arguments import alignment_of
 from .values import Value, Variant
 
-# An int of Python is an int64, a float a float64. The others follow, the most similar first.
-_NUMBERS = (
-    "bool",
-    "i64",
-    "f64",
-    "c128",
-    "u64",
-    "i32",
-    "u32",
-    "i16",
-    "u16",
-    "i8",
-    "u8",
-    "f32",
-    "c64",
-)
-_LAYOUTS = ("C", "F", "A")
-_EXACT = {"bool": "DSO_BOOL", "i64": "DSO_INT", "f64": "DSO_FLOAT"}
+# NB_EXACT, NB_PROMOTE, NB_SAFE, NB_UNSAFE and NB_NO_FIT of support/choose.h.
+_OTHERS = (2, 3, 3, 4)
+_COSTS = {  # to the number, from Python's bool, int, float and complex
+    "bool": (0, 3, 3, 4),
+    "i64": (2, 0, 3, 4),
+    "f64": (2, 2, 0, 4),
+    "c64": (2, 3, 3, 3),
+    "c128": (2, 2, 2, 0),
+}
+_KINDS = {"number": "N", "array": "A", "tuple": "T", "optional": "O", "pointer": "P", "str": "S"}
+_KINDS |= {"bytes": "B", "none": "0"}
 
 
-def ordered(variants: Sequence[Variant]) -> list[int]:
-    """Return the indices of signatures in the order in which a call tries them.
-
-    An array that is contiguous also fits a signature for any strides, so that comes later; so does
-    a signature for read-only arrays, which any array fits.
-    """
-    return sorted(range(len(variants)), key=lambda k: _rank(variants[k]))
+def costs_of(code: str) -> tuple[int, int, int, int]:
+    """Return what it costs to convert a bool, int, float and complex of Python to a number."""
+    return _COSTS.get(code, _OTHERS)
 
 
-def _rank(variant: Variant) -> tuple[tuple[int, ...], ...]:
-    return tuple(map(_rank_of, variant.arguments))
+def type_lines(index: int, variants: Sequence[Variant]) -> Iterator[str]:
+    """Define ``types_<index>``: the types of the parameters of each signature."""
+    rows: list[str] = []
+    for k, variant in enumerate(variants):
+        for i, value in enumerate(variant.arguments):
+            yield from _item_lines(f"items_{index}_{k}_{i}", value)
+            rows.append(_row(f"items_{index}_{k}_{i}", value))
+    yield from _table(f"types_{index}", rows or ["{0}"])
 
 
-def _rank_of(value: Value) -> tuple[int, ...]:
-    if value.kind == "number":
-        return (0, _NUMBERS.index(value.code))
-    if value.kind == "array":
-        return (1, _LAYOUTS.index(value.layout), int(not value.is_mutable))
-    return (2 + (value.kind == "optional"),)
+def _item_lines(name: str, value: Value) -> Iterator[str]:
+    for i, item in enumerate(value.items):
+        yield from _item_lines(f"{name}_{i}", item)
+    if value.items:
+        yield from _table(name, [_row(f"{name}_{i}", v) for i, v in enumerate(value.items)])
 
 
-def exact_condition(variant: Variant) -> str:
-    """Return the C condition that every number has exactly the type of the signature.
+def _table(name: str, rows: Sequence[str]) -> Iterator[str]:
+    yield f"static const nb_type {name}[] = {{"
+    yield from (f"  {row}," for row in rows)
+    yield "};"
 
-    Returns
-    -------
-    str
-        ``"0"`` if one never has, and ``""`` if the signature has no numbers.
-    """
-    texts = []
-    for i, value in enumerate(variant.arguments):
-        if value.kind != "number":
-            continue
-        if value.code == "c128":
-            texts.append(f"nb_is_complex(&args[{i}])")
-        elif value.code in _EXACT:
-            texts.append(f"args[{i}].type_index == {_EXACT[value.code]}")
-        else:
-            return "0"
-    return " && ".join(texts)
+
+def _row(name: str, value: Value) -> str:
+    costs = ", ".join(map(str, costs_of(value.code)))
+    dtype = DTYPES.get(value.code, "DSO_DT_ANY, 8")
+    count = value.ndim if value.kind == "array" else len(value.items)
+    layout = f"'{value.layout}'" if value.kind == "array" else "0"
+    align = alignment_of(value.code) if value.kind == "array" else 1
+    items = name if value.items else "NULL"
+    flags = f"{layout}, {int(value.is_mutable)}, {align}"
+    return f"{{'{_KINDS[value.kind]}', {{{costs}}}, {dtype}, {count}, {flags}, {items}}}"

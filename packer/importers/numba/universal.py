@@ -104,5 +104,6 @@ def _call_lines(index: int, function: Compiled, symbol: str) -> Iterator[str]:
         for variant in function.variants
     )
     signatures = c_string("; ".join(f"({text})" for text in texts))
-    yield f"  return nb_refuse_all(&function_{index}, args, {function.num_inputs}, {signatures});"
+    given = f"&function_{index}, args, {function.num_inputs}"
+    yield f"  return nb_refuse_all({given}, {signatures}, 0);"
     yield "}"

@@ -17,14 +17,17 @@ from .arguments import (
     release_lines,
     variables,
 )
-from .dispatch import exact_condition, ordered
+from .dispatch import type_lines
 from .values import Compiled, Value, Variant
 
 _HEAD = """\
 /* Written by dso-packer: the calls of the Numba functions of one module. */
 #include "call.h"
+#include "choose.h"
 #include "noted.h"
 """
+# The numbers that the wrapper of an export converts as Numba does.
+_READ = ("f64", "c64", "c128")
 _NUMBERS = {**C_TYPES, "c64": "dso_complex64", "c128": "dso_complex128"}
 
 
@@ -64,14 +67,14 @@ def _symbol(index: int, prefix: str) -> str:
 
 
 def _parameters(function: Compiled) -> Iterator[Parameter]:
-    """Numbers of a function with one signature have their codes; the function reads the rest."""
+    """Most numbers of a function with one signature have a code; the function reads the rest."""
     if function.kind != "jit":
         yield from universal.parameters_of(function)
         return
     is_one = len(function.variants) == 1
     for i, name in enumerate(function.parameters):
         value = function.variants[0].arguments[i]
-        code = value.code if is_one and value.kind == "number" else "any"
+        code = value.code if is_one and value.code in _READ and value.kind == "number" else "any"
         if is_one and value.kind == "pointer":
             code = f"*{value.code}"
         yield Parameter(name, _text_of(function, i), code)
@@ -125,6 +128,7 @@ def _function_lines(index: int, function: Compiled, prefix: str) -> Iterator[str
         yield f"extern int32_t {variant.symbol}({result}, nb_error **{types and ', '}{types})"
         yield '  __attribute__((visibility("hidden")));'
     if len(function.variants) > 1:
+        yield from type_lines(index, function.variants)
         for k, variant in enumerate(function.variants):
             yield from _variant_lines(index, k, function, variant)
     yield from _call_lines(index, function, prefix)
@@ -173,23 +177,17 @@ def _call_lines(index: int, function: Compiled, prefix: str) -> Iterator[str]:
 
 
 def _choice_lines(index: int, function: Compiled) -> Iterator[str]:
-    """Try the signatures in order."""
+    """Call the code of the signature that fits best."""
     values = ", ".join(f"x{i}" for i in range(len(function.parameters)))
     outs = "".join(f", out{i}" for i in range(len(_outs(function))))
     yield f"const dso_any args[] = {{{values or 'dso_none()'}}};"
-    yield "int status = 0;"
-    order = ordered(function.variants)
-    exact = {k: exact_condition(function.variants[k]) for k in order}
-    for k in order:
-        if exact[k] != "0":
-            condition = f"{exact[k]} && " if exact[k] else ""
-            yield f"if ({condition}variant_{index}_{k}(args, &status{outs})) return status;"
-    for k in order:
-        if exact[k]:
-            yield f"if (variant_{index}_{k}(args, &status{outs})) return status;"
     signatures = "; ".join(_signature_text(variant) for variant in function.variants)
-    given = f"&function_{index}, args, {len(function.parameters)}"
-    yield f"return nb_refuse_all({given}, {c_string(signatures)});"
+    given = f"&function_{index}, args, {len(function.parameters)}, types_{index}"
+    yield f"switch (nb_choose({given}, {len(function.variants)}, {c_string(signatures)})) {{"
+    for k in range(len(function.variants)):
+        yield f"  case {k}: return variant_{index}_{k}(args{outs});"
+    yield "  default: return -1;"
+    yield "}"
 
 
 def _signature_text(variant: Variant) -> str:
@@ -197,9 +195,9 @@ def _signature_text(variant: Variant) -> str:
 
 
 def _variant_lines(index: int, k: int, function: Compiled, variant: Variant) -> Iterator[str]:
-    """A function that returns 1 if the arguments were of this signature, and has the status."""
+    """A function that calls the code of one signature."""
     outs = "".join(f", {text}" for text in _out_parameters(function))
-    yield f"static int variant_{index}_{k}(const dso_any *args, int *given{outs}) {{"
+    yield f"static int variant_{index}_{k}(const dso_any *args{outs}) {{"
     yield from (f"  {line}" for line in _body_lines(index, function, variant, is_one=False))
     yield "}"
 
@@ -221,15 +219,11 @@ def _body_lines(index: int, function: Compiled, variant: Variant, *, is_one: boo
     yield f"int status = {failed} ? {fail} : 0;"
     for name, value in zip(names, variant.arguments, strict=True):
         yield from release_lines(value, name)
-    yield f"if ({failed}) {_leave('status', is_one)}"
+    yield f"if ({failed}) return status;"
     if variant.notes:
         yield "status = nb_raise_noted();"
     yield from _stored_lines(function, variant.result)
-    yield _leave("status", is_one)
-
-
-def _leave(status: str, is_one: bool) -> str:
-    return f"return {status};" if is_one else f"return *given = {status}, 1;"
+    yield "return status;"
 
 
 def _taken_lines(
@@ -245,7 +239,8 @@ def _taken_lines(
         anys = [f"x{i}" for i, p in enumerate(parameters) if p.code == "any"]
         yield f"const dso_any args[] = {{{', '.join(anys) or 'dso_none()'}}};"
     yield f"const int32_t num_args = {max(1, len(parameters) if not is_one else len(anys))};"
-    yield "(void)args, (void)num_args;"
+    yield "int why = NB_NO_NUMBER;"
+    yield "(void)args, (void)num_args, (void)why;"
     at = 0
     for i, value in enumerate(variant.arguments):
         if is_one and parameters[i].code != "any":
@@ -255,11 +250,9 @@ def _taken_lines(
         release = " ".join(
             line for j in range(i) for line in release_lines(variant.arguments[j], f"a{j}")
         )
-        refuse = f"return nb_refuse(&function_{index}, &args[{place}], {i});"
-        fail = refuse if is_one else "return 0;"
-        yield from read_lines(
-            value, f"a{i}", f"&args[{place}]", f"{{ {release} {fail} }}" if release else fail
-        )
+        fail = f"return nb_refuse(&function_{index}, &args[{place}], {i}, why);"
+        fail = f"{{ {release} {fail} }}" if release else fail
+        yield from read_lines(value, f"a{i}", f"&args[{place}]", fail)
 
 
 def _given_lines(value: Value, i: int) -> Iterator[str]:

@@ -25,20 +25,32 @@ static int is_same_kind(const dso_function *function, const dso_any *value, int3
   return dso_tensor_of(value) != NULL && strchr(function->parameters[index].type, '[') != NULL;
 }
 
-int nb_refuse(const dso_function *function, const dso_any *value, int32_t index) {
+static void say_number(dso_message *message, const dso_any *value) {
+  if (dso_is_beyond_int64(value)) dso_say(message, "%llu", (unsigned long long)value->v_int64);
+  else if (dso_is_integer(value)) dso_say(message, "%lld", (long long)value->v_int64);
+  else if (value->type_index == DSO_FLOAT) dso_say(message, "%g", value->v_float64);
+  else say(message, value);
+}
+
+int nb_refuse(const dso_function *function, const dso_any *value, int32_t index, int why) {
   const dso_parameter *parameter = &function->parameters[index];
   dso_message message = {.length = 0};
   dso_say(&message, "%s: argument %d '%s': expected %s, found ", function->name, index + 1,
           parameter->name, parameter->type);
-  say(&message, value);
+  if (why == NB_BEYOND || why == NB_NAN) say_number(&message, value);
+  else say(&message, value);
+  int is_value = why == NB_NAN || is_same_kind(function, value, index);
   return dso_raise_message(&message, function,
-                           is_same_kind(function, value, index) ? "ValueError" : "TypeError");
+                           why == NB_BEYOND ? "OverflowError"
+                           : is_value       ? "ValueError"
+                                            : "TypeError");
 }
 
 int nb_refuse_all(const dso_function *function, const dso_any *args, int32_t count,
-                  const char *signatures) {
+                  const char *signatures, int32_t num_fitting) {
   dso_message message = {.length = 0};
-  dso_say(&message, "%s: no signature for (", function->name);
+  const char *what = num_fitting == 0 ? "no signature" : "several signatures fit equally";
+  dso_say(&message, "%s: %s for (", function->name, what);
   for (int32_t i = 0; i < count; i++) {
     dso_say(&message, "%s", i == 0 ? "" : ", ");
     say(&message, &args[i]);

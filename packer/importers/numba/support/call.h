@@ -1,7 +1,8 @@
 /* call.h: from the values of a safe call to the arguments of a Numba function, and back.
  *
- * The generated file of a module calls these functions. Each nb_read_ function returns 0, or -1
- * without an error raised: the value is not of this type. */
+ * The generated file of a module calls these functions. Each nb_read_ function returns 0, or a
+ * negative number without an error raised: the value is not of this type, or cannot be
+ * converted. */
 #ifndef DSO_PACKER_NUMBA_CALL_H
 #define DSO_PACKER_NUMBA_CALL_H
 
@@ -54,9 +55,9 @@ typedef struct {
 #pragma GCC visibility push(hidden)
 extern char nb_argument; /* the MemInfo.info of texts that the wrapper made and releases */
 int nb_fail(int32_t code, nb_error *error, const dso_function *function);
-int nb_refuse(const dso_function *function, const dso_any *value, int32_t index);
+int nb_refuse(const dso_function *function, const dso_any *value, int32_t index, int why);
 int nb_refuse_all(const dso_function *function, const dso_any *args, int32_t count,
-                  const char *signatures);
+                  const char *signatures, int32_t num_fitting);
 int nb_read_str(const dso_any *value, nb_str *out);
 int nb_give_str(dso_any *result, const nb_str *string);
 int nb_give_bytes(dso_any *result, const nb_array *array);
@@ -64,19 +65,36 @@ int nb_give_bytes(dso_any *result, const nb_array *array);
 
 /* ---- Numbers */
 
-DSO_FAST int nb_read_signed(const dso_any *value, int64_t low, int64_t high, int64_t *out) {
-  if (!dso_is_integer(value) || dso_is_beyond_int64(value) || value->v_int64 < low ||
-      value->v_int64 > high)
-    return -1;
-  *out = value->v_int64;
-  return 0;
+/* Why a number cannot be converted. */
+enum { NB_NO_NUMBER = -1, NB_BEYOND = -2, NB_NAN = -3 };
+
+/* An int, or a float without its fraction. As in Numba's dispatcher, 64 bits are read, of which a
+ * smaller type takes the lowest. */
+DSO_FAST int nb_read_signed(const dso_any *value, int64_t *out) {
+  double number = value->v_float64;
+  if (dso_is_integer(value)) *out = value->v_int64;
+  else if (value->type_index != DSO_FLOAT) return NB_NO_NUMBER;
+  else if (number != number) return NB_NAN;
+  else if (!(number >= -0x1p63 && number < 0x1p63)) return NB_BEYOND;
+  else *out = (int64_t)number;
+  return dso_is_beyond_int64(value) ? NB_BEYOND : 0;
 }
 
-DSO_FAST int nb_read_unsigned(const dso_any *value, uint64_t high, uint64_t *out) {
-  if (!dso_is_integer(value) || (value->v_int64 < 0 && !dso_is_beyond_int64(value)) ||
-      (uint64_t)value->v_int64 > high)
-    return -1;
-  *out = (uint64_t)value->v_int64;
+DSO_FAST int nb_read_unsigned(const dso_any *value, uint64_t *out) {
+  double number = value->v_float64;
+  if (dso_is_integer(value)) *out = (uint64_t)value->v_int64;
+  else if (value->type_index != DSO_FLOAT) return NB_NO_NUMBER;
+  else if (number != number) return NB_NAN;
+  else if (!(number > -1 && number < 0x1p64)) return NB_BEYOND;
+  else *out = (uint64_t)number;
+  return dso_is_integer(value) && value->v_int64 < 0 && !dso_is_beyond_int64(value) ? NB_BEYOND : 0;
+}
+
+/* Any number that is not 0 is true. */
+DSO_FAST int nb_read_bool(const dso_any *value, uint8_t *out) {
+  if (dso_is_integer(value)) *out = value->v_int64 != 0;
+  else if (value->type_index == DSO_FLOAT) *out = value->v_float64 != 0;
+  else return NB_NO_NUMBER;
   return 0;
 }
 

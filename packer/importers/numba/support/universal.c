@@ -32,16 +32,23 @@ static int is_complex(const dso_any *value) {
   return array && array->size == 2 && is_number(&array->items[0]) && is_number(&array->items[1]);
 }
 
+static int is_signed(const dso_any *value, int bits) {
+  int64_t high = (int64_t)(UINT64_MAX >> (65 - bits));
+  return dso_is_integer(value) && !dso_is_beyond_int64(value) && value->v_int64 >= -high - 1 &&
+         value->v_int64 <= high;
+}
+
+static int is_unsigned(const dso_any *value, int bits) {
+  return dso_is_integer(value) && (value->v_int64 >= 0 || dso_is_beyond_int64(value)) &&
+         (uint64_t)value->v_int64 <= UINT64_MAX >> (64 - bits);
+}
+
 static int fits_number(const nb_operand *as, const dso_any *value) {
-  int64_t integer;
-  uint64_t natural;
   if (as->num_core > 0) return 0;
   switch (as->code) {
     case DSO_DT_BOOL: return value->type_index == DSO_BOOL;
-    case DSO_DT_INT:
-      return nb_read_signed(value, -((int64_t)1 << (as->bits - 1)),
-                            (int64_t)(UINT64_MAX >> (65 - as->bits)), &integer) == 0;
-    case DSO_DT_UINT: return nb_read_unsigned(value, UINT64_MAX >> (64 - as->bits), &natural) == 0;
+    case DSO_DT_INT: return is_signed(value, as->bits);
+    case DSO_DT_UINT: return is_unsigned(value, as->bits);
     case DSO_DT_FLOAT: return is_number(value);
     default: return is_number(value) || is_complex(value);
   }

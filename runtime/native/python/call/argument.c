@@ -61,9 +61,10 @@ static int set_bool(dso_any *arg, int value) {
   return 0;
 }
 
-/* Return 1 if the code is a floating type: "f64", "bf16", ... */
+/* Return 1 if the code is a floating or complex type: "f64", "bf16", "c64", ... */
 static int is_floating(const char *code) {
-  return code[0] == 'f' && code[1] != 'n' ? 1 : strcmp(code, "bf16") == 0;
+  if (code[0] == 'f') return code[1] != 'n';
+  return code[0] == 'c' ? code[1] != 'h' : strcmp(code, "bf16") == 0;
 }
 
 /* An int beyond int64 is passed as uint64 bits if the parameter is declared as uint64, and rounded
