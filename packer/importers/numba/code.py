@@ -61,8 +61,11 @@ def compile_signature(found: Found, signature: Any) -> Code:
         return Code(made.library._final_module, made.name, compiled.signature)
     except errors.NumbaError as error:
         raise RefusedError(_first_lines(str(error)), _line_in(error, found)) from error
-    except (NotImplementedError, AssertionError, TypeError, ValueError, KeyError) as error:
-        raise RefusedError(f"Numba cannot compile it: {error}") from error
+    except RefusedError:
+        raise
+    except Exception as error:  # of any class: the compiler failed
+        what = f"{type(error).__name__}: {error}".removesuffix(": ")
+        raise RefusedError(f"Numba cannot compile it: {what}", _line_in(error, found)) from error
 
 
 def _compiled(dispatcher: Any, signature: Any) -> Any:
@@ -97,7 +100,7 @@ def line_of(found: Found, signature: Any, symbol: str) -> int:
     try:
         arguments, _ = sigutils.normalize_signature(signature)
         dispatcher.compile(signature)
-    except (errors.NumbaError, NotImplementedError, AssertionError, TypeError, KeyError):
+    except Exception:  # of any class: the compiler failed
         return 0
     made = dispatcher.overloads[tuple(arguments)]
     text = str(made.library._final_module)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .code import Code, RefusedError, compile_signature, line_of
 from .context import Context, compiling_for
-from .describe import UnsupportedTypeError, describe
+from .describe import UnsupportedTypeError, describe, describe_argument
 from .found import Found
 from .internal import make_internal, resolve
 from .needs import needed_by, undefined_in, why_refused
@@ -61,7 +61,8 @@ def _compile_for(
         for found in functions:
             context.frozen.clear()
             try:
-                compiled, own = _compile_one(context, found, f"{prefix}{len(made)}_", blas)
+                symbols = {entry.code.name: entry.symbol for entry in entries}
+                compiled, own = _compile_one(context, found, f"{prefix}{len(made)}_", symbols, blas)
             except RefusedError as error:
                 file, _, line = found.place.rpartition(":")
                 refused[found.name] = f"{file}:{error.line or line}: {error}"
@@ -79,19 +80,25 @@ def _notes(context: Context) -> Iterator[str]:
 
 
 def _compile_one(
-    context: Context, found: Found, prefix: str, blas: Path | None
+    context: Context, found: Found, prefix: str, symbols: Mapping[str, str], blas: Path | None
 ) -> tuple[Compiled, list[_Entry]]:
-    """Compile all signatures of a function."""
+    """Compile all signatures of a function; what another name of it has, `symbols`, is shared."""
     variants: list[Variant] = []
     entries: list[_Entry] = []
+    seen: set[tuple[Any, ...]] = set()
     for index, signature in enumerate(found.signatures):
-        entry = _Entry(f"{prefix}{index}", compile_signature(found, signature))
+        code = compile_signature(found, signature)
+        if tuple(code.signature.args) in seen:  # as in Numba, which keeps one
+            continue
+        seen.add(tuple(code.signature.args))
+        entry = _Entry(symbols.get(code.name, f"{prefix}{index}"), code)
         variant = _variant(found, entry)
-        needed = needed_by(context.codegen(), entry.code)
+        needed = needed_by(context, entry.code)
         if refusal := why_refused(needed, blas):
             symbol, why = refusal
             raise RefusedError(f"{why} ({symbol})", line_of(found, signature, symbol))
-        entries.append(entry)
+        if code.name not in symbols:
+            entries.append(entry)
         variants.append(variant._replace(notes="nb_note" in needed))
     made = Compiled(
         found.name,
@@ -111,7 +118,7 @@ def _compile_one(
 def _variant(found: Found, entry: _Entry) -> Variant:
     signature = entry.code.signature
     try:
-        arguments = tuple(map(describe, signature.args))
+        arguments = tuple(map(describe_argument, signature.args))
     except UnsupportedTypeError as error:
         raise RefusedError(f"an argument of {error}") from None
     try:
@@ -132,7 +139,7 @@ def _link(context: Context, entries: Sequence[_Entry], prefix: str) -> tuple[byt
     module = generator.empty_module(prefix)
     for entry in entries:
         module.link_in(entry.code.module, preserve=True)
-    resolve(module)
+    resolve(module, context.libraries)
     make_internal(module, {entry.code.name: entry.symbol for entry in entries}, prefix)
     generator.remove_unused(module)
     return generator.emit(module), undefined_in(module)

@@ -94,6 +94,7 @@ class Context(cpu.CPUContext):
     allow_dynamic_globals = False
     aot_mode = True
     frozen: list[str]
+    libraries: dict[str, Any]
 
     @classmethod
     def of(cls, other: Any, made: Codegen) -> Context:
@@ -103,6 +104,7 @@ class Context(cpu.CPUContext):
         context._internal_codegen = made
         context.cached_internal_func = {}
         context.frozen = []
+        context.libraries = {}
         return context
 
     def create_cpython_wrapper(self, *_: Any, **__: Any) -> None:
@@ -113,8 +115,9 @@ class Context(cpu.CPUContext):
 
     def get_executable(self, library: Any, fndesc: Any, env: Any) -> object:
         """Finish the code; return a key for it."""
-        del fndesc, env
+        del env
         library._ensure_finalized()
+        self.libraries[fndesc.llvm_func_name] = library
         return object()
 
     @property

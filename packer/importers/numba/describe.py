@@ -45,6 +45,20 @@ def describe(given: Any) -> Value:
     raise UnsupportedTypeError(_reason(kind, text))
 
 
+def describe_argument(given: Any) -> Value:
+    """Return the description of the type of a parameter.
+
+    Raises
+    ------
+    UnsupportedTypeError
+        If a library cannot pass values of the type, or if the code is for one value.
+    """
+    if given != types.unliteral(given):
+        text = f"type {given}: the code is for this value only; give a signature without it"
+        raise UnsupportedTypeError(text)
+    return describe(given)
+
+
 def number_code(kind: Any) -> str:
     """Return the code of a number; empty for another type."""
     if isinstance(kind, types.Boolean):

@@ -9,9 +9,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from numba import njit
-from numba.core import sigutils
+from numba.core import sigutils, types
 from numba.core.ccallback import CFunc
 from numba.core.dispatcher import Dispatcher
+from numba.core.typing.typeof import typeof
 from numba.np.ufunc.dufunc import DUFunc
 from numba.np.ufunc.gufunc import GUFunc
 from numba.np.ufunc.ufuncbuilder import UFuncDispatcher
@@ -134,7 +135,17 @@ def _compiled(dispatcher: Any, is_file: bool) -> list[Any]:
     """Return the signatures of the decorator; of a process also those that calls compiled."""
     if is_file and dispatcher._can_compile:
         return []
-    return signatures_of(dispatcher)
+    return [_with_defaults(signature) for signature in signatures_of(dispatcher)]
+
+
+def _with_defaults(signature: Any) -> Any:
+    """Return a signature that has the types of omitted arguments: a library stores the defaults."""
+    arguments, _ = sigutils.normalize_signature(signature)
+    if not any(isinstance(kind, types.Omitted) for kind in arguments):
+        return signature
+    return tuple(
+        typeof(kind.value) if isinstance(kind, types.Omitted) else kind for kind in arguments
+    )
 
 
 def _options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,15 +11,38 @@ from llvmlite.binding import Linkage, parse_assembly
 UNRESOLVED = ".numba.unresolved$"
 
 
-def resolve(module: Any) -> None:
-    """Define the addresses by which recursive functions call each other."""
-    defined = {function.name for function in module.functions if not function.is_declaration}
-    for variable in list(module.global_variables):
-        name = variable.name.removeprefix(UNRESOLVED)
-        if not variable.is_declaration or name == variable.name or name not in defined:
+def resolve(module: Any, libraries: Mapping[str, Any]) -> None:
+    """Define the addresses by which recursive functions call each other.
+
+    Parameters
+    ----------
+    module : llvmlite.binding.ModuleRef
+        The module, which is changed.
+    libraries : mapping of str to CodeLibrary
+        The code of functions by their names, for those that the module lacks: all their calls from
+        others were replaced by their code.
+    """
+    while missing := [name for name in _unresolved(module) if name not in _defined(module)]:
+        if not (found := [name for name in missing if name in libraries]):
+            break
+        module.link_in(libraries[found[0]]._final_module, preserve=True)
+    defined = _defined(module)
+    for name in _unresolved(module):
+        if name not in defined:
             continue
+        variable = module.get_global_variable(UNRESOLVED + name)
         text = f'@"{variable.name}" = constant ptr @"{name}"\ndeclare void @"{name}"()\n'
         module.link_in(parse_assembly(text))
+
+
+def _defined(module: Any) -> set[str]:
+    return {function.name for function in module.functions if not function.is_declaration}
+
+
+def _unresolved(module: Any) -> list[str]:
+    """Return the names of the functions of which only the address is declared."""
+    names = [variable.name for variable in module.global_variables if variable.is_declaration]
+    return [name.removeprefix(UNRESOLVED) for name in names if name.startswith(UNRESOLVED)]
 
 
 def make_internal(module: Any, entries: Mapping[str, str], prefix: str = "") -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .blas import parts_of, why_missing
-from .context import OBJECT, Codegen
+from .context import OBJECT, Context
 from .internal import UNRESOLVED, make_internal, resolve
 from .symbols import Refused, find
 
@@ -26,11 +26,12 @@ _PLACE = re.compile(r"^(!\d+) = (?:distinct )?!DILocation\(line: (\d+)(.*)\)$", 
 _OUTER = re.compile(r"inlinedAt: (!\d+)")
 
 
-def needed_by(generator: Codegen, code: Code) -> set[str]:
+def needed_by(context: Context, code: Code) -> set[str]:
     """Return the symbols that the code of one signature needs."""
+    generator = context.codegen()
     module = generator.empty_module("needs")
     module.link_in(code.module, preserve=True)
-    resolve(module)
+    resolve(module, context.libraries)
     make_internal(module, {code.name: "entry"})
     generator.remove_unused(module)
     return undefined_in(module)

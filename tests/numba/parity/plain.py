@@ -3,6 +3,7 @@
     ("py", value)                                 None, bool, int, float, complex, str, bytes
     ("tuple", [value, ...])
     ("array", code, bits, shape, strides, offset, data, is_writable)
+    ("again", index)                              the same object as an earlier argument
 
 Strides and the offset of the first element count bytes; `data` is the memory of the array.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
@@ -35,6 +37,41 @@ def plain_of(value: Any) -> tuple[Any, ...]:
     if value is None or type(value) in (bool, int, float, complex, str, bytes):
         return ("py", value)
     raise NotPlainError(str(type(value)))
+
+
+def plain_arguments(values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Describe the arguments of a call."""
+    first: dict[int, int] = {}
+    made = []
+    for index, value in enumerate(values):
+        plain = plain_of(value)
+        if plain[0] == "array" and first.setdefault(id(value), index) != index:
+            plain = ("again", first[id(value)])
+        made.append(plain)
+    return made
+
+
+def copies_of(values: Sequence[Any]) -> list[Any]:
+    """Copy the arguments of a call: arrays keep their strides."""
+    made: dict[int, Any] = {}
+    for value in values:
+        made.setdefault(id(value), _copy_of(value))
+    return [made[id(value)] for value in values]
+
+
+def _copy_of(value: Any) -> Any:
+    import numpy as np
+
+    if isinstance(value, tuple):
+        items = map(_copy_of, value)
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if not isinstance(value, np.ndarray):
+        return value
+    *_, shape, strides, offset, data, is_writable = _array(np, value)
+    memory = np.frombuffer(bytearray(data) or bytearray(16), np.uint8)
+    made: Any = np.ndarray(shape, value.dtype, memory, offset, strides)
+    made.flags.writeable = is_writable
+    return made
 
 
 def _array(np: Any, array: Any) -> tuple[Any, ...]:

@@ -134,7 +134,9 @@ def main() -> None:
     module = runtime.load(library)
     answers = []
     for name, arguments in pickle.loads(Path(calls).read_bytes()):
-        values = [value_of(argument) for argument in arguments]
+        values: list[Any] = []
+        for plain in arguments:
+            values.append(values[plain[1]] if plain[0] == "again" else value_of(plain))
         try:
             result = ("value", plain_of(module[name](*values)))
         except Exception as error:
