@@ -1,4 +1,4 @@
-"""What Numba's functions mean is kept, or refused in words with file and line."""
+"""The meaning of functions is that which Numba gives them, or they are refused with the line."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 @pytest.fixture(scope="module")
 def module(script: Path) -> Any:
-    """What is exported, and what is refused."""
+    """The module: what it left out is refused."""
     return packer.from_numba(script)
 
 

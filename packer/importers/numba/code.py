@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numba.core import errors, sigutils
+from numba.core import errors, sigutils, types
 from numba.core.registry import CPUDispatcher
 from numba.np.ufunc.wrappers import build_gufunc_wrapper, build_ufunc_wrapper
 
@@ -72,8 +72,16 @@ def _compiled(dispatcher: Any, signature: Any) -> Any:
     """Return Numba's result."""
     arguments, _ = sigutils.normalize_signature(signature)
     made = dispatcher.compile(signature)
-    overloads = dispatcher.overloads
-    return overloads[tuple(arguments)] if isinstance(dispatcher, CPUDispatcher) else made
+    if not isinstance(dispatcher, CPUDispatcher):
+        return made
+    result = dispatcher.overloads[tuple(arguments)].signature.return_type
+    plain = types.unliteral(result)
+    context = dispatcher.targetctx
+    if context.get_data_type(plain) != context.get_data_type(result):
+        # Numba stores no text of a literal, such as that in a tuple.
+        del dispatcher.overloads[tuple(arguments)]
+        dispatcher.compile(plain(*arguments))
+    return dispatcher.overloads[tuple(arguments)]
 
 
 def _loop(found: Found, compiled: Any) -> Any:
