@@ -9,6 +9,7 @@
 #include "threads/pool.h"
 
 #include "array.h"
+#include "calls.h"
 #include "noted.h"
 #include "parallel.h"
 #include "random.h"
@@ -74,9 +75,52 @@ static void nest(char **args, const int64_t *dims, const int64_t *steps, void *d
 }
 
 static void fail(char **args, const int64_t *dims, const int64_t *steps, void *data) {
-  static const nb_exception exception = {"ValueError", "", "fail", "loops.py", 1};
+  static const int error;
   (void)args, (void)dims, (void)steps, (void)data;
-  nb_note(&exception);
+  nb_note((const struct nb_error *)(const void *)&error);
+}
+
+/* ---- Memory of a call: items that the call made are replaced by items that the parts made, which
+ * raise while they hold one more; the list of the items is released with them. */
+
+static void replace(char **args, const int64_t *dims, const int64_t *steps, void *data) {
+  nrt_meminfo **items = data;
+  int64_t first = (int64_t)(intptr_t)args[0];
+  (void)steps;
+  for (int64_t i = first; i < first + dims[0]; i++) {
+    NRT_MemInfo_release(items[i]);
+    items[i] = NRT_MemInfo_alloc_aligned(64, 64);
+    (void)NRT_Allocate(10);
+    if (i % 10 == 0) nb_caught();
+  }
+}
+
+static void release_items(void *data, size_t size, void *info) {
+  nrt_meminfo **items = data;
+  (void)info;
+  for (size_t i = 0; i < size / sizeof *items; i++) NRT_MemInfo_release(items[i]);
+}
+
+/* LeakSanitizer finds what stays; the kept item is the result. */
+static void call_once(int is_failed) {
+  nrt_call memory;
+  nrt_call_begin(&memory);
+  nrt_meminfo *list = NRT_MemInfo_alloc_dtor(ITEMS * sizeof(void *), release_items);
+  nrt_meminfo **items = list->data, *kept;
+  for (int64_t i = 0; i < ITEMS; i++) items[i] = NRT_MemInfo_alloc_aligned(32, 32);
+  run(replace, items, ITEMS);
+  run(replace, items, ITEMS);
+  kept = items[7];
+  NRT_MemInfo_acquire(kept);
+  NRT_MemInfo_acquire(items[8]);
+  if (!is_failed) {
+    nrt_call_keep(kept);
+    NRT_MemInfo_release(list);
+  }
+  nrt_call_end(&memory, is_failed);
+  if (is_failed) return;
+  if (kept->refct != 1) give_up("a wrong count of a result");
+  NRT_MemInfo_release(kept);
 }
 
 static void *work(void *number) {
@@ -86,6 +130,7 @@ static void *work(void *number) {
     sum_once();
     run(nest, NULL, PARTS);
     run(fail, NULL, PARTS);
+    call_once(i % 2);
     if (nb_noted_replace(NULL) == NULL) give_up("no exception");
     if (nb_noted_replace(NULL) != NULL) give_up("an exception remains");
   }

@@ -15,7 +15,7 @@ from row import Row
 HERE = Path(__file__).parent
 PROBE = ROOT / "tests" / "support" / "c" / "pool_probe.c"
 SUPPORT = ROOT / "packer" / "importers" / "numba" / "support"
-LOOPS = ("array.c", "noted.c", "nrt.c", "parallel.c", "random.c", "schedule.c")
+LOOPS = ("array.c", "calls.c", "noted.c", "nrt.c", "parallel.c", "random.c", "schedule.c")
 TIMEOUT = 300  # a wait without an end is found, too
 TSAN = ("tsan: pool, workspaces", ("-fsanitize=thread", "-Wno-tsan"), ("25",))
 # A child of a process with threads is beyond ThreadSanitizer.

@@ -173,13 +173,35 @@ def _number_lines(code: str, name: str, given: str, fail: str) -> Iterator[str]:
 
 def release_lines(value: Value, name: str) -> Iterator[str]:
     """Drop the references that the variables of an argument have."""
+    for meminfo in memory_of(value, name):
+        yield f"NRT_decref({meminfo});"
+
+
+def memory_of(value: Value, name: str) -> Iterator[str]:
+    """Return the MemInfo of each text among the variables of an argument."""
     if value.kind == "str":
-        yield f"NRT_decref({name}.meminfo);"
+        yield f"{name}.meminfo"
     elif value.kind == "optional":
-        yield from release_lines(value.items[0], f"{name}_value")
+        yield from memory_of(value.items[0], f"{name}_value")
     elif value.kind == "tuple":
         for i, item in enumerate(value.items):
-            yield from release_lines(item, f"{name}_{i}")
+            yield from memory_of(item, f"{name}_{i}")
+
+
+def keep_lines(value: Value, stored: str) -> Iterator[str]:
+    """Let the memory of a result outlive the call."""
+    if value.kind in ("array", "bytes", "str"):
+        yield f"nrt_call_keep({stored}.meminfo);"
+    elif value.kind == "optional":  # without a value, the rest of it is not set
+        yield from keep_lines(value.items[0], stored)
+    elif value.kind == "tuple":
+        for i, item in enumerate(value.items):
+            part = f"{stored}.f{i}"
+            if item.kind != "optional":
+                yield from keep_lines(item, part)
+                continue
+            for line in keep_lines(item, f"{part}.value"):
+                yield f"if ({part}.valid & 1) {line}"
 
 
 def give_expression(value: Value, stored: str, result: str) -> str:

@@ -11,7 +11,7 @@ from .context import Context, compiling_for
 from .describe import UnsupportedTypeError, describe, describe_argument
 from .found import Found
 from .internal import make_internal, resolve
-from .needs import needed_by, undefined_in, why_refused
+from .needs import allocates_memory, needed_by, undefined_in, why_refused
 from .source import Processor
 from .values import Compiled, Unit, Value, Variant
 
@@ -99,7 +99,8 @@ def _compile_one(
             raise RefusedError(f"{why} ({symbol})", line_of(found, signature, symbol))
         if code.name not in symbols:
             entries.append(entry)
-        variants.append(variant._replace(notes="nb_note" in needed))
+        allocates = allocates_memory(variant.arguments, needed)
+        variants.append(variant._replace(notes="nb_note" in needed, allocates=allocates))
     made = Compiled(
         found.name,
         found.kind,

@@ -173,5 +173,21 @@ class CallConv(callconv.CPUCallConv):
         function_type = ir.FunctionType(ir.VoidType(), [_POINTER])
         note = cgutils.get_or_insert_function(builder.module, function_type, "nb_note")
         with builder.if_then(status.is_user_exc):
-            found = builder.extract_value(builder.load(status.excinfoptr), 0)
-            builder.call(note, [found])
+            builder.call(note, [builder.bitcast(status.excinfoptr, _POINTER)])
+
+    def return_user_exc(self, builder: Any, *args: Any, **kwargs: Any) -> None:
+        """Raise; in a `try` this goes to its handler."""
+        if getattr(builder, "_in_try_block", False):
+            _tell_caught(builder)
+        super().return_user_exc(builder, *args, **kwargs)
+
+    def return_status_propagate(self, builder: Any, status: Any) -> None:
+        """Raise what a called function has raised; in a `try` go on."""
+        super().return_status_propagate(builder, status)
+        _tell_caught(builder)
+
+
+def _tell_caught(builder: Any) -> None:
+    """Say at run time that an exception is handled, whose function has released nothing."""
+    told = ir.FunctionType(ir.VoidType(), [])
+    builder.call(cgutils.get_or_insert_function(builder.module, told, "nb_caught"), [])

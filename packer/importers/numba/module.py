@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from ...target import Target
     from .values import Unit
 
-_CALLS = ("call.c", "choose.c", "message.c", "array.c", "nrt.c")  # what every module needs
+# What every module needs.
+_CALLS = ("call.c", "choose.c", "message.c", "array.c", "nrt.c", "calls.c")
 # The wrappers store values of one type through pointers to another one.
 _OPTIONS = (f"-I{SUPPORT}", "-O2", "-fno-strict-aliasing", "-fvisibility=hidden")
 

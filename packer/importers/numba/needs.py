@@ -12,12 +12,14 @@ from .blas import parts_of, why_missing
 from .context import OBJECT, Context
 from .internal import UNRESOLVED, make_internal, resolve
 from .symbols import Refused, find
+from .values import Value
 
 if TYPE_CHECKING:
     from .code import Code
 
 # Functions of the compiler's own library, which a link always adds.
 _COMPILER = re.compile(r"__[a-z]+[dstx][cfi][234]?|__(divmod|udivmod)\w+|__\w+ti[34]")
+_ALLOCATING = ("NRT_MemInfo_alloc", "NRT_MemInfo_new", "NRT_Allocate")
 _LIBRARIES = ("libm.so.6", "libc.so.6")
 _DEFINE = re.compile(r'^define [^@]*@("[^"]+"|[\w.$]+)\(')
 _USE = re.compile(r'@("[^"]+"|[\w.$]+)')
@@ -44,6 +46,20 @@ def undefined_in(module: Any) -> set[str]:
         for value in (*module.functions, *module.global_variables)
         if value.is_declaration and not value.name.startswith("llvm.")
     }
+
+
+def allocates_memory(arguments: Collection[Value], names: Collection[str]) -> bool:
+    """Return True if code that needs symbols may hold memory when it raises.
+
+    Code that hands out the functions that allocate may keep memory for its next call.
+    """
+    if "NRT_get_api" in names:
+        return False
+    return any(name.startswith(_ALLOCATING) for name in names) or any(map(_has_text, arguments))
+
+
+def _has_text(value: Value) -> bool:
+    return value.kind == "str" or any(map(_has_text, value.items))
 
 
 def why_refused(names: Collection[str], blas: Path | None = None) -> tuple[str, str] | None:

@@ -70,6 +70,7 @@ def source_of(path: Path) -> str:
 # The files whose functions a file calls.
 _NEEDS = {
     "array.c": ("nrt.c",),
+    "nrt.c": ("calls.c",),
     "noted.c": ("array.c",),
     "parallel.c": ("noted.c",),
     "dict.c": ("table.c",),
@@ -182,6 +183,7 @@ _TABLE: dict[str, Origin] = {
     **{name: Provided("parallel.c") for name in _PARALLEL.split()},
     **{name: Provided("schedule.c") for name in _SCHEDULE.split()},
     "nb_note": Provided("noted.c"),
+    "nb_caught": Provided("calls.c"),
     **{name: Provided("hash.c") for name in _HASH.split()},
     **{name: Provided("python.c") for name in _PYTHON.split()},
     **{name: Refused(why) for name, why in _REFUSED.items()},

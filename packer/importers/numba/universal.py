@@ -77,7 +77,7 @@ def _variant_lines(
         yield f"  {{{DTYPES[value.code]}, {align}, {len(core)}, core_{index}_{i}}},"
     yield "};"
     outputs = len(function.core) - function.num_inputs
-    counts = f"{function.num_inputs}, {outputs}, {num_core}"
+    counts = f"{function.num_inputs}, {outputs}, {num_core}, {int(variant.allocates)}"
     yield f"static const nb_universal universal_{index}_{k} = {{"
     yield f"  &function_{index}, operands_{index}_{k}, {variant.symbol}, {counts}}};"
 

@@ -53,12 +53,15 @@ class Variant(NamedTuple):
         What it returns.
     notes : bool
         True if its kernels may note an exception, which the caller raises.
+    allocates : bool
+        True if it may hold memory when it raises, which the caller releases.
     """
 
     symbol: str
     arguments: tuple[Value, ...]
     result: Value
     notes: bool = False
+    allocates: bool = False
 
 
 class Compiled(NamedTuple):

@@ -12,12 +12,14 @@ from .arguments import (
     c_type,
     flat_types,
     flat_values,
-    give_lines,
+    keep_lines,
+    memory_of,
     read_lines,
     release_lines,
     variables,
 )
 from .dispatch import type_lines
+from .results import stored_lines
 from .values import Compiled, Value, Variant
 
 _HEAD = """\
@@ -214,16 +216,31 @@ def _body_lines(index: int, function: Compiled, variant: Variant, *, is_one: boo
         for v in flat_values(value, name)
     ]
     passed = "".join(f", {value}" for value in values)
+    if variant.allocates:
+        yield "nrt_call memory;"
+        yield "nrt_call_begin(&memory);"
+        for name, value in zip(names, variant.arguments, strict=True):
+            for meminfo in memory_of(value, name):
+                yield f"nrt_call_take(&memory, {meminfo});"
     yield f"const int32_t code = {variant.symbol}(&r, &error{passed});"
     failed, fail = "code != NB_OK && code != NB_NONE", f"nb_fail(code, error, &function_{index})"
     yield f"int status = {failed} ? {fail} : 0;"
+    if variant.notes:
+        yield f"status = nb_raise_noted(status, &function_{index});"
+    yield from _end_lines(variant, names)
+    yield "if (status) return status;"
+    yield from stored_lines(_outs(function), _result(function), variant.result)
+    yield "return status;"
+
+
+def _end_lines(variant: Variant, names: Sequence[str]) -> Iterator[str]:
+    """Release what the call no longer needs: after a failure, all that its code allocated."""
+    if variant.allocates and (kept := " ".join(keep_lines(variant.result, "r"))):
+        yield f"if (!status) {{ {kept} }}"
     for name, value in zip(names, variant.arguments, strict=True):
         yield from release_lines(value, name)
-    yield f"if ({failed}) return status;"
-    if variant.notes:
-        yield "status = nb_raise_noted();"
-    yield from _stored_lines(function, variant.result)
-    yield "return status;"
+    if variant.allocates:
+        yield "nrt_call_end(&memory, status);"
 
 
 def _taken_lines(
@@ -262,32 +279,3 @@ def _given_lines(value: Value, i: int) -> Iterator[str]:
         yield f"__builtin_memcpy(&a{i}, &x{i}, sizeof a{i});"
     else:
         yield f"{c_type(value)} a{i} = x{i};"
-
-
-def _stored_lines(function: Compiled, result: Value) -> Iterator[str]:
-    outs = _outs(function)
-    if not outs:
-        return
-    shared = _result(function)
-    if shared is not None and shared.kind == "tuple" and len(shared.items) > 1:
-        for i, item in enumerate(shared.items):
-            yield from _out_lines(item, f"r.f{i}", i)
-        yield from _undo_lines(outs)
-    elif shared is not None and shared.kind == "number":
-        yield from _out_lines(shared, "r", 0)
-    else:
-        yield from give_lines(result, "r", "out0")
-
-
-def _out_lines(item: Value, stored: str, i: int) -> Iterator[str]:
-    if item.kind == "number":
-        yield f"__builtin_memcpy(out{i}, &{stored}, sizeof {stored});"
-    else:
-        yield from give_lines(item, stored, f"out{i}", 1 if "." in stored else 0)
-
-
-def _undo_lines(outs: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Release the results that were stored before one failed."""
-    if any(code == "any" for _, code in outs):
-        releases = " ".join(f"dso_release(out{i});" for i, (_, c) in enumerate(outs) if c == "any")
-        yield f"if (status) {{ {releases} }}"

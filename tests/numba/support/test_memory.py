@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 @pytest.fixture(scope="module")
 def nrt(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """Our functions."""
-    return compile_support(tmp_path_factory.mktemp("nrt"), "nrt.c")
+    return compile_support(tmp_path_factory.mktemp("nrt"), "nrt.c", "calls.c")
 
 
 class MemInfo(ctypes.Structure):
@@ -97,5 +97,5 @@ def test_data_that_grows_keeps_its_content(nrt: ctypes.CDLL) -> None:
 def test_arrays_that_functions_return(name: str, tmp_path: Path) -> None:
     """The checks are in C, which reads the objects as a loader does."""
     shutil.copy(HERE / "array_probe.c", tmp_path)
-    library = compile_support(tmp_path, "nrt.c", "array.c", "array_probe.c")
+    library = compile_support(tmp_path, "nrt.c", "calls.c", "array.c", "array_probe.c")
     assert getattr(library, name)() == 0

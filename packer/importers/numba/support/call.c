@@ -83,8 +83,6 @@ static uint32_t get(const nb_str *string, int64_t index) {
   return ((const uint32_t *)string->data)[index];
 }
 
-char nb_argument;
-
 static int decode(const unsigned char *text, size_t nbytes, nb_str *out) {
   uint32_t greatest = 0;
   int64_t length = 0;
@@ -95,7 +93,6 @@ static int decode(const unsigned char *text, size_t nbytes, nb_str *out) {
   int32_t kind = greatest < 0x100 ? 1 : greatest < 0x10000 ? 2 : 4;
   nrt_meminfo *memory = NRT_MemInfo_alloc_aligned((size_t)(length + 1) * (size_t)kind, 16);
   if (memory == NULL) return -1;
-  memory->info = &nb_argument;
   *out = (nb_str){memory->data, length, kind, greatest < 0x80, -1, memory, NULL};
   int64_t i = 0;
   for (const unsigned char *at = text; at < text + nbytes; i++) put(out->data, kind, i, next(&at));

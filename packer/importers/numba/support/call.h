@@ -7,22 +7,24 @@
 #define DSO_PACKER_NUMBA_CALL_H
 
 #include "array.h"
+#include "calls.h"
 #include "dso_packer.h"
 #include "glue_array.h"
 #include "glue_give.h"
 #include "glue_number.h"
 #include "glue_take.h"
+#include "noted.h"
 #include "nrt.h"
 
 enum { NB_OK = 0, NB_NONE = -2 };
 
 /* A Numba function that raises returns a pointer to one. */
-typedef struct {
+typedef struct nb_error {
   const nb_exception *exception;
   int32_t unused;
   uint64_t *values; /* of the run, which the text has; NULL if it has none */
   void *unused_too;
-  int32_t is_allocated; /* then NRT_Free releases this and the values */
+  int32_t is_allocated; /* until the call ends, as the values are */
 } nb_error;
 
 typedef struct {
@@ -54,7 +56,7 @@ typedef struct {
 
 #pragma GCC visibility push(hidden)
 extern char nb_argument; /* the MemInfo.info of texts that the wrapper made and releases */
-int nb_fail(int32_t code, nb_error *error, const dso_function *function);
+int nb_fail(int32_t code, const nb_error *error, const dso_function *function);
 int nb_refuse(const dso_function *function, const dso_any *value, int32_t index, int why);
 int nb_refuse_all(const dso_function *function, const dso_any *args, int32_t count,
                   const char *signatures, int32_t num_fitting);
@@ -62,6 +64,15 @@ int nb_read_str(const dso_any *value, nb_str *out);
 int nb_give_str(dso_any *result, const nb_str *string);
 int nb_give_bytes(dso_any *result, const nb_array *array);
 #pragma GCC visibility pop
+
+/* ---- Exceptions */
+
+/* Raise the noted exception of this thread and forget it: -1, or `status` if there is none or if
+ * another exception is raised. */
+DSO_FAST int nb_raise_noted(int status, const dso_function *function) {
+  const nb_error *noted = nb_noted_replace(NULL);
+  return noted != NULL && status == 0 ? nb_fail(1, noted, function) : status;
+}
 
 /* ---- Numbers */
 

@@ -54,6 +54,7 @@ static void add_str(text *out, const uint64_t *words, int is_repr) {
   nb_str string;
   memcpy(&string, words, sizeof string);
   dso_any value = dso_none();
+  NRT_incref(string.meminfo);
   if (nb_give_str(&value, &string)) return; /* a MemoryError is raised, and replaced */
   dso_byte_array bytes = dso_bytes_of(&value);
   const char *quote = strchr(bytes.data, '\'') && !strchr(bytes.data, '"') ? "\"" : "'";
@@ -82,56 +83,14 @@ static void fill(text *out, const char *format, const uint64_t *words) {
   }
 }
 
-static int num_words(char mark) { return mark == 's' || mark == 'r' ? STR_WORDS : 1; }
-
-static nrt_meminfo *meminfo_of(char mark, const uint64_t *words) {
-  nb_str string;
-  if (num_words(mark) == 1) return NULL;
-  memcpy(&string, words, sizeof string);
-  return string.meminfo;
-}
-
-static int is_before(const nrt_meminfo *meminfo, const char *format, const char *end,
-                     const uint64_t *words) {
-  for (const char *at = format; at < end; at++) {
-    if (*at != MARK) continue;
-    if (meminfo_of(*++at, words) == meminfo) return 1;
-    words += num_words(*at);
-  }
-  return 0;
-}
-
-/* True if only the wrapper holds a text: Numba leaves out the reference of a function that is called
- * if all its other ways out would release it. */
-static int is_held_by_wrapper(const nrt_meminfo *meminfo) {
-  return meminfo->info == &nb_argument && meminfo->refct == 1;
-}
-
-/* Release the texts that the raising function held: its code ends at the raise. A text that is in
- * the message twice is held once. */
-static void release(const char *format, const uint64_t *first) {
-  const uint64_t *words = first;
-  for (const char *at = format; *at != '\0'; at++) {
-    if (*at != MARK) continue;
-    const char *mark = at++;
-    nrt_meminfo *meminfo = meminfo_of(*at, words);
-    words += num_words(*at);
-    if (meminfo != NULL && !is_before(meminfo, format, mark, first) && !is_held_by_wrapper(meminfo))
-      NRT_MemInfo_release(meminfo);
-  }
-}
-
-int nb_fail(int32_t code, nb_error *error, const dso_function *function) {
+int nb_fail(int32_t code, const nb_error *error, const dso_function *function) {
   if (code < 1 || error == NULL || error->exception == NULL)
     return dso_raise("RuntimeError", "a Numba function failed without an exception");
   nb_exception exception = *error->exception;
   text message = {.length = 0};
   if (error->is_allocated) {
     fill(&message, exception.text, error->values);
-    release(exception.text, error->values);
     exception.text = message.text;
-    NRT_Free(error->values);
-    NRT_Free(error);
   }
   if (exception.function[0] == '\0') exception.function = function->name;
   return nb_raise(&exception);

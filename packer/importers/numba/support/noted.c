@@ -1,21 +1,16 @@
 /* Exceptions of kernels. */
 #include "noted.h"
 
-#include "array.h"
+#include <stddef.h>
 
-static _Thread_local const struct nb_exception *noted;
+static _Thread_local const struct nb_error *noted;
 
-void nb_note(const struct nb_exception *exception) {
-  if (noted == NULL) noted = exception;
+void nb_note(const struct nb_error *error) {
+  if (noted == NULL) noted = error;
 }
 
-const struct nb_exception *nb_noted_replace(const struct nb_exception *exception) {
-  const struct nb_exception *before = noted;
-  noted = exception;
+const struct nb_error *nb_noted_replace(const struct nb_error *error) {
+  const struct nb_error *before = noted;
+  noted = error;
   return before;
-}
-
-int nb_raise_noted(void) {
-  const struct nb_exception *exception = nb_noted_replace(NULL);
-  return exception != NULL ? nb_raise(exception) : 0;
 }

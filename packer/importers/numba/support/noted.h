@@ -1,7 +1,7 @@
 /* noted.h: exceptions of kernels, which cannot return them.
  *
  * A kernel of a parallel loop or of a NumPy function notes its exception; the wrapper of the
- * function that the caller called raises it. Numba itself prints it and goes on. */
+ * function that the caller called raises it (nb_raise_noted of call.h). Numba itself prints it and goes on. */
 #ifndef DSO_PACKER_NUMBA_NOTED_H
 #define DSO_PACKER_NUMBA_NOTED_H
 
@@ -9,16 +9,13 @@
 #pragma GCC visibility push(hidden)
 #endif
 
-struct nb_exception;
+struct nb_error;
 
 /* Note an exception of this thread, unless it has one. */
-void nb_note(const struct nb_exception *exception);
+void nb_note(const struct nb_error *error);
 
 /* Replace the noted exception, and return it; NULL if there is none. */
-const struct nb_exception *nb_noted_replace(const struct nb_exception *exception);
-
-/* Raise the noted exception of this thread and forget it: -1, or 0 if there is none. */
-int nb_raise_noted(void);
+const struct nb_error *nb_noted_replace(const struct nb_error *error);
 
 #ifndef NB_VISIBLE
 #pragma GCC visibility pop

@@ -5,23 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls.h"
+
 enum { FRESH = 0xCB, DEAD = 0xDE }; /* marks of the variants for debugging */
 
+_Thread_local nrt_call *nrt_current;
+
 /* ---- Blocks */
-
-void *NRT_Allocate(size_t size) { return malloc(size); }
-
-void *NRT_Allocate_External(size_t size, const nrt_allocator *allocator) {
-  return allocator != NULL ? allocator->allocate(size, allocator->context) : malloc(size);
-}
-
-void *NRT_Reallocate(void *memory, size_t size) { return realloc(memory, size); }
-
-void NRT_Free(void *memory) { free(memory); }
 
 static nrt_meminfo *start(nrt_meminfo *self, void *data, size_t size, nrt_destroy destroy,
                           void *info) {
   *self = (nrt_meminfo){.refct = 1, .destroy = destroy, .info = info, .data = data, .size = size};
+  if (nrt_current != NULL) nrt_call_add(nrt_current, self);
   return self;
 }
 
@@ -31,13 +26,37 @@ static nrt_meminfo *one_block(size_t size, unsigned align, const nrt_allocator *
   size_t total;
   if (align == 0) align = 1;
   if (__builtin_add_overflow(size, sizeof(nrt_meminfo) + align - 1, &total)) return NULL;
-  nrt_meminfo *self = NRT_Allocate_External(total, allocator);
+  nrt_meminfo *self =
+      allocator != NULL ? allocator->allocate(total, allocator->context) : malloc(total);
   if (self == NULL) return NULL;
   uintptr_t first = (uintptr_t)(self + 1), beyond = first % align;
   char *data = (char *)(self + 1) + (beyond == 0 ? 0 : align - beyond);
   start(self, data, size, NULL, NULL);
   self->allocator = allocator;
   return self;
+}
+
+/* These are the data of MemInfos, so that calls that raise release them, too. */
+void *NRT_Allocate(size_t size) {
+  nrt_meminfo *made = one_block(size, 1, NULL);
+  return made != NULL ? made->data : NULL;
+}
+
+void *NRT_Allocate_External(size_t size, const nrt_allocator *allocator) {
+  return allocator != NULL ? allocator->allocate(size, allocator->context) : NRT_Allocate(size);
+}
+
+void *NRT_Reallocate(void *memory, size_t size) {
+  void *made = NRT_Allocate(size);
+  if (made == NULL || memory == NULL) return made;
+  size_t before = ((nrt_meminfo *)memory - 1)->size;
+  memcpy(made, memory, before < size ? before : size);
+  NRT_Free(memory);
+  return made;
+}
+
+void NRT_Free(void *memory) {
+  if (memory != NULL) NRT_MemInfo_call_dtor((nrt_meminfo *)memory - 1);
 }
 
 /* A function pointer as the `info` of a MemInfo, and back. */
@@ -157,6 +176,7 @@ void NRT_MemInfo_release(nrt_meminfo *self) {
 }
 
 void NRT_MemInfo_call_dtor(nrt_meminfo *self) {
+  if (self->call != NULL) nrt_call_remove(self);
   if (self->destroy != NULL) self->destroy(self->data, self->size, self->info);
   const nrt_allocator *allocator = self->allocator;
   if (allocator != NULL) allocator->release(self, allocator->context);

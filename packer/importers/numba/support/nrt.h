@@ -6,6 +6,7 @@
 #define DSO_PACKER_NUMBA_NRT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef void (*nrt_destroy)(void *data, size_t size, void *info);
 
@@ -17,6 +18,11 @@ typedef struct {
   void *context;
 } nrt_allocator;
 
+/* A circle of MemInfos. */
+struct nrt_links {
+  struct nrt_links *next, *previous;
+};
+
 typedef struct nrt_meminfo {
   size_t refct;
   nrt_destroy destroy; /* may be NULL */
@@ -24,12 +30,17 @@ typedef struct nrt_meminfo {
   void *data;
   size_t size;
   const nrt_allocator *allocator; /* NULL: malloc */
+  struct nrt_links links;         /* calls.h */
+  struct nrt_call *call;          /* in whose circle it is; NULL if it is in none */
+  void *unused;                   /* data that follows is aligned to 16 bytes */
 } nrt_meminfo;
+_Static_assert(sizeof(nrt_meminfo) % 16 == 0, "data after a MemInfo");
 
 #ifndef NB_VISIBLE /* for tests */
 #pragma GCC visibility push(hidden)
 #endif
 
+/* Blocks without a count; NRT_Free releases them. */
 void *NRT_Allocate(size_t size);
 void *NRT_Allocate_External(size_t size, const nrt_allocator *allocator);
 void *NRT_Reallocate(void *memory, size_t size);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls.h"
 #include "noted.h"
 
 struct group {
@@ -69,7 +70,8 @@ struct loop {
   const int64_t *dims, *steps;
   void *data;
   int64_t inner_ndim, num_arrays, num_threads;
-  _Atomic(const struct nb_exception *) noted; /* of the first part that failed */
+  nrt_call *call, *parts;                 /* the memory of each part; without a call NULL */
+  _Atomic(const struct nb_error *) noted; /* of the first part that failed */
 };
 
 /* Run the items first .. first + count - 1. */
@@ -86,14 +88,17 @@ static void run_items(const struct loop *loop, int64_t first, int64_t count) {
 static int run_part(int id, struct group *group, void *data) {
   struct loop *loop = data;
   struct own before = own;
-  const struct nb_exception *outer = nb_noted_replace(NULL);
+  nrt_call *call = nrt_current;
+  const struct nb_error *outer = nb_noted_replace(NULL);
   int64_t items = loop->dims[0] / loop->num_threads, more = loop->dims[0] % loop->num_threads;
   int64_t first = id * items + (id < more ? id : more), count = items + (id < more);
   (void)group;
   own = (struct own){.num_threads = loop->num_threads, .id = id, .depth = before.depth + 1};
+  nrt_current = loop->call != NULL ? &loop->parts[id] : NULL;
   if (count > 0) run_items(loop, first, count);
+  nrt_current = call;
   own = before;
-  const struct nb_exception *noted = nb_noted_replace(outer), *none = NULL;
+  const struct nb_error *noted = nb_noted_replace(outer), *none = NULL;
   if (noted != NULL) atomic_compare_exchange_strong(&loop->noted, &none, noted);
   return 0;
 }
@@ -120,11 +125,15 @@ void numba_parallel_for(nb_kernel kernel, char **args, const int64_t *dims, cons
     run_here(&loop);
     return;
   }
+  loop.call = nrt_current;
+  if (loop.call != NULL) loop.parts = __builtin_alloca((size_t)num_threads * sizeof *loop.parts);
+  nrt_parts_begin(loop.call, loop.parts, num_threads);
   if (__TVMBackendParallelLaunch != NULL) {
     (void)__TVMBackendParallelLaunch(run_part, &loop, (int)num_threads);
   } else {
     for (int id = 0; id < num_threads; id++) (void)run_part(id, NULL, &loop);
   }
-  const struct nb_exception *noted = atomic_load(&loop.noted);
+  nrt_parts_end(loop.call, loop.parts, num_threads);
+  const struct nb_error *noted = atomic_load(&loop.noted);
   if (noted != NULL) nb_note(noted);
 }

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "noted.h"
-
 typedef struct {
   char *data;
   int64_t steps[NB_MOST_DIMS]; /* along the dimensions of the loops, in bytes; 0 if broadcast */
@@ -301,9 +299,12 @@ int nb_universal_run(const nb_universal *self, const dso_any *args, dso_any *res
   int status = find_shape(&made);
   if (!status) status = prepare(&made, results);
   if (!status) {
+    nrt_call memory;
     merge(&made, count);
+    if (self->allocates) nrt_call_begin(&memory);
     run_loops(&made);
-    status = nb_raise_noted();
+    status = nb_raise_noted(0, self->function);
+    if (self->allocates) nrt_call_end(&memory, status);
   }
   for (int32_t i = 0; !status && i < self->num_outputs; i++)
     status = as_number(&self->operands[self->num_inputs + i], &results[i]);

@@ -24,6 +24,7 @@ typedef struct {
   nb_loop loop;
   int32_t num_inputs, num_outputs;
   int32_t num_core; /* dimensions in all */
+  int32_t allocates;
 } nb_universal;
 
 #pragma GCC visibility push(hidden)

@@ -1,0 +1,75 @@
+/* The memory that calls do not release. */
+#include "calls.h"
+
+#include <sched.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+static nrt_meminfo *block_of(struct nrt_links *links) {
+  return (nrt_meminfo *)(void *)((char *)links - offsetof(nrt_meminfo, links));
+}
+
+void nrt_call_lock(nrt_call *self) {
+  for (int tries = 0; __atomic_exchange_n(&self->is_locked, 1, __ATOMIC_ACQUIRE) != 0; tries++)
+    if (tries > 100) (void)sched_yield();
+}
+
+void nb_caught(void) {
+  if (nrt_current != NULL) nrt_current->has_caught = 1;
+}
+
+/* Destroy all blocks, which may refer to each other: none is freed before the last is destroyed. */
+static void release_all(nrt_call *self) {
+  enum { HELD = 1 << 30 };
+  struct nrt_links *end = &self->blocks, *next;
+  for (struct nrt_links *at = end->next; at != end; at = at->next) {
+    block_of(at)->refct += HELD;
+    block_of(at)->call = NULL;
+  }
+  for (struct nrt_links *at = end->next; at != end; at = at->next) {
+    nrt_meminfo *block = block_of(at);
+    if (block->destroy != NULL) block->destroy(block->data, block->size, block->info);
+  }
+  for (struct nrt_links *at = end->next; at != end; at = next) {
+    nrt_meminfo *block = block_of(at);
+    next = at->next;
+    block->destroy = NULL;
+    NRT_MemInfo_call_dtor(block);
+  }
+}
+
+/* Release the memory of a call that failed, or that handled the failure of a function. After other
+ * calls it stays: their code may have stored its address as a number. */
+void nrt_call_settle(nrt_call *self, int is_failed) {
+  if (is_failed || self->has_caught) {
+    release_all(self);
+    return;
+  }
+  for (struct nrt_links *at = self->blocks.next; at != &self->blocks; at = at->next)
+    block_of(at)->call = NULL;
+}
+
+/* ---- Parallel loops */
+
+void nrt_parts_begin(nrt_call *call, nrt_call *parts, int64_t count) {
+  if (call == NULL) return;
+  call->is_shared = 1;
+  for (int64_t i = 0; i < count; i++) {
+    nrt_call_start(&parts[i]);
+    parts[i].is_shared = 1;
+  }
+}
+
+/* The blocks of the parts become the call's: a list that it made may refer to them. */
+void nrt_parts_end(nrt_call *call, nrt_call *parts, int64_t count) {
+  if (call == NULL) return;
+  call->is_shared = 0;
+  for (int64_t i = 0; i < count; i++) {
+    struct nrt_links *end = &parts[i].blocks, *next;
+    call->has_caught |= parts[i].has_caught;
+    for (struct nrt_links *at = end->next; at != end; at = next) {
+      next = at->next;
+      nrt_call_add(call, block_of(at));
+    }
+  }
+}
