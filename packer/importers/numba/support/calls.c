@@ -1,17 +1,28 @@
 /* The memory that calls do not release. */
 #include "calls.h"
 
-#include <sched.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include <stddef.h>
 
 static nrt_meminfo *block_of(struct nrt_links *links) {
   return (nrt_meminfo *)(void *)((char *)links - offsetof(nrt_meminfo, links));
 }
 
-void nrt_call_lock(nrt_call *self) {
-  for (int tries = 0; __atomic_exchange_n(&self->is_locked, 1, __ATOMIC_ACQUIRE) != 0; tries++)
-    if (tries > 100) (void)sched_yield();
+void nrt_call_defer(nrt_meminfo *block) {
+  nrt_meminfo **released = &block->call->released;
+  nrt_meminfo *next = __atomic_load_n(released, __ATOMIC_RELAXED);
+  do block->next_released = next;
+  while (
+      !__atomic_compare_exchange_n(released, &next, block, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+void nrt_call_drain(nrt_call *self) {
+  nrt_meminfo *block = __atomic_exchange_n(&self->released, NULL, __ATOMIC_ACQUIRE);
+  while (block != NULL) {
+    nrt_meminfo *next = block->next_released;
+    nrt_unlink(block);
+    nrt_free_block(block);
+    block = next;
+  }
 }
 
 void nb_caught(void) {
@@ -31,10 +42,8 @@ static void release_all(nrt_call *self) {
     if (block->destroy != NULL) block->destroy(block->data, block->size, block->info);
   }
   for (struct nrt_links *at = end->next; at != end; at = next) {
-    nrt_meminfo *block = block_of(at);
     next = at->next;
-    block->destroy = NULL;
-    NRT_MemInfo_call_dtor(block);
+    nrt_free_block(block_of(at));
   }
 }
 
@@ -64,8 +73,10 @@ void nrt_parts_begin(nrt_call *call, nrt_call *parts, int64_t count) {
 void nrt_parts_end(nrt_call *call, nrt_call *parts, int64_t count) {
   if (call == NULL) return;
   call->is_shared = 0;
+  nrt_call_drain(call);
   for (int64_t i = 0; i < count; i++) {
     struct nrt_links *end = &parts[i].blocks, *next;
+    nrt_call_drain(&parts[i]);
     call->has_caught |= parts[i].has_caught;
     for (struct nrt_links *at = end->next; at != end; at = next) {
       next = at->next;

@@ -8,13 +8,13 @@
 
 #include "nrt.h"
 
-/* A call, or one part of a parallel loop in it. */
+/* A call, or one part of a parallel loop in it. Only its thread changes the circle. */
 typedef struct nrt_call {
   struct nrt_links blocks;
   struct nrt_call *outer; /* of the thread before */
-  int is_shared;          /* other threads may add and remove blocks */
-  int is_locked;
-  int has_caught; /* the code has handled an exception */
+  nrt_meminfo *released;  /* by other threads: a stack */
+  int is_shared;          /* other threads run, which may release blocks */
+  int has_caught;         /* the code has handled an exception */
 } nrt_call;
 
 #ifndef NB_VISIBLE /* for tests */
@@ -23,7 +23,8 @@ typedef struct nrt_call {
 
 extern _Thread_local nrt_call *nrt_current; /* NULL: no blocks are noted */
 
-void nrt_call_lock(nrt_call *self);
+void nrt_call_defer(nrt_meminfo *block);
+void nrt_call_drain(nrt_call *self);
 void nrt_call_settle(nrt_call *self, int is_failed);
 
 /* Compiled code goes on after an exception of a function that it called. */
@@ -37,32 +38,34 @@ void nrt_parts_end(nrt_call *call, nrt_call *parts, int64_t count);
 #pragma GCC visibility pop
 #endif
 
-static inline void nrt_call_unlock(nrt_call *self) {
-  __atomic_store_n(&self->is_locked, 0, __ATOMIC_RELEASE);
-}
-
 static inline void nrt_call_add(nrt_call *self, nrt_meminfo *block) {
-  if (self->is_shared) nrt_call_lock(self);
   struct nrt_links *first = self->blocks.next;
   block->call = self;
   block->links = (struct nrt_links){first, &self->blocks};
   first->previous = &block->links;
   self->blocks.next = &block->links;
-  if (self->is_shared) nrt_call_unlock(self);
+  if (self->is_shared && __atomic_load_n(&self->released, __ATOMIC_RELAXED)) nrt_call_drain(self);
 }
 
-static inline void nrt_call_remove(nrt_meminfo *block) {
-  nrt_call *self = block->call;
-  if (self->is_shared) nrt_call_lock(self);
+static inline void nrt_unlink(nrt_meminfo *block) {
   block->links.next->previous = block->links.previous;
   block->links.previous->next = block->links.next;
-  block->call = NULL;
-  if (self->is_shared) nrt_call_unlock(self);
+}
+
+/* Returns 0 if the circle is another thread's, which then frees the block. */
+static inline int nrt_call_remove(nrt_meminfo *block) {
+  if (block->call->is_shared && block->call != nrt_current) {
+    nrt_call_defer(block);
+    return 0;
+  }
+  nrt_unlink(block);
+  return 1;
 }
 
 static inline void nrt_call_start(nrt_call *self) {
   self->blocks.next = self->blocks.previous = &self->blocks;
-  self->is_shared = self->is_locked = self->has_caught = 0;
+  self->released = NULL;
+  self->is_shared = self->has_caught = 0;
 }
 
 static inline void nrt_call_begin(nrt_call *self) {
@@ -78,7 +81,9 @@ static inline void nrt_call_take(nrt_call *self, nrt_meminfo *block) {
 
 /* The memory of a result outlives the call. */
 static inline void nrt_call_keep(nrt_meminfo *block) {
-  if (block != NULL && block->call != NULL) nrt_call_remove(block);
+  if (block == NULL || block->call == NULL) return;
+  nrt_unlink(block);
+  block->call = NULL;
 }
 
 static inline void nrt_call_end(nrt_call *self, int is_failed) {

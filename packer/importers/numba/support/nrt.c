@@ -175,12 +175,15 @@ void NRT_MemInfo_release(nrt_meminfo *self) {
   if (__atomic_fetch_sub(&self->refct, 1, __ATOMIC_ACQ_REL) == 1) NRT_MemInfo_call_dtor(self);
 }
 
-void NRT_MemInfo_call_dtor(nrt_meminfo *self) {
-  if (self->call != NULL) nrt_call_remove(self);
-  if (self->destroy != NULL) self->destroy(self->data, self->size, self->info);
+void nrt_free_block(nrt_meminfo *self) {
   const nrt_allocator *allocator = self->allocator;
   if (allocator != NULL) allocator->release(self, allocator->context);
   else free(self);
+}
+
+void NRT_MemInfo_call_dtor(nrt_meminfo *self) {
+  if (self->destroy != NULL) self->destroy(self->data, self->size, self->info);
+  if (self->call == NULL || nrt_call_remove(self)) nrt_free_block(self);
 }
 
 size_t NRT_MemInfo_refcount(nrt_meminfo *self) {

@@ -32,9 +32,9 @@ typedef struct nrt_meminfo {
   const nrt_allocator *allocator; /* NULL: malloc */
   struct nrt_links links;         /* calls.h */
   struct nrt_call *call;          /* in whose circle it is; NULL if it is in none */
-  void *unused;                   /* data that follows is aligned to 16 bytes */
+  struct nrt_meminfo *next_released;
 } nrt_meminfo;
-_Static_assert(sizeof(nrt_meminfo) % 16 == 0, "data after a MemInfo");
+_Static_assert(sizeof(nrt_meminfo) % 16 == 0, "data that follows is aligned to 16 bytes");
 
 #ifndef NB_VISIBLE /* for tests */
 #pragma GCC visibility push(hidden)
@@ -72,6 +72,7 @@ void NRT_MemInfo_varsize_free(nrt_meminfo *self, void *data);
 void NRT_MemInfo_acquire(nrt_meminfo *self);
 void NRT_MemInfo_release(nrt_meminfo *self);
 void NRT_MemInfo_call_dtor(nrt_meminfo *self); /* after the last reference */
+void nrt_free_block(nrt_meminfo *self);        /* of a MemInfo that is destroyed */
 size_t NRT_MemInfo_refcount(nrt_meminfo *self);
 void *NRT_MemInfo_data(nrt_meminfo *self);
 size_t NRT_MemInfo_size(nrt_meminfo *self);
