@@ -15,6 +15,8 @@ import packer
 import runtime
 from runtime.error import ExportError
 
+from ..support.command_line import COMMAND
+
 BUNDLED = sorted(Path(scipy.__file__).parent.with_name("scipy.libs").glob("libscipy_openblas*.so"))
 
 
@@ -93,6 +95,45 @@ def test_a_named_library_is_used(tmp_path: Path) -> None:
     assert done.stdout.strip() == product(a, a).tobytes().hex()
 
 
+def test_a_project_names_the_library(tmp_path: Path) -> None:
+    """The path is relative to packer.toml; a link is followed to the file that a load finds."""
+    (tmp_path / "libraries").mkdir()
+    (tmp_path / "libraries" / "libown_blas.so").symlink_to(BUNDLED[0])
+    (tmp_path / "linear.py").write_text(
+        "import numpy as np\nfrom numba import njit\n\n\n"
+        "@njit\ndef product(a, b):\n    return np.dot(a, b)\n"
+    )
+    (tmp_path / "packer.toml").write_text(
+        "[library]\noutput = 'linear.so'\n[module.linear]\nkind = 'numba'\n"
+        "sources = ['linear.py']\nblas = 'libraries/libown_blas.so'\n"
+        f"functions = {{ product = '{SIGNATURES['product'][0]}' }}\n"
+    )
+    words = [*COMMAND, "export", "--project", str(tmp_path / "packer.toml")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / "linear.so"
+    listed = subprocess.run(
+        ["readelf", "-dW", str(path)], check=True, capture_output=True, text=True
+    ).stdout
+    assert str(BUNDLED[0].parent) in listed
+    made = runtime.load(path)["product"](MATRIX, MATRIX)
+    np.testing.assert_allclose(made, MATRIX @ MATRIX, rtol=1e-12)
+
+
+def test_a_project_that_names_a_missing_library_is_refused(tmp_path: Path) -> None:
+    """With its path."""
+    (tmp_path / "linear.py").write_text("")
+    (tmp_path / "packer.toml").write_text(
+        "[library]\noutput = 'linear.so'\n[module.linear]\nkind = 'numba'\n"
+        "sources = ['linear.py']\nblas = 'absent.so'\n"
+    )
+    words = [*COMMAND, "export", "--project", str(tmp_path / "packer.toml")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 1
+    assert "absent.so" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_file_without_blas_is_refused(tmp_path: Path) -> None:
     """Also one that does not exist, or that is no library: at export, in words."""
     signature = SIGNATURES["product"][0]
@@ -107,6 +148,15 @@ def test_a_file_without_blas_is_refused(tmp_path: Path) -> None:
     subprocess.run(["cc", "-shared", str(tmp_path / "empty.c"), "-o", str(empty)], check=True)
     with pytest.raises(ExportError, match=r"empty\.so: library of BLAS: expected the symbols"):
         packer.from_numba(product, signature, blas=empty)
+
+
+def test_a_library_that_a_load_would_not_find_is_refused(tmp_path: Path) -> None:
+    """A load looks for the name that the library has itself."""
+    copied = tmp_path / "renamed.so"
+    copied.write_bytes(BUNDLED[0].read_bytes())
+    message = rf"renamed\.so: library of BLAS: its own name is '{BUNDLED[0].name}', expected a file"
+    with pytest.raises(ExportError, match=message):
+        packer.from_numba(product, SIGNATURES["product"][0], blas=copied)
 
 
 def test_without_a_library_the_function_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

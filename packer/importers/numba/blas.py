@@ -59,10 +59,12 @@ def find_blas(
     Raises
     ------
     ExportError
-        There is no library, or it has not these functions.
+        There is no library, it has not these functions, or a load would not find it.
     """
     library = path if path is not None else _of_package()
-    symbols = Dynamic(Image(map_file(library), str(library), [])).symbols
+    dynamic = Dynamic(Image(map_file(library), str(library), []))
+    library = _as_loaded(library, dynamic.linkage().soname)
+    symbols = dynamic.symbols
     wanted = [_ROUTINES[part] for part in sorted(parts)]
     for prefix, suffix, bits in _NAMES:
         if all(
@@ -74,6 +76,20 @@ def find_blas(
         f"{library}: library of BLAS: expected the symbols {names}, as Fortran names them, or with "
         f"the prefix scipy_ or the suffix 64_, found none; name a library with them, such as "
         f"libopenblas.so"
+    )
+
+
+def _as_loaded(library: Path, soname: str | None) -> Path:
+    """Return the path by which a load finds it: a file with the name that it has itself."""
+    if soname is None:
+        return library
+    real = library.resolve()
+    for folder in (library.parent, real.parent):
+        if (folder / soname).is_file():
+            return folder / soname
+    raise ExportError(
+        f"{library}: library of BLAS: its own name is {soname!r}, expected a file of this name in "
+        f"{real.parent}, found none; a load would not find it: rename the file, or add a link"
     )
 
 
