@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -171,6 +172,37 @@ def test_an_unknown_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.metadata.version", lambda name: "0.99.0")
     with pytest.raises(ExportError, match=r"numba 0.99.0: .*0.67.*0.68.1.*--force"):
         packer.from_numba(lambda x: x, "int64(int64)")
+
+
+_EXTERNAL = """
+from numba import types
+
+nobody = types.ExternalFunction("nobody_has_this", types.int64(types.int64))
+
+
+@njit("int64(int64)")
+def calls(x):
+    y = x + 1
+    return nobody(y)
+
+
+@njit("int64(int64)")
+def fine(x):
+    return x
+"""
+
+
+def test_a_symbol_that_no_library_defines_is_found_at_export(tmp_path: Path) -> None:
+    """With the line that needs it; the other functions do not."""
+    path = _file(tmp_path, _EXTERNAL)
+    line = 1 + path.read_text().splitlines().index("    return nobody(y)")
+    message = f"script.py:{line}: no library defines nobody_has_this (nobody_has_this)"
+    with pytest.raises(ExportError, match=re.escape(f"calls: cannot be exported: {message}")):
+        packer.from_numba(path, only=["calls"])
+    module = packer.from_numba(path)
+    assert module.left_out == {"calls": message}
+    loaded = runtime.load(packer.export_library(module, tmp_path / "script.so"))
+    assert loaded["fine"](3) == 3
 
 
 _ALONE = """
