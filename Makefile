@@ -7,7 +7,7 @@ VENV := .venv
 VENV_TVM := .venv-tvm
 VENV_LEGACY := .venv-tvm-legacy
 VENV_ONNX := .venv-onnx
-VENV_NUMBA := .venv-numba
+VENV_NUMBA := .venv-numba$(NUMBA:%=-%)
 VENV_SCALE := .venv-scale
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py tools/build_backend.py dso_runtime/pyproject.toml dso_runtime/setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
@@ -101,19 +101,22 @@ test-onnx: $(VENV_ONNX)/installed
 	$(VENV_ONNX)/bin/python -P tests/onnx/node_tests.py --cc $(COMPILER) --json build/node_tests.$(COMPILER).json
 	$(VENV_ONNX)/bin/python -P tests/onnx/light_models.py
 
-# Functions that Numba compiles: Numba is large, and its releases want their own NumPy.
+# Functions that Numba compiles: Numba is large, and its releases want their own NumPy. NUMBA=0.67.0
+# takes that release in place of the newest known one, in .venv-numba-0.67.0.
 $(VENV_NUMBA)/numba.group: pyproject.toml
 	$(PYTHON) -m venv $(VENV_NUMBA)
 	$(VENV_NUMBA)/bin/pip install --quiet --upgrade 'pip>=25.1'
 	$(VENV_NUMBA)/bin/pip install --quiet --group numba
+	$(NUMBA:%=$(VENV_NUMBA)/bin/pip install --quiet numba==%)
 	touch $@
 
 $(VENV_NUMBA)/installed: $(VENV_NUMBA)/numba.group $(SOURCES)
 	$(VENV_NUMBA)/bin/pip install --quiet ./dso_runtime .
 	touch $@
 
+NUMBA_TESTS ?= tests/numba
 test-numba: $(VENV_NUMBA)/installed
-	$(VENV_NUMBA)/bin/pytest tests/numba $(TESTFLAGS)
+	$(VENV_NUMBA)/bin/pytest $(NUMBA_TESTS) $(TESTFLAGS)
 
 # Dask, Ray, and a server of S3: large, and they start processes that import everything there.
 $(VENV_SCALE)/scale.group: pyproject.toml
@@ -162,7 +165,7 @@ fuzz: $(VENV)/test.group
 	$(BIN)/python tests/fuzz/run.py --seconds $(FOR) $(ONLY)
 
 # What takes minutes: rows of tests/stress/run.py, all or ROWS="...".
-stress: $(VENV)/test.group
+stress: $(VENV)/test.group $(VENV_NUMBA)/installed
 	$(BIN)/python tests/stress/run.py $(ROWS)
 
 # make bench ONLY="call weights" LARGE=1 FIGURES=docs/images measures these alone, weights of 4 GiB
@@ -174,6 +177,6 @@ bench: $(VENV)/bench.group
 	$(BIN)/python benchmarks/figure.py build/bench.json --folder $(FIGURES)
 
 clean:
-	rm -rf $(VENV) $(VENV_TVM) $(VENV_LEGACY) $(VENV_ONNX) $(VENV_NUMBA) $(VENV_SCALE) build dist *.egg-info dso_runtime/build dso_runtime/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
+	rm -rf $(VENV) $(VENV_TVM) $(VENV_LEGACY) $(VENV_ONNX) .venv-numba* $(VENV_SCALE) build dist *.egg-info dso_runtime/build dso_runtime/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/*/out
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name '*.so' -not -path './tests/data/*' -delete
