@@ -25,6 +25,7 @@ import levels
 import libdso
 import load
 import models
+import numba_functions
 import operators
 import pool
 import resnet18
@@ -51,6 +52,7 @@ SUBJECTS = {
     "resnet18": resnet18.tables,
     "operators": operators.tables,
     "models": models.tables,
+    "numba": numba_functions.tables,
 }
 PACKAGES = (
     "dso-packer", "apache-tvm-ffi", "cffi", "pybind11", "nanobind", "numpy", "torch", "llvmlite",
