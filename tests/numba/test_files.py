@@ -177,13 +177,13 @@ def test_an_unknown_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 _EXTERNAL = """
 from numba import types
 
-nobody = types.ExternalFunction("nobody_has_this", types.int64(types.int64))
+absent = types.ExternalFunction("no_library_has_this", types.int64(types.int64))
 
 
 @njit("int64(int64)")
 def calls(x):
     y = x + 1
-    return nobody(y)
+    return absent(y)
 
 
 @njit("int64(int64)")
@@ -195,8 +195,8 @@ def fine(x):
 def test_a_symbol_that_no_library_defines_is_found_at_export(tmp_path: Path) -> None:
     """With the line that needs it; the other functions do not."""
     path = _file(tmp_path, _EXTERNAL)
-    line = 1 + path.read_text().splitlines().index("    return nobody(y)")
-    message = f"script.py:{line}: no library defines nobody_has_this (nobody_has_this)"
+    line = 1 + path.read_text().splitlines().index("    return absent(y)")
+    message = f"script.py:{line}: no library defines no_library_has_this (no_library_has_this)"
     with pytest.raises(ExportError, match=re.escape(f"calls: cannot be exported: {message}")):
         packer.from_numba(path, only=["calls"])
     module = packer.from_numba(path)
