@@ -7,7 +7,7 @@ VENV := .venv
 VENV_TVM := .venv-tvm
 VENV_LEGACY := .venv-tvm-legacy
 VENV_ONNX := .venv-onnx
-VENV_NUMBA := .venv-numba$(NUMBA:%=-%)
+VENV_NUMBA := .venv-numba
 VENV_SCALE := .venv-scale
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py tools/build_backend.py dso_runtime/pyproject.toml dso_runtime/setup.py $(shell find runtime packer templates -name '*.py' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.html' -o -name '*.css' -o -name '*.js')
@@ -101,22 +101,30 @@ test-onnx: $(VENV_ONNX)/installed
 	$(VENV_ONNX)/bin/python -P tests/onnx/node_tests.py --cc $(COMPILER) --json build/node_tests.$(COMPILER).json
 	$(VENV_ONNX)/bin/python -P tests/onnx/light_models.py
 
-# Functions that Numba compiles: Numba is large, and its releases want their own NumPy. NUMBA=0.67.0
-# takes that release in place of the newest known one, in .venv-numba-0.67.0.
+# Functions that Numba compiles: Numba is large, and its releases want their own NumPy.
 $(VENV_NUMBA)/numba.group: pyproject.toml
 	$(PYTHON) -m venv $(VENV_NUMBA)
 	$(VENV_NUMBA)/bin/pip install --quiet --upgrade 'pip>=25.1'
 	$(VENV_NUMBA)/bin/pip install --quiet --group numba
-	$(NUMBA:%=$(VENV_NUMBA)/bin/pip install --quiet numba==%)
 	touch $@
 
 $(VENV_NUMBA)/installed: $(VENV_NUMBA)/numba.group $(SOURCES)
 	$(VENV_NUMBA)/bin/pip install --quiet ./dso_runtime .
 	touch $@
 
+# NUMBA=0.67.0 takes that release; NUMBA_TESTS="..." runs a part. Another release has its packages in
+# an environment that finds the others in .venv-numba.
+WITH_NUMBA := $(VENV_NUMBA)$(NUMBA:%=-%)
+.venv-numba-%/installed: | $(VENV_NUMBA)/installed
+	$(PYTHON) -m venv --without-pip $(@D)
+	$(VENV_NUMBA)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $(@D)/others.pth
+	mv $(@D)/others.pth $(@D)/lib/python*/site-packages/
+	$(VENV_NUMBA)/bin/pip --python $(@D)/bin/python install --quiet --ignore-installed numba==$*
+	touch $@
+
 NUMBA_TESTS ?= tests/numba
-test-numba: $(VENV_NUMBA)/installed
-	$(VENV_NUMBA)/bin/pytest $(NUMBA_TESTS) $(TESTFLAGS)
+test-numba: $(WITH_NUMBA)/installed
+	$(WITH_NUMBA)/bin/python -P -m pytest $(NUMBA_TESTS) $(TESTFLAGS)
 
 # Dask, Ray, and a server of S3: large, and they start processes that import everything there.
 $(VENV_SCALE)/scale.group: pyproject.toml
