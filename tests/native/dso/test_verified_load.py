@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import packer
+import runtime
 
 from ...support import needs
 from ...support.libdso import SANITIZE, compile_program
@@ -96,6 +97,19 @@ def test_only_what_was_verified_is_used_again(program, pair) -> None:
     bytes_again = ["verify bytes", "verify libhalf.so", "0 1"]
     refused = [*BOTH, "ValueError: not trusted"]
     assert run(program, pair, "again") == [*BOTH, *bytes_again, *refused, "10"]
+
+
+def test_what_a_library_within_needs_is_verified(program, pair) -> None:
+    """The library itself belongs to the bytes around it; it has no folder for $ORIGIN."""
+    pair.export(rpath=str(pair.folder))
+    root = packer.CSourceModule("int one(void) { return 1; }", functions="auto")
+    root.import_module(runtime.load(pair.model))
+    outer = packer.export_library(root, pair.folder / "outer.so")
+    pair.model = outer
+    pair.trusted = [outer, pair.half]
+    assert run(program, pair) == ["verify outer.so", "verify libhalf.so", "10"]
+    pair.trusted = [outer]
+    assert run(program, pair)[1:] == ["verify libhalf.so", "ValueError: not trusted"]
 
 
 @pytest.mark.parametrize(
