@@ -64,7 +64,7 @@ AARCH64 = {
 
 @pytest.mark.parametrize("body", X86)
 def test_x86_64(tmp_path: Path, body: str) -> None:
-    """Whatever its name; what is followed to a harmless end is accepted."""
+    """The name does not count; code that only calls the compiler's runtime is accepted."""
     subprocess.run([needs.program("as"), "--version"], check=True, capture_output=True)
     _compare(tmp_path, body, X86[body], "gcc", "-m64")
 
