@@ -198,6 +198,15 @@ def test_a_full_disk_is_an_error_that_says_where(model, tmp_path, cache, stored_
     assert ask(pickled)[0] == 42
 
 
+def test_a_disk_without_room_is_refused_before_the_transfer(model, tmp_path, monkeypatch) -> None:
+    """A server is not asked for bytes that cannot be stored."""
+    data = elsewhere(model, as_bytes)
+    full = os.statvfs_result((4096, 4096, 10, 1, 1, *os.statvfs(tmp_path)[5:]))
+    monkeypatch.setattr(os, "statvfs", lambda _: full)
+    with pytest.raises(LibraryLoadError, match=r": 4096 bytes are free, expected \d+; free space"):
+        pickle.loads(data)
+
+
 def test_without_a_source_the_error_says_what_to_do(model, other) -> None:
     """A missing file, one of another size, and one of the same size with another digest."""
     module = runtime.by_reference(runtime.load(model))
