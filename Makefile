@@ -1,6 +1,6 @@
-# make demo | resnet18 | test | test-tvm | test-models | test-onnx | test-numba | test-scale | check |
-# format | docs | bench | sanitize | fuzz | stress | clean. Everything is installed into .venv, and large
-# packages into .venv-tvm, .venv-tvm-legacy, .venv-onnx, .venv-numba and .venv-scale;
+# make demo | resnet18 | test | test-tvm | test-models | test-onnx | test-numba | parity | test-scale |
+# check | format | docs | bench | sanitize | fuzz | stress | clean. Everything is installed into .venv,
+# and large packages into .venv-tvm, .venv-tvm-legacy, .venv-onnx, .venv-numba and .venv-scale;
 # nothing needs root.
 PYTHON ?= python3
 VENV := .venv
@@ -23,7 +23,7 @@ TIDY_FLAGS = -std=c11 -Iruntime/native -Iruntime/include \
 
 C_FILES = $(shell find runtime templates packer/operators packer/importers/numba -name '*.[ch]')
 
-.PHONY: demo resnet18 test test-first test-second test-tvm test-models test-onnx test-numba test-scale check format docs bench sanitize fuzz stress clean
+.PHONY: demo resnet18 test test-first test-second test-tvm test-models test-onnx test-numba parity test-scale check format docs bench sanitize fuzz stress clean
 
 # pip 25.1 knows dependency groups; older ones are replaced in the venv first.
 $(BIN)/python:
@@ -139,6 +139,10 @@ $(VENV_SCALE)/installed: $(VENV_SCALE)/scale.group $(SOURCES)
 
 test-scale: $(VENV_SCALE)/installed
 	$(VENV_SCALE)/bin/pytest tests/scale $(TESTFLAGS)
+
+# Numba's own tests, recorded and run without Numba: half an hour.
+parity: $(VENV_NUMBA)/installed
+	$(VENV_NUMBA)/bin/python -P tests/numba/parity $(TESTFLAGS)
 
 check: $(VENV)/check.group $(VENV)/test.group
 	$(BIN)/ruff format --check .

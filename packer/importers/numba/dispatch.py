@@ -17,6 +17,7 @@ _COSTS = {  # to the number, from Python's bool, int, float and complex
     "c64": (2, 3, 3, 3),
     "c128": (2, 2, 2, 0),
 }
+_EXACT = {"bool": "DSO_BOOL", "i64": "DSO_INT", "f64": "DSO_FLOAT"}
 _KINDS = {"number": "N", "array": "A", "tuple": "T", "optional": "O", "pointer": "P", "str": "S"}
 _KINDS |= {"bytes": "B", "none": "0"}
 
@@ -24,6 +25,20 @@ _KINDS |= {"bytes": "B", "none": "0"}
 def costs_of(code: str) -> tuple[int, int, int, int]:
     """Return what it costs to convert a bool, int, float and complex of Python to a number."""
     return _COSTS.get(code, _OTHERS)
+
+
+def exact_condition(variant: Variant) -> str:
+    """Return the C condition that every argument is a number of exactly its type.
+
+    Returns
+    -------
+    str
+        Empty if that is no simple comparison.
+    """
+    codes = [value.code if value.kind == "number" else "" for value in variant.arguments]
+    if not codes or not all(code in _EXACT for code in codes):
+        return ""
+    return " && ".join(f"args[{i}].type_index == {_EXACT[code]}" for i, code in enumerate(codes))
 
 
 def type_lines(index: int, variants: Sequence[Variant]) -> Iterator[str]:

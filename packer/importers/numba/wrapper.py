@@ -18,7 +18,7 @@ from .arguments import (
     release_lines,
     variables,
 )
-from .dispatch import type_lines
+from .dispatch import exact_condition, type_lines
 from .results import stored_lines
 from .values import Compiled, Value, Variant
 
@@ -183,6 +183,9 @@ def _choice_lines(index: int, function: Compiled) -> Iterator[str]:
     values = ", ".join(f"x{i}" for i in range(len(function.parameters)))
     outs = "".join(f", out{i}" for i in range(len(_outs(function))))
     yield f"const dso_any args[] = {{{values or 'dso_none()'}}};"
+    for k, variant in enumerate(function.variants):
+        if condition := exact_condition(variant):
+            yield f"if ({condition}) return variant_{index}_{k}(args{outs});"
     signatures = "; ".join(_signature_text(variant) for variant in function.variants)
     given = f"&function_{index}, args, {len(function.parameters)}, types_{index}"
     yield f"switch (nb_choose({given}, {len(function.variants)}, {c_string(signatures)})) {{"

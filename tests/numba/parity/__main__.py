@@ -2,8 +2,8 @@
 
     python -P tests/numba/parity [--seconds N] [--json FILE] [TEST ...]
 
-The counts are written to counts.json beside this file; what differs is printed. That of a file
-depends a little on the machine: its tests end after N seconds.
+The counts are written to counts.json beside this file; what differs is printed. The tests of a file
+end after N seconds of the processor.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> int:
     """Run all, and return 1 if a function gave another result."""
     parser = argparse.ArgumentParser()
     parser.add_argument("tests", nargs="*")
-    parser.add_argument("--seconds", type=float, default=60, help="for each file of tests")
+    parser.add_argument("--seconds", type=float, default=60, help="of the processor, for each file of tests")
     parser.add_argument("--json", type=Path, default=HERE / "counts.json")
     arguments = parser.parse_args()
     faults = 0

@@ -143,15 +143,15 @@ def _closed(dispatcher: Any) -> Any:
 
 
 class _Deadline(unittest.TestResult):
-    """Stops a file of tests after some seconds."""
+    """Stops a file of tests after some seconds of the processor."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
-        self._end = time.monotonic() + seconds
+        self._end = time.process_time() + seconds
 
     def stopTest(self, test: unittest.TestCase) -> None:
         super().stopTest(test)
-        if time.monotonic() > self._end:
+        if time.process_time() > self._end:
             self.stop()
 
 
@@ -173,7 +173,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("tests", nargs="+")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--seconds", type=float, default=60, help="for each file of tests")
+    parser.add_argument("--seconds", type=float, default=60, help="of the processor, for each file of tests")
     arguments = parser.parse_args()
     recorder = record(arguments.tests, arguments.seconds)
     counts: Counter[str] = Counter()
