@@ -46,14 +46,14 @@ class Library:
         offset: int,
         nbytes: int,
         piece_nbytes: int,
-        verify: Callable[[int, int], None],
+        verify: Callable[[int, int, bool], bytearray | None],
     ) -> None:
         """Map bytes of another file over those of this library that have the same offset.
 
-        `offset` and `nbytes` are multiples of `piece_nbytes`, which is one of the page. A piece
-        cannot be read until `prove` or the first use of a tensor made ``verify(first, count)``
-        accept it, which raises otherwise. Raises LibraryLoadError if the library has no such
-        read-only bytes, or if they cannot be mapped.
+        `offset` and `nbytes` are multiples of `piece_nbytes`, which is one of the page. A
+        piece is unreadable until ``verify(first, count, is_copied)`` accepts it, which else raises,
+        and returns the pieces for copies: see `prove` and `prove_copied`. Raises LibraryLoadError
+        if the library has no such read-only bytes, or if they cannot be mapped.
         """
     def symbols(self, prefix: str) -> list[str]:
         """Return the names of the functions and data of this object that begin with `prefix`."""
@@ -266,6 +266,9 @@ def prove(view: memoryview, /) -> memoryview:
 
     Raises what the callable of `Library.map_pieces` raises.
     """
+
+def prove_copied(view: memoryview, /) -> memoryview:
+    """As `prove`, and replace these pieces by copies, which no write to the file changes."""
 
 def parse_blob(
     data: memoryview,

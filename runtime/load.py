@@ -183,7 +183,7 @@ def load_from_bytes(
     -------
     Module
         The root of its tree. Equal bytes give the same Module while it is in use, also if it was
-        loaded from a file that has not changed.
+        loaded from a file that has not changed, unless its weights were mapped under a rule.
 
     Raises
     ------

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from ._core import prove
+from ._core import prove_copied
 from .error import BlobFormatError, shown
 
 TYPE_CHECKING = False
@@ -249,7 +249,7 @@ class Reader:
 
 
 class ProvingReader(Reader):
-    """A reader of a blob whose pieces are verified before they are read.
+    """A reader of a blob whose pieces are verified, and copied, before they are read.
 
     Its bytes are a view that `Library.data` returned, of a library with `pieces`.
     """
@@ -258,19 +258,19 @@ class ProvingReader(Reader):
 
     def read_raw(self, nbytes: int, what: str = "bytes") -> memoryview:
         """Read a view of verified bytes."""
-        return prove(super().read_raw(nbytes, what))
+        return prove_copied(super().read_raw(nbytes, what))
 
     def read_data(self, nbytes: int, what: str) -> memoryview:
         """Read a view of bytes that are not verified yet: a Tensor of them verifies them."""
         return super().read_raw(nbytes, what)
 
     def _read_number(self, layout: Struct) -> int:
-        prove(self._view[self.offset : min(self.offset + layout.size, self._end)])
+        prove_copied(self._view[self.offset : min(self.offset + layout.size, self._end)])
         return super()._read_number(layout)
 
     def ends_entry(self) -> bool:
         """Return True if a payload can end here."""
-        prove(self._view[self.offset : min(self.offset + 8 + 255, self._end)])
+        prove_copied(self._view[self.offset : min(self.offset + 8 + 255, self._end)])
         return super().ends_entry()
 
 

@@ -47,7 +47,8 @@ class MappedPieces:
         self._statement: Statement | None = None
 
     def __del__(self) -> None:
-        os.close(self._source)
+        if hasattr(self, "_source"):
+            os.close(self._source)
 
     def accept(self, statement: Statement) -> None:
         """Verify pieces with this statement from now on; another one must have the same leaves."""
@@ -62,12 +63,21 @@ class MappedPieces:
         place = self.offset, self.nbytes
         library.map_pieces(self._source, *place, PIECE_NBYTES, self.verify)
 
-    def verify(self, first: int, count: int) -> None:
+    def verify(self, first: int, count: int, is_copied: bool = False) -> bytearray | None:
         """Verify pieces, counted from the first one here; called by the core before they are read.
 
+        They are returned if they have more than tensors: the core replaces them by these copies.
         They are read as a file: a file that was cut gives an error, while a page that is mapped
         beyond its end would end the process.
         """
+        copy = bytearray() if is_copied else None
+        for piece in self.verified(first, count):
+            if copy is not None:
+                copy += piece
+        return copy
+
+    def verified(self, first: int, count: int) -> Iterator[memoryview]:
+        """Iterate over verified pieces; each is valid until the next one."""
         assert self._statement is not None
         piece = memoryview(bytearray(PIECE_NBYTES))
         before = self.offset // PIECE_NBYTES

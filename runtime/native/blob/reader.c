@@ -43,7 +43,8 @@ int reader_skip(struct reader *self, uint64_t nbytes, const char *what, const ui
 
 int reader_raw(struct reader *self, uint64_t nbytes, const char *what, const uint8_t **bytes) {
   if (reader_skip(self, nbytes, what, bytes) != 0) return -1;
-  if (self->proof == NULL || self->proof->prove(self->proof, *bytes, (size_t)nbytes) == 0) return 0;
+  if (self->proof == NULL || self->proof->prove(self->proof, *bytes, (size_t)nbytes, 1) == 0)
+    return 0;
   return raised_format("VerifyError", "%s at 0x%zx: not as signed", self->where,
                        (size_t)(*bytes - self->bytes));
 }

@@ -1,20 +1,24 @@
 /* A range of a library's image, over which pieces of a file are mapped.
  *
  * A piece has no access (PROT_NONE) until it was verified, so code that asks for no proof crashes
- * instead of reading bytes that were not verified. The verification itself is the program's. */
+ * instead of reading bytes that were not verified. Pieces with more than tensors are replaced by
+ * verified copies. The verification itself is the program's. */
 #ifndef DSO_PACKER_LIBRARY_PIECES_H
 #define DSO_PACKER_LIBRARY_PIECES_H
 
 #include "abi/proof.h"
 #include "library/loaded.h"
 
+enum piece_state { PIECE_UNPROVED, PIECE_MAPPED, PIECE_COPIED };
+
 struct pieces {
   struct proof proof;   /* first */
   const uint8_t *bytes; /* NULL if nothing is mapped */
   size_t nbytes, piece_nbytes;
-  uint8_t *is_proved; /* for each piece; threads read and write it without a lock */
-  /* Verify `count` pieces from `first` on, counted from `bytes`. Returns 0, or -1 with an error. */
-  int (*verify)(void *context, size_t first, size_t count);
+  uint8_t *states; /* enum piece_state of each piece; threads read and write it without a lock */
+  /* Verify `count` pieces from `first` on, counted from `bytes`, and write them to `copy`, unless it is
+   * NULL. Returns 0, or -1 with an error. */
+  int (*verify)(void *context, size_t first, size_t count, uint8_t *copy);
   void *context;
 };
 

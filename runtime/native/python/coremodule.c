@@ -101,6 +101,9 @@ static PyMethodDef core_methods[] = {
     {"prove", core_prove, METH_O,
      "prove($module, view, /)\n--\n\n"
      "Verify the bytes of a view, if they are mapped pieces of a library; return the view."},
+    {"prove_copied", core_prove_copied, METH_O,
+     "prove_copied($module, view, /)\n--\n\n"
+     "As prove, and replace the mapped pieces by copies."},
     {"json_count", core_json_count, METH_O,
      "json_count($module, text, /)\n--\n\n"
      "Return JSON text's depth, an upper bound of its values, and the digits of its longest "

@@ -178,7 +178,7 @@ static PyObject *library_map_pieces(Library *self, PyObject *args) {
   range.nbytes = nbytes;
   range.piece_nbytes = piece_nbytes;
   self->pieces.verify = proof_call;
-  self->pieces.context = verify;
+  self->pieces.context = self;
   if (pieces_map(&self->pieces, &self->loaded, &range, &error) != 0)
     return raise_load_error(self->path, error.reason, "%s", error.message);
   self->verify = Py_NewRef(verify);

@@ -95,7 +95,7 @@ static int load(void *context, struct span key, struct reader *reader, dso_objec
 static dso_object *carry(void *context, struct span key, struct span payload, dso_object *owner) {
   const struct parse *self = context;
   (void)key, (void)owner;
-  if (proof_make(self->proof, payload.data, (Py_ssize_t)payload.size) != 0) return NULL;
+  if (proof_make(self->proof, payload.data, (Py_ssize_t)payload.size, 1) != 0) return NULL;
   return python_module_new(NULL, 0);
 }
 

@@ -13,13 +13,14 @@ struct pieces;
  * exception. It is valid as long as the view. */
 struct proof *proof_of(PyObject *data);
 
-/* Verify bytes. Returns 0, or -1 with an exception set. `proof` may be NULL. */
-int proof_make(struct proof *proof, const void *bytes, Py_ssize_t nbytes);
+/* Verify bytes, as proof->prove does. Returns 0, or -1 with an exception set. `proof` may be NULL. */
+int proof_make(struct proof *proof, const void *bytes, Py_ssize_t nbytes, int is_copied);
 
-/* A verify function of struct pieces: the context is the callable. */
-int proof_call(void *callable, size_t first, size_t count);
+/* A verify function of struct pieces: the context is the Library, whose callable verifies. */
+int proof_call(void *library, size_t first, size_t count, uint8_t *copy);
 
-/* prove(view): verify all bytes of a view, and return it. */
+/* prove(view), prove_copied(view): verify all bytes of a view, and return it. */
 PyObject *core_prove(PyObject *module, PyObject *view);
+PyObject *core_prove_copied(PyObject *module, PyObject *view);
 
 #endif

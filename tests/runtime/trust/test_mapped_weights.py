@@ -252,6 +252,19 @@ def test_who_may_write_to_the_file_can_change_weights_later(copied, trust) -> No
     assert [np.array_equal(view, expected) for view in views] == [False, True]
 
 
+def test_metadata_does_not_change_after_the_load(copied, trust) -> None:
+    """Pieces with more than tensors are replaced by verified copies: here with array headers."""
+    path = copied("constants")
+    loaded = runtime.load(path, trust=trust)
+    header = path.read_bytes().find(arrays()["w2"][:64].tobytes()) - 16
+    offset, view = pieces_of(loaded)
+    before = view[header - offset]
+    flip(path, header)
+    assert view[header - offset] == before
+    with pytest.raises(VerifyError):
+        runtime.load(path, trust=trust)
+
+
 def test_a_file_that_was_written_to_is_verified_anew(copied, trust) -> None:
     """The same file gives the same module; another state of it gives another one."""
     path = copied("host")

@@ -165,7 +165,7 @@ static DLTensor *refuse_use(const Tensor *self) {
 /* Once: the bytes leave the tensor by tensor_use and tensor_raw only. */
 int tensor_prove(PyObject *object) {
   Tensor *self = (Tensor *)object;
-  if (proof_make(self->proof, self->source.buf, self->source.len) != 0) return -1;
+  if (proof_make(self->proof, self->source.buf, self->source.len, 0) != 0) return -1;
   self->proof = NULL;
   if (self->state == STATE_UNPROVED) self->state = STATE_COMPLETE;
   return 0;
