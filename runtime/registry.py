@@ -35,7 +35,6 @@ _FAMILIES = {
     ),
     "const_loader": ("const_loader", "metadata"),
     "metadata": ("metadata_module",),
-    "encrypted": ("encrypted",),
     "graph_executor": ("GraphExecutorFactory", "GraphRuntimeFactory", "AotExecutorFactory"),
     "safetensors": ("safetensors",),
     "shared_library": ("shared_library",),
@@ -43,6 +42,8 @@ _FAMILIES = {
     "vm": ("relax.VMExecutable", "relax.Executable"),
 }
 _FAMILY_OF = {key: family for family, keys in _FAMILIES.items() for key in keys}
+# Those that libdso has no loader for: it has no cryptography.
+_ONLY_HERE = {"encrypted": "encrypted"}
 
 _loaders: dict[str, Loader] = {}
 _offers: dict[str, EntryPoint] | None = None  # of installed packages, after the first query
@@ -94,7 +95,7 @@ def register_loader(type_key: str, *aliases: str) -> Callable[[L], L]:
 
     def register(loader: L) -> L:
         for key in (type_key, *aliases):
-            if key in _loaders or key in _FAMILY_OF:
+            if key in _loaders or key in _FAMILY_OF or key in _ONLY_HERE:
                 raise ValueError(f"type key {key!r} already has a loader")
             _loaders[key] = loader
         return loader
@@ -127,21 +128,23 @@ def find_loader(type_key: str) -> Loader:
 
 def known_type_keys() -> tuple[str, ...]:
     """The type keys that can be loaded, without those of entry points that are not loaded yet."""
-    return tuple(sorted({*_loaders, *_FAMILY_OF, "_lib", "*_json"}))
+    return tuple(sorted({*_loaders, *_FAMILY_OF, *_ONLY_HERE, "_lib", "*_json"}))
 
 
 def has_loader(type_key: str) -> bool:
     """Return True if a type key has a loader; entry points of packages are not queried."""
-    return type_key in _loaders or type_key in _FAMILY_OF or type_key.endswith("_json")
+    return type_key in _loaders or type_key in _ONLY_HERE or is_own_type(type_key)
 
 
 def is_own_type(type_key: str) -> bool:
-    """Return True if this package has a loader for a type key; libdso then has one as well."""
+    """Return True if this package and libdso have a loader for a type key."""
     return type_key in _FAMILY_OF or type_key.endswith("_json")
 
 
 def _own_loader(type_key: str) -> Loader | None:
-    family = _FAMILY_OF.get(type_key) or ("json_runtime" if type_key.endswith("_json") else None)
+    family = _FAMILY_OF.get(type_key) or _ONLY_HERE.get(type_key)
+    if family is None and type_key.endswith("_json"):
+        family = "json_runtime"
     if family is None:
         return None
     module = __import__(f"{__package__}.modules.{family}", fromlist=["loader"])

@@ -57,7 +57,7 @@ def check_without_python(path: str | os.PathLike[str]) -> list[Finding]:
 def _types(report: LibraryReport) -> Iterator[Finding]:
     """Check the types; libdso has the loaders that the runtime itself has."""
     keys = dict.fromkeys(m.type_key for m in report.modules if m.type_key != "library")
-    foreign = [key for key in keys if not is_own_type(key) or key == "encrypted"]
+    foreign = [key for key in keys if not is_own_type(key)]
     for key in foreign:
         if key == "encrypted":
             yield Finding("type encrypted", "fail", _NO_CRYPTOGRAPHY, "export it without --encrypt")

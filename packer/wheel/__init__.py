@@ -218,7 +218,7 @@ def _unknown_types(parts: Sequence[Part], loaders: Mapping[str, str]) -> list[st
         f"{file}: nothing in the package loads the type {key}; --loader {key}=MODULE:FUNCTION "
         "names a loader, and --requires a distribution that registers one"
         for key, file in sorted(keys.items())
-        if key != "library" and not is_own_type(key) and key not in loaders
+        if not (key in ("library", "encrypted") or is_own_type(key) or key in loaders)
     ]
 
 
