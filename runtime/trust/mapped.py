@@ -17,6 +17,8 @@ from ..error import LibraryLoadError, VerifyError
 from .tree import PIECE_NBYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .._core import Library
     from .statement import Statement
 
@@ -87,6 +89,7 @@ class MappedPieces:
                 hint = "expected the size that was signed; the file was cut after it was opened"
                 raise VerifyError(f"{text}, {hint}", path=self._path, reason="size")
             self._statement.verify_piece(index, piece, self._path)
+            yield piece
 
 
 def _read_whole(source: int, piece: memoryview, offset: int) -> bool:
