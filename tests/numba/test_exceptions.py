@@ -111,3 +111,23 @@ def test_texts_of_exceptions_are_released(tmp_path: Path) -> None:
 
 def _resident() -> int:
     return 4096 * int(Path("/proc/self/statm").read_text().split()[1])
+
+
+_MISSING = "nothing_of_this_name"
+
+
+@numba.njit
+def _lacks(x: float) -> Any:
+    return getattr(x, _MISSING)
+
+
+def test_code_that_the_process_compiled_before_is_not_used(tmp_path: Path) -> None:
+    """An exception of it would be unpickled by Python."""
+    with pytest.raises(AttributeError, match=_MISSING):
+        _lacks(1.5)
+    module = packer.from_numba(_lacks)
+    library = runtime.load(packer.export_library(module, tmp_path / "lacks.so"))
+    with pytest.raises(AttributeError, match=f"no attribute '{_MISSING}'; raised by impl"):
+        library["_lacks"](1.5)
+    with pytest.raises(AttributeError, match=_MISSING):
+        _lacks(1.5)

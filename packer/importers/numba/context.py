@@ -20,6 +20,7 @@ from numba.core.caching import NullCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher, _DispatcherBase
 from numba.core.registry import cpu_target
+from numba.core.typing.templates import _IntrinsicTemplate
 
 from .deferred import signatures_of
 from .exceptions import CallConv, constant_of, name_of, record_of
@@ -180,7 +181,19 @@ def _set_aside() -> list[Callable[[], None]]:
     """Set aside what dispatchers have compiled; return the functions that restore it."""
     # Not isinstance: a weak proxy of a dead object raises.
     dispatchers = [found for found in gc.get_objects() if issubclass(type(found), Dispatcher)]
-    return [_set_aside_one(found) for found in dispatchers]
+    steps = [_set_aside_one(found) for found in dispatchers]
+    return [*steps, *map(_set_aside_intrinsic, _IntrinsicTemplate.__subclasses__())]
+
+
+def _set_aside_intrinsic(template: Any) -> Callable[[], None]:
+    """Let an intrinsic be typed anew: its types may refer to code of this process."""
+    saved = template._impl_cache, template._overload_cache
+    template._impl_cache, template._overload_cache = {}, {}
+
+    def restore() -> None:
+        template._impl_cache, template._overload_cache = saved
+
+    return restore
 
 
 def _set_aside_one(dispatcher: Any) -> Callable[[], None]:

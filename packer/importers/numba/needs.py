@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _COMPILER = re.compile(r"__[a-z]+[dstx][cfi][234]?|__(divmod|udivmod)\w+|__\w+ti[34]")
 _ALLOCATING = ("NRT_MemInfo_alloc", "NRT_MemInfo_new", "NRT_Allocate")
 _LIBRARIES = ("libm.so.6", "libc.so.6")
+_PICKLED = ".const.picklebuf"  # an exception of code that was not compiled for a library
 _DEFINE = re.compile(r'^define [^@]*@("[^"]+"|[\w.$]+)\(')
 _USE = re.compile(r'@("[^"]+"|[\w.$]+)')
 _DEBUG = re.compile(r"!dbg (!\d+)")
@@ -36,7 +37,8 @@ def needed_by(context: Context, code: Code) -> set[str]:
     resolve(module, context.libraries)
     make_internal(module, {code.name: "entry"})
     generator.remove_unused(module)
-    return undefined_in(module)
+    pickled = {v.name for v in module.global_variables if v.name.startswith(_PICKLED)}
+    return undefined_in(module) | pickled
 
 
 def undefined_in(module: Any) -> set[str]:
@@ -66,6 +68,8 @@ def why_refused(names: Collection[str], blas: Path | None = None) -> tuple[str, 
     """Return the first symbol that no library can have, and the reason; None if there is none."""
     for name in sorted(names):
         origin = find(name)
+        if name.startswith(_PICKLED):
+            return _PICKLED, "it calls code that this process had compiled for itself"
         if name == OBJECT:
             return name, "it uses a Python object as it is at run time"
         if isinstance(origin, Refused):

@@ -55,9 +55,7 @@ def main() -> int:
     """Run all, and return 1 if a function gave another result."""
     parser = argparse.ArgumentParser()
     parser.add_argument("tests", nargs="*")
-    parser.add_argument(
-        "--seconds", type=float, default=60, help="of the processor, for each file of tests"
-    )
+    parser.add_argument("--seconds", type=float, default=60, help="of the processor, for a file")
     parser.add_argument("--json", type=Path, default=HERE / "counts.json")
     arguments = parser.parse_args()
     faults = 0

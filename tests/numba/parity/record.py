@@ -173,9 +173,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("tests", nargs="+")
     parser.add_argument("--json", type=Path)
-    parser.add_argument(
-        "--seconds", type=float, default=60, help="of the processor, for each file of tests"
-    )
+    parser.add_argument("--seconds", type=float, default=60, help="of the processor, for a file")
     arguments = parser.parse_args()
     recorder = record(arguments.tests, arguments.seconds)
     counts: Counter[str] = Counter()
