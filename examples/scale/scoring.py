@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import threading
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import numpy as np
 from PIL import Image
 
 import runtime
+
+# One thread for each worker, as Dask and Ray set it; read at the first run.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 SIDE = 224
 _thread = threading.local()
