@@ -39,7 +39,7 @@ class Cell(NamedTuple):
 def export_all(arguments: argparse.Namespace) -> None:
     """Export all; raise ExportError at the end if some failed.
 
-    Each is a process of its own, so that no project changes another one.
+    Each runs in a separate process, so that no project changes another one.
     """
     folder = Path(arguments.output or ".")
     cells = [*_cells(folder, arguments.matrix)]

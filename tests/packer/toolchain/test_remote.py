@@ -36,7 +36,7 @@ def without_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A source with a header of its own."""
+    """A source, and its header."""
     (tmp_path / "three.h").write_text("static inline int three(void) { return 3; }\n")
     (tmp_path / "add.c").write_text(SOURCE)
     return tmp_path / "add.c"
