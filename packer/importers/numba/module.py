@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...target import Target
     from .values import Unit
 
-# What every module needs.
+# The files of every module.
 _CALLS = ("call.c", "choose.c", "message.c", "array.c", "nrt.c", "calls.c")
 # The wrappers store values of one type through pointers to another one.
 _OPTIONS = (f"-I{SUPPORT}", "-O2", "-fno-strict-aliasing", "-fvisibility=hidden")
