@@ -107,5 +107,5 @@ def test_a_function_of_a_module_makes_the_executor(packer: Packer, tmp_path: Pat
     )
     options = ["--project", "net/packer.toml", "--executor", "pools:make"]
     run = packer("export", "m.so", *options, env={**os.environ, "PACKER_CACHE": "off"})
-    assert "compiling add.c" in done(run)
+    assert "compiling net/add.c" in done(run)
     assert runtime.load(tmp_path / "m.so")["add"](40, 2) == 42
