@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy
 
 import runtime
+from packer.encrypt.keys import create_encryption_key
 
 from ...support.command_line import Packer, done, refused
 from ...support.graphs import sum_graph
@@ -46,8 +47,9 @@ def test_commented_settings_of_init_are_right(packer: Packer, tmp_path: Path) ->
     subprocess.run(
         ["cc", "-c", "-fPIC", "-xc", "/dev/null", "-o", "foo.o"], cwd=tmp_path, check=True
     )
+    key = create_encryption_key(tmp_path / "acme")
     assert ", 2 functions, 7 modules, " in done(packer("export"))
-    assert runtime.load(tmp_path / "model.so")["add"](40, 2) == 42
+    assert runtime.load(tmp_path / "model.so", key=key)["add"](40, 2) == 42
 
 
 def _is_setting(line: str) -> bool:
