@@ -13,6 +13,7 @@ from ..sealed_memory import around_hole, mapped, sealed_file
 from . import SUFFIX
 from .bundle import most_nbytes
 from .mapped import MappedPieces, pieces_of_blob, separate_pieces
+from .tree import PIECE_NBYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,8 +80,14 @@ class Sealed:
 
     @property
     def sha256(self) -> str:
-        """The digest of all bytes, in hexadecimal digits; there must be no hole."""
-        self._sha256 = self._sha256 or sha256(self.data).hexdigest()
+        """The digest of all bytes, in hexadecimal digits; those in a hole are verified for it."""
+        if not self._sha256:
+            start, nbytes = self.hole or (0, 0)
+            digest = sha256(self.data[:start])
+            for piece in self.pieces.verified(0, nbytes // PIECE_NBYTES) if self.pieces else ():
+                digest.update(piece)
+            digest.update(self.data[start + nbytes :])
+            self._sha256 = digest.hexdigest()
         return self._sha256
 
     def sidecar(self) -> memoryview | None:

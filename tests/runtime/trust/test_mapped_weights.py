@@ -151,6 +151,8 @@ def test_the_blob_is_not_copied(folder, trust) -> None:
     assert (offset % MIB, len(view) % MIB) == (0, 0)
     assert len(view) > 9 * MIB
     assert state.st_blocks * 512 < 4 * MIB
+    digest = hashlib.sha256((folder / "host.so").read_bytes()).hexdigest()
+    assert loaded._opened_for.file.sha256 == digest
     maps = Path("/proc/self/maps").read_text().splitlines()
     assert any(line.endswith("/host.so") and " r--p " not in line for line in maps)
     copy = runtime.load(folder / "host.so", trust=trust, weights="copy")
