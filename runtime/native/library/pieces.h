@@ -31,8 +31,8 @@ struct file_range {
 /* Map the range over the bytes of the library that have the same offset in its own file; the caller
  * filled verify and context. Returns 0, or -1 with *error filled and nothing mapped. The library
  * unmaps it. */
-int pieces_map(struct pieces *pieces, const struct loaded *library, const struct file_range *range,
+int pieces_map(struct pieces *self, const struct loaded *library, const struct file_range *range,
                struct load_error *error);
-void pieces_free(struct pieces *pieces);
+void pieces_free(struct pieces *self);
 
 #endif
