@@ -21,10 +21,13 @@ LOAD = """
 import sys, time
 way, path, key, count = *sys.argv[1:4], int(sys.argv[4])
 import runtime
+trust = None
 def load():
     if way == "unverified":
         return runtime.load(path)
-    return runtime.load(path, trust=runtime.Trust.keys(key), weights=way)
+    global trust
+    trust = trust or runtime.Trust.keys(key)
+    return runtime.load(path, trust=trust, weights=way)
 if way in ("whole", "pieces"):
     from hashlib import sha256
     data = open(path, "rb").read()
