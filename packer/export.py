@@ -148,9 +148,8 @@ def export_library(
         True to store a bill of materials (CycloneDX, which `packer sbom` prints) and the note
         ``.note.package`` (docs/trust.md). Only for shared libraries.
     executor : concurrent.futures.Executor, optional
-        Compiles C and C++: in threads, processes, or on other machines, which need dso-packer and
-        the same compiler. Sources are preprocessed here, and the library is linked here; its bytes
-        are those of an export without (docs/scale.md).
+        Compiles C and C++, with the same bytes (docs/scale.md); its workers need dso-packer and
+        the same compiler.
 
     Returns
     -------
@@ -163,8 +162,7 @@ def export_library(
         If the tree cannot be exported (the message names the module), if the output cannot be
         written, or if an argument is one str instead of a list.
     ToolchainError
-        If a compiler is missing or fails, or if its output is wrong; if `executor` fails, or a
-        worker has another compiler.
+        If a compiler is missing, fails, or is another one in a worker; if its output is wrong.
     ValueError
         If `format`, `embed` or `visibility` is unknown.
 

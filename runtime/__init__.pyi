@@ -41,7 +41,7 @@ from .modules.graph_executor import GraphExecutorFactory as GraphExecutorFactory
 from .modules.json_runtime import JSONRuntimeModule as JSONRuntimeModule
 from .modules.safetensors import SafetensorsModule as SafetensorsModule
 from .pool import Pool as Pool
-from .pool import PoolStatistics as PoolStatistics
+from .pool.statistics import PoolStatistics as PoolStatistics
 from .property import ModuleProperty as ModuleProperty
 from .reader import Reader as Reader
 from .reference.file_reference import Reference as Reference

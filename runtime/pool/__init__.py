@@ -8,63 +8,29 @@ progress, and its code is unmapped when the last one ends.
 from __future__ import annotations
 
 import os
-import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from threading import Lock, RLock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from .error import LibraryLoadError, ModelNotFoundError, OutOfMemoryError, PackerError, shown
-from .load import load as load_library
-from .mapped_file import reason_of
+from ..error import LibraryLoadError, ModelNotFoundError, OutOfMemoryError, PackerError, shown
+from ..load import load as load_library
+from ..mapped_file import reason_of
+from .options import bytes_of, positive
+from .statistics import PoolStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
-    from .module import Module
+    from ..module import Module
 
 _SUFFIX = ".so"
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(B|KiB|MiB|GiB|TiB)")
-_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _MOST_TRIES = 100  # of a file that is replaced while it is opened
 
 _State = tuple[int, int, int, int]
 _pools: WeakSet[Pool] = WeakSet()
-
-
-class PoolStatistics(NamedTuple):
-    """The work of a pool, and the models that it holds.
-
-    Attributes
-    ----------
-    models : int
-        Models in memory that the pool would give out.
-    nbytes : int
-        The sizes of their files, in bytes.
-    draining : int
-        Modules that were closed or replaced, and that a caller still holds.
-    hits : int
-        Look-ups that found the model in memory.
-    loads : int
-        Files that were loaded.
-    replaced : int
-        Loads of a new version of a model that was in memory.
-    evicted : int
-        Models that were closed for the budget or the limit.
-    failed : int
-        Look-ups that raised an error.
-    """
-
-    models: int
-    nbytes: int
-    draining: int
-    hits: int
-    loads: int
-    replaced: int
-    evicted: int
-    failed: int
 
 
 class Pool:
@@ -126,8 +92,8 @@ class Pool:
         else:
             self._paths = {}
             self._folder = os.path.abspath(source)
-        self._budget = None if budget is None else _positive("budget", _bytes_of(budget))
-        self._limit = None if limit is None else _positive("limit", limit)
+        self._budget = None if budget is None else positive("budget", bytes_of(budget))
+        self._limit = None if limit is None else positive("limit", limit)
         self._load = load
         # The models in memory, the least recently used first.
         self._models: OrderedDict[str, tuple[_State, Module]] = OrderedDict()
@@ -302,23 +268,6 @@ def _state_of(path: str) -> _State:
         name = os.path.basename(path).removesuffix(_SUFFIX)
         raise ModelNotFoundError(f"{shown(path)}: no model: {why}", name=name) from None
     return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
-
-
-def _bytes_of(budget: int | str) -> int:
-    if not isinstance(budget, str):
-        return budget
-    match = _SIZE.fullmatch(budget)
-    if match is None:
-        units = ", ".join(_UNITS)
-        text = f"budget: expected a number and one of {units}, as '4 GiB', found {budget!r}"
-        raise ValueError(text)
-    return int(float(match[1]) * _UNITS[match[2]])
-
-
-def _positive(what: str, number: int) -> int:
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise ValueError(f"{what}: expected a positive number, found {number!r}")
-    return number
 
 
 def _after_fork() -> None:
