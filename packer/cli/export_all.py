@@ -17,11 +17,8 @@ from runtime.error import ExportError
 
 from ..project import PROJECT_FILE
 from ..toolchain.process import Completed, run
+from .export_options import PASSED, PASSED_SWITCHES
 from .terminal import write, write_error
-
-# The options that --all gives on to each export.
-_PASSED = ("format", "embed", "cpu", "target", "executor", "signature_room")
-_PASSED_SWITCHES = ("sbom", "legacy_calls", "align_constants")
 
 
 class Cell(NamedTuple):
@@ -43,8 +40,9 @@ def export_all(arguments: argparse.Namespace) -> None:
     """
     folder = Path(arguments.output or ".")
     cells = [*_cells(folder, arguments.matrix)]
-    at_a_time = min(arguments.jobs or len(os.sched_getaffinity(0)), len(cells))
-    words = [*_passed(arguments), "--jobs", str(max(1, (arguments.jobs or 0) // at_a_time))]
+    jobs = arguments.jobs or len(os.sched_getaffinity(0))
+    at_a_time = min(jobs, len(cells))
+    words = [*_passed(arguments), "--jobs", str(jobs // at_a_time)]
     with ThreadPoolExecutor(at_a_time) as threads:
         failed = 0
         for cell, done in zip(cells, threads.map(lambda c: _export(c, words), cells), strict=True):
@@ -84,11 +82,11 @@ def _output_of(project: Path) -> Path:
 
 def _passed(arguments: argparse.Namespace) -> list[str]:
     words = []
-    for name in _PASSED:
+    for name in PASSED:
         if value := getattr(arguments, name):
             text = ",".join(value) if isinstance(value, list) else str(value)
             words += [f"--{name.replace('_', '-')}", text]
-    words += [f"--{n.replace('_', '-')}" for n in _PASSED_SWITCHES if getattr(arguments, n)]
+    words += [f"--{n.replace('_', '-')}" for n in PASSED_SWITCHES if getattr(arguments, n)]
     return words
 
 

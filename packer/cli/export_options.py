@@ -19,6 +19,9 @@ from .parser import CommandParser
 from .trust_options import add_trust_options
 
 _MATRIX_KEYS = ("target", "cpu")
+# The options that --all gives on to each export.
+PASSED = ("format", "embed", "cpu", "target", "executor", "signature_room")
+PASSED_SWITCHES = ("sbom", "legacy_calls", "align_constants")
 _DESCRIPTION = """\
 Make one shared library of a tree of modules, or the objects to link one on another machine.
 
@@ -107,8 +110,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     arguments = parser.parse_paths(argv)
     if arguments.matrix and not arguments.all:
         parser.error("argument --matrix: needs --all")
-    if arguments.all and (arguments.sources or arguments.header or arguments.project):
-        parser.error("argument --all: not allowed with SOURCE, --header or --project")
+    if arguments.all:
+        _refuse_others(parser, arguments)
     if (arguments.sources or arguments.weights) and arguments.project is not None:
         parser.error("argument --project: not allowed with SOURCE or --weights")
     if arguments.header and arguments.project is not None:
@@ -127,6 +130,20 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     arguments.functions = _functions(parser, arguments.function)
     arguments.metadata = _metadata(parser, arguments.metadata)
     return arguments
+
+
+def _refuse_others(parser: CommandParser, arguments: argparse.Namespace) -> None:
+    """Refuse options that --all does not give on; packer.toml can have most of them."""
+    allowed = {"output", "all", "matrix", "jobs", *PASSED, *PASSED_SWITCHES}
+    for action in parser._actions:
+        value = getattr(arguments, action.dest, None)
+        if action.dest not in allowed and value and value != action.default:
+            given = action.option_strings[-1] if action.option_strings else "SOURCE"
+            parser.error(f"argument --all: not allowed with {given}; set it in packer.toml")
+    if set(dict(arguments.matrix)) & {key for key in _MATRIX_KEYS if getattr(arguments, key)}:
+        parser.error("argument --matrix: not allowed with the option of its key")
+    if len(dict(arguments.matrix)) < len(arguments.matrix):
+        parser.error("argument --matrix: each key once")
 
 
 def _matrix_row(text: str) -> tuple[str, list[str]]:
