@@ -18,10 +18,10 @@ decrypts them at load. Only you can read it; keep it secret too."""
 
 _EPILOG = """\
 examples:
-  packer keygen acme                        # acme.key and acme.pub
+  packer keygen acme                  # acme.key and acme.pub
   packer keygen acme --algorithm ecdsa-p256
-  packer keygen acme --passphrase           # asks for one, or takes DSO_KEY_PASSPHRASE
-  packer keygen acme --encryption           # acme.aes, for packer export --encrypt-key
+  packer keygen acme --passphrase     # or DSO_KEY_PASSPHRASE has it
+  packer keygen acme --encryption     # acme.aes, to encrypt exports
 
 Signing, verifying and encryption need the package cryptography: pip install 'dso-packer[sign]'."""
 

@@ -52,7 +52,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of ``packer load``."""
     parser = CommandParser(
         "packer load",
-        usage="packer load [-h] [-q] [--profile] [--key KEY] LIBRARY [FUNCTION [ARGUMENT ...]]",
+        usage="packer load [OPTION ...] LIBRARY [FUNCTION [ARGUMENT ...]]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )

@@ -17,11 +17,11 @@ strip and other tools change the bytes."""
 _EPILOG = """\
 examples:
   packer sign model.so --key acme.key       # writes model.so.sigstore.json
-  packer sign model.so --key acme.key --embed    # inside it; export it with --signature-room
+  packer sign model.so --key acme.key --embed    # inside it
   packer sign model.so --key env:ACME_KEY   # the variable has the key, as PEM
-  packer sign model.so --key 'pkcs11:token=release;object=acme?module-path=/usr/lib/hsm.so'
-  packer sign model.so --statement > a.json      # for cosign attest-blob --statement a.json
-  packer sign model.so --bundle cosign.json --embed    # store the bundle that it made
+  packer sign model.so --key 'pkcs11:token=T;object=acme?module-path=hsm.so'
+  packer sign model.so --statement > a.json      # for cosign attest-blob
+  packer sign model.so --bundle cosign.json      # store its bundle
 
 A passphrase is taken from DSO_KEY_PASSPHRASE, the PIN of a token from DSO_PKCS11_PIN; otherwise the
 terminal asks. Both need the package cryptography, tokens also python-pkcs11: pip install

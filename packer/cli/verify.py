@@ -18,9 +18,9 @@ _EPILOG = """\
 examples:
   packer verify model.so --key acme.pub
   packer verify model.so --key acme.pub --minimum-version 1.2
-  packer verify model.so --key acme.pub --key other.pub      # one of them signed it
+  packer verify model.so --key acme.pub --key other.pub
   packer verify model-1.2.so --key acme.pub --name model.so  # it was renamed
-  packer verify model.so --identity me@acme.com --issuer https://accounts.google.com
+  packer verify model.so --identity me@a.com --issuer https://login.a.com
   packer verify model.so --key acme.pub --json | jq .version
 
 --identity needs the package sigstore: pip install 'dso-runtime[sigstore]'. No network is asked.

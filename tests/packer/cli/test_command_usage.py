@@ -58,7 +58,10 @@ def test_inspect_shows_a_damaged_blob_and_exits_with_1(
 
 @pytest.mark.parametrize(
     "command",
-    ["export", "link", "load", "inspect", "diff", "extract", "check", "doctor", "cache", "init"],
+    [
+        *("export", "link", "load", "inspect", "diff", "extract", "check", "doctor", "cache"),
+        *("init", "keygen", "sign", "verify"),
+    ],
 )
 def test_help_has_examples(packer: Packer, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each command explains itself in lines that fit a terminal, and the first help names it."""
