@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numba.tests
 from numba import _dispatcher
+from numba.core.errors import NumbaError
 from numba.core.registry import CPUDispatcher
 from numba.core.typing.typeof import Purpose, typeof
 
@@ -110,6 +111,8 @@ def _called(dispatcher: Any, copies: list[Any]) -> tuple[Any, list[Any]]:
         outcome: Any = ("value", plain_of(dispatcher(*copies)))
     except NotPlainError:
         raise
+    except NumbaError as error:
+        raise NotPlainError("Numba does not compile it for these arguments") from error
     except Exception as error:
         outcome = ("raised", type(error).__name__, str(error))
     return outcome, [plain_of(value) for value in copies]
