@@ -25,7 +25,7 @@ def test_operators_read_and_write_inside_their_arrays(tmp_path) -> None:
     Bytes are multiplied as the level does it, and not as the processor could.
     """
     path = operators.build(
-        tmp_path, "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+        tmp_path, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
         "-DDSO_OP_COMPILED_ONLY", *operators.newest_level(),
     )  # fmt: skip
     preloaded = [
