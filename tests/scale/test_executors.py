@@ -37,10 +37,12 @@ def on_dask() -> Iterator[Executor]:
 
 @contextmanager
 def on_ray() -> Iterator[Executor]:
-    """Ray on this machine."""
+    """Ray on this machine; its workers import from the driver's folder before the environment."""
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    yield RayExecutor()
-    ray.shutdown()
+    try:
+        yield RayExecutor()
+    finally:
+        ray.shutdown()
 
 
 @pytest.mark.parametrize("started", [on_dask, on_ray])
@@ -49,6 +51,7 @@ def test_the_bytes_are_those_of_an_export_alone(
 ) -> None:
     """A failure names the source, and leaves the library as it was."""
     monkeypatch.setenv("PACKER_CACHE", "off")
+    monkeypatch.chdir(tmp_path)
     module = packer.CSourceModule(SOURCE, functions={"twice": "int(int)"})
     alone = packer.export_library(module, tmp_path / "alone.so").read_bytes()
     wrong = packer.CSourceModule("int twice(int x) { return y; }", functions={"twice": "int(int)"})
