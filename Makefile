@@ -1,7 +1,7 @@
 # make demo | resnet18 | test | test-tvm | test-models | test-onnx | test-numba | parity | test-scale |
-# check | format | docs | bench | sanitize | fuzz | stress | clean. Everything is installed into .venv,
-# and large packages into .venv-tvm, .venv-tvm-legacy, .venv-onnx, .venv-numba and .venv-scale;
-# nothing needs root.
+# samples | check | format | docs | bench | sanitize | fuzz | stress | clean. Everything is installed
+# into .venv, and large packages into .venv-tvm, .venv-tvm-legacy, .venv-onnx, .venv-numba and
+# .venv-scale; nothing needs root.
 PYTHON ?= python3
 VENV := .venv
 VENV_TVM := .venv-tvm
@@ -23,7 +23,7 @@ TIDY_FLAGS = -std=c11 -Iruntime/native -Iruntime/include \
 
 C_FILES = $(shell find runtime templates packer/operators packer/importers/numba -name '*.[ch]')
 
-.PHONY: demo resnet18 test test-first test-second test-tvm test-models test-onnx test-numba parity test-scale check format docs bench sanitize fuzz stress clean
+.PHONY: demo resnet18 test test-first test-second test-tvm test-models test-onnx test-numba parity test-scale samples check format docs bench sanitize fuzz stress clean
 
 # pip 25.1 knows dependency groups; older ones are replaced in the venv first.
 $(BIN)/python:
@@ -143,6 +143,12 @@ test-scale: $(VENV_SCALE)/installed
 # Numba's own tests, recorded and run without Numba: half an hour.
 parity: $(VENV_NUMBA)/installed
 	$(VENV_NUMBA)/bin/python -P tests/numba/parity $(TESTFLAGS)
+
+# Fixed parts of what make fuzz, make stress and make test-numba NUMBA=0.67.0 run whole, for CI.
+samples: $(VENV)/test.group .venv-numba-0.67.0/installed
+	$(VENV_NUMBA)-0.67.0/bin/python -P -m pytest tests/numba/test_memory.py tests/numba/test_releases.py
+	$(BIN)/python tests/fuzz/run.py --sample
+	$(BIN)/python tests/stress/mutants.py --count 10000 --seed 1
 
 check: $(VENV)/check.group $(VENV)/test.group
 	$(BIN)/ruff format --check .
