@@ -189,7 +189,17 @@ class FunctionNotFoundError(PackerError, AttributeError):
         self.name = name
 
 
-class WeightNotFoundError(PackerError, KeyError):
+class _NameNotFoundError(PackerError, KeyError):
+    name: str
+
+    def __init__(self, message: str, *, name: str) -> None:
+        super().__init__(message, name=name)
+
+    def __str__(self) -> str:
+        return self.message  # a KeyError would show its repr
+
+
+class WeightNotFoundError(_NameNotFoundError):
     """No module of the tree has a weight of this name, or the weight has no values any more.
 
     Attributes
@@ -198,16 +208,8 @@ class WeightNotFoundError(PackerError, KeyError):
         The name that was looked up.
     """
 
-    name: str
 
-    def __init__(self, message: str, *, name: str) -> None:
-        super().__init__(message, name=name)
-
-    def __str__(self) -> str:
-        return self.message  # a KeyError would show its repr
-
-
-class ModelNotFoundError(PackerError, KeyError):
+class ModelNotFoundError(_NameNotFoundError):
     """A pool has no model of this name, or its file is missing.
 
     Attributes
@@ -215,14 +217,6 @@ class ModelNotFoundError(PackerError, KeyError):
     name : str
         The name that was looked up.
     """
-
-    name: str
-
-    def __init__(self, message: str, *, name: str) -> None:
-        super().__init__(message, name=name)
-
-    def __str__(self) -> str:
-        return self.message  # a KeyError would show its repr
 
 
 class LoaderNotFoundError(PackerError, LookupError):
