@@ -29,6 +29,13 @@ CLIENT = httpx.Client(timeout=60)
 WEIGHTS = np.arange(6, dtype="float32").reshape(3, 2)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def closed_at_the_end() -> Iterator[None]:
+    """Close the client's connections."""
+    yield
+    CLIENT.close()
+
+
 def export(path: Path, bias: float) -> Path:
     """The model x @ WEIGHTS + bias, of any batch."""
     constants = [
