@@ -38,6 +38,8 @@ def export_all(arguments: argparse.Namespace) -> None:
 
     Each runs in a separate process, so that no project changes another one.
     """
+    if arguments.jobs is not None and arguments.jobs < 1:
+        raise ExportError(f"jobs: expected at least 1, found {arguments.jobs}")
     folder = Path(arguments.output or ".")
     cells = [*_cells(folder, arguments.matrix)]
     jobs = arguments.jobs or len(os.sched_getaffinity(0))

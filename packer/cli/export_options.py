@@ -150,7 +150,8 @@ def _matrix_row(text: str) -> tuple[str, list[str]]:
     """Parse ``KEY=VALUE,VALUE``."""
     key, _, values = text.partition("=")
     found = [value.strip() for value in values.split(",") if value.strip()]
-    if key not in _MATRIX_KEYS or not found or len(set(found)) < len(found):
+    is_name = all("/" not in value and value not in (".", "..") for value in found)
+    if key not in _MATRIX_KEYS or not found or len(set(found)) < len(found) or not is_name:
         known = " or ".join(f"{key}=VALUE,VALUE" for key in _MATRIX_KEYS)
         raise argparse.ArgumentTypeError(f"expected {known}, each value once, found {text!r}")
     return key, found

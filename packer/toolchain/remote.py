@@ -28,7 +28,12 @@ from .process import Completed, run, run_all
 _PREPROCESSED = {"c": "cpp-output", "c++": "c++-cpp-output"}
 # Beginnings of options whose effect depends on the machine or on its folders: debug information
 # has the command. Such a source is compiled here.
-_LOCAL = ("-g", "-save-temps", "-fmodules", "-march=native", "-mcpu=native", "-mtune=native")
+_LOCAL = (
+    *("-g", "-march=native", "-mcpu=native", "-mtune=native", "-frecord", "-fprofile", "-fplugin"),
+    *("-ftest-coverage", "--coverage", "-save-temps", "-fmodules", "@"),
+)
+# Words of assembly that read a file.
+_FILE_WORDS = (b".incbin", b".include")
 _NUM_FILE_WORDS = 6  # "-x", language, "-c", source, "-o", object
 _PROGRAMS = ("cc1", "cc1plus", "as")
 
@@ -126,7 +131,7 @@ def run_in_executor(
     executor : Executor
         Calls `compile_unit`.
     commands : sequence of (words, Command, name)
-        What is run, and what it is.
+        Each command line, its facts, and the source's name.
     cwd, private, ended
         As `run_all` takes them.
 
@@ -145,8 +150,11 @@ def run_in_executor(
         if completed.returncode != 0:
             ended(index, completed)
             return
-        printed[index] = completed
         unit = _unit(command, name, _text_of(command))
+        if any(word in unit.text for word in _FILE_WORDS):
+            near.append(index)
+            return
+        printed[index] = completed
         futures[index] = _submitted(executor, unit)
 
     printed: dict[int, Completed] = {}

@@ -119,8 +119,10 @@ class Pool:
             path = self._path(name)
             return self._resident(name, _state_of(path)) or self._loaded(name, path)
         except PackerError:
-            with self._lock:
+            with self._lock:  # what is in memory is not the model any more
+                dropped = self._drop(name) if name in self._models else None
                 self._counts["failed"] += 1
+            del dropped
             raise
 
     def __iter__(self) -> Iterator[str]:

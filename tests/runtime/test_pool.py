@@ -135,6 +135,18 @@ def test_a_broken_version_is_an_error_and_never_the_old_one(
     assert pool.statistics().failed == 3
 
 
+def test_a_removed_model_leaves_the_memory(folder: Path) -> None:
+    """The look-up that misses its file drops it."""
+    pool = Pool(folder)
+    assert pool["b"]["answer"]() == 1
+    (folder / "b.so").unlink()
+    with pytest.raises(ModelNotFoundError):
+        pool["b"]
+    found = pool.statistics()
+    assert (found.models, found.nbytes, found.draining) == (0, 0, 0)
+    assert maps(folder / "b.so") == 0
+
+
 @pytest.mark.parametrize(
     "name", ["../a", "/etc/a", "", ".", "..", ".hidden", "a\0", "\ud800", "x" * 9999]
 )

@@ -75,6 +75,8 @@ def test_failures_name_the_project_and_do_not_stop_the_others(
         (["--all", "empty"], 1, "no packer.toml in this folder or below"),
         (["--all", "nameless"], 1, "nameless/packer.toml: no output in [library]"),
         (["--all", "nets", "--matrix", "level=3"], 2, "expected target=VALUE,VALUE or cpu="),
+        (["--all", "nets", "--matrix", "cpu=../up"], 2, "expected target=VALUE,VALUE or cpu="),
+        (["--all", "nets", "--jobs", "0"], 1, "jobs: expected at least 1, found 0"),
         (["--matrix", "cpu=x86-64-v2"], 2, "argument --matrix: needs --all"),
         (["--all", "nets", "a.c"], 2, "argument --all: not allowed with SOURCE"),
         (["--all", "nets", "--entry", "add"], 2, "argument --all: not allowed with --entry"),

@@ -83,7 +83,7 @@ def test_cpp_is_compiled_too(tmp_path: Path) -> None:
 
 
 class _Recorder(ThreadPoolExecutor):
-    """Keeps what it is given."""
+    """Keeps its units."""
 
     def __init__(self) -> None:
         super().__init__(1)
@@ -156,6 +156,22 @@ def test_a_worker_that_dies_is_an_error_of_its_source(source: Path) -> None:
     ):
         export(source, executor)
     assert source.with_name("out.so").read_text() == "old"
+
+
+def test_a_source_whose_assembly_reads_a_file_stays_here(tmp_path: Path) -> None:
+    """The worker does not have the file."""
+    data = tmp_path / "data.bin"
+    data.write_bytes(b"*")
+    code = rf"""
+    __asm__(".section .rodata\n.globl data\ndata: .incbin \"{data}\"\n.text");
+    extern const char data __attribute__((visibility("hidden")));
+    int first(void) {{ return data; }}
+    """
+    module = packer.CSourceModule(code, functions={"first": "int()"})
+    with _Recorder() as recorder:
+        path = packer.export_library(module, tmp_path / "out.so", executor=recorder)
+        assert not any(b".incbin" in unit.text for unit in recorder.units)
+    assert runtime.load(path)["first"]() == ord("*")
 
 
 def test_what_is_no_executor_is_refused(source: Path) -> None:
