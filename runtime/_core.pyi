@@ -150,8 +150,11 @@ class ElfFile:
 
         Raises ValueError for another tag.
         """
-    def undefined(self) -> list[str]:
-        """Return the names of the undefined dynamic symbols."""
+    def unbound(self) -> list[str]:
+        """Return the names of the undefined symbols that are neither weak nor have a version.
+
+        A linker gives an undefined symbol the version that a library of the link defines.
+        """
 
 @final
 class Function:

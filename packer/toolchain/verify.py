@@ -69,7 +69,7 @@ def refuse_undefined(
     ToolchainError
         If there are any; ``explain(names)`` is its text.
     """
-    missing = {*made.undefined()}.intersection(functions) if isinstance(made, ElfFile) else None
+    missing = {*made.unbound()}.intersection(functions) if isinstance(made, ElfFile) else None
     if missing:
         raise ToolchainError(explain(missing))
 

@@ -126,6 +126,17 @@ const char *elf_dynamic_text(const struct elf_image *image, elf_at at, const voi
   return (const char *)at(context, image, image->strtab) + entry.d_val;
 }
 
+uint64_t elf_dynamic_value(const struct elf_image *image, elf_at at, const void *context,
+                           uint64_t tag) {
+  const uint8_t *entries = at(context, image, image->dynamic);
+  struct elf_dynamic_entry entry;
+  for (;; entries += sizeof entry) {
+    memcpy(&entry, entries, sizeof entry);
+    if (entry.d_tag == DT_NULL) return 0;
+    if (entry.d_tag == tag) return entry.d_val;
+  }
+}
+
 int elf_needs(const struct elf_image *image, elf_at at, const void *context, const char *prefix) {
   const char *path;
   for (size_t i = 0; (path = elf_dynamic_text(image, at, context, DT_NEEDED, &i)) != NULL;) {

@@ -78,6 +78,10 @@ int elf_lookup(const struct elf_image *image, elf_at at, const void *context, co
 const char *elf_symbol_at(const struct elf_image *image, elf_at at, const void *context,
                           uint64_t index, struct elf_symbol *symbol);
 
+/* Return the value of a tag of the dynamic section, or 0. */
+uint64_t elf_dynamic_value(const struct elf_image *image, elf_at at, const void *context,
+                           uint64_t tag);
+
 /* Return the next text of a tag whose value is one (DT_NEEDED, DT_SONAME, DT_RPATH, DT_RUNPATH), or
  * NULL. *index is 0 at first, and is advanced. */
 const char *elf_dynamic_text(const struct elf_image *image, elf_at at, const void *context,

@@ -119,6 +119,10 @@ enum { PF_X = 1, PF_W = 2, PF_R = 4 };
 
 /* gABI, Sections; Symbol Table */
 enum { SHN_UNDEF = 0, SHN_LORESERVE = 0xff00, SHN_ABS = 0xfff1, SHN_XINDEX = 0xffff };
+enum {
+  VERSION_INDEX = 0x7fff,
+  VER_NDX_GLOBAL = 1
+}; /* of a version index; the other bit hides the symbol */
 enum { SHF_ALLOC = 2, SHF_TLS = 0x400, STV_DEFAULT = 0 };
 enum { STB_LOCAL = 0, STB_GLOBAL = 1, STB_WEAK = 2 };
 enum { SHT_NULL = 0, SHT_STRTAB = 3, SHT_DYNAMIC = 6, SHT_NOBITS = 8, SHT_DYNSYM = 11 };

@@ -79,15 +79,8 @@ static bool shares_no_symbol(const struct object *self, const struct elf_symbol 
   return num_same == 1;
 }
 
-/* The value of a dynamic tag, or 0. */
 static uint64_t tag(const struct object *self, uint64_t wanted) {
-  const uint8_t *at = elf_at_file(self->file, self->image, self->image->dynamic);
-  struct elf_dynamic_entry entry;
-  for (;; at += sizeof entry) {
-    memcpy(&entry, at, sizeof entry);
-    if (entry.d_tag == DT_NULL) return 0;
-    if (entry.d_tag == wanted) return entry.d_val;
-  }
+  return elf_dynamic_value(self->image, elf_at_file, self->file, wanted);
 }
 
 static bool refers(const struct object *self, const struct elf_rela *rela) {

@@ -3,7 +3,6 @@
 #include "elf/reader.h"
 
 enum { MIN_STEPS = 1 << 20 };
-enum { VERSION_INDEX = 0x7fff }; /* the other bit of a version index hides the symbol */
 
 struct versions {
   struct elf_reader *reader;

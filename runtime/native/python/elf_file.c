@@ -138,13 +138,22 @@ static PyObject *elf_file_check_cpu(ElfFile *self, PyObject *Py_UNUSED(none)) {
   return raise_load_error(self->path, error.reason, "%s", error.message);
 }
 
-static PyObject *elf_file_undefined(ElfFile *self, PyObject *Py_UNUSED(none)) {
+/* True if the linker found a needed library that defines a version of this undefined symbol. */
+static int is_bound(const uint8_t *versions, uint64_t index) {
+  uint16_t version = 0;
+  if (versions != NULL) memcpy(&version, versions + index * sizeof version, sizeof version);
+  return (version & VERSION_INDEX) > VER_NDX_GLOBAL;
+}
+
+static PyObject *elf_file_unbound(ElfFile *self, PyObject *Py_UNUSED(none)) {
   const struct elf_image *image = &self->file.image;
+  uint64_t vaddr = elf_dynamic_value(image, elf_at_file, self->file.bytes, DT_VERSYM);
+  const uint8_t *versions = vaddr ? elf_at_file(self->file.bytes, image, vaddr) : NULL;
   PyObject *names = PyList_New(0);
   for (uint64_t i = 1; names != NULL && i < image->num_symbols; i++) {
     struct elf_symbol symbol;
     const char *text = elf_symbol_at(image, elf_at_file, self->file.bytes, i, &symbol);
-    if (symbol.section != 0) continue;
+    if (symbol.section != SHN_UNDEF || symbol.bind == STB_WEAK || is_bound(versions, i)) continue;
     PyObject *name = PyUnicode_DecodeFSDefault(text);
     if (name == NULL || PyList_Append(names, name) != 0) Py_CLEAR(names);
     Py_XDECREF(name);
@@ -203,8 +212,9 @@ static PyMethodDef elf_file_methods[] = {
     {"dynamic_names", (PyCFunction)elf_file_dynamic_names, METH_O,
      "dynamic_names($self, tag, /)\n--\n\n"
      "Return the texts of DT_NEEDED, DT_SONAME, DT_RPATH or DT_RUNPATH, in order."},
-    {"undefined", (PyCFunction)elf_file_undefined, METH_NOARGS,
-     "undefined($self, /)\n--\n\nReturn the names of the undefined dynamic symbols."},
+    {"unbound", (PyCFunction)elf_file_unbound, METH_NOARGS,
+     "unbound($self, /)\n--\n\n"
+     "Return the names of the undefined symbols that are neither weak nor have a version."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -35,3 +35,14 @@ def test_elf_file_checks_the_machine(library_file: Path) -> None:
     assert caught.value.reason == "machine"
     with pytest.raises(ValueError, match="machine, expected 0 to 65535, found 65536"):
         ElfFile(str(library_file), 65536)
+
+
+def test_unbound_symbols_have_no_version_and_are_not_weak(compile_library: CompileLibrary) -> None:
+    """glibc's functions have versions; readelf shows the symbols that no library of the link has."""
+    source = """
+    #include <stdlib.h>
+    int foreign(int); extern int variable; __attribute__((weak)) int maybe(void);
+    int f(void) { return foreign(abs(variable)) + (maybe ? maybe() : atoi("1")); }
+    """
+    path = compile_library(source)
+    assert sorted(ElfFile(str(path)).unbound()) == ["foreign", "variable"]
