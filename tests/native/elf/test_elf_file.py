@@ -38,7 +38,7 @@ def test_elf_file_checks_the_machine(library_file: Path) -> None:
 
 
 def test_unbound_symbols_have_no_version_and_are_not_weak(compile_library: CompileLibrary) -> None:
-    """glibc's functions have versions; readelf shows the symbols that no library of the link has."""
+    """The functions of glibc have versions, so that the search is for the others only."""
     source = """
     #include <stdlib.h>
     int foreign(int); extern int variable; __attribute__((weak)) int maybe(void);
