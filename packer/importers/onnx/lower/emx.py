@@ -6,6 +6,8 @@ import contextlib
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from .recurrent import completed, corrected
+
 if TYPE_CHECKING:
     import onnx
 
@@ -21,14 +23,17 @@ def generate(model: onnx.ModelProto) -> str:
     Exception
         Of any class: the generator has no code for the model.
     """
-    return str(_compiler().compile(model))
+    return corrected(str(_compiler().compile(model)))
 
 
 @lru_cache(maxsize=1)
 def _compiler() -> Any:
     """Make the generator once: it reads all of its templates, which takes seconds."""
+    from emx_onnx_cgen import onnx_import
     from emx_onnx_cgen.compiler import Compiler, CompilerOptions
 
+    attributes = onnx_import._node_attrs
+    onnx_import._node_attrs = lambda node: completed(node.op_type, attributes(node))
     options = CompilerOptions(
         model_name=ENTRY,
         model_checksum="",

@@ -136,6 +136,8 @@ def _range(node: ir.Node, shapes: dict[ir.Value, Shape]) -> Range | None:
         ignored = node.attributes.get("ignore_index")
         exception = None if ignored is None else int(ignored.as_int())
         return Range(1, (shape[0][1],), exception=exception)
+    if operator in ("LSTM", "GRU", "RNN"):
+        return Range(4, (shape[0][number("layout", 0)] + 1,))
     if operator == "RotaryEmbedding" and len(shape) > 3 and shape[3]:
         return Range(3, (shape[1][0],))
     if operator == "Loop" and len(node.outputs) > len(node.inputs) - 2 and shape[0] is not None:

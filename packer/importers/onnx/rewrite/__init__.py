@@ -51,7 +51,6 @@ from .normalize import fuse_normalize
 from .pool import fuse_pool
 from .quantized import fuse_dequantized, fuse_quantized_result, move_integers
 from .record import summary
-from .recurrent import split_directions
 from .scale import fold_batch_norm, fold_scale
 
 REWRITES: tuple[Callable[[ir.Model], int], ...] = (
@@ -62,7 +61,6 @@ REWRITES: tuple[Callable[[ir.Model], int], ...] = (
     remove_no_ops,
     share_equal_nodes,
     expand_einsum,
-    split_directions,
     gather_backwards,
     remove_dead_nodes,
     simplify_views,

@@ -1,0 +1,175 @@
+"""LSTM, GRU and RNN, compared with ONNX Runtime and PyTorch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from onnx import helper
+
+import packer
+import runtime
+
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+OUTPUTS = {"RNN": ["y", "y_h"], "GRU": ["y", "y_h"], "LSTM": ["y", "y_h", "y_c"]}
+ACTIVATIONS = {"RNN": 1, "GRU": 2, "LSTM": 3}
+DIRECTIONS = ["forward", "reverse", "bidirectional"]
+LENGTH, BATCH, INPUTS, HIDDEN = 5, 3, 4, 6
+BATCH_SECOND = ("x", "h", "c")  # with layout 0
+
+Array = np.ndarray[Any, Any]
+
+
+def values(kind: str, direction: str, scale: float = 1) -> dict[str, Array]:
+    """Each input of a layer; one sequence is empty, and one is shorter than the longest."""
+    random = np.random.default_rng(5)
+    count, gates = 2 if direction == "bidirectional" else 1, GATES[kind]
+
+    def some(*shape: int) -> Array:
+        return random.normal(0, scale, shape).astype(np.float32)
+
+    made = {
+        "x": some(LENGTH, BATCH, INPUTS),
+        "w": some(count, gates * HIDDEN, INPUTS),
+        "r": some(count, gates * HIDDEN, HIDDEN),
+        "b": some(count, 2 * gates * HIDDEN),
+        "l": np.array([LENGTH, 0, 3], np.int32),
+        "h": some(count, BATCH, HIDDEN),
+        "c": some(count, BATCH, HIDDEN),
+        "p": some(count, 3 * HIDDEN),
+    }
+    return made if kind == "LSTM" else {key: made[key] for key in "xwrblh"}
+
+
+def model_of(
+    kind: str, given: dict[str, Array], left_out: str = "", **attributes: object
+) -> onnx.ModelProto:
+    """A model of one layer; `left_out` has the inputs that it does not take."""
+    inputs = ["" if key in left_out else key for key in given]
+    node = helper.make_node(kind, inputs, OUTPUTS[kind], hidden_size=HIDDEN, **attributes)
+    count = len(given["w"])
+    y, state = (LENGTH, count, BATCH, HIDDEN), (count, BATCH, HIDDEN)
+    if attributes.get("layout"):
+        y, state = (BATCH, LENGTH, count, HIDDEN), (BATCH, count, HIDDEN)
+    types = [
+        helper.make_tensor_value_info(
+            key, helper.np_dtype_to_tensor_dtype(given[key].dtype), given[key].shape
+        )
+        for key in inputs
+        if key
+    ]
+    results = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, y if name == "y" else state)
+        for name in OUTPUTS[kind]
+    ]
+    graph = helper.make_graph([node], "layer", types, results)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
+
+
+def found_by(model: onnx.ModelProto, given: dict[str, Array], folder: Path) -> list[Array]:
+    """The results of the library of a model."""
+    library = runtime.load(packer.export_library(packer.from_onnx(model), folder / "layer.so"))
+    names = [one.name for one in model.graph.input]
+    return [one.numpy() for one in library["main"](*(given[name] for name in names))]
+
+
+def expected_by(model: onnx.ModelProto, given: dict[str, Array]) -> list[Array]:
+    """The results of ONNX Runtime."""
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    return list(session.run(None, {one.name: given[one.name] for one in model.graph.input}))
+
+
+def batch_first(given: dict[str, Array]) -> dict[str, Array]:
+    """The inputs of a layer of layout 1."""
+    return {
+        key: np.ascontiguousarray(one.swapaxes(0, 1)) if key in BATCH_SECOND else one
+        for key, one in given.items()
+    }
+
+
+def compare(found: list[Array], expected: list[Array]) -> None:
+    """Fail unless two lists of results are equal, but for the order of sums."""
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_each_result_is_at_the_time_of_its_element(
+    kind: str, direction: str, tmp_path: Path
+) -> None:
+    """With lengths of sequences, first states, peepholes and a limit, in both layouts.
+
+    ONNX Runtime has layout 0 alone.
+    """
+    given = values(kind, direction)
+    for attributes in ({}, {"clip": 0.7}):
+        model = model_of(kind, given, direction=direction, **attributes)
+        expected = expected_by(model, given)
+        compare(found_by(model, given, tmp_path), expected)
+    other = batch_first(given)
+    model = model_of(kind, other, direction=direction, layout=1, clip=0.7)
+    expected = [expected[0].transpose(2, 0, 1, 3), *(one.swapaxes(0, 1) for one in expected[1:])]
+    compare(found_by(model, other, tmp_path), expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("GRU", "linear_before_reset"), ("LSTM", "input_forget")]
+)
+def test_the_forms_of_gates(kind: str, name: str, tmp_path: Path) -> None:
+    """GRU resets after the product; LSTM has one gate for input and forget."""
+    given = values(kind, "bidirectional")
+    model = model_of(kind, given, "l", direction="bidirectional", **{name: 1})
+    compare(found_by(model, given, tmp_path), expected_by(model, given))
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_an_activation_with_a_parameter_takes_the_next_number(kind: str, tmp_path: Path) -> None:
+    """Tanh takes none, so the numbers are those of the activations after it."""
+    given, each = values(kind, "bidirectional", 0.3), ACTIVATIONS[kind]
+    names = ["Tanh", "HardSigmoid", "LeakyRelu"][:each] + ["Elu", "Softsign", "HardSigmoid"][:each]
+    attributes = {"activations": names, "activation_alpha": [0.3], "activation_beta": [0.4]}
+    model = model_of(kind, given, direction="bidirectional", **attributes)
+    compare(found_by(model, given, tmp_path), expected_by(model, given))
+
+
+def test_a_missing_parameter_is_refused() -> None:
+    """ONNX has no default for it."""
+    model = model_of("RNN", values("RNN", "forward"), activations=["ScaledTanh"])
+    message = r"\(RNN\): .*\(activation_alpha, expected a number for ScaledTanh, found None\)"
+    with pytest.raises(packer.ExportError, match=message):
+        packer.from_onnx(model)
+
+
+@pytest.mark.parametrize("length", [-1, LENGTH + 1])
+def test_a_length_outside_the_sequence_raises(length: int, tmp_path: Path) -> None:
+    """As in ONNX Runtime."""
+    given = values("LSTM", "reverse")
+    given["l"] = np.array([1, 2, length], np.int32)
+    message = f"LSTM: index 0 of input 4, expected 0 to {LENGTH}, found {length}"
+    with pytest.raises(IndexError, match=message):
+        found_by(model_of("LSTM", given, direction="reverse"), given, tmp_path)
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_a_layer_of_pytorch_in_both_directions(kind: str, tmp_path: Path) -> None:
+    """Two layers, batch first, with first states."""
+    torch.manual_seed(1)
+    layer = getattr(torch.nn, kind)(
+        INPUTS, HIDDEN, num_layers=2, bidirectional=True, batch_first=True
+    ).eval()
+    x, h = torch.randn(BATCH, LENGTH, INPUTS), torch.randn(4, BATCH, HIDDEN)
+    state = (h, torch.randn(4, BATCH, HIDDEN)) if kind == "LSTM" else h
+    made = packer.from_torch(layer, [x, state])
+    main = runtime.load(packer.export_library(made, tmp_path / "layer.so"))["main"]
+    found = main(x, *state) if kind == "LSTM" else main(x, state)
+    with torch.no_grad():
+        y, last = layer(x, state)
+    expected = [y, *last] if kind == "LSTM" else [y, last]
+    compare([one.numpy() for one in found], [one.numpy() for one in expected])
