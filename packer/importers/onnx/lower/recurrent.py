@@ -1,9 +1,9 @@
 """Corrections of the generator of C code for LSTM, GRU and RNN.
 
-The generator refuses `direction` of GRU and RNN, and gives the parameters of activations to others than ONNX
-Runtime does. Its text stores each result at its step, also of a layer that runs backwards. It
-returns the first state of an empty sequence, where ONNX Runtime returns zeros, and limits the gates
-of an LSTM before it adds the peepholes, not the arguments of the activations.
+The generator refuses `direction` of GRU and RNN, and gives the parameters of activations to others
+than ONNX Runtime does. Its text stores each result at its step, also of a layer that runs
+backwards. It returns the first state of an empty sequence, where ONNX Runtime returns zeros, and
+limits the gates of an LSTM before it adds the peepholes, not the arguments of the activations.
 """
 
 from __future__ import annotations
