@@ -87,8 +87,8 @@ def load(
     ------
     LibraryLoadError
         The file is not a shared library for this machine, is damaged, or needs a library that is
-        missing. It is checked before its code runs. Reason ``"busy"``: the file was replaced while
-        it was opened; load it again.
+        missing. It is checked before its code runs. Reason ``"busy"``: the file was replaced during
+        8 attempts to open it within a second; load it again.
     BlobFormatError
         Its blob, or the lone file, is malformed.
     LoaderNotFoundError

@@ -138,7 +138,7 @@ def _seconds_to_ready_and_end(export: list[str]) -> float:
 
 
 def test_readers_in_a_loop_see_whole_files_while_two_exporters_replace_them(tmp_path) -> None:
-    """Each load sees a whole library, or reports that it was replaced within dlopen itself."""
+    """Each load sees a whole library; one that is replaced within dlopen itself is loaded again."""
     path = packer.export_library(host(), tmp_path / "lib.so")
     (tmp_path / "add.c").write_text(ADD)
     export = [
@@ -149,16 +149,11 @@ def test_readers_in_a_loop_see_whole_files_while_two_exporters_replace_them(tmp_
         str(path),
     ]
     exporters = [subprocess.Popen(export, stdout=subprocess.DEVNULL) for _ in range(2)]
-    loads = busy = 0
+    loads = 0
     while any(process.poll() is None for process in exporters):
-        try:
-            assert runtime.load(path)["add"](40, 2) == 42
-        except runtime.LibraryLoadError as error:  # replaced within dlopen: load it again
-            assert error.reason == "busy"
-            busy += 1
+        assert runtime.load(path)["add"](40, 2) == 42
         loads += 1
     assert loads > 100
-    assert busy < loads / 10
     assert [process.returncode for process in exporters] == [0, 0]
 
 

@@ -14,7 +14,7 @@ from threading import Lock, RLock
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from ..error import LibraryLoadError, ModelNotFoundError, OutOfMemoryError, PackerError, shown
+from ..error import ModelNotFoundError, OutOfMemoryError, PackerError, shown
 from ..load import load as load_library
 from ..mapped_file import reason_of
 from .options import bytes_of, positive
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ..module import Module
 
 _SUFFIX = ".so"
-_MOST_TRIES = 100  # of a file that is replaced while it is opened
 
 _State = tuple[int, int, int, int]
 _pools: WeakSet[Pool] = WeakSet()
@@ -201,21 +200,14 @@ class Pool:
     def _loaded(self, name: str, path: str) -> Module:
         """Load a model, unless another thread did meanwhile."""
         with self._loading:
-            for tries_left in reversed(range(_MOST_TRIES)):
-                state = _state_of(path)
-                found = self._resident(name, state)
-                if found is not None:
-                    return found
-                self._make_room(name, path, state)
-                try:
-                    module = self._load(path)
-                except LibraryLoadError as error:
-                    if error.reason != "busy" or not tries_left:
-                        raise
-                    continue  # it was replaced while it was opened
-                if _state_of(path) == state:
-                    self._keep(name, state, module)
-                    break
+            state = _state_of(path)
+            found = self._resident(name, state)
+            if found is not None:
+                return found
+            self._make_room(name, path, state)
+            module = self._load(path)
+            if _state_of(path) == state:  # else it was replaced, and the next look-up loads again
+                self._keep(name, state, module)
         return module
 
     def _make_room(self, name: str, path: str, state: _State) -> None:

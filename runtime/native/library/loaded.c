@@ -16,7 +16,8 @@
 #include "library/cpu_levels.h"
 #include "library/opening.h"
 
-enum { MAX_TRIES = 8, FORK_PATIENCE = 1 /* second */ };
+/* A file that is replaced while it is opened is opened again; no try begins after RETRY_NS. */
+enum { MAX_TRIES = 8, RETRY_NS = 1000000000, FORK_PATIENCE = 1 /* second */ };
 
 /* The open libraries. The lock also covers dlopen and dlclose, so that no other thread of the core
  * opens a library between the test whether a name is in use and its use. It is recursive because a
@@ -138,14 +139,24 @@ static int open_once(struct opening *self) {
   return status;
 }
 
+static int64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 int loaded_open(struct loaded *library, const char *path, struct load_error *error) {
   struct opening opening = {.library = library, .path = path, .error = error};
-  for (int tries = 0; tries < MAX_TRIES; tries++) {
+  int64_t start = now_ns();
+  int tries = 0;
+  do {
     if (open_once(&opening) == 0) return 0;
     if (!opening.changed) return -1;
-  }
-  return load_error_set(error, "busy", "was replaced during %d attempts to open it; load it again",
-                        MAX_TRIES);
+  } while (++tries < MAX_TRIES && now_ns() - start < RETRY_NS);
+  return load_error_set(error, "busy",
+                        "was replaced during %d attempts to open it, so code that was not checked "
+                        "may have run; load it again",
+                        tries);
 }
 
 /* True if the image is mapped after dlclose: others opened the file, or it is never unmapped. */

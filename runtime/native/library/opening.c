@@ -75,12 +75,6 @@ static int is_unchanged(const struct opening *self) {
   return file_key_of(self->descriptor, &now) == 0 && file_key_equal(&now, &self->library->key);
 }
 
-static int refuse_other_file(const struct opening *self) {
-  return load_error_set(self->error, "busy",
-                        "was replaced while it was opened, so code that was not checked may have "
-                        "run; load it again");
-}
-
 /* ---- Opening */
 
 /* open_spelling returns this if dlopen gave an older file of the same name. */
@@ -103,7 +97,8 @@ static int open_spelling(struct opening *self) {
   if (is_checked > 0 && !self->changed) return 0;
   dlclose(library->handle);
   if (self->changed || is_checked < 0) return -1;
-  return is_new ? refuse_other_file(self) : IS_OLDER;
+  self->changed = is_new; /* dlopen opened the file that took its place */
+  return is_new ? -1 : IS_OLDER;
 }
 
 /* An already open library is opened again by the same spelling, because dlopen stores every new
@@ -119,5 +114,6 @@ int opening_run(struct opening *self) {
   }
   if (library->spelling == NULL) return load_error_memory(self->error);
   if (status != 0) free(library->spelling);
-  return status == IS_OLDER ? refuse_other_file(self) : status;
+  self->changed |= status == IS_OLDER;
+  return status != 0 ? -1 : 0;
 }
