@@ -18,28 +18,30 @@ _NO_RESULT = ("void", "status")
 def trampoline_lines(index: int, declaration: Declaration, scope: Scope) -> Iterator[str]:
     """The trampolines of one declared function."""
     for place, callback in _places(declaration):
-        yield from _trampoline(f"{index}_{place}", declaration, callback, scope)
+        yield from _trampoline(index, f"{index}_{place}", declaration, callback, scope)
+
+
+def calling_lines(declaration: Declaration) -> Iterator[str]:
+    """Declare what the callbacks of one call share, in the wrapper."""
+    if declaration.callbacks:
+        yield "dso_calling calling = {0, NULL};"
 
 
 def enter_lines(index: int, declaration: Declaration) -> Iterator[str]:
-    """Set the variables that the trampolines read, in the wrapper before the call."""
-    if declaration.callbacks:
-        yield "dso_calling calling = {function, 0};"
+    """Set the variables that the trampolines read, before the call and in its block."""
     for i, _ in _places(declaration):
         name = f"{index}_{i}"
-        yield f"int strays{i} = __atomic_load_n(&dso_strays_{name}, __ATOMIC_RELAXED);"
-        yield f"dso_callback c{i} DSO_CALLBACK = {{&calling, a{i}, &dso_callback_{name}, NULL}};"
+        yield f"dso_callback c{i} DSO_CALLBACK = {{"
+        yield f"  &calling, a{i}, &dso_pointer_{name}, &dso_callback_{name}, NULL, 0"
+        yield "};"
         yield f"dso_enter_callback(&c{i});"
 
 
-def stray_lines(index: int, declaration: Declaration) -> Iterator[str]:
-    """Take the status of the callbacks, in the wrapper after the call."""
+def stray_lines(declaration: Declaration) -> Iterator[str]:
+    """Take the status of the callbacks, in the wrapper after the block of the call."""
     if declaration.callbacks:
         yield "status = calling.status;"
-    for i, callback in _places(declaration):
-        count = f"__atomic_load_n(&dso_strays_{index}_{i}, __ATOMIC_RELAXED)"
-        refusal = f"dso_refuse_stray(function, {c_string(callback.parameter)})"
-        yield f"if (!status && {count} != strays{i}) status = {refusal};"
+        yield "if (!status) status = dso_check_stray(&calling);"
 
 
 def _places(declaration: Declaration) -> Iterator[tuple[int, Callback]]:
@@ -50,7 +52,7 @@ def _places(declaration: Declaration) -> Iterator[tuple[int, Callback]]:
 
 
 def _trampoline(
-    name: str, declaration: Declaration, callback: Callback, scope: Scope
+    index: int, name: str, declaration: Declaration, callback: Callback, scope: Scope
 ) -> Iterator[str]:
     result = kind_of(callback.result, scope)
     if callback.result[0] in "*&":  # not a tensor: it would be released before the C code reads it
@@ -61,11 +63,12 @@ def _trampoline(
     failure = {"void": "", "status": " -1"}.get(callback.result, " r")
     count = len(types)
     yield f"static __thread dso_callback *dso_callback_{name};"
-    yield f"static int dso_strays_{name};"
+    parameter = c_string(callback.parameter)
+    yield f"static dso_code_pointer dso_pointer_{name} = {{0, &dso_function_{index}, {parameter}}};"
     yield from _place_lines(name, declaration, callback)
     yield f"static {joined(result.c_type, f'dso_trampoline_{name}')}({named}) {{"
     yield f"  const dso_callback *callback = dso_callback_{name};"
-    yield f"  dso_calling *calling = dso_calling_of(callback, &dso_strays_{name});"
+    yield f"  dso_calling *calling = dso_calling_of(callback, &dso_pointer_{name});"
     yield f"  dso_any args[{count or 1}], result = dso_none();"
     yield "  int status = 0;"
     if has_result:

@@ -91,6 +91,10 @@ class Glue:
         self._narrow: set[str] = set()
         self._structs = Structs()
         self._symbols = {d.name: d.symbol or d.name for d in declarations}
+        # C code may keep a callback and call it during any later call of the library.
+        has_callbacks = any(d.callbacks for d in declarations)
+        self._checks = ("if (!status) status = dso_check_kept();",) * has_callbacks
+        self._headers |= {"glue_callback.h"} if has_callbacks else set()
         wrapped = {d.name: i for i, d in enumerate(declarations) if d.abi == "safe_call"}
         # Of a function with constants and of its initialiser, the place of the latter.
         self._initializers: dict[str, int] = {}
@@ -141,7 +145,7 @@ class Glue:
         self._narrow |= narrow_types(declaration, scope)
         free = self._symbols.get(declaration.free, declaration.free)
         self._lines += declared_lines(index, declaration, scope, free)
-        wrapper, body = f"dso_wrapper_{index}", body_lines(index, declaration, scope)
+        wrapper, body = f"dso_wrapper_{index}", body_lines(index, declaration, scope, self._checks)
         self._define_function(wrapper, naming.wrapper(name), self._guarded(index, name, body))
         if naming.legacy_calls:
             self._headers.add("glue_legacy.h")

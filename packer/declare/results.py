@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from .c_text import variable
-from .callbacks import enter_lines, stray_lines
+from .callbacks import calling_lines, enter_lines, stray_lines
 from .code import Scope, kind_of
 from .declaration import SIGNED, Declaration
 
-INITIALIZER = "__init_"  # of TVM's const_loader
+INITIALIZER = "__init_"  # of TVM's const_loader, which refuses one that does not return the int 0
+_ZERO = "dso_give_signed(result, 0)"
 _NO_RESULT = ("void", "status")
 
 
@@ -28,9 +29,11 @@ def results_of(declaration: Declaration) -> list[Result]:
     return own + [Result(f"a{places[p.name]}", p.code) for p in declaration.returned]
 
 
-def call_lines(index: int, declaration: Declaration, scope: Scope, call: str) -> Iterator[str]:
-    """The call, and what follows it in the wrapper."""
-    is_plain = not (declaration.out or declaration.errno or declaration.callbacks)
+def call_lines(
+    index: int, declaration: Declaration, scope: Scope, call: str, checks: Sequence[str]
+) -> Iterator[str]:
+    """The call, and what follows it in the wrapper; `checks` set the status after the call."""
+    is_plain = not (declaration.out or declaration.errno or declaration.callbacks or checks)
     if is_plain and not frees(declaration):
         yield from _plain_lines(declaration, scope, call)
         return
@@ -38,13 +41,17 @@ def call_lines(index: int, declaration: Declaration, scope: Scope, call: str) ->
     if not is_void:
         yield from variable(kind_of(declaration.result, scope).c_type, "r")
     yield "int status = 0;"
-    yield from enter_lines(index, declaration)
+    yield from calling_lines(declaration)
     if declaration.errno:
         yield "errno = 0;"
     yield "DSO_TRY"
-    yield f"{call};" if is_void else f"r = {call};"
+    yield "{"  # at its end the callbacks are left
+    yield from (f"  {line}" for line in enter_lines(index, declaration))
+    yield f"  {call};" if is_void else f"  r = {call};"
+    yield "}"
     yield f"DSO_CATCH({'calling.status' if declaration.callbacks else '0'})"
-    yield from stray_lines(index, declaration)
+    yield from stray_lines(declaration)
+    yield from checks
     if declaration.errno and not is_void:
         failure = "r == -1" if declaration.result in SIGNED else "!r"
         yield f"if (!status && {failure}) return dso_raise_errno();"
@@ -63,9 +70,7 @@ def _is_owned(result: Result) -> bool:
 
 
 def _plain_lines(declaration: Declaration, scope: Scope, call: str) -> Iterator[str]:
-    # TVM's const_loader refuses an initialiser that does not return the int 0.
-    is_initializer = declaration.name.startswith(INITIALIZER)
-    none = "dso_give_signed(result, 0)" if is_initializer else "0"
+    none = _ZERO if declaration.name.startswith(INITIALIZER) else "0"
     yield "DSO_TRY"
     if declaration.result == "void":
         yield f"{call};"
@@ -90,6 +95,8 @@ def _give_lines(index: int, declaration: Declaration, scope: Scope) -> Iterator[
             give = kind_of(code, scope).give
             yield f"if (!status) status = dso_give_{give}(&items[{i}], {value});"
         yield f"status = dso_give_items(result, items, {count}, status);"
+    elif declaration.name.startswith(INITIALIZER):
+        yield f"if (!status) status = {_ZERO};"
     yield from _free_lines(index, declaration, results)
     yield "return status;"
 

@@ -6,7 +6,7 @@ all wrappers is C, in ``templates/glue*.h``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from .arguments import (
     count_lines,
@@ -50,8 +50,10 @@ def declared_lines(
     yield from trampoline_lines(index, declaration, scope)
 
 
-def body_lines(index: int, declaration: Declaration, scope: Scope) -> Iterator[str]:
-    """The statements of one wrapper."""
+def body_lines(
+    index: int, declaration: Declaration, scope: Scope, checks: Sequence[str]
+) -> Iterator[str]:
+    """The statements of one wrapper; `checks` set the status after the call."""
     yield f"const dso_function *function = &dso_function_{index};"
     yield from local_lines(declaration, scope)
     yield "(void)handle, (void)args, (void)result;"
@@ -60,7 +62,7 @@ def body_lines(index: int, declaration: Declaration, scope: Scope) -> Iterator[s
     yield from count_lines(declaration)
     yield from take_lines(declaration, scope)
     call = f"dso_target_{index}({passed_values(index, declaration, scope)})"
-    yield from call_lines(index, declaration, scope, call)
+    yield from call_lines(index, declaration, scope, call, checks)
 
 
 def initializer_lines(index: int) -> Iterator[str]:

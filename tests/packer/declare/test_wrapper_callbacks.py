@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from typing import Any
 
 import pytest
@@ -13,6 +14,11 @@ from ...support.wrapped_library import NONE, Any16, DLTensor, floating, integer,
 TRUE = Any16(2, 0, 1)
 DOUBLES = (ctypes.c_double * 3)(1, 2, 3)
 X = tensor((3,), (2, 64, 1), data=ctypes.addressof(DOUBLES))
+KEPT = (
+    "elsewhere: callback 'run' was kept, and called after the call of 'elsewhere' had ended, when"
+    " it does nothing, expected calls during 'elsewhere' alone; let C call it before 'elsewhere'"
+    " returns; declared as void elsewhere(void *(*)(void *) run)"
+)
 
 
 def integral(codes: CodesLibrary, call: Any, low: float = 0, high: float = 2) -> Any16:
@@ -135,7 +141,7 @@ def test_an_inner_failure_is_the_inner_calls(codes: CodesLibrary) -> None:
 
 
 def test_another_thread_is_refused(codes: CodesLibrary) -> None:
-    """The callback is not made, and the call fails; a later call is not affected."""
+    """The callback is not made, and the call fails."""
     calls: list[int] = []
     function = codes.function(lambda data: calls.append(1) or NONE)
     kind, message = codes.refusal("elsewhere", function)
@@ -143,8 +149,21 @@ def test_another_thread_is_refused(codes: CodesLibrary) -> None:
     assert message.startswith(
         "elsewhere: callback 'run' was called by another thread, expected the caller's; declared as"
     )
-    codes.call("later")
+    assert codes.refusal("later") == ("RuntimeError", KEPT)
     assert calls == []
+    codes.call("visited")
+
+
+def test_a_callback_that_another_thread_keeps_is_refused_at_the_next_return(
+    codes: CodesLibrary,
+) -> None:
+    """The function that returns next need not have a callback; the error comes once."""
+    codes.refusal("elsewhere", codes.function(lambda data: NONE))
+    later = threading.Thread(target=codes.dll.later)
+    later.start()
+    later.join()
+    assert codes.refusal("visited") == ("RuntimeError", KEPT)
+    codes.call("visited")
 
 
 def test_a_status_of_a_callback(codes: CodesLibrary) -> None:

@@ -221,6 +221,7 @@ seen = []
 print(m["each"](x[:2], 2, visit), *seen, sep="\\n")
 show("each", x, 2, None)
 show("elsewhere", lambda data: None)
+show("later")
 show("sorted", lambda: 5, lambda a, b: a + b)
 """
 CALLED = [
@@ -236,6 +237,8 @@ CALLED = [
     "each -1",
     "elsewhere RuntimeError elsewhere: callback 'run' was called by another thread, expected the"
     " caller's",
+    "later RuntimeError elsewhere: callback 'run' was kept, and called after the call of"
+    " 'elsewhere' had ended, when it does nothing, expected calls during 'elsewhere' alone",
     "sorted None",
 ]
 
