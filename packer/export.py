@@ -22,7 +22,7 @@ from .embed.reserved import reserved
 from .files.arguments import list_of
 from .files.chunks import with_header
 from .files.output import refuse_output_among_inputs, replacing
-from .files.progress import Progress, bytes_of, output_of, silent, sources_of
+from .files.progress import Progress, bytes_of, made_of, output_of, silent, sources_of
 from .host_code import functions_with_constants, library_options, save, save_glue
 from .levels.choice import find_levels
 from .link import Code, Link, code_file, embed_and_link
@@ -249,6 +249,7 @@ def export_library(
         ]
         if own:
             refuse_undefined(result, [c_symbol_prefix + name for name in own], link.explain)
+        made_of(step)(workspace.output)
         # From here on the library is known to be correct.
 
         step("commit")

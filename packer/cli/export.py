@@ -71,7 +71,7 @@ def _export(arguments: argparse.Namespace) -> None:
             target=arguments.target or project.target,
             workspace_dir=arguments.save_temps,
             options=[*project.options, *arguments.option, *linker_words(arguments)],
-            progress=_Progress(steps, project),
+            progress=_Progress(steps, project, output),
             visibility=arguments.visibility or project.visibility,
             soname=project.soname if arguments.soname is None else arguments.soname,
             metadata={**project.metadata, **arguments.metadata},
@@ -89,8 +89,6 @@ def _export(arguments: argparse.Namespace) -> None:
     for note in (*project.inputs.notes, *note_about_speed(arguments)):
         write_error(f"packer: note: {note}")
     _write_functions(project, is_found=bool(arguments.sources or arguments.header))
-    if note := _nothing_to_call(output, project):
-        write_error(f"{shown_path(output)}: {note}")
 
 
 def _root(arguments: argparse.Namespace, project: Project) -> Module:
@@ -115,11 +113,12 @@ def _prefix(arguments: argparse.Namespace, project: Project) -> str:
 
 
 class _Progress:
-    """Shows the steps; at the last one it checks that no input has changed."""
+    """Shows the steps; before the last one it refuses an output without anything to call."""
 
-    def __init__(self, steps: Steps, project: Project) -> None:
+    def __init__(self, steps: Steps, project: Project, output: str) -> None:
         self._steps = steps
         self._project = project
+        self._output = output
         self.bytes = steps.bytes
         self.output = steps.output
         self.sources = steps.sources
@@ -128,6 +127,12 @@ class _Progress:
         self._steps(step)
         if step == "commit":
             self._project.inputs.check_unchanged()
+
+    def made(self, made: Path) -> None:
+        """Refuse the output if nothing can be called, before it replaces an older one."""
+        if text := _nothing_to_call(self._output, made, self._project):
+            _write_left_out(self._project)
+            raise path_error(self._output, text)
 
 
 def _project(arguments: argparse.Namespace, steps: Steps) -> Project:
@@ -138,7 +143,7 @@ def _project(arguments: argparse.Namespace, steps: Steps) -> Project:
             functions,
             arguments.weights,
             compiler_words(arguments),
-            header=arguments.header,
+            headers=arguments.header,
             model=arguments.model,
             progress=steps,
         )
@@ -185,22 +190,28 @@ def _write_functions(project: Project, *, is_found: bool) -> None:
     for module in hosts if is_found else []:
         if isinstance(module, CSourceModule) and module.is_read and module.functions:
             write("\n".join(table_lines(module.functions)))
+    _write_left_out(project)
+
+
+def _write_left_out(project: Project) -> None:
     for name, reason in project.left_out().items():
         write_error(f"{name}: not exported: {reason}")
 
 
-def _nothing_to_call(output: str, project: Project) -> str:
-    """Return how to declare functions, if there is host code without any; else ""."""
-    hosts = [module for module in preorder(project.root) if module.is_dso_exportable]
-    if not hosts or project.counts()[0] or format_of(output) is not FORMATS["so"]:
-        return ""
-    if project.left_out():  # each was reported with the reason
+def _nothing_to_call(output: str, made: Path, project: Project) -> str:
+    """Return how to declare functions, if a library of host code alone has none; else ""."""
+    modules = list(preorder(project.root))
+    hosts = [module for module in modules if module.is_dso_exportable]
+    is_wanted = len(hosts) < len(modules) or any(getattr(m, "drops", False) for m in hosts)
+    if is_wanted or project.counts()[0] or format_of(output) is not FORMATS["so"]:
         return ""
     from ..inspect import inspect_library  # seldom needed
 
-    report = inspect_library(output)
+    report = inspect_library(made)
     if report.functions:
         return ""
+    if project.left_out():
+        return "no function is exported: each was left out for its reason above"
     exported = [s.name for s in report.symbols.dynamic if s.defined and s.type == "FUNC"]
     names = [name for name in exported if name != "main" and name[0] not in "_."]
     if not names:

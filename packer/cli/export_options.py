@@ -35,6 +35,7 @@ examples:
   packer export a.so a.c --function add        # this function alone
   packer export a.so a.c --function "add=int64_t(int64_t a, int64_t b)"
   packer export z.so --header /usr/include/zlib.h -lz   # those of a header
+  packer export lua.so --header lua.h --header lauxlib.h -llua5.4
   packer export                # the library that packer.toml describes
   packer export model.so       # the same, written to model.so
   packer export a.so a.c b.ll --function "run=int(float *x)" --entry run
@@ -71,7 +72,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add("sources", nargs="*", metavar="SOURCE", help="host code, instead of packer.toml")
     function = "a function to export; without TYPE, SOURCE or --header declares it"
     parser.add_repeated("--function", "NAME[=TYPE]", function)
-    add("--header", metavar="FILE", help="a C header; its functions are exported")
+    parser.add_repeated("--header", "FILE", "a C header; its functions are exported")
     parser.add_repeated("--weights", "FILE", "a safetensors file to pack, instead of packer.toml")
     add("--project", metavar="FILE", help=f"read this file instead of {PROJECT_FILE}")
     add("--entry", metavar="NAME", help="the function that runtime.load(OUTPUT)(...) calls")

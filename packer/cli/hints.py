@@ -41,7 +41,9 @@ def hint_of(path: str) -> str:
     suffix = os.path.splitext(path)[1][1:]
     file = shlex.quote(path)
     export = f"packer export model.so {file}"
-    if kind_of(Path(path)) in (*COMPILED, "llvm") or suffix in DEVICE_CODE:
+    if kind_of(Path(path)) == "llvm":  # its functions have no C types
+        text = f"; `{export} --function 'NAME=TYPE'` makes a library of it"
+    elif kind_of(Path(path)) in COMPILED or suffix in DEVICE_CODE:
         text = f"; `{export}` makes a library of it"
     elif suffix == "safetensors":
         text = f"; `packer export model.so --weights {file}` makes a library of it"

@@ -109,7 +109,7 @@ scale = { declaration = "void(float *x, int64_t n, float by)", doc = "Multiply x
 """
 
 _HEADER_PROJECT = """\
-# The library that `packer export` makes: the functions of a C header.
+# The library that `packer export` makes: the functions of C headers.
 
 [library]
 output = "{stem}.so"
@@ -150,7 +150,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         help="the folder to write; made if missing; by default the current one",
     )
     header = "write a packer.toml for the functions of this C header"
-    parser.add_argument("--header", metavar="FILE", help=header)
+    parser.add_repeated("--header", "FILE", header)
     return parser.parse_paths(argv)
 
 
@@ -161,7 +161,7 @@ def run(arguments: argparse.Namespace) -> None:
     project, source = (Path(arguments.folder, name) for name in ("packer.toml", "host.c"))
     if os.path.lexists(project):
         raise path_error(project, "exists already")
-    if arguments.header is not None:
+    if arguments.header:
         _write_new(project, _header_project(arguments.header, Path(arguments.folder)))
         return
     if os.path.lexists(source):
@@ -171,22 +171,28 @@ def run(arguments: argparse.Namespace) -> None:
     _write_new(project, _PROJECT)
 
 
-def _header_project(header: str, folder: Path) -> str:
-    """Return a packer.toml for a header, and report the functions that are left out."""
+def _header_project(headers: Sequence[str], folder: Path) -> str:
+    """Return a packer.toml for headers, and report the functions that are left out."""
     import json
 
     from ..declare.automatic import table_lines
     from ..importers.header import from_header
 
-    module = from_header(header)
-    relative = os.path.relpath(header, folder)
-    path = os.path.abspath(header) if relative.startswith("..") else relative
-    stem = re.sub(r"\W", "_", Path(header).stem, flags=re.ASCII) or "header"
-    text = _HEADER_PROJECT.format(stem=stem, header=json.dumps(path))
+    module = from_header(headers)
+    paths = [_path_from(folder, header) for header in headers]
+    stem = re.sub(r"\W", "_", Path(headers[0]).stem, flags=re.ASCII) or "header"
+    shown = json.dumps(paths if len(paths) > 1 else paths[0])
+    text = _HEADER_PROJECT.format(stem=stem, header=shown)
     lines = [f"# {line}" for line in table_lines(module.functions)]
     for name, reason in module.left_out.items():
         write_error(f"{name}: not exported: {reason}")
     return text + "\n".join(lines) + "\n"
+
+
+def _path_from(folder: Path, header: str) -> str:
+    """Return the path of a header from a folder; an absolute one unless it is below that."""
+    relative = os.path.relpath(header, folder)
+    return os.path.abspath(header) if relative.startswith("..") else relative
 
 
 def _write_new(path: Path, text: str) -> None:

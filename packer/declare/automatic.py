@@ -11,24 +11,17 @@ from runtime.error import ExportError
 from .c.parser import CSyntaxError
 from .c.scope import Scope, parsed
 from .c.text import Chunk, chunks_of, without_labels
-from .c.types import Declared, Function
+from .c.tokens import NUMBER_WORDS, RESERVED
+from .c.types import Function
 from .c_type import OWN_PREFIXES, PACKED, FunctionReader, check_frees
 from .declaration import AUTO, Declaration, FunctionDeclaration
 
-_HEAD = re.compile(r"([A-Za-z_~][\w:~]*)\s*\(", re.ASCII)
+# A name before its parameters, also inside parentheses: T *(name)(void).
+_HEAD = re.compile(r"([A-Za-z_~][\w:~]*)\s*(?:\)\s*)?\((?!\s*\*|\s*\w+\s*\)\s*\()", re.ASCII)
+_BRACES = re.compile(r"\{.*\}", re.DOTALL)
 _CPP_TYPE = re.compile(r"::|[&<]|->")
 _INTERNAL = re.compile(r"(?<!\[)(?<!\[ )\b(static|__?inline(__)?|inline|typedef|template)\b")
-_NEITHER = {
-    "if",
-    "while",
-    "for",
-    "switch",
-    "return",
-    "sizeof",
-    "main",
-    "operator",
-    "_Static_assert",
-}
+_NEITHER = {*RESERVED, "main", "operator", "_Static_assert"}
 
 
 def functions_defined(
@@ -62,8 +55,7 @@ def functions_defined(
     ]
     reader = _Reader(scope, module, changes)
     for chunk in chunks:
-        is_c = not scope.is_cpp or chunk.is_c or re.match(r'extern\s*"C"', chunk.text)
-        reader.add(chunk, "" if is_c else _missing_extern(chunk))
+        reader.add(chunk, _cpp_reason(chunk, scope))
     return reader.result()
 
 
@@ -88,9 +80,15 @@ def functions_declared(
     changes = {**dict.fromkeys(only, AUTO), **changes}
     reader = _Reader(scope, module, changes, is_called=True)
     for chunk in () if only else scope.chunks:
-        if is_own(chunk) and not re.search(r"\b(typedef|template)\b", chunk.text):
-            reader.add(chunk)
+        if is_own(chunk) and _may_declare(chunk):
+            reader.add(chunk, _cpp_reason(chunk, scope))
     return reader.result()
+
+
+def _may_declare(chunk: Chunk) -> bool:
+    """Return True if a declaration of a header may be one of a function."""
+    is_type = "{" in chunk.text and "(" not in chunk.text
+    return not is_type and not re.search(r"\b(typedef|template)\b", chunk.text)
 
 
 def _is_kernel(chunk: Chunk) -> bool:
@@ -99,7 +97,10 @@ def _is_kernel(chunk: Chunk) -> bool:
     return "global" in words or ("device" in words and "host" not in words)
 
 
-def _missing_extern(chunk: Chunk) -> str:
+def _cpp_reason(chunk: Chunk, scope: Scope) -> str:
+    """Return why a function of C++ is left out; empty if it has C linkage."""
+    if not scope.is_cpp or chunk.is_c or re.match(r'extern\s*"C"', chunk.text):
+        return ""
     return f'extern "C" is missing: write extern "C" {" ".join(chunk.text.split())[:60]}'
 
 
@@ -110,8 +111,8 @@ def names_defined(code: str) -> set[str]:
 
 def _name_of(chunk: Chunk) -> str:
     """Return the name before the first parameters of a declaration; empty if there is none."""
-    head = _HEAD.search(without_labels(chunk.text))
-    return head[1] if head else ""
+    heads = _HEAD.finditer(_BRACES.sub(" ", without_labels(chunk.text)))
+    return next((head[1] for head in heads if head[1] not in NUMBER_WORDS), "")
 
 
 class _Reader:
@@ -128,24 +129,34 @@ class _Reader:
         self.left_out: dict[str, str] = {}
 
     def add(self, chunk: Chunk, reason: str = "") -> None:
-        """Add the functions of one declaration."""
-        name = _name_of(chunk)
-        if not name or name in _NEITHER or name in self.made or name.startswith(OWN_PREFIXES):
-            return
+        """Add the functions of one declaration, or leave them out for a reason."""
         if chunk.is_old_style:
+            name = _name_of(chunk)
             types = f"types inside the parentheses, as in 'int {name}(int a)'"
-            reason = f"an old-style definition, expected {types}; rewrite it so"
-        if reason:
-            self.left_out[name] = reason
+            self.leave_out(name, f"an old-style definition, expected {types}; rewrite it so")
             return
         try:
             found = parsed(chunk)
         except CSyntaxError as error:
-            self.left_out[name] = self.unreadable(chunk, error)
+            self.leave_out(_name_of(chunk), reason or self.unreadable(chunk, error))
             return
         for declared in found:
-            if isinstance(declared.type, Function) and declared.name not in self.made:
-                self.add_function(declared, declared.type)
+            function = self.scope.resolved(declared.type)
+            if isinstance(function, Function) and self.is_new(declared.name):
+                if reason:
+                    self.leave_out(declared.name, reason)
+                else:
+                    self.add_function(declared.name, function)
+
+    def is_new(self, name: str) -> bool:
+        """Return True for the name of a function that may be exported and is not yet."""
+        is_name = bool(name) and name not in _NEITHER and not name.startswith(OWN_PREFIXES)
+        return is_name and name not in self.made and name not in self.changes
+
+    def leave_out(self, name: str, reason: str) -> None:
+        """Report why a function is not exported, unless another declaration of it is."""
+        if self.is_new(name):
+            self.left_out[name] = reason
 
     def unreadable(self, chunk: Chunk, error: CSyntaxError) -> str:
         """Return why a declaration cannot be read."""
@@ -153,11 +164,8 @@ class _Reader:
             return "its type is of C++, expected numbers, text and pointers to structs, as in C"
         return f"cannot be read as C{f': {error}' if str(error) else ''}"
 
-    def add_function(self, declared: Declared, function: Function) -> None:
-        """Add one function, unless it cannot be exported, or is declared by a change."""
-        name = declared.name
-        if name in self.changes:
-            return
+    def add_function(self, name: str, function: Function) -> None:
+        """Add one function, unless it cannot be exported."""
         try:
             reader = FunctionReader(self.module, name, None, self.scope)
             whole = FunctionDeclaration(symbol=name if self.is_called else "")

@@ -21,7 +21,7 @@ from ..toolchain.preprocess import preprocess
 from .host import CodeFile, HostModule, library_names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from runtime.modules.source import CarriedSourceModule
 
@@ -71,6 +71,8 @@ class CSourceModule(HostModule):
         The functions that ``"auto"`` did not export, each with the reason.
     is_read : bool
         True if `functions` were found in the source or in a header.
+    drops : bool
+        True if the user left functions out by name.
 
     Notes
     -----
@@ -113,6 +115,8 @@ class CSourceModule(HostModule):
         self.is_read = functions == AUTO or (
             isinstance(functions, Mapping) and AUTO in functions.values()
         )
+        given: Iterable[object] = functions.values() if isinstance(functions, Mapping) else ()
+        self.drops = any(declaration is False for declaration in given)
         self.functions = self._read_functions(functions)
 
     def _read_functions(

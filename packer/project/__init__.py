@@ -160,7 +160,7 @@ def project_of_sources(
     weights: Iterable[str | os.PathLike[str]] = (),
     options: Sequence[str] = (),
     *,
-    header: str | os.PathLike[str] | None = None,
+    headers: Sequence[str | os.PathLike[str]] = (),
     model: ModelSource | ScriptSource | None = None,
     progress: Progress = silent,
 ) -> Project:
@@ -178,8 +178,8 @@ def project_of_sources(
         one is the root and imports the others. At least one file of any kind is required.
     options : sequence of str
         Options for the compilers.
-    header : path, optional
-        A C header that declares the functions. Then `functions` has changes, and those to export
+    headers : sequence of path
+        C headers that declare the functions. Then `functions` has changes, and those to export
         alone, as ``"auto"``.
     model : ModelSource or ScriptSource, optional
         A model or a Python file, whose module imports all other modules.
@@ -196,10 +196,11 @@ def project_of_sources(
     device = [path for path in files if is_device_code(path)]
     sources = [source_of(path) for path in files if path not in device]
     modules = [] if model is None else [model.module(inputs, progress)]
-    if header is not None:
+    if headers:
         given = {} if functions == AUTO else functions
         chosen = tuple(name for name, declaration in given.items() if declaration == AUTO)
-        imported = Imported("header", inputs.add(header), () if EVERY in chosen else chosen)
+        added = tuple(inputs.add(path) for path in headers)
+        imported = Imported("header", added, () if EVERY in chosen else chosen)
         changes = {name: given[name] for name in given if name not in chosen}
         modules.append(host_module(sources, changes, options=options, imported=imported))
     elif sources:

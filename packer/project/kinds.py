@@ -90,10 +90,12 @@ def _functions(table: Table) -> tuple[Functions | Literal["auto"], Imported | No
     functions = table.table("functions")
     imported = None
     for key in functions:
-        path = functions.plain(key)
-        is_path = isinstance(path, str) and "(" not in path and path not in (AUTO, PACKED)
-        if is_path and find_importer(key):
-            imported = Imported(key, functions.file(key, path))
+        given = functions.plain(key)
+        is_path = isinstance(given, str) and "(" not in given and given not in (AUTO, PACKED)
+        is_list = isinstance(given, list) and key != "only"
+        if (is_path or is_list) and find_importer(key):
+            paths = (functions.file(key, given),) if is_path else functions.needed_files(key)
+            imported = Imported(key, paths)
             if isinstance(functions.plain("only"), list):
                 imported = imported._replace(only=functions.texts("only"))
     keys = (imported.key, *(["only"] if imported.only else [])) if imported else ()

@@ -57,10 +57,10 @@ class Source(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """A file that declares functions, the importer that reads it, and which it reads: all if ()."""
+    """Files that declare functions, the importer of them, and which it reads: all if ()."""
 
     key: str
-    path: Path
+    paths: tuple[Path, ...]
     only: tuple[str, ...] = ()
 
 
@@ -113,7 +113,7 @@ def host_module(
     libraries : sequence of str
         The names of libraries to link, as for `CSourceModule`.
     imported : Imported, optional
-        A file that declares the functions; then `functions` has changes only.
+        The files that declare the functions; then `functions` has changes only.
     """
     shares = _shares(sources, {} if imported else functions)
     modules = [
@@ -129,7 +129,7 @@ def host_module(
         assert make is not None  # else the key would be the name of a function
         own = () if sources else libraries  # else the sources define the functions
         made = make(
-            imported.path,
+            imported.paths if len(imported.paths) > 1 else imported.paths[0],
             functions=functions,
             only=imported.only,
             options=options,

@@ -152,6 +152,8 @@ class Codes:
             if any(not number or number < 0 for number in numbers):
                 raise LayoutError(f"{type_.spelling} has {member.name!r} of unknown length")
             code = self._field(type_, member.name, item)
+            if extents and (code[0] in "*&" or code == "str"):
+                raise LayoutError(f"{type_.spelling} has the array of pointers {member.name!r}")
             made.append((member.name, code + "".join(f"[{number}]" for number in numbers)))
         if not made:
             raise LayoutError(f"{type_.spelling} has no fields")

@@ -161,7 +161,8 @@ class Scope:
                 return found
         if self._text is None or (self._code is not None and not self._may_declare(name)):
             return None
-        made = [d.type for d in self._heads(name, self.chunks) if isinstance(d.type, Function)]
+        types = [self.resolved(declared.type) for declared in self._heads(name, self.chunks)]
+        made = [type_ for type_ in types if isinstance(type_, Function)]
         return made[-1] if made else None
 
     def _plain_function(self, name: str) -> Function | None:
@@ -181,8 +182,8 @@ class Scope:
         return bool(re.search(rf"\b{re.escape(name)}\b|#\s*include\s*\"", self._code))
 
     def _heads(self, name: str, chunks: Sequence[Chunk]) -> Iterator[Declared]:
-        """Yield the declarations of a function, each without the names of its parameters."""
-        pattern = re.compile(rf"\b{re.escape(name)}\s*\(")
+        """Yield the declarations of a function: f(int), (f)(int), or by a typedef as in T f."""
+        pattern = re.compile(rf"\b{re.escape(name)}[\s)]*(?:\(|$)")
         for chunk in chunks:
             if pattern.search(chunk.text):
                 for declared in _declared(chunk):

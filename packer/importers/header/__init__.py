@@ -19,15 +19,18 @@ from ...files.arguments import list_of
 from ...files.text import path_error
 from ...modules.c_source import CSourceModule, compiler_options
 from ...modules.host import library_names
+from .included import OwnHeaders
 
 if TYPE_CHECKING:
-    from ...declare.c.text import Chunk
     from ...declare.c_type import Functions
     from ...declare.declaration import Declaration
 
+_CPP_SUFFIXES = (".hpp", ".hh", ".hxx")
+_MAX_NAMES = 5  # in a message
+
 
 def from_header(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     include: Sequence[str | os.PathLike[str]] = (),
     define: Sequence[str] = (),
@@ -36,13 +39,15 @@ def from_header(
     only: Sequence[str] = (),
     libraries: Sequence[str] = (),
 ) -> HeaderModule:
-    """Make a module of the functions that a C header declares.
+    """Make a module of the functions that C headers declare.
 
     Parameters
     ----------
-    path : path
-        The header. Its functions are exported, and those of headers in its folder that it
-        includes; not those of the system's headers.
+    path : path, or sequence of path
+        The header, or several, which one unit includes in this order. Exported are the functions
+        of each, and of the headers in its folder or below that it names in quotes. Others
+        of that folder count too, the system's only if there is no other function. The suffix
+        ``.hpp``, ``.hh`` or ``.hxx`` means C++, of which ``extern "C"`` functions are exported.
     include : sequence of path
         Folders with further headers.
     define : sequence of str
@@ -65,7 +70,8 @@ def from_header(
     Raises
     ------
     ExportError
-        If the header cannot be read, or if `functions` or `only` has a mistake.
+        If a header cannot be read, if no function is declared, or if `functions` or `only` has a
+        mistake.
     ToolchainError
         If the compiler cannot preprocess the header.
 
@@ -84,30 +90,34 @@ def from_header(
 
 
 class HeaderModule(CSourceModule):
-    """The functions of a C header; `from_header` makes one."""
+    """The functions of C headers; `from_header` makes one."""
 
     is_complete = True
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         functions: Mapping[str, Any] | None = None,
         options: Sequence[str] = (),
         only: Sequence[str] = (),
     ) -> None:
-        self.header = Path(path)
-        if not self.header.is_file():
-            raise path_error(path, "there is no such header")
-        name = self.header.name
-        if '"' in name or "\\" in name or not name.isprintable():
-            raise path_error(path, "no #include can have this name; rename the header")
-        self._place = os.path.abspath(self.header)
-        beside = ["-iquote", os.path.dirname(self._place)]
-        code = f'#include "{name}"\n'
+        paths = [path] if isinstance(path, (str, os.PathLike)) else path
+        self.headers = tuple(map(Path, paths))
+        for header in self.headers:
+            _check(header, [other.name for other in self.headers])
+        self._own = OwnHeaders([os.path.abspath(header) for header in self.headers])
+        beside = [word for folder in self._own.folders for word in ("-iquote", folder)]
+        code = "".join(f'#include "{header.name}"\n' for header in self.headers)
         self._only = only
-        super().__init__(code, fmt="c", functions=functions or {}, options=[*beside, *options])
-        self.is_read = True
         self._chosen = {*(functions or ()), *only}
+        is_cpp = any(header.suffix in _CPP_SUFFIXES for header in self.headers)
+        super().__init__(
+            code,
+            fmt="cc" if is_cpp else "c",
+            functions=functions or {},
+            options=[*beside, *options],
+        )
+        self.is_read = True
 
     def _read_functions(
         self, functions: Functions | Sequence[str] | None
@@ -115,15 +125,26 @@ class HeaderModule(CSourceModule):
         if not isinstance(functions, Mapping):
             text = f"{self!r}: functions, expected a table of changes, found {functions!r}"
             raise ExportError(text, module=self.type_key)
-        scope = Scope(self._preprocessed, is_open=False)
-        made, self.left_out = functions_declared(
-            scope, repr(self), self._is_own, functions, self._only
-        )
-        return made
+        scope = Scope(self._preprocessed, is_open=False, is_cpp=self.fmt != "c")
+        for is_own in (self._own.has, self._own.is_beside):
+            made, self.left_out = functions_declared(
+                scope, repr(self), is_own, functions, self._only
+            )
+            if made or self.left_out or self._chosen:
+                return made
+        raise path_error(self.headers[0], self._nothing_text())
+
+    def _nothing_text(self) -> str:
+        """Say that there is no function, and where the user may have meant to find them."""
+        text = "declares no function, expected at least one"
+        if others := self._own.others(self._preprocessed()):
+            names = ", ".join(others[:_MAX_NAMES]) + (", ..." if len(others) > _MAX_NAMES else "")
+            text += f"; it includes {names}: name the header that declares them too"
+        return text
 
     def input_files(self) -> Sequence[Path]:
-        """Return the header."""
-        return (self.header,)
+        """Return the headers."""
+        return self.headers
 
     def leave_out(self, undefined: set[str]) -> bool:
         """Leave out the functions that no library defines; return False if that solves nothing.
@@ -142,10 +163,16 @@ class HeaderModule(CSourceModule):
         self.left_out.update(dict.fromkeys(sorted(missing), "no library that is linked defines it"))
         return True
 
-    def _is_own(self, chunk: Chunk) -> bool:
-        """Return True for a declaration of this header, or of one in its folder."""
-        path, folder = os.path.abspath(chunk.file), os.path.dirname(self._place)
-        return path == self._place or (not chunk.is_system and path.startswith(f"{folder}/"))
-
     def __repr__(self) -> str:
-        return f"<HeaderModule {str(self.header)!r}>"
+        return f"<HeaderModule {', '.join(repr(str(header)) for header in self.headers)}>"
+
+
+def _check(header: Path, names: Sequence[str]) -> None:
+    """Refuse a file that is missing, or that a unit cannot include by its name."""
+    if not header.is_file():
+        raise path_error(header, "there is no such header")
+    if '"' in header.name or "\\" in header.name or not header.name.isprintable():
+        raise path_error(header, "no #include can have this name; rename the header")
+    if names.count(header.name) > 1:
+        text = "two headers of this name, expected names that differ; write one that includes both"
+        raise path_error(header, text)

@@ -31,15 +31,16 @@ def test_flags_and_paths_may_be_in_any_order(packer: Packer, tmp_path: Path) -> 
     assert runtime.load(tmp_path / "m.so")["sub"](4, 5) == -1
 
 
-def test_export_reports_that_nothing_can_be_called(packer, tmp_path) -> None:
+def test_export_refuses_a_library_of_nothing_to_call(packer: Packer, tmp_path: Path) -> None:
     """An object has no types: the advice names its functions, and leads to one that is called."""
     code = "int twice(int x) { return 2 * x; }"
     compiler = ["cc", "-fPIC", "-c", "-x", "c", "-", "-o", "twice.o"]
     subprocess.run(compiler, cwd=tmp_path, input=code, text=True, check=True)
-    run = packer("export", "model.so", "twice.o")
-    assert (run.returncode, len(run.stderr.splitlines())) == (0, 1)
-    assert run.stderr.startswith("model.so: no function is declared; it has twice: declare each")
-    option = run.stderr.partition("--function '")[2].partition("'")[0]
+    (tmp_path / "model.so").write_text("old")
+    text = refused(packer("export", "model.so", "twice.o"))
+    assert text.startswith("packer: model.so: no function is declared; it has twice: declare each")
+    assert (tmp_path / "model.so").read_text() == "old"
+    option = text.partition("--function '")[2].partition("'")[0]
     assert ", 1 function, " in done(packer("export", "model.so", "twice.o", "--function", option))
     assert done(packer("load", "-q", "model.so", "twice", "21")) == "42\n"
     done(packer("export", "model.o", "add.c"))
@@ -47,16 +48,21 @@ def test_export_reports_that_nothing_can_be_called(packer, tmp_path) -> None:
     (tmp_path / "own.c").write_text(code)
     done(packer("export", "own.so", "own.c"))
     (tmp_path / "own.cc").write_text("int f(int x) { return x; }")
-    run = packer("export", "own.so", "own.cc")
-    assert run.stderr == 'f: not exported: extern "C" is missing: write extern "C" int f(int x)\n'
+    assert refused(packer("export", "own.so", "own.cc")) == (
+        'f: not exported: extern "C" is missing: write extern "C" int f(int x)\n'
+        "packer: own.so: no function is exported: each was left out for its reason above\n"
+    )
+    (tmp_path / "own.c").write_text("static int one(void) { return 1; }")
+    text = refused(packer("export", "own.so", "own.c"))
+    assert "own.so: no function is declared, and it exports no C function; in C++ use " in text
 
 
 def test_a_project_without_functions_is_advised_to_find_them(packer, tmp_path: Path) -> None:
     """The line of the advice is added to packer.toml as it is."""
     project = '[library]\noutput = "m.so"\n[module.m]\nkind = "c"\nsources = ["add.c"]\n'
     (tmp_path / "packer.toml").write_text(project)
-    advice = packer("export").stderr
-    assert advice.startswith("m.so: no function is declared; it has add: set functions = ")
+    advice = refused(packer("export"))
+    assert advice.startswith("packer: m.so: no function is declared; it has add: set functions = ")
     line = advice.partition(": set ")[2].partition(" in the table")[0]
     (tmp_path / "packer.toml").write_text(f"{project}{line}\n")
     assert ", 1 function, " in done(packer("export"))
@@ -119,7 +125,38 @@ def test_a_header_is_exported(packer: Packer, tmp_path: Path) -> None:
     done(packer("export"))
     assert done(packer("load", "-q", "two.so", "twice", "21")) == "42\n"
     (tmp_path / "packer.toml").write_text(made + "add = false\n")
-    assert ", 0 functions, " in packer("export").stdout
+    assert ", 0 functions, " in done(packer("export"))
+
+
+def test_several_headers_are_exported(packer: Packer, tmp_path: Path) -> None:
+    """Of the command line, of packer.toml, and of the one that init writes."""
+    (tmp_path / "one.h").write_text("typedef long num;\nnum add(num a, num b);\n")
+    (tmp_path / "two.h").write_text("static inline num twice(num x) { return 2 * x; }\n")
+    headers = ["--header", "one.h", "--header", "two.h"]
+    assert ", 2 functions, " in done(packer("export", "both.so", "add.c", *headers))
+    done(packer("init", *headers))
+    made = (tmp_path / "packer.toml").read_text()
+    assert 'header = ["one.h", "two.h"]\n# add = "num(num a, num b)"\n# twice = ' in made
+    made = made.replace("# sources", "sources").replace("one.c", "add.c")
+    (tmp_path / "packer.toml").write_text(made)
+    assert ", 2 functions, " in done(packer("export"))
+    (tmp_path / "packer.toml").write_text(made.replace('["one.h", "two.h"]', "[]"))
+    assert "expected an array of paths, one at least" in refused(packer("export"))
+
+
+def test_a_header_without_functions_is_refused(packer: Packer, tmp_path: Path) -> None:
+    """The message has the header to name; with weights the user asked for a function, too."""
+    (tmp_path / "own.h").write_text("#include <zlib.h>\n#include <stdio.h>\n")
+    text = refused(packer("export", "z.so", "--header", "own.h", "-lz"))
+    assert text.startswith(
+        "packer: own.h: declares no function, expected at least one; it includes "
+        "/usr/include/zlib.h, /usr/include/stdio.h: name the header that declares them too"
+    )
+    headers = ["--header", "own.h", "--header", "/usr/include/zlib.h"]
+    assert "crc32 = " in packer("export", "z.so", *headers, "-lz").stdout
+    (tmp_path / "types.h").write_text("struct point { double x, y; };\nextern int n;\n")
+    text = refused(packer("export", "z.so", "--header", "types.h"))
+    assert text == "packer: types.h: declares no function, expected at least one\n"
 
 
 def test_a_header_whose_library_is_missing_is_a_link_error(packer: Packer, tmp_path: Path) -> None:

@@ -1,0 +1,76 @@
+"""The headers that count as parts of a header that the user named."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...declare.c.text import Chunk
+
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
+_FILE = re.compile(r'^# \d+ "(/[^"\n]+)"', re.MULTILINE)
+# Folders that compilers search by themselves, in which the headers of many libraries are.
+_SHARED = re.compile(r"/include(/[^/]*-linux-[^/]*)?$")
+
+
+class OwnHeaders:
+    """The named headers and their parts.
+
+    Parameters
+    ----------
+    paths : list of str
+        The absolute paths of the named headers.
+    """
+
+    def __init__(self, paths: list[str]) -> None:
+        self.paths = paths
+        self.folders = sorted({os.path.dirname(path) for path in paths})
+        self.quoted = {part for path in paths for part in _with_quoted(path)}
+
+    def has(self, chunk: Chunk) -> bool:
+        """Return True for a header that was named, or that one names in quotes, or beside one.
+
+        The system's headers are no parts, unless they are named in quotes.
+        """
+        path = os.path.abspath(chunk.file)
+        return path in self.quoted or (not chunk.is_system and _is_below(path, self.folders))
+
+    def is_beside(self, chunk: Chunk) -> bool:
+        """Return True for any header in the folder of one, if the folder is that of one library."""
+        folders = [folder for folder in self.folders if not _SHARED.search(folder)]
+        return _is_below(os.path.abspath(chunk.file), folders)
+
+    def others(self, preprocessed: str) -> list[str]:
+        """Return the paths of the headers that the named ones include in angle brackets."""
+        names = [f"/{name}" for path in self.paths for mark, name in _includes(path) if mark == "<"]
+        files = dict.fromkeys(_FILE.findall(preprocessed))
+        return [next((f for f in files if f.endswith(name)), name[1:]) for name in names]
+
+
+def _is_below(path: str, folders: list[str]) -> bool:
+    return any(path.startswith(f"{folder}/") for folder in folders)
+
+
+def _includes(path: str) -> Iterator[tuple[str, str]]:
+    """Yield the mark and the name of each #include, whatever #if is around it."""
+    for mark, name in _INCLUDE.findall(Path(path).read_bytes()):
+        yield mark.decode(), os.fsdecode(name)
+
+
+def _with_quoted(header: str) -> set[str]:
+    """Return a header, and those of its folder or below that it, or one of these, names so."""
+    folder = os.path.dirname(header)
+    found: set[str] = set()
+    waiting = [header]
+    while waiting:
+        path = os.path.abspath(waiting.pop())
+        if path in found or not path.startswith(f"{folder}/") or not os.path.isfile(path):
+            continue
+        found.add(path)
+        names = [name for mark, name in _includes(path) if mark == '"']
+        waiting += [
+            os.path.join(place, name) for name in names for place in (os.path.dirname(path), folder)
+        ]
+    return found
