@@ -1,7 +1,8 @@
 """harden: a process refuses libraries with constructors, and what else runs while they open.
 
-The rules are in `rules`; `walk` follows start-up code with the instructions of `x86_64` and
-`aarch64`; `image` reads the file. Nothing of it is imported before `harden` is called.
+The rules are in `rules`; `forms` compares start-up code with that of compilers, which
+`forms_x86_64`, `forms_aarch64` and `forms_riscv` list; `image` reads the file. Nothing of it is
+imported before `harden` is called.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ def harden(*, needed: Iterable[str] = (), origin: bool = False) -> None:
     -----
     A refused load raises LibraryLoadError with reason ``"policy"``. A later call replaces both
     arguments; nothing ends the check. Libraries that are loaded already stay. The rules are about
-    opening a library; they say nothing about its functions. Constructors are recognised by their
-    instructions, stripped or not, on x86-64 and AArch64; on other machines every function that the
-    loader would call is refused. `packer check --policy strict` lists all that is refused.
+    opening a library; they say nothing about its functions. The functions of compilers are
+    recognised by their bytes, stripped or not, on x86-64, AArch64 and RISC-V; every other function
+    that the loader would call is refused. `packer check --policy strict` lists all that is refused.
 
     Examples
     --------

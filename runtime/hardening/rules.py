@@ -10,8 +10,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import image as elf
+from .forms import OwnCodeError, StartUp, called, machines, relative_value
 from .image import Image, Relocation
-from .walk import OwnCodeError, Walk, processors, relative_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,15 +37,17 @@ SYSTEM = (
     *("libc.so", "libc.musl-*.so.1", "ld-musl-*.so.1"),
 )
 
-# The functions of other libraries that a compiler's start-up code calls.
-AT_START = (
-    *("__gmon_start__", "_ITM_registerTMCloneTable", "_Jv_RegisterClasses"),
-    *("__register_frame_info", "__getauxval"),
+# Functions that the loader calls: rule, form, tag of the function or array, tag of its size.
+_CALLED = (
+    ("constructors", "init", elf.DT_INIT, None),
+    ("constructors", "constructor", elf.DT_INIT_ARRAY, elf.DT_INIT_ARRAYSZ),
+    ("constructors", "constructor", elf.DT_PREINIT_ARRAY, elf.DT_PREINIT_ARRAYSZ),
+    ("destructors", "fini", elf.DT_FINI, None),
+    ("destructors", "destructor", elf.DT_FINI_ARRAY, elf.DT_FINI_ARRAYSZ),
 )
-AT_END = ("__cxa_finalize", "_ITM_deregisterTMCloneTable", "__deregister_frame_info")
 
 _ORIGIN = ("$ORIGIN", "${ORIGIN}")
-_MOST_CALLED = 16  # a compiler adds two or three
+_MAX_CALLED = 16  # a compiler adds two or three
 _CONSTRUCTOR_HINT = "remove it, and static objects of C++ with it"
 
 
@@ -97,8 +99,7 @@ def violations(data: memoryview, rules: Rules) -> Iterator[Violation]:
     yield from _needed(image, rules)
     yield from _resolvers(image)
     yield from _start_up_names(image)
-    yield from _functions(image, "constructors", AT_START)
-    yield from _functions(image, "destructors", AT_END)
+    yield from _functions(image)
 
 
 def _segments(image: Image) -> Iterator[Violation]:
@@ -145,8 +146,8 @@ def _needed(image: Image, rules: Rules) -> Iterator[Violation]:
 def _resolvers(image: Image) -> Iterator[Violation]:
     """Resolvers run when the loader binds their symbol, or the relocation that names them."""
     hint = "compile without target_clones and the attribute ifunc"
-    processor = processors().get(image.machine)
-    found = image.has_relocation(processor.resolved) if processor is not None else None
+    machine = machines().get(image.machine)
+    found = image.has_relocation(machine.resolved) if machine is not None else None
     if found is not None:
         name = image.name_at(found.addend)
         text = f"relocation at {found.place:#x}: expected no resolver, found"
@@ -158,49 +159,49 @@ def _resolvers(image: Image) -> Iterator[Violation]:
 
 def _start_up_names(image: Image) -> Iterator[Violation]:
     """A library that defines such a name would have it called by the start-up code of others."""
-    for symbol in image.defined((*AT_START, *AT_END)):
+    for symbol in image.defined([name for _, form, _, _ in _CALLED for name in called(form)]):
         text = f"dynamic symbols: expected no function of start-up code, found {symbol.name!r}"
         yield Violation("start-up names", text, "rename it, or make it static")
 
 
-def _functions(image: Image, rule: str, allowed: tuple[str, ...]) -> Iterator[Violation]:
-    """Follow the functions that the loader calls; those of a compiler only call its runtime."""
-    processor = processors().get(image.machine)
-    for index, (where, call) in enumerate(_calls(image, rule)):
-        if index == _MOST_CALLED:
-            text = (
-                f"{where}: more than {_MOST_CALLED} functions, expected only what a compiler adds"
-            )
+def _functions(image: Image) -> Iterator[Violation]:
+    """Compare the functions that the loader calls with those that compilers add."""
+    machine = machines().get(image.machine)
+    start_up = StartUp(image, machine) if machine is not None else None
+    for index, (rule, where, form, call) in enumerate(called_functions(image)):
+        if index == _MAX_CALLED:
+            text = f"{where}: more than {_MAX_CALLED} functions, expected only what a compiler adds"
             yield Violation(rule, text, _CONSTRUCTOR_HINT)
             return
         address = call if isinstance(call, int) else None
         try:
-            if processor is None:
+            if machine is None or start_up is None:
                 raise OwnCodeError(f"code of machine {image.machine} cannot be examined here")
             if isinstance(call, Relocation):
-                if call.type in processor.symbolic:
+                if call.type in machine.symbolic:
                     raise OwnCodeError(f"calls {image.symbol(call.symbol).name!r}")
-                address = relative_value(image, processor, call)
+                address = relative_value(image, machine, call)
             if address is None:
                 raise OwnCodeError("calls an address that is stored without one relocation")
-            Walk(image, processor, allowed).follow(address, may_be_empty="[" not in where)
+            start_up.check(form, address)
         except OwnCodeError as error:
             shown = _shown(image.name_at(address), address) if address is not None else "a call"
             text = f"{where}: expected only what a compiler adds, found {shown}, which {error}"
             yield Violation(rule, text, _CONSTRUCTOR_HINT)
 
 
-def _calls(image: Image, rule: str) -> Iterator[tuple[str, int | Relocation | None]]:
-    """Iterate over what the loader calls: an address, or the relocation that gives it."""
-    tag, arrays = elf.CONSTRUCTORS if rule == "constructors" else elf.DESTRUCTORS
-    for address in image.values(tag):
-        yield elf.TAG_NAMES[tag], address
-    for array, size in arrays:
-        starts, sizes = image.values(array), image.values(size)
-        count = min(sizes[0] // 8, _MOST_CALLED + 1) if starts and sizes else 0
+def called_functions(image: Image) -> Iterator[tuple[str, str, str, int | Relocation | None]]:
+    """Iterate over the rule, the place, the form, and the address or the relocation with it."""
+    for rule, form, tag, size_tag in _CALLED:
+        if size_tag is None:
+            yield from ((rule, elf.TAG_NAMES[tag], form, value) for value in image.values(tag))
+            continue
+        starts, sizes = image.values(tag), image.values(size_tag)
+        count = min(sizes[0] // 8, _MAX_CALLED + 1) if starts and sizes else 0
         for index in range(count):
             found = image.relocations_at(starts[0] + 8 * index)
-            yield f"{elf.TAG_NAMES[array]}[{index}]", found[0] if len(found) == 1 else None
+            call = found[0] if len(found) == 1 else None
+            yield rule, f"{elf.TAG_NAMES[tag]}[{index}]", form, call
 
 
 def _shown(name: str, address: int) -> str:
