@@ -98,6 +98,7 @@ static void library_dealloc(Library *self) {
   pieces_free(&self->pieces);
   Py_XDECREF(self->verify);
   Py_XDECREF(self->origin);
+  Py_XDECREF(self->frees);
   Py_XDECREF(self->path);
   Py_TYPE(self)->tp_free((PyObject *)self);
 }

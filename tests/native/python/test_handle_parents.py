@@ -93,6 +93,9 @@ def test_lifetime_names_the_argument_not_the_address(probe: Probe, is_closed) ->
 def test_lifetime_may_name_an_omitted_argument(probe: Probe, is_closed) -> None:
     """Then the result has no parent."""
     parent = probe("counter_new")(3)
-    item = probe("counter_item_of")(parent)
-    parent.close()
-    assert not item.closed and is_closed()
+    item = probe("counter_item_of")(parent)  # the same address
+    gone = weakref.ref(parent)
+    del parent
+    assert gone() is None and not item.closed and not is_closed()
+    del item
+    assert is_closed()

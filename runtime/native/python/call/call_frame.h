@@ -25,7 +25,7 @@ enum hold_kind {
 };
 
 /* Bits of needs_release. */
-enum { RELEASE = 1, RELEASE_HANDLES = 2, FINISH = 4 };
+enum { RELEASE = 1, RELEASE_HANDLES = 2, FINISH = 4, CLOSE = 8 };
 
 /* Memory and references that one argument needs until the call ends. */
 struct handle;
@@ -45,6 +45,7 @@ struct hold {
     struct {
       struct handle *handle; /* borrowed: in use until the call ends */
       Py_ssize_t index;      /* the argument that it is */
+      int is_released;       /* by the function */
     };
     PyObject *packed; /* owned: (memoryview, tuple of what it refers to, callable or None) */
   };
@@ -57,7 +58,8 @@ struct call_frame {
   dso_any *args;
   struct hold *holds; /* one per argument */
   int num_holds;
-  int needs_release; /* frame_release must be called; FINISH: first frame_finish, after success */
+  int needs_release; /* frame_release must be called; FINISH: first frame_finish, after success;
+                        CLOSE: argument_close_released before the call, else argument_reopen */
   int is_result;     /* the only value is the result of a callback, not an argument */
   PyObject **arrays; /* the value is an item of a sequence: the arrays made so far; else NULL */
 };

@@ -74,6 +74,7 @@ static int make_late(struct callee *callee) {
     raise_no_memory();
     return -1;
   }
+  late->releases = -1;
   for (int i = 0; i < facts->num_params; i++) {
     late->kinds[i] = code_kind_name(facts->params[i].code);
     if (late->kinds[i] == NULL && PyErr_Occurred()) return -1;

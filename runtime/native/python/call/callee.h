@@ -14,6 +14,7 @@ struct callee_late {
   PyObject *defaults;           /* tuple: the value of each parameter, or Ellipsis; or NULL */
   PyObject *make_result;        /* Python callable for a result with structs, or NULL */
   const struct callee *release; /* the function that facts.free names, or NULL */
+  int releases;                 /* a function names this one as `free`: 1, or 0; -1 until asked */
   PyObject *kinds[];            /* the handle's kind of each parameter, interned, or NULL */
 };
 

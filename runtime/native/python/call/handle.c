@@ -43,8 +43,10 @@ static inline const Handle *find_closed(const Handle *self) {
 /* A finaliser that ran before, of the same cycle, may have passed the handle to a call. */
 static void release_at_end(Handle *self) {
   if (find_closed(self) != NULL || self->release == NULL || self->uses > 0) return;
+  if (handle_bequeath(self)) return;
   PyObject *pending = exception_take();
   self->is_closed = 1;
+  handle_close_aliases(self);
   if (handle_call_release(self->release, self->address) != 0)
     PyErr_WriteUnraisable((PyObject *)self);
   if (pending != NULL) exception_set(pending);
@@ -68,13 +70,12 @@ static PyObject *text_of(PyObject *kind) {
 }
 
 static PyObject *handle_close(Handle *self, PyObject *Py_UNUSED(none)) {
-  const Handle *closed = find_closed(self);
-  if (self->uses > 0)
+  int is_released = find_closed(self) == NULL && self->release != NULL;
+  if (is_released ? handle_is_used(self) : self->uses > 0)
     return PyErr_Format(PyExc_ValueError, "%R: in use by a call; close it after the call", self);
   self->is_closed = 1;
-  if (closed == NULL && self->release != NULL &&
-      handle_call_release(self->release, self->address) != 0)
-    return NULL;
+  if (is_released) handle_close_aliases(self);
+  if (is_released && handle_call_release(self->release, self->address) != 0) return NULL;
   Py_RETURN_NONE;
 }
 
@@ -117,7 +118,7 @@ static inline int check_kind(struct call_frame *frame, Py_ssize_t index, const H
 /* The call of the function that releases the handle closes it: whatever the function does, the
  * program must not use the handle again. */
 static int close_by_call(struct call_frame *frame, Py_ssize_t index, Handle *self) {
-  if (self->uses > 0)
+  if (handle_is_used(self))
     return refuse(frame, index, PyExc_ValueError, self, "a handle that no call is using",
                   " in use; release it after that call");
   self->is_closed = 1;
@@ -145,21 +146,38 @@ void handles_end_use(PyObject *kept) {
       handle_end_use((Handle *)PyTuple_GET_ITEM(kept, i));
 }
 
+void argument_close_released(struct call_frame *frame) {
+  for (int i = 0; i < frame->num_holds; i++)
+    if (frame->holds[i].kind == HOLD_HANDLE && frame->holds[i].is_released)
+      handle_close_aliases(frame->holds[i].handle);
+  frame->needs_release &= ~CLOSE;
+}
+
 void argument_reopen(struct call_frame *frame) {
   for (int i = 0; i < frame->num_holds; i++)
-    if (frame->holds[i].kind == HOLD_HANDLE && frame->holds[i].handle->release == frame->callee)
+    if (frame->holds[i].kind == HOLD_HANDLE && frame->holds[i].is_released)
       frame->holds[i].handle->is_closed = 0;
+  frame->needs_release &= ~CLOSE;
+}
+
+/* The common case first: the maker of the handle named the function. */
+static int is_released_by(const Handle *self, const struct call_frame *frame) {
+  if (self->release == frame->callee) return 1;
+  return frame->callee->facts.num_params == 1 ? handle_is_released_by(frame->function) : 0;
 }
 
 int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object) {
   Handle *self = (Handle *)object;
   if (find_closed(self) != NULL) return refuse_closed(frame, index, self);
   if (check_kind(frame, index, self) != 0) return -1;
-  if (self->release == frame->callee && close_by_call(frame, index, self) != 0) return -1;
+  int is_released = is_released_by(self, frame);
+  if (is_released < 0 || (is_released && close_by_call(frame, index, self) != 0)) return -1;
   begin_use(self);
   struct hold *hold = frame_hold(frame, HOLD_HANDLE);
   hold->handle = self;
   hold->index = index;
+  hold->is_released = is_released;
+  if (is_released) frame->needs_release |= CLOSE;
   return frame_pass(frame, index, DSO_OPAQUE_PTR, self->address);
 }
 
@@ -181,6 +199,8 @@ static int handle_clear(Handle *self) {
 static void handle_dealloc(Handle *self) {
   if (PyObject_CallFinalizerFromDealloc((PyObject *)self) < 0) return; /* resurrected */
   PyObject_GC_UnTrack(self);
+  if (self->place != NULL) handle_unregister(self);
+  self->place = NULL;                     /* the trashcan may call this again */
   Py_TRASHCAN_BEGIN(self, handle_dealloc) /* parents may be a long chain */
       if (self->weak != NULL) PyObject_ClearWeakRefs((PyObject *)self);
   Py_XDECREF((PyObject *)self->parent);

@@ -14,6 +14,7 @@ typedef struct handle {
   PyObject *owner;              /* the module of the function that returned it, or NULL */
   const struct callee *release; /* called with the last reference; or NULL */
   struct handle *parent;        /* owned: the object that must outlive this one, or NULL */
+  struct handle *next, **place; /* of the registry: the next one, and what points to this one */
   PyObject *weak;
   int uses;       /* running calls that got it or a handle whose parent it is */
   int children;   /* handles whose parent it is and that are not yet released */
@@ -40,8 +41,10 @@ PyObject *handle_borrow(const struct source *source, void *address);
 /* Convert an argument: check the kind and that it is open, and mark it as in use. */
 int argument_handle(struct call_frame *frame, Py_ssize_t index, PyObject *object);
 
-/* The function is not called, because another argument was refused: a handle that the call would
- * have released is open again. */
+/* Arguments that the function releases are closed for other calls. Before the call
+ * argument_close_released closes the other handles of their objects. If the function is not called,
+ * because another argument was refused, argument_reopen opens them again. */
+void argument_close_released(struct call_frame *frame);
 void argument_reopen(struct call_frame *frame);
 
 /* End the use, after the call. */
@@ -53,13 +56,37 @@ static inline void handle_end_use(Handle *self) {
 int handles_begin_use(struct call_frame *frame, Py_ssize_t index, PyObject *kept);
 void handles_end_use(PyObject *kept);
 
+/* Return true if two libraries have the same code. */
+int handle_same_library(PyObject *one, PyObject *other);
+
 /* Return true if a handle is of the same library as a Function. */
 int handle_is_of(const Handle *self, PyObject *function);
+
+/* Return 1 if the function releases handles: a function of its library names it as `free`; 0, or -1
+ * with an exception set. */
+int handle_is_released_by(PyObject *function);
 
 /* handle_belongs(function, handle): handle_is_of, for fields of structs. */
 PyObject *handle_belongs(PyObject *module, PyObject *args);
 
 /* handle_at(function, address, kind): a handle that releases nothing; `kind` is a str or None. */
 PyObject *handle_at(PyObject *module, PyObject *args);
+
+/* ---- Handles of the same object (handle_alias.c) */
+
+/* Register a handle by its address; 0, or -1 without memory. */
+int handle_register(Handle *self);
+void handle_unregister(Handle *self);
+
+/* Return true if a running call uses a handle of the object. */
+int handle_is_used(const Handle *self);
+
+/* Close the other handles of an object that is being released through this one; none, if that
+ * releases only the reference of this one and other handles own references too. */
+void handle_close_aliases(const Handle *self);
+
+/* Leave the object of a handle that ends to another open handle of it. Return 0 if there is none, or
+ * one that owns the object already. */
+int handle_bequeath(Handle *self);
 
 #endif

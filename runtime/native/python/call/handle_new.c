@@ -1,8 +1,11 @@
 /* Handles are made from results, from the arguments of callbacks and from fields of structs. */
+#include <string.h>
+
 #include "python/call/function.h"
 #include "python/call/handle.h"
 #include "python/exception.h"
 #include "python/library.h"
+#include "python/system_library.h"
 
 /* Takes over the reference to `kind`. */
 static Handle *make(void *address, PyObject *kind, PyObject *function) {
@@ -18,9 +21,12 @@ static Handle *make(void *address, PyObject *kind, PyObject *function) {
   self->release = NULL;
   self->parent = NULL;
   self->weak = NULL;
+  self->place = NULL;
   self->uses = self->children = self->is_closed = self->is_waiting = 0;
   PyObject_GC_Track(self);
-  return self;
+  if (handle_register(self) == 0) return self;
+  Py_DECREF(self);
+  return raise_no_memory();
 }
 
 /* The library owns what is found. */
@@ -36,6 +42,61 @@ const struct callee *handle_find_release(PyObject *function) {
                  callee->name, callee->facts.free);
   Py_XDECREF(release);
   return callee->late->release;
+}
+
+/* Add the name in the line "free <name>" of a function's metadata to a set; the doc is free text. */
+static int add_free(PyObject *names, PyObject *data) {
+  const Py_buffer *view = PyMemoryView_GET_BUFFER(data);
+  const char *text = view->buf, *doc, *line;
+  if (view->len == 0 || text[view->len - 1] != '\0') return 0; /* malformed: it is not callable */
+  line = strstr(text, "\nfree ");
+  doc = strstr(text, "\ndoc ");
+  if (line == NULL || (doc != NULL && doc < line)) return 0;
+  line += strlen("\nfree ");
+  PyObject *name = PyUnicode_FromStringAndSize(line, (Py_ssize_t)strcspn(line, "\n"));
+  int status = name != NULL ? PySet_Add(names, name) : -1;
+  Py_XDECREF(name);
+  return status;
+}
+
+static int add_free_of(PyObject *names, PyObject *library, PyObject *symbol) {
+  PyObject *data = PyObject_CallMethod(library, "data", "O", symbol);
+  if (data == NULL && PyErr_ExceptionMatches(PyExc_OSError)) { /* malformed, as above */
+    PyErr_Clear();
+    return 0;
+  }
+  int status = data == NULL ? -1 : PyMemoryView_Check(data) ? add_free(names, data) : 0;
+  Py_XDECREF(data);
+  return status;
+}
+
+/* Return the set of the functions that the metadata of a library names as `free`. */
+static PyObject *free_names(PyObject *library) {
+  PyObject *symbols = PyObject_CallMethod(library, "symbols", "s", "__packer_fn_");
+  PyObject *names = symbols != NULL ? PySet_New(NULL) : NULL;
+  for (Py_ssize_t i = 0; names != NULL && i < PyList_GET_SIZE(symbols); i++)
+    if (add_free_of(names, library, PyList_GET_ITEM(symbols, i)) != 0) Py_CLEAR(names);
+  Py_XDECREF(symbols);
+  return names;
+}
+
+/* The symbols of a system library may become more. */
+static PyObject *known_free_names(PyObject *library) {
+  if (Py_IS_TYPE(library, &SystemLibrary_Type)) return free_names(library);
+  PyObject **known = &((Library *)library)->frees;
+  return Py_XNewRef(*known != NULL ? *known : late_keep(known, free_names(library)));
+}
+
+int handle_is_released_by(PyObject *function) {
+  const struct callee *callee = function_callee(function);
+  PyObject *library = function_library(function);
+  if (callee->late->releases >= 0) return callee->late->releases;
+  if (!Py_IS_TYPE(library, &Library_Type) && !Py_IS_TYPE(library, &SystemLibrary_Type)) return 0;
+  PyObject *names = known_free_names(library);
+  if (names == NULL) return -1;
+  callee->late->releases = PySet_Contains(names, callee->name);
+  Py_DECREF(names);
+  return callee->late->releases;
 }
 
 /* Return true if the function takes handles of this kind. */
@@ -83,11 +144,17 @@ static PyObject *origin_of(PyObject *library) {
 }
 
 /* A file that is opened again while its code is in use is another Library, and the same code. */
+int handle_same_library(PyObject *one, PyObject *other) {
+  if (one == other) return 1;
+  one = origin_of(one), other = origin_of(other);
+  if (one == other) return 1;
+  return one != NULL && other != NULL && Py_IS_TYPE(one, &Library_Type) &&
+         Py_IS_TYPE(other, &Library_Type) &&
+         ((Library *)one)->loaded.handle == ((Library *)other)->loaded.handle;
+}
+
 int handle_is_of(const Handle *self, PyObject *function) {
-  PyObject *own = origin_of(self->library), *other = origin_of(function_library(function));
-  if (own == other) return 1;
-  return own != NULL && Py_IS_TYPE(own, &Library_Type) && Py_IS_TYPE(other, &Library_Type) &&
-         ((Library *)own)->loaded.handle == ((Library *)other)->loaded.handle;
+  return handle_same_library(self->library, function_library(function));
 }
 
 PyObject *handle_belongs(PyObject *Py_UNUSED(module), PyObject *args) {
